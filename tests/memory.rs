@@ -124,6 +124,36 @@ async fn with_memory_the_script_succeeds_that_fails_without() {
     assert_eq!(say(&without, question).await, "I do not know the door code.");
 }
 
+#[tokio::test]
+async fn resume_of_an_ended_run_keeps_what_the_memory_lacks_and_nothing_twice() {
+    let (memory, journal) = (memory(), MemoryJournal::new());
+    let agent = |remembers: bool| {
+        let model = FnProvider::new(|_, _| FnProvider::text("Noted."));
+        let agent = Archon::builder().provider(Arc::new(model), "m").journal(Arc::new(journal.clone()));
+        let parts = AgentMemory::new(memory.clone()).with_extractor(Arc::new(RuleExtractor));
+        if remembers { agent.memory(parts) } else { agent }.build().unwrap()
+    };
+    let kept = || all_entries(&**memory.store(), MemoryFilter::all().of(&[MemoryKind::Turn]));
+    // As after a death between the run's last record and the memory.
+    let ended = agent(false).run("I'm vegetarian, by the way.").await.unwrap();
+    assert!(kept().await.is_empty());
+    let refused = agent(false).resume(ended.run.clone()).await.unwrap().outcome().await.unwrap_err();
+    assert!(refused.to_string().ends_with("has ended"), "{refused}");
+    for times in 1..3 {
+        let again = agent(true).resume(ended.run.clone()).await.unwrap().outcome().await.unwrap();
+        assert_eq!(again, ended, "its outcome, and no turn more");
+        let texts: Vec<_> = kept().await.into_iter().map(|turn| turn.content).collect();
+        assert_eq!(texts, ["I'm vegetarian, by the way.", "Noted."], "resumed {times} times");
+    }
+    let facts = memory.knowledge().current("user", "is").await.unwrap();
+    assert_eq!(facts[0].object, "vegetarian", "the person's words are learnt from");
+    // What was kept in time is not kept again.
+    let ended = agent(true).run("I live in Bern.").await.unwrap();
+    let before = kept().await;
+    agent(true).resume(ended.run).await.unwrap().outcome().await.unwrap();
+    assert_eq!(kept().await, before);
+}
+
 // spec: A-23
 #[tokio::test]
 async fn the_second_turn_sees_the_first() {

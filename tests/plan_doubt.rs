@@ -144,6 +144,20 @@ async fn a_no_to_a_second_run_of_a_step_in_doubt_is_told_to_whoever_makes_anothe
     assert!(why.contains("nobody knows whether it did its work") && why.contains("Ann called"), "{why}");
 }
 
+#[tokio::test]
+async fn a_plan_that_repeats_a_step_in_doubt_after_a_no_is_not_followed() {
+    let (world, paid) = cut_off(End::Killed).await;
+    let again = SubTask::new("pay-2", "Pay her").with_tool("pay", Some(json!({"to": "Ann", "euros": 7})));
+    let agent = world.agent(ScriptedPlanner::new(vec![again]), |_| panic!("no model is asked"));
+    assert_eq!(agent.resume(&world.context()).await.unwrap().status, OutcomeStatus::Suspended);
+    let (call, _) = only_question(&world).await;
+    let no = Answer::Cancel { reason: "she has it".into() };
+    let outcome = agent.answer(call, no, &world.context()).await.unwrap();
+    assert_eq!((outcome.status, paid.load(Ordering::Relaxed)), (OutcomeStatus::Failed, 1), "{outcome:?}");
+    let log = serde_json::to_string(&world.journal.read(&"run_1".into()).await.unwrap()).unwrap();
+    assert!(log.contains("a person said no to doing it again"), "{log}");
+}
+
 // spec: PL-23
 #[tokio::test]
 async fn a_question_about_a_step_in_doubt_is_put_again_after_a_cancel() {

@@ -21,6 +21,7 @@ mod kill_race;
 mod kill_sub_agents;
 mod kill_torn;
 mod live;
+mod lost_children;
 mod memory;
 mod memory_at_once;
 mod memory_cut_off;

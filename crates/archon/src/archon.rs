@@ -9,7 +9,9 @@ use archon_types::{
     SessionId, Sink, TenantId, Toolbox,
 };
 
-use crate::{ArchonBuilder, AutoSave, Conversation, Error, MemoryLimit, RunHandle, RunOptions, watch};
+use crate::{
+    ArchonBuilder, AutoSave, Conversation, Error, MemoryLimit, RunHandle, RunOptions, claim::Start, watch,
+};
 
 /// An agent with everything that it works with. Cloning one is cheap, and clones share everything.
 #[derive(Clone)]
@@ -93,10 +95,11 @@ impl Archon {
     }
 
     /// Takes up a run where its log ends: after a crash, a cancel or a failure. A run that follows a plan is
-    /// taken up by its planning agent.
+    /// taken up by its planning agent. With a memory ([`ArchonBuilder::memory`]) a run that has ended gives its outcome,
+    /// once the memory has what was said in it.
     ///
     /// # Errors
-    /// The run is unknown; or it is in use, has ended or follows a plan, which the handle's outcome tells.
+    /// The run is unknown; or it is in use, has ended and there is no memory, or follows a plan, which the handle's outcome tells.
     pub async fn resume(&self, run: RunId) -> Result<RunHandle, Error> {
         self.resume_with(run, MoreLimits::default()).await
     }
@@ -135,7 +138,7 @@ impl Archon {
     /// # Errors
     /// [`Error::SessionBusy`]: the session's newest run is at work or waits; or the journal cannot be listed.
     pub async fn conversation_in(&self, session: SessionId) -> Result<Conversation, Error> {
-        let run = match self.continuation(&RunOptions::in_session(session.clone())).await? {
+        let run = match self.continuation(&RunOptions::in_session(session.clone())).await?.origin {
             Origin::Continues { run, .. } => Some(run),
             // It is new; or its first prompt was one to several agents, and none of them had an answer.
             _ => None,
@@ -190,7 +193,7 @@ impl Archon {
         .await
     }
 
-    async fn newest(&self, filter: RunFilter) -> Result<Option<RunHead>, Error> {
+    pub(crate) async fn newest(&self, filter: RunFilter) -> Result<Option<RunHead>, Error> {
         let mut filter = filter.limit(1);
         loop {
             let Some(head) = self.journal.list(&filter).await?.pop() else { return Ok(None) };
@@ -250,8 +253,10 @@ impl Archon {
 
     pub(crate) async fn prepare(&self, options: RunOptions) -> Result<(Context, Origin), Error> {
         self.admit()?;
-        let origin = self.continuation(&options).await?;
-        Ok((self.new_context(options), origin))
+        let start = self.continuation(&options).await?;
+        let mut context = self.new_context(options);
+        let origin = start.hand_over(&mut context);
+        Ok((context, origin))
     }
 
     /// The context of a new run that works on a goal and continues no conversation.
@@ -275,15 +280,16 @@ impl Archon {
         self.context(run, session, options)
     }
 
-    async fn continuation(&self, options: &RunOptions) -> Result<Origin, Error> {
-        let Some(session) = &options.session else { return Ok(Origin::Prompt) };
-        let tenant = options.tenant.clone().unwrap_or_else(|| TenantId::new("local"));
-        let newest = self.newest(RunFilter::of_session(session.clone()).tenant(tenant)).await?;
-        let Some(head) = newest else { return Ok(Origin::Prompt) };
-        if head.status.is_busy() && !options.branch {
-            return Err(Error::SessionBusy { run: head.run_id, status: head.status });
+    async fn continuation(&self, options: &RunOptions) -> Result<Start, Error> {
+        let Some(session) = &options.session else { return Ok(Start::unclaimed(Origin::Prompt)) };
+        let tenant = options.tenant.clone().unwrap_or_else(local);
+        if !options.branch {
+            return self.claim_newest(session, &tenant).await;
         }
-        self.continuation_of(head.run_id).await
+        match self.newest(RunFilter::of_session(session.clone()).tenant(tenant)).await? {
+            Some(head) => Ok(Start::unclaimed(self.continuation_of(head.run_id).await?)),
+            None => Ok(Start::unclaimed(Origin::Prompt)),
+        }
     }
 
     pub(crate) async fn continuation_of(&self, run: RunId) -> Result<Origin, Error> {
@@ -334,6 +340,11 @@ impl std::fmt::Debug for Archon {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Archon").field("agent", &self.agent).finish_non_exhaustive()
     }
+}
+
+/// On whose behalf a run is, unless somebody says.
+pub(crate) fn local() -> TenantId {
+    TenantId::new("local")
 }
 
 /// Feeds two, the first one first.

@@ -11,7 +11,7 @@ use archon_types::{
     SessionId, Timestamp,
 };
 
-use crate::{Archon, Error, RunHandle, RunOptions};
+use crate::{Archon, Error, RunHandle, RunOptions, archon::local, claim::Start};
 
 /// A session that is held in hand: one run at a time, each from where the one before stood.
 ///
@@ -257,25 +257,37 @@ impl Conversation {
             state.last_used = self.archon.clock.now();
             (opening, self.session(&mut state), last, state.base.clone(), cancel)
         };
+        let base = self.newest(last.clone(), base).await?;
+        self.state().base = base.clone();
+        let start = match base {
+            Base::Nowhere => Start::unclaimed(Origin::Prompt),
+            Base::Run(run) => {
+                let tenant = options.tenant.clone().unwrap_or_else(local);
+                let start = self.archon.claim_in(run, &session, &tenant).await;
+                start.inspect_err(|_| self.put_back(&mut opening))?
+            }
+            Base::Restored(messages) => {
+                opening.restored = messages;
+                Start::unclaimed(Origin::Prompt)
+            }
+        };
         if let Some(last) = &last {
             self.take_unread(last, &mut opening).await?;
         }
-        let base = self.newest(last, base).await?;
-        self.state().base = base.clone();
-        let origin = match base {
-            Base::Nowhere => Origin::Prompt,
-            Base::Run(run) => self.archon.continuation_of(run).await?,
-            Base::Restored(messages) => {
-                opening.restored = messages;
-                Origin::Prompt
-            }
-        };
         let options = RunOptions { cancel: Some(cancel), ..options };
-        let context = self.archon.context(run, session, options);
+        let mut context = self.archon.context(run, session, options);
+        let origin = start.hand_over(&mut context);
         Ok(own.spawn(context, |agent, context| async move {
             let _guard = guard;
             Ok(agent.begin(opening, origin, &context).await?)
         }))
+    }
+
+    /// What was said while nothing ran waits for the next run.
+    fn put_back(&self, opening: &mut Opening) {
+        let mut state = self.state();
+        state.steers.splice(0..0, opening.steers.drain(..));
+        state.follow_ups.splice(0..0, opening.follow_ups.drain(..));
     }
 
     /// What came for a run in the moment of its end is said to the next one.

@@ -70,6 +70,7 @@ mod archon;
 mod assistant;
 mod auto_save;
 mod builder;
+mod claim;
 mod conversation;
 mod error;
 mod handle;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use archon_orchestrator::{Team, TeamOptions};
-use archon_types::{Agent, Answer, CallId, Context, Member, Outcome, Planner, RunId};
+use archon_types::{Agent, Answer, CallId, Context, Member, MoreLimits, Outcome, Planner, RunId};
 
 use crate::{Archon, Error, RunHandle, RunOptions};
 
@@ -103,9 +103,19 @@ impl Teamwork {
     /// # Errors
     /// The run is unknown; or it is in use, has ended or is no team's, which the handle's outcome tells.
     pub async fn resume(&self, run: RunId) -> Result<RunHandle, Error> {
+        self.resume_with(run, MoreLimits::default()).await
+    }
+
+    /// As [`resume`](Self::resume), with larger limits from now on: a run that met its limit of tokens, time or money goes
+    /// on with more.
+    ///
+    /// # Errors
+    /// As [`resume`](Self::resume); and the handle's outcome tells if a limit still holds that the run has met.
+    pub async fn resume_with(&self, run: RunId, more: MoreLimits) -> Result<RunHandle, Error> {
         let context = self.asking(self.archon.context_of(run).await?);
         let team = self.team.clone();
-        Ok(self.archon.spawn(context, |_, context| async move { Ok(team.resume(&context).await?) }))
+        let work = |_, context| async move { Ok(team.resume_with(&more, &context).await?) };
+        Ok(self.archon.spawn(context, work))
     }
 
     /// Answers a question of a run that is suspended, and takes the run up. [`resume`](Self::resume) does it with answers

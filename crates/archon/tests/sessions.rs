@@ -9,12 +9,13 @@ use archon::{
     store::MemoryJournal,
     tools::FnTool,
     types::{
-        AskLater, Durability, Message, OpenMode, Record, RecordBody, RunStatus, ToolAnnotations, ToolCall,
-        ToolSpec,
+        AskLater, BoxFuture, Durability, JournalError, Message, OpenMode, OpenRun, Record, RecordBody,
+        RunFilter, RunHead, RunId, RunStatus, ToolAnnotations, ToolCall, ToolSpec,
     },
 };
 use archon_testkit::{FnProvider, SeededIds, VirtualClock};
 use serde_json::json;
+use tokio::sync::Notify;
 
 struct Desk {
     archon: Archon,
@@ -24,6 +25,11 @@ struct Desk {
 
 /// An agent that asks before it refunds, and else says how many messages of people it sees.
 fn desk() -> Desk {
+    let journal = MemoryJournal::new();
+    desk_in(journal.clone(), Arc::new(journal))
+}
+
+fn desk_in(memory: MemoryJournal, journal: Arc<dyn Journal>) -> Desk {
     let model = FnProvider::new(|_, request| match request.messages.iter().last().map(|last| &**last) {
         Some(last) if last.text() == "refund" => {
             FnProvider::calls(vec![ToolCall::new("c", "refund", json!({}))])
@@ -37,21 +43,90 @@ fn desk() -> Desk {
     annotations.requires_confirmation = true;
     let spec = ToolSpec::new("refund", "Refunds.", json!({"type": "object"})).with_annotations(annotations);
     let tool: Arc<dyn Tool> = Arc::new(FnTool::new(spec, |_, _| async { Ok(ToolResult::success("Done.")) }));
-    let journal = MemoryJournal::new();
     let archon = Archon::builder()
         .provider(Arc::new(model.clone()), "scripted")
         .tools([tool])
         .approver(Arc::new(AskLater))
-        .journal(Arc::new(journal.clone()))
+        .journal(journal)
         .clock(Arc::new(VirtualClock::new()))
         .ids(Arc::new(SeededIds::new(1)))
         .build()
         .unwrap();
-    Desk { archon, journal, model }
+    Desk { archon, journal: memory, model }
 }
 
 fn anna() -> RunOptions {
     RunOptions::in_session(SessionId::new("anna"))
+}
+
+/// A journal in which a new run begins only when it is let.
+#[derive(Clone, Default)]
+struct Gated {
+    inner: MemoryJournal,
+    waits: Arc<Notify>,
+    gate: Arc<Notify>,
+}
+
+impl Journal for Gated {
+    fn open<'a>(&'a self, run: &'a RunId, mode: OpenMode) -> BoxFuture<'a, Result<OpenRun, JournalError>> {
+        Box::pin(async move {
+            if mode == OpenMode::Create {
+                self.waits.notify_one();
+                self.gate.notified().await;
+            }
+            self.inner.open(run, mode).await
+        })
+    }
+
+    fn read<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Vec<Arc<Record>>, JournalError>> {
+        self.inner.read(run)
+    }
+
+    fn list<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<RunHead>, JournalError>> {
+        self.inner.list(filter)
+    }
+}
+
+#[tokio::test]
+async fn in_session_by_two_at_the_same_moment_lets_one_begin_and_refuses_the_other() {
+    let journal = Gated::default();
+    let desk = desk_in(journal.inner.clone(), Arc::new(journal.clone()));
+    journal.gate.notify_one();
+    let first = desk.archon.run_with("hello", anna()).await.unwrap();
+    let talk = desk.archon.conversation_in(SessionId::new("anna")).await.unwrap();
+    journal.waits.notified().await;
+    // The second message comes when the first has looked where it goes on, and its run is not in the journal yet.
+    let one = desk.archon.start("one", anna()).await.unwrap();
+    journal.waits.notified().await;
+    let busy = |e: Error| match e {
+        Error::SessionBusy { run, status } => (run, status),
+        other => panic!("{other}"),
+    };
+    let e = tokio::select! {
+        second = desk.archon.run_with("two", anna()) => second.unwrap_err(),
+        () = journal.waits.notified() => panic!("both begin a run"),
+    };
+    assert_eq!(busy(e), (first.run.clone(), RunStatus::Running));
+    talk.steer("for later").await.unwrap();
+    let e = talk.prompt("two").await.expect_err("both begin a run");
+    assert_eq!(busy(e), (first.run, RunStatus::Running));
+    journal.gate.notify_one();
+    assert_eq!(one.outcome().await.unwrap().answer, "2");
+    // Now there is a newer run, from which the next message goes on.
+    journal.gate.notify_one();
+    assert_eq!(desk.archon.run_with("three", anna()).await.unwrap().answer, "3");
+    // What was said beside a refused prompt is not lost.
+    journal.gate.notify_one();
+    assert_eq!(talk.prompt("two").await.unwrap().outcome().await.unwrap().answer, "3");
+}
+
+#[tokio::test]
+async fn in_session_whose_run_is_taken_up_at_the_same_moment_is_refused() {
+    let desk = desk();
+    let first = desk.archon.run_with("hello", anna()).await.unwrap();
+    let _taken = desk.journal.open(&first.run, OpenMode::Existing).await.unwrap();
+    let e = desk.archon.run_with("more", anna()).await.unwrap_err();
+    assert!(matches!(&e, Error::SessionBusy { run, .. } if *run == first.run), "{e}");
 }
 
 #[tokio::test]

@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use archon::{
     RunHandle,
+    react_loop::LoopError,
     types::{
-        Event, LimitReached, ModelFailure, Outcome, OutcomeStatus, Record, RecordBody, ToolResult, metadata,
+        Event, JournalError, LimitReached, ModelFailure, Outcome, OutcomeStatus, Record, RecordBody, ToolResult,
+        metadata,
     },
 };
 use futures_util::StreamExt;
@@ -32,16 +34,23 @@ pub(crate) async fn drive(
     resume: &str,
     app: &App,
 ) -> Result<Exit, Failure> {
-    watch(run, before, app).await?.said(resume, app)
+    watch(run, before, resume, app).await?.said(resume, app)
 }
 
-/// Shows a run until it has ended.
-pub(crate) async fn watch(mut run: RunHandle, before: &[Arc<Record>], app: &App) -> Result<Ended, Failure> {
+/// Shows a run until it has ended. If the storage fails meanwhile, the failure names the command line that takes the run up
+/// again.
+pub(crate) async fn watch(
+    mut run: RunHandle,
+    before: &[Arc<Record>],
+    resume: &str,
+    app: &App,
+) -> Result<Ended, Failure> {
     let listener = interrupt::listen(run.cancel_token(), app.output.clone());
     let mut renderer = renderer(app.json);
     before.iter().for_each(|record| renderer.remember(record));
     let asks_here = Asking::of(app) == Asking::Here;
     let (mut failure, mut refused) = (None, Vec::new());
+    let mut is_kept = !before.is_empty();
     while let Some(event) = run.next().await {
         match &event {
             // Who asks at the terminal shows the question there.
@@ -53,6 +62,7 @@ pub(crate) async fn watch(mut run: RunHandle, before: &[Arc<Record>], app: &App)
             _ => renderer.event(&event, &app.output),
         }
         let Event::Record { run: of, record } = &event else { continue };
+        is_kept |= of == run.run_id();
         match &record.body {
             RecordBody::ModelFailed { failure: last, .. } if of == run.run_id() => {
                 failure = Some(last.clone())
@@ -67,7 +77,16 @@ pub(crate) async fn watch(mut run: RunHandle, before: &[Arc<Record>], app: &App)
     listener.abort();
     app.output.stop_waiting();
     app.output.close_board();
-    Ok(Ended { outcome: outcome?, failure, refused })
+    match outcome {
+        Ok(outcome) => Ok(Ended { outcome, failure, refused }),
+        Err(error) if is_kept && is_storage(&error) => Err(Failure::from(error).then(resume)),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Whether the disk is full, or the folder of the logs cannot be written to.
+fn is_storage(error: &archon::Error) -> bool {
+    matches!(error, archon::Error::Run(LoopError::Journal(JournalError::Storage { .. })))
 }
 
 /// Of a call that was refused because nobody could be asked: the rule that would allow it, empty if none would.
@@ -145,6 +164,7 @@ fn said(outcome: &Outcome, failure: Option<&ModelFailure>, resume: &str, app: &A
 fn way_on(limit: &LimitReached, resume: &str) -> String {
     const CONTINUE: &str = "`archon run --continue TASK`";
     match more_of(limit) {
+        Some(flag) if resume.starts_with("archon team ") => format!("let it go on with `{resume} {flag}`"),
         _ if resume.starts_with("archon team ") => {
             "allow more in the team's file, and begin it anew".to_owned()
         }

@@ -61,6 +61,14 @@ impl Failure {
         self
     }
 
+    /// The same, with the command line that takes the run up once that is done.
+    pub(crate) fn then(mut self, resume: &str) -> Self {
+        if let Some(last) = self.advice.last_mut() {
+            *last = one_line(&format!("{last}; then take the run up: {resume}"), SHOWN);
+        }
+        self
+    }
+
     /// A plan cannot be followed: each problem stands in a line with its remedy.
     pub(crate) fn of_problems(problems: &[PlanProblem]) -> Self {
         let lines: Vec<String> = problems.iter().filter(|p| p.is_error()).map(with_remedy).collect();
@@ -177,6 +185,15 @@ fn of_team(e: &TeamError) -> Failure {
         TeamError::Refused(RunRefused::Ended { run }) => {
             Failure::usage(e.to_string(), format!("`archon runs show {run}` shows it"))
         }
+        TeamError::Refused(RunRefused::AtLimit { run, limit }) => Failure::usage(
+            e.to_string(),
+            match more_of(limit) {
+                Some(flag) => format!(
+                    "let it go on with `archon team resume TEAM.toml {run} {flag}`: of the whole run, and more than before"
+                ),
+                None => "allow more in the team's file, and begin it anew".to_owned(),
+            },
+        ),
         e => Failure::failed(e.to_string(), e.advice()),
     }
 }

@@ -9,15 +9,16 @@ use std::{
 };
 
 use archon_types::{
-    Answer, BoxFuture, BusMessage, CallId, CancellationToken, CommandId, Context, Effect, InboxRequest,
-    JournalError, Json, LogAppender, MessageType, Outcome, OutcomeStatus, PlanError, PlanningContext,
-    RecordBody, SharedItem, Task, TeamRecord, Timestamp, questions_below,
+    Answer, ApprovalRequest, BoxFuture, BusMessage, CallId, CancellationToken, CommandId, Context, Effect,
+    InboxRequest, JournalError, Json, LogAppender, MessageType, Outcome, OutcomeStatus, PlanError,
+    PlanningContext, RecordBody, SharedItem, Task, TeamRecord, Timestamp, is_lost, questions_below,
 };
 use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::{
     JobState, Purpose, SeatError, TeamCommand, TeamMachine,
+    begun::{Begun, Reports},
     check::check_plan,
     desk::{Said, Seat, What},
     outbox::Outbox,
@@ -48,6 +49,9 @@ pub(crate) struct Driver<'a> {
     hands: HashMap<CallId, AtWork>,
     team: mpsc::Sender<Said>,
     said: mpsc::Receiver<Said>,
+    /// Runs say here that they have a log.
+    reports: Reports,
+    begun: mpsc::Receiver<Begun>,
     asks: Vec<(CommandId, CallId, Reply)>,
     waits: Vec<(CallId, String, u64, oneshot::Sender<SharedItem>)>,
     /// Messages of others that stand in the log already.
@@ -82,6 +86,7 @@ enum Step {
 enum Woken {
     By(Happened),
     Said(Said),
+    Begun(Begun),
     Spoken,
     Time,
 }
@@ -94,6 +99,7 @@ impl<'a> Driver<'a> {
         context: &Context,
     ) -> Self {
         let (team, said) = mpsc::channel(64);
+        let (reports, begun) = Reports::channel();
         Self {
             parts,
             machine,
@@ -105,6 +111,8 @@ impl<'a> Driver<'a> {
             hands: HashMap::new(),
             team,
             said,
+            reports,
+            begun,
             asks: Vec::new(),
             waits: Vec::new(),
             received: HashSet::new(),
@@ -123,6 +131,7 @@ impl<'a> Driver<'a> {
         // Who was cancelled or answered while the run was at rest does not begin to work first.
         self.receive().await?;
         let under_way = if self.machine.is_stopping() { Vec::new() } else { self.machine.under_way() };
+        let under_way = self.doubt_lost(under_way).await?;
         // Whoever waited for a person asks again, if it still waits.
         let started = under_way.iter().map(|call| self.started(*call)).collect::<Vec<_>>();
         if !started.is_empty() {
@@ -319,6 +328,7 @@ impl<'a> Driver<'a> {
         match self.woken(until).await {
             Woken::By(happened) => self.take(happened).await,
             Woken::Said(said) => self.heard(said).await,
+            Woken::Begun(begun) => self.note_begun(begun).await,
             Woken::Spoken => Ok(()),
             Woken::Time => self.look().await,
         }
@@ -331,6 +341,7 @@ impl<'a> Driver<'a> {
         let inbox = self.context.journal(&self.parts.journal).inbox();
         let mut posted = inbox.as_ref().map(|inbox| inbox.changed(&self.context.run));
         let (in_flight, said, outbox) = (&mut self.in_flight, &mut self.said, &self.outbox);
+        let begun = &mut self.begun;
         std::future::poll_fn(|task| {
             let _ = outbox.poll(task);
             if !in_flight.is_empty()
@@ -340,6 +351,9 @@ impl<'a> Driver<'a> {
             }
             if let Poll::Ready(Some(said)) = said.poll_recv(task) {
                 return Poll::Ready(Woken::Said(said));
+            }
+            if let Poll::Ready(Some(begun)) = begun.poll_recv(task) {
+                return Poll::Ready(Woken::Begun(begun));
             }
             let is_spoken_to = cancelled.as_mut().poll(task).is_ready()
                 || posted.as_mut().is_some_and(|posted| posted.as_mut().poll(task).is_ready());
@@ -388,13 +402,19 @@ impl<'a> Driver<'a> {
         let clock = self.context.clock.clone();
         let mut over = clock.sleep_until(clock.now() + GRACE);
         while !self.in_flight.is_empty() {
-            let in_flight = &mut self.in_flight;
-            let next = std::future::poll_fn(|task| match in_flight.poll_next_unpin(task) {
-                Poll::Ready(happened) => Poll::Ready(happened),
-                Poll::Pending => over.as_mut().poll(task).map(|()| None),
+            let (in_flight, begun) = (&mut self.in_flight, &mut self.begun);
+            let next = std::future::poll_fn(|task| {
+                if let Poll::Ready(happened) = in_flight.poll_next_unpin(task) {
+                    return Poll::Ready(happened.map(Woken::By));
+                }
+                match begun.poll_recv(task) {
+                    Poll::Ready(begun) => Poll::Ready(begun.map(Woken::Begun)),
+                    Poll::Pending => over.as_mut().poll(task).map(|()| None),
+                }
             });
             match next.await {
-                Some(happened @ Happened::Ended(..)) => self.take(happened).await?,
+                Some(Woken::By(happened @ Happened::Ended(..))) => self.take(happened).await?,
+                Some(Woken::Begun(begun)) => self.note_begun(begun).await?,
                 Some(_) => {}
                 None => break,
             }
@@ -461,6 +481,38 @@ impl<'a> Driver<'a> {
         }
     }
 
+    /// Writes down that a run has its log, before it does anything.
+    async fn note_begun(&mut self, begun: Begun) -> Result<(), JournalError> {
+        if self.machine.hand(begun.call).is_some_and(|hand| hand.is_begun) {
+            return Ok(());
+        }
+        let child = begun.child.clone();
+        self.record(vec![RecordBody::ChildBegun { call: begun.call, child }]).await
+    }
+
+    /// Those of these delegations that go on: a person is asked about those whose runs had a log that is missing.
+    async fn doubt_lost(&mut self, mut calls: Vec<CallId>) -> Result<Vec<CallId>, JournalError> {
+        let journal = self.context.journal(&self.parts.journal).clone();
+        let is_begun = |call: &CallId| self.machine.hand(*call).is_some_and(|hand| hand.is_begun);
+        for call in calls.iter().copied().filter(is_begun).collect::<Vec<_>>() {
+            if is_lost(&*journal, &self.context.run.of_call(call)).await? {
+                calls.retain(|other| *other != call);
+                self.doubt(call).await?;
+            }
+        }
+        Ok(calls)
+    }
+
+    /// Nobody knows what a delegation did: a person is asked, where one can be.
+    async fn doubt(&mut self, call: CallId) -> Result<(), JournalError> {
+        let child = self.context.run.of_call(call);
+        let member = self.machine.hand(call).map(|hand| hand.member.to_string()).unwrap_or_default();
+        let task = serde_json::json!({ "task": self.machine.brief(call) });
+        let request =
+            ApprovalRequest::in_doubt(self.machine.doubt_id(call), &member, &task).of_lost_run(&child);
+        self.append(RecordBody::ToolAsked { call, request: Box::new(request) }).await
+    }
+
     fn make_plan(&mut self) {
         self.is_planning = true;
         let mut planning = PlanningContext::new(self.context.clone());
@@ -520,7 +572,8 @@ impl<'a> Driver<'a> {
         let parent = &self.context;
         let max_depth = parent.limits(self.parts.options.limits.clone()).max_depth;
         let journal = parent.journal(&self.parts.journal).clone();
-        let mut child = parent.of_call(call, self.machine.lease(call), max_depth, journal, stop.clone());
+        let child = parent.of_call(call, self.machine.lease(call), max_depth, journal, stop.clone());
+        let mut child = child.with_caller_log(Arc::new(self.reports.clone()));
         child.sink = Arc::new(VitalSink { vital: vital.clone(), inner: parent.sink.clone() });
         child
     }

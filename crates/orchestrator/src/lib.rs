@@ -43,6 +43,7 @@
 
 mod agent_tool;
 mod assistant;
+mod begun;
 mod board;
 mod bus;
 mod check;

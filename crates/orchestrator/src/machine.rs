@@ -20,8 +20,8 @@ use std::{
 };
 
 use archon_types::{
-    AgentId, Budget, CallId, Claim, CommandId, LimitReached, Member, Outcome, RecordBody, Role, RunId,
-    RunStarted, SubTaskId, Task, TaskId, TeamRecord, TeamSettings, Timestamp,
+    AgentId, Budget, CallId, Claim, CommandId, LimitReached, Member, MoreLimits, Outcome, RecordBody, Role,
+    RunId, RunStarted, SubTaskId, Task, TaskId, TeamRecord, TeamSettings, Timestamp,
 };
 use serde::{Deserialize, Serialize};
 
@@ -296,6 +296,13 @@ impl TeamMachine {
     /// How the run ended.
     pub fn ended(&self) -> Option<&Outcome> {
         self.ended.as_deref()
+    }
+
+    /// The limit that ended the run, if one did that still holds with so much more.
+    pub fn ended_at(&self, more: &MoreLimits) -> Option<LimitReached> {
+        let mut budget = self.budget.clone();
+        budget.raise(more);
+        self.limit.and_then(|_| budget.reached().or_else(|| budget.dry()))
     }
 
     /// Whether nothing more may begin.

@@ -4,9 +4,9 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use archon_types::{
     Agent, AgentId, Answer, BoxFuture, Bus, CallId, Context, ExecutionLimits, InboxEntry, Journal,
-    JournalError, LogAppender, Member, Message, OpenMode, Origin, Outcome, OutcomeStatus, PendingApproval,
-    Planner, PromptSource, Record, RecordBody, Role, RunConfig, RunId, RunRefused, RunStarted, TeamRecord,
-    TeamSettings, pending_approvals, received_messages,
+    JournalError, LogAppender, Member, Message, MoreLimits, OpenMode, Origin, Outcome, OutcomeStatus,
+    PendingApproval, Planner, PromptSource, Record, RecordBody, Role, RunConfig, RunId, RunRefused,
+    RunStarted, TeamRecord, TeamSettings, pending_approvals, received_messages,
 };
 
 use crate::{Desk, TeamError, TeamMachine, TeamProblem, check_team, driver::Driver};
@@ -163,7 +163,16 @@ impl Team {
     /// # Errors
     /// The run is unknown, in use, has ended or is not a team's, or the journal failed.
     pub async fn resume(&self, context: &Context) -> Result<Outcome, TeamError> {
-        self.take_up(None, Vec::new(), context).await
+        self.resume_with(&MoreLimits::default(), context).await
+    }
+
+    /// As [`resume`](Self::resume), with larger limits from now on: a run that met its limit goes on. A team has no turns of
+    /// its own, so more of them change nothing.
+    ///
+    /// # Errors
+    /// As [`resume`](Self::resume); and the run has met a limit that still holds.
+    pub async fn resume_with(&self, more: &MoreLimits, context: &Context) -> Result<Outcome, TeamError> {
+        self.take_up(None, Vec::new(), more, context).await
     }
 
     /// Answers a question of a run that is suspended, and takes it up. [`resume`](Self::resume) does it with an answer that
@@ -189,7 +198,7 @@ impl Team {
             None => Some(answer),
         };
         let answered = answered.map(|answer| RecordBody::ToolAnswered { call, answer });
-        self.take_up(None, answered.into_iter().collect(), context).await
+        self.take_up(None, answered.into_iter().collect(), &MoreLimits::default(), context).await
     }
 
     /// Leaves an answer with the run below that asks, which hears it when it is taken up; gives it back for a member that
@@ -217,19 +226,26 @@ impl Team {
         &self,
         goal: Option<&str>,
         bodies: Vec<RecordBody>,
+        more: &MoreLimits,
         context: &Context,
     ) -> Result<Outcome, TeamError> {
         let open = context.journal(&self.parts.journal).open(&context.run, OpenMode::Existing).await?;
         let mut machine = fold(&context.run, &open.records)?;
-        if machine.ended().is_some_and(|outcome| outcome.status != OutcomeStatus::Cancelled) {
-            return Err(RunRefused::Ended { run: context.run.clone() }.into());
+        let run = || context.run.clone();
+        match (machine.ended().map(|outcome| outcome.status), machine.ended_at(more)) {
+            (None | Some(OutcomeStatus::Cancelled), _) | (Some(OutcomeStatus::Limit(_)), None) => {}
+            (Some(OutcomeStatus::Limit(_)), Some(limit)) => {
+                return Err(RunRefused::AtLimit { run: run(), limit }.into());
+            }
+            _ => return Err(RunRefused::Ended { run: run() }.into()),
         }
         let (context, received) = (open.context(context), received_messages(&open.records));
         let goal = goal.filter(|_| !open.is_asked());
         let mut log = open.log(context.clone());
         // The answer first: a member that waits and was told no does not go on.
         let opening = goal.map(|goal| self.opening(goal, &context)).unwrap_or_default();
-        let first = bodies.into_iter().chain(std::iter::once(RecordBody::Resumed)).chain(opening).collect();
+        let raised = (!more.is_empty()).then_some(RecordBody::LimitsRaised(*more));
+        let first = bodies.into_iter().chain(raised).chain([RecordBody::Resumed]).chain(opening).collect();
         log.step(first, |record| machine.apply(record)).await?;
         Ok(Driver::new(&self.parts, machine, log, &context).with_received(received).drive().await?)
     }
@@ -258,7 +274,8 @@ impl Agent for Team {
             let done = match context.called_by() {
                 Some(by) => {
                     let begin = self.begin(task, by.origin(), context);
-                    by.attach(begin, self.take_up(Some(task), Vec::new(), context)).await
+                    let more = MoreLimits::default();
+                    by.attach(begin, self.take_up(Some(task), Vec::new(), &more, context)).await
                 }
                 None => self.start(task, context).await,
             };

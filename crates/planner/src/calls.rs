@@ -4,10 +4,11 @@ use std::{panic::AssertUnwindSafe, sync::Arc};
 
 use archon_types::{
     ApprovalRequest, CallId, Citation, Content, Context, Effect, Executed, Journal, JournalError, Json,
-    Outcome, OutcomeStatus, Prepared, ReadyCall, RecordBody, SubTask, Subject, ToolCall, ToolResult,
-    ToolSpec, Toolbox, binding, questions_below, rebound,
+    Outcome, OutcomeStatus, Prepared, ReadyCall, RecordBody, RunId, SubTask, Subject, ToolCall, ToolResult,
+    ToolSpec, Toolbox, binding, is_lost, questions_below, rebound,
 };
 use futures_util::FutureExt;
+use serde_json::json;
 
 use crate::{
     NodeState, PlanNode,
@@ -56,11 +57,15 @@ pub(crate) async fn start(
 pub(crate) async fn attach(run: &mut Following, call: CallId) -> Result<(), JournalError> {
     let Some(node) = run.machine.node(call) else { return Ok(()) };
     let (subtask, tool) = (SubTask::clone(&node.subtask), node.tool().map(str::to_owned));
-    let starts = node.starts;
+    let (starts, is_begun) = (node.starts, node.is_begun());
     let NodeState::Running { effect, child } = node.state.clone() else { return Ok(()) };
     let definition = tool.as_deref().and_then(|name| run.tool(name));
     let arguments = run.machine.arguments(call, definition.as_ref()).ok().flatten();
     match (child, effect, tool.as_deref(), arguments) {
+        (Some(child), ..) if is_begun && is_lost(&**run.journal(), &child).await? => {
+            let request = lost_question(run, call, &child);
+            run.ask_about(call, request).await
+        }
         (Some(_), _, tool, arguments) => {
             let task = told(run, &subtask, tool, arguments.as_ref());
             run_agent(run, call, &subtask, tool, task);
@@ -85,6 +90,10 @@ pub(crate) async fn doubt(
     mut request: Box<ApprovalRequest>,
 ) -> Result<(), JournalError> {
     let node = run.machine.node(call);
+    if node.is_some_and(PlanNode::is_begun) {
+        let request = lost_question(run, call, &run.context.run.of_call(call));
+        return run.ask_about(call, request).await;
+    }
     let tool = node.and_then(|node| node.tool()).unwrap_or_default().to_owned();
     let edited = node.and_then(|node| node.edited.clone());
     let definition = run.tool(&tool);
@@ -100,6 +109,15 @@ pub(crate) async fn doubt(
         };
     }
     run.ask_about(call, request).await
+}
+
+/// The question about a run whose log is lost: nobody knows what it did.
+fn lost_question(run: &Following, call: CallId, child: &RunId) -> Box<ApprovalRequest> {
+    let subtask = run.machine.node(call).map(|node| &node.subtask);
+    let name = subtask.map(|subtask| subtask.id.as_str()).unwrap_or_default();
+    let task = json!({ "task": subtask.map(|subtask| subtask.description.as_str()) });
+    let id = format!("{}.{call}.lost", run.context.run);
+    Box::new(ApprovalRequest::in_doubt(id, name, &task).of_lost_run(child))
 }
 
 /// What the agent is told that does a subtask.
@@ -236,8 +254,8 @@ fn child_context(run: &Following, call: CallId) -> Context {
     let parent = &trusting(run);
     let lease = run.machine.lease(call).unwrap_or_default();
     let max_depth = parent.limits(run.parts.options.limits.clone()).max_depth;
-    let journal = parent.journal(&run.parts.journal).clone();
-    parent.of_call(call, lease, max_depth, journal, run.stop.child_token())
+    let child = parent.of_call(call, lease, max_depth, run.journal().clone(), run.stop.child_token());
+    child.with_caller_log(Arc::new(run.reports.clone()))
 }
 
 /// The run's context, with the rules that a person trusts.

@@ -69,6 +69,9 @@ pub fn check_diff(machine: &PlanMachine, diff: &PlanDiff, options: &CheckOptions
             problems.push(PlanProblem::of(&new.id, ProblemKind::DuplicateId { count: 2 }));
         }
     }
+    for new in diff.replace.iter().chain(&diff.add).filter(|new| machine.said_no_to(new)) {
+        problems.push(PlanProblem::of(&new.id, ProblemKind::SaidNo));
+    }
     problems.extend(check_running(&changed(&running, diff), options));
     problems
 }
@@ -141,6 +144,13 @@ fn reach(task: &Task, targets: &[SubTaskId]) -> HashSet<SubTaskId> {
 /// Whether two subtasks say the same, however far they are.
 fn is_same(a: &SubTask, b: &SubTask) -> bool {
     fresh(a) == fresh(b)
+}
+
+/// Whether two subtasks do the same, whatever they are called: the same call, or the same words for an agent.
+pub(crate) fn does_same(a: &SubTask, b: &SubTask) -> bool {
+    let is_call = a.tool_name().is_some() && a.tool_args().is_some();
+    (a.tool_name(), a.tool_args()) == (b.tool_name(), b.tool_args())
+        && (is_call || a.description == b.description)
 }
 
 fn fresh(subtask: &SubTask) -> SubTask {

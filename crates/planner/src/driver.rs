@@ -9,7 +9,7 @@ use archon_types::{
 use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 
 use crate::{
-    Conclusion, LastResults, PlanCommand, calls, check, check_diff, difference,
+    Conclusion, LastResults, PlanCommand, PlanNode, calls, check, check_diff, difference,
     following::{Deciding, Following, Happened},
     problem::with_remedy,
 };
@@ -169,7 +169,7 @@ impl Following {
     /// Waits until something happened, and says what if it is something that was under way.
     async fn wait(&mut self, until: Option<Timestamp>) -> Result<Option<Happened>, JournalError> {
         self.receive().await?;
-        self.write_down_processes().await?;
+        self.write_down_reports().await?;
         if self.machine.is_stopping() {
             return Ok(None);
         }
@@ -210,13 +210,21 @@ impl Following {
         }
     }
 
-    /// Processes that calls have started are in the log before they work.
-    async fn write_down_processes(&mut self) -> Result<(), JournalError> {
+    /// Processes and runs that calls have started are in the log before they work.
+    async fn write_down_reports(&mut self) -> Result<(), JournalError> {
         for report in self.reports.take() {
-            self.record(vec![report.record()]).await?;
+            if !self.is_known(&report.record) {
+                self.record(vec![report.record.clone()]).await?;
+            }
             report.written();
         }
         Ok(())
+    }
+
+    /// Whether the log says already that the run of a call has a log.
+    fn is_known(&self, record: &RecordBody) -> bool {
+        let RecordBody::ChildBegun { call, .. } = record else { return false };
+        self.machine.node(*call).is_some_and(PlanNode::is_begun)
     }
 
     /// Ends what is under way: gives it time to end by itself, and drops what does not.
@@ -226,7 +234,7 @@ impl Following {
         let clock = self.context.clock.clone();
         let mut over = clock.sleep_until(clock.now() + GRACE);
         while !self.in_flight.is_empty() {
-            self.write_down_processes().await?;
+            self.write_down_reports().await?;
             let (in_flight, reports) = (&mut self.in_flight, &self.reports);
             let next = std::future::poll_fn(|task| {
                 if let Poll::Ready(happened) = in_flight.poll_next_unpin(task) {

@@ -4,8 +4,8 @@ use std::{collections::HashSet, panic::AssertUnwindSafe, sync::Arc, time::Durati
 
 use archon_types::{
     Answer, ApprovalRequest, BoxFuture, CallId, CancellationToken, CommandId, Context, Decision,
-    InboxRequest, JournalError, LogAppender, PlanError, PlanRecord, QuestionKind, RecordBody, Spending, Task,
-    Timestamp, ToolDefinition,
+    InboxRequest, Journal, JournalError, LogAppender, PlanError, PlanRecord, QuestionKind, RecordBody,
+    Spending, Task, Timestamp, ToolDefinition,
 };
 use futures_util::{FutureExt, stream::FuturesUnordered};
 
@@ -25,7 +25,7 @@ pub(crate) struct Following {
     /// Messages that the log has already.
     pub(crate) received: HashSet<String>,
     pub(crate) in_flight: FuturesUnordered<BoxFuture<'static, Happened>>,
-    /// Processes that calls have started.
+    /// Processes and runs that calls have started.
     pub(crate) reports: Reports,
     /// Stops what is under way; fires with the run's own token.
     pub(crate) stop: CancellationToken,
@@ -197,6 +197,11 @@ impl Following {
     /// As [`record`](Self::record), for one of the plan's own.
     pub(crate) async fn plan_record(&mut self, record: PlanRecord) -> Result<(), JournalError> {
         self.record(vec![RecordBody::Plan(Box::new(record))]).await
+    }
+
+    /// Where the run is kept, and those below it.
+    pub(crate) fn journal(&self) -> &Arc<dyn Journal> {
+        self.context.journal(&self.parts.journal)
     }
 
     /// What a tool's schema is, for arguments that have to fit.

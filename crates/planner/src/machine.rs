@@ -102,6 +102,9 @@ pub struct PlanMachine {
     streak: Vec<CommandId>,
     /// Why each plan was given up, in order.
     given_up: Vec<String>,
+    /// What may have been done, and what people said no to doing again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    said_no: Vec<SubTask>,
     paused: bool,
     suspended: bool,
     cancelled: bool,
@@ -179,6 +182,7 @@ impl PlanMachine {
             trusted: Vec::new(),
             streak: Vec::new(),
             given_up: Vec::new(),
+            said_no: Vec::new(),
             paused: false,
             suspended: false,
             cancelled: false,
@@ -202,6 +206,11 @@ impl PlanMachine {
             RecordBody::ToolAnswered { call, answer } => self.answered(*call, answer, record.at),
             RecordBody::ToolStarted { call, effect, child_run, .. } => {
                 self.started(*call, *effect, child_run.clone(), record.at);
+            }
+            RecordBody::ChildBegun { call, .. } => {
+                if let Some(node) = self.nodes.of_call_mut(*call) {
+                    node.begun = Some(*call);
+                }
             }
             RecordBody::Granted { call, lease, .. } => {
                 if let Some(node) = self.nodes.of_call_mut(*call) {

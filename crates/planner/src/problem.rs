@@ -132,6 +132,8 @@ pub enum ProblemKind {
     NotInPlan,
     #[error("the new plan says something else of it, and it stays as it was")]
     Kept { why: &'static str },
+    #[error("it may have been done already, and a person said no to doing it again")]
+    SaidNo,
     #[error("the change changes nothing")]
     NoChange,
 }
@@ -189,6 +191,7 @@ impl ProblemKind {
             Self::OutOfReach => "name it as a target, or leave it as it is".into(),
             Self::NotInPlan => "name subtasks that the plan has".into(),
             Self::Kept { why } => (*why).to_owned(),
+            Self::SaidNo => "go another way, or leave it out".into(),
             Self::NoChange => "change what failed".into(),
         }
     }

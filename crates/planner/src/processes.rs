@@ -1,5 +1,5 @@
-//! The processes that direct calls of tools start: each is in the log before it works, so that whoever takes the run
-//! up after a crash can end it.
+//! What calls start, processes of tools and runs of agents: each is in the log before it works, so that whoever takes the
+//! run up after a crash can end the processes, and knows which runs had a log.
 
 use std::{
     collections::VecDeque,
@@ -7,7 +7,9 @@ use std::{
     task::{Poll, Waker},
 };
 
-use archon_types::{BoxFuture, CallId, CancellationToken, ProcessGroup, ProcessLog, Record, RecordBody};
+use archon_types::{
+    BoxFuture, CallId, CallerLog, CancellationToken, ProcessGroup, ProcessLog, Record, RecordBody, RunId,
+};
 
 /// What calls report and the driver writes down, as only it has the log. Clones share everything.
 #[derive(Clone, Default)]
@@ -21,10 +23,9 @@ struct State {
     is_closed: bool,
 }
 
-/// A group that a call has started, and that does nothing before it is in the log.
+/// A record of what a call has started, and that does nothing before it is in the log.
 pub(crate) struct Report {
-    call: CallId,
-    group: ProcessGroup,
+    pub(crate) record: RecordBody,
     answer: Arc<Mutex<bool>>,
     /// Fires when the answer is known; also when nobody gives one.
     known: CancellationToken,
@@ -58,12 +59,13 @@ impl Reports {
     }
 }
 
-impl ProcessLog for Reports {
-    fn spawned<'a>(&'a self, call: CallId, group: ProcessGroup) -> BoxFuture<'a, bool> {
+impl Reports {
+    /// Waits until the driver has written a record down, and says whether it did.
+    fn report(&self, record: RecordBody) -> BoxFuture<'static, bool> {
         let (answer, known) = (Arc::new(Mutex::new(false)), CancellationToken::new());
         let mut state = self.state();
         if !state.is_closed {
-            let report = Report { call, group, answer: answer.clone(), known: known.clone() };
+            let report = Report { record, answer: answer.clone(), known: known.clone() };
             state.waiting.push_back(report);
             if let Some(driver) = state.driver.take() {
                 driver.wake();
@@ -79,12 +81,22 @@ impl ProcessLog for Reports {
     }
 }
 
-impl Report {
-    /// The record of it.
-    pub(crate) fn record(&self) -> RecordBody {
-        RecordBody::ToolSpawned { call: self.call, group: self.group.clone() }
+impl ProcessLog for Reports {
+    fn spawned<'a>(&'a self, call: CallId, group: ProcessGroup) -> BoxFuture<'a, bool> {
+        self.report(RecordBody::ToolSpawned { call, group })
     }
+}
 
+impl CallerLog for Reports {
+    fn child_begun<'a>(&'a self, call: CallId, child: &'a RunId) -> BoxFuture<'a, ()> {
+        let reported = self.report(RecordBody::ChildBegun { call, child: child.clone() });
+        Box::pin(async move {
+            reported.await;
+        })
+    }
+}
+
+impl Report {
     /// The record is in the log.
     pub(crate) fn written(self) {
         *self.answer.lock().unwrap_or_else(PoisonError::into_inner) = true;

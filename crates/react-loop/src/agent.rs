@@ -384,10 +384,11 @@ impl ReactAgent {
 
     /// Takes up the run that `context` names where its log ends: after a crash, or after a cancel.
     ///
-    /// The run keeps the model, the tools' descriptions and the limits that it was started with.
+    /// The run keeps the model, the tools' descriptions and the limits that it was started with. With a memory a run that
+    /// has ended gives its outcome, once the memory has what was said in it.
     ///
     /// # Errors
-    /// The run is unknown, in use, or has ended, processes that it started cannot be ended, or the
+    /// The run is unknown, in use, or has ended and there is no memory, processes that it started cannot be ended, or the
     /// journal failed.
     pub async fn resume(&self, context: &Context) -> Result<Outcome, LoopError> {
         self.resume_with(&MoreLimits::default(), context).await
@@ -423,7 +424,9 @@ impl ReactAgent {
         self.recall(&seen_files(&open.records), context);
         let (parts, window) = (self.context_parts.clone(), history.in_full());
         let mut machine = fold_with(&context.run, &open.records, history, parts)?;
-        may_go_on(&machine, more, context)?;
+        if let Err(refused) = may_go_on(&machine, more, context) {
+            return self.keep_ended(&machine, refused, &open.context(&self.own(context))).await;
+        }
         let opening = match machine.next() {
             Command::WaitForPrompt => {
                 Some(opening.ok_or_else(|| LoopError::NothingAsked { run: context.run.clone() })?)
@@ -452,6 +455,22 @@ impl ReactAgent {
             log.step(&mut machine, RecordBody::CallLost { command, attempt }).await?;
         }
         drive(&self.driver(context), &mut machine, &mut log, context).await
+    }
+
+    /// A run that has ended is not taken up. But its process may have died before it had kept what was said: then the
+    /// memory, if there is one, keeps it now.
+    async fn keep_ended(
+        &self,
+        machine: &ReactMachine,
+        refused: LoopError,
+        context: &Context,
+    ) -> Result<Outcome, LoopError> {
+        let driver = self.driver(context);
+        driver.remember(machine, context, None).await;
+        match (refused, machine.ended()) {
+            (LoopError::Ended { .. }, Some(outcome)) if driver.memory.is_some() => Ok(outcome.clone()),
+            (refused, _) => Err(refused),
+        }
     }
 
     /// What earlier calls of the session have seen, its tools know again.

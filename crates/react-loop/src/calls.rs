@@ -15,6 +15,9 @@ pub struct CallState {
     /// To what a person agreed, if one was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub consent: Option<Consent>,
+    /// The run that it started had a log, and nobody agreed to begin it again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_begun: bool,
 }
 
 /// To what a person agreed.
@@ -91,7 +94,7 @@ pub enum CallStage {
 
 impl CallState {
     pub(crate) fn requested(id: CallId, call: ToolCall) -> Self {
-        Self { id, call, stage: CallStage::Requested { attempts: 0 }, consent: None }
+        Self { id, call, stage: CallStage::Requested { attempts: 0 }, consent: None, is_begun: false }
     }
 
     /// The result and when it was there.

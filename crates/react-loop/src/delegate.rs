@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use archon_types::{
-    CallId, Context, Delegation, Journal, JournalError, RecordBody, RunId, Spending, ToolCall, ToolResult,
-    ToolResultStatus, ToolSpec, metadata,
+    CallId, CallerLog, Context, Delegation, Journal, JournalError, RecordBody, RunId, Spending, ToolCall,
+    ToolResult, ToolResultStatus, ToolSpec, metadata,
 };
 
-use crate::{Driver, ReactMachine, RunLog, fold, sub_agent::COST};
+use crate::{CallState, Driver, ReactMachine, RunLog, fold, sub_agent::COST};
 
 /// Sets a part of the budget aside for a call that starts a run, unless that was done before a crash.
 pub(crate) async fn grant(
@@ -27,12 +27,28 @@ pub(crate) fn context(
     machine: &ReactMachine,
     call: CallId,
     context: &Context,
+    caller_log: Arc<dyn CallerLog>,
 ) -> Option<Context> {
     let (lease, journal) = (machine.lease(call)?, driver.journal.clone()?);
     let max_depth = machine.config().limits.max_depth;
     let mut own = context.clone();
-    own.delegation = Some(Arc::new(Delegation::new(context.run.clone(), call, lease, max_depth, journal)));
+    let delegation = Delegation::new(context.run.clone(), call, lease, max_depth, journal);
+    own.delegation = Some(Arc::new(delegation.with_caller_log(caller_log)));
     Some(own)
+}
+
+/// Whether the run that a call started is lost: it had a log, and the log is missing.
+pub(crate) async fn is_lost(driver: &Driver, run: &RunId, call: &CallState) -> Result<bool, JournalError> {
+    match &driver.journal {
+        Some(journal) if call.is_begun => archon_types::is_lost(&**journal, &run.of_call(call.id)).await,
+        _ => Ok(false),
+    }
+}
+
+/// Whether the log says already that the run of a call has a log.
+pub(crate) fn is_known(machine: &ReactMachine, record: &RecordBody) -> bool {
+    let RecordBody::ChildBegun { call, .. } = record else { return false };
+    machine.calls().iter().any(|state| state.id == *call && state.is_begun)
 }
 
 /// Why a call does not run, although its tool may be there: nobody told the model of it. A run calls the tools of its

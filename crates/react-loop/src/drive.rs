@@ -180,7 +180,12 @@ impl Driver {
         }
     }
 
-    async fn remember(&self, machine: &ReactMachine, context: &Context, compaction: Option<&Compaction>) {
+    pub(crate) async fn remember(
+        &self,
+        machine: &ReactMachine,
+        context: &Context,
+        compaction: Option<&Compaction>,
+    ) {
         if let Some(memory) = &self.memory {
             memory.keep(context, machine.said(), compaction).await;
         }

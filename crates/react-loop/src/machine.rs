@@ -244,11 +244,8 @@ impl ReactMachine {
             RecordBody::ToolStarted { call, attempt, effect, .. } => {
                 self.tool_started(*call, *attempt, *effect)
             }
-            RecordBody::Granted { call, lease, .. } if self.is_open(*call) => {
-                self.meter.leases.grant(*call, *lease);
-            }
-            RecordBody::Settled { call, spent, .. } if self.is_open(*call) => {
-                self.meter.leases.settle(*call, *spent);
+            RecordBody::ChildBegun { .. } | RecordBody::Granted { .. } | RecordBody::Settled { .. } => {
+                self.child_noted(&record.body);
             }
             RecordBody::ToolFailed { call, attempt, result, jitter } => {
                 self.tool_failed(*call, *attempt, result, *jitter, record.at);
@@ -556,6 +553,20 @@ impl ReactMachine {
             && let Some(call) = calls.iter_mut().find(|c| c.id == id)
         {
             change(call);
+        }
+    }
+
+    /// What is known of the run that a call starts.
+    fn child_noted(&mut self, body: &RecordBody) {
+        match body {
+            RecordBody::ChildBegun { call, .. } => self.with_call(*call, |call| call.is_begun = true),
+            RecordBody::Granted { call, lease, .. } if self.is_open(*call) => {
+                self.meter.leases.grant(*call, *lease);
+            }
+            RecordBody::Settled { call, spent, .. } if self.is_open(*call) => {
+                self.meter.leases.settle(*call, *spent);
+            }
+            _ => {}
         }
     }
 

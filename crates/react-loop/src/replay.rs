@@ -113,6 +113,7 @@ fn may_come(machine: &ReactMachine, input: &RecordBody) -> bool {
         | RecordBody::CallLost { command, attempt } => machine.open_request() == Some((*command, *attempt)),
         RecordBody::ToolStarted { call, .. }
         | RecordBody::ToolSpawned { call, .. }
+        | RecordBody::ChildBegun { call, .. }
         | RecordBody::Settled { call, .. }
         | RecordBody::ToolFailed { call, .. }
         | RecordBody::ToolFinished { call, .. }

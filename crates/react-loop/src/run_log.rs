@@ -21,7 +21,9 @@ impl RunLog {
     }
 
     /// A log that goes to the watchers only.
-    pub(crate) fn not_kept(context: Context) -> Self {
+    pub(crate) fn not_kept(mut context: Context) -> Self {
+        // There is no log of which the caller could be told.
+        context.delegation = None;
         Self::new(Box::new(Nowhere), 0, context)
     }
 

@@ -1,5 +1,5 @@
-//! The processes that running calls start: each is in the log before it works, so that whoever takes the run up
-//! after a crash can end it.
+//! What running calls start, processes and runs: each is in the log before it works, so that whoever takes the run up
+//! after a crash can end the processes, and knows which runs had a log.
 
 use std::{
     collections::VecDeque,
@@ -7,7 +7,9 @@ use std::{
     task::{Context as Task, Poll},
 };
 
-use archon_types::{BoxFuture, CallId, CancellationToken, ProcessGroup, ProcessLog, Record, RecordBody};
+use archon_types::{
+    BoxFuture, CallId, CallerLog, CancellationToken, ProcessGroup, ProcessLog, Record, RecordBody, RunId,
+};
 use futures_util::task::AtomicWaker;
 
 /// Takes what running calls report to the driver of their batch, which has the log.
@@ -23,14 +25,13 @@ struct State {
     is_over: bool,
 }
 
-/// A process group that a call waits to have in the log.
+/// A record that a call waits to have in the log.
 pub(crate) struct Spawned {
-    call: CallId,
-    group: ProcessGroup,
+    pub(crate) record: Box<RecordBody>,
     answer: Arc<Answer>,
 }
 
-/// Fires once it is clear whether the group is in the log.
+/// Fires once it is clear whether the record is in the log.
 #[derive(Default)]
 struct Answer {
     is_logged: Mutex<bool>,
@@ -59,29 +60,38 @@ impl Spawns {
     }
 }
 
+impl Spawns {
+    /// Waits until the driver has appended a record, and says whether it did.
+    async fn report(&self, record: RecordBody) -> bool {
+        let answer = Arc::new(Answer::default());
+        {
+            let mut state = self.state();
+            if state.is_over {
+                return false;
+            }
+            state.reported.push_back(Spawned { record: Box::new(record), answer: answer.clone() });
+        }
+        self.driver.wake();
+        answer.known.cancelled().await;
+        *answer.is_logged.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl ProcessLog for Spawns {
     fn spawned<'a>(&'a self, call: CallId, group: ProcessGroup) -> BoxFuture<'a, bool> {
+        Box::pin(self.report(RecordBody::ToolSpawned { call, group }))
+    }
+}
+
+impl CallerLog for Spawns {
+    fn child_begun<'a>(&'a self, call: CallId, child: &'a RunId) -> BoxFuture<'a, ()> {
         Box::pin(async move {
-            let answer = Arc::new(Answer::default());
-            {
-                let mut state = self.state();
-                if state.is_over {
-                    return false;
-                }
-                state.reported.push_back(Spawned { call, group, answer: answer.clone() });
-            }
-            self.driver.wake();
-            answer.known.cancelled().await;
-            *answer.is_logged.lock().unwrap_or_else(PoisonError::into_inner)
+            self.report(RecordBody::ChildBegun { call, child: child.clone() }).await;
         })
     }
 }
 
 impl Spawned {
-    pub(crate) fn record(&self) -> RecordBody {
-        RecordBody::ToolSpawned { call: self.call, group: self.group.clone() }
-    }
-
     /// The record is in the log.
     pub(crate) fn logged(self) {
         *self.answer.is_logged.lock().unwrap_or_else(PoisonError::into_inner) = true;

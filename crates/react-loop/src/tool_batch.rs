@@ -159,7 +159,8 @@ impl Batch<'_, '_> {
             .into_iter()
             .map(|ready| {
                 let id = ready.id;
-                let own = delegate::context(self.driver, self.machine, id, context).map(Box::new);
+                let caller_log = spawns.0.clone();
+                let own = delegate::context(self.driver, self.machine, id, context, caller_log).map(Box::new);
                 async move { (id, toolbox.execute(ready, own.as_deref().unwrap_or(context)).await) }
             })
             .collect();
@@ -187,10 +188,7 @@ impl Batch<'_, '_> {
                         self.ended(id, result, &calls).await?;
                     }
                 }
-                Next::Spawned(spawned) => {
-                    self.log.step(self.machine, spawned.record()).await?;
-                    spawned.logged();
-                }
+                Next::Spawned(spawned) => self.spawned(spawned).await?,
                 Next::Nothing => break,
                 Next::Stopped(cause) => {
                     running.clear();
@@ -200,6 +198,15 @@ impl Batch<'_, '_> {
                 }
             }
         }
+        Ok(())
+    }
+
+    /// Writes down what a call has started, unless the log says so already.
+    async fn spawned(&mut self, spawned: Spawned) -> Result<(), JournalError> {
+        if !delegate::is_known(self.machine, &spawned.record) {
+            self.log.step(self.machine, RecordBody::clone(&spawned.record)).await?;
+        }
+        spawned.logged();
         Ok(())
     }
 
@@ -229,6 +236,10 @@ impl Batch<'_, '_> {
             }
             _ => return Ok(None),
         };
+        if delegate::is_lost(self.driver, &self.context.run, &call).await? {
+            self.doubt(&call).await?;
+            return Ok(None);
+        }
         let wanted = call.wanted();
         if let Some(result) = delegate::hidden(self.driver, self.machine, &call.call, self.context) {
             self.refuse(call.id, result).await?;
@@ -299,6 +310,9 @@ impl Batch<'_, '_> {
         let wanted = call.wanted();
         let id = self.context.ids.fresh("approval");
         let mut request = ApprovalRequest::in_doubt(id, name, &wanted.arguments);
+        if call.is_begun {
+            request = request.of_lost_run(&self.context.run.of_call(call.id));
+        }
         let spec = decide::spec_of(self.driver, name);
         // A yes to a second run is a yes to what was agreed to before the first.
         let agreed = spec.as_ref().and_then(|spec| decide::agreed(spec, call));

@@ -243,6 +243,7 @@ fn hostile(choice: u8, n: u64) -> RecordBody {
         // More than was granted, and by whom nothing was granted to. Its money is the caller's to watch.
         21 => RecordBody::Settled { call, child: "c".into(), spent: Spending::new(n * 100_000, 0) },
         22 => RecordBody::ToolSpawned { call, group: ProcessGroup::new(2, "then") },
+        26 => RecordBody::ChildBegun { call, child: "c".into() },
         23 => RecordBody::ParallelStarted { prompts: Vec::new(), branches: Vec::new() },
         24 => RecordBody::NotKept { reason: "full".into() },
         25 if n > 2 => RecordBody::AskedBeside { question: SideQuestion::Summary, reserved: n * 1_000 },

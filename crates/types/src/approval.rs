@@ -124,6 +124,12 @@ impl ApprovalRequest {
         request
     }
 
+    /// The same question about a call that started a run whose log is lost.
+    pub fn of_lost_run(mut self, child: &RunId) -> Self {
+        self.action_summary = format!("The log of run {child} is lost. {}", self.action_summary);
+        self
+    }
+
     /// Whether nobody answered in time.
     pub fn is_expired(&self, now: Timestamp) -> bool {
         self.paused_at.is_none() && self.expires_at.is_some_and(|end| end <= now)

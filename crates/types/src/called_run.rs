@@ -6,9 +6,9 @@ use std::sync::Arc;
 use serde_json::json;
 
 use crate::{
-    ApprovalRequest, CallId, CancellationToken, Context, Delegation, ExecutionLimits, Journal, JournalError,
-    Lease, LimitReached, Origin, Outcome, OutcomeStatus, RecordBody, RunId, SessionId, ToolResult,
-    ToolResultStatus, metadata,
+    ApprovalRequest, CallId, CallerLog, CancellationToken, Context, Delegation, ExecutionLimits, Journal,
+    JournalError, Lease, LimitReached, Origin, Outcome, OutcomeStatus, RecordBody, RunId, SessionId,
+    ToolResult, ToolResultStatus, metadata,
 };
 
 /// Why a run is neither begun nor taken up, whoever was to drive it.
@@ -131,6 +131,17 @@ impl Delegation {
     }
 }
 
+/// Whether a called run's log is lost: its caller's log says that it had one ([`RecordBody::ChildBegun`]).
+///
+/// # Errors
+/// The journal cannot read the run.
+pub async fn is_lost(journal: &dyn Journal, child: &RunId) -> Result<bool, JournalError> {
+    match journal.read(child).await {
+        Err(JournalError::UnknownRun { .. }) => Ok(true),
+        found => found.map(|_| false),
+    }
+}
+
 impl Context {
     /// The call that this context's run works for; none while the context is a caller's own.
     pub fn called_by(&self) -> Option<&Delegation> {
@@ -140,6 +151,12 @@ impl Context {
     /// Where the run is kept: beside its caller, or where its agent keeps its `own` runs.
     pub fn journal<'a>(&'a self, own: &'a Arc<dyn Journal>) -> &'a Arc<dyn Journal> {
         self.called_by().map_or(own, |by| &by.journal)
+    }
+
+    /// The same context, where the run says in its caller's log that it has a log; see [`CallerLog`].
+    pub fn with_caller_log(mut self, log: Arc<dyn CallerLog>) -> Self {
+        self.delegation = self.delegation.map(|by| Arc::new(Delegation::clone(&by).with_caller_log(log)));
+        self
     }
 
     /// How far the run may go: as its agent's `own` runs may, and no further than its caller allows.

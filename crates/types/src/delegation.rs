@@ -8,6 +8,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use futures_core::future::BoxFuture;
+
 use crate::{CallId, ExecutionLimits, Journal, RunId};
 
 /// The part of its caller's budget that a run may use.
@@ -94,13 +96,29 @@ pub struct Delegation {
     pub max_depth: u32,
     /// Where the caller is kept, and the called run with it.
     pub journal: Arc<dyn Journal>,
+    /// Notes in the caller's log that the called run has a log.
+    pub caller_log: Option<Arc<dyn CallerLog>>,
+}
+
+/// The log of a run that calls others, as far as those it calls write to it.
+pub trait CallerLog: Send + Sync {
+    /// Appends [`RecordBody::ChildBegun`](crate::RecordBody::ChildBegun), unless the log has one for this call. Returns
+    /// when it is there, and also when nobody appends to the log any more.
+    fn child_begun<'a>(&'a self, call: CallId, child: &'a RunId) -> BoxFuture<'a, ()>;
 }
 
 impl Delegation {
     /// The run that `call` of `caller` starts.
     pub fn new(caller: RunId, call: CallId, lease: Lease, max_depth: u32, journal: Arc<dyn Journal>) -> Self {
         let child = caller.of_call(call);
-        Self { caller, call, child, lease, max_turns: None, max_depth, journal }
+        Self { caller, call, child, lease, max_turns: None, max_depth, journal, caller_log: None }
+    }
+
+    /// The same, with the caller's log: the run says there that it has a log of its own before it does anything. Without
+    /// it a run whose log is lost is begun again after a crash.
+    pub fn with_caller_log(mut self, log: Arc<dyn CallerLog>) -> Self {
+        self.caller_log = Some(log);
+        self
     }
 
     /// The limits of the called run, at `depth`: its own, and no more than what it was granted.

@@ -37,8 +37,8 @@ pub trait Journal: Send + Sync {
     ///
     /// Removing is refused while somebody writes to the run ([`JournalError::Locked`]) and while other
     /// runs need it ([`JournalError::Needed`]): those that continue it read its records, and a run
-    /// whose unfinished call started it would start it again and repeat its effects. A run that is
-    /// created while this looks for such runs may be missed.
+    /// whose unfinished call started it would not know what it did. A run that is created while this
+    /// looks for such runs may be missed.
     ///
     /// A journal that cannot remove runs, which is the default, says [`JournalError::Unsupported`].
     fn delete<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<(), JournalError>> {
@@ -373,7 +373,9 @@ impl JournalError {
                 "`archon runs show` shows what is before the damage, and `archon runs fork --at TURN` goes on from there"
             }
             Self::BadId { .. } => "ids are made by `archon run`",
-            Self::Storage { .. } => "check that the directory exists, is writable and has free space",
+            Self::Storage { .. } => {
+                "check that the directory exists, is writable and has free space; what a run has in its log is not lost, and the run can be resumed"
+            }
         }
     }
 }

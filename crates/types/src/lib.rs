@@ -125,7 +125,7 @@ pub use approval::{
 };
 pub use budget::{Budget, Loan};
 pub use bus::{BROADCAST, Bus, BusError, BusMessage, Echo, MessageType};
-pub use called_run::{CalledRun, RunRefused};
+pub use called_run::{CalledRun, RunRefused, is_lost};
 pub use calls_below::MAX_TOOL_DEPTH;
 pub use cleanup::{CLEANUP_TOOL, CleanedUp, SeenResult};
 pub use collection::Collection;
@@ -139,7 +139,7 @@ pub use context_config::{CompactionPolicy, ContextConfig, ResultTokens};
 pub use credentials::{CredentialEntry, CredentialError, CredentialKey, CredentialStore, Credentials};
 pub use cycle::{Cycle, CycleAction, CycleContext, CycleObservation, CyclePerformance, ToolCallRecord};
 pub use dead_letter::{DeadLetter, DeathCause};
-pub use delegation::{Delegation, Lease, Spending};
+pub use delegation::{CallerLog, Delegation, Lease, Spending};
 pub use encoded::Encoded;
 pub use error_context::{ErrorContext, ErrorSeverity, FailureGroup};
 pub use evaluation::{

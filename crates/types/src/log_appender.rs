@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use crate::{
-    Context, Durability, Event, Journal, JournalError, OpenMode, OpenRun, Record, RecordBody, RunId,
-    RunStarted, RunWriter, not_before,
+    Context, Delegation, Durability, Event, Journal, JournalError, OpenMode, OpenRun, Record, RecordBody,
+    RunId, RunStarted, RunWriter, not_before,
 };
 
 /// Appends to one run's log and tells the watchers.
@@ -13,12 +13,15 @@ pub struct LogAppender {
     writer: Box<dyn RunWriter>,
     next_seq: u64,
     context: Context,
+    /// The call that the run works for, until the caller's log says that this log is there.
+    untold: Option<Arc<Delegation>>,
 }
 
 impl LogAppender {
     /// An appender to a log that has `next_seq` records already.
     pub fn new(writer: Box<dyn RunWriter>, next_seq: u64, context: Context) -> Self {
-        Self { writer, next_seq, context }
+        let untold = context.delegation.clone().filter(|by| by.child == context.run);
+        Self { writer, next_seq, context, untold }
     }
 
     /// Begins the log of the run that `context` names, which must not be there, with all that the run begins with at
@@ -55,6 +58,12 @@ impl LogAppender {
         self.next_seq += records.len() as u64;
         for record in &records {
             self.context.sink.emit(Event::Record { run: self.context.run.clone(), record: record.clone() });
+        }
+        // Before the run does anything: a log that is missing later is known to be lost.
+        if let Some(by) = self.untold.take()
+            && let Some(log) = &by.caller_log
+        {
+            log.child_begun(by.call, &by.child).await;
         }
         Ok(records)
     }

@@ -194,6 +194,14 @@ pub enum RecordBody {
         /// The processes.
         group: ProcessGroup,
     },
+    /// The run that a call started has a log, and has done nothing yet. If that log is missing later it is lost, and what
+    /// the run did is unknown.
+    ChildBegun {
+        /// Which call.
+        call: CallId,
+        /// The run.
+        child: RunId,
+    },
     /// A tool failed in a way that may pass, and its call is tried again after a while. Only calls that may
     /// be repeated are.
     ToolFailed {

@@ -6,7 +6,10 @@ use archon::{
     Archon, ArchonBuilder,
     memory::Memory,
     planner::is_plan,
-    types::{ExecutionLimits, Journal, MoreLimits, Record, RecordBody, RunConfig, RunId, ToolMode},
+    types::{
+        ExecutionLimits, Journal, MoreLimits, Record, RecordBody, RunConfig, RunHead, RunId, RunStatus,
+        ToolMode,
+    },
 };
 
 use super::{AllowFlags, MemoryFlags, ModelFlags, ToolFlags, plan, run, team, which::which_run};
@@ -41,6 +44,21 @@ struct MoreFlags {
     /// Let it ask its model up to N times in all
     #[arg(long, value_name = "N")]
     max_turns: Option<u32>,
+    #[command(flatten)]
+    budget: MoreBudget,
+}
+
+impl MoreFlags {
+    fn limits(self) -> MoreLimits {
+        let mut more = self.budget.limits();
+        more.max_turns = self.max_turns;
+        more
+    }
+}
+
+/// The same without turns, which a team does not have.
+#[derive(Clone, Copy, Debug, Default, clap::Args)]
+pub(crate) struct MoreBudget {
     /// Let it use up to N tokens in all
     #[arg(long, value_name = "N")]
     max_tokens: Option<u64>,
@@ -52,10 +70,10 @@ struct MoreFlags {
     max_duration: Option<Span>,
 }
 
-impl MoreFlags {
-    fn limits(self) -> MoreLimits {
+impl MoreBudget {
+    pub(super) fn limits(self) -> MoreLimits {
         let mut more = MoreLimits::default();
-        (more.max_turns, more.max_total_tokens) = (self.max_turns, self.max_tokens);
+        more.max_total_tokens = self.max_tokens;
         more.max_duration_ms = self.max_duration.map(|span| span.0);
         more.max_cost = self.max_cost.map(|money| money.0);
         more
@@ -187,6 +205,11 @@ impl ResumeArgs {
             return plan::resume(app, &archon, run, self.more.limits(), records).await;
         }
         let resume = run::resume_line(app, run.as_str(), self.memory.memory.as_ref());
-        drive(archon.resume_with(run, self.more.limits()).await?, &records, &resume, app).await
+        let has_ended = RunHead::of(run.clone(), &records).status == RunStatus::Finished;
+        let exit = drive(archon.resume_with(run, self.more.limits()).await?, &records, &resume, app).await?;
+        if has_ended && self.memory.memory.is_some() {
+            app.output.note(Look::Plain, "what was said in the run is in the memory");
+        }
+        Ok(exit)
     }
 }

@@ -12,7 +12,7 @@ use archon::{
 };
 use clap::Subcommand;
 
-use super::{AgentFlags, AllowFlags, Asking, ModelFlags, run};
+use super::{AgentFlags, AllowFlags, Asking, ModelFlags, resume::MoreBudget, run};
 use crate::{
     app::App, ask::Prompt, config::Settings, drive::watch, exit::Exit, failure::Failure, permissions,
     text::printable,
@@ -32,13 +32,15 @@ pub(crate) enum TeamCommand {
         #[arg(required = true, value_name = "TASK")]
         task: Vec<String>,
     },
-    /// Take up a team's run that was interrupted, cancelled or waits
+    /// Take up a team's run that was interrupted, cancelled, met a limit or waits
     Resume {
         #[command(flatten)]
         flags: TeamFlags,
         /// The team that began it
         #[arg(value_name = "TEAM.toml")]
         team: PathBuf,
+        #[command(flatten)]
+        more: MoreBudget,
         /// The run's id
         run: String,
     },
@@ -76,7 +78,7 @@ impl TeamCommand {
                 let handle = work.start(task, RunOptions::default()).await?;
                 go_on(app, &work, &team, handle, Vec::new()).await
             }
-            Self::Resume { team, run, .. } => {
+            Self::Resume { team, more, run, .. } => {
                 let run = RunId::new(run);
                 let before = app.journal().read(&run).await?;
                 // Of what was cut off in its first record nobody knows what it was.
@@ -93,7 +95,7 @@ impl TeamCommand {
                     ));
                 }
                 let work = assemble::team(app, &team).await?;
-                let handle = work.resume(run).await?;
+                let handle = work.resume_with(run, more.limits()).await?;
                 go_on(app, &work, &team, handle, before).await
             }
         }
@@ -120,7 +122,7 @@ async fn go_on(
         &format!("archon team resume {} ", run::quoted(&printable(&file.display().to_string()))),
         1,
     );
-    let mut ended = watch(handle, &before, app).await?;
+    let mut ended = watch(handle, &before, &resume, app).await?;
     while ended.outcome.status == OutcomeStatus::Suspended && Asking::of(app) == Asking::Here {
         before = app.journal().read(&run).await?;
         let Some(open) = pending_approvals(&before).into_iter().find(|open| open.request.path.is_empty())
@@ -129,7 +131,7 @@ async fn go_on(
         };
         let prompt = Prompt::new(app.output.clone(), Prompt::keyboard(), permissions::kept(app));
         let Decision::Now(answer) = prompt.decide(&open.request).await else { break };
-        ended = watch(work.answer(run.clone(), open.call, answer).await?, &before, app).await?;
+        ended = watch(work.answer(run.clone(), open.call, answer).await?, &before, &resume, app).await?;
     }
     ended.said(&resume, app)
 }

@@ -115,6 +115,7 @@ fn about_call(body: &RecordBody) -> String {
         RecordBody::Settled { call, child, spent } => {
             format!("{call}  run {child}, {} tokens, {} millionths", spent.tokens, spent.cost)
         }
+        RecordBody::ChildBegun { call, child } => format!("{call}  run {child}"),
         RecordBody::ToolSpawned { call, group } => format!("{call}  process group {}", group.id),
         _ => String::new(),
     }

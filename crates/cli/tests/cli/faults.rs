@@ -247,3 +247,30 @@ async fn resume_by_several_at_once_has_one_writer() {
     }
     eprintln!("{done} races: one writer each, {refused} others refused");
 }
+
+#[tokio::test]
+async fn run_whose_disk_is_full_says_how_it_is_taken_up() {
+    let server = MockServer::start([answer(&"a ".repeat(4_000)), answer("Done.")]).await;
+    let place = Place::with_server(&server);
+    // No file may grow beyond so many blocks of 512 bytes: the start of the run fits, the answer does not.
+    let run = place.command("run", &["Say something long."]);
+    let mut shell = tokio::process::Command::new("/bin/sh");
+    shell.args(["-c", "trap '' XFSZ; ulimit -f 12; exec \"$0\" \"$@\""]).arg(run.as_std().get_program());
+    shell.args(run.as_std().get_args()).env_clear();
+    shell.envs(run.as_std().get_envs().filter_map(|(name, value)| Some((name, value?))));
+    shell.current_dir(place.dir.path()).stdin(std::process::Stdio::null());
+    let ran = Ran::from(shell.output().await.unwrap());
+    let (run, _) = run_of(&place).await.expect("its beginning is kept");
+    let data = place.data();
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    for part in ["free space", &format!("archon resume {run} --data-dir {}", data.display())] {
+        assert!(ran.err.contains(part), "{part}: {ran:?}");
+    }
+    let resumed = place.archon("resume", &[&run]).await;
+    assert_eq!(resumed.code, Some(0), "{resumed:?}");
+    // A run of which nothing was kept cannot be taken up.
+    std::fs::remove_dir_all(&data).unwrap();
+    std::fs::write(&data, "no folder").unwrap();
+    let refused = place.archon("run", &["Hi"]).await;
+    assert!(refused.code != Some(0) && !refused.err.contains("archon resume"), "{refused:?}");
+}

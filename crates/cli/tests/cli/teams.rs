@@ -96,6 +96,38 @@ async fn a_team_that_was_interrupted_is_taken_up_without_doing_anything_twice() 
 }
 
 #[tokio::test]
+async fn team_resume_of_a_run_that_met_a_limit_goes_on_with_more() {
+    let server = MockServer::start([answer("3.7 mm a year")]).await;
+    let (place, file) = place(&server, &TEAM.replace("[limits]", "[limits]\nmax_tokens = 10"));
+    let ran = place.archon("team run", &[&file, "Does the sea rise?"]).await;
+    let run = only_run(&place).await;
+    let way_on = format!("let it go on with `archon team resume {file} {run} ");
+    assert!(
+        ran.code == Some(4) && ran.err.contains(&way_on) && ran.err.contains(" --max-tokens N`"),
+        "{ran:?}"
+    );
+    let refused = place.archon("team resume", &[&file, &run]).await;
+    refused.check_refused(2, "has ended", &format!("archon team resume TEAM.toml {run} --max-tokens N"));
+    server.push(answer("It rises slowly."));
+    server.push(answer("It rises by 3.7 mm."));
+    let resumed = place.archon("team resume --max-tokens 100000", &[&file, &run]).await;
+    assert_eq!((resumed.code, resumed.out.as_str()), (Some(0), "It rises by 3.7 mm.\n"), "{resumed:?}");
+}
+
+#[tokio::test]
+async fn team_resume_of_a_run_that_was_cut_off_in_its_first_record_says_to_begin_again() {
+    let server = MockServer::start([answer("a"), answer("b"), answer("c")]).await;
+    let (place, file) = place(&server, TEAM);
+    place.archon("team run", &[&file, "Does the sea rise?"]).await;
+    let run = only_run(&place).await;
+    let log = place.data().join("runs").join(format!("{run}.jsonl"));
+    let text = std::fs::read_to_string(&log).expect("a log");
+    std::fs::write(&log, text.split_inclusive('\n').next().expect("a line")).expect("it is written");
+    let refused = place.archon("team resume", &[&file, &run]).await;
+    refused.check_refused(2, "was cut off before its task was kept", "archon team run TEAM.toml TASK");
+}
+
+#[tokio::test]
 async fn a_team_that_cannot_work_is_refused_with_the_line_and_a_remedy_before_anybody_is_asked() {
     let server = MockServer::start([]).await;
     let (place, file) = place(&server, &TEAM.replace("id = \"ben\"", "id = \"ada\""));

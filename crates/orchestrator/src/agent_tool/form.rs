@@ -34,6 +34,8 @@ pub(super) struct Form<'a> {
     /// Whether the work waits for an answer to a question of its own.
     waits_below: bool,
     attempts: u32,
+    /// Whether the run of the work had a log.
+    is_begun: bool,
     end: Option<End>,
     is_suspended: bool,
     outcome: Option<Outcome>,
@@ -72,6 +74,7 @@ impl<'a> Form<'a> {
             is_agreed: false,
             waits_below: false,
             attempts: 0,
+            is_begun: false,
             end: None,
             is_suspended: false,
             outcome: None,
@@ -84,6 +87,7 @@ impl<'a> Form<'a> {
             RecordBody::ToolAsked { request, .. } => self.ask(request),
             RecordBody::ToolAnswered { answer, .. } => self.answered(answer),
             RecordBody::ToolStarted { attempt, .. } => self.attempts = attempt + 1,
+            RecordBody::ChildBegun { .. } => self.is_begun = true,
             RecordBody::CancelRequested { .. } => self.end = Some(End::Cancelled),
             // Who was cancelled with the caller goes on with it, and a run below is looked at again.
             RecordBody::Resumed => {
@@ -128,6 +132,11 @@ impl<'a> Form<'a> {
             };
         }
         if self.waits_below { self.wait() } else { self.go_on(now, can_ask) }
+    }
+
+    /// Whether the run of the work had a log.
+    pub(super) fn is_begun(&self) -> bool {
+        self.is_begun
     }
 
     /// Whether this question is the one that is open.

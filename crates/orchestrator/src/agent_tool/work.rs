@@ -1,20 +1,24 @@
 //! Drives a call of an agent: asks, waits, lets the agent work, and keeps each step in the log first.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{collections::HashSet, pin::pin, sync::Arc};
 
 use archon_types::{
-    AgentId, ApprovalSettings, Context, Delegation, Effect, Encoded, InboxRequest, Json, Message, OpenMode,
-    Outcome, OutcomeStatus, PromptSource, RecordBody, RunConfig, RunStarted, questions_below,
-    received_messages,
+    AgentId, ApprovalSettings, BoxFuture, Context, Delegation, Effect, Encoded, InboxRequest, JournalError,
+    Json, LogAppender, Message, OpenMode, Outcome, OutcomeStatus, PromptSource, RecordBody, RunConfig, RunId,
+    RunStarted, is_lost, questions_below, received_messages,
 };
-use archon_types::{JournalError, LogAppender};
+use futures_util::future::{Either, select};
 use serde_json::Map;
+use tokio::sync::mpsc;
 
 use super::{
     Parts, WORK,
     form::{Form, Next},
 };
-use crate::TeamError;
+use crate::{
+    TeamError,
+    begun::{Begun, Reports},
+};
 
 /// How long before its time limit a call's work has to be over.
 const TO_END_MS: u64 = 5_000;
@@ -125,12 +129,20 @@ impl Parts {
                     vec![ended(Outcome::new(context.run.clone(), OutcomeStatus::Cancelled))]
                 }
                 Next::Work { attempt, task } => {
-                    let child = self.child(by, &context);
+                    let (reports, begun) = Reports::channel();
+                    let child = self.child(by, &context).with_caller_log(Arc::new(reports));
+                    if form.is_begun() && is_lost(&*by.journal, &child.run).await? {
+                        let why = lost(&child.run);
+                        let outcome = ended(Outcome::failed(context.run.clone(), why));
+                        log.step(vec![outcome], |record| form.apply(record)).await?;
+                        continue;
+                    }
                     let effect = Effect::Idempotent;
                     let child_run = Some(child.run.clone());
                     let started = RecordBody::ToolStarted { call: WORK, attempt, effect, child_run };
                     log.step(vec![started], |record| form.apply(record)).await?;
-                    let outcome = self.agent.run(&task, &child).await;
+                    let work = self.agent.run(&task, &child);
+                    let outcome = beside(work, begun, &mut form, &mut log).await?;
                     self.worked(&outcome, &child, by, &context).await
                 }
             };
@@ -175,6 +187,37 @@ impl Parts {
         let result = Box::new(outcome.to_result(&self.spec.name));
         vec![RecordBody::ToolFinished { call: WORK, result }, ended(own)]
     }
+}
+
+/// Waits for the work, and writes down that its run has a log.
+async fn beside(
+    mut work: BoxFuture<'_, Outcome>,
+    mut begun: mpsc::Receiver<Begun>,
+    form: &mut Form<'_>,
+    log: &mut LogAppender,
+) -> Result<Outcome, JournalError> {
+    loop {
+        let said = match select(&mut work, pin!(begun.recv())).await {
+            Either::Left((outcome, _)) => return Ok(outcome),
+            Either::Right((said, _)) => said,
+        };
+        match said {
+            Some(said) if !form.is_begun() => {
+                let body = RecordBody::ChildBegun { call: said.call, child: said.child.clone() };
+                log.step(vec![body], |record| form.apply(record)).await?;
+            }
+            Some(_) => {}
+            None => return Ok(work.await),
+        }
+    }
+}
+
+/// What is said of work of which nobody knows whether it was done.
+fn lost(child: &RunId) -> String {
+    format!(
+        "the effect of this call is unknown: the log of its run {child} is lost. It was not begun again. Check what it did \
+         before you repeat it"
+    )
 }
 
 fn asked(given: Map<String, Json>, context: &Context) -> RecordBody {

@@ -1,8 +1,8 @@
 //! What a record changes.
 
 use archon_types::{
-    AgentId, Answer, ApprovalRequest, CallId, Claim, CommandId, Json, Loan, Record, RecordBody, TeamRecord,
-    Timestamp, ToolResult,
+    AgentId, Answer, ApprovalRequest, CallId, Claim, CommandId, Json, Loan, Outcome, OutcomeStatus,
+    QuestionKind, Record, RecordBody, TeamRecord, Timestamp, ToolResult,
 };
 
 use super::{Hand, HandState, JobState, MemberState, Phase, Purpose, TeamMachine};
@@ -35,6 +35,15 @@ impl TeamMachine {
             }
             RecordBody::Team(team) => self.team_record(team, at),
             RecordBody::ToolStarted { call, child_run: Some(_), .. } => self.begun(*call, at),
+            RecordBody::ChildBegun { call, .. } => {
+                if let Some(hand) = self.hand_mut(*call) {
+                    hand.is_begun = true;
+                }
+            }
+            RecordBody::LimitsRaised(more) => {
+                self.limit = self.ended_at(more);
+                self.budget.raise(more);
+            }
             RecordBody::Granted { call, lease, .. } => {
                 let mut money = match self.hand_mut(*call) {
                     Some(hand) => std::mem::take(&mut hand.money),
@@ -234,6 +243,7 @@ impl TeamMachine {
             job.expires = request.expires_at.filter(|_| request.paused_at.is_none());
         } else if let Some(hand) = self.hand_mut(call).filter(|hand| hand.state == HandState::Running) {
             hand.state = HandState::Asked;
+            hand.is_doubted = request.kind == QuestionKind::InDoubt && request.path.is_empty();
         }
     }
 
@@ -279,11 +289,30 @@ impl TeamMachine {
     fn answered_member(&mut self, call: CallId, answer: &Answer) {
         let now = self.now;
         let Some(hand) = self.hand_mut(call).filter(|hand| hand.state == HandState::Asked) else { return };
+        if std::mem::take(&mut hand.is_doubted) {
+            return self.answered_doubt(call, answer);
+        }
         if let Answer::Cancel { reason } = answer {
             let result = ToolResult::error(format!("a person said no: {reason}"));
             return self.finished(call, &result);
         }
         (hand.state, hand.since, hand.heard) = (HandState::Running, now, now);
+    }
+
+    /// A person said what is to become of work of which nobody knows whether it was done. After a no nobody else does it.
+    fn answered_doubt(&mut self, call: CallId, answer: &Answer) {
+        match answer {
+            Answer::Reply { text } => self.finished(call, &ToolResult::success(text.as_str())),
+            answer if answer.is_consent() => {
+                let now = self.now;
+                let Some(hand) = self.hand_mut(call) else { return };
+                (hand.state, hand.since, hand.heard, hand.is_begun) = (HandState::Running, now, now, false);
+            }
+            _ => {
+                self.finished(call, &ToolResult::error(UNKNOWN));
+                self.fail(call.command, UNKNOWN.to_owned());
+            }
+        }
     }
 
     fn requested(&mut self, by: CallId, task: &str, to: &str) {
@@ -324,13 +353,18 @@ impl TeamMachine {
 
     fn resumed(&mut self, at: Timestamp) {
         self.suspended = false;
-        if self.ended.as_ref().is_some_and(|o| o.status == archon_types::OutcomeStatus::Cancelled) {
+        let may_go_on = |outcome: &Outcome| match outcome.status {
+            OutcomeStatus::Cancelled => true,
+            OutcomeStatus::Limit(_) => self.limit.is_none(),
+            _ => false,
+        };
+        if self.ended.as_deref().is_some_and(may_go_on) {
             self.ended = None;
         }
         self.cancelled = false;
         self.touched.all = true;
         for hand in self.jobs.iter_mut().flat_map(|job| &mut job.hands) {
-            if hand.state == HandState::Asked {
+            if hand.state == HandState::Asked && !hand.is_doubted {
                 hand.state = HandState::Running;
             }
         }
@@ -349,11 +383,18 @@ impl TeamMachine {
 /// Whether a record only says that something begins, or that somebody is there: nothing is finished by it.
 fn is_mere_beginning(body: &RecordBody) -> bool {
     match body {
-        RecordBody::Granted { .. } | RecordBody::Settled { .. } | RecordBody::ToolStarted { .. } => true,
+        RecordBody::Granted { .. }
+        | RecordBody::Settled { .. }
+        | RecordBody::ToolStarted { .. }
+        | RecordBody::ChildBegun { .. } => true,
         RecordBody::Team(team) => matches!(**team, TeamRecord::Delegated { .. } | TeamRecord::Beat { .. }),
         _ => false,
     }
 }
+
+/// Why work is given up of which nobody knows whether it was done.
+const UNKNOWN: &str =
+    "nobody knows whether it was done, and it is not to be done again: the log of its run is lost";
 
 /// Characters of a failure that are told.
 const LONGEST: usize = 500;

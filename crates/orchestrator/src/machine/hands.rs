@@ -96,7 +96,16 @@ impl TeamMachine {
     /// The call of a question of the team's own that is open.
     pub(crate) fn question_of(&self, request_id: &str) -> Option<CallId> {
         let asked = self.questions().filter(|job| job.asked).map(|job| job.call(0));
-        asked.into_iter().find(|call| self.request_id(*call) == request_id)
+        let doubted = self.hands().filter(|(_, hand)| hand.is_doubted).map(|(call, _)| call);
+        let mut asked = asked.map(|call| (call, self.request_id(call)));
+        let mut doubted = doubted.map(|call| (call, self.doubt_id(call)));
+        let is_meant = |(_, id): &(CallId, String)| id == request_id;
+        asked.find(is_meant).or_else(|| doubted.find(is_meant)).map(|(call, _)| call)
+    }
+
+    /// Names the question about work of which nobody knows whether it was done.
+    pub(crate) fn doubt_id(&self, call: CallId) -> String {
+        format!("{}.lost", self.request_id(call))
     }
 
     /// Whether a question of the team's own was to be answered by this time.

@@ -148,6 +148,12 @@ pub struct Hand {
     pub response: Option<Response>,
     /// Why it failed.
     pub problem: Option<String>,
+    /// Its run had a log, and nobody agreed to begin it again.
+    #[serde(default)]
+    pub is_begun: bool,
+    /// A person is asked whether its run, whose log is lost, is to begin again.
+    #[serde(default)]
+    pub(super) is_doubted: bool,
     pub(super) money: Loan,
 }
 
@@ -247,6 +253,8 @@ impl Hand {
             heard: at,
             response: None,
             problem: None,
+            is_begun: false,
+            is_doubted: false,
             money: Loan::default(),
         }
     }

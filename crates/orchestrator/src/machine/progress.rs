@@ -208,7 +208,7 @@ impl TeamMachine {
         }
     }
 
-    fn fail(&mut self, command: CommandId, reason: String) {
+    pub(super) fn fail(&mut self, command: CommandId, reason: String) {
         if let Some(job) = self.job_mut(command) {
             job.state = JobState::Failed { reason };
         }

@@ -10,8 +10,8 @@ use std::{
 
 use archon_orchestrator::{Team, TeamError, TeamProblem, check_team, contradict, needs_team};
 use archon_types::{
-    Agent, Answer, CallId, CommandId, ConflictStrategy, LimitReached, Outcome, OutcomeStatus, RecordBody,
-    Role, RunRefused, Task, TeamPattern, TeamRecord, TeamSettings,
+    Agent, Answer, CallId, CommandId, ConflictStrategy, LimitReached, MoreLimits, Outcome, OutcomeStatus,
+    RecordBody, Role, RunRefused, Task, TeamPattern, TeamRecord, TeamSettings,
 };
 use serde_json::json;
 
@@ -399,6 +399,53 @@ fn all_members_together_spend_what_the_run_may_and_what_is_in_flight() {
     assert_eq!(outcome.status, OutcomeStatus::Limit(LimitReached::Tokens { max: 1_000 }));
     assert!(outcome.delegated.tokens <= 1_000 + 4 * 5, "{:?}", outcome.delegated);
     assert_eq!(leases.lock().unwrap()[..4], [200, 200, 200, 200]);
+}
+
+#[test]
+fn resume_of_a_team_that_met_a_limit_goes_on_with_more_and_is_refused_without() {
+    let slow = || {
+        FnAgent::new(|_, context| async move {
+            pause(&context, 10).await;
+            answer(&context, "done")
+        })
+    };
+    let tokens = |max: u64| {
+        let mut more = MoreLimits::default();
+        more.max_total_tokens = Some(max);
+        more
+    };
+    let mut time = MoreLimits::default();
+    time.max_duration_ms = Some(60_000);
+    let by_tokens = (LimitReached::Tokens { max: 25 }, tokens(26), tokens(1_000));
+    let by_time = (LimitReached::Duration { max_ms: 25 }, MoreLimits::default(), time);
+    for (limit, too_little, enough) in [by_tokens, by_time] {
+        let world = World::new();
+        let plan = vec![
+            step("a", "1", "worker", &[]),
+            step("b", "2", "worker", &["a"]),
+            step("c", "3", "worker", &["b"]),
+            step("d", "4", "worker", &["c"]),
+        ];
+        let team = world.team(plan, &["worker"], |options| match limit {
+            LimitReached::Duration { max_ms } => options.limits.max_duration_ms = max_ms,
+            _ => options.limits.max_total_tokens = 25,
+        });
+        let team = team.with_member(member("ann", "worker"), slow());
+        assert_eq!(world.start(&team, "Do it").status, OutcomeStatus::Limit(limit));
+        let given = world.delegations().len();
+        for more in [MoreLimits::default(), too_little] {
+            let refused = drive(&world.clock, team.resume_with(&more, &world.context)).unwrap_err();
+            assert!(
+                matches!(refused, TeamError::Refused(RunRefused::AtLimit { .. })),
+                "{limit} and {more:?}: {refused}"
+            );
+        }
+        let outcome = drive(&world.clock, team.resume_with(&enough, &world.context)).unwrap();
+        world.check_log();
+        assert_eq!(outcome.status, OutcomeStatus::Finished, "{limit}: {outcome:?}");
+        assert!(given < 4, "{given} of 4 were given out before the limit");
+        assert_eq!(world.delegations().len(), 4, "{limit}: nobody was given the same twice");
+    }
 }
 
 /// The process dies at each append in turn, before or after it was written: what was done is not done again, and the

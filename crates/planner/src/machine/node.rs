@@ -44,6 +44,9 @@ pub struct PlanNode {
     /// Who has the open question.
     #[serde(default)]
     pub(super) asked_by: AskedBy,
+    /// The call whose run had a log, unless a person agreed to begin it again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) begun: Option<CallId>,
     pub(crate) money: Loan,
     /// Places of the resources that it uses.
     pub(super) resources: Vec<u32>,
@@ -131,6 +134,11 @@ impl PlanNode {
     pub fn call(&self) -> CallId {
         let number = if self.is_over() { self.calls.saturating_sub(1) } else { self.calls };
         CallId::new(self.command, number)
+    }
+
+    /// Whether the run of its call had a log, and nobody agreed to begin it again.
+    pub fn is_begun(&self) -> bool {
+        self.begun == Some(self.call())
     }
 
     /// The tool that does it, if it names one.

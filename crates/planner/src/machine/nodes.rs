@@ -87,6 +87,7 @@ impl Nodes {
             agreed: None,
             edited: None,
             asked_by: AskedBy::default(),
+            begun: None,
             money: Loan::default(),
             resources,
             started_at: None,
@@ -441,7 +442,8 @@ impl Nodes {
         }
         match std::mem::take(&mut node.asked_by) {
             AskedBy::Plan => node.is_approved = true,
-            AskedBy::Tool(binding) | AskedBy::Doubt(binding) => node.agreed = Some(binding),
+            AskedBy::Tool(binding) => node.agreed = Some(binding),
+            AskedBy::Doubt(binding) => (node.agreed, node.begun) = (Some(binding), None),
             AskedBy::Below => {}
         }
         self.asked.remove(&index);

@@ -6,7 +6,7 @@ use archon_types::{
 };
 
 use super::{Asked, NodeState, Phase, PlanMachine, PlanNode};
-use crate::invariants;
+use crate::{diff::does_same, invariants};
 
 /// Plans of so many subtasks are looked at after each record, where assertions are on.
 const SMALL: usize = 32;
@@ -46,6 +46,11 @@ impl PlanMachine {
             (Phase::Planning(ask), _) | (_, Some(ask)) => ask.attempt,
             _ => 0,
         }
+    }
+
+    /// Whether a person said no to a second run of a subtask that does the same.
+    pub fn said_no_to(&self, subtask: &SubTask) -> bool {
+        self.said_no.iter().any(|other| does_same(other, subtask))
     }
 
     /// The subtasks that the open question about another plan is about; they and what depends on them may change.

@@ -1,7 +1,7 @@
 //! Questions to people: may the plan be followed, may another take its place, may a subtask begin, is its result good; and
 //! what their answers lead to.
 
-use archon_types::{Answer, ApprovalRequest, CallId, Json, RecordBody, Timestamp, ToolResult};
+use archon_types::{Answer, ApprovalRequest, CallId, Json, RecordBody, SubTask, Timestamp, ToolResult};
 
 use super::{Asked, Phase, PlanMachine, PlanNode, Proposed, failures::unknown};
 use crate::diff::changed;
@@ -121,6 +121,7 @@ impl PlanMachine {
                 self.replied(call, text, at);
             }
             answer if !answer.is_consent() && self.nodes.is_doubted(call) => {
+                self.note_no(call);
                 self.refused(call, &unknown(&refusal(answer)), at);
             }
             answer if !answer.is_consent() && self.nodes.is_reviewed(call) => {
@@ -145,6 +146,12 @@ impl PlanMachine {
             }
             _ => self.nodes.approve(call, at),
         }
+    }
+
+    /// No other plan may do the same: it would be a second run of what may have been done.
+    fn note_no(&mut self, call: CallId) {
+        let subtask = self.nodes.of_call(call).map(|node| SubTask::clone(&node.subtask));
+        self.said_no.extend(subtask);
     }
 
     /// The run ends as a person wants it.

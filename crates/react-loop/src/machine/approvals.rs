@@ -218,6 +218,7 @@ impl CallState {
             }
             _ => return self.settle(expired()),
         };
+        self.is_begun &= request.kind != QuestionKind::InDoubt;
         let binding = std::mem::take(&mut request.binding);
         let shown = request.details.get_mut("arguments").map(Json::take);
         let asked =

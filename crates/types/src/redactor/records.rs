@@ -106,6 +106,7 @@ impl Forms {
             | B::Settled { .. }
             | B::ToolStarted { .. }
             | B::ToolSpawned { .. }
+            | B::ChildBegun { .. }
             | B::LimitsRaised(_)
             | B::Resumed
             | B::ClockRead => {}

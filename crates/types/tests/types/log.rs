@@ -117,6 +117,16 @@ fn processes_of_calls() {
     assert!(unknown.is_input() && !unknown.needs_sync(), "no process survives a power cut");
 }
 
+#[test]
+fn a_run_that_was_called_and_has_a_log() {
+    let begun = RecordBody::ChildBegun { call: CallId::new(CommandId(3), 1), child: "run_1.3-1".into() };
+    round_trip(
+        &begun,
+        &expect![[r#"{"type":"child_begun","call":{"command":3,"index":1},"child":"run_1.3-1"}"#]],
+    );
+    assert!(begun.is_input() && !begun.needs_sync(), "its own log is on the medium");
+}
+
 fn head(bodies: Vec<RecordBody>) -> RunHead {
     let records: Vec<_> =
         (0..).zip(bodies).map(|(seq, body)| Arc::new(Record { seq, at: at(100 + seq), body })).collect();

@@ -130,6 +130,7 @@ pub(crate) fn failure_records() -> Vec<Arc<Record>> {
     bodies.push(RecordBody::NotKept { reason: "the disk is full".into() });
     let call = CallId::new(CommandId(0), 0);
     bodies.push(RecordBody::ToolSpawned { call, group: ProcessGroup::new(4711, "0b1cf0b2/123456") });
+    bodies.push(RecordBody::ChildBegun { call, child: "run_1.0-0".into() });
     (0..)
         .zip(bodies)
         .map(|(seq, body)| Arc::new(Record { seq, at: at(1_700_000_000_000 + seq), body }))

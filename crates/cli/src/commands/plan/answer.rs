@@ -121,14 +121,15 @@ async fn answer(app: &App, flags: &RecordedFlags, which: &Which, said: Said) -> 
     let planning = follow::planning(&archon, Confirm::Never);
     let handle = planning.answer_question(run.clone(), question, answer).await?;
     if is_no && is_of_plan {
-        let ended = watch(handle, &records, app).await?;
+        let resume = super::run::resume_line(app, run.as_str(), None);
+        let ended = watch(handle, &records, &resume, app).await?;
         // That it was not followed is what was wanted.
         return match ended.outcome.status {
             OutcomeStatus::Failed => {
                 app.output.note(Look::Dim, format!("nothing of the plan of {run} was begun"));
                 Ok(Exit::Finished)
             }
-            _ => ended.said(&super::run::resume_line(app, run.as_str(), None), app),
+            _ => ended.said(&resume, app),
         };
     }
     follow::go_on(app, &archon, &planning, handle, records).await

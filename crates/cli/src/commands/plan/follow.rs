@@ -96,14 +96,15 @@ pub(super) async fn go_on(
     before: Vec<Arc<Record>>,
 ) -> Result<Exit, Failure> {
     let run = handle.run_id().clone();
-    let mut ended = watch(handle, &before, app).await?;
+    let resume = run::resume_line(app, run.as_str(), None);
+    let mut ended = watch(handle, &before, &resume, app).await?;
     loop {
         if ended.outcome.status != OutcomeStatus::Suspended {
-            return ended.said(&run::resume_line(app, run.as_str(), None), app);
+            return ended.said(&resume, app);
         }
         let records = archon.journal().read(&run).await?;
         let Some((call, request)) = open_questions(&records).first().copied() else {
-            return ended.said(&run::resume_line(app, run.as_str(), None), app);
+            return ended.said(&resume, app);
         };
         let Some(answer) = asked(app, &records, call, request).await? else {
             confirm::say_how_to_answer(app, &run, request);
@@ -111,7 +112,8 @@ pub(super) async fn go_on(
         };
         let is_edit = matches!(answer, Answer::Edit { .. });
         let question = request.request_id.clone();
-        let next = watch(planning.answer_question(run.clone(), question, answer).await?, &records, app).await;
+        let handle = planning.answer_question(run.clone(), question, answer).await?;
+        let next = watch(handle, &records, &resume, app).await;
         ended = match next {
             // An edited plan that cannot be followed was not taken, and the question is still open.
             Err(failure) if is_edit => {
