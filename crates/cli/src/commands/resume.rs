@@ -196,7 +196,7 @@ impl ResumeArgs {
     pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
         let run = which_run(app, &self.run).await?;
         let (archon, records) = self.flags.agent(app, &run, self.memory.open(app).await?).await?;
-        self.more.check(&run, &records)?;
+        self.more.budget.check(&run, &records)?;
         if is_plan(&records) {
             if self.memory.memory.is_some() {
                 let what = format!("run {run} follows a plan, and a plan remembers nothing");
