@@ -5,11 +5,10 @@ use std::{path::PathBuf, sync::Arc};
 use archon::{
     Archon, ArchonBuilder,
     memory::Memory,
-    planner::is_plan,
-    types::{ExecutionLimits, Journal, MoreLimits, Record, RecordBody, RunConfig, RunId, ToolMode},
+    types::{ExecutionLimits, Journal, MoreLimits, Record, RunConfig, RunId, RunKind, RunStarted, ToolMode},
 };
 
-use super::{MemoryFlags, ModelFlags, ToolFlags, plan, run, team, which::which_run};
+use super::{MemoryFlags, ModelFlags, ToolFlags, plan, run, which::which_run};
 use crate::{
     app::App, choose, config::Settings, drive::drive, exit::Exit, failure::Failure, output::Look,
     text::visible, toolset,
@@ -92,19 +91,19 @@ impl RecordedFlags {
         memory: Option<Memory>,
     ) -> Result<(Archon, Vec<Arc<Record>>), Failure> {
         let records = app.journal().read(run).await?;
-        let Some(RecordBody::RunStarted(started)) = records.first().map(|r| &r.body) else {
+        let Some(started) = RunStarted::of(&records) else {
             return Err(
                 archon::Error::Run(archon::react_loop::LoopError::NotARun { run: run.clone() }).into()
             );
         };
-        if team::is_of_team(&records) {
+        if started.kind == RunKind::Team {
             return Err(Failure::usage(
                 format!("run {run} is a team's"),
                 format!("name its team, too: archon team resume TEAM.toml {run}"),
             ));
         }
         // A run of the loop keeps to its log by itself; the subtasks of a plan that are still to begin do not.
-        let mut builder = recorded(app, &started.config, &self.tools, is_plan(&records)).await?;
+        let mut builder = recorded(app, &started.config, &self.tools, started.kind).await?;
         if let Some(memory) = memory {
             builder = builder.memory(memory);
         }
@@ -137,7 +136,7 @@ async fn recorded(
     app: &App,
     config: &RunConfig,
     flags: &ToolFlags,
-    is_plan: bool,
+    kind: RunKind,
 ) -> Result<ArchonBuilder, Failure> {
     let app = &in_its_folder(app, config, flags)?;
     let tools = match flags.tools {
@@ -148,6 +147,7 @@ async fn recorded(
     let chosen = choose::model(app, Some(&model)).await?;
     let fallbacks = config.failure.as_ref().map_or(&[][..], |policy| &policy.fallbacks);
     let fallbacks = choose::fallbacks(app, Some(fallbacks)).await?;
+    let is_plan = kind == RunKind::Plan;
     let limits = if is_plan { config.limits.clone() } else { ExecutionLimits::default() };
     let mut builder = run::assemble(app, chosen, fallbacks, tools, limits)?;
     if is_plan && config.tool_mode == ToolMode::Text {
@@ -166,7 +166,7 @@ impl ResumeArgs {
     pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
         let run = which_run(app, &self.run).await?;
         let (archon, records) = self.flags.agent(app, &run, self.memory.open(app).await?).await?;
-        if is_plan(&records) {
+        if RunStarted::of(&records).is_some_and(|started| started.kind == RunKind::Plan) {
             if self.memory.memory.is_some() {
                 let what = format!("run {run} follows a plan, and a plan remembers nothing");
                 return Err(Failure::usage(what, "leave --memory out"));

@@ -4,7 +4,7 @@ use std::{collections::HashSet, sync::Arc};
 
 use archon_types::{
     AgentId, ApprovalSettings, Context, Delegation, Effect, Encoded, InboxRequest, Json, Message, OpenMode,
-    Outcome, OutcomeStatus, PromptSource, RecordBody, RunConfig, RunStarted, questions_below,
+    Outcome, OutcomeStatus, PromptSource, RecordBody, RunConfig, RunKind, RunStarted, questions_below,
     received_messages,
 };
 use archon_types::{JournalError, LogAppender};
@@ -73,7 +73,7 @@ impl Parts {
             settings.timeout_ms = self.wait_ms;
             settings
         });
-        RunStarted::of_lead(context, by.origin(), AgentId::new(self.spec.name.as_str()), "agent", config)
+        RunStarted::of_lead(context, by.origin(), AgentId::new(self.spec.name.as_str()), RunKind::AgentCall, config)
     }
 
     /// Moves what others left for the run into its log.
