@@ -15,7 +15,7 @@ use archon::{
     types::{
         AgentEvent, AgentEvents, CancellationToken, ContextConfig, Durability, EvaluationError,
         EvaluationStrategy, Journal, Message, ModelPrice, OpenMode, Origin, ProviderError, Record,
-        RecordBody, Request, Session, Usage,
+        RecordBody, Request, RunKind, Session, Usage,
     },
 };
 use archon_testkit::{FnProvider, RecordingSink, SeededIds, VirtualClock};

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use archon_react_loop::{Fork, ReactAgent, stands_at};
 use archon_types::{
     Agent, BoxFuture, CancellationToken, Clock, Context, CredentialStore, Event, Ids, InboxEntry,
-    InboxRequest, Journal, Message, MoreLimits, NullSink, Origin, Outcome, Record, RecordBody, RunAgent, RunFilter,
-    RunHead, RunId, SessionId, Sink, TenantId, Toolbox,
+    InboxRequest, Journal, Message, MoreLimits, NullSink, Origin, Outcome, Record, RecordBody, RunAgent,
+    RunFilter, RunHead, RunId, SessionId, Sink, TenantId, Toolbox,
 };
 
 use crate::{ArchonBuilder, AutoSave, Conversation, Error, MemoryLimit, RunHandle, watch};
@@ -302,11 +302,7 @@ impl Archon {
         Ok(stands_at(&*self.journal, &run, &records).await?)
     }
 
-    pub(crate) fn spawn<F>(
-        &self,
-        context: Context,
-        work: impl FnOnce(ReactAgent, Context) -> F,
-    ) -> RunHandle
+    pub(crate) fn spawn<F>(&self, context: Context, work: impl FnOnce(ReactAgent, Context) -> F) -> RunHandle
     where
         F: Future<Output = Result<Outcome, Error>> + Send + 'static,
     {
@@ -331,10 +327,8 @@ impl Archon {
         let before = std::mem::replace(&mut context.sink, Arc::new(NullSink));
         context.sink = Arc::new(Both(before, sink));
         let session = context.session.clone();
-        let saving = self
-            .auto_save
-            .as_ref()
-            .map(|saver| saver.of(session, self.journal.clone(), self.clock.clone()));
+        let saving =
+            self.auto_save.as_ref().map(|saver| saver.of(session, self.journal.clone(), self.clock.clone()));
         match saving {
             Some(saving) => {
                 let (before, queue) = (saving.clone(), context.sink);

@@ -15,8 +15,8 @@ use std::{
 };
 
 use archon_types::{
-    AgentId, BoxFuture, Context, JournalError, MoreLimits, Outcome, RunAgent, RunError, RunFilter, RunHead,
-    RunId, RunKind, RunStarted, Started, StartedRun,
+    AgentId, BoxFuture, Context, JournalError, MoreLimits, Origin, Outcome, RunAgent, RunError, RunFilter,
+    RunHead, RunId, RunKind, RunStarted, Started, StartedRun,
 };
 use futures_util::future::{Either, select};
 
@@ -50,6 +50,18 @@ struct Inner {
     source: Option<Arc<dyn AgentSource>>,
     /// The runs that this process works on.
     live: Mutex<HashMap<RunId, Arc<Live>>>,
+    /// Held while a run with an idempotency key is started.
+    keyed: tokio::sync::Mutex<()>,
+}
+
+impl Inner {
+    fn new(
+        archon: Archon,
+        agents: BTreeMap<(RunKind, AgentId), Arc<dyn RunAgent>>,
+        source: Option<Arc<dyn AgentSource>>,
+    ) -> Self {
+        Self { archon, agents, source, live: Mutex::default(), keyed: tokio::sync::Mutex::default() }
+    }
 }
 
 /// Finds the agent of a run that no registered agent started: from its log, for instance, or from settings.
@@ -58,10 +70,7 @@ pub trait AgentSource: Send + Sync {
     ///
     /// # Errors
     /// There is none.
-    fn agent_of<'a>(
-        &'a self,
-        started: &'a RunStarted,
-    ) -> BoxFuture<'a, Result<Arc<dyn RunAgent>, RunError>>;
+    fn agent_of<'a>(&'a self, started: &'a RunStarted) -> BoxFuture<'a, Result<Arc<dyn RunAgent>, RunError>>;
 }
 
 impl Runs {
@@ -69,7 +78,7 @@ impl Runs {
     pub fn new(agent: Archon) -> Self {
         let own = agent.run_agent();
         let agents = BTreeMap::from([((own.kind(), own.id()), own)]);
-        Self { inner: Arc::new(Inner { archon: agent, agents, source: None, live: Mutex::default() }) }
+        Self { inner: Arc::new(Inner::new(agent, agents, None)) }
     }
 
     /// The same service with an agent more, for runs of its kind and id. It replaces one of the same kind and id.
@@ -86,12 +95,8 @@ impl Runs {
 
     /// Runs under way belong to the service that started them: the changed one begins without.
     fn with(self, change: impl FnOnce(&mut Inner)) -> Self {
-        let mut inner = Inner {
-            archon: self.inner.archon.clone(),
-            agents: self.inner.agents.clone(),
-            source: self.inner.source.clone(),
-            live: Mutex::default(),
-        };
+        let old = &self.inner;
+        let mut inner = Inner::new(old.archon.clone(), old.agents.clone(), old.source.clone());
         change(&mut inner);
         Self { inner: Arc::new(inner) }
     }
@@ -120,13 +125,31 @@ impl Runs {
         }
     }
 
-    /// The run that a person started, above this one or this one itself.
-    async fn root(&self, run: &RunId) -> Result<RunHead, RunError> {
-        let mut head = self.head(run).await?;
-        while let Some(above) = head.called_by.clone() {
-            head = self.head(&above).await?;
+    /// The run that a person started, above this one or this one itself: that of the caller, or of the parallel loop.
+    async fn root(&self, run: &RunId) -> Result<RunId, RunError> {
+        let mut root = run.clone();
+        loop {
+            let log = match self.archon().journal.salvage(&root).await {
+                Err(JournalError::UnknownRun { .. }) => return Err(self.unknown(&root).await),
+                log => log?,
+            };
+            let above = RunStarted::of(&log.records).and_then(|started| match &started.origin {
+                Origin::CalledBy { run, .. } => Some(run.clone()),
+                _ => started.parallel.clone(),
+            });
+            match above {
+                // A parallel loop that was deleted leaves its branches as ordinary runs.
+                Some(above) if self.is_there(&above).await? => root = above,
+                _ => return Ok(root),
+            }
         }
-        Ok(head)
+    }
+
+    async fn is_there(&self, run: &RunId) -> Result<bool, RunError> {
+        match self.archon().journal.salvage(run).await {
+            Err(JournalError::UnknownRun { .. }) => Ok(false),
+            log => Ok(log.map(|_| true)?),
+        }
     }
 
     /// The head of a run; an id that is not there is answered with the nearest.
@@ -189,7 +212,7 @@ impl Runs {
     }
 
     async fn resume_run(&self, run: &RunId, more: &MoreLimits) -> Result<StartedRun, RunError> {
-        let root = self.root(run).await?.run_id;
+        let root = self.root(run).await?;
         let records = self.archon().journal.read(&root).await?;
         let Some(started) = RunStarted::of(&records) else { return Err(self.unknown(&root).await) };
         let agent = self.agent_of(started).await?;

@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, sync::Arc};
 use archon_types::{
     Agent, AgentId, Answer, BoxFuture, Bus, CallId, Context, ExecutionLimits, InboxEntry, Journal,
     JournalError, LogAppender, Member, Message, OpenMode, Origin, Outcome, OutcomeStatus, PendingApproval,
-    Planner, PromptSource, Record, RecordBody, Role, RunConfig, RunId, RunKind, RunRefused, RunStarted, TeamRecord,
-    TeamSettings, pending_approvals, received_messages,
+    Planner, PromptSource, Record, RecordBody, Role, RunConfig, RunId, RunKind, RunRefused, RunStarted,
+    TeamRecord, TeamSettings, pending_approvals, received_messages,
 };
 
 use crate::{Desk, TeamError, TeamMachine, TeamProblem, check_team, driver::Driver};

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use archon_types::{
     Agent, Answer, ApprovalRequest, Approver, BoxFuture, CallId, Context, FailurePolicy, InboxEntry, Journal,
     LogAppender, LongTerm, Message, MoreLimits, OpenMode, Origin, Outcome, OutcomeStatus, PlanRecord,
-    Planner, PromptSource, Record, RecordBody, RunConfig, RunId, RunKind, RunRefused, RunStarted, Spending, Task,
-    Toolbox, received_messages,
+    Planner, PromptSource, Record, RecordBody, RunConfig, RunId, RunKind, RunRefused, RunStarted, Spending,
+    Task, Toolbox, received_messages,
 };
 
 use crate::{

@@ -10,15 +10,19 @@ use archon_types::{
     Context, ContextConfig, ContinuationKind, ExecutionLimits, FailurePolicy, FormCheck, GoalCheck,
     HookPoint, Hooks, InputFilter, Instructions, Journal, JournalError, Lease, Message, ModelPrice,
     MoreLimits, OnStorageFailure, OpenMode, Origin, Outcome, OutcomeStatus, Provider, QueueMode, Record,
-    RecordBody, Redactor, RequestOptions, ResponseFormat, RetryConfig, RunConfig, RunId, RunKind, RunMemory, Said,
-    ToolMode, ToolResult, Toolbox, TurnTrigger,
+    RecordBody, Redactor, RequestOptions, ResponseFormat, RetryConfig, RunConfig, RunId, RunKind, RunMemory,
+    Said, ToolMode, ToolResult, Toolbox, TurnTrigger,
 };
 use futures_util::FutureExt;
 
 use crate::{
     Command, ContextParts, Driver, Fallback, History, LlmJudge, LoopError, Messages, Opening, ReactMachine,
-    RunLog, drive::panic_text, fold, fold_chain, fold_with, form, is_paired, resume::{seen_files, started},
-    spawns::left_behind, tool_batch::NoTools,
+    RunLog,
+    drive::panic_text,
+    fold, fold_chain, fold_with, form, is_paired,
+    resume::{seen_files, started},
+    spawns::left_behind,
+    tool_batch::NoTools,
 };
 
 /// An agent that thinks and acts in turns, with every step in a journal.

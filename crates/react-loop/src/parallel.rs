@@ -10,10 +10,10 @@
 use std::{pin::pin, sync::Arc};
 
 use archon_types::{
-    AgentEvent, AgentEvents, AgentId, AgentMessage, AssistantMessage, BranchResult, Content, Context, Evaluation,
-    EvaluationError, EvaluationStrategy, Event, ExecutionLimits, Journal, JournalError, Lease, Message,
-    MoreLimits, OpenMode, Origin, Outcome, OutcomeStatus, ParallelBranch, ParallelChoice, Record, RecordBody,
-    RunId, RunKind, RunStarted, SessionId, SideQuestion, Usage,
+    AgentEvent, AgentEvents, AgentId, AgentMessage, AssistantMessage, BranchResult, Content, Context,
+    Evaluation, EvaluationError, EvaluationStrategy, Event, ExecutionLimits, Journal, JournalError, Lease,
+    Message, MoreLimits, OpenMode, Origin, Outcome, OutcomeStatus, ParallelBranch, ParallelChoice, Record,
+    RecordBody, RunId, RunKind, RunStarted, SessionId, SideQuestion, Usage,
 };
 use futures_util::future::{Either, join_all, select};
 

@@ -3,7 +3,8 @@
 use std::{collections::HashMap, sync::Arc};
 
 use archon_types::{
-    CallId, Journal, JournalError, Origin, Record, RecordBody, RunId, RunKind, RunStarted, ToolResult, metadata,
+    CallId, Journal, JournalError, Origin, Record, RecordBody, RunId, RunKind, RunStarted, ToolResult,
+    metadata,
 };
 
 use crate::{ContextParts, History, LoopError, ReactMachine, window::unique_calls};

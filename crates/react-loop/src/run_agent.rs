@@ -1,7 +1,8 @@
 //! Loops and parallel loops as agents of a run service.
 
 use archon_types::{
-    AgentId, AgentMessage, BoxFuture, Context, MoreLimits, Origin, Outcome, RunAgent, RunError, RunKind, RunRefused,
+    AgentId, AgentMessage, BoxFuture, Context, MoreLimits, Origin, Outcome, RunAgent, RunError, RunKind,
+    RunRefused,
 };
 
 use crate::{LoopError, Parallel, ReactAgent};

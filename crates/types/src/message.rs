@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Content, Json, MessageId, RunError, Speaker, Timestamp, Told, ToolCall, ToolCallId, ToolResult, Trust, TurnId,
-    iso8601,
+    Content, Json, MessageId, RunError, Speaker, Timestamp, Told, ToolCall, ToolCallId, ToolResult, Trust,
+    TurnId, iso8601,
 };
 
 /// A message that a model can read.

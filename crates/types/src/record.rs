@@ -14,8 +14,8 @@ use crate::{
     CommandId, Compaction, Context, ContextConfig, ContextLevel, Effect, Encoded, ExecutionLimits,
     FailurePolicy, FailureStep, FormCheck, FormProblem, GoalCheck, GoalVerdict, HookPoint, Lease,
     LimitReached, LoopId, Message, ModelPrice, MoreLimits, Outcome, ParallelBranch, ParallelChoice,
-    PlanRecord, ProcessGroup, RequestOptions, RetryConfig, RunId, RunKind, SessionId, Spending, Summary, TeamRecord,
-    TenantId, Timestamp, ToolResult, ToolSpec,
+    PlanRecord, ProcessGroup, RequestOptions, RetryConfig, RunId, RunKind, SessionId, Spending, Summary,
+    TeamRecord, TenantId, Timestamp, ToolResult, ToolSpec,
 };
 
 /// Version of the log's format, in the first record of every run. Readers refuse a newer one.

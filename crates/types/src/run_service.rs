@@ -16,8 +16,8 @@ use std::{pin::Pin, sync::Arc};
 use futures_core::{Stream, future::BoxFuture};
 
 use crate::{
-    AgentId, AgentMessage, Answer, Context, Event, Message, MoreLimits, Origin, Outcome, PendingApproval, Record,
-    RunError, RunFilter, RunHead, RunId, RunKind, RunStatus, SessionId, TenantId, Timestamp,
+    AgentId, AgentMessage, Answer, Context, Event, Message, MoreLimits, Origin, Outcome, PendingApproval,
+    Record, RunError, RunFilter, RunHead, RunId, RunKind, SessionId, TenantId, Timestamp,
 };
 
 /// All that can be done with runs. Every type that has the three parts is one.
@@ -81,11 +81,7 @@ pub trait StartRuns: Send + Sync {
     ///
     /// # Errors
     /// As [`get`](Self::get).
-    fn watch<'a>(
-        &'a self,
-        run: &'a RunId,
-        after: Option<u64>,
-    ) -> BoxFuture<'a, Result<Watch, RunError>>;
+    fn watch<'a>(&'a self, run: &'a RunId, after: Option<u64>) -> BoxFuture<'a, Result<Watch, RunError>>;
 
     /// Waits until a run ends or waits for somebody, and says how it stands.
     ///
@@ -101,18 +97,7 @@ pub trait StartRuns: Send + Sync {
     fn resume_unfinished<'a>(
         &'a self,
         tenant: Option<&'a TenantId>,
-    ) -> BoxFuture<'a, Result<Vec<(RunId, Result<StartedRun, RunError>)>, RunError>> {
-        Box::pin(async move {
-            let mut filter = RunFilter::all().status([RunStatus::Interrupted]).top_level();
-            filter.tenant = tenant.cloned();
-            let mut resumed = Vec::new();
-            for head in self.list(&filter).await? {
-                let started = self.resume(&head.run_id, &MoreLimits::default()).await;
-                resumed.push((head.run_id, started));
-            }
-            Ok(resumed)
-        })
-    }
+    ) -> BoxFuture<'a, Result<Vec<(RunId, Result<StartedRun, RunError>)>, RunError>>;
 }
 
 /// Talks to runs: steers, cancels and answers them, in whatever process they work.

@@ -4,7 +4,8 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use crate::{
     AgentEvents, Event, Journal, JournalError, LoopConfigSnapshot, LoopRecord, LoopStatus, Origin,
-    OutcomeStatus, Record, RecordBody, RunFilter, RunId, RunKind, RunStarted, Session, SessionId, SessionRecorder,
+    OutcomeStatus, Record, RecordBody, RunFilter, RunId, RunKind, RunStarted, Session, SessionId,
+    SessionRecorder,
 };
 
 type Logs = BTreeMap<RunId, Vec<Arc<Record>>>;
@@ -38,7 +39,9 @@ impl Session {
         let mut logs: Vec<_> = logs.into_iter().filter_map(|log| Some((RunStarted::of(log)?, log))).collect();
         // Callers and runs that are continued come before those that name them, and branches before the
         // choice among them.
-        logs.sort_by_key(|(started, log)| (started.kind == RunKind::Parallel, log[0].at, started.run.clone()));
+        logs.sort_by_key(|(started, log)| {
+            (started.kind == RunKind::Parallel, log[0].at, started.run.clone())
+        });
         let mut recorder = SessionRecorder::default();
         for (started, log) in &logs {
             let mut events = AgentEvents::new();
@@ -90,4 +93,3 @@ fn linked(log: &[Arc<Record>]) -> Vec<RunId> {
         })
         .collect()
 }
-

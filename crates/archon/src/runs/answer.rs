@@ -81,9 +81,9 @@ impl Runs {
     /// Resumes a run for what its inbox has, unless somebody works on it and reads it anyway.
     async fn go_on(&self, run: &RunId) -> Result<(), RunError> {
         match self.resume_run(run, &MoreLimits::default()).await {
-            Err(RunError::Journal(JournalError::Locked { .. }) | RunError::Refused(RunRefused::Ended { .. })) => {
-                Ok(())
-            }
+            Err(
+                RunError::Journal(JournalError::Locked { .. }) | RunError::Refused(RunRefused::Ended { .. }),
+            ) => Ok(()),
             resumed => resumed.map(|_| ()),
         }
     }

@@ -1,11 +1,15 @@
 //! Starting, resuming, listing and watching.
 
-use std::{collections::VecDeque, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeSet, VecDeque},
+    sync::Arc,
+    time::Duration,
+};
 
 use archon_types::{
     AgentMessage, BoxFuture, ContentHash, Event, JournalError, MoreLimits, Outcome, OutcomeStatus, Record,
-    RecordBody, RunError, RunFilter, RunHead, RunId, RunStarted, RunStatus, SessionId, StartRun, StartRuns, Started,
-    StartedRun, TenantId, Watch, WhenBusy,
+    RecordBody, RunError, RunFilter, RunHead, RunId, RunStarted, RunStatus, SessionId, StartRun, StartRuns,
+    Started, StartedRun, TenantId, Watch, WhenBusy,
 };
 use futures_util::{StreamExt, stream};
 
@@ -44,21 +48,38 @@ impl StartRuns for Runs {
         Box::pin(self.records_behind(run, after))
     }
 
-    fn watch<'a>(
-        &'a self,
-        run: &'a RunId,
-        after: Option<u64>,
-    ) -> BoxFuture<'a, Result<Watch, RunError>> {
+    fn watch<'a>(&'a self, run: &'a RunId, after: Option<u64>) -> BoxFuture<'a, Result<Watch, RunError>> {
         Box::pin(async move {
             // Subscribed before the log is read, so that nothing falls between the two.
             let live = self.live().get(run).cloned().and_then(|live| live.subscribe());
             let records = self.records_behind(run, after).await?;
-            let watching = Watching { runs: self.clone(), run: run.clone(), after, live, ready: records.into() };
+            let watching =
+                Watching { runs: self.clone(), run: run.clone(), after, live, ready: records.into() };
             let events = stream::unfold(watching, |mut watching| async move {
                 let event = watching.next().await?;
                 Some((event, watching))
             });
             Ok(events.boxed())
+        })
+    }
+
+    fn resume_unfinished<'a>(
+        &'a self,
+        tenant: Option<&'a TenantId>,
+    ) -> BoxFuture<'a, Result<Vec<(RunId, Result<StartedRun, RunError>)>, RunError>> {
+        Box::pin(async move {
+            let mut filter = RunFilter::all().status([RunStatus::Interrupted]).top_level();
+            filter.tenant = tenant.cloned();
+            let mut roots = BTreeSet::new();
+            for head in self.list(&filter).await? {
+                roots.insert(self.root(&head.run_id).await?);
+            }
+            let mut resumed = Vec::new();
+            for run in roots {
+                let started = self.resume_run(&run, &MoreLimits::default()).await;
+                resumed.push((run, started));
+            }
+            Ok(resumed)
         })
     }
 
@@ -86,6 +107,10 @@ impl Runs {
         AgentMessage::joined_text(&prompts)?;
         let tenant = request.tenant.clone().unwrap_or_else(|| TenantId::new("local"));
         let keyed = request.key.as_ref().map(|key| of_key(&tenant, key));
+        let _one_by_one = match keyed.is_some() {
+            true => Some(self.inner.keyed.lock().await),
+            false => None,
+        };
         if let (Some(run), Some(key)) = (&keyed, &request.key)
             && let Some(before) = self.started_before(run, key, &tenant, &prompts).await?
         {
@@ -113,8 +138,12 @@ impl Runs {
             })
             .await;
         match (started, keyed, request.key) {
-            // Another request with the same key came first.
-            (Err(RunError::Journal(JournalError::Exists { .. } | JournalError::Locked { .. })), Some(run), Some(key)) => {
+            // Another process came first with the same key.
+            (
+                Err(RunError::Journal(JournalError::Exists { .. } | JournalError::Locked { .. })),
+                Some(run),
+                Some(key),
+            ) => {
                 let before = self.started_before(&run, &key, &tenant, &again).await?;
                 before.ok_or_else(|| JournalError::Locked { run }.into())
             }

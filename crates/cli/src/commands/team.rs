@@ -7,7 +7,9 @@ use std::{path::PathBuf, sync::Arc};
 
 use archon::{
     RunHandle, RunOptions, Teamwork,
-    types::{Approver, Decision, Journal, OutcomeStatus, Record, RunId, RunKind, RunStarted, pending_approvals},
+    types::{
+        Approver, Decision, Journal, OutcomeStatus, Record, RunId, RunKind, RunStarted, pending_approvals,
+    },
 };
 use clap::Subcommand;
 

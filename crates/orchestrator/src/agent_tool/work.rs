@@ -73,7 +73,13 @@ impl Parts {
             settings.timeout_ms = self.wait_ms;
             settings
         });
-        RunStarted::of_lead(context, by.origin(), AgentId::new(self.spec.name.as_str()), RunKind::AgentCall, config)
+        RunStarted::of_lead(
+            context,
+            by.origin(),
+            AgentId::new(self.spec.name.as_str()),
+            RunKind::AgentCall,
+            config,
+        )
     }
 
     /// Moves what others left for the run into its log.

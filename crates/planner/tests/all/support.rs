@@ -6,7 +6,8 @@ use archon_planner::{PlanCommand, PlanMachine};
 use archon_testkit::Chance;
 use archon_types::{
     AgentId, CallId, CommandId, Effect, LoopId, Message, PlanRecord, PlanSettings, PromptSource, Record,
-    RecordBody, RunConfig, RunId, RunKind, RunStarted, SessionId, SubTask, SubTaskRules, Task, Timestamp, ToolResult,
+    RecordBody, RunConfig, RunId, RunKind, RunStarted, SessionId, SubTask, SubTaskRules, Task, Timestamp,
+    ToolResult,
 };
 
 pub(crate) fn started() -> RunStarted {
