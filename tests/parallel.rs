@@ -15,7 +15,7 @@ use archon::{
     types::{
         AgentEvent, AgentEvents, CancellationToken, ContextConfig, Durability, EvaluationError,
         EvaluationStrategy, Journal, Message, ModelPrice, OpenMode, Origin, ProviderError, Record,
-        RecordBody, Request, Session, Usage,
+        RecordBody, Request, RunKind, Session, Usage,
     },
 };
 use archon_testkit::{FnProvider, RecordingSink, SeededIds, VirtualClock};
@@ -332,7 +332,7 @@ async fn another_process_can_cancel_the_loop_and_nothing_else_can_be_said_to_it(
     asked.notified().await;
     let group = RunId::new(GROUP);
     let refused = agent.steer(&group, "no").await.unwrap_err();
-    assert!(matches!(refused, Error::Run(LoopError::Parallel { .. })), "{refused}");
+    assert!(matches!(refused, Error::Run(LoopError::OtherKind { kind: RunKind::Parallel, .. })), "{refused}");
     agent.cancel(&group, "not needed").await.unwrap();
     let outcome = working.await.unwrap().unwrap();
     assert!(outcome.branches.iter().all(|branch| branch.status == OutcomeStatus::Cancelled));
@@ -346,7 +346,7 @@ async fn another_process_can_cancel_the_loop_and_nothing_else_can_be_said_to_it(
         .collect();
     assert_eq!(reasons, ["not needed"]);
     let refused = agent.resume(group).await.unwrap().outcome().await.unwrap_err();
-    assert!(matches!(refused, Error::Run(LoopError::Parallel { .. })), "{refused}");
+    assert!(matches!(refused, Error::Run(LoopError::OtherKind { kind: RunKind::Parallel, .. })), "{refused}");
 }
 
 async fn put(journal: &MemoryJournal, run: &str, records: &[Arc<Record>]) {

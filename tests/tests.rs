@@ -43,6 +43,7 @@ mod plan_world;
 mod processes;
 mod project_file;
 mod replay;
+mod run_service;
 mod scenarios;
 mod scenarios_agents;
 mod scenarios_results;

@@ -137,7 +137,7 @@ async fn append(n: usize) -> Result<()> {
     for seq in 0..n {
         let body = if seq == 0 {
             json!({
-                "type": "run_started", "format": 1, "run": "run", "session": "s1", "agent": "a1", "loop_id": "s1.0.0",
+                "type": "run_started", "format": 1, "kind": "loop", "run": "run", "session": "s1", "agent": "a1", "loop_id": "s1.0.0",
                 "tenant": "local", "origin": { "kind": "prompt" }, "first_turn": "user",
                 "config": { "provider": "openai", "model": "m", "system": "Be brief." },
             })

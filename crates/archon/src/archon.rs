@@ -5,8 +5,8 @@ use std::sync::Arc;
 use archon_react_loop::{Fork, ReactAgent, stands_at};
 use archon_types::{
     Agent, BoxFuture, Clock, Context, CredentialStore, Event, ExecutionLimits, Ids, InboxEntry, InboxRequest,
-    Journal, Message, MoreLimits, NullSink, Origin, Outcome, Record, RecordBody, RunFilter, RunHead, RunId,
-    SessionId, Sink, TenantId, Toolbox,
+    Journal, Message, MoreLimits, NullSink, Origin, Outcome, Record, RecordBody, RunAgent, RunFilter,
+    RunHead, RunId, SessionId, Sink, TenantId, Toolbox,
 };
 
 use crate::{
@@ -208,6 +208,11 @@ impl Archon {
         }
     }
 
+    /// The agent as a [`Runs`](crate::Runs) service has it: starts and resumes loops by their ids.
+    pub fn run_agent(&self) -> Arc<dyn RunAgent> {
+        Arc::new(self.agent.clone())
+    }
+
     /// The agent's tools.
     pub fn toolbox(&self) -> &Arc<dyn Toolbox> {
         &self.toolbox
@@ -297,31 +302,41 @@ impl Archon {
         Ok(stands_at(&*self.journal, &run, &records).await?)
     }
 
-    pub(crate) fn spawn<F>(
-        &self,
-        mut context: Context,
-        work: impl FnOnce(ReactAgent, Context) -> F,
-    ) -> RunHandle
+    pub(crate) fn spawn<F>(&self, context: Context, work: impl FnOnce(ReactAgent, Context) -> F) -> RunHandle
     where
         F: Future<Output = Result<Outcome, Error>> + Send + 'static,
     {
         let (sink, events) = watch::channel();
-        let before = std::mem::replace(&mut context.sink, Arc::new(NullSink));
-        context.sink = Arc::new(Both(before, Arc::new(sink)));
         let (run, session, cancel) = (context.run.clone(), context.session.clone(), context.cancel.clone());
-        let saving = self
-            .auto_save
-            .as_ref()
-            .map(|saver| saver.of(session.clone(), self.journal.clone(), self.clock.clone()));
-        let task = match saving {
+        let agent = self.agent.clone();
+        let task = self.launch(context, Arc::new(sink), |context| work(agent, context));
+        RunHandle { archon: self.clone(), run, session, cancel, events, task: Some(task) }
+    }
+
+    /// Works on a run in a task of its own, watched by `sink` too.
+    pub(crate) fn launch<F, T>(
+        &self,
+        mut context: Context,
+        sink: Arc<dyn Sink>,
+        work: impl FnOnce(Context) -> F,
+    ) -> tokio::task::JoinHandle<T>
+    where
+        F: Future<Output = T> + Send + 'static,
+        T: Send + 'static,
+    {
+        let before = std::mem::replace(&mut context.sink, Arc::new(NullSink));
+        context.sink = Arc::new(Both(before, sink));
+        let session = context.session.clone();
+        let saving =
+            self.auto_save.as_ref().map(|saver| saver.of(session, self.journal.clone(), self.clock.clone()));
+        match saving {
             Some(saving) => {
                 let (before, queue) = (saving.clone(), context.sink);
                 context.sink = Arc::new(Both(before, queue));
-                tokio::spawn(saving.beside(work(self.agent.clone(), context)))
+                tokio::spawn(saving.beside(work(context)))
             }
-            None => tokio::spawn(work(self.agent.clone(), context)),
-        };
-        RunHandle { archon: self.clone(), run, session, cancel, events, task: Some(task) }
+            None => tokio::spawn(work(context)),
+        }
     }
 }
 

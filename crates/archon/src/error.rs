@@ -1,7 +1,7 @@
 //! Why an agent could not be put together, or a run not be started.
 
 use archon_react_loop::LoopError;
-use archon_types::{JournalError, Outcome, RunId, RunStatus};
+use archon_types::{JournalError, Outcome, RunError, RunId, RunStatus};
 
 /// What went wrong before, or outside of, a run. What goes wrong inside one is its outcome.
 #[derive(Debug, thiserror::Error)]
@@ -145,6 +145,31 @@ impl Error {
             Self::NotTyped { .. } => "look at the outcome's answer; a failed or cancelled run can be resumed",
             Self::Edit { .. } => "change them so that they fit the tool, or approve or cancel the call",
             Self::Lost => "resume the run: it is taken up where its log ends",
+        }
+    }
+}
+
+impl Error {
+    /// A task that ended without a result.
+    pub(crate) fn of_task(error: &tokio::task::JoinError) -> Self {
+        tracing::debug!(%error, "the task of a run ended without an outcome");
+        Self::Lost
+    }
+}
+
+impl From<Error> for RunError {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Run(error) => error.into(),
+            #[cfg(feature = "planner")]
+            Error::Plan(error) => error.into(),
+            #[cfg(feature = "orchestrator")]
+            Error::Team(error) => error.into(),
+            Error::SessionBusy { run, status } => Self::SessionBusy { run, status },
+            error => {
+                let advice = error.advice();
+                Self::agent(error, advice)
+            }
         }
     }
 }

@@ -30,6 +30,7 @@
 //! | speak into a run, or stop it, from anywhere | [`Archon::steer`], [`Archon::cancel`] |
 //! | take up a run after a crash or a cancel | [`Archon::resume`] |
 //! | ask people before harm is done, and list what waits | [`ArchonBuilder::approver`], [`Archon::approvals`], [`Archon::answer`] |
+//! | start, watch, answer and resume runs of every kind by one handle | [`Runs`] |
 //! | try another way from an earlier turn | [`Archon::fork`] |
 //! | let several agents try, and take the best | [`Archon::parallel`] |
 //! | let a goal become a plan, and follow it | `Archon::planning`, with the feature `planner` |
@@ -81,6 +82,7 @@ mod planning;
 mod project_file;
 mod run_clock;
 mod run_options;
+mod runs;
 mod system;
 #[cfg(feature = "orchestrator")]
 mod teamwork;
@@ -109,6 +111,7 @@ pub use parallel::Parallel;
 pub use planning::Planning;
 pub use project_file::ProjectFile;
 pub use run_options::RunOptions;
+pub use runs::{AgentSource, Runs};
 pub use system::{RandomIds, SystemClock};
 #[cfg(feature = "orchestrator")]
 pub use teamwork::Teamwork;

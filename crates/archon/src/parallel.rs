@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use archon_react_loop::{LlmJudge, ParallelOutcome};
-use archon_types::{AgentMessage, EvaluationStrategy, Message, RunId, SessionId};
+use archon_types::{AgentMessage, EvaluationStrategy, Message, RunAgent, RunId, SessionId};
 
 use crate::{Archon, Error, RunOptions};
 
@@ -45,6 +45,11 @@ impl Archon {
 }
 
 impl Parallel {
+    /// The agents as a [`Runs`](crate::Runs) service has them: starts and resumes parallel loops by their ids.
+    pub fn run_agent(&self) -> Arc<dyn RunAgent> {
+        Arc::new(self.branches.clone())
+    }
+
     /// Says a task to every branch, in a session of its own, and waits until one is chosen.
     ///
     /// # Errors

@@ -9,7 +9,7 @@ use archon_providers::{FallbackProvider, KeyRotationProvider, RetryProvider};
 use archon_react_loop::{Fallback, ReactAgent};
 use archon_types::{
     Agent, Answer, CallId, Clock, FallbackModel, Ids, MoreLimits, Outcome, Planner, Provider, RetryConfig,
-    RunId, SubTask, Toolbox,
+    RunAgent, RunId, SubTask, Toolbox,
 };
 
 use crate::{Archon, Error, RunHandle, RunOptions};
@@ -123,6 +123,11 @@ impl Planning {
     /// The agent underneath, which others can call.
     pub fn agent(&self) -> &PlanningAgent {
         &self.agent
+    }
+
+    /// The agent as a [`Runs`](crate::Runs) service has it: starts and resumes plans by their ids.
+    pub fn run_agent(&self) -> Arc<dyn RunAgent> {
+        Arc::new(self.agent.clone())
     }
 
     /// Makes a plan and says what is wrong with it; nothing of it is followed and nothing is kept.

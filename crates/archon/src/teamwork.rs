@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use archon_orchestrator::{Team, TeamOptions};
-use archon_types::{Agent, Answer, CallId, Context, Member, MoreLimits, Outcome, Planner, RunId};
+use archon_types::{Agent, Answer, CallId, Context, Member, MoreLimits, Outcome, Planner, RunAgent, RunId};
 
 use crate::{Archon, Error, RunHandle, RunOptions};
 
@@ -66,6 +66,11 @@ impl Teamwork {
     /// The team underneath, which others can call: it is an agent.
     pub fn team(&self) -> &Team {
         &self.team
+    }
+
+    /// The team as a [`Runs`](crate::Runs) service has it: starts and resumes its runs by their ids.
+    pub fn run_agent(&self) -> Arc<dyn RunAgent> {
+        Arc::new(self.team.clone())
     }
 
     /// Works on a goal until there is an outcome, or until the run waits for somebody. The team itself asks people only if

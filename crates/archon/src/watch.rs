@@ -40,6 +40,13 @@ fn lock(queue: &Mutex<Queue>) -> MutexGuard<'_, Queue> {
 #[derive(Debug)]
 pub(crate) struct EventSink(Arc<Mutex<Queue>>);
 
+impl EventSink {
+    /// Whether the stream is still there.
+    pub(crate) fn is_watched(&self) -> bool {
+        Arc::strong_count(&self.0) > 1
+    }
+}
+
 impl Drop for EventSink {
     fn drop(&mut self) {
         let mut queue = lock(&self.0);

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use archon::{
     Archon, Error, OutcomeStatus, RunId, RunOptions,
-    planner::{PlanFormat, ScriptedPlanner, fold, is_plan, render},
+    planner::{PlanFormat, ScriptedPlanner, fold, render},
     providers::{ScriptedProvider, Step},
     react_loop::LoopError,
     tool,
-    types::{AgentState, CancellationToken, SubTask},
+    types::{AgentState, CancellationToken, RunKind, RunStarted, SubTask},
 };
 use serde_json::json;
 
@@ -42,7 +42,7 @@ async fn a_subtask_is_a_call_of_a_tool_or_a_run_of_the_agent() {
     let asked = format!("{:?}", provider.history()[0]);
     assert!(asked.contains("42"), "the subtask knows what it depends on: {asked}");
     let log = agent.journal().read(&outcome.run).await.unwrap();
-    assert!(is_plan(&log));
+    assert_eq!(RunStarted::of(&log).map(|started| started.kind), Some(RunKind::Plan));
     let drawn = render(&fold(&log).unwrap().task(), PlanFormat::Text);
     assert!(drawn.contains("* completed say"), "{drawn}");
 }
@@ -92,7 +92,7 @@ async fn a_plan_s_run_is_taken_up_by_its_planning_agent_only() {
     assert_eq!(outcome.status, OutcomeStatus::Cancelled);
 
     let is_refused =
-        |error: &Error| matches!(error, Error::Run(LoopError::Plan { run: named }) if *named == run);
+        |error: &Error| matches!(error, Error::Run(LoopError::OtherKind { run: named, .. }) if *named == run);
     let error = agent.resume(run.clone()).await.unwrap().outcome().await.unwrap_err();
     assert!(is_refused(&error) && error.advice().contains("planning agent"), "{error:?}");
     let head = agent.newest_run(None).await.unwrap().unwrap();

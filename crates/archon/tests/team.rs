@@ -102,7 +102,10 @@ async fn a_team_s_run_is_taken_up_by_its_team_only() {
     let outcome = team.run_with("Does the sea rise?", options).await.unwrap();
     assert_eq!(outcome.status, OutcomeStatus::Cancelled);
     let refused = lead.resume(run.clone()).await.unwrap().outcome().await.unwrap_err();
-    assert!(matches!(&refused, Error::Run(LoopError::Plan { run: named }) if *named == run), "{refused:?}");
+    assert!(
+        matches!(&refused, Error::Run(LoopError::OtherKind { run: named, .. }) if *named == run),
+        "{refused:?}"
+    );
     let outcome = team.resume(run).await.unwrap().outcome().await.unwrap();
     assert_eq!((outcome.status, outcome.answer.as_str()), (OutcomeStatus::Finished, "The sea rises."));
 }

@@ -6,8 +6,8 @@ use archon::{
     RunHandle,
     react_loop::LoopError,
     types::{
-        Event, JournalError, LimitReached, ModelFailure, Outcome, OutcomeStatus, Record, RecordBody, ToolResult,
-        metadata,
+        Event, JournalError, LimitReached, ModelFailure, Outcome, OutcomeStatus, Record, RecordBody,
+        ToolResult, metadata,
     },
 };
 use futures_util::StreamExt;

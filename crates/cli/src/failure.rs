@@ -138,11 +138,11 @@ impl From<archon::Error> for Failure {
             Error::Run(LoopError::AtLimit { ref run, ref limit }) => {
                 Self::usage(e.to_string(), at_limit(run, limit))
             }
-            Error::Run(LoopError::Plan { ref run }) => Self::usage(
+            Error::Run(LoopError::OtherKind { ref run, .. }) => Self::usage(
                 e.to_string(),
                 format!(
-                    "`archon plan show {run}` shows it, `archon resume {run}` takes it up; say another task \
-                     without --continue"
+                    "`archon runs show {run}` shows it, `archon resume {run}` resumes it; say another task without \
+                     --continue"
                 ),
             ),
             Error::Plan(e) => of_plan(&e),
@@ -321,8 +321,7 @@ mod tests {
             LoopError::TooDeep { depth: 6, max: 5 },
             LoopError::NoBranch,
             LoopError::Evaluation(EvaluationError::Cancelled),
-            LoopError::Parallel { run: run() },
-            LoopError::Plan { run: run() },
+            LoopError::OtherKind { run: run(), kind: archon::types::RunKind::Plan },
             LoopError::OtherBranches { run: run(), found: 2, given: 3 },
             LoopError::AtLimit { run: run(), limit: archon::types::LimitReached::Turns { max: 3 } },
             LoopError::Ended { run: run() },

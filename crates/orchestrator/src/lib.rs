@@ -58,6 +58,7 @@ mod outbox;
 mod pool;
 mod response;
 mod roles;
+mod run_agent;
 mod team;
 mod vital;
 
@@ -79,4 +80,4 @@ pub use machine::{
 pub use pool::{AgentPool, MemoryIndex, Noted, PoolOptions};
 pub use response::{Response, ResponseStatus};
 pub use roles::sample_roles;
-pub use team::{Team, TeamOptions, fold, is_team};
+pub use team::{Team, TeamOptions, fold};

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use archon_types::{
     Agent, AgentId, Answer, BoxFuture, Bus, CallId, Context, ExecutionLimits, InboxEntry, Journal,
     JournalError, LogAppender, Member, Message, MoreLimits, OpenMode, Origin, Outcome, OutcomeStatus,
-    PendingApproval, Planner, PromptSource, Record, RecordBody, Role, RunConfig, RunId, RunRefused,
+    PendingApproval, Planner, PromptSource, Record, RecordBody, Role, RunConfig, RunId, RunKind, RunRefused,
     RunStarted, TeamRecord, TeamSettings, pending_approvals, received_messages,
 };
 
@@ -254,7 +254,7 @@ impl Team {
         let options = &self.parts.options;
         let mut config = RunConfig::default();
         config.limits = context.limits(options.limits.clone());
-        RunStarted::of_lead(context, origin, options.agent_id.clone(), "team", config)
+        RunStarted::of_lead(context, origin, options.agent_id.clone(), RunKind::Team, config)
     }
 }
 
@@ -293,21 +293,9 @@ impl Agent for Team {
 pub fn fold(run: &RunId, records: &[Arc<Record>]) -> Result<TeamMachine, TeamError> {
     let not_a_team = || TeamError::NotATeam { run: run.clone() };
     let first = records.first().ok_or_else(not_a_team)?;
-    let RecordBody::RunStarted(started) = &first.body else { return Err(not_a_team()) };
-    // A process may have died before it wrote more than the first record.
-    if records.len() > 1 && !is_team(records) {
-        return Err(not_a_team());
-    }
+    let started = RunStarted::of(records).filter(|started| started.kind == RunKind::Team);
+    let started = started.ok_or_else(not_a_team)?;
     let mut machine = TeamMachine::new(started, first.at);
     records.iter().skip(1).for_each(|record| machine.apply(record));
     Ok(machine)
-}
-
-/// Whether a log is the one of a team, which says so near its beginning.
-pub fn is_team(records: &[Arc<Record>]) -> bool {
-    records.iter().take(4).any(|record| matches!(record.body, RecordBody::Team(_) | RecordBody::Resumed))
-        && !records
-            .iter()
-            .take(4)
-            .any(|record| matches!(record.body, RecordBody::Plan(_) | RecordBody::ModelAsked { .. }))
 }

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use archon_types::{ApprovalRequest, CallId, Record, RecordBody};
+use archon_types::{ApprovalRequest, CallId, Record, RecordBody, RunKind, RunStarted};
 
 use crate::PlanMachine;
 
-/// The machine of a plan's log; none for a log that does not begin as a run's does. At any time this is the state
+/// The machine of a plan's log; none for a log of another kind. At any time this is the state
 /// of the plan's graph.
 pub fn fold(records: &[Arc<Record>]) -> Option<PlanMachine> {
+    let started = RunStarted::of(records).filter(|started| started.kind == RunKind::Plan)?;
     let (first, rest) = records.split_first()?;
-    let RecordBody::RunStarted(started) = &first.body else { return None };
     let mut machine = PlanMachine::new(started, first.at);
     for record in rest {
         machine.apply(record);
@@ -38,11 +38,3 @@ pub fn open_questions(records: &[Arc<Record>]) -> Vec<(CallId, &ApprovalRequest)
     }
     open
 }
-
-/// Whether a log is the one of a plan.
-pub fn is_plan(records: &[Arc<Record>]) -> bool {
-    records.iter().take(LOOKED_AT).any(|record| matches!(record.body, RecordBody::Plan(_)))
-}
-
-/// The first record of a plan is the second of its log, or follows what took the run up at once.
-const LOOKED_AT: usize = 8;

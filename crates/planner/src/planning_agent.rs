@@ -5,8 +5,8 @@ use std::sync::Arc;
 use archon_types::{
     Agent, Answer, ApprovalRequest, Approver, BoxFuture, CallId, Context, FailurePolicy, InboxEntry, Journal,
     LogAppender, LongTerm, Message, MoreLimits, OpenMode, Origin, Outcome, OutcomeStatus, PlanRecord,
-    Planner, PromptSource, Record, RecordBody, RunConfig, RunId, RunRefused, RunStarted, Spending, Task,
-    Toolbox, received_messages,
+    Planner, PromptSource, Record, RecordBody, RunConfig, RunId, RunKind, RunRefused, RunStarted, Spending,
+    Task, Toolbox, received_messages,
 };
 
 use crate::{
@@ -322,7 +322,7 @@ impl PlanningAgent {
         if let Some(toolbox) = &self.parts.toolbox {
             config.tools = toolbox.specs();
         }
-        RunStarted::of_lead(context, origin, options.agent_id.clone(), "plan", config)
+        RunStarted::of_lead(context, origin, options.agent_id.clone(), RunKind::Plan, config)
     }
 }
 
@@ -360,16 +360,7 @@ impl Question<'_> {
 }
 
 fn fold_plan(context: &Context, records: &[Arc<Record>]) -> Result<PlanMachine, PlanRunError> {
-    let machine = crate::fold(records).filter(|_| !is_other(records));
-    machine.ok_or_else(|| PlanRunError::NotAPlan { run: context.run.clone() })
-}
-
-/// Whether a log has a model's answers in it, which a plan's log never has.
-fn is_other(records: &[Arc<Record>]) -> bool {
-    let of_model = |record: &&Arc<Record>| {
-        matches!(record.body, RecordBody::ModelAsked { .. } | RecordBody::ParallelStarted { .. })
-    };
-    records.iter().find(of_model).is_some()
+    crate::fold(records).ok_or_else(|| PlanRunError::NotAPlan { run: context.run.clone() })
 }
 
 impl Agent for PlanningAgent {

@@ -10,15 +10,19 @@ use archon_types::{
     Context, ContextConfig, ContinuationKind, ExecutionLimits, FailurePolicy, FormCheck, GoalCheck,
     HookPoint, Hooks, InputFilter, Instructions, Journal, JournalError, Lease, Message, ModelPrice,
     MoreLimits, OnStorageFailure, OpenMode, Origin, Outcome, OutcomeStatus, Provider, QueueMode, Record,
-    RecordBody, Redactor, RequestOptions, ResponseFormat, RetryConfig, RunConfig, RunId, RunMemory, Said,
-    ToolMode, ToolResult, Toolbox, TurnTrigger,
+    RecordBody, Redactor, RequestOptions, ResponseFormat, RetryConfig, RunConfig, RunId, RunKind, RunMemory,
+    Said, ToolMode, ToolResult, Toolbox, TurnTrigger,
 };
 use futures_util::FutureExt;
 
 use crate::{
     Command, ContextParts, Driver, Fallback, History, LlmJudge, LoopError, Messages, Opening, ReactMachine,
-    RunLog, drive::panic_text, fold, fold_chain, fold_with, form, is_paired, is_parallel, resume::seen_files,
-    spawns::left_behind, tool_batch::NoTools,
+    RunLog,
+    drive::panic_text,
+    fold, fold_chain, fold_with, form, is_paired,
+    resume::{seen_files, started},
+    spawns::left_behind,
+    tool_batch::NoTools,
 };
 
 /// An agent that thinks and acts in turns, with every step in a journal.
@@ -412,13 +416,11 @@ impl ReactAgent {
     ) -> Result<Outcome, LoopError> {
         let journal = self.journal(context);
         let open = journal.open(&context.run, OpenMode::Existing).await?;
-        let origin = match open.records.first().map(|r| &r.body) {
-            Some(RecordBody::RunStarted(started)) => started.origin.clone(),
-            _ => return Err(LoopError::NotARun { run: context.run.clone() }),
-        };
-        if is_parallel(&open.records) {
-            return Err(LoopError::Parallel { run: context.run.clone() });
+        let started = started(&context.run, &open.records)?;
+        if started.kind != RunKind::Loop {
+            return Err(LoopError::OtherKind { run: context.run.clone(), kind: started.kind });
         }
+        let origin = started.origin.clone();
         let (history, _) = fold_chain(&**journal, &origin).await?;
         self.recall(&history.seen, context);
         self.recall(&seen_files(&open.records), context);
@@ -628,10 +630,7 @@ impl std::fmt::Debug for ReactAgent {
 /// The run, or one that it continues, cannot be read.
 pub async fn conversation(journal: &dyn Journal, run: &RunId) -> Result<Messages, LoopError> {
     let records = journal.read(run).await?;
-    let origin = match records.first().map(|r| &r.body) {
-        Some(RecordBody::RunStarted(started)) => started.origin.clone(),
-        _ => return Err(LoopError::NotARun { run: run.clone() }),
-    };
+    let origin = started(run, &records)?.origin.clone();
     let (history, _) = fold_chain(journal, &origin).await?;
     let machine = fold(run, &records, history)?;
     match machine.ended() {

@@ -1,6 +1,6 @@
 //! Why a run could not be started or went no further.
 
-use archon_types::{EvaluationError, JournalError, LimitReached, RunId};
+use archon_types::{EvaluationError, JournalError, LimitReached, RunId, RunKind};
 #[cfg(doc)]
 use archon_types::{ExecutionLimits, Outcome};
 
@@ -88,17 +88,13 @@ pub enum LoopError {
     /// The strategy cannot choose among so many branches.
     #[error(transparent)]
     Evaluation(#[from] EvaluationError),
-    /// The run is a parallel loop, which asks no model itself.
-    #[error("run {run} is a parallel loop")]
-    Parallel {
+    /// The run is of another kind: it asks no model itself.
+    #[error("run {run} is of kind {kind}, not a loop")]
+    OtherKind {
         /// The run.
         run: RunId,
-    },
-    /// The run follows a plan: its goal is not a prompt for a model to answer.
-    #[error("run {run} follows a plan")]
-    Plan {
-        /// The run.
-        run: RunId,
+        /// Its kind.
+        kind: RunKind,
     },
     /// The run is no parallel loop, or one with other branches.
     #[error("run {run} has {found} branches, and it was to be resumed with {given}")]
@@ -160,9 +156,8 @@ impl LoopError {
             Self::TooDeep { .. } => "let fewer agents call agents, or raise `max_depth`",
             Self::NoBranch => "give it the agents that are to work side by side",
             Self::Evaluation(e) => e.advice(),
-            Self::Parallel { .. } => "speak to the runs of its branches, and resume it with its branches",
-            Self::Plan { .. } => {
-                "resume it with the planning agent that began it, or begin a new session for another task"
+            Self::OtherKind { .. } => {
+                "resume it as the kind that it is; steer the runs that it called, or begin a new session for another task"
             }
             Self::OtherBranches { .. } => "give as many branches, in the same order, as when it was started",
             Self::ProcessesLeft { .. } => "end the group by hand, then resume the run",

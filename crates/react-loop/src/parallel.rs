@@ -10,10 +10,10 @@
 use std::{pin::pin, sync::Arc};
 
 use archon_types::{
-    AgentEvent, AgentEvents, AgentMessage, AssistantMessage, BranchResult, Content, Context, Evaluation,
-    EvaluationError, EvaluationStrategy, Event, ExecutionLimits, Journal, JournalError, Lease, Message,
-    MoreLimits, OpenMode, Origin, Outcome, OutcomeStatus, ParallelBranch, ParallelChoice, Record, RecordBody,
-    RunId, RunStarted, SessionId, SideQuestion, Usage,
+    AgentEvent, AgentEvents, AgentId, AgentMessage, AssistantMessage, BranchResult, Content, Context,
+    Evaluation, EvaluationError, EvaluationStrategy, Event, ExecutionLimits, Journal, JournalError, Lease,
+    Message, MoreLimits, OpenMode, Origin, Outcome, OutcomeStatus, ParallelBranch, ParallelChoice, Record,
+    RecordBody, RunId, RunKind, RunStarted, SessionId, SideQuestion, Usage,
 };
 use futures_util::future::{Either, join_all, select};
 
@@ -76,6 +76,11 @@ impl Parallel {
         self
     }
 
+    /// The agent of the first branch, which stands in the log of the parallel loop.
+    pub(crate) fn id(&self) -> AgentId {
+        self.branches[0].options().agent_id.clone()
+    }
+
     /// The part of the loop's limits that each branch has.
     fn lease(&self, started: &RunStarted) -> Option<Lease> {
         self.limits.as_ref()?;
@@ -112,6 +117,7 @@ impl Parallel {
         let context = &self.own(context);
         let (history, earlier) = fold_chain(&*self.journal, &origin).await?;
         let mut started = self.branches[0].started(origin.clone(), earlier, None, context);
+        started.kind = RunKind::Parallel;
         if let Some(limits) = &self.limits {
             started.config.limits = limits.clone();
         }
@@ -143,6 +149,9 @@ impl Parallel {
     pub async fn resume(&self, context: &Context) -> Result<ParallelOutcome, LoopError> {
         let open = self.journal.open(&context.run, OpenMode::Existing).await?;
         let started = started(&context.run, &open.records)?;
+        if started.kind != RunKind::Parallel {
+            return Err(LoopError::OtherKind { run: context.run.clone(), kind: started.kind });
+        }
         if open.records.len() == 1 {
             // Nobody knows what was to be said, nor to whom.
             return Err(LoopError::NothingAsked { run: context.run.clone() });
@@ -184,11 +193,6 @@ impl std::fmt::Debug for Parallel {
     }
 }
 
-/// Whether a log is the one of a parallel loop.
-pub fn is_parallel(records: &[Arc<Record>]) -> bool {
-    begun(records).is_some()
-}
-
 /// From where a conversation goes on whose newest run has the log `records`. Of a parallel loop, and of
 /// its branches, that is the branch that was chosen; if none was, it is where the loop began.
 ///
@@ -201,7 +205,7 @@ pub async fn stands_at(
 ) -> Result<Origin, LoopError> {
     let own = started(run, records)?;
     let (parallel, log) = match &own.parallel {
-        None if is_parallel(records) => (run, records.to_vec()),
+        None if own.kind == RunKind::Parallel => (run, records.to_vec()),
         None => return Ok(continues(run.clone(), records)),
         Some(parallel) => match journal.read(parallel).await {
             Ok(log) => (parallel, log),

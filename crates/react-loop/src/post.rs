@@ -1,8 +1,8 @@
 //! Words to a run that may be in another process: they wait in its inbox until it reads them.
 
-use archon_types::{InboxEntry, InboxRequest, Journal, JournalError, RecordBody, RunId};
+use archon_types::{InboxEntry, InboxRequest, Journal, JournalError, RecordBody, RunId, RunKind, RunStarted};
 
-use crate::{LoopError, is_parallel, resume::follows_plan};
+use crate::LoopError;
 
 /// Puts `entry` into the inbox of a run. Whoever works on the run reads it, or whoever takes it up next.
 ///
@@ -15,12 +15,14 @@ pub async fn post(journal: &dyn Journal, run: &RunId, entry: InboxEntry) -> Resu
     if matches!(records.last().map(|r| &r.body), Some(RecordBody::RunFinished(_))) {
         return Err(LoopError::Ended { run: run.clone() });
     }
-    let is_of_leads = matches!(entry.request, InboxRequest::Cancel { .. } | InboxRequest::Answer { .. });
-    if follows_plan(&records) && !is_of_leads {
-        return Err(LoopError::Plan { run: run.clone() });
-    }
-    if is_parallel(&records) && !matches!(entry.request, InboxRequest::Cancel { .. }) {
-        return Err(LoopError::Parallel { run: run.clone() });
+    let started = RunStarted::of(&records).ok_or_else(|| LoopError::NotARun { run: run.clone() })?;
+    let takes = match entry.request {
+        InboxRequest::Cancel { .. } => true,
+        InboxRequest::Answer { .. } => started.kind != RunKind::Parallel,
+        _ => started.kind == RunKind::Loop,
+    };
+    if !takes {
+        return Err(LoopError::OtherKind { run: run.clone(), kind: started.kind });
     }
     Ok(inbox.post(run, entry).await?)
 }

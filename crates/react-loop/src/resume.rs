@@ -3,7 +3,8 @@
 use std::{collections::HashMap, sync::Arc};
 
 use archon_types::{
-    CallId, Journal, JournalError, Origin, Record, RecordBody, RunId, RunStarted, ToolResult, metadata,
+    CallId, Journal, JournalError, Origin, Record, RecordBody, RunId, RunKind, RunStarted, ToolResult,
+    metadata,
 };
 
 use crate::{ContextParts, History, LoopError, ReactMachine, window::unique_calls};
@@ -11,7 +12,8 @@ use crate::{ContextParts, History, LoopError, ReactMachine, window::unique_calls
 /// Folds a run's records, after the conversation that it continues.
 ///
 /// # Errors
-/// [`LoopError::NotARun`] if the log does not begin as a run's log does, [`LoopError::Plan`] if it is a plan's.
+/// [`LoopError::NotARun`] if the log does not begin as a run's log does, [`LoopError::OtherKind`] if it is
+/// no loop's.
 pub fn fold(run: &RunId, records: &[Arc<Record>], history: History) -> Result<ReactMachine, LoopError> {
     fold_with(run, records, history, ContextParts::default())
 }
@@ -124,51 +126,38 @@ pub(crate) fn seen_files(records: &[Arc<Record>]) -> Vec<(String, ToolResult)> {
     seen
 }
 
+/// The first record of a loop, or of a parallel loop: a session goes on from either.
 pub(crate) fn started<'a>(run: &RunId, records: &'a [Arc<Record>]) -> Result<&'a RunStarted, LoopError> {
-    if follows_plan(records) {
-        return Err(LoopError::Plan { run: run.clone() });
-    }
-    match records.first().map(|r| &r.body) {
-        Some(RecordBody::RunStarted(started)) => Ok(started),
-        _ => Err(LoopError::NotARun { run: run.clone() }),
+    let started = RunStarted::of(records).ok_or_else(|| LoopError::NotARun { run: run.clone() })?;
+    match started.kind {
+        RunKind::Loop | RunKind::Parallel => Ok(started),
+        kind => Err(LoopError::OtherKind { run: run.clone(), kind }),
     }
 }
-
-/// Whether a log is the one of a plan or of a team, which says so near its beginning.
-pub(crate) fn follows_plan(records: &[Arc<Record>]) -> bool {
-    records
-        .iter()
-        .take(LOOKED_AT)
-        .any(|record| matches!(record.body, RecordBody::Plan(_) | RecordBody::Team(_)))
-}
-
-/// A plan's first record follows the start of its run, or what took the run up at once.
-const LOOKED_AT: usize = 8;
 
 /// More runs than a person ever puts into one conversation.
 const LONGEST_CHAIN: usize = 100_000;
 
 #[cfg(test)]
 mod tests {
-    use archon_types::{AgentId, LoopId, PlanRecord, PlanSettings, RunConfig, SessionId, Timestamp};
+    use archon_types::{AgentId, LoopId, RunConfig, SessionId, Timestamp};
 
     use super::*;
 
     #[test]
-    fn the_log_of_a_plan_is_not_folded_as_a_run_of_the_loop() {
+    fn fold_log_of_plan_is_refused_with_its_kind() {
         let run = RunId::new("run_1");
         let (session, agent, loop_id) = (SessionId::new("s"), AgentId::new("a"), LoopId::new("s.plan.1"));
-        let started = RunStarted::new(run.clone(), session, agent, loop_id, RunConfig::default());
-        let settings = PlanRecord::Settings(PlanSettings::default());
-        let bodies = [
-            RecordBody::RunStarted(Box::new(started)),
-            RecordBody::Resumed,
-            RecordBody::Plan(Box::new(settings)),
-        ];
-        let at = Timestamp::from_millis(0);
-        let log: Vec<_> = (0..).zip(bodies).map(|(seq, body)| Arc::new(Record { seq, at, body })).collect();
-        let folded = fold(&run, &log, History::default());
-        assert!(matches!(folded, Err(LoopError::Plan { run: named }) if named == run));
-        assert!(fold(&run, &log[..2], History::default()).is_ok());
+        let mut started = RunStarted::new(run.clone(), session, agent, loop_id, RunConfig::default());
+        let log = |started: &RunStarted| {
+            let body = RecordBody::RunStarted(Box::new(started.clone()));
+            vec![Arc::new(Record { seq: 0, at: Timestamp::from_millis(0), body })]
+        };
+        assert!(fold(&run, &log(&started), History::default()).is_ok());
+        started.kind = RunKind::Plan;
+        let folded = fold(&run, &log(&started), History::default());
+        assert!(
+            matches!(folded, Err(LoopError::OtherKind { run: named, kind: RunKind::Plan }) if named == run)
+        );
     }
 }

@@ -151,7 +151,7 @@ fn record(seq: u64, mut body: Value) -> Arc<Record> {
 /// A start with 10 KiB of standing instructions.
 fn started(run: &str) -> Value {
     json!({
-        "type": "run_started", "format": 1, "run": run, "session": "s1", "agent": "a1", "loop_id": "s1.0.0",
+        "type": "run_started", "format": 1, "kind": "loop", "run": run, "session": "s1", "agent": "a1", "loop_id": "s1.0.0",
         "tenant": "local", "origin": {"kind": "prompt"}, "first_turn": "user",
         "config": {"provider": "openai", "model": "m", "system": "Be brief. ".repeat(1024)},
     })

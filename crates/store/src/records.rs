@@ -1,6 +1,6 @@
 //! From lines back to records, and what is said of lines that make no sense.
 
-use archon_types::{JournalError, LOG_FORMAT, OpenMode, Record, RecordBody, RunId, Salvaged};
+use archon_types::{JournalError, LOG_FORMAT, OpenMode, Record, RecordBody, RunId, RunKind, Salvaged};
 use serde::Deserialize;
 
 use crate::{
@@ -49,15 +49,19 @@ pub(crate) fn record(run: &RunId, seq: u64, json: &[u8], blobs: &dyn Blobs) -> R
     Ok(record)
 }
 
-/// Looks at the version before anything else: a newer record may not even parse.
+/// Looks at the version and the kind before anything else: a newer record may not even parse.
 fn check_format(run: &RunId, json: &[u8]) -> Result<(), JournalError> {
     #[derive(Deserialize)]
     struct Format {
         format: u32,
+        kind: Option<String>,
     }
     match serde_json::from_slice::<Format>(json) {
-        Ok(Format { format }) if format > LOG_FORMAT => {
+        Ok(Format { format, .. }) if format > LOG_FORMAT => {
             Err(JournalError::FutureFormat { run: run.clone(), found: format, supported: LOG_FORMAT })
+        }
+        Ok(Format { kind, .. }) if kind.as_deref().and_then(RunKind::of_name).is_none() => {
+            Err(JournalError::UnknownKind { run: run.clone(), kind })
         }
         _ => Ok(()),
     }

@@ -6,8 +6,8 @@ use futures_core::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AgentMessage, Inbox, OutcomeStatus, Record, RecordBody, RunFilter, RunId, RunPlace, RunStatus, SessionId,
-    TenantId, Timestamp,
+    AgentMessage, Inbox, OutcomeStatus, Record, RecordBody, RunFilter, RunId, RunKind, RunPlace, RunStatus,
+    SessionId, TenantId, Timestamp,
 };
 
 /// Keeps the logs of runs.
@@ -137,6 +137,9 @@ pub enum Durability {
 pub struct RunHead {
     /// The run.
     pub run_id: RunId,
+    /// The kind of the run; unknown where the log cannot be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<RunKind>,
     /// Its session; unknown where the log cannot be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<SessionId>,
@@ -166,6 +169,7 @@ impl RunHead {
         use crate::Origin;
         let mut head = Self {
             run_id,
+            kind: None,
             session: None,
             tenant: None,
             called_by: None,
@@ -178,6 +182,7 @@ impl RunHead {
         for record in records {
             match &record.body {
                 RecordBody::RunStarted(s) => {
+                    head.kind = Some(s.kind);
                     head.session = Some(s.session.clone());
                     head.tenant = Some(s.tenant.clone());
                     if let Origin::CalledBy { run, .. } = &s.origin {
@@ -238,6 +243,7 @@ impl RunHead {
     pub fn unreadable(run_id: RunId, problem: impl Into<String>) -> Self {
         Self {
             run_id,
+            kind: None,
             session: None,
             tenant: None,
             called_by: None,
@@ -326,6 +332,14 @@ pub enum JournalError {
         /// The newest format that can be read.
         supported: u32,
     },
+    /// The log names a kind of run that this version does not know, or none.
+    #[error("run {run} {}", unknown_kind(kind.as_deref()))]
+    UnknownKind {
+        /// The run.
+        run: RunId,
+        /// The kind that its log names; none in logs of versions before runs had kinds.
+        kind: Option<String>,
+    },
     /// A record in the middle of the log is damaged.
     #[error("run {run} is damaged at record {record}: {problem}")]
     Corrupt {
@@ -355,6 +369,11 @@ pub enum JournalError {
 }
 
 impl JournalError {
+    /// Whether the log was written by another version: nothing in it can be trusted to mean what it seems to.
+    pub fn is_of_another_version(&self) -> bool {
+        matches!(self, Self::FutureFormat { .. } | Self::FutureStore { .. } | Self::UnknownKind { .. })
+    }
+
     /// What a person can do about it, in a line.
     pub fn advice(&self) -> &'static str {
         match self {
@@ -369,6 +388,10 @@ impl JournalError {
             Self::FutureFormat { .. } | Self::FutureStore { .. } => {
                 "use the version of archon that wrote it, or a newer one"
             }
+            Self::UnknownKind { kind: None, .. } => {
+                "it was written before the first release: delete it with `archon runs delete`, and start it again"
+            }
+            Self::UnknownKind { .. } => "use a newer version of archon: the one that wrote it, for instance",
             Self::Corrupt { .. } => {
                 "`archon runs show` shows what is before the damage, and `archon runs fork --at TURN` goes on from there"
             }
@@ -377,6 +400,13 @@ impl JournalError {
                 "check that the directory exists, is writable and has free space; what a run has in its log is not lost, and the run can be resumed"
             }
         }
+    }
+}
+
+fn unknown_kind(kind: Option<&str>) -> String {
+    match kind {
+        Some(kind) => format!("is of kind `{kind}`, which this version does not know"),
+        None => "names no kind of run in its log".to_owned(),
     }
 }
 

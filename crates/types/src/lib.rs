@@ -15,6 +15,8 @@
 //! | toolbox | [`Toolbox`] | the one door through which tools are reached |
 //! | window | [`ContextConfig`], [`TokenCounter`], [`CompactionStrategy`], [`Compaction`] | what of a conversation the model sees |
 //! | agent | [`Agent`], [`Outcome`] | a task in, an outcome out |
+//! | run service | [`RunService`], [`StartRun`], [`RunError`] | the one handle: start, watch, answer, resume, fork, delete |
+//! | kind of a run | [`RunKind`], [`RunAgent`] | loop, parallel, plan, team, agent call |
 //! | journal | [`Journal`], [`RunWriter`], [`LogAppender`] | appends records and reads them back |
 //! | called run | [`Delegation`], [`Lease`], [`Budget`], [`CalledRun`] | a run that works for another, and with what |
 //! | session | [`Session`], [`SessionRecorder`], [`SessionStore`] | the runs of a conversation as a tree, in a file that others read |
@@ -94,8 +96,11 @@ mod refusal;
 mod report;
 mod retry;
 mod round;
+mod run_error;
 mod run_filter;
+mod run_kind;
 mod run_memory;
+mod run_service;
 #[cfg(feature = "schema")]
 mod schema;
 mod secret;
@@ -194,8 +199,14 @@ pub use redactor::{RedactedStream, Redactor};
 pub use report::RunReport;
 pub use retry::RetryConfig;
 pub use round::{ConversationRound, RoundStatus};
+pub use run_error::RunError;
 pub use run_filter::{RunFilter, RunPlace, RunStatus};
+pub use run_kind::RunKind;
 pub use run_memory::{RunMemory, Told};
+pub use run_service::{
+    AnswerRuns, KeepRuns, Removed, RunAgent, RunService, StartRun, StartRuns, Started, StartedRun, Watch,
+    WhenBusy,
+};
 #[cfg(feature = "schema")]
 pub use schema::event_log_schema;
 pub use secret::Secret;

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Content, Json, MessageId, Speaker, Timestamp, Told, ToolCall, ToolCallId, ToolResult, Trust, TurnId,
-    iso8601,
+    Content, Json, MessageId, RunError, Speaker, Timestamp, Told, ToolCall, ToolCallId, ToolResult, Trust,
+    TurnId, iso8601,
 };
 
 /// A message that a model can read.
@@ -298,6 +298,28 @@ impl AgentMessage {
             Self::Llm(m) => Some(&m.message),
             Self::Extension(_) => None,
         }
+    }
+
+    /// The texts of messages that a model would read, one under the other: a goal for who takes one text.
+    ///
+    /// # Errors
+    /// [`RunError::EmptyPrompt`]: there is no text.
+    pub fn joined_text(messages: &[Self]) -> Result<String, RunError> {
+        let texts: Vec<_> = messages.iter().filter_map(Self::as_llm).map(Message::text).collect();
+        match texts.join("\n\n") {
+            text if text.trim().is_empty() => Err(RunError::EmptyPrompt),
+            text => Ok(text),
+        }
+    }
+
+    /// The same message, dated now if it has no date: [`Timestamp::default`].
+    pub fn dated(mut self, now: Timestamp) -> Self {
+        if let Self::Llm(LlmMessage { message: Message::User(user), .. }) = &mut self
+            && user.timestamp == Timestamp::default()
+        {
+            user.timestamp = now;
+        }
+        self
     }
 
     /// The same, said by somebody.

@@ -14,8 +14,8 @@ use crate::{
     CommandId, Compaction, Context, ContextConfig, ContextLevel, Effect, Encoded, ExecutionLimits,
     FailurePolicy, FailureStep, FormCheck, FormProblem, GoalCheck, GoalVerdict, HookPoint, Lease,
     LimitReached, LoopId, Message, ModelPrice, MoreLimits, Outcome, ParallelBranch, ParallelChoice,
-    PlanRecord, ProcessGroup, RequestOptions, RetryConfig, RunId, SessionId, Spending, Summary, TeamRecord,
-    TenantId, Timestamp, ToolResult, ToolSpec,
+    PlanRecord, ProcessGroup, RequestOptions, RetryConfig, RunId, RunKind, SessionId, Spending, Summary,
+    TeamRecord, TenantId, Timestamp, ToolResult, ToolSpec,
 };
 
 /// Version of the log's format, in the first record of every run. Readers refuse a newer one.
@@ -359,6 +359,8 @@ pub enum SideQuestion {
 pub struct RunStarted {
     /// [`LOG_FORMAT`] of the writer.
     pub format: u32,
+    /// The kind of the run.
+    pub kind: RunKind,
     /// The run.
     pub run: RunId,
     /// The session that the run belongs to.
@@ -381,10 +383,11 @@ pub struct RunStarted {
 }
 
 impl RunStarted {
-    /// A run that begins with a prompt, in format [`LOG_FORMAT`].
+    /// A loop that begins with a prompt, in format [`LOG_FORMAT`].
     pub fn new(run: RunId, session: SessionId, agent: AgentId, loop_id: LoopId, config: RunConfig) -> Self {
         Self {
             format: LOG_FORMAT,
+            kind: RunKind::Loop,
             run,
             session,
             agent,
@@ -397,12 +400,27 @@ impl RunStarted {
         }
     }
 
+    /// The first record of a log.
+    pub fn of(records: &[Arc<Record>]) -> Option<&Self> {
+        match &records.first()?.body {
+            RecordBody::RunStarted(started) => Some(started),
+            _ => None,
+        }
+    }
+
     /// The run that `context` names, for an agent that has others work for it: its display name is
     /// `{session}.{kind}.1`.
-    pub fn of_lead(context: &Context, origin: Origin, agent: AgentId, kind: &str, config: RunConfig) -> Self {
+    pub fn of_lead(
+        context: &Context,
+        origin: Origin,
+        agent: AgentId,
+        kind: RunKind,
+        config: RunConfig,
+    ) -> Self {
         let session = context.session.as_str().replace(['.', '/', ':'], "-");
         let loop_id = LoopId::new(format!("{session}.{kind}.1"));
         let mut started = Self::new(context.run.clone(), context.session.clone(), agent, loop_id, config);
+        started.kind = kind;
         started.tenant = context.tenant.clone();
         if matches!(origin, Origin::CalledBy { .. }) {
             started.first_turn = TurnTrigger::SubAgent;

@@ -4,7 +4,8 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use crate::{
     AgentEvents, Event, Journal, JournalError, LoopConfigSnapshot, LoopRecord, LoopStatus, Origin,
-    OutcomeStatus, Record, RecordBody, RunFilter, RunId, RunStarted, Session, SessionId, SessionRecorder,
+    OutcomeStatus, Record, RecordBody, RunFilter, RunId, RunKind, RunStarted, Session, SessionId,
+    SessionRecorder,
 };
 
 type Logs = BTreeMap<RunId, Vec<Arc<Record>>>;
@@ -35,10 +36,12 @@ impl Session {
 
     /// The sessions that logs make, by when they formed.
     pub fn of_logs<'a>(logs: impl IntoIterator<Item = &'a [Arc<Record>]>) -> Vec<Self> {
-        let mut logs: Vec<_> = logs.into_iter().filter_map(|log| Some((started(log)?, log))).collect();
+        let mut logs: Vec<_> = logs.into_iter().filter_map(|log| Some((RunStarted::of(log)?, log))).collect();
         // Callers and runs that are continued come before those that name them, and branches before the
         // choice among them.
-        logs.sort_by_key(|(started, log)| (is_parallel(log), log[0].at, started.run.clone()));
+        logs.sort_by_key(|(started, log)| {
+            (started.kind == RunKind::Parallel, log[0].at, started.run.clone())
+        });
         let mut recorder = SessionRecorder::default();
         for (started, log) in &logs {
             let mut events = AgentEvents::new();
@@ -89,15 +92,4 @@ fn linked(log: &[Arc<Record>]) -> Vec<RunId> {
             _ => None,
         })
         .collect()
-}
-
-fn is_parallel(log: &[Arc<Record>]) -> bool {
-    log.iter().any(|record| matches!(record.body, RecordBody::ParallelStarted { .. }))
-}
-
-fn started(log: &[Arc<Record>]) -> Option<&RunStarted> {
-    match &log.first()?.body {
-        RecordBody::RunStarted(started) => Some(started),
-        _ => None,
-    }
 }

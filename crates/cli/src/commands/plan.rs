@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use archon::{
     Error, Planning,
-    planner::{PlanDraft, PlanFormat, PlanRunError, fold, is_plan, render, with_remedy},
+    planner::{PlanDraft, PlanFormat, PlanRunError, fold, render, with_remedy},
     types::{Confirm, Journal, Json, RunId, Spending, Task},
 };
 use clap::{Subcommand, ValueEnum};
@@ -168,8 +168,7 @@ async fn draft(app: &App, planning: &Planning, goal: &str, format: Option<Format
 /// Shows what can be read even of a damaged log; the damage is said, and the exit code tells.
 async fn show(app: &App, run: RunId, format: Option<Format>) -> Result<Exit, Failure> {
     let salvaged = app.journal().salvage(&run).await?;
-    let machine = fold(&salvaged.records).filter(|_| is_plan(&salvaged.records));
-    let Some(machine) = machine else {
+    let Some(machine) = fold(&salvaged.records) else {
         let advice = format!("`archon runs show {run}` shows what happened in it");
         return Err(Failure::usage(format!("run {run} follows no plan"), advice));
     };

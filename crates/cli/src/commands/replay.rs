@@ -31,8 +31,8 @@ impl ReplayArgs {
 
 fn refused(e: LoopError) -> Failure {
     match e {
-        LoopError::Plan { run } => Failure::usage(
-            format!("run {run} is one of a plan or a team, and only the run of one agent can be replayed"),
+        LoopError::OtherKind { run, kind } => Failure::usage(
+            format!("run {run} is of kind {kind}, and only a loop can be replayed"),
             format!("replay the runs that it called, as {run}.2-0: `archon runs events {run}` names them"),
         ),
         e => archon::Error::Run(e).into(),

@@ -5,14 +5,13 @@ use std::{path::PathBuf, sync::Arc};
 use archon::{
     Archon, ArchonBuilder,
     memory::Memory,
-    planner::is_plan,
     types::{
-        ExecutionLimits, Journal, MoreLimits, Record, RecordBody, RunConfig, RunHead, RunId, RunStatus,
-        ToolMode,
+        ExecutionLimits, Journal, MoreLimits, Record, RecordBody, RunConfig, RunHead, RunId, RunKind,
+        RunStarted, RunStatus, ToolMode,
     },
 };
 
-use super::{AllowFlags, MemoryFlags, ModelFlags, ToolFlags, plan, run, team, which::which_run};
+use super::{AllowFlags, MemoryFlags, ModelFlags, ToolFlags, plan, run, which::which_run};
 use crate::{
     app::App,
     choose,
@@ -122,19 +121,19 @@ impl RecordedFlags {
         memory: Option<Memory>,
     ) -> Result<(Archon, Vec<Arc<Record>>), Failure> {
         let records = app.journal().read(run).await?;
-        let Some(RecordBody::RunStarted(started)) = records.first().map(|r| &r.body) else {
+        let Some(started) = RunStarted::of(&records) else {
             return Err(
                 archon::Error::Run(archon::react_loop::LoopError::NotARun { run: run.clone() }).into()
             );
         };
-        if team::is_of_team(&records) {
+        if started.kind == RunKind::Team {
             return Err(Failure::usage(
                 format!("run {run} is a team's"),
                 format!("name its team, too: archon team resume TEAM.toml {run}"),
             ));
         }
         // A run of the loop keeps to its log by itself; the subtasks of a plan that are still to begin do not.
-        let mut builder = recorded(app, &started.config, &self.tools, is_plan(&records)).await?;
+        let mut builder = recorded(app, &started.config, &self.tools, started.kind).await?;
         if let Some(memory) = memory {
             builder = builder.memory(memory);
         }
@@ -167,7 +166,7 @@ async fn recorded(
     app: &App,
     config: &RunConfig,
     flags: &ToolFlags,
-    is_plan: bool,
+    kind: RunKind,
 ) -> Result<ArchonBuilder, Failure> {
     let app = &in_its_folder(app, config, flags)?;
     let tools = match flags.tools {
@@ -178,6 +177,7 @@ async fn recorded(
     let chosen = choose::model(app, Some(&model)).await?;
     let fallbacks = config.failure.as_ref().map_or(&[][..], |policy| &policy.fallbacks);
     let fallbacks = choose::fallbacks(app, Some(fallbacks)).await?;
+    let is_plan = kind == RunKind::Plan;
     let limits = if is_plan { config.limits.clone() } else { ExecutionLimits::default() };
     let mut builder = run::assemble(app, chosen, fallbacks, tools, limits)?;
     if is_plan && config.tool_mode == ToolMode::Text {
@@ -197,7 +197,7 @@ impl ResumeArgs {
         let run = which_run(app, &self.run).await?;
         let (archon, records) = self.flags.agent(app, &run, self.memory.open(app).await?).await?;
         self.more.budget.check(&run, &records)?;
-        if is_plan(&records) {
+        if RunStarted::of(&records).is_some_and(|started| started.kind == RunKind::Plan) {
             if self.memory.memory.is_some() {
                 let what = format!("run {run} follows a plan, and a plan remembers nothing");
                 return Err(Failure::usage(what, "leave --memory out"));

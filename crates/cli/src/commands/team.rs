@@ -7,8 +7,9 @@ use std::{path::PathBuf, sync::Arc};
 
 use archon::{
     RunHandle, RunOptions, Teamwork,
-    orchestrator::is_team,
-    types::{Approver, Decision, Journal, OutcomeStatus, Record, RecordBody, RunId, pending_approvals},
+    types::{
+        Approver, Decision, Journal, OutcomeStatus, Record, RunId, RunKind, RunStarted, pending_approvals,
+    },
 };
 use clap::Subcommand;
 
@@ -81,14 +82,7 @@ impl TeamCommand {
             Self::Resume { team, more, run, .. } => {
                 let run = RunId::new(run);
                 let before = app.journal().read(&run).await?;
-                // Of what was cut off in its first record nobody knows what it was.
-                if before.len() == 1 {
-                    return Err(Failure::usage(
-                        format!("run {run} was cut off before its task was kept"),
-                        "begin it again: archon team run TEAM.toml TASK",
-                    ));
-                }
-                if !is_of_team(&before) {
+                if RunStarted::of(&before).is_none_or(|started| started.kind != RunKind::Team) {
                     return Err(Failure::usage(
                         format!("run {run} is not a team's"),
                         format!("take it up with `archon resume {run}`"),
@@ -100,11 +94,6 @@ impl TeamCommand {
             }
         }
     }
-}
-
-/// Whether a log is a team's: what a loop or a plan was taken up with early may look like one.
-pub(super) fn is_of_team(records: &[Arc<Record>]) -> bool {
-    is_team(records) && records.iter().any(|record| matches!(record.body, RecordBody::Team(_)))
 }
 
 /// Shows the run until it has ended; each time that the team itself asks something, so is who sits at the terminal.

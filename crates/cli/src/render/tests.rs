@@ -175,7 +175,7 @@ fn for_programs_every_event_is_a_line_of_json() {
         false,
         &a_run()[..4],
         expect![[r#"
-        1|{"run_id":"run_1","seq":0,"at":1767225600000,"type":"run_started","format":1,"run":"run_1","session":"s","agent":"a","loop_id":"l","tenant":"local","origin":{"kind":"prompt"},"first_turn":"user","config":{"provider":"scripted","model":"m","tools":[],"options":{"tool_choice":"auto","thinking":"off"},"limits":{"max_turns":50,"max_total_tokens":1000000,"max_duration_ms":600000,"max_repeats":3,"max_parse_failures":3,"max_depth":1,"on_limit":"stop"},"retry":{"max_retries":3,"initial_delay_ms":1000,"backoff_multiplier":2.0,"max_delay_ms":30000},"tool_mode":"native"}}
+        1|{"run_id":"run_1","seq":0,"at":1767225600000,"type":"run_started","format":1,"kind":"loop","run":"run_1","session":"s","agent":"a","loop_id":"l","tenant":"local","origin":{"kind":"prompt"},"first_turn":"user","config":{"provider":"scripted","model":"m","tools":[],"options":{"tool_choice":"auto","thinking":"off"},"limits":{"max_turns":50,"max_total_tokens":1000000,"max_duration_ms":600000,"max_repeats":3,"max_parse_failures":3,"max_depth":1,"on_limit":"stop"},"retry":{"max_retries":3,"initial_delay_ms":1000,"backoff_multiplier":2.0,"max_delay_ms":30000},"tool_mode":"native"}}
         1|{"run_id":"run_1","seq":1,"at":1767225600040,"type":"model_asked","command":0,"attempt":0,"turn":0}
         1|{"run_id":"run_1","command":0,"attempt":0,"offset":0,"delta":"thinking","text":"It is a "}
         1|{"run_id":"run_1","command":0,"attempt":0,"offset":0,"delta":"thinking","text":"percentage."}

@@ -5,7 +5,7 @@ use std::{collections::HashSet, pin::pin, sync::Arc};
 use archon_types::{
     AgentId, ApprovalSettings, BoxFuture, Context, Delegation, Effect, Encoded, InboxRequest, JournalError,
     Json, LogAppender, Message, OpenMode, Outcome, OutcomeStatus, PromptSource, RecordBody, RunConfig, RunId,
-    RunStarted, is_lost, questions_below, received_messages,
+    RunKind, RunStarted, is_lost, questions_below, received_messages,
 };
 use futures_util::future::{Either, select};
 use serde_json::Map;
@@ -77,7 +77,13 @@ impl Parts {
             settings.timeout_ms = self.wait_ms;
             settings
         });
-        RunStarted::of_lead(context, by.origin(), AgentId::new(self.spec.name.as_str()), "agent", config)
+        RunStarted::of_lead(
+            context,
+            by.origin(),
+            AgentId::new(self.spec.name.as_str()),
+            RunKind::AgentCall,
+            config,
+        )
     }
 
     /// Moves what others left for the run into its log.

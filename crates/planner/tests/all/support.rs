@@ -6,19 +6,17 @@ use archon_planner::{PlanCommand, PlanMachine};
 use archon_testkit::Chance;
 use archon_types::{
     AgentId, CallId, CommandId, Effect, LoopId, Message, PlanRecord, PlanSettings, PromptSource, Record,
-    RecordBody, RunConfig, RunId, RunStarted, SessionId, SubTask, SubTaskRules, Task, Timestamp, ToolResult,
+    RecordBody, RunConfig, RunId, RunKind, RunStarted, SessionId, SubTask, SubTaskRules, Task, Timestamp,
+    ToolResult,
 };
 
 pub(crate) fn started() -> RunStarted {
     let mut config = RunConfig::default();
     config.limits.max_duration_ms = u64::MAX / 4;
-    RunStarted::new(
-        RunId::new("run_1"),
-        SessionId::new("s"),
-        AgentId::new("planner"),
-        LoopId::new("s.plan.1"),
-        config,
-    )
+    let (run, session, agent) = (RunId::new("run_1"), SessionId::new("s"), AgentId::new("planner"));
+    let mut started = RunStarted::new(run, session, agent, LoopId::new("s.plan.1"), config);
+    started.kind = RunKind::Plan;
+    started
 }
 
 /// A machine with its records and the time.

@@ -37,7 +37,7 @@ const CUT: &str = "it is cut off, and may be the start of a call that had its ef
 /// Reads the bytes of a log.
 ///
 /// # Errors
-/// [`JournalError::FutureFormat`]: nothing in such a log can be trusted to mean what it seems to.
+/// [`JournalError::FutureFormat`], [`JournalError::UnknownKind`]: nothing in such a log can be trusted to mean what it seems to.
 fn parse(run: &RunId, mut bytes: Vec<u8>, blobs: &dyn Blobs) -> Result<Salvaged, JournalError> {
     let mut salvaged = Salvaged::default();
     let length = bytes.len();
@@ -53,7 +53,7 @@ fn parse(run: &RunId, mut bytes: Vec<u8>, blobs: &dyn Blobs) -> Result<Salvaged,
         match problem {
             None => match record(run, seq, line::json(&mut bytes[start..end]), blobs) {
                 Ok(record) => salvaged.records.push(Arc::new(record)),
-                Err(e @ JournalError::FutureFormat { .. }) => return Err(e),
+                Err(e) if e.is_of_another_version() => return Err(e),
                 Err(e) => salvaged.damage = Some(e),
             },
             Some(_) if newline.is_none() && !line::is_two(&bytes[start..end]) => {

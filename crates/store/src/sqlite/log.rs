@@ -63,7 +63,7 @@ fn records(
             .and_then(|()| from_line(run, seq, &mut line, &blobs));
         match record {
             Ok(record) => salvaged.records.push(Arc::new(record)),
-            Err(e @ JournalError::FutureFormat { .. }) => return Err(e),
+            Err(e) if e.is_of_another_version() => return Err(e),
             Err(e) => {
                 salvaged.damage = Some(e);
                 break;

@@ -82,7 +82,7 @@ fn check(file: &str, golden: &str, records: &[Arc<Record>]) {
 
 #[test]
 fn records_without_what_was_added_later_load() {
-    let sparse = r#"{"seq":0,"at":0,"type":"run_started","format":1,"run":"r","session":"s","agent":"a","loop_id":"l",
+    let sparse = r#"{"seq":0,"at":0,"type":"run_started","format":1,"kind":"loop","run":"r","session":"s","agent":"a","loop_id":"l",
         "tenant":"local","origin":{"kind":"prompt"},"first_turn":"user","config":{}}"#;
     assert!(serde_json::from_str::<Record>(sparse).is_ok());
     let failed = r#"{"seq":0,"at":0,"type":"model_failed","command":0,"attempt":0,

@@ -6,7 +6,7 @@ use std::{
 };
 
 use archon::{
-    planner::{fold, is_plan, open_questions},
+    planner::{fold, open_questions},
     types::{Answer, Confirm, OutcomeStatus, RunId},
 };
 
@@ -81,7 +81,7 @@ async fn answer(app: &App, flags: &RecordedFlags, which: &Which, said: Said) -> 
     let run = RunId::new(which.run.as_str());
     let records = archon::types::Journal::read(&app.journal(), &run).await?;
     let shows = |text: &str| format!("`archon {text} {run}` shows how far it is");
-    let Some(machine) = fold(&records).filter(|_| is_plan(&records)) else {
+    let Some(machine) = fold(&records) else {
         return Err(Failure::usage(format!("run {run} follows no plan"), shows("runs show")));
     };
     let open = open_questions(&records);

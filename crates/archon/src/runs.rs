@@ -1,0 +1,251 @@
+//! The run service of this crate: runs of every kind over one journal, by the agents that are registered for them.
+//!
+//! The work of a run is a task of its own: it goes on whoever watches it. What a run needs to be resumed is its log and
+//! the agent that its first record names.
+
+mod answer;
+mod keep;
+mod live;
+mod start;
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    pin::pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use archon_types::{
+    AgentId, BoxFuture, Context, JournalError, MoreLimits, Origin, Outcome, RunAgent, RunError, RunFilter,
+    RunHead, RunId, RunKind, RunStarted, Started, StartedRun,
+};
+use futures_util::future::{Either, select};
+
+use self::live::Live;
+use crate::{Archon, Error};
+
+/// Runs of every kind, behind [`RunService`](archon_types::RunService). Cloning one is cheap, and clones share the runs
+/// that they work on.
+///
+/// ```no_run
+/// use archon::{Archon, Runs, types::{MoreLimits, StartRun, StartRuns}};
+///
+/// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+/// let agent = Archon::builder().model("ollama:qwen3").data_dir("data").build()?;
+/// let runs = Runs::new(agent);
+/// runs.resume_unfinished(None).await?;
+/// let started = runs.start(StartRun::new("What is 19 + 23?").key("request-7")).await?;
+/// println!("{}", runs.outcome(&started.run).await?.answer);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Runs {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    /// Journal, clock, ids and secrets.
+    archon: Archon,
+    agents: BTreeMap<(RunKind, AgentId), Arc<dyn RunAgent>>,
+    source: Option<Arc<dyn AgentSource>>,
+    /// The runs that this process works on.
+    live: Mutex<HashMap<RunId, Arc<Live>>>,
+    /// Held while a run with an idempotency key is started.
+    keyed: tokio::sync::Mutex<()>,
+}
+
+impl Inner {
+    fn new(
+        archon: Archon,
+        agents: BTreeMap<(RunKind, AgentId), Arc<dyn RunAgent>>,
+        source: Option<Arc<dyn AgentSource>>,
+    ) -> Self {
+        Self { archon, agents, source, live: Mutex::default(), keyed: tokio::sync::Mutex::default() }
+    }
+}
+
+/// Finds the agent of a run that no registered agent started: from its log, for instance, or from settings.
+pub trait AgentSource: Send + Sync {
+    /// The agent for a run, from its first record.
+    ///
+    /// # Errors
+    /// There is none.
+    fn agent_of<'a>(&'a self, started: &'a RunStarted) -> BoxFuture<'a, Result<Arc<dyn RunAgent>, RunError>>;
+}
+
+impl Runs {
+    /// A service over the journal of `agent`, which is registered under its own id for loops.
+    pub fn new(agent: Archon) -> Self {
+        let own = agent.run_agent();
+        let agents = BTreeMap::from([((own.kind(), own.id()), own)]);
+        Self { inner: Arc::new(Inner::new(agent, agents, None)) }
+    }
+
+    /// The same service with an agent more, for runs of its kind and id. It replaces one of the same kind and id.
+    pub fn with_agent(self, agent: Arc<dyn RunAgent>) -> Self {
+        self.with(|inner| {
+            inner.agents.insert((agent.kind(), agent.id()), agent);
+        })
+    }
+
+    /// The same service, which asks `source` for the agents of runs that no registered agent started.
+    pub fn with_source(self, source: Arc<dyn AgentSource>) -> Self {
+        self.with(|inner| inner.source = Some(source))
+    }
+
+    /// Runs under way belong to the service that started them: the changed one begins without.
+    fn with(self, change: impl FnOnce(&mut Inner)) -> Self {
+        let old = &self.inner;
+        let mut inner = Inner::new(old.archon.clone(), old.agents.clone(), old.source.clone());
+        change(&mut inner);
+        Self { inner: Arc::new(inner) }
+    }
+
+    fn archon(&self) -> &Archon {
+        &self.inner.archon
+    }
+
+    fn live(&self) -> MutexGuard<'_, HashMap<RunId, Arc<Live>>> {
+        // A panic elsewhere leaves the map whole: every change to it is one call.
+        self.inner.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn agent(&self, kind: RunKind, id: &AgentId) -> Result<Arc<dyn RunAgent>, RunError> {
+        self.inner.agents.get(&(kind, id.clone())).cloned().ok_or_else(|| {
+            let known = self.inner.agents.keys().map(|(kind, id)| format!("{kind} {id}")).collect();
+            RunError::NoAgent { agent: id.clone(), kind, known }
+        })
+    }
+
+    /// The agent that started a run.
+    async fn agent_of(&self, started: &RunStarted) -> Result<Arc<dyn RunAgent>, RunError> {
+        match (self.agent(started.kind, &started.agent), &self.inner.source) {
+            (Err(RunError::NoAgent { .. }), Some(source)) => source.agent_of(started).await,
+            (agent, _) => agent,
+        }
+    }
+
+    /// The run that a person started, above this one or this one itself: that of the caller, or of the parallel loop.
+    async fn root(&self, run: &RunId) -> Result<RunId, RunError> {
+        let mut root = run.clone();
+        loop {
+            let log = match self.archon().journal.salvage(&root).await {
+                Err(JournalError::UnknownRun { .. }) => return Err(self.unknown(&root).await),
+                log => log?,
+            };
+            let above = RunStarted::of(&log.records).and_then(|started| match &started.origin {
+                Origin::CalledBy { run, .. } => Some(run.clone()),
+                _ => started.parallel.clone(),
+            });
+            match above {
+                // A parallel loop that was deleted leaves its branches as ordinary runs.
+                Some(above) if self.is_there(&above).await? => root = above,
+                _ => return Ok(root),
+            }
+        }
+    }
+
+    async fn is_there(&self, run: &RunId) -> Result<bool, RunError> {
+        match self.archon().journal.salvage(run).await {
+            Err(JournalError::UnknownRun { .. }) => Ok(false),
+            log => Ok(log.map(|_| true)?),
+        }
+    }
+
+    /// The head of a run; an id that is not there is answered with the nearest.
+    async fn head(&self, run: &RunId) -> Result<RunHead, RunError> {
+        let records = match self.archon().journal.salvage(run).await {
+            Err(JournalError::UnknownRun { .. }) => return Err(self.unknown(run).await),
+            salvaged => salvaged?,
+        };
+        let mut head = RunHead::of(run.clone(), &records.records);
+        if let Some(damage) = records.damage {
+            head = head.damaged(damage.to_string());
+        }
+        Ok(if self.live().contains_key(run) { head } else { self.listed(head).await })
+    }
+
+    /// Of a run that has no end only the journal's list knows whether another process works on it.
+    async fn listed(&self, head: RunHead) -> RunHead {
+        let Some(session) = head.session.clone().filter(|_| !head.status.has_ended()) else { return head };
+        let listed = self.archon().journal.list(&RunFilter::of_session(session)).await.unwrap_or_default();
+        listed.into_iter().find(|listed| listed.run_id == head.run_id).unwrap_or(head)
+    }
+
+    async fn unknown(&self, run: &RunId) -> RunError {
+        let heads = self.archon().journal.list(&RunFilter::all().limit(MOST_COMPARED)).await;
+        let ids = heads.unwrap_or_default().into_iter().map(|head| head.run_id);
+        RunError::UnknownRun { run: run.clone(), nearest: nearest(run, ids) }
+    }
+
+    /// Works on a run in a task of its own. Returns once its first new record is kept, or it failed before.
+    async fn work<F>(
+        &self,
+        context: Context,
+        how: Started,
+        work: impl FnOnce(Context) -> F,
+    ) -> Result<StartedRun, RunError>
+    where
+        F: Future<Output = Result<Outcome, RunError>> + Send + 'static,
+    {
+        let started = StartedRun::new(context.run.clone(), context.session.clone(), how);
+        let live = Arc::new(Live::new());
+        if self.live().contains_key(&started.run) {
+            return Err(JournalError::Locked { run: started.run }.into());
+        }
+        self.live().insert(started.run.clone(), live.clone());
+        let (done, ended) = tokio::sync::oneshot::channel();
+        let begun = live.begun();
+        let (runs, run) = (self.clone(), started.run.clone());
+        let task = self.archon().launch(context, live.clone(), work);
+        tokio::spawn(async move {
+            let outcome = task.await.unwrap_or_else(|error| Err(RunError::from(Error::of_task(&error))));
+            runs.live().remove(&run);
+            live.end();
+            // Nobody waits for it once the run has begun.
+            let _ = done.send(outcome.map(|_| ()));
+        });
+        match select(pin!(begun), ended).await {
+            Either::Right((Ok(Err(error)), _)) => Err(error),
+            _ => Ok(started),
+        }
+    }
+
+    async fn resume_run(&self, run: &RunId, more: &MoreLimits) -> Result<StartedRun, RunError> {
+        let root = self.root(run).await?;
+        let records = self.archon().journal.read(&root).await?;
+        let Some(started) = RunStarted::of(&records) else { return Err(self.unknown(&root).await) };
+        let agent = self.agent_of(started).await?;
+        let context = self.archon().context_after(root, &records);
+        let more = *more;
+        self.work(
+            context,
+            Started::Resumed,
+            move |context| async move { agent.resume(&more, &context).await },
+        )
+        .await
+    }
+}
+
+/// Runs that an unknown id is compared with.
+const MOST_COMPARED: usize = 1_000;
+/// Ids that are named instead of an unknown one.
+const NAMED: usize = 3;
+
+/// The ids that share the longest end with `run`, or begin or end with it: ids begin with the time.
+fn nearest(run: &RunId, ids: impl Iterator<Item = RunId>) -> Vec<RunId> {
+    let common = |id: &RunId| {
+        let ends = id.as_str().bytes().rev().zip(run.as_str().bytes().rev());
+        let starts = id.as_str().bytes().zip(run.as_str().bytes());
+        ends.take_while(|(a, b)| a == b).count().max(starts.take_while(|(a, b)| a == b).count())
+    };
+    let mut ids: Vec<_> = ids.map(|id| (common(&id), id)).collect();
+    ids.sort_by(|(a, one), (b, other)| b.cmp(a).then_with(|| one.cmp(other)));
+    ids.into_iter().take(NAMED).map(|(_, id)| id).collect()
+}
+
+impl std::fmt::Debug for Runs {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Runs").field("agents", &self.inner.agents.keys()).finish_non_exhaustive()
+    }
+}

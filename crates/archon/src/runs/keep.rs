@@ -1,0 +1,84 @@
+//! Forking and removing.
+
+use archon_types::{
+    AnswerRuns, BoxFuture, JournalError, KeepRuns, Removed, RunError, RunFilter, RunHead, RunId, RunKind,
+    Started, StartedRun, TenantId, Timestamp,
+};
+
+use super::Runs;
+
+impl KeepRuns for Runs {
+    fn fork<'a>(&'a self, run: &'a RunId, turns: Option<u32>) -> BoxFuture<'a, Result<StartedRun, RunError>> {
+        Box::pin(async move {
+            let head = self.head(run).await?;
+            match head.kind {
+                Some(kind) if kind != RunKind::Loop => Err(RunError::Unsupported {
+                    run: run.clone(),
+                    kind,
+                    action: "be forked",
+                    instead: "fork one of the loops that it called, or start it again",
+                }),
+                _ => {
+                    let fork = self.archon().fork(run, turns).await?;
+                    Ok(StartedRun::new(fork.run, fork.session, Started::Forked))
+                }
+            }
+        })
+    }
+
+    fn delete<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<(), RunError>> {
+        Box::pin(async move {
+            match self.archon().journal.delete(run).await {
+                Err(JournalError::UnknownRun { .. }) => Err(self.unknown(run).await),
+                deleted => Ok(deleted?),
+            }
+        })
+    }
+
+    fn prune<'a>(&'a self, before: Timestamp) -> BoxFuture<'a, Result<Removed, RunError>> {
+        Box::pin(async move {
+            let heads = self.archon().journal.list(&RunFilter::all()).await?;
+            let old = |head: &RunHead| head.status.has_ended() && head.updated_at < before;
+            self.remove(heads.into_iter().filter(old).map(|head| head.run_id).collect()).await
+        })
+    }
+
+    fn erase<'a>(&'a self, tenant: &'a TenantId) -> BoxFuture<'a, Result<Removed, RunError>> {
+        Box::pin(async move {
+            let all = RunFilter::all().tenant(tenant.clone());
+            for head in self.archon().journal.list(&all).await? {
+                if self.live().contains_key(&head.run_id) {
+                    self.cancel(&head.run_id, "the tenant is erased").await?;
+                    // However it ends, it is at rest now.
+                    let _ = archon_types::StartRuns::outcome(self, &head.run_id).await;
+                }
+            }
+            let heads = self.archon().journal.list(&all).await?;
+            self.remove(heads.into_iter().map(|head| head.run_id).collect()).await
+        })
+    }
+}
+
+impl Runs {
+    /// Deletes runs in whatever order works: a run that another one needs goes after it.
+    async fn remove(&self, mut runs: Vec<RunId>) -> Result<Removed, RunError> {
+        let mut removed = Removed::default();
+        loop {
+            let mut left = Vec::new();
+            let tried = runs.len();
+            for run in runs {
+                match self.archon().journal.delete(&run).await {
+                    Ok(()) | Err(JournalError::UnknownRun { .. }) => removed.runs.push(run),
+                    Err(error @ JournalError::Unsupported { .. }) => return Err(error.into()),
+                    Err(error) => left.push((run, error)),
+                }
+            }
+            let is_needed = |(_, error): &(RunId, JournalError)| matches!(error, JournalError::Needed { .. });
+            if left.len() == tried || !left.iter().any(is_needed) {
+                removed.left = left.into_iter().map(|(run, error)| (run, error.into())).collect();
+                return Ok(removed);
+            }
+            runs = left.into_iter().map(|(run, _)| run).collect();
+        }
+    }
+}

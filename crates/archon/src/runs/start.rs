@@ -1,0 +1,272 @@
+//! Starting, resuming, listing and watching.
+
+use std::{
+    collections::{BTreeSet, VecDeque},
+    sync::Arc,
+    time::Duration,
+};
+
+use archon_types::{
+    AgentMessage, BoxFuture, ContentHash, Event, JournalError, MoreLimits, Outcome, OutcomeStatus, Record,
+    RecordBody, RunError, RunFilter, RunHead, RunId, RunStarted, RunStatus, SessionId, StartRun, StartRuns,
+    Started, StartedRun, TenantId, Watch, WhenBusy,
+};
+use futures_util::{StreamExt, stream};
+
+use super::Runs;
+use crate::{Error, RunOptions, watch::EventStream};
+
+/// How often a run is looked at that another process works on.
+const POLL: Duration = Duration::from_millis(250);
+
+impl StartRuns for Runs {
+    fn start<'a>(&'a self, request: StartRun) -> BoxFuture<'a, Result<StartedRun, RunError>> {
+        Box::pin(self.start_run(request))
+    }
+
+    fn resume<'a>(
+        &'a self,
+        run: &'a RunId,
+        more: &'a MoreLimits,
+    ) -> BoxFuture<'a, Result<StartedRun, RunError>> {
+        Box::pin(self.resume_run(run, more))
+    }
+
+    fn get<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<RunHead, RunError>> {
+        Box::pin(self.head(run))
+    }
+
+    fn list<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<RunHead>, RunError>> {
+        Box::pin(async move { Ok(self.archon().journal.list(filter).await?) })
+    }
+
+    fn records<'a>(
+        &'a self,
+        run: &'a RunId,
+        after: Option<u64>,
+    ) -> BoxFuture<'a, Result<Vec<Arc<Record>>, RunError>> {
+        Box::pin(self.records_behind(run, after))
+    }
+
+    fn watch<'a>(&'a self, run: &'a RunId, after: Option<u64>) -> BoxFuture<'a, Result<Watch, RunError>> {
+        Box::pin(async move {
+            // Subscribed before the log is read, so that nothing falls between the two.
+            let live = self.live().get(run).cloned().and_then(|live| live.subscribe());
+            let records = self.records_behind(run, after).await?;
+            let watching =
+                Watching { runs: self.clone(), run: run.clone(), after, live, ready: records.into() };
+            let events = stream::unfold(watching, |mut watching| async move {
+                let event = watching.next().await?;
+                Some((event, watching))
+            });
+            Ok(events.boxed())
+        })
+    }
+
+    fn resume_unfinished<'a>(
+        &'a self,
+        tenant: Option<&'a TenantId>,
+    ) -> BoxFuture<'a, Result<Vec<(RunId, Result<StartedRun, RunError>)>, RunError>> {
+        Box::pin(async move {
+            let mut filter = RunFilter::all().status([RunStatus::Interrupted]).top_level();
+            filter.tenant = tenant.cloned();
+            let mut roots = BTreeSet::new();
+            for head in self.list(&filter).await? {
+                roots.insert(self.root(&head.run_id).await?);
+            }
+            let mut resumed = Vec::new();
+            for run in roots {
+                let started = self.resume_run(&run, &MoreLimits::default()).await;
+                resumed.push((run, started));
+            }
+            Ok(resumed)
+        })
+    }
+
+    fn outcome<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Outcome, RunError>> {
+        Box::pin(async move {
+            let mut events = self.watch(run, None).await?;
+            while let Some(event) = events.next().await {
+                event?;
+            }
+            let records = self.records_behind(run, None).await?;
+            match records.last().map(|record| &record.body) {
+                Some(RecordBody::RunFinished(outcome)) => Ok((**outcome).clone()),
+                Some(RecordBody::Suspended { .. }) => Ok(Outcome::new(run.clone(), OutcomeStatus::Suspended)),
+                _ => Err(Error::Lost.into()),
+            }
+        })
+    }
+}
+
+impl Runs {
+    async fn start_run(&self, request: StartRun) -> Result<StartedRun, RunError> {
+        let archon = self.archon();
+        let now = archon.clock.now();
+        let prompts: Vec<_> = request.prompts.iter().map(|prompt| prompt.clone().dated(now)).collect();
+        AgentMessage::joined_text(&prompts)?;
+        let tenant = request.tenant.clone().unwrap_or_else(|| TenantId::new("local"));
+        let keyed = request.key.as_ref().map(|key| of_key(&tenant, key));
+        let _one_by_one = match keyed.is_some() {
+            true => Some(self.inner.keyed.lock().await),
+            false => None,
+        };
+        if let (Some(run), Some(key)) = (&keyed, &request.key)
+            && let Some(before) = self.started_before(run, key, &tenant, &prompts).await?
+        {
+            return Ok(before);
+        }
+        let own = archon.agent.options().agent_id.clone();
+        let agent = self.agent(request.kind, request.agent.as_ref().unwrap_or(&own))?;
+        let options = RunOptions {
+            run: keyed.clone(),
+            session: request.session.clone(),
+            branch: request.when_busy == WhenBusy::Branch,
+            tenant: Some(tenant.clone()),
+            ..RunOptions::default()
+        };
+        let (context, origin) = match archon.prepare(options).await.map_err(RunError::from) {
+            Err(RunError::SessionBusy { run, .. }) if request.when_busy == WhenBusy::Queue => {
+                return self.queue(run, prompts).await;
+            }
+            prepared => prepared?,
+        };
+        let again = prompts.clone();
+        let started = self
+            .work(context, Started::New, move |context| async move {
+                agent.begin(prompts, origin, &context).await
+            })
+            .await;
+        match (started, keyed, request.key) {
+            // Another process came first with the same key.
+            (
+                Err(RunError::Journal(JournalError::Exists { .. } | JournalError::Locked { .. })),
+                Some(run),
+                Some(key),
+            ) => {
+                let before = self.started_before(&run, &key, &tenant, &again).await?;
+                before.ok_or_else(|| JournalError::Locked { run }.into())
+            }
+            (started, ..) => started,
+        }
+    }
+
+    /// The run that a key started, if it did.
+    async fn started_before(
+        &self,
+        run: &RunId,
+        key: &str,
+        tenant: &TenantId,
+        prompts: &[AgentMessage],
+    ) -> Result<Option<StartedRun>, RunError> {
+        let records = match self.archon().journal.read(run).await {
+            Err(JournalError::UnknownRun { .. }) => return Ok(None),
+            records => records?,
+        };
+        let Some(started) = RunStarted::of(&records) else { return Ok(None) };
+        let texts = |prompts: &[AgentMessage]| AgentMessage::joined_text(prompts).unwrap_or_default();
+        let begun: Vec<_> = first_prompts(&records);
+        // A memory adds to a prompt what it recalls.
+        if started.tenant != *tenant || !texts(&begun).contains(&texts(prompts)) {
+            return Err(RunError::KeyUsed { key: key.to_owned(), run: run.clone() });
+        }
+        Ok(Some(StartedRun::new(run.clone(), started.session.clone(), Started::Before)))
+    }
+
+    /// Leaves prompts with a busy run of their session.
+    async fn queue(&self, run: RunId, prompts: Vec<AgentMessage>) -> Result<StartedRun, RunError> {
+        for message in prompts {
+            self.post_follow_up(&run, message).await?;
+        }
+        let session = self.head(&run).await?.session.unwrap_or_else(|| SessionId::new(""));
+        Ok(StartedRun::new(run, session, Started::Queued))
+    }
+
+    pub(super) async fn records_behind(
+        &self,
+        run: &RunId,
+        after: Option<u64>,
+    ) -> Result<Vec<Arc<Record>>, RunError> {
+        let mut records = match self.archon().journal.read(run).await {
+            Err(JournalError::UnknownRun { .. }) => return Err(self.unknown(run).await),
+            records => records?,
+        };
+        if let Some(after) = after {
+            records.retain(|record| record.seq > after);
+        }
+        Ok(records)
+    }
+}
+
+/// The run of an idempotency key: the same for every process.
+fn of_key(tenant: &TenantId, key: &str) -> RunId {
+    RunId::new(format!("run_key_{:016x}", ContentHash::of(&(tenant, key))))
+}
+
+/// The messages that a run began with.
+fn first_prompts(records: &[Arc<Record>]) -> Vec<AgentMessage> {
+    let mut prompts = Vec::new();
+    for record in records {
+        match &record.body {
+            RecordBody::Prompted { message, .. } => prompts.push(message.clone()),
+            RecordBody::ParallelStarted { prompts: said, .. } => prompts.extend(said.iter().cloned()),
+            RecordBody::ModelAsked { .. } => break,
+            _ => {}
+        }
+    }
+    prompts
+}
+
+/// One watcher of a run.
+struct Watching {
+    runs: Runs,
+    run: RunId,
+    /// The last record that the watcher has.
+    after: Option<u64>,
+    live: Option<EventStream>,
+    ready: VecDeque<Arc<Record>>,
+}
+
+impl Watching {
+    async fn next(&mut self) -> Option<Result<Event, RunError>> {
+        loop {
+            if let Some(record) = self.ready.pop_front() {
+                self.after = Some(record.seq);
+                return Some(Ok(Event::Record { run: self.run.clone(), record }));
+            }
+            let Some(live) = &mut self.live else {
+                match self.elsewhere().await {
+                    Ok(true) => continue,
+                    Ok(false) => return None,
+                    Err(error) => return Some(Err(error)),
+                }
+            };
+            match live.next().await {
+                Some(Event::Record { run, record }) if run == self.run => {
+                    if self.after.is_none_or(|after| record.seq > after) {
+                        self.after = Some(record.seq);
+                        return Some(Ok(Event::Record { run, record }));
+                    }
+                }
+                Some(event) => return Some(Ok(event)),
+                None => self.live = None,
+            }
+        }
+    }
+
+    /// Waits for records of a run that this process does not work on; false once it rests.
+    async fn elsewhere(&mut self) -> Result<bool, RunError> {
+        loop {
+            let head = self.runs.head(&self.run).await?;
+            self.ready = self.runs.records_behind(&self.run, self.after).await?.into();
+            if !self.ready.is_empty() {
+                return Ok(true);
+            }
+            if head.status != RunStatus::Running {
+                return Ok(false);
+            }
+            let clock = &self.runs.archon().clock;
+            clock.sleep_until(clock.now() + POLL).await;
+        }
+    }
+}

@@ -1,0 +1,342 @@
+//! The one handle on runs: a command, a server, an editor or another agent starts, watches, answers and resumes every
+//! kind of run through these traits.
+//!
+//! | to | use |
+//! |---|---|
+//! | start a run once per key, find it, list runs | [`StartRuns::start`], [`StartRuns::get`], [`StartRuns::list`] |
+//! | read its records, or watch it as often as you like | [`StartRuns::records`], [`StartRuns::watch`] |
+//! | go on after a crash, a cancel, a failure or a limit | [`StartRuns::resume`], [`StartRuns::resume_unfinished`] |
+//! | steer, cancel, answer questions | [`AnswerRuns`] |
+//! | fork, delete, prune, erase a tenant | [`KeepRuns`] |
+//!
+//! A [`RunAgent`] is the other side: an agent of one kind whose runs a service begins and resumes.
+
+use std::{pin::Pin, sync::Arc};
+
+use futures_core::{Stream, future::BoxFuture};
+
+use crate::{
+    AgentId, AgentMessage, Answer, Context, Event, Message, MoreLimits, Origin, Outcome, PendingApproval,
+    Record, RunError, RunFilter, RunHead, RunId, RunKind, SessionId, TenantId, Timestamp,
+};
+
+/// All that can be done with runs. Every type that has the three parts is one.
+pub trait RunService: StartRuns + AnswerRuns + KeepRuns {}
+
+impl<T: StartRuns + AnswerRuns + KeepRuns + ?Sized> RunService for T {}
+
+/// Starts, resumes, lists and watches runs.
+pub trait StartRuns: Send + Sync {
+    /// Starts a run in the background. Returns once its first records are in the journal.
+    ///
+    /// A request with a [`key`](StartRun::key) that started a run before starts none: that run is returned, whatever
+    /// its status.
+    ///
+    /// # Errors
+    /// The prompt is empty, the session is busy, the key started something else, no such agent is registered, the
+    /// agent refuses, or the journal failed.
+    fn start<'a>(&'a self, request: StartRun) -> BoxFuture<'a, Result<StartedRun, RunError>>;
+
+    /// Resumes a run by its id alone, in the background. Returns once the journal has the records that resume it.
+    ///
+    /// A run that another one called is resumed with the run that a person started.
+    ///
+    /// # Errors
+    /// The run is unknown, in use, has ended, has met a limit that `more` does not raise, or its agent is not
+    /// registered.
+    fn resume<'a>(
+        &'a self,
+        run: &'a RunId,
+        more: &'a MoreLimits,
+    ) -> BoxFuture<'a, Result<StartedRun, RunError>>;
+
+    /// The head of a run.
+    ///
+    /// # Errors
+    /// The run is unknown: the nearest ids are named. Or the journal failed.
+    fn get<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<RunHead, RunError>>;
+
+    /// The runs that a filter lets through, the last written first; the next page begins after the
+    /// [`place`](RunHead::place) of the last.
+    ///
+    /// # Errors
+    /// The journal failed.
+    fn list<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<RunHead>, RunError>>;
+
+    /// The records of a run behind the one with sequence number `after`, or all.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    fn records<'a>(
+        &'a self,
+        run: &'a RunId,
+        after: Option<u64>,
+    ) -> BoxFuture<'a, Result<Vec<Arc<Record>>, RunError>>;
+
+    /// The records behind `after`, then what happens live, until the run ends or waits for somebody. Dropping a
+    /// watcher cancels nothing, and any number may watch.
+    ///
+    /// Events of runs that it calls are part of it while this process works on them. Of a run that another process
+    /// works on there are records only, a moment later.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    fn watch<'a>(&'a self, run: &'a RunId, after: Option<u64>) -> BoxFuture<'a, Result<Watch, RunError>>;
+
+    /// Waits until a run ends or waits for somebody, and says how it stands.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get); or the run stopped without either, and can be resumed.
+    fn outcome<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Outcome, RunError>>;
+
+    /// Resumes every run whose process died, all or one tenant's: for the start of a service. Each is named with
+    /// what became of it.
+    ///
+    /// # Errors
+    /// The journal cannot be listed.
+    fn resume_unfinished<'a>(
+        &'a self,
+        tenant: Option<&'a TenantId>,
+    ) -> BoxFuture<'a, Result<Vec<(RunId, Result<StartedRun, RunError>)>, RunError>>;
+}
+
+/// Talks to runs: steers, cancels and answers them, in whatever process they work.
+pub trait AnswerRuns: Send + Sync {
+    /// Leaves a message that the model reads next: calls that were not started are skipped.
+    ///
+    /// # Errors
+    /// The run is unknown, has ended, or is of a kind that reads no messages.
+    fn steer<'a>(&'a self, run: &'a RunId, message: AgentMessage) -> BoxFuture<'a, Result<(), RunError>>;
+
+    /// Leaves a message that the model reads when the run would end.
+    ///
+    /// # Errors
+    /// As [`steer`](Self::steer).
+    fn follow_up<'a>(&'a self, run: &'a RunId, message: AgentMessage) -> BoxFuture<'a, Result<(), RunError>>;
+
+    /// Cancels a run. One that nobody works on is resumed for as long as it takes to end.
+    ///
+    /// # Errors
+    /// The run is unknown or has ended.
+    fn cancel<'a>(&'a self, run: &'a RunId, reason: &'a str) -> BoxFuture<'a, Result<(), RunError>>;
+
+    /// The questions that wait for people, the oldest first: all, or one tenant's.
+    ///
+    /// # Errors
+    /// The journal cannot be listed.
+    fn questions<'a>(
+        &'a self,
+        tenant: Option<&'a TenantId>,
+    ) -> BoxFuture<'a, Result<Vec<PendingApproval>, RunError>>;
+
+    /// Answers a question by its id; the run that it stands with goes on. False if the question was answered before,
+    /// has expired, or is not there: then nothing changes.
+    ///
+    /// # Errors
+    /// The journal failed, changed arguments do not fit the tool, or the run cannot be resumed.
+    fn answer<'a>(&'a self, request_id: &'a str, answer: Answer) -> BoxFuture<'a, Result<bool, RunError>>;
+
+    /// Resumes the runs with a question whose time is over, so that each goes on as if somebody had said no. Returns
+    /// their ids.
+    ///
+    /// # Errors
+    /// The journal cannot be listed.
+    fn sweep<'a>(&'a self) -> BoxFuture<'a, Result<Vec<RunId>, RunError>>;
+}
+
+/// Forks and removes runs.
+pub trait KeepRuns: Send + Sync {
+    /// Begins another run where `run` stood after `turns` of its turns, or where it stands. Resume it, or go on with
+    /// a prompt in its session.
+    ///
+    /// # Errors
+    /// The run is unknown, has fewer turns, or is of a kind without turns.
+    fn fork<'a>(&'a self, run: &'a RunId, turns: Option<u32>) -> BoxFuture<'a, Result<StartedRun, RunError>>;
+
+    /// Deletes a run that has ended or waits, with all that is kept for it.
+    ///
+    /// # Errors
+    /// The run is unknown, somebody works on it, or other runs need it.
+    fn delete<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<(), RunError>>;
+
+    /// Deletes the runs that have ended and were last written before `before`. Runs that others need stay.
+    ///
+    /// # Errors
+    /// The journal cannot be listed, or cannot delete.
+    fn prune<'a>(&'a self, before: Timestamp) -> BoxFuture<'a, Result<Removed, RunError>>;
+
+    /// Cancels and deletes every run of a tenant. Memories and credentials of the tenant are kept elsewhere and stay.
+    ///
+    /// # Errors
+    /// As [`prune`](Self::prune).
+    fn erase<'a>(&'a self, tenant: &'a TenantId) -> BoxFuture<'a, Result<Removed, RunError>>;
+}
+
+/// A run to be started.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct StartRun {
+    /// The prompt.
+    pub prompts: Vec<AgentMessage>,
+    /// The agent, by the id under which it is registered; the service's own by default.
+    pub agent: Option<AgentId>,
+    /// The kind of the run: one agent may be registered for several.
+    pub kind: RunKind,
+    /// The idempotency key of the request, unique for a tenant.
+    pub key: Option<String>,
+    /// Goes on in this session; a session of its own by default.
+    pub session: Option<SessionId>,
+    /// What happens if the newest run of the session works or waits.
+    pub when_busy: WhenBusy,
+    /// On whose behalf; `local` by default.
+    pub tenant: Option<TenantId>,
+}
+
+impl StartRun {
+    /// A run of the service's own agent on a task, in a session of its own.
+    pub fn new(task: impl Into<String>) -> Self {
+        Self::with_messages(vec![Message::user(task, Timestamp::default()).into()])
+    }
+
+    /// A run that begins with messages of any content. Those without a date are dated when the run starts.
+    pub fn with_messages(prompts: Vec<AgentMessage>) -> Self {
+        Self {
+            prompts,
+            agent: None,
+            kind: RunKind::Loop,
+            key: None,
+            session: None,
+            when_busy: WhenBusy::default(),
+            tenant: None,
+        }
+    }
+
+    /// The same request for another agent.
+    pub fn agent(mut self, agent: impl Into<AgentId>) -> Self {
+        self.agent = Some(agent.into());
+        self
+    }
+
+    /// The same request for a run of another kind.
+    pub fn kind(mut self, kind: RunKind) -> Self {
+        self.kind = kind;
+        self
+    }
+
+    /// The same request with an idempotency key.
+    pub fn key(mut self, key: impl Into<String>) -> Self {
+        self.key = Some(key.into());
+        self
+    }
+
+    /// The same request in a session.
+    pub fn session(mut self, session: impl Into<SessionId>) -> Self {
+        self.session = Some(session.into());
+        self
+    }
+
+    /// The same request with another choice for a busy session.
+    pub fn when_busy(mut self, choice: WhenBusy) -> Self {
+        self.when_busy = choice;
+        self
+    }
+
+    /// The same request on behalf of a tenant.
+    pub fn tenant(mut self, tenant: impl Into<TenantId>) -> Self {
+        self.tenant = Some(tenant.into());
+        self
+    }
+}
+
+/// What happens to a message for a session whose newest run works or waits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum WhenBusy {
+    /// It is refused with [`RunError::SessionBusy`].
+    #[default]
+    Refuse,
+    /// The run reads it when it would end, as with [`AnswerRuns::follow_up`].
+    Queue,
+    /// It starts a run beside the other. What is said in one of the two is not known in the other.
+    Branch,
+}
+
+/// A run that a service started, resumed, forked or found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StartedRun {
+    /// The run.
+    pub run: RunId,
+    /// Its session.
+    pub session: SessionId,
+    /// How this came to be the run.
+    pub how: Started,
+}
+
+/// How a service came by a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Started {
+    /// It was started now.
+    New,
+    /// It was resumed now.
+    Resumed,
+    /// The idempotency key had started it before.
+    Before,
+    /// It works on something already, and reads the message when it would end.
+    Queued,
+    /// It was forked, and waits to be resumed.
+    Forked,
+}
+
+impl StartedRun {
+    /// A run and how it came about.
+    pub fn new(run: RunId, session: SessionId, how: Started) -> Self {
+        Self { run, session, how }
+    }
+}
+
+/// What was deleted, and what was not.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct Removed {
+    /// The runs that are gone.
+    pub runs: Vec<RunId>,
+    /// Runs that stay, with the reason.
+    pub left: Vec<(RunId, RunError)>,
+}
+
+/// The events of a run, as [`StartRuns::watch`] gives them.
+pub type Watch = Pin<Box<dyn Stream<Item = Result<Event, RunError>> + Send>>;
+
+/// An agent of one kind whose runs a service begins and resumes.
+///
+/// What the run needs to go on stands in its log: whoever resumes it names nothing again.
+pub trait RunAgent: Send + Sync {
+    /// The kind of its runs.
+    fn kind(&self) -> RunKind;
+
+    /// Its id, which stands in the logs of its runs: they are resumed by it.
+    fn id(&self) -> AgentId;
+
+    /// Begins the run that `context` names, and works on it until it ends or waits.
+    ///
+    /// # Errors
+    /// The run could not be begun, or not be kept.
+    fn begin<'a>(
+        &'a self,
+        prompts: Vec<AgentMessage>,
+        origin: Origin,
+        context: &'a Context,
+    ) -> BoxFuture<'a, Result<Outcome, RunError>>;
+
+    /// Resumes the run that `context` names where its log ends, with larger limits from now on.
+    ///
+    /// # Errors
+    /// The run cannot be resumed.
+    fn resume<'a>(
+        &'a self,
+        more: &'a MoreLimits,
+        context: &'a Context,
+    ) -> BoxFuture<'a, Result<Outcome, RunError>>;
+}

@@ -1,0 +1,513 @@
+//! One handle for every kind of run: started, watched, steered, cancelled, answered, killed and resumed by id alone.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use archon::{
+    Archon, Event, OutcomeStatus, RunId, Runs, SessionId,
+    react_loop::PickFirst,
+    store::MemoryJournal,
+    tools::FnTool,
+    types::{
+        Agent, Answer, AnswerRuns, AskLater, Effect, Journal, JournalError, KeepRuns, Member, Message,
+        MoreLimits, Record, RecordBody, Request, Role, RunError, RunFilter, RunKind, RunStarted, RunStatus,
+        StartRun, StartRuns, Started, SubTask, SubTaskRules, TenantId, Timestamp, ToolAnnotations, ToolCall,
+        ToolResult, ToolSpec, WhenBusy,
+    },
+};
+use archon_orchestrator::{AgentTool, Team, TeamOptions};
+use archon_planner::ScriptedPlanner;
+use archon_testkit::FnProvider;
+use futures_util::StreamExt;
+use serde_json::json;
+use tokio::sync::Semaphore;
+
+/// What the processes of a test share: the journal, and the world that a tool changes.
+#[derive(Clone)]
+struct World {
+    journal: MemoryJournal,
+    /// Calls of the tool that had their effect.
+    effects: Arc<AtomicUsize>,
+    entered: Arc<Semaphore>,
+    gate: Arc<Semaphore>,
+    asks: Arc<AtomicBool>,
+}
+
+impl World {
+    /// A world whose tool works at once.
+    fn open() -> Self {
+        let world = Self::closed();
+        world.open_gate();
+        world
+    }
+
+    /// A world whose tool waits at a gate.
+    fn closed() -> Self {
+        Self {
+            journal: MemoryJournal::new(),
+            effects: Arc::default(),
+            entered: Arc::new(Semaphore::new(0)),
+            gate: Arc::new(Semaphore::new(0)),
+            asks: Arc::default(),
+        }
+    }
+
+    /// A world whose tool asks a person first.
+    fn asking() -> Self {
+        let world = Self::open();
+        world.asks.store(true, Ordering::SeqCst);
+        world
+    }
+
+    fn open_gate(&self) {
+        self.gate.add_permits(100);
+    }
+
+    async fn tool_entered(&self) {
+        self.entered.acquire().await.unwrap().forget();
+    }
+
+    fn tool(&self) -> FnTool<impl Fn(archon::types::Json, archon::ToolContext) -> ToolWork + use<>> {
+        let mut annotations = ToolAnnotations::default();
+        annotations.effect = Effect::Idempotent;
+        annotations.requires_confirmation = self.asks.load(Ordering::SeqCst);
+        let spec = ToolSpec::new("step", "Takes a step.", json!({ "type": "object" }));
+        let world = self.clone();
+        FnTool::new(spec.with_annotations(annotations), move |_, _| -> ToolWork {
+            let world = world.clone();
+            Box::pin(async move {
+                world.entered.add_permits(1);
+                world.gate.acquire().await.unwrap().forget();
+                world.effects.fetch_add(1, Ordering::SeqCst);
+                Ok(ToolResult::success("stepped"))
+            })
+        })
+    }
+
+    fn agent(&self, id: &str) -> Archon {
+        self.builder(id).tool(self.tool()).build().unwrap()
+    }
+
+    fn builder(&self, id: &str) -> archon::ArchonBuilder {
+        Archon::builder()
+            .provider(Arc::new(FnProvider::new(|_, request| reply(request))), "test")
+            .agent_id(id)
+            .approver(Arc::new(AskLater))
+            .journal(Arc::new(self.journal.clone()))
+    }
+
+    /// A process with an agent of every kind.
+    fn process(&self) -> Runs {
+        let agent = self.agent("agent");
+        let planning = agent.planning(Arc::new(ScriptedPlanner::new(vec![SubTask::new("one", "Step")])));
+        let branches = [self.agent("left"), self.agent("right")];
+        let parallel = agent.parallel(branches, Arc::new(PickFirst)).unwrap();
+        let mut rules = SubTaskRules::default();
+        rules.role = Some("stepper".to_owned());
+        let steps = vec![SubTask::new("one", "Step").with_rules(rules)];
+        let mut options = TeamOptions::default();
+        options.agent_id = "team".into();
+        options.roles = vec![Role::new("stepper", "Takes steps.")];
+        let lead = self.builder("lead").build().unwrap();
+        let team = Team::new(Arc::new(ScriptedPlanner::new(steps)), Arc::new(self.journal.clone()), options)
+            .with_lead("lead", Arc::new(lead))
+            .with_member(Member::new("ann", "stepper"), Arc::new(self.agent("ann")) as Arc<dyn Agent>);
+        let desk = AgentTool::new("clerk", "Steps.", Arc::new(self.agent("clerk")));
+        let caller = self.builder("caller").tool(desk).build().unwrap();
+        Runs::new(agent)
+            .with_agent(planning.run_agent())
+            .with_agent(parallel.run_agent())
+            .with_agent(Arc::new(team))
+            .with_agent(caller.run_agent())
+    }
+
+    async fn log(&self, run: &RunId) -> Vec<Arc<Record>> {
+        self.journal.read(run).await.unwrap()
+    }
+}
+
+type ToolWork = archon::types::BoxFuture<'static, Result<ToolResult, archon::ToolError>>;
+
+/// A model that takes one step, or calls the clerk, and then says what it was told.
+fn reply(request: &Request) -> crate::stage::Answer {
+    let results: Vec<_> =
+        request.messages.iter().filter(|m| matches!(&***m, Message::ToolResult(_))).collect();
+    let has = |name: &str| request.tools.iter().any(|tool| tool.name == name);
+    match (results.last(), has("step"), has("clerk")) {
+        (None, true, _) => FnProvider::calls(vec![ToolCall::new("c", "step", json!({}))]),
+        (None, _, true) => FnProvider::calls(vec![ToolCall::new("c", "clerk", json!({}))]),
+        _ => {
+            let steers = request.messages.iter().filter(|m| matches!(&***m, Message::User(_)));
+            FnProvider::text(&format!("done: {}", steers.last().map(|m| m.text()).unwrap_or_default()))
+        }
+    }
+}
+
+/// The kinds that are started by name; an agent call is started by its caller.
+const STARTED: [(RunKind, &str); 5] = [
+    (RunKind::Loop, "agent"),
+    (RunKind::Parallel, "left"),
+    (RunKind::Plan, "agent"),
+    (RunKind::Team, "team"),
+    (RunKind::AgentCall, "caller"),
+];
+
+fn request(kind: RunKind, agent: &str) -> StartRun {
+    let kind = if kind == RunKind::AgentCall { RunKind::Loop } else { kind };
+    StartRun::new("Take a step").kind(kind).agent(agent)
+}
+
+/// The run of that kind: the one that was started, or the call that it made.
+fn of_kind(kind: RunKind, started: &RunId) -> RunId {
+    match kind {
+        RunKind::AgentCall => RunId::new(format!("{started}.0-0")),
+        _ => started.clone(),
+    }
+}
+
+/// How often the tool has its effect in a run of that kind.
+fn steps(kind: RunKind) -> usize {
+    if kind == RunKind::Parallel { 2 } else { 1 }
+}
+
+#[tokio::test]
+async fn start_any_kind_finishes_and_its_log_names_the_kind() {
+    for (kind, agent) in STARTED {
+        let world = World::open();
+        let runs = world.process();
+        let started = runs.start(request(kind, agent)).await.unwrap();
+        assert_eq!(started.how, Started::New);
+        let outcome = runs.outcome(&started.run).await.unwrap();
+        assert_eq!(outcome.status, OutcomeStatus::Finished, "{kind}: {outcome:?}");
+        assert_eq!(world.effects.load(Ordering::SeqCst), steps(kind), "{kind}");
+        let run = of_kind(kind, &started.run);
+        assert_eq!(RunStarted::of(&world.log(&run).await).unwrap().kind, kind);
+        let head = runs.get(&run).await.unwrap();
+        assert_eq!((head.kind, head.status), (Some(kind), RunStatus::Finished));
+        assert!(runs.list(&RunFilter::all()).await.unwrap().contains(&head), "{kind}");
+    }
+}
+
+#[tokio::test]
+async fn watch_twice_gives_every_record_and_a_dropped_watcher_cancels_nothing() {
+    for (kind, agent) in STARTED {
+        let world = World::closed();
+        let runs = world.process();
+        let started = runs.start(request(kind, agent)).await.unwrap();
+        world.tool_entered().await;
+        let run = of_kind(kind, &started.run);
+        let mut first = runs.watch(&run, None).await.unwrap();
+        assert!(first.next().await.unwrap().is_ok());
+        drop(first);
+        let again = runs.watch(&run, None).await.unwrap();
+        world.open_gate();
+        let seen = records(&run, again).await;
+        // A call that another run makes is no run of its own for this process: its watcher polls.
+        let log = world.log(&run).await;
+        assert_eq!(seen, log.iter().map(|record| record.seq).collect::<Vec<_>>(), "{kind}");
+        assert_eq!(runs.get(&run).await.unwrap().status, RunStatus::Finished, "{kind}");
+        let late = records(&run, runs.watch(&run, Some(1)).await.unwrap()).await;
+        assert_eq!(late, seen[2..], "{kind}");
+    }
+}
+
+async fn records(run: &RunId, mut events: archon::types::Watch) -> Vec<u64> {
+    let mut seen = Vec::new();
+    while let Some(event) = events.next().await {
+        if let Event::Record { run: of, record } = event.unwrap()
+            && of == *run
+        {
+            seen.push(record.seq);
+        }
+    }
+    seen
+}
+
+#[tokio::test]
+async fn steer_loop_is_read_and_other_kinds_name_themselves() {
+    for (kind, agent) in STARTED {
+        let world = World::closed();
+        let runs = world.process();
+        let started = runs.start(request(kind, agent)).await.unwrap();
+        world.tool_entered().await;
+        let run = of_kind(kind, &started.run);
+        let message = Message::user("faster", Timestamp::default()).into();
+        let steered = runs.steer(&run, message).await;
+        world.open_gate();
+        let outcome = runs.outcome(&started.run).await.unwrap();
+        match kind {
+            RunKind::Loop => {
+                steered.unwrap();
+                assert_eq!(outcome.answer, "done: faster");
+            }
+            kind => {
+                let error = steered.unwrap_err();
+                assert!(error.to_string().contains(&format!("kind {kind}")), "{error}");
+                assert!(error.advice().contains("steer"), "{}", error.advice());
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn cancel_any_kind_at_work_ends_it_and_resume_by_id_finishes_it() {
+    for (kind, agent) in STARTED {
+        let world = World::closed();
+        let runs = world.process();
+        let started = runs.start(request(kind, agent)).await.unwrap();
+        world.tool_entered().await;
+        runs.cancel(&started.run, "not now").await.unwrap();
+        let outcome = runs.outcome(&started.run).await.unwrap();
+        assert_eq!(outcome.status, OutcomeStatus::Cancelled, "{kind}: {outcome:?}");
+        world.open_gate();
+        let run = of_kind(kind, &started.run);
+        let resumed = world.process();
+        let again = resumed.resume(&run, &MoreLimits::default()).await.unwrap();
+        assert_eq!((&again.run, again.how), (&started.run, Started::Resumed), "{kind}");
+        let outcome = resumed.outcome(&started.run).await.unwrap();
+        assert_eq!(outcome.status, OutcomeStatus::Finished, "{kind}: {outcome:?}");
+    }
+}
+
+#[tokio::test]
+async fn answer_in_another_process_lets_any_kind_go_on() {
+    for (kind, agent) in STARTED {
+        let world = World::asking();
+        let runs = world.process();
+        let started = runs.start(request(kind, agent)).await.unwrap();
+        let outcome = runs.outcome(&started.run).await.unwrap();
+        // The branches of a parallel loop wait each by itself.
+        let (status, asked) = match kind {
+            RunKind::Parallel => (OutcomeStatus::Failed, 2),
+            _ => (OutcomeStatus::Suspended, 1),
+        };
+        assert_eq!(outcome.status, status, "{kind}: {outcome:?}");
+        assert_eq!(world.effects.load(Ordering::SeqCst), 0);
+        let other = world.process();
+        let questions = other.questions(Some(&TenantId::new("local"))).await.unwrap();
+        assert_eq!(questions.len(), asked, "{kind}");
+        assert!(questions.iter().all(|open| open.run.as_str().starts_with(started.run.as_str())), "{kind}");
+        let question = &questions[0].request.request_id;
+        assert!(other.answer(question, Answer::Approve).await.unwrap(), "{kind}");
+        let outcome = other.outcome(&started.run).await.unwrap();
+        assert_eq!(outcome.status, OutcomeStatus::Finished, "{kind}: {outcome:?}");
+        assert_eq!(world.effects.load(Ordering::SeqCst), 1, "{kind}");
+        assert!(!other.answer(question, Answer::Approve).await.unwrap(), "{kind}: it was answered");
+    }
+}
+
+/// A process that dies while the tool of a run is at work.
+fn killed(world: &World, kind: RunKind, agent: &str) -> RunId {
+    let process = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let run = process.block_on(async {
+        let started = world.process().start(request(kind, agent)).await.unwrap();
+        world.tool_entered().await;
+        started.run
+    });
+    process.shutdown_timeout(Duration::from_secs(10));
+    run
+}
+
+#[test]
+fn resume_killed_run_of_any_kind_by_id_alone_finishes_it() {
+    for (kind, agent) in STARTED {
+        let world = World::closed();
+        let started = killed(&world, kind, agent);
+        world.open_gate();
+        let process = tokio::runtime::Runtime::new().unwrap();
+        process.block_on(async {
+            let runs = world.process();
+            assert_eq!(runs.get(&started).await.unwrap().status, RunStatus::Interrupted, "{kind}");
+            runs.resume(&of_kind(kind, &started), &MoreLimits::default()).await.unwrap();
+            let outcome = runs.outcome(&started).await.unwrap();
+            assert_eq!(outcome.status, OutcomeStatus::Finished, "{kind}: {outcome:?}");
+            assert_eq!(world.effects.load(Ordering::SeqCst), steps(kind), "{kind}");
+        });
+    }
+}
+
+#[test]
+fn resume_unfinished_resumes_every_interrupted_run_and_no_other() {
+    let world = World::closed();
+    let cut_off: Vec<_> = STARTED.iter().map(|(kind, agent)| killed(&world, *kind, agent)).collect();
+    world.open_gate();
+    let process = tokio::runtime::Runtime::new().unwrap();
+    process.block_on(async {
+        let runs = world.process();
+        let done = runs.start(StartRun::new("Take a step")).await.unwrap();
+        runs.outcome(&done.run).await.unwrap();
+        let mut resumed = Vec::new();
+        for (run, started) in runs.resume_unfinished(None).await.unwrap() {
+            started.unwrap();
+            assert_eq!(runs.outcome(&run).await.unwrap().status, OutcomeStatus::Finished);
+            resumed.push(run);
+        }
+        resumed.sort();
+        let mut expected = cut_off;
+        expected.sort();
+        assert_eq!(resumed, expected);
+    });
+}
+
+#[tokio::test]
+async fn fork_loop_goes_on_and_other_kinds_name_themselves() {
+    for (kind, agent) in STARTED {
+        let world = World::open();
+        let runs = world.process();
+        let started = runs.start(request(kind, agent)).await.unwrap();
+        runs.outcome(&started.run).await.unwrap();
+        let run = of_kind(kind, &started.run);
+        match (kind, runs.fork(&run, Some(0)).await) {
+            (RunKind::Loop, fork) => {
+                let fork = fork.unwrap();
+                runs.resume(&fork.run, &MoreLimits::default()).await.unwrap();
+                assert_eq!(runs.outcome(&fork.run).await.unwrap().status, OutcomeStatus::Finished);
+            }
+            (kind, fork) => {
+                let error = fork.unwrap_err();
+                assert!(matches!(&error, RunError::Unsupported { kind: of, .. } if *of == kind), "{error}");
+                assert!(error.advice().contains("fork"), "{}", error.advice());
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn delete_any_kind_at_work_is_refused_and_ended_is_gone() {
+    for (kind, agent) in STARTED {
+        let world = World::closed();
+        let runs = world.process();
+        let started = runs.start(request(kind, agent)).await.unwrap();
+        world.tool_entered().await;
+        let refused = runs.delete(&started.run).await.unwrap_err();
+        assert!(matches!(refused, RunError::Journal(JournalError::Locked { .. })), "{kind}: {refused}");
+        world.open_gate();
+        runs.outcome(&started.run).await.unwrap();
+        runs.delete(&started.run).await.unwrap();
+        let gone = runs.get(&started.run).await.unwrap_err();
+        assert!(matches!(gone, RunError::UnknownRun { .. }), "{kind}: {gone}");
+    }
+}
+
+#[tokio::test]
+async fn start_with_a_used_key_gives_the_same_run_and_another_prompt_is_refused() {
+    for (kind, agent) in STARTED {
+        let world = World::open();
+        let runs = world.process();
+        let asked = request(kind, agent).key("order 7");
+        let started = runs.start(asked.clone()).await.unwrap();
+        runs.outcome(&started.run).await.unwrap();
+        let again = world.process().start(asked.clone()).await.unwrap();
+        assert_eq!((again.run, again.how), (started.run.clone(), Started::Before), "{kind}");
+        assert_eq!(world.effects.load(Ordering::SeqCst), steps(kind), "{kind}");
+        let mut other = asked;
+        other.prompts = vec![Message::user("Jump", Timestamp::default()).into()];
+        let refused = runs.start(other).await.unwrap_err();
+        assert!(matches!(refused, RunError::KeyUsed { .. }), "{kind}: {refused}");
+    }
+}
+
+#[tokio::test]
+async fn start_with_one_key_at_the_same_moment_starts_one_run() {
+    let world = World::open();
+    let runs = world.process();
+    let starts = (0..8).map(|_| runs.start(StartRun::new("Take a step").key("once")));
+    let started = futures_util::future::join_all(starts).await;
+    let ids: std::collections::BTreeSet<_> = started.into_iter().map(|s| s.unwrap().run).collect();
+    assert_eq!(ids.len(), 1);
+    runs.outcome(ids.first().unwrap()).await.unwrap();
+    assert_eq!(world.effects.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn message_to_a_busy_session_is_refused_queued_or_branched() {
+    let world = World::closed();
+    let runs = world.process();
+    let session = SessionId::new("anna");
+    let first = runs.start(StartRun::new("Take a step").session("anna")).await.unwrap();
+    assert_eq!(first.session, session);
+    world.tool_entered().await;
+    let next = StartRun::new("and then?").session("anna");
+    let refused = runs.start(next.clone()).await.unwrap_err();
+    assert!(matches!(&refused, RunError::SessionBusy { run, .. } if *run == first.run), "{refused}");
+    let queued = runs.start(next.clone().when_busy(WhenBusy::Queue)).await.unwrap();
+    assert_eq!((&queued.run, queued.how), (&first.run, Started::Queued));
+    let branch = runs.start(next.when_busy(WhenBusy::Branch)).await.unwrap();
+    assert_ne!(branch.run, first.run);
+    world.open_gate();
+    assert_eq!(runs.outcome(&first.run).await.unwrap().answer, "done: and then?");
+    assert_eq!(runs.outcome(&branch.run).await.unwrap().status, OutcomeStatus::Finished);
+}
+
+#[tokio::test]
+async fn get_unknown_id_names_the_nearest() {
+    let world = World::open();
+    let runs = world.process();
+    let started = runs.start(StartRun::new("Take a step").key("k")).await.unwrap();
+    runs.outcome(&started.run).await.unwrap();
+    let id = started.run.as_str();
+    let typo = RunId::new(format!("{}x", &id[..id.len() - 1]));
+    let error = runs.get(&typo).await.unwrap_err();
+    assert_eq!(error.to_string(), format!("no run {typo}; the nearest are {id}"));
+}
+
+#[tokio::test]
+async fn resume_run_of_an_agent_that_is_not_registered_names_agent_and_kind() {
+    let world = World::closed();
+    let started = {
+        let runs = world.process();
+        let started = runs.start(request(RunKind::Team, "team")).await.unwrap();
+        world.tool_entered().await;
+        runs.cancel(&started.run, "stop").await.unwrap();
+        runs.outcome(&started.run).await.unwrap();
+        started.run
+    };
+    let alone = Runs::new(world.agent("agent"));
+    let error = alone.resume(&started, &MoreLimits::default()).await.unwrap_err();
+    assert_eq!(error.to_string(), "no agent team is registered for runs of kind team; there is: loop agent");
+}
+
+#[tokio::test]
+async fn prune_removes_ended_runs_before_a_time_and_erase_all_of_a_tenant() {
+    let world = World::open();
+    let runs = world.process();
+    for tenant in ["anna", "ben"] {
+        for (kind, agent) in STARTED {
+            let started = runs.start(request(kind, agent).tenant(tenant)).await.unwrap();
+            runs.outcome(&started.run).await.unwrap();
+        }
+    }
+    let all = || async { runs.list(&RunFilter::all()).await.unwrap() };
+    let early = runs.prune(Timestamp::from_millis(1)).await.unwrap();
+    assert_eq!((early.runs.len(), early.left.len()), (0, 0));
+    let (before, erased) = (all().await.len(), runs.erase(&TenantId::new("anna")).await.unwrap());
+    assert!(erased.left.is_empty(), "{:?}", erased.left);
+    let left = all().await;
+    assert_eq!(left.len(), before - erased.runs.len());
+    assert!(left.iter().all(|head| head.tenant == Some(TenantId::new("ben"))), "{left:?}");
+    let pruned = runs.prune(Timestamp::from_millis(u64::MAX / 2)).await.unwrap();
+    assert!(pruned.left.is_empty(), "{:?}", pruned.left);
+    assert_eq!(all().await, []);
+}
+
+#[tokio::test]
+async fn sweep_resumes_runs_whose_question_has_expired() {
+    let world = World::asking();
+    let clock = archon_testkit::VirtualClock::new();
+    let agent = || world.builder("agent").tool(world.tool()).clock(Arc::new(clock.clone())).build().unwrap();
+    let runs = Runs::new(agent());
+    let started = runs.start(StartRun::new("Take a step")).await.unwrap();
+    assert_eq!(runs.outcome(&started.run).await.unwrap().status, OutcomeStatus::Suspended);
+    assert_eq!(runs.sweep().await.unwrap(), []);
+    clock.advance(Duration::from_secs(3_600));
+    assert_eq!(runs.sweep().await.unwrap(), [started.run.clone()]);
+    assert_eq!(runs.outcome(&started.run).await.unwrap().status, OutcomeStatus::Finished);
+    assert_eq!(world.effects.load(Ordering::SeqCst), 0);
+    let log = world.log(&started.run).await;
+    assert!(log.iter().any(|record| matches!(record.body, RecordBody::ToolRefused { .. })), "{log:?}");
+}
