@@ -95,7 +95,7 @@ impl Archon {
     }
 
     /// Takes up a run where its log ends: after a crash, a cancel or a failure. A run that follows a plan is
-    /// taken up by its planning agent. With a memory ([`ArchonBuilder::memory`]) a run that has ended gives its outcome,
+    /// taken up by its planning agent. With a memory (`ArchonBuilder::memory`) a run that has ended gives its outcome,
     /// once the memory has what was said in it.
     ///
     /// # Errors

@@ -135,7 +135,7 @@ mod tests {
         check(
             "resume r1",
             expect![[
-                r#"Args { global: GlobalArgs { data_dir: None, json: false, ask_later: false, verbose: 0 }, command: Resume(ResumeArgs { flags: RecordedFlags { model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None }, allow: AllowFlags { allow: [] }, project_file: None }, memory: MemoryFlags { memory: None, vectors: EmbedderFlags { embedder: None } }, more: MoreFlags { max_turns: None, max_tokens: None, max_cost: None, max_duration: None }, run: "r1" }) }"#
+                r#"Args { global: GlobalArgs { data_dir: None, json: false, ask_later: false, verbose: 0 }, command: Resume(ResumeArgs { flags: RecordedFlags { model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None }, allow: AllowFlags { allow: [] }, project_file: None }, memory: MemoryFlags { memory: None, vectors: EmbedderFlags { embedder: None } }, more: MoreFlags { max_turns: None, budget: MoreBudget { max_tokens: None, max_cost: None, max_duration: None } }, run: "r1" }) }"#
             ]],
         );
         check(

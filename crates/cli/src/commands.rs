@@ -20,7 +20,11 @@ mod which;
 
 use std::path::PathBuf;
 
-use archon::{memory::Memory, tools::Rule, types::Collection};
+use archon::{
+    memory::Memory,
+    tools::Rule,
+    types::{Collection, MoreLimits},
+};
 use clap::Subcommand;
 
 use crate::{
@@ -178,6 +182,15 @@ pub(crate) struct LimitFlags {
 }
 
 impl LimitFlags {
+    /// The same as larger limits of a team that is there; it has no turns of its own.
+    pub(crate) fn more(&self) -> MoreLimits {
+        let mut more = MoreLimits::default();
+        more.max_total_tokens = self.max_tokens;
+        more.max_cost = self.max_cost.map(|money| money.0);
+        more.max_duration_ms = self.max_duration.map(|span| span.0);
+        more
+    }
+
     fn apply(&self, settings: &mut Settings) {
         (settings.max_turns, settings.max_tokens) = (self.max_turns, self.max_tokens);
         (settings.max_cost, settings.max_duration) = (self.max_cost, self.max_duration);

@@ -157,7 +157,7 @@ impl LoopError {
             Self::NoBranch => "give it the agents that are to work side by side",
             Self::Evaluation(e) => e.advice(),
             Self::OtherKind { .. } => {
-                "resume it as the kind that it is; steer the runs that it called, or begin a new session for another task"
+                "resume it with the agent of its kind; steer the runs that it called; begin a new session for another task"
             }
             Self::OtherBranches { .. } => "give as many branches, in the same order, as when it was started",
             Self::ProcessesLeft { .. } => "end the group by hand, then resume the run",

@@ -23,7 +23,7 @@ pub(crate) fn records(bodies: impl IntoIterator<Item = Value>) -> Vec<Arc<Record
 
 pub(crate) fn started(run: &str) -> Value {
     json!({
-        "type": "run_started", "format": 1, "run": run, "session": "s1", "agent": "a1", "loop_id": "s1.0.0",
+        "type": "run_started", "format": 1, "kind": "loop", "run": run, "session": "s1", "agent": "a1", "loop_id": "s1.0.0",
         "tenant": "local", "origin": {"kind": "prompt"}, "first_turn": "user",
         "config": {"provider": "scripted", "model": "m", "limits": {}},
     })

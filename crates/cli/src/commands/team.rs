@@ -13,7 +13,7 @@ use archon::{
 };
 use clap::Subcommand;
 
-use super::{AgentFlags, AllowFlags, Asking, ModelFlags, resume::MoreBudget, run};
+use super::{AgentFlags, AllowFlags, Asking, ModelFlags, run};
 use crate::{
     app::App, ask::Prompt, config::Settings, drive::watch, exit::Exit, failure::Failure, permissions,
     text::printable,
@@ -40,8 +40,6 @@ pub(crate) enum TeamCommand {
         /// The team that began it
         #[arg(value_name = "TEAM.toml")]
         team: PathBuf,
-        #[command(flatten)]
-        more: MoreBudget,
         /// The run's id
         run: String,
     },
@@ -79,7 +77,7 @@ impl TeamCommand {
                 let handle = work.start(task, RunOptions::default()).await?;
                 go_on(app, &work, &team, handle, Vec::new()).await
             }
-            Self::Resume { team, more, run, .. } => {
+            Self::Resume { flags, team, run } => {
                 let run = RunId::new(run);
                 let before = app.journal().read(&run).await?;
                 if RunStarted::of(&before).is_none_or(|started| started.kind != RunKind::Team) {
@@ -89,7 +87,7 @@ impl TeamCommand {
                     ));
                 }
                 let work = assemble::team(app, &team).await?;
-                let handle = work.resume_with(run, more.limits()).await?;
+                let handle = work.resume_with(run, flags.agent.limits.more()).await?;
                 go_on(app, &work, &team, handle, before).await
             }
         }

@@ -60,7 +60,7 @@ fn started(mode: &str) -> Event {
     record(
         0,
         json!({
-            "type": "run_started", "format": 1, "run": "run_1", "session": "s", "agent": "a", "loop_id": "l",
+            "type": "run_started", "format": 1, "kind": "loop", "run": "run_1", "session": "s", "agent": "a", "loop_id": "l",
             "tenant": "local", "origin": {"kind": "prompt"}, "first_turn": "user",
             "config": {"provider": "scripted", "model": "m", "tool_mode": mode},
         }),

@@ -164,7 +164,7 @@ mod tests {
             let end = if n % (count / 3) == 1 { "suspended" } else { "noted" };
             let bodies = [
                 json!({
-                    "seq": 0, "at": at, "type": "run_started", "format": 1, "run": id, "session": format!("s{n}"),
+                    "seq": 0, "at": at, "type": "run_started", "format": 1, "kind": "loop", "run": id, "session": format!("s{n}"),
                     "agent": "a", "loop_id": "l", "tenant": format!("t{n}"), "origin": {"kind": "prompt"},
                     "first_turn": "user", "config": {},
                 }),

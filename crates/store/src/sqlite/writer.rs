@@ -231,7 +231,7 @@ mod tests {
     fn record(seq: u64, text: &str) -> Arc<Record> {
         let json = match seq {
             0 => serde_json::json!({
-                "seq": 0, "at": 1, "type": "run_started", "format": 1, "run": "r", "session": "s",
+                "seq": 0, "at": 1, "type": "run_started", "format": 1, "kind": "loop", "run": "r", "session": "s",
                 "agent": "a", "loop_id": "l", "tenant": "t", "origin": {"kind": "prompt"},
                 "first_turn": "user", "config": {},
             }),
