@@ -80,6 +80,12 @@ impl TeamCommand {
             Self::Resume { flags, team, run } => {
                 let run = RunId::new(run);
                 let before = app.journal().read(&run).await?;
+                if before.len() == 1 {
+                    return Err(Failure::usage(
+                        format!("run {run} was cut off before its task was kept"),
+                        "begin it again: archon team run TEAM.toml TASK",
+                    ));
+                }
                 if RunStarted::of(&before).is_none_or(|started| started.kind != RunKind::Team) {
                     return Err(Failure::usage(
                         format!("run {run} is not a team's"),
