@@ -5,7 +5,7 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::args::Args;
 use crate::command_line::CommandLine;
-use crate::{accept_demo, accept_security, eval, fuzz};
+use crate::{accept_demo, accept_security, accept_speed, eval, fuzz};
 
 /// A named run: cargo commands in order.
 struct Suite {
@@ -100,6 +100,7 @@ const SUITES: &[Suite] = &[
         name: "orchestrator",
         commands: &[
             "test --profile accept -p archon-orchestrator",
+            "bench --profile accept -p archon-orchestrator",
             "xtask redis test --profile accept -p archon-redis -- --nocapture",
         ],
         with_model: &[],
@@ -118,6 +119,8 @@ const SUITES: &[Suite] = &[
     Suite { name: accept_demo::NAME, commands: &[], with_model: &[] },
     // A line for each promise: see `accept_security`.
     Suite { name: accept_security::NAME, commands: &[], with_model: &[] },
+    // Instructions beside a program that does the same by hand: see `accept_speed`.
+    Suite { name: accept_speed::NAME, commands: &[], with_model: &[] },
 ];
 
 pub(crate) fn run(mut args: Args) -> Result<()> {
@@ -132,6 +135,9 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     }
     if suite.name == accept_security::NAME {
         return accept_security::run(seed.as_deref());
+    }
+    if suite.name == accept_speed::NAME {
+        return accept_speed::run();
     }
     for line in lines(suite.commands, seed.as_deref(), fuzz_seconds)? {
         line.run()?;
@@ -195,7 +201,7 @@ mod tests {
         let error = |name| named(name).err().unwrap().to_string();
         assert_eq!(
             error("lunch"),
-            "there is no acceptance suite `lunch`; there is: skeleton, engine, loop, providers, tools, planner, memory, orchestrator, faults, demo, security"
+            "there is no acceptance suite `lunch`; there is: skeleton, engine, loop, providers, tools, planner, memory, orchestrator, faults, demo, security, speed"
         );
         assert_eq!(
             lines(&[], Some("x"), 1).err().unwrap().to_string(),

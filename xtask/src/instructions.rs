@@ -6,14 +6,13 @@
 //! machines without rows the parent commit is built and counted beside this one.
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
 use crate::args::Args;
-use crate::command_line::{CommandLine, find_on_path};
-use crate::repository;
+use crate::command_line::CommandLine;
+use crate::{callgrind, repository};
 
 const KEPT: &str = "docs/instructions.txt";
 
@@ -44,13 +43,11 @@ type Counts = [u64; CELLS.len()];
 pub(crate) fn run(mut args: Args) -> Result<()> {
     let renew = args.flag("--renew");
     args.finish()?;
-    if find_on_path("valgrind").is_none() {
-        println!("SKIP: instructions are not counted: there is no `valgrind`; install that package");
+    if callgrind::is_missing() {
         return Ok(());
     }
     let machine = machine()?;
-    let target =
-        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| repository::root().join("target"), PathBuf::from);
+    let target = callgrind::target();
     let counts = count(&repository::root(), &target)?;
     let path = repository::root().join(KEPT);
     let kept = fs::read_to_string(&path).with_context(|| format!("cannot read {KEPT}"))?;
@@ -87,45 +84,15 @@ fn machine() -> Result<String> {
 
 /// Builds the program of a checkout and counts.
 fn count(root: &Path, target: &Path) -> Result<Counts> {
-    println!("$ cargo {BUILD}");
-    let mut build = Command::new("cargo");
-    build.args(BUILD.split(' ')).args(["--message-format", "json-render-diagnostics"]);
-    build.current_dir(root).env("CARGO_TARGET_DIR", target).stderr(Stdio::inherit());
-    let output = build.output().context("cargo could not be started")?;
-    if !output.status.success() {
-        bail!("`cargo {BUILD}` failed");
-    }
-    let program = executable(&String::from_utf8_lossy(&output.stdout)).context("cargo built no program")?;
+    let [program] = callgrind::build(root, target, BUILD, ["counted"])?;
     let mut counts = [0; CELLS.len()];
     for (count, cell) in counts.iter_mut().zip(&CELLS) {
-        let (few, many) =
-            (instructions(&program, cell.name, cell.few)?, instructions(&program, cell.name, cell.many)?);
+        let times = |n: u64| callgrind::count(&program, &[cell.name, &n.to_string()]);
+        let (few, many) = (times(cell.few)?.instructions, times(cell.many)?.instructions);
         *count = many.saturating_sub(few) / (cell.many - cell.few);
         println!("{:>9} instructions per {}", count, cell.name);
     }
     Ok(counts)
-}
-
-fn executable(messages: &str) -> Option<PathBuf> {
-    let messages = messages.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
-    messages
-        .filter(|message| message["target"]["name"] == "counted")
-        .find_map(|message| message["executable"].as_str().map(PathBuf::from))
-}
-
-fn instructions(program: &Path, cell: &str, n: u64) -> Result<u64> {
-    let mut command = Command::new("valgrind");
-    command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]).arg(program);
-    let output = command.args([cell, &n.to_string()]).output().context("valgrind could not be started")?;
-    let printed = String::from_utf8_lossy(&output.stderr);
-    let collected = collected(&printed).filter(|_| output.status.success());
-    collected.with_context(|| format!("valgrind could not count `counted {cell} {n}`: {printed}"))
-}
-
-/// The number in the line `==12== Collected : 345`.
-fn collected(printed: &str) -> Option<u64> {
-    let line = printed.lines().find_map(|line| line.split_once("Collected :"))?;
-    line.1.trim().parse().ok()
 }
 
 /// The counts of the commit before this one; what both share is built once.
@@ -195,11 +162,5 @@ mod tests {
         assert_eq!(kept, "# a\nother 5 6 7 8\nx86_64-v3 glibc-2.36 9 2 3 4\n");
         assert_eq!(row(&kept, "x86_64-v3 glibc-2.36"), Some([9, 2, 3, 4]));
         assert_eq!(row(&kept, "aarch64 glibc-2.36"), None);
-    }
-
-    #[test]
-    fn collected_of_what_valgrind_prints_is_its_count() {
-        assert_eq!(collected("==1== Events    : Ir\n==1== Collected : 345\n"), Some(345));
-        assert_eq!(collected("==1== error"), None);
     }
 }

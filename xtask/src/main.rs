@@ -4,9 +4,11 @@
 mod accept;
 mod accept_demo;
 mod accept_security;
+mod accept_speed;
 mod advisories;
 mod args;
 mod banned;
+mod callgrind;
 mod catalogue;
 mod ci;
 mod codegen;

@@ -1,5 +1,6 @@
 //! What a message costs: `cargo bench -p archon-orchestrator`. One topic, one subscription, one sender; the goal of a
-//! million messages a second is checked by eye, not by a test. Each figure is the best of five.
+//! million messages a second is checked for one thread: it fails below. With two threads the figure is the machine's more
+//! than the bus's. Each figure is the best of five.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 use std::{
@@ -43,13 +44,18 @@ fn main() {
         ("audit log that counts", || Some(Arc::new(Counting::default()))),
         ("audit log in memory, the last 10,000", || Some(Arc::new(MemoryAudit::new(10_000)))),
     ];
+    let mut missed = Vec::new();
     for threads in [1, 2] {
         for (name, audit) in audits {
             let best = (0..5).map(|_| run(threads, audit())).fold(f64::MAX, f64::min);
             let rate = MESSAGES as f64 / best / 1e6;
             println!("{threads} thread(s), {name}: {rate:.2} million messages/s");
+            if threads == 1 && rate < 1.0 {
+                missed.push(name);
+            }
         }
     }
+    assert!(missed.is_empty(), "missed: a million messages/s with {missed:?}");
 }
 
 /// Seconds from the first message sent to the last one read.

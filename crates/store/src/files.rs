@@ -10,8 +10,7 @@ use archon_types::JournalError;
 
 /// Turns an I/O error into one that says what was done to which file.
 pub(crate) fn storage(action: &'static str, place: &Path) -> impl FnOnce(io::Error) -> JournalError {
-    let place = place.display().to_string();
-    move |source| JournalError::Storage { action, place, source }
+    move |source| JournalError::Storage { action, place: place.display().to_string(), source }
 }
 
 /// Opens a file to read it, and nothing else: a pipe of that name would be waited for, for ever.

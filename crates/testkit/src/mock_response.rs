@@ -40,6 +40,7 @@ pub struct MockResponse {
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) steps: Vec<Step>,
     pub(crate) every_byte: bool,
+    pub(crate) at_once: bool,
     /// Nothing is sent, not even a status.
     pub(crate) is_nothing: bool,
 }
@@ -57,7 +58,14 @@ pub(crate) enum Step {
 impl MockResponse {
     /// An empty response.
     pub fn new(status: u16) -> Self {
-        Self { status, headers: Vec::new(), steps: Vec::new(), every_byte: false, is_nothing: false }
+        Self {
+            status,
+            headers: Vec::new(),
+            steps: Vec::new(),
+            every_byte: false,
+            at_once: false,
+            is_nothing: false,
+        }
     }
 
     /// No response: the connection is closed as soon as the request is read.
@@ -119,6 +127,12 @@ impl MockResponse {
     /// Sends every byte of the body as an HTTP chunk of its own.
     pub fn split_every_byte(mut self) -> Self {
         self.every_byte = true;
+        self
+    }
+
+    /// Writes the chunks to the connection in as few pieces as can be, not each by itself.
+    pub fn at_once(mut self) -> Self {
+        self.at_once = true;
         self
     }
 }

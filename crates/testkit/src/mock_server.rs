@@ -186,19 +186,20 @@ async fn answer(stream: &mut TcpStream, response: MockResponse) -> std::io::Resu
         head.push_str(&format!("{name}: {value}\r\n"));
     }
     head.push_str("\r\n");
-    stream.write_all(head.as_bytes()).await?;
+    let mut out = head.into_bytes();
     for step in response.steps {
+        if !response.at_once || !matches!(step, Step::Send(_)) {
+            flush(stream, &mut out).await?;
+        }
         match step {
             Step::Send(bytes) if response.every_byte => {
-                let chunks = bytes.iter().flat_map(|byte| [b'1', b'\r', b'\n', *byte, b'\r', b'\n']);
-                stream.write_all(&chunks.collect::<Vec<u8>>()).await?;
+                out.extend(bytes.iter().flat_map(|byte| [b'1', b'\r', b'\n', *byte, b'\r', b'\n']));
             }
             Step::Send(bytes) if bytes.is_empty() => {}
             Step::Send(bytes) => {
-                let mut chunk = format!("{:x}\r\n", bytes.len()).into_bytes();
-                chunk.extend_from_slice(&bytes);
-                chunk.extend_from_slice(b"\r\n");
-                stream.write_all(&chunk).await?;
+                out.extend_from_slice(format!("{:x}\r\n", bytes.len()).as_bytes());
+                out.extend_from_slice(&bytes);
+                out.extend_from_slice(b"\r\n");
             }
             Step::Wait(gate) => tokio::select! {
                 () = gate.pass() => {}
@@ -208,8 +209,19 @@ async fn answer(stream: &mut TcpStream, response: MockResponse) -> std::io::Resu
             Step::Hang => return Err(client_gone(stream).await),
         }
     }
-    stream.write_all(b"0\r\n\r\n").await?;
+    if !response.at_once {
+        flush(stream, &mut out).await?;
+    }
+    out.extend_from_slice(b"0\r\n\r\n");
+    flush(stream, &mut out).await?;
     Ok(Ending::KeepAlive)
+}
+
+/// Sends what is gathered, and empties it.
+async fn flush(stream: &mut TcpStream, out: &mut Vec<u8>) -> std::io::Result<()> {
+    stream.write_all(out).await?;
+    out.clear();
+    Ok(())
 }
 
 /// Waits for the end of the connection. A client sends nothing while it reads a response.
@@ -296,6 +308,18 @@ mod tests {
         assert_eq!((requests[0].method.as_str(), requests[0].path.as_str()), ("POST", "/p"));
         assert_eq!(requests[0].header("x-y"), Some("z"));
         assert_eq!((requests[1].connection, &requests[1].body), (0, &Json::Null));
+    }
+
+    #[tokio::test]
+    async fn a_response_at_once_arrives_whole_with_its_chunks() {
+        let gate = Gate::new();
+        let response = MockResponse::new(200).chunk("ab").chunk("c").wait(&gate).chunk("d").at_once();
+        let server = MockServer::start([response]).await;
+        let mut stream = TcpStream::connect(&server.address).await.unwrap();
+        send(&mut stream, "{}").await;
+        read_until(&mut stream, "\r\n\r\n2\r\nab\r\n1\r\nc\r\n").await;
+        gate.open();
+        assert_eq!(read_until(&mut stream, "0\r\n\r\n").await, "1\r\nd\r\n0\r\n\r\n");
     }
 
     #[tokio::test]

@@ -6,7 +6,7 @@
 //! does keeping a large record apart, so these go to a thread that may block.
 
 use std::{
-    fs::{File, OpenOptions},
+    fs::{self, File, OpenOptions},
     io::{self, Write},
     path::Path,
     sync::{Arc, Mutex, PoisonError},
@@ -44,7 +44,8 @@ pub(super) fn open(files: RunFiles, mode: OpenMode, wait: &mut Wait<'_>) -> Resu
         lock::lock(&file, &files.log, &files.run, wait)?;
     }
     let Salvaged { records, torn_bytes, .. } = for_writing(&files.run, mode, log::read(&files))?;
-    let length = file.metadata().map_err(storage("open", &files.log))?.len();
+    let metadata = file.metadata().map_err(storage("open", &files.log))?;
+    let (length, identity) = (metadata.len(), Identity::of(&metadata));
     let good = if records.is_empty() { 0 } else { length - torn_bytes };
     if good < length {
         tracing::warn!(run = %files.run, bytes = length - good, "dropped a record that a crash had cut off");
@@ -52,7 +53,8 @@ pub(super) fn open(files: RunFiles, mode: OpenMode, wait: &mut Wait<'_>) -> Resu
     }
     let next = records.len() as u64;
     let indexing = Indexing::of(&files, &records);
-    let mut writer = JsonlWriter::new(files, file, Place { bytes: good, next }, Some(lock));
+    let mut writer =
+        JsonlWriter::new(files, LogFile { file, identity }, Place { bytes: good, next }, Some(lock));
     writer.indexing = Some(indexing);
     Ok(OpenRun { records, writer: Box::new(writer) })
 }
@@ -73,32 +75,36 @@ trait Medium: Send + Sync + 'static {
     fn sync(&self) -> io::Result<()>;
 
     /// What happened to the log, if it is not at `path` or not `length` bytes long.
-    fn changed(&self, path: &Path, length: u64) -> io::Result<Option<String>>;
+    fn changed(&self, path: &Path, length: u64) -> Option<String>;
 }
 
-impl Medium for File {
+/// A log that is open, and which file it is.
+struct LogFile {
+    file: File,
+    identity: Identity,
+}
+
+impl Medium for LogFile {
     fn write_at_end(&self, bytes: &[u8]) -> io::Result<()> {
-        let mut file = self;
-        file.write_all(bytes)
+        (&self.file).write_all(bytes)
     }
 
     fn truncate(&self, length: u64) -> io::Result<()> {
-        self.set_len(length)
+        self.file.set_len(length)
     }
 
     fn sync(&self) -> io::Result<()> {
-        self.sync_data()
+        self.file.sync_data()
     }
 
-    fn changed(&self, path: &Path, length: u64) -> io::Result<Option<String>> {
-        let file = self.metadata()?;
-        Ok(match file.len() {
-            _ if !Identity::of(&file).is_at(path) => Some("was removed or replaced".to_owned()),
-            found if found != length => {
-                Some(format!("was changed by somebody else: it has {found} bytes instead of {length}"))
-            }
-            _ => None,
-        })
+    /// Asks the system once: what has the log's name is the open file, or it is not.
+    fn changed(&self, path: &Path, length: u64) -> Option<String> {
+        match fs::metadata(path) {
+            Ok(found) if Identity::of(&found) == self.identity => (found.len() != length).then(|| {
+                format!("was changed by somebody else: it has {} bytes instead of {length}", found.len())
+            }),
+            _ => Some("was removed or replaced".to_owned()),
+        }
     }
 }
 
@@ -132,7 +138,7 @@ impl Indexing {
 }
 
 struct JsonlWriter<M: Medium> {
-    files: RunFiles,
+    files: Arc<RunFiles>,
     medium: Arc<M>,
     /// Where the log ends for everyone. Bytes beyond it are left over from an append that failed.
     end: Place,
@@ -150,7 +156,7 @@ struct JsonlWriter<M: Medium> {
 impl<M: Medium> JsonlWriter<M> {
     fn new(files: RunFiles, medium: M, end: Place, lock: Option<RunLock>) -> Self {
         let (dirty, name_synced) = (false, end.bytes > 0);
-        let (medium, lock) = (Arc::new(medium), Arc::new(Mutex::new(lock)));
+        let (files, medium, lock) = (Arc::new(files), Arc::new(medium), Arc::new(Mutex::new(lock)));
         Self { files, medium, end, dirty, name_synced, buffer: Vec::new(), indexing: None, lock }
     }
 
@@ -193,21 +199,22 @@ impl<M: Medium> JsonlWriter<M> {
             lock.check(self.run())?;
         }
         let log = &self.files.log;
-        match self.medium.changed(log, self.end.bytes).map_err(storage("look at", log))? {
+        match self.medium.changed(log, self.end.bytes) {
             None => Ok(()),
             Some(problem) => Err(lost_writer(self.run(), format!("its log {} {problem}", log.display()))),
         }
     }
 
     async fn sync(&mut self) -> Result<(), JournalError> {
-        let (medium, files, name_synced) = (self.medium.clone(), self.files.clone(), self.name_synced);
+        let (medium, files) = (self.medium.clone(), self.files.clone());
+        if self.name_synced {
+            return blocking(move || medium.sync().map_err(storage("sync", &files.log))).await;
+        }
         let begun = self.indexing.as_ref().and_then(|of| Some((of.index.clone(), of.begun.clone()?)));
         blocking(move || {
             medium.sync().map_err(storage("sync", &files.log))?;
-            match (name_synced, begun) {
-                (true, _) => return Ok(()),
-                (false, Some((index, session))) => index.sync(&session)?,
-                (false, None) => {}
+            if let Some((index, session)) = begun {
+                index.sync(&session)?;
             }
             sync_directory(&files.runs)
         })
@@ -283,9 +290,9 @@ impl<M: Medium> JsonlWriter<M> {
 impl<M: Medium> Drop for JsonlWriter<M> {
     fn drop(&mut self) {
         let lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_empty = || std::fs::metadata(&self.files.log).is_ok_and(|log| log.len() == 0);
+        let is_empty = || fs::metadata(&self.files.log).is_ok_and(|log| log.len() == 0);
         if self.end.next == 0 && lock.is_some() && is_empty() {
-            let _ = std::fs::remove_file(&self.files.log);
+            let _ = fs::remove_file(&self.files.log);
         }
     }
 }
@@ -367,9 +374,9 @@ mod tests {
             if disk.sync_fails { Err(io::ErrorKind::Other.into()) } else { Ok(()) }
         }
 
-        fn changed(&self, _: &Path, length: u64) -> io::Result<Option<String>> {
+        fn changed(&self, _: &Path, length: u64) -> Option<String> {
             let found = self.state.lock().unwrap().bytes.len() as u64;
-            Ok((found != length).then(|| format!("has {found} bytes instead of {length}")))
+            (found != length).then(|| format!("has {found} bytes instead of {length}"))
         }
     }
 

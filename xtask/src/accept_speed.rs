@@ -1,0 +1,121 @@
+//! `cargo xtask accept speed`: what a turn, a streamed delta and a turn of a long run cost, in instructions, beside a
+//! program that does the same by hand (`crates/archon/examples/floor.rs`). Fails if a ratio is above its limit.
+//!
+//! Both are built alike and ask the same mock server. A count is a long run of the program less a short one, so that the
+//! start of the process is not in it.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::{callgrind, repository};
+
+pub(crate) const NAME: &str = "speed";
+
+const BUILD: &str = "build --locked --profile profiling -p archon --example floor --example bench_driver";
+
+/// A thing that is compared: so many units of it are in so many runs with a model.
+struct Cell {
+    name: &'static str,
+    model: &'static str,
+    runs: u64,
+    units: u64,
+    /// How often the floor's instructions a unit may take.
+    limit: f64,
+}
+
+const CELLS: [Cell; 3] = [
+    Cell { name: "a turn of 20 deltas", model: "mock-t50-p1-k20", runs: 4, units: 4 * 51, limit: 1.25 },
+    Cell { name: "a streamed delta", model: "mock-t0-p1-k20000", runs: 1, units: 20_000, limit: 1.15 },
+    Cell { name: "a turn of a run of 296", model: "mock-t295-p1-k4", runs: 1, units: 296, limit: 1.15 },
+];
+
+pub(crate) fn run() -> Result<()> {
+    if callgrind::is_missing() {
+        return Ok(());
+    }
+    let programs = ["floor", "bench_driver"];
+    let [floor, ours] = callgrind::build(&repository::root(), &callgrind::target(), BUILD, programs)?;
+    let mut counts = Vec::new();
+    for cell in &CELLS {
+        counts.push([instructions(&floor, &floor, cell)?, instructions(&floor, &ours, cell)?]);
+    }
+    compare(&counts)
+}
+
+/// Instructions that a program takes for one unit of a cell.
+fn instructions(server: &Path, program: &Path, cell: &Cell) -> Result<u64> {
+    let server = Server::start(server)?;
+    let count = |runs: u64| -> Result<u64> {
+        let runs = runs.to_string();
+        let args = ["--base-url", &server.url, "--model", cell.model, "--runs", &runs];
+        let counted = callgrind::count(program, &args)?;
+        let line: serde_json::Value = serde_json::from_str(&counted.stdout)?;
+        ensure!(line["failures"] == 0, "`{} {}` failed: {line}", program.display(), args.join(" "));
+        Ok(counted.instructions)
+    };
+    Ok(count(cell.runs)?.saturating_sub(count(0)?) / cell.units)
+}
+
+/// The mock server; it ends with its input.
+struct Server {
+    child: Child,
+    url: String,
+}
+
+impl Server {
+    fn start(program: &Path) -> Result<Self> {
+        let mut command = Command::new(program);
+        command.arg("serve").stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().context("the mock server could not be started")?;
+        let out = child.stdout.take().context("the mock server has no output")?;
+        let mut url = String::new();
+        BufReader::new(out).read_line(&mut url).context("the mock server did not say its URL")?;
+        Ok(Self { child, url: url.trim().to_owned() })
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        drop(self.child.stdin.take());
+        let _ = self.child.wait();
+    }
+}
+
+/// Prints the ratios of the counts, in the order of the cells, and fails where one is above its limit.
+fn compare(counts: &[[u64; 2]]) -> Result<()> {
+    let mut missed = Vec::new();
+    println!("{:24} {:>9} {:>9}  ratio  at most", "instructions", "by hand", "archon");
+    for (cell, [floor, ours]) in CELLS.iter().zip(counts) {
+        let ratio = *ours as f64 / *floor as f64;
+        println!("{:24} {floor:>9} {ours:>9}  {ratio:>5.2}  {:>7.2}", cell.name, cell.limit);
+        if ratio > cell.limit {
+            missed.push(format!("{} takes {ratio:.3} times (at most {})", cell.name, cell.limit));
+        }
+    }
+    if missed.is_empty() {
+        return Ok(());
+    }
+    bail!(
+        "beside the same by hand, {}; find what is slower with `valgrind --tool=callgrind` on `bench_driver`",
+        missed.join(", ")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn compare_of_a_ratio_above_its_limit_fails_and_names_it() {
+        assert!(compare(&[[1000, 1250], [1000, 1150], [1000, 1150]]).is_ok());
+        let missed = compare(&[[1000, 1250], [1000, 1151], [1000, 1150]]).unwrap_err().to_string();
+        assert!(
+            missed.starts_with("beside the same by hand, a streamed delta takes 1.151 times"),
+            "{missed}"
+        );
+        assert!(compare(&[[1000, 1251], [1000, 1], [1000, 1]]).is_err());
+    }
+}

@@ -1,0 +1,89 @@
+//! Programs of ours under valgrind's callgrind, which counts their instructions: these repeat where times do not.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+use crate::command_line::find_on_path;
+use crate::repository;
+
+/// Whether nothing can be counted here; says so.
+pub(crate) fn is_missing() -> bool {
+    let missing = find_on_path("valgrind").is_none();
+    if missing {
+        println!("SKIP: instructions are not counted: there is no `valgrind`; install that package");
+    }
+    missing
+}
+
+/// The folder that cargo builds into.
+pub(crate) fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| repository::root().join("target"), PathBuf::from)
+}
+
+/// Builds programs of a checkout with one line of cargo's, and finds them by name.
+pub(crate) fn build<const N: usize>(
+    root: &Path,
+    target: &Path,
+    line: &str,
+    names: [&str; N],
+) -> Result<[PathBuf; N]> {
+    println!("$ cargo {line}");
+    let mut build = Command::new("cargo");
+    build.args(line.split(' ')).args(["--message-format", "json-render-diagnostics"]);
+    build.current_dir(root).env("CARGO_TARGET_DIR", target).stderr(Stdio::inherit());
+    let output = build.output().context("cargo could not be started")?;
+    if !output.status.success() {
+        bail!("`cargo {line}` failed");
+    }
+    let messages = String::from_utf8_lossy(&output.stdout);
+    let mut programs = [const { PathBuf::new() }; N];
+    for (program, name) in programs.iter_mut().zip(names) {
+        *program = executable(&messages, name).with_context(|| format!("cargo built no `{name}`"))?;
+    }
+    Ok(programs)
+}
+
+fn executable(messages: &str, name: &str) -> Option<PathBuf> {
+    let messages = messages.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+    messages
+        .filter(|message| message["target"]["name"] == name)
+        .find_map(|message| message["executable"].as_str().map(PathBuf::from))
+}
+
+/// A run of a program: its instructions, and what it printed.
+pub(crate) struct Counted {
+    pub(crate) instructions: u64,
+    pub(crate) stdout: String,
+}
+
+/// Runs a program under callgrind.
+pub(crate) fn count(program: &Path, args: &[&str]) -> Result<Counted> {
+    let mut command = Command::new("valgrind");
+    command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]).arg(program).args(args);
+    let output = command.output().context("valgrind could not be started")?;
+    let printed = String::from_utf8_lossy(&output.stderr);
+    let collected = collected(&printed).filter(|_| output.status.success());
+    let instructions = collected.with_context(|| {
+        format!("valgrind could not count `{} {}`: {printed}", program.display(), args.join(" "))
+    })?;
+    Ok(Counted { instructions, stdout: String::from_utf8_lossy(&output.stdout).into_owned() })
+}
+
+/// The number in the line `==12== Collected : 345`.
+fn collected(printed: &str) -> Option<u64> {
+    let line = printed.lines().find_map(|line| line.split_once("Collected :"))?;
+    line.1.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn collected_of_what_valgrind_prints_is_its_count() {
+        assert_eq!(collected("==1== Events    : Ir\n==1== Collected : 345\n"), Some(345));
+        assert_eq!(collected("==1== error"), None);
+    }
+}
