@@ -6,7 +6,7 @@ use archon_types::{
     Agent, AgentId, Answer, BoxFuture, Bus, CallId, Context, ExecutionLimits, InboxEntry, Journal,
     JournalError, LogAppender, Member, Message, OpenMode, Origin, Outcome, OutcomeStatus, PendingApproval,
     Planner, PromptSource, Record, RecordBody, Role, RunConfig, RunId, RunRefused, RunStarted, TeamRecord,
-    TeamSettings, pending_approvals, received_messages,
+    TeamSettings, check_called, pending_approvals, received_messages,
 };
 
 use crate::{Desk, TeamError, TeamMachine, TeamProblem, check_team, driver::Driver};
@@ -219,11 +219,13 @@ impl Team {
         bodies: Vec<RecordBody>,
         context: &Context,
     ) -> Result<Outcome, TeamError> {
-        let open = context.journal(&self.parts.journal).open(&context.run, OpenMode::Existing).await?;
+        let journal = context.journal(&self.parts.journal);
+        let open = journal.open(&context.run, OpenMode::Existing).await?;
         let mut machine = fold(&context.run, &open.records)?;
         if machine.ended().is_some_and(|outcome| outcome.status != OutcomeStatus::Cancelled) {
             return Err(RunRefused::Ended { run: context.run.clone() }.into());
         }
+        check_called(&**journal, &open.records).await?;
         let (context, received) = (open.context(context), received_messages(&open.records));
         let goal = goal.filter(|_| !open.is_asked());
         let mut log = open.log(context.clone());

@@ -11,7 +11,7 @@ use archon_types::{
     HookPoint, Hooks, InputFilter, Instructions, Journal, JournalError, Lease, Message, ModelPrice,
     MoreLimits, OnStorageFailure, OpenMode, Origin, Outcome, OutcomeStatus, Provider, QueueMode, Record,
     RecordBody, Redactor, RequestOptions, ResponseFormat, RetryConfig, RunConfig, RunId, RunMemory, Said,
-    ToolMode, ToolResult, Toolbox, TurnTrigger,
+    ToolMode, ToolResult, Toolbox, TurnTrigger, check_called,
 };
 use futures_util::FutureExt;
 
@@ -407,6 +407,7 @@ impl ReactAgent {
         let (parts, window) = (self.context_parts.clone(), history.in_full());
         let mut machine = fold_with(&context.run, &open.records, history, parts)?;
         may_go_on(&machine, more, context)?;
+        check_called(&**journal, &open.records).await?;
         let opening = match machine.next() {
             Command::WaitForPrompt => {
                 Some(opening.ok_or_else(|| LoopError::NothingAsked { run: context.run.clone() })?)

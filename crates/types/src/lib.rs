@@ -123,7 +123,7 @@ pub use approval::{
 };
 pub use budget::{Budget, Loan};
 pub use bus::{BROADCAST, Bus, BusError, BusMessage, Echo, MessageType};
-pub use called_run::{CalledRun, RunRefused};
+pub use called_run::{CalledRun, RunRefused, check_called};
 pub use calls_below::MAX_TOOL_DEPTH;
 pub use cleanup::{CLEANUP_TOOL, CleanedUp, SeenResult};
 pub use collection::Collection;

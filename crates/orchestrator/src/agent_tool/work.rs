@@ -4,7 +4,7 @@ use std::{collections::HashSet, sync::Arc};
 
 use archon_types::{
     AgentId, ApprovalSettings, Context, Delegation, Effect, Encoded, InboxRequest, Json, Message, OpenMode,
-    Outcome, OutcomeStatus, PromptSource, RecordBody, RunConfig, RunStarted, questions_below,
+    Outcome, OutcomeStatus, PromptSource, RecordBody, RunConfig, RunStarted, check_called, questions_below,
     received_messages,
 };
 use archon_types::{JournalError, LogAppender};
@@ -50,6 +50,7 @@ impl Parts {
         context: &Context,
     ) -> Result<Outcome, TeamError> {
         let open = by.journal.open(&context.run, OpenMode::Existing).await?;
+        check_called(&*by.journal, &open.records).await?;
         let mut form = Form::new(self, context.run.clone());
         open.records.iter().for_each(|record| form.apply(record));
         let first = match open.is_asked() {
