@@ -447,7 +447,7 @@ async fn a_loop_that_cannot_be_taken_up_says_why() {
     let other = parallel.resume(RunId::new(GROUP), RunOptions::default()).await.unwrap_err();
     assert!(matches!(other, Error::Run(LoopError::OtherBranches { found: 3, given: 2, .. })), "{other}");
     let no_loop = parallel.resume(RunId::new("base"), RunOptions::default()).await.unwrap_err();
-    assert!(matches!(no_loop, Error::Run(LoopError::OtherBranches { found: 0, .. })), "{no_loop}");
+    assert!(matches!(no_loop, Error::Run(LoopError::OtherKind { kind: RunKind::Loop, .. })), "{no_loop}");
 }
 
 /// A judge that says this, and what it was asked.

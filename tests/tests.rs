@@ -13,6 +13,7 @@ mod credentials;
 mod failures;
 mod fork;
 mod goal_checks;
+mod history_costs;
 mod hooks;
 mod interruptions;
 mod kill;

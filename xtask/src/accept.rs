@@ -108,9 +108,13 @@ const SUITES: &[Suite] = &[
     Suite {
         name: "faults",
         commands: &[
-            "test --profile accept -p archon-cli --test cli faults -- --nocapture",
-            "test --profile accept -p archon-tests kill",
-            "test --profile accept -p archon-tests storage_failures",
+            // Kills and races, damaged logs, a writer that is stopped for 615 seconds, what a history of 4,000 runs costs.
+            "test --profile accept -p archon-cli --test cli -- faults:: damages:: frozen:: history:: --nocapture",
+            "test --profile accept -p archon-tests --test tests -- kill storage_failures history_costs --nocapture",
+            // Clocks that jump: those of runs, and what the dates in a log may do.
+            "test --profile accept -p archon --lib run_clock",
+            "test --profile accept -p archon-tests --test tests times::",
+            // What journals do with damage, and lists with a history of 4,000 runs.
             "test --profile accept -p archon-store --features sqlite",
         ],
         with_model: &[],

@@ -3,7 +3,8 @@
 use archon::{
     orchestrator::TeamError,
     planner::{PlanProblem, PlanRunError, with_remedy},
-    types::{Journal, LimitReached, PlanError, RunId, RunRefused, RunStatus},
+    store::JsonlJournal,
+    types::{LimitReached, PlanError, RunId, RunRefused, RunStatus},
 };
 
 use crate::{drive::more_of, exit::Exit, misspelt, text::one_line};
@@ -16,6 +17,7 @@ pub(crate) struct Failure {
     what: String,
     advice: Vec<String>,
     damaged: Option<RunId>,
+    unknown: Option<RunId>,
 }
 
 /// Characters of a line that are shown.
@@ -45,18 +47,31 @@ impl Failure {
             advice.push(ANYTHING.to_owned());
         }
         let what = line(what.as_ref()).unwrap_or_else(|| "it failed".to_owned());
-        Self { exit, what, advice, damaged: None }
+        Self { exit, what, advice, damaged: None, unknown: None }
     }
 
-    /// Names the way on from a damaged log, if that is what went wrong and there is one.
-    pub(crate) async fn with_way_on(mut self, journal: &dyn Journal) -> Self {
-        if let Some(run) = &self.damaged
-            && let Ok(turns) = archon::react_loop::whole_turns(journal, run).await
+    /// Names the way on from a damaged log, if that is what went wrong.
+    pub(crate) async fn with_way_on(mut self, journal: &JsonlJournal) -> Self {
+        if let Some(run) = &self.unknown
+            && journal.path(run).is_ok_and(|log| log.exists())
         {
-            self.advice = vec![format!(
-                "`archon runs fork {run} --at {turns}` goes on from the {turns} turns before the damage, \
-                 `archon runs show {run}` shows them"
-            )];
+            self.what = format!(
+                "the log of run {run} is empty: somebody emptied it, or it was killed before it began"
+            );
+            self.advice =
+                vec![format!("start it again; `archon runs delete {run}` removes what is left of it")];
+        }
+        if let Some(run) = &self.damaged {
+            self.advice = vec![match archon::react_loop::whole_turns(journal, run).await {
+                Ok(turns) => format!(
+                    "`archon runs fork {run} --at {turns}` goes on from the {turns} turns before the damage, \
+                     `archon runs show {run}` shows them"
+                ),
+                Err(_) => format!(
+                    "look what it has done (`archon runs show {run}` shows what is whole), then start it again; \
+                     `archon runs delete {run}` removes it"
+                ),
+            }];
         }
         self
     }
@@ -102,6 +117,7 @@ impl From<archon::types::JournalError> for Failure {
         let failure = Self::new(exit, e.to_string(), e.advice());
         match e {
             Corrupt { run, .. } => Self { damaged: Some(run), ..failure },
+            UnknownRun { run } => Self { unknown: Some(run), ..failure },
             _ => failure,
         }
     }
@@ -145,6 +161,7 @@ impl From<archon::Error> for Failure {
                      --continue"
                 ),
             ),
+            Error::Plan(PlanRunError::Journal(e)) | Error::Team(TeamError::Journal(e)) => e.into(),
             Error::Plan(e) => of_plan(&e),
             Error::Team(e) => of_team(&e),
             Error::Run(LoopError::NoSuchTurn { ref run, .. }) => {

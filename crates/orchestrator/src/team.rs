@@ -6,7 +6,7 @@ use archon_types::{
     Agent, AgentId, Answer, BoxFuture, Bus, CallId, Context, ExecutionLimits, InboxEntry, Journal,
     JournalError, LogAppender, Member, Message, MoreLimits, OpenMode, Origin, Outcome, OutcomeStatus,
     PendingApproval, Planner, PromptSource, Record, RecordBody, Role, RunConfig, RunId, RunKind, RunRefused,
-    RunStarted, TeamRecord, TeamSettings, pending_approvals, received_messages,
+    RunStarted, TeamRecord, TeamSettings, check_called, pending_approvals, received_messages,
 };
 
 use crate::{Desk, TeamError, TeamMachine, TeamProblem, check_team, driver::Driver};
@@ -229,7 +229,8 @@ impl Team {
         more: &MoreLimits,
         context: &Context,
     ) -> Result<Outcome, TeamError> {
-        let open = context.journal(&self.parts.journal).open(&context.run, OpenMode::Existing).await?;
+        let journal = context.journal(&self.parts.journal);
+        let open = journal.open(&context.run, OpenMode::Existing).await?;
         let mut machine = fold(&context.run, &open.records)?;
         let run = || context.run.clone();
         match (machine.ended().map(|outcome| outcome.status), machine.ended_at(more)) {
@@ -239,6 +240,7 @@ impl Team {
             }
             _ => return Err(RunRefused::Ended { run: run() }.into()),
         }
+        check_called(&**journal, &open.records).await?;
         let (context, received) = (open.context(context), received_messages(&open.records));
         let goal = goal.filter(|_| !open.is_asked());
         let mut log = open.log(context.clone());

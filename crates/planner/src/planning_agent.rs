@@ -6,7 +6,7 @@ use archon_types::{
     Agent, Answer, ApprovalRequest, Approver, BoxFuture, CallId, Context, FailurePolicy, InboxEntry, Journal,
     LogAppender, LongTerm, Message, MoreLimits, OpenMode, Origin, Outcome, OutcomeStatus, PlanRecord,
     Planner, PromptSource, Record, RecordBody, RunConfig, RunId, RunKind, RunRefused, RunStarted, Spending,
-    Task, Toolbox, received_messages,
+    Task, Toolbox, check_called, received_messages,
 };
 
 use crate::{
@@ -233,6 +233,7 @@ impl PlanningAgent {
             }
             _ => return Err(RunRefused::Ended { run: run() }.into()),
         }
+        check_called(&**journal, &open.records).await?;
         let context = open.context(context);
         let questions = open_questions(&open.records);
         let answered = match answer {

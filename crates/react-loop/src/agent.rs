@@ -11,7 +11,7 @@ use archon_types::{
     HookPoint, Hooks, InputFilter, Instructions, Journal, JournalError, Lease, Message, ModelPrice,
     MoreLimits, OnStorageFailure, OpenMode, Origin, Outcome, OutcomeStatus, Provider, QueueMode, Record,
     RecordBody, Redactor, RequestOptions, ResponseFormat, RetryConfig, RunConfig, RunId, RunKind, RunMemory,
-    Said, ToolMode, ToolResult, Toolbox, TurnTrigger,
+    Said, ToolMode, ToolResult, Toolbox, TurnTrigger, check_called,
 };
 use futures_util::FutureExt;
 
@@ -429,6 +429,7 @@ impl ReactAgent {
         if let Err(refused) = may_go_on(&machine, more, context) {
             return self.keep_ended(&machine, refused, &open.context(&self.own(context))).await;
         }
+        check_called(&**journal, &open.records).await?;
         let opening = match machine.next() {
             Command::WaitForPrompt => {
                 Some(opening.ok_or_else(|| LoopError::NothingAsked { run: context.run.clone() })?)

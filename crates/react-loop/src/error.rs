@@ -89,7 +89,7 @@ pub enum LoopError {
     #[error(transparent)]
     Evaluation(#[from] EvaluationError),
     /// The run is of another kind: it asks no model itself.
-    #[error("run {run} is of kind {kind}, not a loop")]
+    #[error("run {run} is of kind {kind}")]
     OtherKind {
         /// The run.
         run: RunId,

@@ -5,7 +5,7 @@
 //! | `{dir}/runs/{run}.jsonl` | the log, one line per record, as [`line`](crate::line) says |
 //! | `{dir}/runs/{run}.blobs/{sha256}` | the body of a large record, as [`blob`](crate::blob) says |
 //! | `{dir}/runs/{run}.inbox/{id}.json` | a message to the run, until its writer has moved it into the log |
-//! | `{dir}/runs/{run}.lock` | nothing; locked by the run's writer |
+//! | `{dir}/runs/{run}.lock` | how much of the log has to be there; locked by the run's writer, who removes it at the end |
 //! | `{dir}/index/` | what makes lists cheap, as [`index`] says |
 //!
 //! - **A crash** can only cut off the end. [`log`] drops a torn last line when the run is opened;

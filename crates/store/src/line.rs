@@ -45,10 +45,9 @@ pub(crate) fn is_two(line: &[u8]) -> bool {
 /// Whether a line that is cut off may be the start of a call that changes something.
 #[cfg(feature = "jsonl")]
 pub(crate) fn may_be_effect(line: &[u8]) -> bool {
-    // The system made room for a line and wrote nothing there.
-    if line.iter().all(|b| *b == 0) {
-        return false;
-    }
+    // The system made room for a line and wrote nothing there, or only its start.
+    let Some(end) = line.iter().rposition(|b| *b != 0) else { return false };
+    let line = &line[..=end];
     match member(line, br#""type":""#) {
         None => true,
         Some((kind, _)) if kind != TOOL_STARTED => TOOL_STARTED.starts_with(kind) && line.ends_with(kind),

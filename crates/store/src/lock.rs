@@ -2,6 +2,9 @@
 //!
 //! It is taken on a file beside the log because on some systems a lock keeps readers out of the
 //! locked file, and reading a running log is allowed.
+//!
+//! The writer of a file's log notes in it how much of the log has to be there. A writer that ends in order removes the
+//! lock's file. So after a crash, and only then, a log that has become shorter is told from one that never was longer.
 
 use std::{
     fs::{self, File, OpenOptions, TryLockError},
@@ -11,7 +14,7 @@ use std::{
 
 use archon_types::{JournalError, RunId};
 
-use crate::files::{Identity, create_directory, storage};
+use crate::files::{Identity, create_directory, read_file, storage};
 
 /// How long a lock that is taken is tried again, unless a journal is told otherwise. The children of a process
 /// that was killed may hold its lock until they have begun their own program.
@@ -25,7 +28,9 @@ const PAUSE: Duration = Duration::from_millis(10);
 pub(crate) struct RunLock {
     path: PathBuf,
     identity: Identity,
-    _file: File,
+    file: File,
+    /// Whether it holds a note of a writer before, whose log was not looked at yet.
+    has_note: bool,
 }
 
 impl RunLock {
@@ -39,7 +44,8 @@ impl RunLock {
             lock(&file, path, run, wait)?;
             let identity = Identity::of(&file.metadata().map_err(storage("lock", path))?);
             if identity.is_at(path) {
-                return Ok(Self { path: path.clone(), identity, _file: file });
+                let has_note = note(directory, run).is_some();
+                return Ok(Self { path: path.clone(), identity, file, has_note });
             }
             // The holder before us removed the file between our open and our lock. A lock on a file
             // without a name keeps nobody out: take it on the file that has the name now.
@@ -55,6 +61,29 @@ impl RunLock {
             }
         }
     }
+}
+
+impl RunLock {
+    /// Notes that so many bytes of the log are on the medium. A note that cannot be written is one that is missing.
+    #[cfg(feature = "jsonl")]
+    pub(crate) fn note(&self, bytes: u64) {
+        use std::io::{Seek as _, SeekFrom, Write as _};
+        let mut file = &self.file;
+        // Always as long as the note before, so that none is half of two.
+        let _ = file.seek(SeekFrom::Start(0)).and_then(|_| file.write_all(format!("{bytes:020}").as_bytes()));
+    }
+
+    /// The log is as long as the note says, or is gone with its run: the note is needed no more.
+    #[cfg(feature = "jsonl")]
+    pub(crate) fn accept(&mut self) {
+        self.has_note = false;
+    }
+}
+
+/// How many bytes of its log the writer of `run` noted in the lock, if it works or was killed.
+pub(crate) fn note(directory: &Path, run: &RunId) -> Option<u64> {
+    let text = read_file(&directory.join(format!("{run}.lock"))).ok()?;
+    std::str::from_utf8(&text).ok()?.parse().ok().filter(|bytes| *bytes > 0)
 }
 
 /// Whether somebody holds the lock of `run` in `directory`. For the moment of the look nobody can take it.
@@ -107,7 +136,7 @@ impl Drop for RunLock {
     fn drop(&mut self) {
         // Removed while it is still locked, so nobody can hold a lock on what is removed. Where files
         // cannot be told apart (see [`Identity`]) the empty file stays.
-        if cfg!(unix) {
+        if cfg!(unix) && !self.has_note {
             let _ = fs::remove_file(&self.path);
         }
     }

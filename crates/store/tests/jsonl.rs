@@ -118,8 +118,55 @@ fn open_of_a_log_that_ends_within_the_start_of_an_effect_is_refused() {
             assert!(matches!(e, JournalError::Corrupt { record: 2, .. }), "cut at {cut}: {e}");
             assert_eq!(block_on(f.journal.salvage(&run("r1"))).unwrap().records.len(), 2);
             assert_eq!(fs::read(&f.file).unwrap(), f.bytes[..cut]);
+            // The medium made room for the rest.
+            fs::write(&f.file, [&f.bytes[..cut], &[0; 64][..]].concat()).unwrap();
+            let e = block_on(f.journal.open(&run("r1"), OpenMode::Existing)).unwrap_err();
+            assert!(matches!(e, JournalError::Corrupt { record: 2, .. }), "zeros from {cut}: {e}");
         }
     }
+}
+
+/// What the writer acted on is gone, and would be done again.
+#[test]
+fn open_of_a_log_that_lost_its_end_after_a_crash_is_refused_each_time() {
+    let f = fixture();
+    fs::remove_file(&f.file).unwrap();
+    let (lock, log) = (f.file.with_extension("lock"), log("r1"));
+    let mut open = block_on(f.journal.open(&run("r1"), OpenMode::Create)).unwrap();
+    block_on(open.writer.append(&log[..4], Durability::Synced)).unwrap();
+    block_on(open.writer.append(&log[4..], Durability::Buffered)).unwrap();
+    // What a writer leaves that is killed.
+    let note = fs::read(&lock).unwrap();
+    drop(open);
+    let whole = fs::read(&f.file).unwrap();
+    let ends: Vec<_> =
+        whole.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1).collect();
+    for (records, end) in [0].into_iter().chain(ends).enumerate() {
+        fs::write(&lock, &note).unwrap();
+        fs::write(&f.file, &whole[..end]).unwrap();
+        for _ in 0..2 {
+            let opened = block_on(f.journal.open(&run("r1"), OpenMode::Existing));
+            match opened {
+                Ok(open) => assert!(records >= 4 && open.records.len() == records),
+                Err(e) => {
+                    let at = matches!(&e, JournalError::Corrupt { record, .. } if *record == records as u64);
+                    assert!(
+                        records < 4 && at && e.to_string().contains("gone from the end"),
+                        "{records}: {e}"
+                    );
+                }
+            }
+        }
+    }
+    fs::write(&lock, &note).unwrap();
+    fs::remove_file(&f.file).unwrap();
+    let e = block_on(f.journal.read(&run("r1"))).unwrap_err();
+    assert!(matches!(e, JournalError::Corrupt { record: 0, .. }), "{e}");
+    block_on(f.journal.delete(&run("r1"))).unwrap();
+    assert!(
+        !lock.exists()
+            && matches!(block_on(f.journal.read(&run("r1"))), Err(JournalError::UnknownRun { .. }))
+    );
 }
 
 #[test]

@@ -10,6 +10,7 @@
 //! | [`MortalJournal`] | a journal whose process dies at a chosen append |
 //! | [`RecordingSink`] | a watcher of runs |
 //! | [`FnProvider`] | a model, as one closure |
+//! | [`instructions`] | a stopwatch: what a command costs, counted by valgrind |
 //! | [`MockServer`] | a service: a real HTTP/1.1 server on this machine that replays a script |
 //! | [`check_memory_store`], [`foreign_memories`] | nothing: what every store of memories must do |
 
@@ -17,6 +18,7 @@ mod chance;
 mod clock;
 mod fn_provider;
 mod ids;
+mod instructions;
 mod memory_store;
 mod mock_response;
 mod mock_server;
@@ -28,6 +30,7 @@ pub use chance::{Chance, cases, first_seed};
 pub use clock::VirtualClock;
 pub use fn_provider::FnProvider;
 pub use ids::SeededIds;
+pub use instructions::instructions;
 pub use memory_store::{OpenMemoryStore, all_entries, check_memory_store, foreign_memories};
 pub use mock_response::{Gate, MockResponse};
 pub use mock_server::{MockServer, RecordedRequest};

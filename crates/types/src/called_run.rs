@@ -1,13 +1,13 @@
 //! A run that works for a call of another run: what it may do, where it is kept, whether it is there from before a
 //! crash, and what it is to its caller when it has ended.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::json;
 
 use crate::{
     ApprovalRequest, CallId, CallerLog, CancellationToken, Context, Delegation, ExecutionLimits, Journal,
-    JournalError, Lease, LimitReached, Origin, Outcome, OutcomeStatus, RecordBody, RunId, SessionId,
+    JournalError, Lease, LimitReached, Origin, Outcome, OutcomeStatus, Record, RecordBody, RunId, SessionId,
     ToolResult, ToolResultStatus, metadata,
 };
 
@@ -140,6 +140,41 @@ pub async fn is_lost(journal: &dyn Journal, child: &RunId) -> Result<bool, Journ
         Err(JournalError::UnknownRun { .. }) => Ok(true),
         found => found.map(|_| false),
     }
+}
+
+/// Makes sure that a run with these records finds its calls again: the logs of the runs that its open calls began can
+/// be read, and those below them. A call whose run cannot be read would end as failed, and its work be begun again by
+/// another call.
+///
+/// # Errors
+/// The journal cannot read one of the logs.
+pub async fn check_called(journal: &dyn Journal, records: &[Arc<Record>]) -> Result<(), JournalError> {
+    let mut open = open_runs(records);
+    while let Some(run) = open.pop() {
+        match journal.read(&run).await {
+            // It was not begun before the crash.
+            Err(JournalError::UnknownRun { .. }) => {}
+            records => open.extend(open_runs(&records?)),
+        }
+    }
+    Ok(())
+}
+
+/// The runs of calls that have no end.
+fn open_runs(records: &[Arc<Record>]) -> Vec<RunId> {
+    let mut open = BTreeMap::new();
+    for record in records {
+        match &record.body {
+            RecordBody::ToolStarted { call, child_run: Some(run), .. } => {
+                open.insert(*call, run.clone());
+            }
+            RecordBody::ToolFinished { call, .. } => {
+                open.remove(call);
+            }
+            _ => {}
+        }
+    }
+    open.into_values().collect()
 }
 
 impl Context {

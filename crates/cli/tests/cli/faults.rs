@@ -9,19 +9,19 @@ use serde_json::{Value, json};
 use crate::setup::{Place, Ran, answer, asks_for};
 
 /// Effects of a run.
-const EFFECTS: usize = 4;
+pub(crate) const EFFECTS: usize = 4;
 
 /// Kills of one run at most; then it is left alone.
 const MOST: u64 = 6;
 
 #[derive(Clone, Copy, Debug)]
-enum Kind {
+pub(crate) enum Kind {
     Loop,
     Plan,
     Team,
 }
 
-const KINDS: [Kind; 3] = [Kind::Loop, Kind::Plan, Kind::Team];
+pub(crate) const KINDS: [Kind; 3] = [Kind::Loop, Kind::Plan, Kind::Team];
 
 const TEAM: &str = r#"
 [[role]]
@@ -46,7 +46,7 @@ fn command(n: usize) -> Value {
 
 impl Kind {
     /// The model, which says what follows from the request alone.
-    fn answer(self, request: &RecordedRequest) -> MockResponse {
+    pub(crate) fn answer(self, request: &RecordedRequest) -> MockResponse {
         let messages = request.body["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
         let results = messages.iter().filter(|message| message["role"] == "tool").count();
         let has_tools = request.body["tools"].as_array().is_some_and(|tools| !tools.is_empty());
@@ -59,7 +59,7 @@ impl Kind {
         }
     }
 
-    fn start(self, place: &Place) -> tokio::process::Command {
+    pub(crate) fn start(self, place: &Place) -> tokio::process::Command {
         match self {
             Self::Loop => place.command("run --json --tools bash", &["Work."]),
             Self::Plan => place.command("run --json --plan --tools bash", &["Work."]),
@@ -67,7 +67,7 @@ impl Kind {
         }
     }
 
-    fn resume(self, place: &Place, run: &str) -> tokio::process::Command {
+    pub(crate) fn resume(self, place: &Place, run: &str) -> tokio::process::Command {
         match self {
             Self::Loop | Self::Plan => place.command("resume --json", &[run]),
             Self::Team => place.command("team resume --json", &[&file(place), run]),
@@ -96,7 +96,7 @@ fn plan(asked: &str) -> String {
 }
 
 /// The run that a person started, if one was kept before the kill, and its status.
-async fn run_of(place: &Place) -> Option<(String, String)> {
+pub(crate) async fn run_of(place: &Place) -> Option<(String, String)> {
     let listed = place.archon("runs list --json", &[]).await.json();
     // A log without a record is of a run that was killed before it began.
     let has_begun =
@@ -112,7 +112,7 @@ async fn killed(mut command: tokio::process::Command, after: Duration) -> Option
 }
 
 /// Whether each effect was told as done, by the last request that has it.
-fn told_as_done(server: &MockServer) -> BTreeMap<String, bool> {
+pub(crate) fn told_as_done(server: &MockServer) -> BTreeMap<String, bool> {
     let mut told = BTreeMap::new();
     for request in server.requests() {
         let messages = request.body["messages"].as_array().cloned().unwrap_or_default();
@@ -141,7 +141,8 @@ fn finished_calls(place: &Place) -> usize {
     texts.map(|path| std::fs::read_to_string(path).unwrap().lines().filter(is_done).count()).sum()
 }
 
-async fn stage(kind: Kind) -> (MockServer, Place) {
+/// A place whose settings let every command run, and its model.
+pub(crate) async fn stage(kind: Kind) -> (MockServer, Place) {
     let server = MockServer::answering(move |request| kind.answer(request)).await;
     let place = Place::with_server(&server);
     std::fs::create_dir_all(place.path(".config/archon")).unwrap();
@@ -151,7 +152,7 @@ async fn stage(kind: Kind) -> (MockServer, Place) {
 }
 
 /// No effect happened twice, and none that somebody was told of is lost.
-fn check_effects(server: &MockServer, place: &Place, at: &str) {
+pub(crate) fn check_effects(server: &MockServer, place: &Place, at: &str) {
     let ledger = std::fs::read_to_string(place.path("ledger")).unwrap_or_default();
     let told = told_as_done(server);
     for effect in (0..EFFECTS).map(|n| format!("effect{n}")) {

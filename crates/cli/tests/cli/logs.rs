@@ -170,6 +170,23 @@ async fn fork_of_a_run_whose_log_is_damaged_goes_on_from_the_turns_before_the_da
 }
 
 #[tokio::test]
+async fn resume_of_a_run_of_which_nothing_is_whole_says_so_and_what_to_do() {
+    let server = MockServer::start([answer("It is 30.")]).await;
+    let place = Place::with_server(&server);
+    place.archon("run", &["What is 15% of 200?"]).await;
+    let run = newest(&place, "run_id").await;
+    let path = place.data().join("runs").join(format!("{run}.jsonl"));
+    let mut log = std::fs::read(&path).expect("a log");
+    log[20] ^= 1;
+    std::fs::write(&path, &log).expect("space");
+    let delete = format!("`archon runs delete {run}`");
+    place.archon("resume", &[&run]).await.check_refused(1, "is damaged at record 0", &delete);
+    std::fs::write(&path, "").expect("space");
+    place.archon("resume", &[&run]).await.check_refused(2, "is empty: somebody emptied it", &delete);
+    assert_eq!(place.archon("runs delete", &[&run]).await.code, Some(0));
+}
+
+#[tokio::test]
 async fn runs_list_shows_the_last_twenty_all_or_those_of_a_status() {
     let server = MockServer::start([]).await;
     let place = Place::with_server(&server);

@@ -12,11 +12,17 @@ mod approvals;
 mod cancel;
 #[cfg(target_os = "linux")]
 mod coding;
+#[cfg(target_os = "linux")]
+mod damages;
 #[cfg(unix)]
 mod doubt;
 mod exits;
 #[cfg(target_os = "linux")]
 mod faults;
+#[cfg(target_os = "linux")]
+mod frozen;
+#[cfg(target_os = "linux")]
+mod history;
 mod hostile;
 mod limits;
 #[cfg(feature = "local")]

@@ -57,6 +57,11 @@ impl Place {
         Self { server: Some(format!("{}/v1", server.url())), ..Self::new() }
     }
 
+    /// Lets another server be the model from now on.
+    pub(crate) fn serve(&mut self, server: &MockServer) {
+        self.server = Some(format!("{}/v1", server.url()));
+    }
+
     pub(crate) fn data(&self) -> std::path::PathBuf {
         self.dir.path().join("data")
     }
@@ -109,8 +114,15 @@ pub(crate) fn answer(words: &str) -> MockResponse {
 }
 
 pub(crate) fn asks_for(name: &str, arguments: &str) -> MockResponse {
+    says_and_asks_for("", name, arguments)
+}
+
+/// A call behind words.
+pub(crate) fn says_and_asks_for(words: &str, name: &str, arguments: &str) -> MockResponse {
     let function = json!({"name": name, "arguments": arguments});
     let call =
         json!({"tool_calls": [{"index": 0, "id": "call_1", "type": "function", "function": function}]});
-    MockResponse::events([chunk(&call, None), chunk(&json!({}), Some("tool_calls")), "[DONE]".into()])
+    let words = (!words.is_empty()).then(|| text(words));
+    let end = [chunk(&call, None), chunk(&json!({}), Some("tool_calls")), "[DONE]".into()];
+    MockResponse::events(words.into_iter().chain(end))
 }

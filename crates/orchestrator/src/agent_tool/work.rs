@@ -5,7 +5,7 @@ use std::{collections::HashSet, pin::pin, sync::Arc};
 use archon_types::{
     AgentId, ApprovalSettings, BoxFuture, Context, Delegation, Effect, Encoded, InboxRequest, JournalError,
     Json, LogAppender, Message, OpenMode, Outcome, OutcomeStatus, PromptSource, RecordBody, RunConfig, RunId,
-    RunKind, RunStarted, is_lost, questions_below, received_messages,
+    RunKind, RunStarted, check_called, is_lost, questions_below, received_messages,
 };
 use futures_util::future::{Either, select};
 use serde_json::Map;
@@ -54,6 +54,7 @@ impl Parts {
         context: &Context,
     ) -> Result<Outcome, TeamError> {
         let open = by.journal.open(&context.run, OpenMode::Existing).await?;
+        check_called(&*by.journal, &open.records).await?;
         let mut form = Form::new(self, context.run.clone());
         open.records.iter().for_each(|record| form.apply(record));
         let first = match open.is_asked() {

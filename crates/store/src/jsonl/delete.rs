@@ -1,26 +1,32 @@
 //! Removes a run that nobody writes to and nobody needs.
 
-use std::fs;
+use std::{fs, io};
 
 use archon_types::{JournalError, Origin, RunId};
 
 use super::{RunFiles, heads, inbox, index::Index, log};
 use crate::{
     files::{storage, sync_directory},
-    lock::{RunLock, Wait},
+    lock::{self, RunLock, Wait},
     rules,
 };
 
 pub(super) fn delete(files: &RunFiles, wait: &mut Wait<'_>) -> Result<(), JournalError> {
-    if !files.log.exists() {
+    if !files.log.exists() && lock::note(&files.runs, &files.run).is_none() {
         return Err(JournalError::UnknownRun { run: files.run.clone() });
     }
-    let _lock = RunLock::take(&files.runs, &files.run, wait)?;
+    let mut lock = RunLock::take(&files.runs, &files.run, wait)?;
     rules::check_not_needed(&files.run, needed_by(files)?)?;
     let session = heads::first(files).as_ref().and_then(rules::session).cloned();
     // The log first: without it the blobs belong to nobody, the other way round a run would be broken.
-    fs::remove_file(&files.log).map_err(storage("remove", &files.log))?;
+    match fs::remove_file(&files.log) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+        removed => removed.map_err(storage("remove", &files.log))?,
+    }
     sync_directory(&files.runs)?;
+    // Where the lock's file stays.
+    lock.note(0);
+    lock.accept();
     Index::of(&files.runs).forget(&files.run, session.as_ref());
     inbox::delete(&files.inbox)?;
     files.blobs.delete()

@@ -6,6 +6,9 @@
 //! dropping the line would let it happen twice. So that line counts as damage, and so does one that is cut off before
 //! it says what it is. A line with its newline was written whole: if it makes no sense, that is damage, too.
 //! A fork of the run goes on from what is whole.
+//!
+//! Lines that are gone from the end as a whole leave no trace in the log; the [lock](crate::lock) of a writer that was
+//! killed tells how long the log has to be.
 
 use std::{io, sync::Arc};
 
@@ -16,20 +19,30 @@ use crate::{
     blob::Blobs,
     damage::corrupt,
     files::{read_file, storage},
-    line,
+    line, lock,
     records::{existing, record},
 };
 
 /// Reads the log of a run. A run without records does not exist.
 pub(super) fn read(files: &RunFiles) -> Result<Salvaged, JournalError> {
+    // Before the log, which grows while its writer works.
+    let noted = lock::note(&files.runs, &files.run);
     let bytes = match read_file(&files.log) {
         Ok(bytes) => bytes,
+        Err(e) if e.kind() == io::ErrorKind::NotFound && noted.is_some() => Vec::new(),
         Err(e) if e.kind() == io::ErrorKind::NotFound => {
             return Err(JournalError::UnknownRun { run: files.run.clone() });
         }
         Err(e) => return Err(storage("read", &files.log)(e)),
     };
-    existing(parse(&files.run, bytes, &files.blobs)?, &files.run)
+    let length = bytes.len() as u64;
+    let mut salvaged = parse(&files.run, bytes, &files.blobs)?;
+    let lacks = noted.unwrap_or_default().saturating_sub(length - salvaged.torn_bytes);
+    if lacks > 0 && salvaged.damage.is_none() {
+        let problem = format!("{lacks} bytes are gone from the end of its log");
+        salvaged.damage = Some(corrupt(&files.run, salvaged.records.len() as u64, problem));
+    }
+    existing(salvaged, &files.run)
 }
 
 const CUT: &str = "it is cut off, and may be the start of a call that had its effect";

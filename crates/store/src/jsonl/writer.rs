@@ -36,7 +36,7 @@ pub(super) fn open(files: RunFiles, mode: OpenMode, wait: &mut Wait<'_>) -> Resu
     if mode == OpenMode::Existing && !files.log.exists() {
         return Err(JournalError::UnknownRun { run: files.run });
     }
-    let lock = RunLock::take(&files.runs, &files.run, wait)?;
+    let mut lock = RunLock::take(&files.runs, &files.run, wait)?;
     let file = open_file(&files.log).map_err(storage("open", &files.log))?;
     // Somebody may remove the file that is locked, thinking that nobody needs it: the log is locked as well where
     // that keeps no reader out.
@@ -44,6 +44,7 @@ pub(super) fn open(files: RunFiles, mode: OpenMode, wait: &mut Wait<'_>) -> Resu
         lock::lock(&file, &files.log, &files.run, wait)?;
     }
     let Salvaged { records, torn_bytes, .. } = for_writing(&files.run, mode, log::read(&files))?;
+    lock.accept();
     let metadata = file.metadata().map_err(storage("open", &files.log))?;
     let (length, identity) = (metadata.len(), Identity::of(&metadata));
     let good = if records.is_empty() { 0 } else { length - torn_bytes };
@@ -329,6 +330,9 @@ impl<M: Medium> RunWriter for JsonlWriter<M> {
                 self.end = before;
                 self.take_back();
             })?;
+            if let Some(lock) = &*self.lock.lock().unwrap_or_else(PoisonError::into_inner) {
+                lock.note(self.end.bytes);
+            }
             self.note_rest(due).await
         })
     }

@@ -1,0 +1,47 @@
+//! What a command costs, counted: instructions repeat where times do not.
+
+use std::{ffi::OsStr, process::Command};
+
+/// The instructions that a command takes from its start to its end, counted by valgrind, and what it printed. None
+/// where there is no valgrind. Environment and folder of the command are kept.
+///
+/// # Panics
+/// The command fails.
+pub fn instructions(command: &Command) -> Option<(u64, String)> {
+    let mut valgrind = Command::new("valgrind");
+    valgrind.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]);
+    valgrind.arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => valgrind.env(name, value),
+            None => valgrind.env_remove(name),
+        };
+    }
+    if let Some(folder) = command.get_current_dir() {
+        valgrind.current_dir(folder);
+    }
+    let output = match valgrind.output() {
+        Ok(output) => output,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return None,
+        Err(e) => panic!("valgrind cannot be started: {e}"),
+    };
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{:?} fails: {told}", command.get_args().collect::<Vec<&OsStr>>());
+    let count = told.lines().find_map(|line| line.split_once("Collected :"));
+    let count = count.and_then(|(_, count)| count.trim().parse().ok());
+    let count = count.unwrap_or_else(|| panic!("valgrind counted nothing: {told}"));
+    Some((count, String::from_utf8_lossy(&output.stdout).into_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn instructions_of_a_command_are_counted_and_what_it_printed_is_there() {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", "echo \"$WORD\""]).env("WORD", "hello");
+        let Some((count, printed)) = instructions(&command) else { return };
+        assert!(count > 1_000 && printed == "hello\n", "{count}: {printed}");
+    }
+}

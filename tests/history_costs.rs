@@ -1,0 +1,70 @@
+//! What a long history costs: a prompt in a session, and a look for what waits for a person, cost as much beside
+//! thousands of runs as beside ten.
+
+#![allow(clippy::print_stderr, reason = "a test says what it skips, and what it counted")]
+
+use std::{path::Path, process::Command};
+
+use archon_testkit::{cases, instructions};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_history");
+
+/// Runs of the short history.
+const FEW: u64 = 10;
+
+fn command(what: &str, store: &str, dir: &Path, numbers: &[u64]) -> Command {
+    let mut command = Command::new(PROGRAM);
+    command.args([what, store]).arg(dir).args(numbers.iter().map(u64::to_string));
+    command
+}
+
+/// Instructions of one more of a thing: two processes differ by so many of them, so no start is in it.
+fn cost(what: &str, store: &str, dir: &Path) -> Option<u64> {
+    let count = |numbers: &[u64]| Some(instructions(&command(what, store, dir, numbers))?.0);
+    let (few, many) = match what {
+        // Each in a session of its own that nobody went on with.
+        "prompt" => (count(&[0, 2])?, count(&[2, 7])?),
+        _ => (count(&[2])?, count(&[7])?),
+    };
+    Some((many - few) / 5)
+}
+
+fn check(what: &str, store: &str) {
+    let mut costs = Vec::new();
+    for runs in [FEW, cases(400, 4_000)] {
+        let dir = tempfile::tempdir().unwrap();
+        let made = command("make", store, dir.path(), &[runs]).status().unwrap();
+        assert!(made.success(), "{what}, {store}");
+        let Some(cost) = cost(what, store, dir.path()) else {
+            eprintln!("SKIP: costs of a history are not counted: there is no `valgrind`");
+            return;
+        };
+        costs.push((runs, cost));
+    }
+    let [(few, least), (many, most)] = costs[..] else { unreachable!() };
+    let ratio = most as f64 / least as f64;
+    eprintln!(
+        "{what}, {store}: {least} instructions beside {few} runs, {most} beside {many}: {ratio:.2} times"
+    );
+    assert!(ratio <= 1.2, "{what}, {store}: {ratio:.2} times the instructions, of 1.2 that are allowed");
+}
+
+#[test]
+fn prompt_in_a_session_beside_a_long_history_of_files_costs_as_beside_a_short_one() {
+    check("prompt", "jsonl");
+}
+
+#[test]
+fn prompt_in_a_session_beside_a_long_history_in_sqlite_costs_as_beside_a_short_one() {
+    check("prompt", "sqlite");
+}
+
+#[test]
+fn approvals_beside_a_long_history_of_files_cost_as_beside_a_short_one() {
+    check("approvals", "jsonl");
+}
+
+#[test]
+fn approvals_beside_a_long_history_in_sqlite_cost_as_beside_a_short_one() {
+    check("approvals", "sqlite");
+}
