@@ -42,7 +42,7 @@ struct Known {
     /// The newest first.
     expiring: VecDeque<Secret>,
     /// Whose secrets count here, too.
-    others: Vec<Redactor>,
+    others: Arc<Vec<Redactor>>,
     /// Grows when a secret comes or goes.
     changes: u64,
     /// The forms of all secrets, at so many changes here and in the others.
@@ -88,13 +88,13 @@ impl Redactor {
 
     /// Looks for the secrets of another one as well, also for those that it learns later.
     pub fn include(&self, other: &Self) {
-        let mut more = other.known().others.clone();
+        let mut more = other.known().others.to_vec();
         more.push(other.clone());
         let mut known = self.known();
         for other in more {
             let is_new = |known: &Self| !Arc::ptr_eq(&known.0, &other.0);
             if is_new(self) && known.others.iter().all(is_new) {
-                known.others.push(other);
+                Arc::make_mut(&mut known.others).push(other);
             }
         }
     }
@@ -170,7 +170,7 @@ impl Redactor {
             return forms.clone();
         }
         let mut all = Vec::new();
-        for known in std::iter::once(self).chain(&others).map(Self::known) {
+        for known in std::iter::once(self).chain(&*others).map(Self::known) {
             all.extend(known.secrets.iter().chain(&known.expiring).cloned());
         }
         let forms = Arc::new(Forms::of(&all));

@@ -136,23 +136,40 @@ enum Line {
 }
 
 impl Line {
-    /// Goes on over these bytes; whether any of them is neither in a comment nor in an empty line.
+    /// Goes on over these bytes; whether any of them is neither in a comment nor in an empty line. Bytes are looked at
+    /// until that is known, and then from their end: every streamed delta comes through here.
     fn says_something(&mut self, bytes: &[u8]) -> bool {
-        let ends = |byte: &u8| matches!(byte, b'\n' | b'\r');
-        let mut says_something = false;
-        for line in bytes.split_inclusive(ends) {
-            *self = match (*self, line.first()) {
-                (Self::Start, Some(b':')) => Self::Comment,
-                (Self::Start, Some(first)) if !ends(first) => Self::Other,
+        let mut rest = bytes;
+        while let Some(first) = rest.first() {
+            *self = match (*self, first) {
+                (Self::Start, b':') => Self::Comment,
+                (Self::Start, first) if !is_end(first) => Self::Other,
                 (line, _) => line,
             };
-            says_something |= *self == Self::Other && !line.first().is_some_and(ends);
-            if line.last().is_some_and(ends) {
-                *self = Self::Start;
+            if *self == Self::Other && !is_end(first) {
+                *self = Self::after(rest);
+                return true;
             }
+            let Some(end) = rest.iter().position(is_end) else { return false };
+            *self = Self::Start;
+            rest = &rest[end + 1..];
         }
-        says_something
+        false
     }
+
+    /// Where a stream is behind these bytes, which begin in a line that is no comment.
+    fn after(bytes: &[u8]) -> Self {
+        let Some(end) = bytes.iter().rposition(is_end) else { return Self::Other };
+        match bytes.get(end + 1) {
+            None => Self::Start,
+            Some(b':') => Self::Comment,
+            Some(_) => Self::Other,
+        }
+    }
+}
+
+fn is_end(byte: &u8) -> bool {
+    matches!(byte, b'\n' | b'\r')
 }
 
 #[cfg(test)]
@@ -170,11 +187,14 @@ mod tests {
             ("data: x\n\n: a\n", true),
             ("event: ping\n", true),
             ("\n\n{", true),
+            ("data: x\n: a", true),
+            ("data: x\n\ndata", true),
         ] {
-            assert_eq!(Line::Start.says_something(text.as_bytes()), expected, "{text:?}");
+            let mut whole = Line::Start;
+            assert_eq!(whole.says_something(text.as_bytes()), expected, "{text:?}");
             let mut line = Line::Start;
             let said = text.bytes().fold(false, |said, byte| line.says_something(&[byte]) | said);
-            assert_eq!(said, expected, "{text:?} byte by byte");
+            assert_eq!((said, line), (expected, whole), "{text:?} byte by byte");
         }
     }
 }
