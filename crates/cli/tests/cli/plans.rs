@@ -88,7 +88,7 @@ async fn a_plan_is_followed_with_a_line_for_each_subtask_and_can_be_shown_afterw
     let events = place.archon("runs events", &[&run]).await;
     assert!(events.out.contains("made, 2 subtasks: sum, say"), "{events:?}");
     let next = place.archon("run --continue", &["And 20%?"]).await;
-    next.check_refused(2, "follows a plan", "archon plan show");
+    next.check_refused(2, "of kind plan", "archon runs show");
     assert_eq!(server.requests().len(), 3);
 }
 
