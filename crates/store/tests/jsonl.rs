@@ -209,6 +209,21 @@ fn lines_that_are_missing_or_exchanged_are_found() {
 }
 
 #[test]
+fn open_of_a_log_whose_kind_is_missing_or_unknown_is_refused_and_changes_nothing() {
+    let f = fixture();
+    for (kind, named) in [(json!(null), "names no kind"), (json!("choir"), "is of kind `choir`")] {
+        let body = json!({"seq": 0, "at": 0, "type": "run_started", "format": 1, "kind": kind}).to_string();
+        let crc = crc32fast::hash(&body.as_bytes()[1..]);
+        fs::write(&f.file, format!("{{\"crc\":\"{crc:08x}\",{}\n", &body[1..])).unwrap();
+        let before = fs::read(&f.file).unwrap();
+        let e = block_on(f.journal.open(&run("r1"), OpenMode::Existing)).unwrap_err();
+        assert!(matches!(e, JournalError::UnknownKind { .. }) && e.to_string().contains(named), "{e}");
+        assert!(matches!(block_on(f.journal.read(&run("r1"))), Err(JournalError::UnknownKind { .. })));
+        assert_eq!(fs::read(&f.file).unwrap(), before);
+    }
+}
+
+#[test]
 fn a_log_of_a_future_version_is_refused_even_if_it_does_not_parse() {
     let f = fixture();
     let body = json!({"seq": 0, "at": 0, "type": "run_started", "format": 99, "other": "shape"}).to_string();

@@ -204,8 +204,8 @@ pub use run_filter::{RunFilter, RunPlace, RunStatus};
 pub use run_kind::RunKind;
 pub use run_memory::{RunMemory, Told};
 pub use run_service::{
-    AnswerRuns, KeepRuns, Removed, RunAgent, RunService, StartRun, StartRuns, Started, StartedRun, Watch,
-    WhenBusy,
+    AnswerRuns, KeepRuns, Removed, ResumedRuns, RunAgent, RunService, StartRun, StartRuns, Started,
+    StartedRun, Watch, WhenBusy,
 };
 #[cfg(feature = "schema")]
 pub use schema::event_log_schema;

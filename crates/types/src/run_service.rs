@@ -97,7 +97,7 @@ pub trait StartRuns: Send + Sync {
     fn resume_unfinished<'a>(
         &'a self,
         tenant: Option<&'a TenantId>,
-    ) -> BoxFuture<'a, Result<Vec<(RunId, Result<StartedRun, RunError>)>, RunError>>;
+    ) -> BoxFuture<'a, Result<ResumedRuns, RunError>>;
 }
 
 /// Talks to runs: steers, cancels and answers them, in whatever process they work.
@@ -305,6 +305,9 @@ pub struct Removed {
     /// Runs that stay, with the reason.
     pub left: Vec<(RunId, RunError)>,
 }
+
+/// Runs that were to be resumed, each with what became of it.
+pub type ResumedRuns = Vec<(RunId, Result<StartedRun, RunError>)>;
 
 /// The events of a run, as [`StartRuns::watch`] gives them.
 pub type Watch = Pin<Box<dyn Stream<Item = Result<Event, RunError>> + Send>>;

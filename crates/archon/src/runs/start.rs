@@ -8,8 +8,8 @@ use std::{
 
 use archon_types::{
     AgentMessage, BoxFuture, ContentHash, Event, JournalError, MoreLimits, Outcome, OutcomeStatus, Record,
-    RecordBody, RunError, RunFilter, RunHead, RunId, RunStarted, RunStatus, SessionId, StartRun, StartRuns,
-    Started, StartedRun, TenantId, Watch, WhenBusy,
+    RecordBody, ResumedRuns, RunError, RunFilter, RunHead, RunId, RunStarted, RunStatus, SessionId, StartRun,
+    StartRuns, Started, StartedRun, TenantId, Watch, WhenBusy,
 };
 use futures_util::{StreamExt, stream};
 
@@ -66,7 +66,7 @@ impl StartRuns for Runs {
     fn resume_unfinished<'a>(
         &'a self,
         tenant: Option<&'a TenantId>,
-    ) -> BoxFuture<'a, Result<Vec<(RunId, Result<StartedRun, RunError>)>, RunError>> {
+    ) -> BoxFuture<'a, Result<ResumedRuns, RunError>> {
         Box::pin(async move {
             let mut filter = RunFilter::all().status([RunStatus::Interrupted]).top_level();
             filter.tenant = tenant.cloned();

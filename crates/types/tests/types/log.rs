@@ -171,9 +171,7 @@ fn the_head_of_a_run_names_its_first_prompt_and_its_times() {
     head.task.truncate(2);
     round_trip(
         &head,
-        &expect![[
-            r#"{"run_id":"run_1","session":"s_1","tenant":"local","started_at":100,"updated_at":103,"status":"running","task":"ü"}"#
-        ]],
+        &expect![[r#"{"run_id":"run_1","kind":"loop","session":"s_1","tenant":"local","started_at":100,"updated_at":103,"status":"running","task":"ü"}"#]],
     );
     round_trip(
         &RunHead::unreadable("run_2".into(), "cut off"),
@@ -191,6 +189,8 @@ fn journal_errors_name_the_run_and_give_advice_apart() {
         JournalError::Exists { run: run.clone() },
         JournalError::Locked { run: run.clone() },
         JournalError::FutureFormat { run: run.clone(), found: 9, supported: 1 },
+        JournalError::UnknownKind { run: run.clone(), kind: None },
+        JournalError::UnknownKind { run: run.clone(), kind: Some("choir".into()) },
         JournalError::Corrupt { run, record: 3, problem: "not JSON".into() },
         JournalError::BadId { id: "../run_1".into() },
         JournalError::Storage {
