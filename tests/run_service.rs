@@ -142,8 +142,8 @@ fn reply(request: &Request) -> crate::stage::Answer {
         (None, true, _) => FnProvider::calls(vec![ToolCall::new("c", "step", json!({}))]),
         (None, _, true) => FnProvider::calls(vec![ToolCall::new("c", "clerk", json!({}))]),
         _ => {
-            let steers = request.messages.iter().filter(|m| matches!(&***m, Message::User(_)));
-            FnProvider::text(&format!("done: {}", steers.last().map(|m| m.text()).unwrap_or_default()))
+            let mut steers = request.messages.iter().filter(|m| matches!(&***m, Message::User(_)));
+            FnProvider::text(&format!("done: {}", steers.next_back().map(|m| m.text()).unwrap_or_default()))
         }
     }
 }
@@ -505,7 +505,7 @@ async fn sweep_resumes_runs_whose_question_has_expired() {
     assert_eq!(runs.outcome(&started.run).await.unwrap().status, OutcomeStatus::Suspended);
     assert_eq!(runs.sweep().await.unwrap(), []);
     clock.advance(Duration::from_secs(3_600));
-    assert_eq!(runs.sweep().await.unwrap(), [started.run.clone()]);
+    assert_eq!(runs.sweep().await.unwrap(), std::slice::from_ref(&started.run));
     assert_eq!(runs.outcome(&started.run).await.unwrap().status, OutcomeStatus::Finished);
     assert_eq!(world.effects.load(Ordering::SeqCst), 0);
     let log = world.log(&started.run).await;

@@ -171,7 +171,9 @@ fn the_head_of_a_run_names_its_first_prompt_and_its_times() {
     head.task.truncate(2);
     round_trip(
         &head,
-        &expect![[r#"{"run_id":"run_1","kind":"loop","session":"s_1","tenant":"local","started_at":100,"updated_at":103,"status":"running","task":"ü"}"#]],
+        &expect![[
+            r#"{"run_id":"run_1","kind":"loop","session":"s_1","tenant":"local","started_at":100,"updated_at":103,"status":"running","task":"ü"}"#
+        ]],
     );
     round_trip(
         &RunHead::unreadable("run_2".into(), "cut off"),
