@@ -141,7 +141,7 @@ impl Crashed {
         panic!("{:?}: it waits again and again: {err}", self.kind);
     }
 
-    /// What `round` found of one damage.
+    /// Takes the damaged run up, and checks what the command says and does.
     async fn meet(&self, files: &Files, damage: Damage, at: &str, server: &MockServer) -> Met {
         let before = self.ledger();
         let ran = self.go_on(|| self.kind.resume(&self.place, &self.run)).await;
