@@ -132,7 +132,7 @@ pub enum RecordBody {
         /// Which call.
         call: CallId,
         /// What the model reads.
-        result: Box<ToolResult>,
+        result: Arc<ToolResult>,
     },
     /// A call is about to start a run, and this part of what is left is set aside for it. Derived.
     Granted {
@@ -210,7 +210,7 @@ pub enum RecordBody {
         /// Which start failed.
         attempt: u32,
         /// How. The model reads it if there is no other try after all.
-        result: Box<ToolResult>,
+        result: Arc<ToolResult>,
         /// The jitter that was drawn for the delay, -1.0 to 1.0.
         #[serde(default)]
         jitter: f64,
@@ -220,7 +220,7 @@ pub enum RecordBody {
         /// Which call.
         call: CallId,
         /// How.
-        result: Box<ToolResult>,
+        result: Arc<ToolResult>,
     },
     /// The run was asked to stop.
     CancelRequested {

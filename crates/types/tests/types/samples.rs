@@ -308,7 +308,7 @@ pub(crate) fn check_records() -> Vec<Arc<Record>> {
     let bodies = [
         RecordBody::RunStarted(Box::new(started)),
         RecordBody::InstructionsRead { text: "Use tabs.".into() },
-        RecordBody::ToolFailed { call, attempt: 0, result, jitter: -0.5 },
+        RecordBody::ToolFailed { call, attempt: 0, result: result.into(), jitter: -0.5 },
         verdict(Some(false), "the unit is missing"),
         verdict(None, ""),
     ];
@@ -502,7 +502,7 @@ fn tool_calls() -> Vec<RecordBody> {
     let start =
         |attempt, effect, child_run| RecordBody::ToolStarted { call: first, attempt, effect, child_run };
     vec![
-        RecordBody::ToolRefused { call: second, result: Box::new(ToolResult::error("not JSON")) },
+        RecordBody::ToolRefused { call: second, result: Arc::new(ToolResult::error("not JSON")) },
         RecordBody::ToolAsked { call: first, request: Box::new(request) },
         answer(Answer::Approve),
         answer(Answer::Edit { arguments: json!({"expression": "0.15*200"}) }),
@@ -510,7 +510,7 @@ fn tool_calls() -> Vec<RecordBody> {
         start(0, Effect::ReadOnly, None),
         start(1, Effect::Idempotent, Some("run_2".into())),
         start(2, Effect::SideEffect, None),
-        RecordBody::ToolFinished { call: first, result: Box::new(result) },
+        RecordBody::ToolFinished { call: first, result: Arc::new(result) },
     ]
 }
 
