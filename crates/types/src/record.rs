@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     AgentId, AgentMessage, Answer, ApiErrorKind, ApprovalRequest, ApprovalSettings, AssistantMessage, CallId,
-    CommandId, Compaction, Context, ContextConfig, ContextLevel, Effect, Encoded, ExecutionLimits,
+    Carried, CommandId, Compaction, Context, ContextConfig, ContextLevel, Effect, Encoded, ExecutionLimits,
     FailurePolicy, FailureStep, FormCheck, FormProblem, GoalCheck, GoalVerdict, HookPoint, Lease,
     LimitReached, LoopId, Message, ModelPrice, MoreLimits, Outcome, ParallelBranch, ParallelChoice,
     PlanRecord, ProcessGroup, RequestOptions, RetryConfig, RunId, RunKind, SessionId, Spending, Summary,
@@ -60,6 +60,9 @@ pub enum RecordBody {
         /// The messages, oldest first.
         messages: Vec<Message>,
     },
+    /// What the runs before this one left, so that their logs need not be read to fold this one. Derived: it is what the
+    /// fold of those logs is. It changes nothing in this run.
+    Carried(Box<Carried>),
     /// An [`InputFilter`](crate::InputFilter) refused what was said; the model never sees it.
     InputRejected {
         /// Why.
@@ -300,6 +303,7 @@ impl RecordBody {
         !matches!(
             self,
             Self::ModelAsked { .. }
+                | Self::Carried(_)
                 | Self::SteppedDown { .. }
                 | Self::Granted { .. }
                 | Self::Noted { .. }

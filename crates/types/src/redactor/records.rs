@@ -111,7 +111,8 @@ impl Forms {
             | B::Resumed
             | B::ClockRead => {}
             // They are derived.
-            B::ModelAsked { .. }
+            B::Carried(_)
+            | B::ModelAsked { .. }
             | B::SteppedDown { .. }
             | B::Granted { .. }
             | B::AskedBeside { .. }
