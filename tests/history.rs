@@ -18,7 +18,7 @@ use archon::{
         RecordBody, Request, RunFilter, RunId, SessionId, ToolAnnotations, ToolCall, ToolResult, ToolSpec,
     },
 };
-use archon_testkit::FnProvider;
+use archon_testkit::{Ended, FnProvider};
 use serde_json::json;
 
 /// How many runs wait.
@@ -77,7 +77,7 @@ async fn records(task: &str) -> Result<Vec<Arc<Record>>> {
     let journal = Arc::new(MemoryJournal::new());
     let mut options = RunOptions::default();
     options.run = Some(RunId::new("run"));
-    agent(journal.clone())?.run_with(task, options).await?;
+    agent(journal.clone())?.run_with(task, options).await.ended();
     Ok(journal.read(&RunId::new("run")).await?)
 }
 
@@ -117,7 +117,7 @@ async fn prompt(journal: Arc<dyn Journal>, first: u64, count: u64) -> Result<()>
     let agent = agent(journal)?;
     for n in first..first + count {
         let session = SessionId::new(format!("s{n}"));
-        let outcome = agent.run_with("And now?", RunOptions::in_session(session)).await?;
+        let outcome = agent.run_with("And now?", RunOptions::in_session(session)).await.ended();
         ensure!(outcome.status == OutcomeStatus::Finished, "{outcome:?}");
     }
     Ok(())

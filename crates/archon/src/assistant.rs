@@ -5,11 +5,11 @@ use std::sync::Arc;
 use archon_orchestrator::{AgentPool, Conversations, NextTurn, Source};
 use archon_react_loop::ReactAgent;
 use archon_types::{
-    AgentMessage, BoxFuture, Message, Origin, Outcome, PoolIndex, Record, RecordBody, RunFilter, RunId,
+    AgentMessage, BoxFuture, Message, Origin, PoolIndex, Record, RecordBody, Reply, RunFilter, RunId,
     RunStatus, Speaker, TenantId,
 };
 
-use crate::{Archon, Error, RunOptions};
+use crate::{Archon, RunError, RunOptions};
 
 impl Archon {
     /// The runs of this agent's journal that wait for people, for an [`Assistant`](archon_orchestrator::Assistant). The
@@ -23,7 +23,7 @@ impl Archon {
         self.agent.clone().without_memory()
     }
 
-    async fn say_in(&self, turn: &NextTurn) -> Result<Outcome, Error> {
+    async fn say_in(&self, turn: &NextTurn) -> Result<Reply, RunError> {
         self.admit()?;
         let origin = match self.last_of(turn).await? {
             Some(run) => self.continuation_of(run).await?,
@@ -44,24 +44,24 @@ impl Archon {
         let work = self.spawn(context, |_, context| async move {
             Ok(agent.start(vec![prompt], origin, &context).await?)
         });
-        work.outcome().await
+        work.reply().await
     }
 
     /// The newest run of a conversation that has ended. A session's name may be like that of another tenant's.
-    async fn last_of(&self, turn: &NextTurn) -> Result<Option<RunId>, Error> {
+    async fn last_of(&self, turn: &NextTurn) -> Result<Option<RunId>, RunError> {
         let ended = RunStatus::ALL.into_iter().filter(|status| status.has_ended());
         let filter = RunFilter::of_session(turn.session.clone()).tenant(turn.tenant.clone()).status(ended);
         Ok(self.journal.list(&filter.top_level().limit(1)).await?.pop().map(|head| head.run_id))
     }
 
-    async fn go_on_for(&self, run: &RunId, tenant: &TenantId) -> Result<Outcome, Error> {
+    async fn go_on_for(&self, run: &RunId, tenant: &TenantId) -> Result<Reply, RunError> {
         let records = self.journal.read(run).await?;
         if tenant_of(&records) != Some(tenant) {
-            return Err(Error::OtherTenant { run: run.clone(), tenant: tenant.clone() });
+            return Err(RunError::OtherTenant { run: run.clone(), tenant: tenant.clone() });
         }
         let (context, agent) = (self.context_after(run.clone(), &records), self.speaker());
         let work = self.spawn(context, |_, context| async move { Ok(agent.resume(&context).await?) });
-        work.outcome().await
+        work.reply().await
     }
 }
 
@@ -71,12 +71,12 @@ impl Archon {
 /// [`AskLater`](archon_types::AskLater). The memory of [`ArchonBuilder::memory`](crate::ArchonBuilder::memory) is not
 /// used, as it is one for all: [`LongTermSteps`](archon_orchestrator::LongTermSteps) has one for each tenant.
 impl Conversations for Archon {
-    fn begin<'a>(&'a self, turn: &'a NextTurn) -> BoxFuture<'a, Result<Outcome, String>> {
-        Box::pin(async move { self.say_in(turn).await.map_err(|error| told(&error)) })
+    fn begin<'a>(&'a self, turn: &'a NextTurn) -> BoxFuture<'a, Result<Reply, RunError>> {
+        Box::pin(self.say_in(turn))
     }
 
-    fn resume<'a>(&'a self, run: &'a RunId, tenant: &'a TenantId) -> BoxFuture<'a, Result<Outcome, String>> {
-        Box::pin(async move { self.go_on_for(run, tenant).await.map_err(|error| told(&error)) })
+    fn resume<'a>(&'a self, run: &'a RunId, tenant: &'a TenantId) -> BoxFuture<'a, Result<Reply, RunError>> {
+        Box::pin(self.go_on_for(run, tenant))
     }
 }
 
@@ -85,8 +85,4 @@ fn tenant_of(records: &[Arc<Record>]) -> Option<&TenantId> {
         RecordBody::RunStarted(started) => Some(&started.tenant),
         _ => None,
     }
-}
-
-fn told(error: &Error) -> String {
-    format!("{error} ({})", error.advice())
 }

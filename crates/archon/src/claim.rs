@@ -9,7 +9,7 @@ use archon_types::{
     SessionId, Sink, TenantId,
 };
 
-use crate::{Archon, Error};
+use crate::{Archon, RunError};
 
 /// Where a new run goes on. While this is held, no other message begins a run there.
 pub(crate) struct Start {
@@ -53,15 +53,19 @@ impl Archon {
     /// Where the next run of a session goes on: from its newest run.
     ///
     /// # Errors
-    /// [`Error::SessionBusy`]: that run is at work or waits, or somebody else goes on from it at this moment; or the journal
+    /// [`RunError::SessionBusy`]: that run is at work or waits, or somebody else goes on from it at this moment; or the journal
     /// failed.
-    pub(crate) async fn claim_newest(&self, session: &SessionId, tenant: &TenantId) -> Result<Start, Error> {
+    pub(crate) async fn claim_newest(
+        &self,
+        session: &SessionId,
+        tenant: &TenantId,
+    ) -> Result<Start, RunError> {
         loop {
             let Some(head) = self.newest(of(session, tenant)).await? else {
                 return Ok(Start::unclaimed(Origin::Prompt));
             };
             if head.status.is_busy() {
-                return Err(Error::SessionBusy { run: head.run_id, status: head.status });
+                return Err(RunError::SessionBusy { run: head.run_id, status: head.status });
             }
             let start = self.claim(&head.run_id).await?;
             // Somebody may have begun a run between the look and the lock.
@@ -78,20 +82,20 @@ impl Archon {
         run: RunId,
         session: &SessionId,
         tenant: &TenantId,
-    ) -> Result<Start, Error> {
+    ) -> Result<Start, RunError> {
         let start = self.claim(&run).await?;
         match self.newest(of(session, tenant)).await? {
             Some(newer) if newer.run_id != run && newer.status.is_busy() => {
-                Err(Error::SessionBusy { run: newer.run_id, status: newer.status })
+                Err(RunError::SessionBusy { run: newer.run_id, status: newer.status })
             }
             _ => Ok(start),
         }
     }
 
-    async fn claim(&self, run: &RunId) -> Result<Start, Error> {
+    async fn claim(&self, run: &RunId) -> Result<Start, RunError> {
         let OpenRun { records, writer } = match self.journal.open(run, OpenMode::Existing).await {
             Err(JournalError::Locked { run }) => {
-                return Err(Error::SessionBusy { run, status: RunStatus::Running });
+                return Err(RunError::SessionBusy { run, status: RunStatus::Running });
             }
             open => open?,
         };

@@ -6,8 +6,8 @@ use archon_types::{
     AgentMessage, Answer, ApiErrorKind, ApprovalRequest, ApprovalSettings, AssistantMessage, CallId,
     CircuitBreaker, Citation, Claim, CommandId, Compaction, CompactionLevel, ConflictStrategy, Content,
     ContextConfig, ContextLevel, ContinuationKind, Delta, DeltaKind, Effect, Encoded, Event,
-    ExtensionMessage, FailurePolicy, FailureStep, FallbackModel, FormCheck, FormProblem, GoalCheck,
-    GoalVerdict, HookPoint, Lease, LimitReached, LlmMessage, MalformedArguments, Member, Message,
+    ExtensionMessage, FailureKind, FailurePolicy, FailureStep, FallbackModel, FormCheck, FormProblem,
+    GoalCheck, GoalVerdict, HookPoint, Lease, LimitReached, LlmMessage, MalformedArguments, Member, Message,
     MessageMetadata, MessageType, ModelFailure, ModelPrice, MoreLimits, OnDeny, OnExpiry, OnFailure, Origin,
     Outcome, OutcomeStatus, ParallelBranch, ParallelChoice, PlanDiff, PlanRecord, PlanSettings, ProcessGroup,
     PromptSource, ProviderError, QuestionKind, QueueMode, Record, RecordBody, Role, RunConfig, RunStarted,
@@ -123,7 +123,7 @@ pub(crate) fn failure_records() -> Vec<Arc<Record>> {
     ];
     let mut bodies = vec![RecordBody::RunStarted(Box::new(started))];
     for (attempt, (failure, step)) in (0..).zip(failures.into_iter().zip(steps)) {
-        let (command, code, reason) = (CommandId(0), failure.code.clone(), failure.message.clone());
+        let (command, code, reason) = (CommandId(0), failure.code, failure.message.clone());
         bodies.push(RecordBody::ModelFailed { command, attempt, failure });
         bodies.push(RecordBody::SteppedDown { command, attempt, step, code, reason });
     }
@@ -214,6 +214,7 @@ pub(crate) fn plan_records() -> Vec<Arc<Record>> {
             attempt: 0,
             problems: vec!["b is there twice".into()],
             retryable: true,
+            failure: Some(FailureKind::Unreachable),
         },
         PlanRecord::Made { command, task, warnings: vec!["many steps".into()] },
         PlanRecord::Skipped {
@@ -262,7 +263,7 @@ pub(crate) fn team_records() -> Vec<Arc<Record>> {
             members: vec![Member::new("ann", "writer").with_tools(["draft"]).with_authority(2)],
             lead: Some("lead".into()),
         },
-        TeamRecord::NotPlanned { problem: "no model".into() },
+        TeamRecord::NotPlanned { problem: "no model".into(), failure: Some(FailureKind::Auth) },
         TeamRecord::Planned { task: Box::new(Task::new("run_1", "A report").with_subtasks(steps)) },
         TeamRecord::Delegated {
             call,
@@ -428,7 +429,7 @@ pub(crate) fn asked(command: u64, attempt: u32) -> RecordBody {
 
 pub(crate) fn finished(answer: &str) -> RecordBody {
     let mut outcome = Outcome::new("run_1".into(), OutcomeStatus::Finished);
-    outcome.answer = answer.into();
+    outcome.set_answer(answer);
     outcome.turns = 1;
     outcome.usage = usage();
     RecordBody::RunFinished(Box::new(outcome))
