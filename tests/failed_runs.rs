@@ -99,8 +99,9 @@ async fn plan_and_team_of_an_unreachable_model_are_errors() {
     let agent = agent();
     // The planner cannot be asked.
     check("plan", agent.run_task("Compare rivers").await, FailureKind::Unreachable);
-    let team =
-        agent.team(Arc::new(agent.planner())).member(Member::new("ada", "researcher"), Arc::new(agent.clone()));
+    let team = agent
+        .team(Arc::new(agent.planner()))
+        .member(Member::new("ada", "researcher"), Arc::new(agent.clone()));
     check("team", team.run("Compare rivers").await, FailureKind::Unreachable);
     // Who works on the subtasks cannot.
     let planning = agent.planning(Arc::new(Steps));

@@ -123,7 +123,9 @@ async fn what_cannot_be_followed_is_an_error_and_begins_nothing() {
 
     let answered = agent.run("Hello").await.ended().run;
     let error = agent.planning(plan()).resume(answered).await.unwrap().reply().await.unwrap_err();
-    assert!(error.to_string().contains("follows no plan") && error.advice().contains("Archon::resume"));
+    assert!(
+        error.to_string().contains("follows no plan") && error.advice().contains("the agent that began it")
+    );
 }
 
 // spec: PL-01

@@ -304,7 +304,7 @@ async fn the_budget_pays_for_what_is_asked_again_and_may_end_it() {
         self::stage(|n, _| crate_call(&format!("c{n}"), "1+1"), |b| b.limits(limits(1, OnLimit::Stop)));
     assert_eq!(
         untyped(stage.agent.run_typed("A trip to Paris").await).0,
-        "run run_1 met a limit: Max turns reached (1)"
+        "run run_00010002 met a limit: Max turns reached (1)"
     );
 }
 
@@ -380,6 +380,9 @@ async fn a_run_is_watched_and_cancelled_like_any_other() {
     let mut options = RunOptions::default();
     options.cancel = Some(cancel);
     let (problem, outcome) = untyped(stage.agent.run_typed_with("A trip to Paris", options).await);
-    assert_eq!((problem.as_str(), outcome.status), ("it was cancelled", OutcomeStatus::Cancelled));
+    assert_eq!(
+        (problem.as_str(), outcome.status),
+        ("run run_00010004 was cancelled", OutcomeStatus::Cancelled)
+    );
     assert_eq!(stage.agent.resume(outcome.run).await.unwrap().typed::<Trip>().await.unwrap().value, paris());
 }

@@ -212,7 +212,7 @@ impl RunError {
             Self::NoAgent { .. } => "register the agent that started the run, under the same id",
             Self::KeyUsed { .. } => "use a new key for each request",
             Self::SessionBusy { status: RunStatus::Suspended, .. } => {
-                "answer its questions, cancel it, or begin a branch: `RunOptions::branch`, `WhenBusy::Branch`"
+                "answer its questions and resume it, cancel it, or begin a branch: `RunOptions::branch`, `WhenBusy::Branch`"
             }
             Self::SessionBusy { .. } => {
                 "say it to the run, `follow_up` or `WhenBusy::Queue`; wait until the run has ended; or begin a branch: `RunOptions::branch`, `WhenBusy::Branch`"

@@ -6,8 +6,8 @@ use archon_types::{
     AgentMessage, Answer, ApiErrorKind, ApprovalRequest, ApprovalSettings, AssistantMessage, CallId,
     CircuitBreaker, Citation, Claim, CommandId, Compaction, CompactionLevel, ConflictStrategy, Content,
     ContextConfig, ContextLevel, ContinuationKind, Delta, DeltaKind, Effect, Encoded, Event,
-    ExtensionMessage, FailureKind, FailurePolicy, FailureStep, FallbackModel, FormCheck, FormProblem,
-    GoalCheck, GoalVerdict, HookPoint, Lease, LimitReached, LlmMessage, MalformedArguments, Member, Message,
+    ExtensionMessage, FailurePolicy, FailureStep, FallbackModel, FormCheck, FormProblem, GoalCheck,
+    GoalVerdict, HookPoint, Lease, LimitReached, LlmMessage, MalformedArguments, Member, Message,
     MessageMetadata, MessageType, ModelFailure, ModelPrice, MoreLimits, OnDeny, OnExpiry, OnFailure, Origin,
     Outcome, OutcomeStatus, ParallelBranch, ParallelChoice, PlanDiff, PlanRecord, PlanSettings, ProcessGroup,
     PromptSource, ProviderError, QuestionKind, QueueMode, Record, RecordBody, Role, RunConfig, RunStarted,
@@ -214,7 +214,7 @@ pub(crate) fn plan_records() -> Vec<Arc<Record>> {
             attempt: 0,
             problems: vec!["b is there twice".into()],
             retryable: true,
-            failure: Some(FailureKind::Unreachable),
+            failure: None,
         },
         PlanRecord::Made { command, task, warnings: vec!["many steps".into()] },
         PlanRecord::Skipped {
@@ -263,7 +263,7 @@ pub(crate) fn team_records() -> Vec<Arc<Record>> {
             members: vec![Member::new("ann", "writer").with_tools(["draft"]).with_authority(2)],
             lead: Some("lead".into()),
         },
-        TeamRecord::NotPlanned { problem: "no model".into(), failure: Some(FailureKind::Auth) },
+        TeamRecord::NotPlanned { problem: "no model".into(), failure: None },
         TeamRecord::Planned { task: Box::new(Task::new("run_1", "A report").with_subtasks(steps)) },
         TeamRecord::Delegated {
             call,
