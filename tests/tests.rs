@@ -10,6 +10,7 @@ mod approvals_kept;
 mod auto_save;
 mod call_order;
 mod credentials;
+mod failed_runs;
 mod failures;
 mod fork;
 mod goal_checks;

@@ -8,11 +8,11 @@ use archon_planner::{
 use archon_providers::{FallbackProvider, KeyRotationProvider, RetryProvider};
 use archon_react_loop::{Fallback, ReactAgent};
 use archon_types::{
-    Agent, Answer, CallId, Clock, FallbackModel, Ids, MoreLimits, Outcome, Planner, Provider, RetryConfig,
+    Agent, Answer, CallId, Clock, FallbackModel, Ids, MoreLimits, Planner, Provider, Reply, RetryConfig,
     RunAgent, RunId, SubTask, Toolbox,
 };
 
-use crate::{Archon, Error, RunHandle, RunOptions};
+use crate::{Archon, RunError, RunHandle, RunOptions};
 
 /// An agent that follows plans; made by [`Archon::planning`]. Cloning one is cheap.
 #[derive(Clone, Debug)]
@@ -28,7 +28,7 @@ impl Archon {
     ///
     /// # Errors
     /// As [`Planning::run`].
-    pub async fn run_task(&self, query: &str) -> Result<Outcome, Error> {
+    pub async fn run_task(&self, query: &str) -> Result<Reply, RunError> {
         let conclusion = Arc::new(self.conclusion());
         let planning = self.planning(Arc::new(self.planner()));
         planning.with(|agent| agent.with_conclusion(conclusion)).run(query).await
@@ -63,11 +63,11 @@ impl Archon {
     /// this agent, which sees no tool but the one that the subtask names, or all if it names none.
     ///
     /// ```no_run
-    /// # async fn run() -> Result<(), archon::Error> {
+    /// # async fn run() -> Result<(), archon::RunError> {
     /// use std::sync::Arc;
     /// let agent = archon::Archon::builder().model("ollama:qwen3").build()?;
     /// let planning = agent.planning(Arc::new(agent.planner()));
-    /// println!("{}", planning.run("Compare the rivers of Paris and London").await?.answer);
+    /// println!("{}", planning.run("Compare the rivers of Paris and London").await?.into_text()?);
     /// # Ok(())
     /// # }
     /// ```
@@ -134,16 +134,17 @@ impl Planning {
     ///
     /// # Errors
     /// The goal is empty, or there is no plan.
-    pub async fn draft(&self, goal: &str) -> Result<PlanDraft, Error> {
+    pub async fn draft(&self, goal: &str) -> Result<PlanDraft, RunError> {
         let context = self.archon.context_for(goal, RunOptions::default())?;
         Ok(self.agent.draft(goal, &context).await?)
     }
 
-    /// Makes a plan and follows it until there is an outcome, or until the run waits for somebody.
+    /// Makes a plan and follows it until there is an answer, or until the run waits for somebody.
     ///
     /// # Errors
-    /// The goal is empty, or the run could not be started or kept in the journal.
-    pub async fn run(&self, goal: &str) -> Result<Outcome, Error> {
+    /// [`RunError::Failed`]: there is no plan, or what failed is needed. Or the goal is empty, or the run could not be
+    /// started or kept in the journal.
+    pub async fn run(&self, goal: &str) -> Result<Reply, RunError> {
         self.run_with(goal, RunOptions::default()).await
     }
 
@@ -151,16 +152,16 @@ impl Planning {
     ///
     /// # Errors
     /// As [`run`](Self::run).
-    pub async fn run_with(&self, goal: &str, options: RunOptions) -> Result<Outcome, Error> {
+    pub async fn run_with(&self, goal: &str, options: RunOptions) -> Result<Reply, RunError> {
         let context = self.archon.context_for(goal, options)?;
-        Ok(self.agent.start(goal, &context).await?)
+        Reply::of(self.agent.start(goal, &context).await?)
     }
 
     /// Begins in the background and returns at once; otherwise as [`run_with`](Self::run_with).
     ///
     /// # Errors
     /// The goal is empty.
-    pub async fn start(&self, goal: impl Into<String>, options: RunOptions) -> Result<RunHandle, Error> {
+    pub async fn start(&self, goal: impl Into<String>, options: RunOptions) -> Result<RunHandle, RunError> {
         let goal = goal.into();
         let context = self.archon.context_for(&goal, options)?;
         let agent = self.agent.clone();
@@ -170,16 +171,16 @@ impl Planning {
     /// Takes up a plan's run where its log ends. What is done is not done again.
     ///
     /// # Errors
-    /// The run is unknown; or it is in use, has ended or follows no plan, which the handle's outcome tells.
-    pub async fn resume(&self, run: RunId) -> Result<RunHandle, Error> {
+    /// The run is unknown; or it is in use, has ended or follows no plan, which the handle's reply tells.
+    pub async fn resume(&self, run: RunId) -> Result<RunHandle, RunError> {
         self.resume_with(run, MoreLimits::default()).await
     }
 
     /// As [`resume`](Self::resume), with larger limits from now on.
     ///
     /// # Errors
-    /// As [`resume`](Self::resume); and the handle's outcome tells if a limit still holds that the run has met.
-    pub async fn resume_with(&self, run: RunId, more: MoreLimits) -> Result<RunHandle, Error> {
+    /// As [`resume`](Self::resume); and the handle's reply tells if a limit still holds that the run has met.
+    pub async fn resume_with(&self, run: RunId, more: MoreLimits) -> Result<RunHandle, RunError> {
         let context = self.archon.context_of(run).await?;
         let agent = self.agent.clone();
         Ok(self
@@ -196,7 +197,7 @@ impl Planning {
         run: RunId,
         request_id: impl Into<String>,
         answer: Answer,
-    ) -> Result<RunHandle, Error> {
+    ) -> Result<RunHandle, RunError> {
         let (context, agent) = (self.archon.context_of(run).await?, self.agent.clone());
         let request_id = request_id.into();
         Ok(self.archon.spawn(context, |_, context| async move {
@@ -207,8 +208,8 @@ impl Planning {
     /// Answers the question about a call of a run that is suspended, and takes the run up.
     ///
     /// # Errors
-    /// As [`resume`](Self::resume); and the handle's outcome tells that there is no such question.
-    pub async fn answer(&self, run: RunId, call: CallId, answer: Answer) -> Result<RunHandle, Error> {
+    /// As [`resume`](Self::resume); and the handle's reply tells that there is no such question.
+    pub async fn answer(&self, run: RunId, call: CallId, answer: Answer) -> Result<RunHandle, RunError> {
         let context = self.archon.context_of(run).await?;
         let agent = self.agent.clone();
         Ok(self

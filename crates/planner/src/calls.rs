@@ -3,9 +3,9 @@
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
 use archon_types::{
-    ApprovalRequest, CallId, Citation, Content, Context, Effect, Executed, Journal, JournalError, Json,
-    Outcome, OutcomeStatus, Prepared, ReadyCall, RecordBody, RunId, SubTask, Subject, ToolCall, ToolResult,
-    ToolSpec, Toolbox, binding, is_lost, questions_below, rebound,
+    ApprovalRequest, CallId, Citation, Content, Context, Effect, Executed, FailureKind, Journal,
+    JournalError, Json, Outcome, OutcomeStatus, Prepared, ReadyCall, RecordBody, RunId, SubTask, Subject,
+    ToolCall, ToolResult, ToolSpec, Toolbox, binding, is_lost, questions_below, rebound,
 };
 use futures_util::FutureExt;
 use serde_json::json;
@@ -232,8 +232,9 @@ fn run_agent(run: &mut Following, call: CallId, subtask: &SubTask, tool: Option<
     let journal = context.journal(&run.parts.journal).clone();
     let work = async move { (worker.run(&task, &context).await, worker.name().to_owned()) };
     let work = AssertUnwindSafe(work).catch_unwind().then(move |done| async move {
-        let (outcome, name) =
-            done.unwrap_or_else(|_| (Outcome::failed(child.clone(), "it panicked"), "agent".into()));
+        let (outcome, name) = done.unwrap_or_else(|_| {
+            (Outcome::failed(child.clone(), FailureKind::Panicked, "it panicked"), "agent".into())
+        });
         let spent = outcome.spending();
         match outcome.status {
             OutcomeStatus::Cancelled if stop.is_cancelled() => Happened::LeftOpen,

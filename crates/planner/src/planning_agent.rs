@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use archon_types::{
-    Agent, Answer, ApprovalRequest, Approver, BoxFuture, CallId, Context, FailurePolicy, InboxEntry, Journal,
-    LogAppender, LongTerm, Message, MoreLimits, OpenMode, Origin, Outcome, OutcomeStatus, PlanRecord,
-    Planner, PromptSource, Record, RecordBody, RunConfig, RunId, RunKind, RunRefused, RunStarted, Spending,
-    Task, Toolbox, check_called, received_messages,
+    Agent, Answer, ApprovalRequest, Approver, BoxFuture, CallId, Context, FailureKind, FailurePolicy,
+    InboxEntry, Journal, LogAppender, LongTerm, Message, MoreLimits, OpenMode, Origin, Outcome,
+    OutcomeStatus, PlanRecord, Planner, PromptSource, Record, RecordBody, RunConfig, RunId, RunKind,
+    RunRefused, RunStarted, Spending, Task, Toolbox, check_called, received_messages,
 };
 
 use crate::{
@@ -378,7 +378,9 @@ impl Agent for PlanningAgent {
                 }
                 None => self.start(task, context).await,
             };
-            outcome.unwrap_or_else(|error| Outcome::failed(context.run.clone(), error.to_string()))
+            outcome.unwrap_or_else(|error| {
+                Outcome::failed(context.run.clone(), FailureKind::Refused, error.to_string())
+            })
         })
     }
 }

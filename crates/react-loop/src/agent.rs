@@ -618,7 +618,7 @@ impl Agent for ReactAgent {
             };
             match outcome {
                 Ok(outcome) => outcome,
-                Err(error) => Outcome::failed(context.run.clone(), error.to_string()),
+                Err(error) => Outcome::failed(context.run.clone(), error.kind(), error.to_string()),
             }
         })
     }

@@ -3,8 +3,8 @@
 use std::{any::Any, panic::AssertUnwindSafe, pin::pin, sync::Arc};
 
 use archon_types::{
-    AssistantMessage, CommandId, Compaction, Context, HookPoint, JournalError, ModelFailure, Outcome,
-    Provider, ProviderError, RecordBody, Request, Timestamp,
+    AssistantMessage, CommandId, Compaction, Context, FailureKind, HookPoint, JournalError, ModelFailure,
+    Outcome, Provider, ProviderError, RecordBody, Request, Timestamp,
 };
 use futures_util::{
     FutureExt,
@@ -235,7 +235,7 @@ impl Driver {
 }
 
 fn nothing_asked(context: &Context) -> Outcome {
-    Outcome::failed(context.run.clone(), "nothing was asked")
+    Outcome::failed(context.run.clone(), FailureKind::Refused, "nothing was asked")
 }
 
 /// Fills in what a provider may leave out.

@@ -9,10 +9,10 @@ use archon_react_loop::{CallStage, CallState, Command, ReactMachine, decode_answ
 use archon_types::{
     AssistantMessage, CallId, CircuitBreaker, CommandId, CompactionPolicy, Content, ContextConfig, Effect,
     Encoded, FailurePolicy, FailureStep, FallbackModel, FormCheck, FormProblem, GoalCheck, GoalVerdict,
-    HookPoint, Lease, LimitReached, Message, ModelFailure, ModelPrice, OnLimit, Outcome, OutcomeStatus,
-    ProcessGroup, PromptSource, ProviderError, QueueMode, Record, RecordBody, RequestOptions, ResponseFormat,
-    RunConfig, RunId, RunStarted, SideQuestion, Spending, StopReason, Summary, Timestamp, ToolCall,
-    ToolError, ToolMode, ToolResult, ToolSpec, Usage,
+    HookPoint, Lease, LimitReached, Message, ModelErrorCode, ModelFailure, ModelPrice, OnLimit, Outcome,
+    OutcomeStatus, ProcessGroup, PromptSource, ProviderError, QueueMode, Record, RecordBody, RequestOptions,
+    ResponseFormat, RunConfig, RunId, RunStarted, SideQuestion, Spending, StopReason, Summary, Timestamp,
+    ToolCall, ToolError, ToolMode, ToolResult, ToolSpec, Usage,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -218,7 +218,7 @@ fn hostile(choice: u8, n: u64) -> RecordBody {
             command,
             attempt: 0,
             step: FailureStep::NextModel { fallback: 7, provider: "p".into(), model: "m".into() },
-            code: "auth".into(),
+            code: ModelErrorCode::Auth,
             reason: "no".into(),
         },
         4 => RecordBody::ToolRefused { call, result: result.into() },
@@ -425,7 +425,7 @@ fn at_a_limit_the_run_fails_or_asks_for_a_summary_as_it_was_told() {
         |asked| if asked < 2 { 9 } else { 1 },
     );
     assert_eq!(outcome.status, OutcomeStatus::Limit(LimitReached::Turns { max: 2 }));
-    assert_eq!((outcome.answer.as_str(), outcome.turns), ("prose", 3));
+    assert_eq!((outcome.said().unwrap_or_default(), outcome.turns), ("prose", 3));
     assert!(texts.last().is_some_and(|t| t.starts_with("You have executed enough steps.")), "{texts:?}");
 }
 

@@ -67,6 +67,7 @@ mod evaluation;
 mod event;
 mod executions;
 mod failure;
+mod failure_kind;
 mod form;
 mod goal;
 mod hidden;
@@ -94,6 +95,7 @@ mod provider;
 mod record;
 mod redactor;
 mod refusal;
+mod reply;
 mod report;
 mod retry;
 mod round;
@@ -155,6 +157,7 @@ pub use evaluation::{
 pub use event::{Delta, DeltaKind, Event, NullSink, Sink, StreamDelta};
 pub use executions::{ToolExecutionState, ToolExecutions};
 pub use failure::{CircuitBreaker, FailurePolicy, FailureStep, FallbackModel, ModelTarget, OnStorageFailure};
+pub use failure_kind::{FailureKind, ModelErrorCode};
 pub use form::{FormCheck, FormProblem};
 pub use goal::{GoalCheck, GoalVerdict};
 pub use hidden::is_hidden;
@@ -198,6 +201,7 @@ pub use record::{
     RunConfig, RunStarted, SideQuestion, ToolMode, TurnTrigger,
 };
 pub use redactor::{RedactedStream, Redactor};
+pub use reply::{FinalAnswer, Reply, Unfinished};
 pub use report::RunReport;
 pub use retry::RetryConfig;
 pub use round::{ConversationRound, RoundStatus};
