@@ -143,7 +143,7 @@ impl World {
 
     async fn say(&self, agent: &Archon, text: &str) {
         self.clock.advance(Duration::from_secs(60));
-        agent.run_with(text, RunOptions::in_session(session())).await.unwrap().into_text().unwrap();
+        agent.run_with(text, RunOptions::in_session(session())).await.ended();
     }
 
     /// The runs, the oldest first.
@@ -206,7 +206,7 @@ async fn live(world: &World, mut chance: Chance) {
                     Message::user("And then?", Default::default()),
                 ];
                 conversation.restore_messages(&serde_json::to_string(&messages).unwrap()).unwrap();
-                conversation.prompt("Go on.").await.unwrap().reply().await.unwrap().into_text().unwrap();
+                conversation.prompt("Go on.").await.unwrap().reply().await.ended();
             }
         }
     }
