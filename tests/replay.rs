@@ -215,7 +215,7 @@ fn altered(record: &Record) -> Option<Record> {
             *message = archon::types::Message::user("Do something else.", record.at).into();
         }
         RecordBody::ModelAnswered { message, .. } => message.content.push(Content::text("!")),
-        RecordBody::ToolFinished { result, .. } => result.content = vec![Content::text("altered")],
+        RecordBody::ToolFinished { result, .. } => *result = ToolResult::success("altered").into(),
         _ => return None,
     }
     Some(record)

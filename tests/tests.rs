@@ -23,6 +23,7 @@ mod kill_race;
 mod kill_sub_agents;
 mod kill_torn;
 mod live;
+mod long_sessions;
 mod lost_children;
 mod memory;
 mod memory_at_once;

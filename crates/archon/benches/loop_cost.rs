@@ -193,7 +193,7 @@ fn long_log() -> Vec<Arc<Record>> {
                     effect: Effect::ReadOnly,
                     child_run: None,
                 });
-                RecordBody::ToolFinished { call, result: Box::new(ToolResult::success("42")) }
+                RecordBody::ToolFinished { call, result: Arc::new(ToolResult::success("42")) }
             }
             Command::Append(body) => body,
             other => panic!("{other:?}"),

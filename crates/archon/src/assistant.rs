@@ -5,8 +5,7 @@ use std::sync::Arc;
 use archon_orchestrator::{AgentPool, Conversations, NextTurn, Source};
 use archon_react_loop::ReactAgent;
 use archon_types::{
-    AgentMessage, BoxFuture, Message, Origin, PoolIndex, Record, RecordBody, Reply, RunFilter, RunId,
-    RunStatus, Speaker, TenantId,
+    AgentMessage, BoxFuture, Message, PoolIndex, Record, RecordBody, Reply, RunId, Speaker, TenantId,
 };
 
 use crate::{Archon, RunError, RunOptions};
@@ -25,13 +24,11 @@ impl Archon {
 
     async fn say_in(&self, turn: &NextTurn) -> Result<Reply, RunError> {
         self.admit()?;
-        let origin = match self.last_of(turn).await? {
-            Some(run) => self.continuation_of(run).await?,
-            None => Origin::Prompt,
-        };
+        let start = self.claim_ended(&turn.session, &turn.tenant).await?;
         let run = RunId::new(self.ids.fresh("run"));
         let options = RunOptions { tenant: Some(turn.tenant.clone()), ..RunOptions::default() };
-        let context = self.context(run, turn.session.clone(), options);
+        let mut context = self.context(run, turn.session.clone(), options);
+        let origin = start.hand_over(&mut context);
         let own = self.agent.options().system.clone().filter(|own| !own.trim().is_empty());
         let system = own.map_or_else(|| turn.system.clone(), |own| format!("{own}\n\n{}", turn.system));
         let agent = self.speaker().with_system(system);
@@ -45,13 +42,6 @@ impl Archon {
             Ok(agent.start(vec![prompt], origin, &context).await?)
         });
         work.reply().await
-    }
-
-    /// The newest run of a conversation that has ended. A session's name may be like that of another tenant's.
-    async fn last_of(&self, turn: &NextTurn) -> Result<Option<RunId>, RunError> {
-        let ended = RunStatus::ALL.into_iter().filter(|status| status.has_ended());
-        let filter = RunFilter::of_session(turn.session.clone()).tenant(turn.tenant.clone()).status(ended);
-        Ok(self.journal.list(&filter.top_level().limit(1)).await?.pop().map(|head| head.run_id))
     }
 
     async fn go_on_for(&self, run: &RunId, tenant: &TenantId) -> Result<Reply, RunError> {

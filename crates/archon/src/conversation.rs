@@ -40,6 +40,8 @@ struct State {
 enum Base {
     #[default]
     Nowhere,
+    /// In a session that others know and that had no run.
+    First,
     Run(RunId),
     /// A conversation from elsewhere, which no log holds yet.
     Restored(Vec<Message>),
@@ -74,7 +76,11 @@ impl Drop for RunningGuard {
 impl Conversation {
     pub(crate) fn new(archon: Archon, session: Option<SessionId>, continues: Option<RunId>) -> Self {
         let last_used = archon.clock.now();
-        let base = continues.map_or(Base::Nowhere, Base::Run);
+        let base = match continues {
+            Some(run) => Base::Run(run),
+            None if session.is_some() => Base::First,
+            None => Base::Nowhere,
+        };
         let state = State { session, base, last_used, ..State::default() };
         Self { archon, state: Mutex::new(state) }
     }
@@ -193,7 +199,7 @@ impl Conversation {
             (state.current.as_ref().map(|current| current.run.clone()), state.base.clone())
         };
         match self.newest(last, base).await? {
-            Base::Nowhere => Ok(Vec::new()),
+            Base::Nowhere | Base::First => Ok(Vec::new()),
             Base::Restored(messages) => Ok(messages),
             Base::Run(run) => {
                 let messages = conversation(&**self.archon.journal(), &run).await?;
@@ -262,7 +268,8 @@ impl Conversation {
         self.state().base = base.clone();
         let start = match base {
             Base::Nowhere => Start::unclaimed(Origin::Prompt),
-            Base::Run(run) => {
+            base @ (Base::Run(_) | Base::First) => {
+                let run = if let Base::Run(run) = base { Some(run) } else { None };
                 let tenant = options.tenant.clone().unwrap_or_else(local);
                 let start = self.archon.claim_in(run, &session, &tenant).await;
                 start.inspect_err(|_| self.put_back(&mut opening))?

@@ -482,7 +482,7 @@ impl<'a> Driver<'a> {
                     "status": if result.is_error() { "failed" } else { "success" },
                 });
                 self.publish(member.as_str(), self.name(), MessageType::TaskResponse, content);
-                self.record(vec![settled, RecordBody::ToolFinished { call, result }]).await
+                self.record(vec![settled, RecordBody::ToolFinished { call, result: result.into() }]).await
             }
         }
     }

@@ -18,8 +18,9 @@ use archon_types::{
 use futures_util::future::{Either, join_all, select};
 
 use crate::{
-    Command, History, LoopError, Opening, ReactAgent, ReactMachine, RunLog, agent::cancelled_alone,
-    drive::note_cancel, fold, fold_chain, mailbox::Mailbox, resume::started,
+    Command, EarlierRuns, History, LoopError, Opening, ReactAgent, ReactMachine, RunLog,
+    agent::cancelled_alone, drive::note_cancel, fold, fold_before, fold_chain, mailbox::Mailbox,
+    resume::started,
 };
 
 /// Several agents that work on the same thing, and who chooses among them.
@@ -115,7 +116,7 @@ impl Parallel {
         context: &Context,
     ) -> Result<ParallelOutcome, LoopError> {
         let context = &self.own(context);
-        let (history, earlier) = fold_chain(&*self.journal, &origin).await?;
+        let EarlierRuns { history, runs: earlier, .. } = fold_chain(&*self.journal, &origin).await?;
         let mut started = self.branches[0].started(origin.clone(), earlier, None, context);
         started.kind = RunKind::Parallel;
         if let Some(limits) = &self.limits {
@@ -163,7 +164,7 @@ impl Parallel {
         }
         let context = open.context(&self.own(context));
         let origin = started.origin.clone();
-        let (history, _) = fold_chain(&*self.journal, &origin).await?;
+        let history = fold_before(&*self.journal, &context.run, &open.records).await?.history;
         let mut machine = fold(&context.run, &open.records, history.clone())?;
         let ended = machine.ended().map(|outcome| outcome.status);
         if ended.is_some_and(|status| !may_go_on(status)) {

@@ -53,7 +53,7 @@ impl Run {
     /// The calls that are due.
     fn calls(&self) -> Vec<ToolCall> {
         match self.machine.next() {
-            Command::RunCalls(calls) => calls.iter().map(|call| call.call.clone()).collect(),
+            Command::RunCalls(calls) => calls.iter().map(|call| ToolCall::clone(&call.call)).collect(),
             _ => Vec::new(),
         }
     }
@@ -132,7 +132,7 @@ fn the_outcome_says_that_its_answer_was_cut_off() {
         assert_eq!(run.calls().len(), 1);
         run.apply(RecordBody::ToolRefused {
             call: archon_types::CallId::new(CommandId(0), 0),
-            result: Box::new(archon_types::ToolResult::success("ok")),
+            result: Arc::new(archon_types::ToolResult::success("ok")),
         });
         run.answer(vec![Content::text("It is")], stop_reason);
         let outcome = run.outcome();

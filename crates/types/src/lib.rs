@@ -50,6 +50,7 @@ mod budget;
 mod bus;
 mod called_run;
 mod calls_below;
+mod carried;
 mod cleanup;
 mod collection;
 mod compaction;
@@ -134,6 +135,7 @@ pub use budget::{Budget, Loan};
 pub use bus::{BROADCAST, Bus, BusError, BusMessage, Echo, MessageType};
 pub use called_run::{CalledRun, RunRefused, check_called, is_lost};
 pub use calls_below::MAX_TOOL_DEPTH;
+pub use carried::{Carried, CarriedMessage, CarriedResult, CarriedSpending};
 pub use cleanup::{CLEANUP_TOOL, CleanedUp, SeenResult};
 pub use collection::Collection;
 pub use compaction::{

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     AgentId, AgentMessage, Answer, ApiErrorKind, ApprovalRequest, ApprovalSettings, AssistantMessage, CallId,
-    CommandId, Compaction, Context, ContextConfig, ContextLevel, Effect, Encoded, ExecutionLimits,
+    Carried, CommandId, Compaction, Context, ContextConfig, ContextLevel, Effect, Encoded, ExecutionLimits,
     FailurePolicy, FailureStep, FormCheck, FormProblem, GoalCheck, GoalVerdict, HookPoint, Lease,
     LimitReached, LoopId, Message, ModelErrorCode, ModelPrice, MoreLimits, Outcome, ParallelBranch,
     ParallelChoice, PlanRecord, ProcessGroup, RequestOptions, RetryConfig, RunId, RunKind, SessionId,
@@ -60,6 +60,9 @@ pub enum RecordBody {
         /// The messages, oldest first.
         messages: Vec<Message>,
     },
+    /// What the runs before this one left, so that their logs need not be read to fold this one. Derived: it is what the
+    /// fold of those logs is. It changes nothing in this run.
+    Carried(Box<Carried>),
     /// An [`InputFilter`](crate::InputFilter) refused what was said; the model never sees it.
     InputRejected {
         /// Why.
@@ -132,7 +135,7 @@ pub enum RecordBody {
         /// Which call.
         call: CallId,
         /// What the model reads.
-        result: Box<ToolResult>,
+        result: Arc<ToolResult>,
     },
     /// A call is about to start a run, and this part of what is left is set aside for it. Derived.
     Granted {
@@ -210,7 +213,7 @@ pub enum RecordBody {
         /// Which start failed.
         attempt: u32,
         /// How. The model reads it if there is no other try after all.
-        result: Box<ToolResult>,
+        result: Arc<ToolResult>,
         /// The jitter that was drawn for the delay, -1.0 to 1.0.
         #[serde(default)]
         jitter: f64,
@@ -220,7 +223,7 @@ pub enum RecordBody {
         /// Which call.
         call: CallId,
         /// How.
-        result: Box<ToolResult>,
+        result: Arc<ToolResult>,
     },
     /// The run was asked to stop.
     CancelRequested {
@@ -300,6 +303,7 @@ impl RecordBody {
         !matches!(
             self,
             Self::ModelAsked { .. }
+                | Self::Carried(_)
                 | Self::SteppedDown { .. }
                 | Self::Granted { .. }
                 | Self::Noted { .. }

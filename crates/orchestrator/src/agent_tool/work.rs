@@ -194,7 +194,7 @@ impl Parts {
             return vec![ended(own)];
         }
         let result = Box::new(outcome.to_result(&self.spec.name));
-        vec![RecordBody::ToolFinished { call: WORK, result }, ended(own)]
+        vec![RecordBody::ToolFinished { call: WORK, result: result.into() }, ended(own)]
     }
 }
 

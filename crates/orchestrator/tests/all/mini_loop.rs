@@ -100,7 +100,7 @@ impl MiniLoop {
                     result => {
                         let result = result.unwrap_or_else(ToolResult::from);
                         run.results.push(result.clone());
-                        bodies.push(RecordBody::ToolFinished { call: call.0, result: Box::new(result) });
+                        bodies.push(RecordBody::ToolFinished { call: call.0, result: Arc::new(result) });
                     }
                 }
             }

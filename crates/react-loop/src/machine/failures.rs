@@ -106,7 +106,7 @@ impl ReactMachine {
         self.window.resized(&self.config, fallback.and_then(|model| model.context_window));
     }
 
-    pub(super) fn tool_finished(&mut self, id: CallId, result: &ToolResult, at: Timestamp) {
+    pub(super) fn tool_finished(&mut self, id: CallId, result: &Arc<ToolResult>, at: Timestamp) {
         self.count_failure(id, result, at);
         self.tool_ended(id, result, at);
     }
@@ -135,7 +135,7 @@ impl ReactMachine {
     pub(super) fn refusal_due(&self, calls: &[CallState]) -> Option<Command<'_>> {
         let call = calls.iter().find(|call| self.is_left_alone(call))?;
         let result = self.circuits.answer(&call.call.name, &self.config.tools, self.meter.now());
-        Some(Command::Append(RecordBody::ToolRefused { call: call.id, result: Box::new(result) }))
+        Some(Command::Append(RecordBody::ToolRefused { call: call.id, result: Arc::new(result) }))
     }
 }
 

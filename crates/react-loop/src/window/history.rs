@@ -2,25 +2,24 @@
 
 use std::sync::Arc;
 
-use archon_types::{Message, Said, Speaker, Tokenizer, ToolResult};
+use archon_types::{CarriedResult, CarriedSpending, Message, Said, Speaker, Tokenizer};
 
 use super::{Messages, entries::Entry};
-use crate::limits::Spent;
 
 /// The conversation before a run, with the tokens that were counted already.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct History {
     pub(crate) messages: Messages,
     pub(crate) entries: Vec<Entry>,
     /// Who counted the entries; nobody if they are not counted.
     pub(crate) counted_by: Option<Tokenizer>,
     /// What the runs before spent, for a run that shares their budget.
-    pub(crate) spent: Spent,
+    pub(crate) spent: CarriedSpending,
     /// Rules under which nobody is to be asked for the rest of the session, in the folder that they were given in.
     pub(crate) trusted: Vec<String>,
     pub(crate) workspace: Option<String>,
     /// What calls have told of the files that they read or wrote; known only of what was read from logs.
-    pub(crate) seen: Vec<(String, ToolResult)>,
+    pub(crate) seen: Vec<CarriedResult>,
 }
 
 impl History {

@@ -3,17 +3,18 @@
 use std::{sync::Arc, time::Duration};
 
 use archon_types::{
-    AgentMessage, Answer, ApiErrorKind, ApprovalRequest, ApprovalSettings, AssistantMessage, CallId,
-    CircuitBreaker, Citation, Claim, CommandId, Compaction, CompactionLevel, ConflictStrategy, Content,
-    ContextConfig, ContextLevel, ContinuationKind, Delta, DeltaKind, Effect, Encoded, Event,
-    ExtensionMessage, FailurePolicy, FailureStep, FallbackModel, FormCheck, FormProblem, GoalCheck,
-    GoalVerdict, HookPoint, Lease, LimitReached, LlmMessage, MalformedArguments, Member, Message,
-    MessageMetadata, MessageType, ModelFailure, ModelPrice, MoreLimits, OnDeny, OnExpiry, OnFailure, Origin,
-    Outcome, OutcomeStatus, ParallelBranch, ParallelChoice, PlanDiff, PlanRecord, PlanSettings, ProcessGroup,
-    PromptSource, ProviderError, QuestionKind, QueueMode, Record, RecordBody, Role, RunConfig, RunStarted,
-    SideQuestion, Spending, StopReason, SubTask, SubTaskRules, Summary, Task, TeamPattern, TeamRecord,
-    TeamSettings, ThinkingLevel, ToolAnnotations, ToolCall, ToolMode, ToolResult, ToolResultMessage,
-    ToolSpec, TurnTrigger, Usage, UserMessage, ViewPart,
+    AgentMessage, Answer, ApiErrorKind, ApprovalRequest, ApprovalSettings, AssistantMessage, CallId, Carried,
+    CarriedMessage, CarriedResult, CarriedSpending, CircuitBreaker, Citation, Claim, CommandId, Compaction,
+    CompactionLevel, ConflictStrategy, Content, ContextConfig, ContextLevel, ContinuationKind, Delta,
+    DeltaKind, Effect, Encoded, Event, ExtensionMessage, FailurePolicy, FailureStep, FallbackModel,
+    FormCheck, FormProblem, GoalCheck, GoalVerdict, HookPoint, Lease, LimitReached, LlmMessage,
+    MalformedArguments, Member, Message, MessageMetadata, MessageType, ModelFailure, ModelPrice, MoreLimits,
+    OnDeny, OnExpiry, OnFailure, Origin, Outcome, OutcomeStatus, ParallelBranch, ParallelChoice, PlanDiff,
+    PlanRecord, PlanSettings, ProcessGroup, PromptSource, ProviderError, QuestionKind, QueueMode, Record,
+    RecordBody, Role, RunConfig, RunStarted, SideQuestion, Speaker, Spending, StopReason, SubTask,
+    SubTaskRules, Summary, Task, TeamPattern, TeamRecord, TeamSettings, ThinkingLevel, Tokenizer,
+    ToolAnnotations, ToolCall, ToolMode, ToolResult, ToolResultMessage, ToolSpec, Trust, TurnTrigger, Usage,
+    UserMessage, ViewPart, metadata,
 };
 use serde_json::json;
 
@@ -67,11 +68,34 @@ pub(crate) fn window_records() -> Vec<Arc<Record>> {
         RecordBody::AskedBeside { question: SideQuestion::Goal, reserved: 0 },
         RecordBody::AskedBeside { question: SideQuestion::Choice, reserved: 7 },
         RecordBody::Compacted(cleanup),
+        RecordBody::Carried(Box::new(carried())),
+        RecordBody::Carried(Box::default()),
     ];
     (0..)
         .zip(bodies)
         .map(|(seq, body)| Arc::new(Record { seq, at: at(1_700_000_000_000 + seq), body }))
         .collect()
+}
+
+/// What the runs before a run left, with everything in it.
+fn carried() -> Carried {
+    let message = |text: &str| Arc::new(Message::user(text, at(1)));
+    let mut carried = Carried::default();
+    (carried.runs, carried.base) = (17, Some("run_9".into()));
+    carried.messages = vec![CarriedMessage {
+        message: message("[a.rs was read again later]"),
+        tokens: 9,
+        by: Speaker::Tool,
+        trust: Trust::Untrusted,
+        said: Some(message("fn main() {}")),
+    }];
+    let seen = ToolResult::default().with_metadata(metadata::SEEN, json!({"file": "/w/a.rs", "version": {}}));
+    carried.seen = vec![CarriedResult { tool: "read_file".into(), result: seen }];
+    carried.counted_by = Some(Tokenizer::Cl100k);
+    carried.spent = CarriedSpending { turns: 3, tokens: 900, money: 12 };
+    (carried.trusted, carried.workspace) = (vec!["bash(ls:*)".into()], Some("/w".into()));
+    (carried.bytes, carried.bytes_said, carried.bytes_carried) = (300, 4_000, 9_000);
+    carried
 }
 
 /// What others want of a run, what stopped it, and what it cost, in a log of its own.
@@ -309,7 +333,7 @@ pub(crate) fn check_records() -> Vec<Arc<Record>> {
     let bodies = [
         RecordBody::RunStarted(Box::new(started)),
         RecordBody::InstructionsRead { text: "Use tabs.".into() },
-        RecordBody::ToolFailed { call, attempt: 0, result, jitter: -0.5 },
+        RecordBody::ToolFailed { call, attempt: 0, result: result.into(), jitter: -0.5 },
         verdict(Some(false), "the unit is missing"),
         verdict(None, ""),
     ];
@@ -503,7 +527,7 @@ fn tool_calls() -> Vec<RecordBody> {
     let start =
         |attempt, effect, child_run| RecordBody::ToolStarted { call: first, attempt, effect, child_run };
     vec![
-        RecordBody::ToolRefused { call: second, result: Box::new(ToolResult::error("not JSON")) },
+        RecordBody::ToolRefused { call: second, result: Arc::new(ToolResult::error("not JSON")) },
         RecordBody::ToolAsked { call: first, request: Box::new(request) },
         answer(Answer::Approve),
         answer(Answer::Edit { arguments: json!({"expression": "0.15*200"}) }),
@@ -511,7 +535,7 @@ fn tool_calls() -> Vec<RecordBody> {
         start(0, Effect::ReadOnly, None),
         start(1, Effect::Idempotent, Some("run_2".into())),
         start(2, Effect::SideEffect, None),
-        RecordBody::ToolFinished { call: first, result: Box::new(result) },
+        RecordBody::ToolFinished { call: first, result: Arc::new(result) },
     ]
 }
 
