@@ -31,9 +31,9 @@ impl Tool for Stops {
 struct Denies;
 
 impl Hooks for Denies {
-    fn before_tool<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, bool> {
+    async fn before_tool(&self, call: &ToolCall) -> bool {
         let allowed = call.name != "forbidden";
-        Box::pin(async move { allowed })
+        allowed
     }
 }
 

@@ -264,14 +264,14 @@ impl Archon {
         Ok((context, origin))
     }
 
-    /// The context of a new run that works on a goal and continues no conversation.
+    /// The context of a new run that works on a task and continues no conversation.
     ///
     /// # Errors
-    /// The goal is empty, the options have settings that are for runs of one agent, or there is no memory left for a
+    /// The task is empty, the options have settings that are for runs of one agent, or there is no memory left for a
     /// run more.
     #[cfg(any(feature = "planner", feature = "orchestrator"))]
-    pub(crate) fn context_for(&self, goal: &str, options: RunOptions) -> Result<Context, RunError> {
-        if goal.trim().is_empty() {
+    pub(crate) fn context_for(&self, task: &str, options: RunOptions) -> Result<Context, RunError> {
+        if task.trim().is_empty() {
             return Err(archon_react_loop::LoopError::EmptyPrompt.into());
         }
         options.refuse_settings()?;

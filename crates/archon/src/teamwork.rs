@@ -22,7 +22,7 @@ impl Archon {
     /// use std::sync::Arc;
     /// use archon::{Archon, providers::ScriptedProvider, types::{Member, Planner}};
     ///
-    /// # fn example(planner: Arc<dyn Planner>) -> Result<(), archon::RunError> {
+    /// # fn example(planner: impl Planner + 'static) -> Result<(), archon::RunError> {
     /// let says = |text| Arc::new(ScriptedProvider::texts([text]));
     /// let researcher = Archon::builder().provider(says("3.7 mm a year"), "scripted").build()?;
     /// let lead = Archon::builder().provider(says("The sea rises."), "scripted").build()?;
@@ -31,12 +31,12 @@ impl Archon {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn team(&self, planner: Arc<dyn Planner>) -> Teamwork {
+    pub fn team(&self, planner: impl Planner + 'static) -> Teamwork {
         self.team_with(planner, self.team_options())
     }
 
     /// As [`team`](Self::team), with other options.
-    pub fn team_with(&self, planner: Arc<dyn Planner>, options: TeamOptions) -> Teamwork {
+    pub fn team_with(&self, planner: impl Planner + 'static, options: TeamOptions) -> Teamwork {
         let lead = self.agent.options().agent_id.clone();
         let team =
             Team::new(planner, self.journal.clone(), options).with_lead(lead, Arc::new(self.agent.clone()));
@@ -73,35 +73,36 @@ impl Teamwork {
         Arc::new(self.team.clone())
     }
 
-    /// Works on a goal until there is an answer, or until the run waits for somebody. The team itself asks people only if
+    /// Works on a task until there is an answer, or until the run waits for somebody. The team itself asks people only if
     /// the agent that leads it has an approver ([`ArchonBuilder::approver`](crate::ArchonBuilder::approver)); else it goes
     /// on, or stops, as if nobody had answered.
     ///
     /// # Errors
     /// [`RunError::Failed`]: there is no plan, or what failed is needed. Or the goal is empty, the team cannot work, or the
     /// run could not be started or kept in the journal.
-    pub async fn run(&self, goal: &str) -> Result<Reply, RunError> {
-        self.run_with(goal, RunOptions::default()).await
+    pub async fn run(&self, task: impl Into<String>) -> Result<Reply, RunError> {
+        self.run_with(task, RunOptions::default()).await
     }
 
     /// As [`run`](Self::run). A team continues no conversation: a session in `options` is one of its own.
     ///
     /// # Errors
     /// As [`run`](Self::run).
-    pub async fn run_with(&self, goal: &str, options: RunOptions) -> Result<Reply, RunError> {
-        let context = self.asking(self.archon.context_for(goal, options)?);
-        Reply::of(self.team.start(goal, &context).await?)
+    pub async fn run_with(&self, task: impl Into<String>, options: RunOptions) -> Result<Reply, RunError> {
+        let task = task.into();
+        let context = self.asking(self.archon.context_for(&task, options)?);
+        Reply::of(self.team.start(&task, &context).await?)
     }
 
     /// Begins in the background and returns at once; the events of the members' runs come with the team's own.
     ///
     /// # Errors
-    /// The goal is empty. What else [`run`](Self::run) fails with the handle's reply tells.
-    pub async fn start(&self, goal: impl Into<String>, options: RunOptions) -> Result<RunHandle, RunError> {
-        let goal = goal.into();
-        let context = self.asking(self.archon.context_for(&goal, options)?);
+    /// The task is empty. What else [`run`](Self::run) fails with the handle's reply tells.
+    pub async fn start(&self, task: impl Into<String>, options: RunOptions) -> Result<RunHandle, RunError> {
+        let task = task.into();
+        let context = self.asking(self.archon.context_for(&task, options)?);
         let team = self.team.clone();
-        Ok(self.archon.spawn(context, |_, context| async move { Ok(team.start(&goal, &context).await?) }))
+        Ok(self.archon.spawn(context, |_, context| async move { Ok(team.start(&task, &context).await?) }))
     }
 
     /// Takes up a team's run where its log ends. What is done is not done again, and whoever was at work goes on.
