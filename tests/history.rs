@@ -23,7 +23,7 @@ use archon::{
         ToolCall, ToolResult, ToolSpec,
     },
 };
-use archon_testkit::{FnProvider, VirtualClock};
+use archon_testkit::{Ended, FnProvider, VirtualClock};
 use serde_json::json;
 
 /// How many runs wait.
@@ -90,7 +90,7 @@ async fn records(task: &str) -> Result<Vec<Arc<Record>>> {
     let journal = Arc::new(MemoryJournal::new());
     let mut options = RunOptions::default();
     options.run = Some(RunId::new("run"));
-    agent(journal.clone())?.run_with(task, options).await?;
+    agent(journal.clone())?.run_with(task, options).await.ended();
     Ok(journal.read(&RunId::new("run")).await?)
 }
 
@@ -130,7 +130,7 @@ async fn prompt(journal: Arc<dyn Journal>, first: u64, count: u64) -> Result<()>
     let agent = agent(journal)?;
     for n in first..first + count {
         let session = SessionId::new(format!("s{n}"));
-        let outcome = agent.run_with("And now?", RunOptions::in_session(session)).await?;
+        let outcome = agent.run_with("And now?", RunOptions::in_session(session)).await.ended();
         ensure!(outcome.status == OutcomeStatus::Finished, "{outcome:?}");
     }
     Ok(())
@@ -151,9 +151,8 @@ async fn session(journal: Arc<dyn Journal>, runs: u64) -> Result<()> {
 async fn say(agent: &Archon, count: u64) -> Result<()> {
     for _ in 0..count {
         let options = RunOptions::in_session(SessionId::new("long"));
-        let outcome =
-            agent.run_with("Say how far the work on the long report is. ".repeat(8), options).await?;
-        ensure!(outcome.status == OutcomeStatus::Finished, "{outcome:?}");
+        let reply = agent.run_with("Say how far the work on the long report is. ".repeat(8), options).await?;
+        reply.into_text()?;
     }
     Ok(())
 }

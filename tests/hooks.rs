@@ -1,5 +1,6 @@
 //! Hooks and input filters: the order in which they are called, and what their verdicts lead to.
 
+use archon_testkit::Ended as _;
 use std::sync::{Arc, Mutex};
 
 use archon::{
@@ -39,39 +40,35 @@ impl Scribe {
 }
 
 impl Hooks for Scribe {
-    fn before_loop<'a>(&'a self, messages: &'a Transcript, index: u32) -> BoxFuture<'a, bool> {
+    async fn before_loop(&self, messages: &Transcript, index: u32) -> bool {
         let pass = self.note(format!("before_loop {} {index}", messages.iter().count()));
-        Box::pin(async move { pass })
+        pass
     }
 
-    fn after_loop<'a>(&'a self, _: &'a Outcome) -> BoxFuture<'a, ()> {
+    async fn after_loop(&self, _: &Outcome) {
         self.note("after_loop");
-        Box::pin(async {})
     }
 
-    fn before_turn<'a>(&'a self, _: &'a Transcript, turn: u32) -> BoxFuture<'a, bool> {
+    async fn before_turn(&self, _: &Transcript, turn: u32) -> bool {
         let pass = self.note(format!("before_turn {turn}"));
-        Box::pin(async move { pass })
+        pass
     }
 
-    fn after_turn<'a>(&'a self, _: &'a Transcript, _: Usage) -> BoxFuture<'a, ()> {
+    async fn after_turn(&self, _: &Transcript, _: Usage) {
         self.note("after_turn");
-        Box::pin(async {})
     }
 
-    fn on_error<'a>(&'a self, error: &'a str) -> BoxFuture<'a, ()> {
+    async fn on_error(&self, error: &str) {
         self.note(format!("on_error {error}"));
-        Box::pin(async {})
     }
 
-    fn before_tool<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, bool> {
+    async fn before_tool(&self, call: &ToolCall) -> bool {
         let pass = self.note(format!("before_tool {}", call.id));
-        Box::pin(async move { pass })
+        pass
     }
 
-    fn after_tool<'a>(&'a self, call: &'a ToolCall, _: &'a ToolResult) -> BoxFuture<'a, ()> {
+    async fn after_tool(&self, call: &ToolCall, _: &ToolResult) {
         self.note(format!("after_tool {}", call.id));
-        Box::pin(async {})
     }
 
     fn before_update(&self, call: &ToolCall, _: &ToolResult) -> bool {
@@ -166,7 +163,7 @@ async fn run(
     }
     let watch = Arc::new(Watch(scribe.clone(), Mutex::default()));
     let agent = builder.build().unwrap();
-    let outcome = agent.run_with(task, RunOptions::default().watched_by(watch)).await.unwrap();
+    let outcome = agent.run_with(task, RunOptions::default().watched_by(watch)).await.ended();
     Ran { lines: scribe.lines(), outcome, provider }
 }
 
@@ -204,33 +201,25 @@ impl Told {
 }
 
 impl Hooks for Told {
-    fn before_turn<'a>(&'a self, messages: &'a Transcript, turn: u32) -> BoxFuture<'a, bool> {
-        Box::pin(async move {
-            let last = messages.iter().last().map(|m| m.text()).unwrap_or_default();
-            self.hears(format!("turn {turn} after {last:?}")).await
-        })
+    async fn before_turn(&self, messages: &Transcript, turn: u32) -> bool {
+        let last = messages.iter().last().map(|m| m.text()).unwrap_or_default();
+        self.hears(format!("turn {turn} after {last:?}")).await
     }
 
-    fn after_turn<'a>(&'a self, messages: &'a Transcript, usage: Usage) -> BoxFuture<'a, ()> {
-        Box::pin(async move {
-            self.hears(format!("{} messages, {} tokens", messages.len(), usage.total())).await;
-        })
+    async fn after_turn(&self, messages: &Transcript, usage: Usage) {
+        self.hears(format!("{} messages, {} tokens", messages.len(), usage.total())).await;
     }
 
-    fn on_error<'a>(&'a self, error: &'a str) -> BoxFuture<'a, ()> {
-        Box::pin(async move {
-            self.hears(format!("error {error}")).await;
-        })
+    async fn on_error(&self, error: &str) {
+        self.hears(format!("error {error}")).await;
     }
 
-    fn before_tool<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, bool> {
-        Box::pin(self.hears(format!("{} {} {}", call.name, call.id, call.arguments)))
+    async fn before_tool(&self, call: &ToolCall) -> bool {
+        self.hears(format!("{} {} {}", call.name, call.id, call.arguments)).await
     }
 
-    fn after_tool<'a>(&'a self, call: &'a ToolCall, result: &'a ToolResult) -> BoxFuture<'a, ()> {
-        Box::pin(async move {
-            self.hears(format!("{} said {}", call.name, result.text())).await;
-        })
+    async fn after_tool(&self, call: &ToolCall, result: &ToolResult) {
+        self.hears(format!("{} said {}", call.name, result.text())).await;
     }
 }
 
@@ -248,7 +237,7 @@ async fn hooks_are_told_of_what_they_are_asked_about() {
         .hooks(Arc::new(told.clone()))
         .build()
         .unwrap();
-    agent.run("look").await.unwrap();
+    agent.run("look").await.ended();
     let lines = told.0.lock().unwrap().clone();
     expect_test::expect![[r#"
         turn 0 after "look"
@@ -281,7 +270,7 @@ async fn a_hook_stops_a_run_a_turn_a_call_or_an_update_and_nothing_else() {
     assert_eq!((ran.outcome.status, ran.provider.call_count()), (OutcomeStatus::Cancelled, 1));
 
     let ran = stopped("before_tool a").await;
-    assert_eq!(ran.outcome.answer, "ok");
+    assert_eq!(ran.outcome.said(), Some("ok"));
     assert!(
         !ran.lines.iter().any(|l| l == "Start a" || l == "End a" || l == "after_tool a"),
         "{:?}",
@@ -299,7 +288,10 @@ async fn a_hook_stops_a_run_a_turn_a_call_or_an_update_and_nothing_else() {
 async fn filters_add_to_the_input_or_keep_it_from_the_model() {
     let echo = || vec![Step::reply(|request| Step::text(request.messages.iter().last().unwrap().text()))];
     let ran = run("hello", echo(), Scribe::default(), false, &["pass", "warn", "reject", "warn"]).await;
-    assert_eq!(ran.outcome.answer, "hello\n[checked after 5 characters]\n[checked after 34 characters]");
+    assert_eq!(
+        ran.outcome.said(),
+        Some("hello\n[checked after 5 characters]\n[checked after 34 characters]")
+    );
     let ran = run("a secret", echo(), Scribe::default(), false, &["pass", "reject", "warn"]).await;
     assert_eq!(ran.outcome.error.as_deref(), Some("the input was rejected: no secrets"));
     assert_eq!(

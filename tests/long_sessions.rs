@@ -143,7 +143,7 @@ impl World {
 
     async fn say(&self, agent: &Archon, text: &str) {
         self.clock.advance(Duration::from_secs(60));
-        agent.run_with(text, RunOptions::in_session(session())).await.unwrap();
+        agent.run_with(text, RunOptions::in_session(session())).await.ended();
     }
 
     /// The runs, the oldest first.
@@ -191,13 +191,13 @@ async fn live(world: &World, mut chance: Chance) {
                 let Some(head) = newest else { continue };
                 let fork = agent.fork(&head.run_id, chance.percent(50).then_some(0)).await.unwrap();
                 if fork.wants_answer {
-                    agent.resume(fork.run).await.unwrap().outcome().await.unwrap();
+                    let _ = agent.resume(fork.run).await.unwrap().reply().await.unwrap();
                 }
             }
             18 => {
                 let Some(head) = agent.newest_run(None).await.unwrap() else { continue };
                 // It has an answer, mostly.
-                let _ = agent.resume(head.run_id).await.unwrap().outcome().await;
+                let _ = agent.resume(head.run_id).await.unwrap().reply().await;
             }
             _ => {
                 let conversation = agent.conversation();
@@ -206,7 +206,7 @@ async fn live(world: &World, mut chance: Chance) {
                     Message::user("And then?", Default::default()),
                 ];
                 conversation.restore_messages(&serde_json::to_string(&messages).unwrap()).unwrap();
-                conversation.prompt("Go on.").await.unwrap().outcome().await.unwrap();
+                conversation.prompt("Go on.").await.unwrap().reply().await.ended();
             }
         }
     }
@@ -468,7 +468,7 @@ async fn two_first_messages_of_a_session_at_one_moment_begin_one_conversation() 
         let (one, other) = tokio::join!(says(one), says(other));
         let refused = [&one, &other].into_iter().filter_map(|said| said.as_ref().err()).collect::<Vec<_>>();
         assert!(
-            refused.iter().all(|error| matches!(error, archon::Error::SessionBusy { .. })),
+            refused.iter().all(|error| matches!(error, archon::RunError::SessionBusy { .. })),
             "{refused:?}"
         );
         let roots = world.runs().await.into_iter().filter(|(_, records)| {

@@ -22,7 +22,7 @@ use archon::{
 };
 use archon_orchestrator::{AgentTool, Team, TeamOptions};
 use archon_planner::ScriptedPlanner;
-use archon_testkit::FnProvider;
+use archon_testkit::{Ended, FnProvider};
 use futures_util::StreamExt;
 use serde_json::json;
 use tokio::sync::Semaphore;
@@ -182,7 +182,7 @@ async fn start_any_kind_finishes_and_its_log_names_the_kind() {
         let runs = world.process();
         let started = runs.start(request(kind, agent)).await.unwrap();
         assert_eq!(started.how, Started::New);
-        let outcome = runs.outcome(&started.run).await.unwrap();
+        let outcome = runs.reply(&started.run).await.ended();
         assert_eq!(outcome.status, OutcomeStatus::Finished, "{kind}: {outcome:?}");
         assert_eq!(world.effects.load(Ordering::SeqCst), steps(kind), "{kind}");
         let run = of_kind(kind, &started.run);
@@ -239,11 +239,11 @@ async fn steer_loop_is_read_and_other_kinds_name_themselves() {
         let message = Message::user("faster", Timestamp::default()).into();
         let steered = runs.steer(&run, message).await;
         world.open_gate();
-        let outcome = runs.outcome(&started.run).await.unwrap();
+        let outcome = runs.reply(&started.run).await.ended();
         match kind {
             RunKind::Loop => {
                 steered.unwrap();
-                assert_eq!(outcome.answer, "done: faster");
+                assert_eq!(outcome.said(), Some("done: faster"));
             }
             kind => {
                 let error = steered.unwrap_err();
@@ -262,14 +262,14 @@ async fn cancel_any_kind_at_work_ends_it_and_resume_by_id_finishes_it() {
         let started = runs.start(request(kind, agent)).await.unwrap();
         world.tool_entered().await;
         runs.cancel(&started.run, "not now").await.unwrap();
-        let outcome = runs.outcome(&started.run).await.unwrap();
+        let outcome = runs.reply(&started.run).await.ended();
         assert_eq!(outcome.status, OutcomeStatus::Cancelled, "{kind}: {outcome:?}");
         world.open_gate();
         let run = of_kind(kind, &started.run);
         let resumed = world.process();
         let again = resumed.resume(&run, &MoreLimits::default()).await.unwrap();
         assert_eq!((&again.run, again.how), (&started.run, Started::Resumed), "{kind}");
-        let outcome = resumed.outcome(&started.run).await.unwrap();
+        let outcome = resumed.reply(&started.run).await.ended();
         assert_eq!(outcome.status, OutcomeStatus::Finished, "{kind}: {outcome:?}");
     }
 }
@@ -280,7 +280,7 @@ async fn answer_in_another_process_lets_any_kind_go_on() {
         let world = World::asking();
         let runs = world.process();
         let started = runs.start(request(kind, agent)).await.unwrap();
-        let outcome = runs.outcome(&started.run).await.unwrap();
+        let outcome = runs.reply(&started.run).await.ended();
         // The branches of a parallel loop wait each by itself.
         let (status, asked) = match kind {
             RunKind::Parallel => (OutcomeStatus::Failed, 2),
@@ -294,7 +294,7 @@ async fn answer_in_another_process_lets_any_kind_go_on() {
         assert!(questions.iter().all(|open| open.run.as_str().starts_with(started.run.as_str())), "{kind}");
         let question = &questions[0].request.request_id;
         assert!(other.answer(question, Answer::Approve).await.unwrap(), "{kind}");
-        let outcome = other.outcome(&started.run).await.unwrap();
+        let outcome = other.reply(&started.run).await.ended();
         assert_eq!(outcome.status, OutcomeStatus::Finished, "{kind}: {outcome:?}");
         assert_eq!(world.effects.load(Ordering::SeqCst), 1, "{kind}");
         assert!(!other.answer(question, Answer::Approve).await.unwrap(), "{kind}: it was answered");
@@ -324,7 +324,7 @@ fn resume_killed_run_of_any_kind_by_id_alone_finishes_it() {
             let runs = world.process();
             assert_eq!(runs.get(&started).await.unwrap().status, RunStatus::Interrupted, "{kind}");
             runs.resume(&of_kind(kind, &started), &MoreLimits::default()).await.unwrap();
-            let outcome = runs.outcome(&started).await.unwrap();
+            let outcome = runs.reply(&started).await.ended();
             assert_eq!(outcome.status, OutcomeStatus::Finished, "{kind}: {outcome:?}");
             assert_eq!(world.effects.load(Ordering::SeqCst), steps(kind), "{kind}");
         });
@@ -340,11 +340,11 @@ fn resume_unfinished_resumes_every_interrupted_run_and_no_other() {
     process.block_on(async {
         let runs = world.process();
         let done = runs.start(StartRun::new("Take a step")).await.unwrap();
-        runs.outcome(&done.run).await.unwrap();
+        runs.reply(&done.run).await.ended();
         let mut resumed = Vec::new();
         for (run, started) in runs.resume_unfinished(None).await.unwrap() {
             started.unwrap();
-            assert_eq!(runs.outcome(&run).await.unwrap().status, OutcomeStatus::Finished);
+            assert_eq!(runs.reply(&run).await.ended().status, OutcomeStatus::Finished);
             resumed.push(run);
         }
         resumed.sort();
@@ -360,13 +360,13 @@ async fn fork_loop_goes_on_and_other_kinds_name_themselves() {
         let world = World::open();
         let runs = world.process();
         let started = runs.start(request(kind, agent)).await.unwrap();
-        runs.outcome(&started.run).await.unwrap();
+        runs.reply(&started.run).await.ended();
         let run = of_kind(kind, &started.run);
         match (kind, runs.fork(&run, Some(0)).await) {
             (RunKind::Loop, fork) => {
                 let fork = fork.unwrap();
                 runs.resume(&fork.run, &MoreLimits::default()).await.unwrap();
-                assert_eq!(runs.outcome(&fork.run).await.unwrap().status, OutcomeStatus::Finished);
+                assert_eq!(runs.reply(&fork.run).await.ended().status, OutcomeStatus::Finished);
             }
             (kind, fork) => {
                 let error = fork.unwrap_err();
@@ -387,7 +387,7 @@ async fn delete_any_kind_at_work_is_refused_and_ended_is_gone() {
         let refused = runs.delete(&started.run).await.unwrap_err();
         assert!(matches!(refused, RunError::Journal(JournalError::Locked { .. })), "{kind}: {refused}");
         world.open_gate();
-        runs.outcome(&started.run).await.unwrap();
+        runs.reply(&started.run).await.ended();
         runs.delete(&started.run).await.unwrap();
         let gone = runs.get(&started.run).await.unwrap_err();
         assert!(matches!(gone, RunError::UnknownRun { .. }), "{kind}: {gone}");
@@ -401,7 +401,7 @@ async fn start_with_a_used_key_gives_the_same_run_and_another_prompt_is_refused(
         let runs = world.process();
         let asked = request(kind, agent).key("order 7");
         let started = runs.start(asked.clone()).await.unwrap();
-        runs.outcome(&started.run).await.unwrap();
+        runs.reply(&started.run).await.ended();
         let again = world.process().start(asked.clone()).await.unwrap();
         assert_eq!((again.run, again.how), (started.run.clone(), Started::Before), "{kind}");
         assert_eq!(world.effects.load(Ordering::SeqCst), steps(kind), "{kind}");
@@ -420,7 +420,7 @@ async fn start_with_one_key_at_the_same_moment_starts_one_run() {
     let started = futures_util::future::join_all(starts).await;
     let ids: std::collections::BTreeSet<_> = started.into_iter().map(|s| s.unwrap().run).collect();
     assert_eq!(ids.len(), 1);
-    runs.outcome(ids.first().unwrap()).await.unwrap();
+    runs.reply(ids.first().unwrap()).await.ended();
     assert_eq!(world.effects.load(Ordering::SeqCst), 1);
 }
 
@@ -440,8 +440,8 @@ async fn message_to_a_busy_session_is_refused_queued_or_branched() {
     let branch = runs.start(next.when_busy(WhenBusy::Branch)).await.unwrap();
     assert_ne!(branch.run, first.run);
     world.open_gate();
-    assert_eq!(runs.outcome(&first.run).await.unwrap().answer, "done: and then?");
-    assert_eq!(runs.outcome(&branch.run).await.unwrap().status, OutcomeStatus::Finished);
+    assert_eq!(runs.reply(&first.run).await.ended().said(), Some("done: and then?"));
+    assert_eq!(runs.reply(&branch.run).await.ended().status, OutcomeStatus::Finished);
 }
 
 #[tokio::test]
@@ -449,7 +449,7 @@ async fn get_unknown_id_names_the_nearest() {
     let world = World::open();
     let runs = world.process();
     let started = runs.start(StartRun::new("Take a step").key("k")).await.unwrap();
-    runs.outcome(&started.run).await.unwrap();
+    runs.reply(&started.run).await.ended();
     let id = started.run.as_str();
     let typo = RunId::new(format!("{}x", &id[..id.len() - 1]));
     let error = runs.get(&typo).await.unwrap_err();
@@ -464,7 +464,7 @@ async fn resume_run_of_an_agent_that_is_not_registered_names_agent_and_kind() {
         let started = runs.start(request(RunKind::Team, "team")).await.unwrap();
         world.tool_entered().await;
         runs.cancel(&started.run, "stop").await.unwrap();
-        runs.outcome(&started.run).await.unwrap();
+        runs.reply(&started.run).await.ended();
         started.run
     };
     let alone = Runs::new(world.agent("agent"));
@@ -479,7 +479,7 @@ async fn prune_removes_ended_runs_before_a_time_and_erase_all_of_a_tenant() {
     for tenant in ["anna", "ben"] {
         for (kind, agent) in STARTED {
             let started = runs.start(request(kind, agent).tenant(tenant)).await.unwrap();
-            runs.outcome(&started.run).await.unwrap();
+            runs.reply(&started.run).await.ended();
         }
     }
     let all = || async { runs.list(&RunFilter::all()).await.unwrap() };
@@ -502,11 +502,11 @@ async fn sweep_resumes_runs_whose_question_has_expired() {
     let agent = || world.builder("agent").tool(world.tool()).clock(Arc::new(clock.clone())).build().unwrap();
     let runs = Runs::new(agent());
     let started = runs.start(StartRun::new("Take a step")).await.unwrap();
-    assert_eq!(runs.outcome(&started.run).await.unwrap().status, OutcomeStatus::Suspended);
+    assert_eq!(runs.reply(&started.run).await.ended().status, OutcomeStatus::Suspended);
     assert_eq!(runs.sweep().await.unwrap(), []);
     clock.advance(Duration::from_secs(3_600));
     assert_eq!(runs.sweep().await.unwrap(), std::slice::from_ref(&started.run));
-    assert_eq!(runs.outcome(&started.run).await.unwrap().status, OutcomeStatus::Finished);
+    assert_eq!(runs.reply(&started.run).await.ended().status, OutcomeStatus::Finished);
     assert_eq!(world.effects.load(Ordering::SeqCst), 0);
     let log = world.log(&started.run).await;
     assert!(log.iter().any(|record| matches!(record.body, RecordBody::ToolRefused { .. })), "{log:?}");

@@ -11,8 +11,8 @@ use archon::{
     orchestrator::{Desk, TeamOptions, sample_roles},
     providers::{ScriptedProvider, Step},
     types::{
-        BoxFuture, CallId, ConflictStrategy, Json, Member, Message, PlanError, Planner, PlanningContext,
-        Record, RecordBody, Request, SubTask, SubTaskRules, Task, TaskId, TeamRecord,
+        CallId, ConflictStrategy, Json, Member, Message, PlanError, Planner, PlanningContext, Record,
+        RecordBody, Request, SubTask, SubTaskRules, Task, TaskId, TeamRecord,
     },
 };
 use serde_json::json;
@@ -45,23 +45,19 @@ pub(crate) async fn story() -> anyhow::Result<String> {
         .member(Member::new("cal", "researcher"), Arc::new(agent("cal", &desk, reads_a_chart)?))
         .member(Member::new("wil", "writer"), Arc::new(agent("wil", &desk, writes)?))
         .member(Member::new("rex", "quality_analyst"), Arc::new(agent("rex", &desk, reviews)?));
-    let outcome = team.run("Research how fast the sea rises, and write a summary").await?;
+    let reply = team.run("Research how fast the sea rises, and write a summary").await?;
     let mut told = Teller::default();
-    for record in editor.journal().read(&outcome.run).await? {
+    for record in editor.journal().read(reply.run()).await? {
         told.record(&record);
     }
-    Ok(format!("{}\n{}\n", told.story, outcome.answer))
+    Ok(format!("{}\n{}\n", told.story, reply.into_text()?))
 }
 
 /// Always the same plan. With a real model and the feature `planner`: `Arc::new(editor.planner())`.
 struct Plan;
 
 impl Planner for Plan {
-    fn create_plan<'a>(
-        &'a self,
-        goal: &'a str,
-        _: &'a PlanningContext,
-    ) -> BoxFuture<'a, Result<Task, PlanError>> {
+    async fn create_plan(&self, goal: &str, _: &PlanningContext) -> Result<Task, PlanError> {
         let step = |id: &str, what: &str, role: &str| {
             let mut rules = SubTaskRules::default();
             rules.role = Some(role.to_owned());
@@ -73,12 +69,12 @@ impl Planner for Plan {
             step("satellites", "Find what satellites say", "researcher"),
             step("report", "Write two sentences", "writer").after(["gauges", "satellites", "causes"]),
         ];
-        Box::pin(std::future::ready(Ok(Task::new(TaskId::new("task"), goal).with_subtasks(steps))))
+        Ok(Task::new(TaskId::new("task"), goal).with_subtasks(steps))
     }
 }
 
 /// An agent with the tools of its team's desk, whose model says what `says` makes of what it reads.
-fn agent(id: &str, desk: &Desk, says: fn(&Read) -> Step) -> Result<Archon, archon::Error> {
+fn agent(id: &str, desk: &Desk, says: fn(&Read) -> Step) -> Result<Archon, archon::BuildError> {
     let step = Step::reply(move |request| says(&Read::of(request)));
     let model = ScriptedProvider::new(vec![step; 16]).with_clock(Arc::new(SystemClock));
     Archon::builder().provider(Arc::new(model), "scripted").agent_id(id).tools(desk.tools()).build()

@@ -46,10 +46,10 @@ async fn main() -> anyhow::Result<()> {
     let agent = Archon::builder()
         .provider(Arc::new(Counting), "any")
         .journal(Arc::new(MemoryJournal::new()))
-        .approver(Arc::new(AskLater))
+        .approver(AskLater)
         .clock(Arc::new(SystemClock))
         .ids(Arc::new(RandomIds))
         .build()?;
-    println!("{}", agent.run("Hello").await?.answer);
+    println!("{}", agent.run("Hello").await?.into_text()?);
     Ok(())
 }

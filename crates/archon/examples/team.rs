@@ -8,21 +8,14 @@ use std::sync::Arc;
 use archon::{
     Archon,
     providers::ScriptedProvider,
-    types::{
-        BoxFuture, Member, PlanError, Planner, PlanningContext, SubTask, SubTaskRules, Task, TaskId,
-        TeamRecord,
-    },
+    types::{Member, PlanError, Planner, PlanningContext, SubTask, SubTaskRules, Task, TaskId, TeamRecord},
 };
 
 /// Always the same two steps. With a real model and the feature `planner`: `Arc::new(lead.planner())`.
 struct TwoSteps;
 
 impl Planner for TwoSteps {
-    fn create_plan<'a>(
-        &'a self,
-        goal: &'a str,
-        _: &'a PlanningContext,
-    ) -> BoxFuture<'a, Result<Task, PlanError>> {
+    async fn create_plan(&self, goal: &str, _: &PlanningContext) -> Result<Task, PlanError> {
         let step = |id: &str, what: &str, role: &str| {
             let mut rules = SubTaskRules::default();
             rules.role = Some(role.to_owned());
@@ -31,11 +24,11 @@ impl Planner for TwoSteps {
         let find = step("find", "Find the figures", "researcher");
         let write = step("write", "Write one sentence", "writer").after(["find"]);
         let task = Task::new(TaskId::new("task"), goal).with_subtasks(vec![find, write]);
-        Box::pin(std::future::ready(Ok(task)))
+        Ok(task)
     }
 }
 
-fn agent(id: &str, says: &'static str) -> Result<Archon, archon::Error> {
+fn agent(id: &str, says: &'static str) -> Result<Archon, archon::BuildError> {
     Archon::builder().provider(Arc::new(ScriptedProvider::texts([says])), "scripted").agent_id(id).build()
 }
 
@@ -43,17 +36,17 @@ fn agent(id: &str, says: &'static str) -> Result<Archon, archon::Error> {
 async fn main() -> anyhow::Result<()> {
     let lead = agent("lead", "The sea rises by 3.7 mm a year.")?;
     let team = lead
-        .team(Arc::new(TwoSteps))
+        .team(TwoSteps)
         .member(Member::new("ada", "researcher"), Arc::new(agent("ada", "3.7 mm a year, says NASA")?))
         .member(Member::new("ben", "writer"), Arc::new(agent("ben", "It rises, by 3.7 mm a year.")?));
-    let outcome = team.run("Does the sea rise?").await?;
-    for record in lead.journal().read(&outcome.run).await? {
+    let reply = team.run("Does the sea rise?").await?;
+    for record in lead.journal().read(reply.run()).await? {
         if let archon::types::RecordBody::Team(said) = &record.body
             && let TeamRecord::Delegated { member, task, .. } = &**said
         {
             println!("{member} does: {task}");
         }
     }
-    println!("{}", outcome.answer);
+    println!("{}", reply.into_text()?);
     Ok(())
 }

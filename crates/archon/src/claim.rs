@@ -10,7 +10,7 @@ use archon_types::{
     SessionId, Sink, TenantId,
 };
 
-use crate::{Archon, Error};
+use crate::{Archon, RunError};
 
 /// Where a new run goes on. While this is held, no other message begins a run there.
 pub(crate) struct Start {
@@ -54,9 +54,13 @@ impl Archon {
     /// Where the next run of a session goes on: from its newest run.
     ///
     /// # Errors
-    /// [`Error::SessionBusy`]: that run is at work or waits, or somebody else goes on from it at this moment; or the journal
+    /// [`RunError::SessionBusy`]: that run is at work or waits, or somebody else goes on from it at this moment; or the journal
     /// failed.
-    pub(crate) async fn claim_newest(&self, session: &SessionId, tenant: &TenantId) -> Result<Start, Error> {
+    pub(crate) async fn claim_newest(
+        &self,
+        session: &SessionId,
+        tenant: &TenantId,
+    ) -> Result<Start, RunError> {
         loop {
             let Some(head) = self.newest(of(session, tenant)).await? else {
                 let start = self.claim_first(session, tenant).await?;
@@ -67,7 +71,7 @@ impl Archon {
                 }
             };
             if head.status.is_busy() {
-                return Err(Error::SessionBusy { run: head.run_id, status: head.status });
+                return Err(RunError::SessionBusy { run: head.run_id, status: head.status });
             }
             let start = self.claim(&head.run_id).await?;
             match self.newest(of(session, tenant)).await? {
@@ -83,14 +87,14 @@ impl Archon {
         run: Option<RunId>,
         session: &SessionId,
         tenant: &TenantId,
-    ) -> Result<Start, Error> {
+    ) -> Result<Start, RunError> {
         let start = match &run {
             Some(run) => self.claim(run).await?,
             None => self.claim_first(session, tenant).await?,
         };
         match self.newest(of(session, tenant)).await? {
             Some(newer) if Some(&newer.run_id) != run.as_ref() && newer.status.is_busy() => {
-                Err(Error::SessionBusy { run: newer.run_id, status: newer.status })
+                Err(RunError::SessionBusy { run: newer.run_id, status: newer.status })
             }
             _ => Ok(start),
         }
@@ -98,10 +102,14 @@ impl Archon {
 
     /// As [`claim_newest`](Self::claim_newest), from the newest run that has ended: others may wait for a person meanwhile.
     #[cfg(feature = "orchestrator")]
-    pub(crate) async fn claim_ended(&self, session: &SessionId, tenant: &TenantId) -> Result<Start, Error> {
+    pub(crate) async fn claim_ended(
+        &self,
+        session: &SessionId,
+        tenant: &TenantId,
+    ) -> Result<Start, RunError> {
         let ended = RunStatus::ALL.into_iter().filter(|status| status.has_ended());
         let ended = of(session, tenant).status(ended).top_level().limit(1);
-        let last = async || Ok::<_, Error>(self.journal.list(&ended).await?.pop().map(|head| head.run_id));
+        let last = async || Ok::<_, RunError>(self.journal.list(&ended).await?.pop().map(|head| head.run_id));
         loop {
             let run = last().await?;
             let start = match &run {
@@ -110,7 +118,7 @@ impl Archon {
             };
             match self.newest(of(session, tenant).top_level()).await? {
                 Some(RunHead { run_id: run, status: status @ RunStatus::Running, .. }) => {
-                    return Err(Error::SessionBusy { run, status });
+                    return Err(RunError::SessionBusy { run, status });
                 }
                 _ if last().await? == run => return Ok(start),
                 _ => {}
@@ -119,17 +127,19 @@ impl Archon {
     }
 
     /// The start of the first run of a session.
-    async fn claim_first(&self, session: &SessionId, tenant: &TenantId) -> Result<Start, Error> {
+    async fn claim_first(&self, session: &SessionId, tenant: &TenantId) -> Result<Start, RunError> {
         match self.journal.open(&first_of(session, tenant), OpenMode::Create).await {
-            Err(JournalError::Locked { run }) => Err(Error::SessionBusy { run, status: RunStatus::Running }),
+            Err(JournalError::Locked { run }) => {
+                Err(RunError::SessionBusy { run, status: RunStatus::Running })
+            }
             open => Ok(Start { origin: Origin::Prompt, lock: Some(open?.writer) }),
         }
     }
 
-    async fn claim(&self, run: &RunId) -> Result<Start, Error> {
+    async fn claim(&self, run: &RunId) -> Result<Start, RunError> {
         let OpenRun { records, writer } = match self.journal.open(run, OpenMode::Existing).await {
             Err(JournalError::Locked { run }) => {
-                return Err(Error::SessionBusy { run, status: RunStatus::Running });
+                return Err(RunError::SessionBusy { run, status: RunStatus::Running });
             }
             open => open?,
         };

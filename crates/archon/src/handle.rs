@@ -5,11 +5,12 @@ use std::{
     task::{Context, Poll},
 };
 
-use archon_types::{CancellationToken, Event, Outcome, RunId, SessionId};
+use archon_types::{CancellationToken, Event, Outcome, Reply, RunId, SessionId};
 use futures_core::Stream;
+use futures_util::{StreamExt, future::ready};
 use tokio::task::JoinHandle;
 
-use crate::{Archon, Error, watch::EventStream};
+use crate::{Archon, RunError, watch::EventStream};
 
 /// A run under way, as a stream of its events. Dropping the handle cancels the run.
 #[derive(Debug)]
@@ -19,7 +20,7 @@ pub struct RunHandle {
     pub(crate) session: SessionId,
     pub(crate) cancel: CancellationToken,
     pub(crate) events: EventStream,
-    pub(crate) task: Option<JoinHandle<Result<Outcome, Error>>>,
+    pub(crate) task: Option<JoinHandle<Result<Outcome, RunError>>>,
 }
 
 impl RunHandle {
@@ -42,7 +43,7 @@ impl RunHandle {
     ///
     /// # Errors
     /// As [`Archon::steer`].
-    pub async fn steer(&self, text: impl Into<String>) -> Result<(), Error> {
+    pub async fn steer(&self, text: impl Into<String>) -> Result<(), RunError> {
         self.archon.steer(&self.run, text).await
     }
 
@@ -50,24 +51,63 @@ impl RunHandle {
     ///
     /// # Errors
     /// As [`Archon::follow_up`].
-    pub async fn follow_up(&self, text: impl Into<String>) -> Result<(), Error> {
+    pub async fn follow_up(&self, text: impl Into<String>) -> Result<(), RunError> {
         self.archon.follow_up(&self.run, text).await
     }
 
-    /// Asks the run to stop. It ends with the status `Cancelled` and can be resumed.
+    /// Asks the run to stop. Its reply is [`Reply::Cancelled`], and it can be resumed.
     pub fn cancel(&self) {
         self.cancel.cancel();
     }
 
-    /// Waits for the outcome. Events that were not read are dropped.
+    /// The text of this run's answers, piece by piece as the model writes it, until the run ends; then
+    /// [`reply`](Self::reply) tells how. What the run's tools and the agents that it calls say is left out.
+    ///
+    /// ```no_run
+    /// use archon::{Archon, RunError, RunOptions};
+    /// use futures_util::StreamExt;
+    ///
+    /// # async fn run(agent: Archon) -> Result<(), RunError> {
+    /// let mut run = agent.start("Tell me a story", RunOptions::default()).await?;
+    /// let mut pieces = run.text_stream();
+    /// while let Some(piece) = pieces.next().await {
+    ///     print!("{piece}");
+    /// }
+    /// drop(pieces);
+    /// run.text().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn text_stream(&mut self) -> impl Stream<Item = String> + Send + Unpin + '_ {
+        let run = self.run.clone();
+        self.filter_map(move |event| {
+            let is_own = *event.run() == run;
+            ready(event.as_text().filter(|_| is_own).map(str::to_owned))
+        })
+    }
+
+    /// Waits for the answer's whole text: a shorthand of [`reply`](Self::reply) and
+    /// [`Reply::into_text`]. As with an HTTP response, whose `text` is all of it; for pieces of it there is
+    /// [`text_stream`](Self::text_stream).
     ///
     /// # Errors
-    /// The run could not be started or kept in its journal.
-    pub async fn outcome(mut self) -> Result<Outcome, Error> {
-        match self.task.take() {
-            Some(task) => task.await.unwrap_or(Err(Error::Lost)),
-            None => Err(Error::Lost),
-        }
+    /// As [`reply`](Self::reply); and [`RunError::NotFinished`]: the run met a limit, waits or was cancelled.
+    pub async fn text(self) -> Result<String, RunError> {
+        self.reply().await?.into_text()
+    }
+
+    /// Waits for the reply. Events that were not read are dropped.
+    ///
+    /// # Errors
+    /// [`RunError::Failed`]: the run failed. Or it could not be started, or not be kept in its journal.
+    pub async fn reply(mut self) -> Result<Reply, RunError> {
+        let lost = RunError::Lost { run: self.run.clone() };
+        let Some(task) = self.task.take() else { return Err(lost) };
+        let outcome = task.await.unwrap_or_else(|error| {
+            tracing::debug!(%error, "the task of a run ended without an outcome");
+            Err(lost)
+        })?;
+        Reply::of(outcome)
     }
 }
 

@@ -11,10 +11,9 @@
 //!     (a + b).to_string()
 //! }
 //!
-//! # async fn run() -> Result<(), archon::Error> {
+//! # async fn run() -> Result<(), archon::RunError> {
 //! let agent = Archon::builder().model("ollama:qwen3").tool(add).build()?;
-//! let outcome = agent.run("What is 19 + 23?").await?;
-//! println!("{}", outcome.answer);
+//! println!("{}", agent.run("What is 19 + 23?").await?.into_text()?);
 //! # Ok(())
 //! # }
 //! ```
@@ -22,7 +21,7 @@
 //! | to | use |
 //! |---|---|
 //! | put an agent together | [`Archon::builder`] |
-//! | run a task, or watch it run | [`Archon::run`], [`Archon::start`] |
+//! | run a task, or watch it run | [`Archon::run`], [`Archon::start`], [`RunHandle::text_stream`] |
 //! | give one run a budget, instructions or fewer tools | [`RunOptions`] |
 //! | make an agent that differs from another in a part | [`Archon::to_builder`] |
 //! | have an answer as a value of a type | [`Archon::run_typed`], or [`Archon::answering`] and [`RunHandle::typed`] |
@@ -30,6 +29,7 @@
 //! | speak into a run, or stop it, from anywhere | [`Archon::steer`], [`Archon::cancel`] |
 //! | take up a run after a crash or a cancel | [`Archon::resume`] |
 //! | ask people before harm is done, and list what waits | [`ArchonBuilder::approver`], [`Archon::approvals`], [`Archon::answer`] |
+//! | refuse calls by a rule of one's own, or change results | [`ArchonBuilder::guard`] |
 //! | start, watch, answer and resume runs of every kind by one handle | [`Runs`] |
 //! | try another way from an earlier turn | [`Archon::fork`] |
 //! | let several agents try, and take the best | [`Archon::parallel`] |
@@ -45,7 +45,35 @@
 //! | keep sessions for other programs as one goes | [`ArchonBuilder::save_sessions`] |
 //! | swap a pillar | the builder takes any [`Provider`], [`Toolbox`] or [`Journal`] |
 
-//! Enums such as [`OutcomeStatus`] get further variants with later versions, so a `match` needs a `_ =>`; structs of
+//! A run that failed is an error, [`RunError`]: with the kind of failure, the run's id and what to do. It is the one error
+//! of everything that starts or resumes runs; [`ArchonBuilder::build`] alone has its own, [`BuildError`], which `?` turns
+//! into it. A run that waits for somebody, met a limit or was cancelled is a [`Reply`], which has to be matched before
+//! there is a text:
+//!
+//! ```no_run
+//! use archon::{Archon, Reply, RunError};
+//!
+//! # async fn run(agent: Archon) -> Result<(), RunError> {
+//! match agent.run("Refund order A-1021").await? {
+//!     Reply::Finished(answer) => println!("{answer}"),
+//!     Reply::Waiting(run) => println!("somebody has to agree; then resume {}", run.run()),
+//!     Reply::AtLimit(limit, run) => println!("{limit}; so far: {}", run.partial().unwrap_or("nothing")),
+//!     _ => println!("it was stopped"),
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A reply is not printed by mistake:
+//!
+//! ```compile_fail,E0277
+//! # async fn run(agent: archon::Archon) -> Result<(), archon::RunError> {
+//! println!("{}", agent.run("Refund order A-1021").await?);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Enums such as [`Reply`] get further variants with later versions, so a `match` needs a `_ =>`; structs of
 //! options get further fields, so they are made with `default()` or `new(…)` and changed by `with_…` or field by field:
 //!
 //! ```
@@ -97,16 +125,16 @@ pub use archon_macros::facade_tool as tool;
 pub use archon_react_loop::SubAgentTool;
 pub use archon_tools::{ToolEngine, ToolRegistry};
 pub use archon_types::{
-    Agent, Context, Event, Journal, Outcome, OutcomeStatus, Provider, RunId, SessionId, Tool, ToolContext,
-    ToolError, ToolResult, Toolbox,
+    Agent, Context, Event, FailureKind, FinalAnswer, Journal, Outcome, OutcomeStatus, Provider, Reply,
+    RunError, RunId, SessionId, Tool, ToolContext, ToolError, ToolResult, Toolbox, Unfinished,
 };
 pub use auto_save::AutoSave;
 pub use builder::ArchonBuilder;
 pub use conversation::Conversation;
-pub use error::Error;
+pub use error::BuildError;
 pub use handle::RunHandle;
 pub use memory_limit::MemoryLimit;
-pub use parallel::Parallel;
+pub use parallel::{Parallel, ParallelReply};
 #[cfg(feature = "planner")]
 pub use planning::Planning;
 pub use project_file::ProjectFile;
@@ -119,6 +147,22 @@ pub use typed::{AnswerForm, Typed};
 
 /// The derive of [`JsonSchema`](schemars::JsonSchema), which the types of [`Archon::run_typed`] need.
 pub use schemars;
+
+/// What most programs name: `use archon::prelude::*;`.
+///
+/// Agents and their runs, tools, and what a program writes itself: approvers, hooks, guards, planners.
+pub mod prelude {
+    pub use crate::{
+        Archon, ArchonBuilder, BuildError, Conversation, Event, FailureKind, FinalAnswer, Reply, RunError,
+        RunHandle, RunId, RunOptions, Runs, SessionId, Tool, ToolContext, ToolError, ToolResult, Typed,
+        Unfinished, tool,
+        tools::{CallGuard, EngineOptions, FnGuard, GuardedCall},
+        types::{
+            Answer, AnswerRuns, ApprovalRequest, Approver, AskLater, Decision, ExecutionLimits, FnApprover,
+            FnHooks, FnPlanner, Hooks, KeepRuns, Planner, StartRun, StartRuns,
+        },
+    };
+}
 
 /// Programs that an agent writes, run in this process under limits.
 #[cfg(any(feature = "code-python", feature = "code-javascript"))]

@@ -8,11 +8,11 @@ use archon_planner::{
 use archon_providers::{FallbackProvider, KeyRotationProvider, RetryProvider};
 use archon_react_loop::{Fallback, ReactAgent};
 use archon_types::{
-    Agent, Answer, CallId, Clock, FallbackModel, Ids, MoreLimits, Outcome, Planner, Provider, RetryConfig,
+    Agent, Answer, CallId, Clock, FallbackModel, Ids, MoreLimits, Planner, Provider, Reply, RetryConfig,
     RunAgent, RunId, SubTask, Toolbox,
 };
 
-use crate::{Archon, Error, RunHandle, RunOptions};
+use crate::{Archon, RunError, RunHandle, RunOptions};
 
 /// An agent that follows plans; made by [`Archon::planning`]. Cloning one is cheap.
 #[derive(Clone, Debug)]
@@ -28,10 +28,10 @@ impl Archon {
     ///
     /// # Errors
     /// As [`Planning::run`].
-    pub async fn run_task(&self, query: &str) -> Result<Outcome, Error> {
+    pub async fn run_task(&self, task: impl Into<String>) -> Result<Reply, RunError> {
         let conclusion = Arc::new(self.conclusion());
-        let planning = self.planning(Arc::new(self.planner()));
-        planning.with(|agent| agent.with_conclusion(conclusion)).run(query).await
+        let planning = self.planning(self.planner());
+        planning.with(|agent| agent.with_conclusion(conclusion)).run(task).await
     }
 
     /// A planner that asks this agent's model, with its keys, its retries and the models that stand in for it.
@@ -63,20 +63,20 @@ impl Archon {
     /// this agent, which sees no tool but the one that the subtask names, or all if it names none.
     ///
     /// ```no_run
-    /// # async fn run() -> Result<(), archon::Error> {
+    /// # async fn run() -> Result<(), archon::RunError> {
     /// use std::sync::Arc;
     /// let agent = archon::Archon::builder().model("ollama:qwen3").build()?;
-    /// let planning = agent.planning(Arc::new(agent.planner()));
-    /// println!("{}", planning.run("Compare the rivers of Paris and London").await?.answer);
+    /// let planning = agent.planning(agent.planner());
+    /// println!("{}", planning.run("Compare the rivers of Paris and London").await?.into_text()?);
     /// # Ok(())
     /// # }
     /// ```
-    pub fn planning(&self, planner: Arc<dyn Planner>) -> Planning {
+    pub fn planning(&self, planner: impl Planner + 'static) -> Planning {
         self.planning_with(planner, self.planning_options())
     }
 
     /// As [`planning`](Self::planning), with other options.
-    pub fn planning_with(&self, planner: Arc<dyn Planner>, options: PlanningAgentOptions) -> Planning {
+    pub fn planning_with(&self, planner: impl Planner + 'static, options: PlanningAgentOptions) -> Planning {
         let is_small = self.is_small();
         let workers = OwnWorkers { agent: self.agent.clone(), toolbox: self.toolbox.clone(), is_small };
         let agent = PlanningAgent::new(planner, Arc::new(self.agent.clone()), self.journal.clone(), options)
@@ -133,53 +133,56 @@ impl Planning {
     /// Makes a plan and says what is wrong with it; nothing of it is followed and nothing is kept.
     ///
     /// # Errors
-    /// The goal is empty, or there is no plan.
-    pub async fn draft(&self, goal: &str) -> Result<PlanDraft, Error> {
-        let context = self.archon.context_for(goal, RunOptions::default())?;
-        Ok(self.agent.draft(goal, &context).await?)
+    /// The task is empty, or there is no plan.
+    pub async fn draft(&self, task: impl Into<String>) -> Result<PlanDraft, RunError> {
+        let task = task.into();
+        let context = self.archon.context_for(&task, RunOptions::default())?;
+        Ok(self.agent.draft(&task, &context).await?)
     }
 
-    /// Makes a plan and follows it until there is an outcome, or until the run waits for somebody.
+    /// Makes a plan and follows it until there is an answer, or until the run waits for somebody.
     ///
     /// # Errors
-    /// The goal is empty, or the run could not be started or kept in the journal.
-    pub async fn run(&self, goal: &str) -> Result<Outcome, Error> {
-        self.run_with(goal, RunOptions::default()).await
+    /// [`RunError::Failed`]: there is no plan, or what failed is needed. Or the goal is empty, or the run could not be
+    /// started or kept in the journal.
+    pub async fn run(&self, task: impl Into<String>) -> Result<Reply, RunError> {
+        self.run_with(task, RunOptions::default()).await
     }
 
     /// As [`run`](Self::run). A plan continues no conversation: a session in `options` is one of its own.
     ///
     /// # Errors
     /// As [`run`](Self::run).
-    pub async fn run_with(&self, goal: &str, options: RunOptions) -> Result<Outcome, Error> {
-        let context = self.archon.context_for(goal, options)?;
-        Ok(self.agent.start(goal, &context).await?)
+    pub async fn run_with(&self, task: impl Into<String>, options: RunOptions) -> Result<Reply, RunError> {
+        let task = task.into();
+        let context = self.archon.context_for(&task, options)?;
+        Reply::of(self.agent.start(&task, &context).await?)
     }
 
     /// Begins in the background and returns at once; otherwise as [`run_with`](Self::run_with).
     ///
     /// # Errors
-    /// The goal is empty.
-    pub async fn start(&self, goal: impl Into<String>, options: RunOptions) -> Result<RunHandle, Error> {
-        let goal = goal.into();
-        let context = self.archon.context_for(&goal, options)?;
+    /// The task is empty.
+    pub async fn start(&self, task: impl Into<String>, options: RunOptions) -> Result<RunHandle, RunError> {
+        let task = task.into();
+        let context = self.archon.context_for(&task, options)?;
         let agent = self.agent.clone();
-        Ok(self.archon.spawn(context, |_, context| async move { Ok(agent.start(&goal, &context).await?) }))
+        Ok(self.archon.spawn(context, |_, context| async move { Ok(agent.start(&task, &context).await?) }))
     }
 
     /// Takes up a plan's run where its log ends. What is done is not done again.
     ///
     /// # Errors
-    /// The run is unknown; or it is in use, has ended or follows no plan, which the handle's outcome tells.
-    pub async fn resume(&self, run: RunId) -> Result<RunHandle, Error> {
+    /// The run is unknown; or it is in use, has ended or follows no plan, which the handle's reply tells.
+    pub async fn resume(&self, run: RunId) -> Result<RunHandle, RunError> {
         self.resume_with(run, MoreLimits::default()).await
     }
 
     /// As [`resume`](Self::resume), with larger limits from now on.
     ///
     /// # Errors
-    /// As [`resume`](Self::resume); and the handle's outcome tells if a limit still holds that the run has met.
-    pub async fn resume_with(&self, run: RunId, more: MoreLimits) -> Result<RunHandle, Error> {
+    /// As [`resume`](Self::resume); and the handle's reply tells if a limit still holds that the run has met.
+    pub async fn resume_with(&self, run: RunId, more: MoreLimits) -> Result<RunHandle, RunError> {
         let context = self.archon.context_of(run).await?;
         let agent = self.agent.clone();
         Ok(self
@@ -196,7 +199,7 @@ impl Planning {
         run: RunId,
         request_id: impl Into<String>,
         answer: Answer,
-    ) -> Result<RunHandle, Error> {
+    ) -> Result<RunHandle, RunError> {
         let (context, agent) = (self.archon.context_of(run).await?, self.agent.clone());
         let request_id = request_id.into();
         Ok(self.archon.spawn(context, |_, context| async move {
@@ -207,8 +210,8 @@ impl Planning {
     /// Answers the question about a call of a run that is suspended, and takes the run up.
     ///
     /// # Errors
-    /// As [`resume`](Self::resume); and the handle's outcome tells that there is no such question.
-    pub async fn answer(&self, run: RunId, call: CallId, answer: Answer) -> Result<RunHandle, Error> {
+    /// As [`resume`](Self::resume); and the handle's reply tells that there is no such question.
+    pub async fn answer(&self, run: RunId, call: CallId, answer: Answer) -> Result<RunHandle, RunError> {
         let context = self.archon.context_of(run).await?;
         let agent = self.agent.clone();
         Ok(self

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use archon_orchestrator::{Team, TeamOptions};
-use archon_types::{Agent, Answer, CallId, Context, Member, MoreLimits, Outcome, Planner, RunAgent, RunId};
+use archon_types::{Agent, Answer, CallId, Context, Member, MoreLimits, Planner, Reply, RunAgent, RunId};
 
-use crate::{Archon, Error, RunHandle, RunOptions};
+use crate::{Archon, RunError, RunHandle, RunOptions};
 
 /// An agent whose work others do; made by [`Archon::team`]. Cloning one is cheap.
 #[derive(Clone)]
@@ -22,7 +22,7 @@ impl Archon {
     /// use std::sync::Arc;
     /// use archon::{Archon, providers::ScriptedProvider, types::{Member, Planner}};
     ///
-    /// # fn example(planner: Arc<dyn Planner>) -> Result<(), archon::Error> {
+    /// # fn example(planner: impl Planner + 'static) -> Result<(), archon::RunError> {
     /// let says = |text| Arc::new(ScriptedProvider::texts([text]));
     /// let researcher = Archon::builder().provider(says("3.7 mm a year"), "scripted").build()?;
     /// let lead = Archon::builder().provider(says("The sea rises."), "scripted").build()?;
@@ -31,12 +31,12 @@ impl Archon {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn team(&self, planner: Arc<dyn Planner>) -> Teamwork {
+    pub fn team(&self, planner: impl Planner + 'static) -> Teamwork {
         self.team_with(planner, self.team_options())
     }
 
     /// As [`team`](Self::team), with other options.
-    pub fn team_with(&self, planner: Arc<dyn Planner>, options: TeamOptions) -> Teamwork {
+    pub fn team_with(&self, planner: impl Planner + 'static, options: TeamOptions) -> Teamwork {
         let lead = self.agent.options().agent_id.clone();
         let team =
             Team::new(planner, self.journal.clone(), options).with_lead(lead, Arc::new(self.agent.clone()));
@@ -73,41 +73,43 @@ impl Teamwork {
         Arc::new(self.team.clone())
     }
 
-    /// Works on a goal until there is an outcome, or until the run waits for somebody. The team itself asks people only if
+    /// Works on a task until there is an answer, or until the run waits for somebody. The team itself asks people only if
     /// the agent that leads it has an approver ([`ArchonBuilder::approver`](crate::ArchonBuilder::approver)); else it goes
     /// on, or stops, as if nobody had answered.
     ///
     /// # Errors
-    /// The goal is empty, the team cannot work, or the run could not be started or kept in the journal.
-    pub async fn run(&self, goal: &str) -> Result<Outcome, Error> {
-        self.run_with(goal, RunOptions::default()).await
+    /// [`RunError::Failed`]: there is no plan, or what failed is needed. Or the goal is empty, the team cannot work, or the
+    /// run could not be started or kept in the journal.
+    pub async fn run(&self, task: impl Into<String>) -> Result<Reply, RunError> {
+        self.run_with(task, RunOptions::default()).await
     }
 
     /// As [`run`](Self::run). A team continues no conversation: a session in `options` is one of its own.
     ///
     /// # Errors
     /// As [`run`](Self::run).
-    pub async fn run_with(&self, goal: &str, options: RunOptions) -> Result<Outcome, Error> {
-        let context = self.asking(self.archon.context_for(goal, options)?);
-        Ok(self.team.start(goal, &context).await?)
+    pub async fn run_with(&self, task: impl Into<String>, options: RunOptions) -> Result<Reply, RunError> {
+        let task = task.into();
+        let context = self.asking(self.archon.context_for(&task, options)?);
+        Reply::of(self.team.start(&task, &context).await?)
     }
 
     /// Begins in the background and returns at once; the events of the members' runs come with the team's own.
     ///
     /// # Errors
-    /// The goal is empty. What else [`run`](Self::run) fails with the handle's outcome tells.
-    pub async fn start(&self, goal: impl Into<String>, options: RunOptions) -> Result<RunHandle, Error> {
-        let goal = goal.into();
-        let context = self.asking(self.archon.context_for(&goal, options)?);
+    /// The task is empty. What else [`run`](Self::run) fails with the handle's reply tells.
+    pub async fn start(&self, task: impl Into<String>, options: RunOptions) -> Result<RunHandle, RunError> {
+        let task = task.into();
+        let context = self.asking(self.archon.context_for(&task, options)?);
         let team = self.team.clone();
-        Ok(self.archon.spawn(context, |_, context| async move { Ok(team.start(&goal, &context).await?) }))
+        Ok(self.archon.spawn(context, |_, context| async move { Ok(team.start(&task, &context).await?) }))
     }
 
     /// Takes up a team's run where its log ends. What is done is not done again, and whoever was at work goes on.
     ///
     /// # Errors
-    /// The run is unknown; or it is in use, has ended or is no team's, which the handle's outcome tells.
-    pub async fn resume(&self, run: RunId) -> Result<RunHandle, Error> {
+    /// The run is unknown; or it is in use, has ended or is no team's, which the handle's reply tells.
+    pub async fn resume(&self, run: RunId) -> Result<RunHandle, RunError> {
         self.resume_with(run, MoreLimits::default()).await
     }
 
@@ -115,8 +117,8 @@ impl Teamwork {
     /// on with more.
     ///
     /// # Errors
-    /// As [`resume`](Self::resume); and the handle's outcome tells if a limit still holds that the run has met.
-    pub async fn resume_with(&self, run: RunId, more: MoreLimits) -> Result<RunHandle, Error> {
+    /// As [`resume`](Self::resume); and the handle's reply tells if a limit still holds that the run has met.
+    pub async fn resume_with(&self, run: RunId, more: MoreLimits) -> Result<RunHandle, RunError> {
         let context = self.asking(self.archon.context_of(run).await?);
         let team = self.team.clone();
         let work = |_, context| async move { Ok(team.resume_with(&more, &context).await?) };
@@ -127,8 +129,8 @@ impl Teamwork {
     /// that were left with [`Archon::answer`].
     ///
     /// # Errors
-    /// As [`resume`](Self::resume); and the handle's outcome tells that there is no such question.
-    pub async fn answer(&self, run: RunId, call: CallId, answer: Answer) -> Result<RunHandle, Error> {
+    /// As [`resume`](Self::resume); and the handle's reply tells that there is no such question.
+    pub async fn answer(&self, run: RunId, call: CallId, answer: Answer) -> Result<RunHandle, RunError> {
         let context = self.asking(self.archon.context_of(run).await?);
         let team = self.team.clone();
         Ok(self

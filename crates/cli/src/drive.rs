@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use archon::{
-    RunHandle,
-    react_loop::LoopError,
+    RunError, RunHandle,
     types::{
-        Event, JournalError, LimitReached, ModelFailure, Outcome, OutcomeStatus, Record, RecordBody,
-        ToolResult, metadata,
+        Event, JournalError, LimitReached, ModelErrorCode, ModelFailure, Outcome, OutcomeStatus, Record,
+        RecordBody, ToolResult, metadata,
     },
 };
 use futures_util::StreamExt;
@@ -73,7 +72,7 @@ pub(crate) async fn watch(
             _ => {}
         }
     }
-    let outcome = run.outcome().await;
+    let outcome = Outcome::of_result(run.reply().await);
     listener.abort();
     app.output.stop_waiting();
     app.output.close_board();
@@ -85,8 +84,8 @@ pub(crate) async fn watch(
 }
 
 /// Whether the disk is full, or the folder of the logs cannot be written to.
-fn is_storage(error: &archon::Error) -> bool {
-    matches!(error, archon::Error::Run(LoopError::Journal(JournalError::Storage { .. })))
+fn is_storage(error: &RunError) -> bool {
+    matches!(error, RunError::Journal(JournalError::Storage { .. }))
 }
 
 /// Of a call that was refused because nobody could be asked: the rule that would allow it, empty if none would.
@@ -152,7 +151,7 @@ fn said(outcome: &Outcome, failure: Option<&ModelFailure>, resume: &str, app: &A
             let what = outcome.error.clone().unwrap_or_else(|| "the run failed".to_owned());
             let advice = failure.filter(|f| what.contains(&f.message)).map_or_else(
                 || format!("archon runs show {} tells what happened", outcome.run),
-                |f| format!("{}; then: {resume}", advice(&f.code)),
+                |f| format!("{}; then: {resume}", advice(f.code)),
             );
             return Err(Failure::new(exit, one_line(&what, SHOWN), advice));
         }
@@ -188,15 +187,19 @@ pub(crate) fn more_of(limit: &LimitReached) -> Option<&'static str> {
 }
 
 /// What to do about a model that gave no answer, by the code of its failure.
-fn advice(code: &str) -> &'static str {
+fn advice(code: ModelErrorCode) -> &'static str {
     match code {
-        "auth" => "check the key: `archon doctor` shows which one is used",
-        "unreachable" => "start the service, or mend the address: `archon doctor` shows what runs here",
-        "network" | "timeout" => "check the connection, and that the service runs: `archon doctor`",
-        "rate_limited" | "overloaded" => "wait a little",
-        "context_overflow" => "start a new session, or use a model with a larger context window",
-        "protocol" => "check the address: something else may answer there",
-        "api" => "check the model's name: `archon models list`",
+        ModelErrorCode::Auth => "check the key: `archon doctor` shows which one is used",
+        ModelErrorCode::Unreachable => {
+            "start the service, or mend the address: `archon doctor` shows what runs here"
+        }
+        ModelErrorCode::Network | ModelErrorCode::Timeout => {
+            "check the connection, and that the service runs: `archon doctor`"
+        }
+        ModelErrorCode::RateLimited | ModelErrorCode::Overloaded => "wait a little",
+        ModelErrorCode::ContextOverflow => "start a new session, or use a model with a larger context window",
+        ModelErrorCode::Protocol => "check the address: something else may answer there",
+        ModelErrorCode::Api => "check the model's name: `archon models list`",
         _ => "try again, or choose another model",
     }
 }
@@ -208,17 +211,17 @@ mod tests {
     #[test]
     fn every_code_of_a_provider_has_advice() {
         for code in [
-            "auth",
-            "network",
-            "unreachable",
-            "timeout",
-            "rate_limited",
-            "overloaded",
-            "context_overflow",
-            "protocol",
-            "api",
+            ModelErrorCode::Auth,
+            ModelErrorCode::Network,
+            ModelErrorCode::Unreachable,
+            ModelErrorCode::Timeout,
+            ModelErrorCode::RateLimited,
+            ModelErrorCode::Overloaded,
+            ModelErrorCode::ContextOverflow,
+            ModelErrorCode::Protocol,
+            ModelErrorCode::Api,
         ] {
-            assert_ne!(advice(code), advice("other"), "{code}");
+            assert_ne!(advice(code), advice(ModelErrorCode::Other), "{code}");
         }
     }
 }

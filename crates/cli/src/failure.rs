@@ -1,8 +1,10 @@
 //! What a person reads when a command cannot go on: one line of what, one line of what to do.
 
 use archon::{
+    BuildError, RunError,
     orchestrator::TeamError,
     planner::{PlanProblem, PlanRunError, with_remedy},
+    react_loop::LoopError,
     store::JsonlJournal,
     types::{LimitReached, PlanError, RunId, RunRefused, RunStatus},
 };
@@ -139,54 +141,87 @@ impl From<archon::types::SessionError> for Failure {
     }
 }
 
-impl From<archon::Error> for Failure {
-    fn from(e: archon::Error) -> Self {
-        use archon::{Error, react_loop::LoopError};
+impl From<RunError> for Failure {
+    fn from(e: RunError) -> Self {
         match e {
-            Error::Run(LoopError::Journal(e)) => e.into(),
-            Error::Run(LoopError::EmptyPrompt) => {
+            RunError::Journal(e) => e.into(),
+            RunError::EmptyPrompt => {
                 Self::usage("the task is empty", "say what is to be done: archon run \"What is 15% of 200?\"")
             }
-            Error::Run(LoopError::Ended { ref run }) => Self::usage(
+            RunError::Refused(RunRefused::Ended { ref run }) => Self::usage(
                 e.to_string(),
                 format!("`archon runs show {run}` shows it; go on with `archon run --continue TASK`"),
             ),
-            Error::Run(LoopError::AtLimit { ref run, ref limit }) => {
+            RunError::Refused(RunRefused::AtLimit { ref run, ref limit }) => {
                 Self::usage(e.to_string(), at_limit(run, limit))
             }
-            Error::Run(LoopError::OtherKind { ref run, .. }) => Self::usage(
+            RunError::Unsupported { ref run, .. } => Self::usage(
                 e.to_string(),
                 format!(
                     "`archon runs show {run}` shows it, `archon resume {run}` resumes it; say another task without \
                      --continue"
                 ),
             ),
-            Error::Plan(PlanRunError::Journal(e)) | Error::Team(TeamError::Journal(e)) => e.into(),
-            Error::Plan(e) => of_plan(&e),
-            Error::Team(e) => of_team(&e),
-            Error::Run(LoopError::NoSuchTurn { ref run, .. }) => {
-                Self::usage(e.to_string(), format!("`archon runs events {run}` shows its turns"))
-            }
-            Error::Run(LoopError::ProcessesLeft { group, .. }) => Self::failed(
-                e.to_string(),
-                format!("end it yourself (kill -9 -{group}), then resume the run"),
-            ),
-            Error::SessionBusy { ref run, status } => Self::usage(
+            RunError::SessionBusy { ref run, status } => Self::usage(
                 e.to_string(),
                 match status {
                     RunStatus::Suspended => format!(
                         "answer its question (`archon approvals list`) and take it up with `archon resume {run}`, or leave \
-                     it with `archon runs fork {run}`"
+                         it with `archon runs fork {run}`"
                     ),
                     _ => format!("wait until it has ended, or stop it with `archon runs cancel {run}`"),
                 },
             ),
-            Error::NothingToContinue => {
+            RunError::NothingToContinue => {
                 Self::usage(e.to_string(), "`archon runs list --json` shows runs and their sessions")
             }
-            Error::Run(_) | Error::Lost => Self::failed(e.to_string(), e.advice()),
+            RunError::Agent { .. } => of_agent(&e),
+            RunError::Failed { .. }
+            | RunError::NotFinished { .. }
+            | RunError::NotTyped { .. }
+            | RunError::Lost { .. } => Self::failed(e.to_string(), e.advice()),
             e => Self::usage(e.to_string(), e.advice()),
         }
+    }
+}
+
+/// What an agent of one kind, or the builder, says.
+fn of_agent(e: &RunError) -> Failure {
+    if let Some(plan) = e.cause::<PlanRunError>() {
+        return of_plan(plan);
+    }
+    if let Some(team) = e.cause::<TeamError>() {
+        return of_team(team);
+    }
+    if e.cause::<BuildError>().is_some() {
+        return Failure::usage(e.to_string(), e.advice());
+    }
+    match e.cause::<LoopError>() {
+        Some(LoopError::NoSuchTurn { run, .. }) => {
+            Failure::usage(e.to_string(), format!("`archon runs events {run}` shows its turns"))
+        }
+        Some(LoopError::ProcessesLeft { group, .. }) => {
+            Failure::failed(e.to_string(), format!("end it yourself (kill -9 -{group}), then resume the run"))
+        }
+        _ => Failure::failed(e.to_string(), e.advice()),
+    }
+}
+
+impl From<BuildError> for Failure {
+    fn from(e: BuildError) -> Self {
+        RunError::from(e).into()
+    }
+}
+
+impl From<LoopError> for Failure {
+    fn from(e: LoopError) -> Self {
+        RunError::from(e).into()
+    }
+}
+
+impl From<PlanRunError> for Failure {
+    fn from(e: PlanRunError) -> Self {
+        RunError::from(e).into()
     }
 }
 
@@ -199,18 +234,6 @@ fn of_team(e: &TeamError) -> Failure {
             let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
             Failure::choices(Exit::Usage, "the team cannot work", &lines)
         }
-        TeamError::Refused(RunRefused::Ended { run }) => {
-            Failure::usage(e.to_string(), format!("`archon runs show {run}` shows it"))
-        }
-        TeamError::Refused(RunRefused::AtLimit { run, limit }) => Failure::usage(
-            e.to_string(),
-            match more_of(limit) {
-                Some(flag) => format!(
-                    "let it go on with `archon team resume TEAM.toml {run} {flag}`: of the whole run, and more than before"
-                ),
-                None => "allow more in the team's file, and begin it anew".to_owned(),
-            },
-        ),
         e => Failure::failed(e.to_string(), e.advice()),
     }
 }
@@ -227,12 +250,6 @@ fn of_plan(e: &PlanRunError) -> Failure {
             let mut lines: Vec<String> = problem.split("; ").map(str::to_owned).collect();
             lines.push("a larger model plans better: --model PROVIDER:MODEL".to_owned());
             all(&lines)
-        }
-        PlanRunError::Refused(RunRefused::Ended { run }) => {
-            Failure::usage(e.to_string(), format!("`archon plan show {run}` shows how far it came"))
-        }
-        PlanRunError::Refused(RunRefused::AtLimit { run, limit }) => {
-            Failure::usage(e.to_string(), at_limit(run, limit))
         }
         e => Failure::failed(e.to_string(), e.advice()),
     }
@@ -281,8 +298,7 @@ impl From<&clap::Error> for Failure {
 #[cfg(test)]
 mod tests {
     use archon::{
-        Error, RunId, SessionId,
-        react_loop::LoopError,
+        SessionId,
         types::{EvaluationError, JournalError, SessionError},
     };
     use clap::Parser as _;
@@ -344,18 +360,17 @@ mod tests {
             LoopError::Ended { run: run() },
         ];
         let others = [
-            Error::NoModel,
-            Error::SessionBusy { run: run(), status: RunStatus::Suspended },
-            Error::SessionBusy { run: run(), status: RunStatus::Running },
-            Error::AlreadyRunning { run: run() },
-            Error::NothingToContinue,
-            Error::Lost,
+            BuildError::NoModel.into(),
+            RunError::SessionBusy { run: run(), status: RunStatus::Suspended },
+            RunError::SessionBusy { run: run(), status: RunStatus::Running },
+            RunError::NothingToContinue,
+            RunError::Lost { run: run() },
         ];
         for failure in journal
             .map(Failure::from)
             .into_iter()
             .chain(sessions.map(Failure::from))
-            .chain(loops.map(|e| Error::Run(e).into()))
+            .chain(loops.map(Failure::from))
             .chain(others.map(Failure::from))
         {
             check_shape(&failure);

@@ -20,8 +20,8 @@ use std::{
 };
 
 use archon_types::{
-    AgentId, Budget, CallId, Claim, CommandId, LimitReached, Member, MoreLimits, Outcome, RecordBody, Role,
-    RunId, RunStarted, SubTaskId, Task, TaskId, TeamRecord, TeamSettings, Timestamp,
+    AgentId, Budget, CallId, Claim, CommandId, FailureKind, LimitReached, Member, MoreLimits, Outcome,
+    RecordBody, Role, RunId, RunStarted, SubTaskId, Task, TaskId, TeamRecord, TeamSettings, Timestamp,
 };
 use serde::{Deserialize, Serialize};
 
@@ -127,6 +127,7 @@ enum Phase {
     /// All subtasks are over.
     Concluding,
     Broken {
+        kind: FailureKind,
         error: String,
     },
 }
@@ -169,8 +170,8 @@ impl TeamMachine {
         if let Some(outcome) = &self.ended {
             return TeamCommand::Done(outcome);
         }
-        if let Phase::Broken { error } = &self.phase {
-            return finish(self.failed_outcome(error.clone()));
+        if let Phase::Broken { kind, error } = &self.phase {
+            return finish(self.failed_outcome(*kind, error.clone()));
         }
         if self.cancelled {
             return finish(self.outcome(Cancelled));
@@ -226,7 +227,7 @@ impl TeamMachine {
             let answer = self.contributions();
             return TeamCommand::Append(RecordBody::Team(Box::new(TeamRecord::Concluded { answer })));
         }
-        finish(self.failed_outcome(self.stuck()))
+        finish(self.failed_outcome(FailureKind::Subtasks, self.stuck()))
     }
 
     /// What can begin: a delegation that was chosen, or the next to be.

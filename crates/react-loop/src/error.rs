@@ -1,6 +1,6 @@
 //! Why a run could not be started or went no further.
 
-use archon_types::{EvaluationError, JournalError, LimitReached, RunId, RunKind};
+use archon_types::{EvaluationError, FailureKind, JournalError, LimitReached, RunId, RunKind};
 #[cfg(doc)]
 use archon_types::{ExecutionLimits, Outcome};
 
@@ -139,6 +139,15 @@ pub enum LoopError {
 }
 
 impl LoopError {
+    /// The kind of failure that it is where a run of this agent was called.
+    pub(crate) fn kind(&self) -> FailureKind {
+        match self {
+            Self::Panicked { .. } => FailureKind::Panicked,
+            Self::AtLimit { .. } => FailureKind::Limit,
+            _ => FailureKind::Refused,
+        }
+    }
+
     /// What a person can do about it, in a line.
     pub fn advice(&self) -> &'static str {
         match self {

@@ -1,8 +1,8 @@
 //! When a run ends whatever the model says: turns, tokens, time and money.
 
 use archon_types::{
-    AssistantMessage, CarriedSpending, ExecutionLimits, Lease, LimitReached, Message, ModelFailure,
-    ModelPrice, Spending, Timestamp, TokenCounter, TokenEstimate, Usage,
+    AssistantMessage, CarriedSpending, ExecutionLimits, Lease, LimitReached, Message, ModelErrorCode,
+    ModelFailure, ModelPrice, Spending, Timestamp, TokenCounter, TokenEstimate, Usage,
 };
 use serde::{Deserialize, Serialize};
 
@@ -250,8 +250,8 @@ impl Money {
 
 /// A service that refused a call did no work; one that was cut off may have, and one that had begun to answer has.
 fn may_have_worked(failure: &ModelFailure) -> bool {
-    let is_refused = ["rate_limited", "overloaded", "auth", "api", "context_overflow"];
-    failure.partial || !is_refused.contains(&failure.code.as_str())
+    use ModelErrorCode::{Api, Auth, ContextOverflow, Overloaded, RateLimited};
+    failure.partial || !matches!(failure.code, RateLimited | Overloaded | Auth | Api | ContextOverflow)
 }
 
 /// Tokens of calls whose service reports none, and of calls that were lost: an estimate.

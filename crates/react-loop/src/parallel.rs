@@ -11,9 +11,9 @@ use std::{pin::pin, sync::Arc};
 
 use archon_types::{
     AgentEvent, AgentEvents, AgentId, AgentMessage, AssistantMessage, BranchResult, Content, Context,
-    Evaluation, EvaluationError, EvaluationStrategy, Event, ExecutionLimits, Journal, JournalError, Lease,
-    Message, MoreLimits, OpenMode, Origin, Outcome, OutcomeStatus, ParallelBranch, ParallelChoice, Record,
-    RecordBody, RunId, RunKind, RunStarted, SessionId, SideQuestion, Usage,
+    Evaluation, EvaluationError, EvaluationStrategy, Event, ExecutionLimits, FailureKind, Journal,
+    JournalError, Lease, Message, MoreLimits, OpenMode, Origin, Outcome, OutcomeStatus, ParallelBranch,
+    ParallelChoice, Record, RecordBody, RunId, RunKind, RunStarted, SessionId, SideQuestion, Usage,
 };
 use futures_util::future::{Either, join_all, select};
 
@@ -354,7 +354,7 @@ impl<'a> Work<'a> {
         let context = branch_context(self.context, index);
         let run = context.run.clone();
         let outcome = self.attach(&self.parallel.branches[index], &context).await;
-        outcome.unwrap_or_else(|error| Outcome::failed(run, error.to_string()))
+        outcome.unwrap_or_else(|error| Outcome::failed(run, error.kind(), error.to_string()))
     }
 
     async fn attach(&self, agent: &ReactAgent, context: &Context) -> Result<Outcome, LoopError> {
@@ -384,6 +384,7 @@ impl<'a> Work<'a> {
         let none = |status, error: String| {
             let mut outcome = Outcome::new(self.context.run.clone(), status);
             outcome.error = (!error.is_empty()).then_some(error);
+            outcome.failure = (status == OutcomeStatus::Failed).then(|| common_failure(branches));
             (outcome.usage, outcome.cost) = (usage, cost);
             ParallelChoice::none(strategy.name(), outcome)
         };
@@ -446,7 +447,7 @@ impl<'a> Work<'a> {
     /// What is known of a branch that was not kept.
     fn answered(&self, outcome: &Outcome) -> Vec<AgentMessage> {
         let answer = AssistantMessage {
-            content: vec![Content::text(outcome.answer.as_str())],
+            content: vec![Content::text(outcome.said().unwrap_or_default())],
             usage: outcome.usage,
             timestamp: self.context.clock.now(),
             ..AssistantMessage::default()
@@ -473,6 +474,15 @@ fn spent(branches: &[Outcome]) -> (Usage, Option<u64>) {
         cost = cost.zip(own).map(|(all, one)| all.saturating_add(one));
     }
     (usage, cost)
+}
+
+/// Why no branch has an answer: the failure of all, if they failed in one way.
+fn common_failure(branches: &[Outcome]) -> FailureKind {
+    let mut kinds = branches.iter().map(Outcome::failure_kind);
+    match kinds.next().flatten() {
+        Some(kind) if kinds.all(|other| other == Some(kind)) => kind,
+        _ => FailureKind::NoBranch,
+    }
 }
 
 fn no_answer(branches: &[Outcome]) -> String {

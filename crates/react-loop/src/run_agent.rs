@@ -82,7 +82,7 @@ impl From<LoopError> for RunError {
                 run,
                 kind,
                 action: "do what a loop can",
-                instead: "steer, fork or replay the runs that it called; cancel, answer or resume this one",
+                instead: "resume it with the agent of its kind; steer, fork or replay the runs that it called; begin a new session for another task",
             },
             error => {
                 let advice = error.advice();

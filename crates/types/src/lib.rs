@@ -67,6 +67,7 @@ mod evaluation;
 mod event;
 mod executions;
 mod failure;
+mod failure_kind;
 mod form;
 mod goal;
 mod hidden;
@@ -94,6 +95,7 @@ mod provider;
 mod record;
 mod redactor;
 mod refusal;
+mod reply;
 mod report;
 mod retry;
 mod round;
@@ -126,8 +128,8 @@ mod transcript;
 pub use agent::{Agent, AgentState, Ceiling, Context, Outcome, OutcomeStatus, Permit, ReactState};
 pub use agent_event::AgentEvent;
 pub use approval::{
-    Answer, ApprovalRequest, ApprovalSettings, Approver, AskLater, Asker, Decision, OnDeny, OnExpiry,
-    QuestionKind, binding, rebound,
+    Answer, ApprovalRequest, ApprovalSettings, Approver, AskLater, Asker, Decision, DynApprover, FnApprover,
+    OnDeny, OnExpiry, QuestionKind, binding, rebound,
 };
 pub use budget::{Budget, Loan};
 pub use bus::{BROADCAST, Bus, BusError, BusMessage, Echo, MessageType};
@@ -155,10 +157,11 @@ pub use evaluation::{
 pub use event::{Delta, DeltaKind, Event, NullSink, Sink, StreamDelta};
 pub use executions::{ToolExecutionState, ToolExecutions};
 pub use failure::{CircuitBreaker, FailurePolicy, FailureStep, FallbackModel, ModelTarget, OnStorageFailure};
+pub use failure_kind::{FailureKind, ModelErrorCode};
 pub use form::{FormCheck, FormProblem};
 pub use goal::{GoalCheck, GoalVerdict};
 pub use hidden::is_hidden;
-pub use hooks::{HookPoint, Hooks, InputFilter, InputVerdict};
+pub use hooks::{DynHooks, FnHooks, HookPoint, Hooks, InputFilter, InputVerdict};
 pub use ids::{
     AgentId, CallId, CommandId, Ids, LoopId, MessageId, RunId, SessionId, SubTaskId, TaskId, TenantId,
     ToolCallId, TurnId,
@@ -182,7 +185,7 @@ pub use message::{
 };
 pub use nearest::{likeness, nearest};
 pub use pending::{PendingApproval, pending_approvals, questions_below};
-pub use plan::{Expenses, Plan, PlanError, Planner, PlanningContext};
+pub use plan::{DynPlanner, Expenses, FnPlanner, Plan, PlanError, Planner, PlanningContext};
 pub use plan_record::{Citation, Confirm, OnCritical, PlanDiff, PlanRecord, PlanSettings, ReplanPolicy};
 pub use pool::{AgentStatus, PoolFilter, PoolIndex};
 pub use preview::{FileChange, Preview};
@@ -198,6 +201,7 @@ pub use record::{
     RunConfig, RunStarted, SideQuestion, ToolMode, TurnTrigger,
 };
 pub use redactor::{RedactedStream, Redactor};
+pub use reply::{FinalAnswer, Reply, Unfinished};
 pub use report::RunReport;
 pub use retry::RetryConfig;
 pub use round::{ConversationRound, RoundStatus};

@@ -8,7 +8,7 @@ mod template;
 use std::path::PathBuf;
 
 use archon::{
-    Error, Planning,
+    Planning,
     planner::{PlanDraft, PlanFormat, PlanRunError, fold, render, with_remedy},
     types::{Confirm, Journal, Json, RunId, Spending, Task},
 };
@@ -156,7 +156,7 @@ async fn draft(app: &App, planning: &Planning, goal: &str, format: Option<Format
         app.output.note(Look::Dim, format!("planned: {} tokens{money}", spent.tokens));
     }
     if problems.iter().any(|problem| problem.is_error()) {
-        return Err(Error::Plan(PlanRunError::Problems { problems }).into());
+        return Err(PlanRunError::Problems { problems }.into());
     }
     print(app, &task, format);
     for warning in &problems {

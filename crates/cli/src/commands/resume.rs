@@ -122,9 +122,7 @@ impl RecordedFlags {
     ) -> Result<(Archon, Vec<Arc<Record>>), Failure> {
         let records = app.journal().read(run).await?;
         let Some(started) = RunStarted::of(&records) else {
-            return Err(
-                archon::Error::Run(archon::react_loop::LoopError::NotARun { run: run.clone() }).into()
-            );
+            return Err(archon::react_loop::LoopError::NotARun { run: run.clone() }.into());
         };
         if started.kind == RunKind::Team {
             return Err(Failure::usage(

@@ -178,7 +178,7 @@ pub(crate) fn check_prices<'a>(
 pub(crate) fn task(app: &App, words: &[String]) -> Result<String, Failure> {
     let text = said(words, "the task")?;
     if text.trim().is_empty() {
-        return Err(archon::Error::Run(archon::react_loop::LoopError::EmptyPrompt).into());
+        return Err(archon::RunError::EmptyPrompt.into());
     }
     match words {
         [word] if word == "-" => Ok(text),
@@ -200,12 +200,12 @@ pub(crate) fn said(words: &[String], what: &str) -> Result<String, Failure> {
 }
 
 async fn last_session(archon: &Archon) -> Result<SessionId, Failure> {
-    let head = archon.newest_run(None).await?.ok_or(archon::Error::NothingToContinue)?;
+    let head = archon.newest_run(None).await?.ok_or(archon::RunError::NothingToContinue)?;
     if matches!(head.status, RunStatus::Running | RunStatus::Interrupted) {
         let what = format!("the last run, {}, has not ended", head.run_id);
         return Err(Failure::usage(what, format!("take it up first: archon resume {}", head.run_id)));
     }
-    head.session.ok_or_else(|| archon::Error::NothingToContinue.into())
+    head.session.ok_or_else(|| archon::RunError::NothingToContinue.into())
 }
 
 /// The command that takes the run up: with the flags that it cannot know from the log. Without its `memory` a run keeps

@@ -156,7 +156,7 @@ async fn cycles(app: &App, run: RunId) -> Result<Exit, Failure> {
 async fn fork(app: &App, run: RunId, at: Option<u32>) -> Result<Exit, Failure> {
     let new = RunId::new(RandomIds.fresh("run"));
     let context = Context::new(new, SessionId::new(""), Arc::new(SystemClock), Arc::new(RandomIds));
-    let fork = react_loop::fork(&app.journal(), &run, at, &context).await.map_err(archon::Error::Run)?;
+    let fork = react_loop::fork(&app.journal(), &run, at, &context).await?;
     app.item(&fork, || fork.run.to_string());
     if !app.json {
         let turns = if fork.turns == 1 { "turn" } else { "turns" };
@@ -173,7 +173,7 @@ async fn fork(app: &App, run: RunId, at: Option<u32>) -> Result<Exit, Failure> {
 async fn cancel(app: &App, run: RunId) -> Result<Exit, Failure> {
     let request = InboxRequest::Cancel { reason: "archon runs cancel".to_owned() };
     let entry = InboxEntry::new(RandomIds.fresh("in"), SystemClock.now(), request);
-    react_loop::post(&app.journal(), &run, entry).await.map_err(archon::Error::Run)?;
+    react_loop::post(&app.journal(), &run, entry).await?;
     app.item(&json!({ "cancelled": run }), || format!("asked {run} to stop"));
     if !app.json {
         let note = "if no process works on it, the next `archon resume` ends it as cancelled";

@@ -147,7 +147,7 @@ pub(crate) fn failure_records() -> Vec<Arc<Record>> {
     ];
     let mut bodies = vec![RecordBody::RunStarted(Box::new(started))];
     for (attempt, (failure, step)) in (0..).zip(failures.into_iter().zip(steps)) {
-        let (command, code, reason) = (CommandId(0), failure.code.clone(), failure.message.clone());
+        let (command, code, reason) = (CommandId(0), failure.code, failure.message.clone());
         bodies.push(RecordBody::ModelFailed { command, attempt, failure });
         bodies.push(RecordBody::SteppedDown { command, attempt, step, code, reason });
     }
@@ -238,6 +238,7 @@ pub(crate) fn plan_records() -> Vec<Arc<Record>> {
             attempt: 0,
             problems: vec!["b is there twice".into()],
             retryable: true,
+            failure: None,
         },
         PlanRecord::Made { command, task, warnings: vec!["many steps".into()] },
         PlanRecord::Skipped {
@@ -286,7 +287,7 @@ pub(crate) fn team_records() -> Vec<Arc<Record>> {
             members: vec![Member::new("ann", "writer").with_tools(["draft"]).with_authority(2)],
             lead: Some("lead".into()),
         },
-        TeamRecord::NotPlanned { problem: "no model".into() },
+        TeamRecord::NotPlanned { problem: "no model".into(), failure: None },
         TeamRecord::Planned { task: Box::new(Task::new("run_1", "A report").with_subtasks(steps)) },
         TeamRecord::Delegated {
             call,
@@ -332,7 +333,7 @@ pub(crate) fn check_records() -> Vec<Arc<Record>> {
     let bodies = [
         RecordBody::RunStarted(Box::new(started)),
         RecordBody::InstructionsRead { text: "Use tabs.".into() },
-        RecordBody::ToolFailed { call, attempt: 0, result, jitter: -0.5 },
+        RecordBody::ToolFailed { call, attempt: 0, result: result.into(), jitter: -0.5 },
         verdict(Some(false), "the unit is missing"),
         verdict(None, ""),
     ];
@@ -452,7 +453,7 @@ pub(crate) fn asked(command: u64, attempt: u32) -> RecordBody {
 
 pub(crate) fn finished(answer: &str) -> RecordBody {
     let mut outcome = Outcome::new("run_1".into(), OutcomeStatus::Finished);
-    outcome.answer = answer.into();
+    outcome.set_answer(answer);
     outcome.turns = 1;
     outcome.usage = usage();
     RecordBody::RunFinished(Box::new(outcome))
@@ -526,7 +527,7 @@ fn tool_calls() -> Vec<RecordBody> {
     let start =
         |attempt, effect, child_run| RecordBody::ToolStarted { call: first, attempt, effect, child_run };
     vec![
-        RecordBody::ToolRefused { call: second, result: Box::new(ToolResult::error("not JSON")) },
+        RecordBody::ToolRefused { call: second, result: Arc::new(ToolResult::error("not JSON")) },
         RecordBody::ToolAsked { call: first, request: Box::new(request) },
         answer(Answer::Approve),
         answer(Answer::Edit { arguments: json!({"expression": "0.15*200"}) }),
@@ -534,7 +535,7 @@ fn tool_calls() -> Vec<RecordBody> {
         start(0, Effect::ReadOnly, None),
         start(1, Effect::Idempotent, Some("run_2".into())),
         start(2, Effect::SideEffect, None),
-        RecordBody::ToolFinished { call: first, result: Box::new(result) },
+        RecordBody::ToolFinished { call: first, result: Arc::new(result) },
     ]
 }
 

@@ -6,7 +6,7 @@ use archon::{
     Archon, ArchonBuilder, Teamwork,
     orchestrator::Desk,
     planner::{LlmPlannerOptions, ScriptedPlanner},
-    types::{ExecutionLimits, Planner, Role},
+    types::{DynPlanner, ExecutionLimits, Role},
 };
 
 use super::file::{Seated, TeamFile, read};
@@ -42,7 +42,7 @@ pub(super) async fn team(app: &App, path: &Path) -> Result<Teamwork, Failure> {
 }
 
 /// Who makes the plan: the file, or the one who leads, who is told of the roles.
-fn planner(lead: &Archon, file: &TeamFile) -> Arc<dyn Planner> {
+fn planner(lead: &Archon, file: &TeamFile) -> Arc<dyn DynPlanner> {
     if !file.steps.is_empty() {
         return Arc::new(ScriptedPlanner::new(file.steps.clone()));
     }
