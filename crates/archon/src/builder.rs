@@ -65,7 +65,7 @@ pub struct ArchonBuilder {
     engine: Option<EngineOptions>,
     pub(crate) memory_limit: Option<MemoryLimit>,
     http: Http,
-    run_memory: Option<Arc<dyn RunMemory>>,
+    pub(crate) run_memory: Option<Arc<dyn RunMemory>>,
     credentials: Option<Arc<dyn CredentialStore>>,
 }
 

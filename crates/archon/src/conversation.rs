@@ -236,9 +236,9 @@ impl Conversation {
         is_idle.then(|| self.new_session().ok()).flatten()
     }
 
-    async fn begin(&self, prompts: Vec<AgentMessage>, options: RunOptions) -> Result<RunHandle, Error> {
+    async fn begin(&self, prompts: Vec<AgentMessage>, mut options: RunOptions) -> Result<RunHandle, Error> {
         self.archon.admit()?;
-        let own = self.archon.for_run(&options)?;
+        let own = self.archon.for_run(options.settings())?;
         let run = RunId::new(self.archon.ids.fresh("run"));
         let (guard, running) = {
             let running = Running(Arc::new(AtomicBool::new(true)));

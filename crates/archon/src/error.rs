@@ -1,6 +1,8 @@
 //! Why an agent could not be put together, or a run not be started.
 
 use archon_react_loop::LoopError;
+#[cfg(any(feature = "planner", feature = "orchestrator"))]
+use archon_types::RunRefused;
 use archon_types::{JournalError, Outcome, RunError, RunId, RunStatus};
 
 /// What went wrong before, or outside of, a run. What goes wrong inside one is its outcome.
@@ -154,6 +156,20 @@ impl Error {
     pub(crate) fn of_task(error: &tokio::task::JoinError) -> Self {
         tracing::debug!(%error, "the task of a run ended without an outcome");
         Self::Lost
+    }
+}
+
+#[cfg(any(feature = "planner", feature = "orchestrator"))]
+impl Error {
+    /// Whether the run cannot be resumed because it has ended.
+    pub(crate) fn is_ended(&self) -> bool {
+        match self {
+            #[cfg(feature = "planner")]
+            Self::Plan(archon_planner::PlanRunError::Refused(RunRefused::Ended { .. })) => true,
+            #[cfg(feature = "orchestrator")]
+            Self::Team(archon_orchestrator::TeamError::Refused(RunRefused::Ended { .. })) => true,
+            _ => false,
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use archon_react_loop::{LlmJudge, ParallelOutcome};
-use archon_types::{AgentMessage, EvaluationStrategy, Message, RunAgent, RunId, SessionId};
+use archon_types::{AgentMessage, EvaluationStrategy, ExecutionLimits, Message, RunAgent, RunId, SessionId};
 
 use crate::{Archon, Error, RunOptions};
 
@@ -47,7 +47,7 @@ impl Archon {
 impl Parallel {
     /// The agents as a [`Runs`](crate::Runs) service has them: starts and resumes parallel loops by their ids.
     pub fn run_agent(&self) -> Arc<dyn RunAgent> {
-        Arc::new(self.branches.clone())
+        Arc::new(self.clone())
     }
 
     /// Says a task to every branch, in a session of its own, and waits until one is chosen.
@@ -102,9 +102,31 @@ impl Parallel {
         Ok(self.branches.resume(&context).await?)
     }
 
-    async fn begin(&self, prompts: Vec<AgentMessage>, options: RunOptions) -> Result<ParallelOutcome, Error> {
+    async fn begin(
+        &self,
+        prompts: Vec<AgentMessage>,
+        mut options: RunOptions,
+    ) -> Result<ParallelOutcome, Error> {
         options.refuse_settings()?;
+        let branches = self.limited(options.settings().limits);
         let (context, origin) = self.archon.prepare(options).await?;
-        Ok(self.branches.begin(prompts, origin, &context).await?)
+        Ok(branches.begin(prompts, origin, &context).await?)
+    }
+
+    pub(crate) fn archon(&self) -> &Archon {
+        &self.archon
+    }
+
+    pub(crate) fn branches(&self) -> &archon_react_loop::Parallel {
+        &self.branches
+    }
+
+    /// The branches of one run that has these limits, if it has its own.
+    pub(crate) fn limited(&self, limits: Option<ExecutionLimits>) -> archon_react_loop::Parallel {
+        let branches = self.branches.clone();
+        match limits {
+            Some(limits) => branches.with_limits(limits),
+            None => branches,
+        }
     }
 }

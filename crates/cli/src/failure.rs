@@ -3,8 +3,9 @@
 use archon::{
     orchestrator::TeamError,
     planner::{PlanProblem, PlanRunError, with_remedy},
+    react_loop::LoopError,
     store::JsonlJournal,
-    types::{LimitReached, PlanError, RunId, RunRefused, RunStatus},
+    types::{LimitReached, PlanError, RunError, RunId, RunRefused, RunStatus},
 };
 
 use crate::{drive::more_of, exit::Exit, misspelt, text::one_line};
@@ -48,6 +49,10 @@ impl Failure {
         }
         let what = line(what.as_ref()).unwrap_or_else(|| "it failed".to_owned());
         Self { exit, what, advice, damaged: None, unknown: None }
+    }
+
+    fn empty_task() -> Self {
+        Self::usage("the task is empty", "say what is to be done: archon run \"What is 15% of 200?\"")
     }
 
     /// Names the way on from a damaged log, if that is what went wrong.
@@ -123,6 +128,83 @@ impl From<archon::types::JournalError> for Failure {
     }
 }
 
+impl From<RunError> for Failure {
+    fn from(e: RunError) -> Self {
+        let (text, advice) = (e.to_string(), e.advice().to_owned());
+        match e {
+            RunError::Journal(e) => e.into(),
+            RunError::Refused(refused) => of_refused(&refused),
+            RunError::UnknownRun { run, .. } => Self { unknown: Some(run), ..Self::usage(text, advice) },
+            RunError::SessionBusy { run, status } => of_busy(text, &run, status),
+            RunError::EmptyPrompt => Self::empty_task(),
+            RunError::Agent { source, advice } => {
+                let source = match source.downcast::<Self>() {
+                    Ok(failure) => return *failure,
+                    Err(source) => source,
+                };
+                let source = match source.downcast::<LoopError>() {
+                    Ok(e) => return archon::Error::Run(*e).into(),
+                    Err(source) => source,
+                };
+                let source = match source.downcast::<PlanRunError>() {
+                    Ok(e) => return of_plan(&e),
+                    Err(source) => source,
+                };
+                let source = match source.downcast::<TeamError>() {
+                    Ok(e) => return of_team(&e),
+                    Err(source) => source,
+                };
+                match source.downcast::<archon::Error>() {
+                    Ok(e) => (*e).into(),
+                    Err(source) => Self::failed(source.to_string(), advice),
+                }
+            }
+            RunError::Unsupported { .. } | RunError::NotForKind { .. } | RunError::KeyUsed { .. } => {
+                Self::usage(text, advice)
+            }
+            _ => Self::failed(text, advice),
+        }
+    }
+}
+
+impl From<Failure> for RunError {
+    fn from(failure: Failure) -> Self {
+        let advice = failure.advice.join("; ");
+        Self::agent(failure, advice)
+    }
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.what)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// What a person does about a run that cannot be resumed as asked.
+fn of_refused(refused: &RunRefused) -> Failure {
+    let text = refused.to_string();
+    match refused {
+        RunRefused::Ended { run } => Failure::usage(
+            text,
+            format!("`archon runs show {run}` shows it; go on with `archon run --continue TASK`"),
+        ),
+        RunRefused::AtLimit { run, limit } => Failure::usage(text, at_limit(run, limit)),
+        refused => Failure::failed(text, refused.advice()),
+    }
+}
+
+fn of_busy(text: String, run: &RunId, status: RunStatus) -> Failure {
+    let advice = match status {
+        RunStatus::Suspended => format!(
+            "answer its question (`archon approvals list`), and it goes on, or leave it with `archon runs fork {run}`"
+        ),
+        _ => format!("wait until it has ended, or stop it with `archon runs cancel {run}`"),
+    };
+    Failure::usage(text, advice)
+}
+
 impl From<archon::types::MemoryError> for Failure {
     fn from(e: archon::types::MemoryError) -> Self {
         use archon::types::MemoryError::{Collection, Invalid, OutOfScope};
@@ -141,25 +223,15 @@ impl From<archon::types::SessionError> for Failure {
 
 impl From<archon::Error> for Failure {
     fn from(e: archon::Error) -> Self {
-        use archon::{Error, react_loop::LoopError};
+        use archon::Error;
         match e {
             Error::Run(LoopError::Journal(e)) => e.into(),
-            Error::Run(LoopError::EmptyPrompt) => {
-                Self::usage("the task is empty", "say what is to be done: archon run \"What is 15% of 200?\"")
-            }
-            Error::Run(LoopError::Ended { ref run }) => Self::usage(
-                e.to_string(),
-                format!("`archon runs show {run}` shows it; go on with `archon run --continue TASK`"),
-            ),
-            Error::Run(LoopError::AtLimit { ref run, ref limit }) => {
-                Self::usage(e.to_string(), at_limit(run, limit))
-            }
+            Error::Run(LoopError::EmptyPrompt) => Self::empty_task(),
+            Error::Run(LoopError::Ended { run }) => of_refused(&RunRefused::Ended { run }),
+            Error::Run(LoopError::AtLimit { run, limit }) => of_refused(&RunRefused::AtLimit { run, limit }),
             Error::Run(LoopError::OtherKind { ref run, .. }) => Self::usage(
                 e.to_string(),
-                format!(
-                    "`archon runs show {run}` shows it, `archon resume {run}` resumes it; say another task without \
-                     --continue"
-                ),
+                format!("`archon runs show {run}` shows it, `archon resume {run}` resumes it"),
             ),
             Error::Plan(PlanRunError::Journal(e)) | Error::Team(TeamError::Journal(e)) => e.into(),
             Error::Plan(e) => of_plan(&e),
@@ -171,16 +243,7 @@ impl From<archon::Error> for Failure {
                 e.to_string(),
                 format!("end it yourself (kill -9 -{group}), then resume the run"),
             ),
-            Error::SessionBusy { ref run, status } => Self::usage(
-                e.to_string(),
-                match status {
-                    RunStatus::Suspended => format!(
-                        "answer its question (`archon approvals list`) and take it up with `archon resume {run}`, or leave \
-                     it with `archon runs fork {run}`"
-                    ),
-                    _ => format!("wait until it has ended, or stop it with `archon runs cancel {run}`"),
-                },
-            ),
+            Error::SessionBusy { ref run, status } => of_busy(e.to_string(), run, status),
             Error::NothingToContinue => {
                 Self::usage(e.to_string(), "`archon runs list --json` shows runs and their sessions")
             }
@@ -199,18 +262,7 @@ fn of_team(e: &TeamError) -> Failure {
             let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
             Failure::choices(Exit::Usage, "the team cannot work", &lines)
         }
-        TeamError::Refused(RunRefused::Ended { run }) => {
-            Failure::usage(e.to_string(), format!("`archon runs show {run}` shows it"))
-        }
-        TeamError::Refused(RunRefused::AtLimit { run, limit }) => Failure::usage(
-            e.to_string(),
-            match more_of(limit) {
-                Some(flag) => format!(
-                    "let it go on with `archon team resume TEAM.toml {run} {flag}`: of the whole run, and more than before"
-                ),
-                None => "allow more in the team's file, and begin it anew".to_owned(),
-            },
-        ),
+        TeamError::Refused(refused) => of_refused(refused),
         e => Failure::failed(e.to_string(), e.advice()),
     }
 }
@@ -228,12 +280,7 @@ fn of_plan(e: &PlanRunError) -> Failure {
             lines.push("a larger model plans better: --model PROVIDER:MODEL".to_owned());
             all(&lines)
         }
-        PlanRunError::Refused(RunRefused::Ended { run }) => {
-            Failure::usage(e.to_string(), format!("`archon plan show {run}` shows how far it came"))
-        }
-        PlanRunError::Refused(RunRefused::AtLimit { run, limit }) => {
-            Failure::usage(e.to_string(), at_limit(run, limit))
-        }
+        PlanRunError::Refused(refused) => of_refused(refused),
         e => Failure::failed(e.to_string(), e.advice()),
     }
 }

@@ -20,7 +20,7 @@ use crate::{
     RunLog,
     drive::panic_text,
     fold, fold_chain, fold_with, form, is_paired,
-    resume::{seen_files, started},
+    resume::{go_on, seen_files, spoken, started},
     spawns::left_behind,
     tool_batch::NoTools,
 };
@@ -617,6 +617,10 @@ impl Agent for ReactAgent {
             }
         })
     }
+
+    fn config(&self) -> Option<RunConfig> {
+        Some(self.config_with(self.options.limits.clone(), self.tools(true)))
+    }
 }
 
 impl std::fmt::Debug for ReactAgent {
@@ -631,8 +635,11 @@ impl std::fmt::Debug for ReactAgent {
 /// The run, or one that it continues, cannot be read.
 pub async fn conversation(journal: &dyn Journal, run: &RunId) -> Result<Messages, LoopError> {
     let records = journal.read(run).await?;
-    let origin = started(run, &records)?.origin.clone();
-    let (history, _) = fold_chain(journal, &origin).await?;
+    let started = spoken(run, &records)?;
+    let (history, _) = fold_chain(journal, &started.origin).await?;
+    if matches!(started.kind, RunKind::Plan | RunKind::Team) {
+        return Ok(go_on(run, &records, history)?.messages().clone());
+    }
     let machine = fold(run, &records, history)?;
     match machine.ended() {
         // With what the run that goes on from here is told of its end.

@@ -1,6 +1,6 @@
 //! Why a run could not be started or went no further.
 
-use archon_types::{EvaluationError, JournalError, LimitReached, RunId, RunKind};
+use archon_types::{EvaluationError, JournalError, LimitReached, RunError, RunId, RunKind, RunRefused};
 #[cfg(doc)]
 use archon_types::{ExecutionLimits, Outcome};
 
@@ -164,6 +164,27 @@ impl LoopError {
             Self::Panicked { .. } => "mend what panicked, then resume the run",
             Self::AtLimit { .. } => "take it up with more of that, or continue its session with a new prompt",
             Self::Ended { .. } => "continue its session with a new prompt",
+        }
+    }
+}
+
+impl From<LoopError> for RunError {
+    fn from(error: LoopError) -> Self {
+        match error {
+            LoopError::Journal(error) => error.into(),
+            LoopError::EmptyPrompt => Self::EmptyPrompt,
+            LoopError::Ended { run } => RunRefused::Ended { run }.into(),
+            LoopError::AtLimit { run, limit } => RunRefused::AtLimit { run, limit }.into(),
+            LoopError::OtherKind { run, kind } => Self::Unsupported {
+                run,
+                kind,
+                action: "do what a loop can",
+                instead: "steer, fork or replay the runs that it called; cancel, answer or resume this one",
+            },
+            error => {
+                let advice = error.advice();
+                Self::agent(error, advice)
+            }
         }
     }
 }

@@ -86,7 +86,7 @@ pub async fn fold_chain(journal: &dyn Journal, origin: &Origin) -> Result<(Histo
     while let Origin::Continues { run, records, .. } = next {
         // Damage behind what is continued does not matter.
         let log = journal.salvage(&run).await?.first(records)?;
-        next = started(&run, &log)?.origin.clone();
+        next = spoken(&run, &log)?.origin.clone();
         chain.push((run, log));
         if chain.len() > LONGEST_CHAIN {
             return Err(LoopError::Journal(JournalError::Corrupt {
@@ -98,7 +98,7 @@ pub async fn fold_chain(journal: &dyn Journal, origin: &Origin) -> Result<(Histo
     }
     let (mut history, mut seen) = (History::default(), Vec::new());
     for (run, log) in chain.iter().rev() {
-        history = fold(run, log, history)?.into_history();
+        history = go_on(run, log, history)?;
         seen.extend(seen_files(log));
     }
     history.seen = seen;
@@ -132,6 +132,22 @@ pub(crate) fn started<'a>(run: &RunId, records: &'a [Arc<Record>]) -> Result<&'a
     match started.kind {
         RunKind::Loop | RunKind::Parallel => Ok(started),
         kind => Err(LoopError::OtherKind { run: run.clone(), kind }),
+    }
+}
+
+/// The conversation after a run of it.
+pub(crate) fn go_on(run: &RunId, log: &[Arc<Record>], history: History) -> Result<History, LoopError> {
+    match spoken(run, log)?.kind {
+        RunKind::Plan | RunKind::Team => Ok(history.after(log)),
+        _ => Ok(fold(run, log, history)?.into_history()),
+    }
+}
+
+/// The first record of a run that is a part of a conversation: every kind but the call of an agent.
+pub(crate) fn spoken<'a>(run: &RunId, records: &'a [Arc<Record>]) -> Result<&'a RunStarted, LoopError> {
+    match RunStarted::of(records) {
+        Some(started) if matches!(started.kind, RunKind::Plan | RunKind::Team) => Ok(started),
+        _ => started(run, records),
     }
 }
 

@@ -5,7 +5,7 @@ use std::{collections::HashSet, pin::pin, sync::Arc};
 use archon_types::{
     AgentId, ApprovalSettings, BoxFuture, Context, Delegation, Effect, Encoded, InboxRequest, JournalError,
     Json, LogAppender, Message, OpenMode, Outcome, OutcomeStatus, PromptSource, RecordBody, RunConfig, RunId,
-    RunKind, RunStarted, check_called, is_lost, questions_below, received_messages,
+    RunKind, RunStarted, SessionPlace, check_called, is_lost, questions_below, received_messages,
 };
 use futures_util::future::{Either, select};
 use serde_json::Map;
@@ -80,7 +80,7 @@ impl Parts {
         });
         RunStarted::of_lead(
             context,
-            by.origin(),
+            &SessionPlace::new(by.origin()),
             AgentId::new(self.spec.name.as_str()),
             RunKind::AgentCall,
             config,
