@@ -3,9 +3,9 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use crate::{
-    AgentEvents, AssistantMessage, Content, Event, Journal, JournalError, LoopConfigSnapshot, LoopRecord, LoopStatus, Message, Origin,
-    OutcomeStatus, Record, RecordBody, RunFilter, RunId, RunKind, RunStarted, Session, SessionId,
-    SessionRecorder,
+    AgentEvents, AssistantMessage, Content, Event, Journal, JournalError, LoopConfigSnapshot, LoopRecord,
+    LoopStatus, Message, Origin, OutcomeStatus, Record, RecordBody, RunFilter, RunId, RunKind, RunStarted,
+    Session, SessionId, SessionRecorder,
 };
 
 type Logs = BTreeMap<RunId, Vec<Arc<Record>>>;

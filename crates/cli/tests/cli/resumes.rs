@@ -157,6 +157,17 @@ async fn every_command_that_takes_a_run_answers_an_unknown_id_with_the_nearest()
     refused.check_refused(2, &format!("the nearest are {run}"), "runs list");
 }
 
+/// The same log of another kind, with the checksum that its first line then has.
+fn of_kind(text: &str, kind: &str) -> String {
+    let (first, rest) = text.split_once('\n').expect("a line");
+    let first = first.replacen("\"kind\":\"loop\"", &format!("\"kind\":\"{kind}\""), 1);
+    let body = &first[first.find(',').expect("a checksum") + 1..];
+    let crc = body.bytes().fold(!0u32, |crc, byte| {
+        (0..8).fold(crc ^ u32::from(byte), |crc, _| (crc >> 1) ^ (0xEDB8_8320 & (crc & 1).wrapping_neg()))
+    });
+    format!("{{\"crc\":\"{:08x}\",{body}\n{rest}", !crc)
+}
+
 #[tokio::test]
 async fn resume_of_a_run_of_a_kind_that_this_version_does_not_know_names_the_kind() {
     let server = MockServer::start([answer("Hi")]).await;
@@ -166,11 +177,10 @@ async fn resume_of_a_run_of_a_kind_that_this_version_does_not_know_names_the_kin
         place.archon("runs list --json", &[]).await.json()[0]["run_id"].as_str().expect("an id").to_owned();
     let log = place.data().join("runs").join(format!("{run}.jsonl"));
     let text = std::fs::read_to_string(&log).expect("a log");
-    std::fs::write(&log, text.replacen("\"kind\":\"loop\"", "\"kind\":\"swarm\"", 1)).expect("it is written");
+    std::fs::write(&log, of_kind(&text, "swarm")).expect("it is written");
     let refused = place.archon("resume", &[&run]).await;
     assert!(refused.code == Some(1) && refused.err.contains("swarm"), "{refused:?}");
-    std::fs::write(&log, text.replacen("\"kind\":\"loop\"", "\"kind\":\"parallel\"", 1))
-        .expect("it is written");
+    std::fs::write(&log, of_kind(&text, "parallel")).expect("it is written");
     let refused = place.archon("resume", &[&run]).await;
     refused.check_refused(2, "is of kind parallel", "the program that started it");
 }
