@@ -286,7 +286,8 @@ async fn cancel_any_kind_at_work_ends_it_and_resume_by_id_finishes_it() {
         let started = runs.start(request(kind, agent)).await.unwrap();
         world.tool_entered().await;
         runs.cancel(&started.run, "not now").await.unwrap();
-        let outcome = runs.outcome(&started.run).await.unwrap();
+        let ended = tokio::time::timeout(Duration::from_secs(20), runs.outcome(&started.run)).await;
+        let outcome = ended.expect("it ends").unwrap();
         assert_eq!(outcome.status, OutcomeStatus::Cancelled, "{kind}: {outcome:?}");
         world.open_gate();
         let run = of_kind(kind, &started.run);
@@ -600,19 +601,6 @@ async fn watch_of_a_run_that_was_over_at_once_has_its_deltas_in_their_places() {
 }
 
 #[tokio::test]
-async fn cancel_of_a_run_that_another_process_works_on_leaves_it_cancelled() {
-    let world = World::closed();
-    let works = world.process();
-    let started = works.start(request(RunKind::Loop, "agent")).await.unwrap();
-    world.tool_entered().await;
-    let other = world.process();
-    other.cancel(&started.run, "not now").await.unwrap();
-    assert_eq!(other.outcome(&started.run).await.unwrap().status, OutcomeStatus::Cancelled);
-    tokio::time::sleep(Duration::from_millis(50)).await;
-    assert_eq!(other.get(&started.run).await.unwrap().status, RunStatus::Cancelled);
-}
-
-#[tokio::test]
 async fn start_with_one_key_at_the_same_moment_starts_one_run() {
     let world = World::open();
     let runs = world.process();
@@ -688,7 +676,7 @@ async fn prune_removes_ended_runs_before_a_time_and_erase_all_of_a_tenant() {
     let (before, erased) = (all().await.len(), runs.erase(&TenantId::new("anna")).await.unwrap());
     assert!(erased.left.is_empty(), "{:?}", erased.left);
     let left = all().await;
-    assert_eq!(left.len(), before - erased.runs.len());
+    assert_eq!((left.len(), erased.runs.len()), (before / 2, before / 2));
     assert!(left.iter().all(|head| head.tenant == Some(TenantId::new("ben"))), "{left:?}");
     let pruned = runs.prune(Timestamp::from_millis(u64::MAX / 2)).await.unwrap();
     assert!(pruned.left.is_empty(), "{:?}", pruned.left);
