@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use archon::{
-    Agent, Archon, Context, Outcome, OutcomeStatus, RunId, RunOptions, Tool,
+    Agent, Archon, Context, Outcome, OutcomeStatus, Reply, RunError, RunId, RunOptions, Tool,
     react_loop::replay,
     store::MemoryJournal,
     types::{
@@ -12,10 +12,10 @@ use archon::{
     },
 };
 use archon_orchestrator::{
-    AgentPool, AgentTool, Assistant, Conversations, FieldKind, Incoming, InputField, MemoryIndex, NextTurn,
-    Reply, fields_of,
+    AgentPool, AgentTool, Assistant, AssistantReply, Conversations, FieldKind, Incoming, InputField,
+    MemoryIndex, NextTurn, fields_of,
 };
-use archon_testkit::{FnProvider, SeededIds, VirtualClock};
+use archon_testkit::{Ended, FnProvider, SeededIds, VirtualClock};
 use serde_json::json;
 
 /// Calls of one turn.
@@ -38,7 +38,7 @@ impl Agent for Clerk {
         let fields = Json::Object(fields_of(task).unwrap());
         self.0.lock().unwrap().push(fields.clone());
         let mut outcome = Outcome::new(context.run.clone(), OutcomeStatus::Finished);
-        outcome.answer = format!("done with {fields}");
+        outcome.set_answer(format!("done with {fields}"));
         Box::pin(std::future::ready(outcome))
     }
 }
@@ -112,7 +112,7 @@ async fn an_agent_in_a_loop_asks_for_a_field_then_for_consent_in_other_processes
         0 => calls(&[("SendEmailAgent", json!({}))]),
         _ => told(request),
     });
-    let outcome = world.archon(1, "").run("Write to Ann.").await.unwrap();
+    let outcome = world.archon(1, "").run("Write to Ann.").await.ended();
     assert_eq!(outcome.status, OutcomeStatus::Suspended);
     let root = outcome.run.clone();
     let mut steps = Vec::new();
@@ -124,7 +124,7 @@ async fn an_agent_in_a_loop_asks_for_a_field_then_for_consent_in_other_processes
         steps.push(waiting[0].status());
         assert!(world.done.lock().unwrap().is_empty());
         assert!(pool.answer(&waiting[0], answer).await.unwrap());
-        let outcome = archon.resume(root.clone()).await.unwrap().outcome().await.unwrap();
+        let outcome = archon.resume(root.clone()).await.unwrap().reply().await.ended();
         steps.push(match outcome.status {
             OutcomeStatus::Finished => AgentStatus::Completed,
             _ => AgentStatus::Running,
@@ -145,7 +145,7 @@ struct Talk {
 }
 
 impl Conversations for Talk {
-    fn begin<'a>(&'a self, turn: &'a NextTurn) -> BoxFuture<'a, Result<Outcome, String>> {
+    fn begin<'a>(&'a self, turn: &'a NextTurn) -> BoxFuture<'a, Result<Reply, RunError>> {
         Box::pin(async move {
             let n = {
                 let mut turns = self.turns.lock().unwrap();
@@ -155,25 +155,22 @@ impl Conversations for Talk {
             let archon = self.world.archon(100 + n, &turn.system);
             let mut options = RunOptions::default();
             options.tenant = Some(turn.tenant.clone());
-            match archon.newest_run(Some(&turn.session)).await.map_err(|error| error.to_string())? {
+            match archon.newest_run(Some(&turn.session)).await? {
                 Some(_) => {
                     options.session = Some(turn.session.clone());
-                    archon.run_with(turn.message.as_str(), options).await.map_err(|error| error.to_string())
+                    archon.run_with(turn.message.as_str(), options).await
                 }
                 None => {
                     let run = RunId::new(format!("run_{n}"));
                     let context = archon.context(run, turn.session.clone(), options);
-                    Ok(Agent::run(&archon, &turn.message, &context).await)
+                    Reply::of(Agent::run(&archon, &turn.message, &context).await)
                 }
             }
         })
     }
 
-    fn resume<'a>(&'a self, run: &'a RunId, _: &'a TenantId) -> BoxFuture<'a, Result<Outcome, String>> {
-        Box::pin(async move {
-            let handle = self.world.archon(200, "").resume(run.clone()).await;
-            handle.map_err(|error| error.to_string())?.outcome().await.map_err(|error| error.to_string())
-        })
+    fn resume<'a>(&'a self, run: &'a RunId, _: &'a TenantId) -> BoxFuture<'a, Result<Reply, RunError>> {
+        Box::pin(async move { self.world.archon(200, "").resume(run.clone()).await?.reply().await })
     }
 }
 
@@ -182,7 +179,7 @@ fn assistant(world: &World) -> Assistant {
     Assistant::new("You are Koi.", talk, world.pool(50), Arc::new(world.clock.clone()))
 }
 
-async fn says(assistant: &Assistant, text: &str) -> Reply {
+async fn says(assistant: &Assistant, text: &str) -> AssistantReply {
     assistant.handle_message(Incoming::person("ann".into(), text)).await.unwrap()
 }
 

@@ -9,7 +9,7 @@ use std::{
 };
 
 use archon::{
-    Archon, Event, OutcomeStatus, RunOptions, Tool, ToolContext, ToolResult,
+    Archon, Event, OutcomeStatus, RunError, RunOptions, Tool, ToolContext, ToolResult,
     react_loop::replay,
     tools::FnTool,
     types::{
@@ -17,7 +17,7 @@ use archon::{
         Message, OnDeny, OnExpiry, RecordBody, Request, ToolAnnotations, ToolCall, ToolSpec,
     },
 };
-use archon_testkit::{FnProvider, VirtualClock};
+use archon_testkit::{Ended, FnProvider, VirtualClock};
 use expect_test::expect;
 use serde_json::json;
 
@@ -163,15 +163,15 @@ async fn a_run_that_nobody_answers_waits_and_goes_on_in_another_process() {
     assert!(later.answer(&email.request.request_id, Answer::Approve).await.unwrap());
     assert!(!later.answer(&email.request.request_id, Answer::Approve).await.unwrap(), "a second answer");
     assert_eq!(later.approvals(None).await.unwrap().len(), 1);
-    let outcome = later.resume(outcome.run).await.unwrap().outcome().await.unwrap();
+    let outcome = later.resume(outcome.run).await.unwrap().reply().await.ended();
     assert_eq!(outcome.status, OutcomeStatus::Suspended, "the flight still waits");
     assert_eq!(did(&done), ["send_email Ann"]);
 
     let third = again(&show, &done, &clock, Person::default());
     let reason = "too far".to_owned();
     assert!(third.answer(&flight.request.request_id, Answer::Cancel { reason }).await.unwrap());
-    let outcome = third.resume(outcome.run).await.unwrap().outcome().await.unwrap();
-    assert_eq!(outcome.answer, "send_email done for Ann / User cancelled this action. too far");
+    let outcome = third.resume(outcome.run).await.unwrap().reply().await.ended();
+    assert_eq!(outcome.said(), Some("send_email done for Ann / User cancelled this action. too far"));
     assert_eq!(did(&done), ["send_email Ann"]);
     assert!(third.approvals(None).await.unwrap().is_empty());
     let replayed = replay(&show.journal, &outcome.run).await.unwrap();
@@ -188,7 +188,7 @@ async fn both_questions_are_shown_at_once_and_an_edit_changes_the_call() {
     assert_eq!(person.seen(), [r#"Run send_email with {"to":"Ann"} | Run book_flight with {"to":"Oslo"}"#]);
     assert_eq!(did(&done), ["send_email Ann", "book_flight Oslo, window seat"]);
     assert_eq!(
-        outcome.answer,
+        outcome.said().unwrap_or_default(),
         "send_email done for Ann / [A person changed the arguments of this call to {\"to\":\"Oslo, window seat\"}]\nbook_flight \
          done for Oslo, window seat"
     );
@@ -202,7 +202,7 @@ async fn an_edit_that_does_not_fit_the_tool_runs_nothing() {
     let edit = Answer::Edit { arguments: json!({"to": 7}) };
     let person = Person::saying([now(edit), no()]);
     let (outcome, show) = stage(&done, &clock, &person).play("Plan the trip.").await;
-    assert!(outcome.answer.contains("Parameter validation error"), "{}", outcome.answer);
+    assert!(outcome.said().unwrap_or_default().contains("Parameter validation error"), "{outcome:?}");
     assert!(did(&done).is_empty());
 
     // From elsewhere the person hears of it, and can answer again.
@@ -210,7 +210,7 @@ async fn an_edit_that_does_not_fit_the_tool_runs_nothing() {
     let later = again(&show2, &done, &clock, Person::default());
     let open = later.approvals(None).await.unwrap();
     let refused = later.answer_pending(&open[0], Answer::Edit { arguments: json!({}) }).await;
-    assert!(matches!(refused, Err(archon::Error::Edit { .. })), "{refused:?}");
+    assert!(matches!(refused, Err(RunError::Edit { .. })), "{refused:?}");
     assert!(later.answer_pending(&open[0], Answer::Approve).await.unwrap());
     drop((outcome, show));
 }
@@ -256,7 +256,7 @@ async fn without_an_approver_the_answer_is_no() {
     let (outcome, _) = stage.play("Plan the trip.").await;
     assert!(outcome.is_finished());
     assert!(did(&done).is_empty());
-    assert!(outcome.answer.contains("nobody to ask"), "{}", outcome.answer);
+    assert!(outcome.said().unwrap_or_default().contains("nobody to ask"), "{outcome:?}");
 }
 
 // spec: AP-03, AP-07, A-54
@@ -271,14 +271,14 @@ async fn a_question_that_nobody_answers_in_time_is_a_no_when_the_run_is_taken_up
     clock.advance(Duration::from_secs(1));
     assert!(later.approvals(None).await.unwrap().is_empty());
     assert!(!later.answer_pending(&open[0], Answer::Approve).await.unwrap(), "too late");
-    let outcome = later.resume(outcome.run).await.unwrap().outcome().await.unwrap();
+    let outcome = later.resume(outcome.run).await.unwrap().reply().await.ended();
     assert_eq!(
         outcome.status,
         OutcomeStatus::Finished,
         "the time that people take is not the run's: {outcome:?}"
     );
     let text = "Nobody answered in time whether this may be done, so it was cancelled.";
-    assert_eq!(outcome.answer, format!("{text} / {text}"));
+    assert_eq!(outcome.said().unwrap_or_default(), format!("{text} / {text}"));
     assert!(did(&done).is_empty());
     assert!(replay(&show.journal, &outcome.run).await.unwrap().is_identical());
 }
@@ -296,7 +296,7 @@ async fn an_escalated_question_is_put_once_more() {
     // Asked again, the person is there.
     let person = Person::saying([now(Answer::Approve), now(Answer::Approve)]);
     let later = again(&show, &done, &clock, person.clone());
-    let outcome = later.resume(outcome.run).await.unwrap().outcome().await.unwrap();
+    let outcome = later.resume(outcome.run).await.unwrap().reply().await.ended();
     assert!(outcome.is_finished());
     assert_eq!(person.seen().len(), 1);
     assert_eq!(did(&done), ["send_email Ann", "book_flight Oslo"]);
@@ -330,10 +330,10 @@ async fn a_tool_that_is_another_one_since_is_asked_about_anew() {
         .approver(Arc::new(person.clone()))
         .build()
         .unwrap();
-    let outcome = second.resume(outcome.run).await.unwrap().outcome().await.unwrap();
+    let outcome = second.resume(outcome.run).await.unwrap().reply().await.ended();
     assert_eq!(did(&done), ["book_flight Oslo"]);
     assert_eq!(person.seen(), [r#"Run send_email with {"to":"Ann"}"#]);
-    assert_eq!(outcome.answer, "User cancelled this action. / book_flight done for Oslo");
+    assert_eq!(outcome.said(), Some("User cancelled this action. / book_flight done for Oslo"));
 }
 
 // spec: AP-05
@@ -352,7 +352,7 @@ async fn calls_that_need_no_consent_end_before_anybody_is_asked() {
         b.tool(careful("send_email", &done)).clock(Arc::new(clock.clone())).approver(Arc::new(person.clone()))
     });
     let (outcome, show) = stage.play("Both.").await;
-    assert_eq!(outcome.answer, "send_email done for Ann / 4", "results in the order of the calls");
+    assert_eq!(outcome.said(), Some("send_email done for Ann / 4"), "results in the order of the calls");
     let kinds: Vec<String> = show
         .bodies()
         .iter()
@@ -383,7 +383,7 @@ async fn a_reply_is_the_result_of_the_call() {
     let reply = Answer::Reply { text: "I wrote to her myself.".to_owned() };
     let person = Person::saying([now(reply), no()]);
     let (outcome, _) = stage(&done, &clock, &person).play("Plan the trip.").await;
-    assert_eq!(outcome.answer, "I wrote to her myself. / User cancelled this action.");
+    assert_eq!(outcome.said(), Some("I wrote to her myself. / User cancelled this action."));
     assert!(did(&done).is_empty());
 }
 
@@ -394,9 +394,9 @@ async fn a_steer_into_a_run_that_waits_skips_what_was_asked() {
     let (outcome, show) = stage(&done, &clock, &Person::default()).play("Plan the trip.").await;
     let later = again(&show, &done, &clock, Person::default());
     later.steer(&outcome.run, "Stay at home.").await.unwrap();
-    let outcome = later.resume(outcome.run).await.unwrap().outcome().await.unwrap();
+    let outcome = later.resume(outcome.run).await.unwrap().reply().await.ended();
     let skipped = "Skipped due to queued user message.";
-    assert_eq!(outcome.answer, format!("{skipped} / {skipped}"));
+    assert_eq!(outcome.said().unwrap_or_default(), format!("{skipped} / {skipped}"));
     assert!(did(&done).is_empty());
 }
 
@@ -411,7 +411,7 @@ async fn an_answer_to_a_run_under_way_is_heard_without_a_restart() {
     options.run = Some("run_1".into());
     options.sink = Some(sink.clone());
     *sink.0.lock().unwrap() = Some(show.clone());
-    let outcome = show.agent.run_with("Plan the trip.", options).await.unwrap();
+    let outcome = show.agent.run_with("Plan the trip.", options).await.ended();
     assert_eq!(outcome.status, OutcomeStatus::Finished);
     assert_eq!(did(&done), ["send_email Ann", "book_flight Oslo"]);
 }
@@ -448,7 +448,7 @@ async fn one_call_at_a_time_is_enough_for_a_yes() {
         b.tool(careful("send_email", &done)).clock(Arc::new(clock.clone())).approver(Arc::new(person))
     });
     let (outcome, _) = stage.play("Write.").await;
-    assert_eq!(outcome.answer, "send_email done for Ann");
+    assert_eq!(outcome.said(), Some("send_email done for Ann"));
     assert_eq!(clock.now(), started);
 }
 
@@ -472,13 +472,13 @@ async fn a_tool_that_is_destructive_asks_in_an_agent_with_nothing_set_and_never_
         stage.with(|b| b.tool(drop_table))
     };
     let (refused, _) = stage().play("Tidy up.").await;
-    assert!(refused.answer.contains("there is nobody to ask"), "{}", refused.answer);
+    assert!(refused.said().unwrap_or_default().contains("there is nobody to ask"), "{refused:?}");
     let (waits, _) = stage().with(|b| b.approver(Arc::new(AskLater))).play("Tidy up.").await;
     assert_eq!(waits.status, OutcomeStatus::Suspended);
     assert_eq!(DROPPED.load(Ordering::SeqCst), 0);
     let person = Person::saying([now(Answer::Approve)]);
     let (agreed, _) = stage().with(|b| b.approver(Arc::new(person))).play("Tidy up.").await;
-    assert_eq!((agreed.answer.as_str(), DROPPED.load(Ordering::SeqCst)), ("dropped users", 1));
+    assert_eq!((agreed.said().unwrap_or_default(), DROPPED.load(Ordering::SeqCst)), ("dropped users", 1));
 }
 
 // spec: AP-05
@@ -495,6 +495,6 @@ async fn an_answer_to_what_the_question_was_bound_to_before_is_not_heard() {
     pending.request.binding = "something else".to_owned();
     assert!(show.agent.answer_pending(&pending, Answer::Approve).await.unwrap());
     let resumed = again(&show, &done, &clock, Person::default()).resume(outcome.run).await.unwrap();
-    assert_eq!(resumed.outcome().await.unwrap().status, OutcomeStatus::Suspended);
+    assert_eq!(resumed.reply().await.ended().status, OutcomeStatus::Suspended);
     assert!(did(&done).is_empty());
 }

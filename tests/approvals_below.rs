@@ -7,7 +7,7 @@ use archon::{
     store::MemoryJournal,
     types::{Answer, Journal, RecordBody},
 };
-use archon_testkit::{FnProvider, SeededIds, VirtualClock};
+use archon_testkit::{Ended, FnProvider, SeededIds, VirtualClock};
 use serde_json::json;
 
 use crate::{
@@ -71,7 +71,7 @@ impl World {
 #[tokio::test]
 async fn what_a_descendant_waits_for_surfaces_at_the_root_and_the_answer_goes_to_the_leaf() {
     let world = World::new();
-    let outcome = world.boss(1, Some(Person::default())).run("Write to Ann.").await.unwrap();
+    let outcome = world.boss(1, Some(Person::default())).run("Write to Ann.").await.ended();
     assert_eq!(outcome.status, OutcomeStatus::Suspended);
     let root = outcome.run.clone();
 
@@ -85,9 +85,9 @@ async fn what_a_descendant_waits_for_surfaces_at_the_root_and_the_answer_goes_to
     assert!(later.answer_pending(&open[0], Answer::Approve).await.unwrap());
     assert!(world.did().is_empty());
 
-    let outcome = later.resume(root.clone()).await.unwrap().outcome().await.unwrap();
+    let outcome = later.resume(root.clone()).await.unwrap().reply().await.ended();
     assert_eq!(
-        (outcome.status, outcome.answer.as_str()),
+        (outcome.status, outcome.said().unwrap_or_default()),
         (OutcomeStatus::Finished, "send_email done for Ann")
     );
     assert_eq!(world.did(), ["send_email Ann"]);
@@ -102,8 +102,8 @@ async fn what_a_descendant_waits_for_surfaces_at_the_root_and_the_answer_goes_to
 async fn whoever_is_there_answers_at_the_root_at_once() {
     let world = World::new();
     let person = Person::saying([now(Answer::Approve)]);
-    let outcome = world.boss(1, Some(person.clone())).run("Write to Ann.").await.unwrap();
-    assert_eq!(outcome.answer, "send_email done for Ann");
+    let outcome = world.boss(1, Some(person.clone())).run("Write to Ann.").await.ended();
+    assert_eq!(outcome.said(), Some("send_email done for Ann"));
     assert_eq!(person.seen(), [r#"Run send_email with {"to":"Ann","task":"Write to Ann."}"#]);
     assert_eq!(world.did(), ["send_email Ann"]);
 }
@@ -112,9 +112,9 @@ async fn whoever_is_there_answers_at_the_root_at_once() {
 #[tokio::test]
 async fn with_nobody_at_the_root_the_answer_is_no_however_deep() {
     let world = World::new();
-    let outcome = world.boss(1, None).run_with("Write to Ann.", RunOptions::default()).await.unwrap();
+    let outcome = world.boss(1, None).run_with("Write to Ann.", RunOptions::default()).await.ended();
     assert_eq!(outcome.status, OutcomeStatus::Finished);
-    assert!(outcome.answer.contains("nobody"), "{}", outcome.answer);
+    assert!(outcome.said().unwrap_or_default().contains("nobody"), "{outcome:?}");
     assert!(world.did().is_empty());
     let records = world.journal.read(&outcome.run).await.unwrap();
     assert!(!records.iter().any(|r| matches!(r.body, RecordBody::ToolAsked { .. })));

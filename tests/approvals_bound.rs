@@ -14,7 +14,7 @@ use archon::{
         Subject, ToolAnnotations, ToolError, ToolSpec,
     },
 };
-use archon_testkit::{FnProvider, VirtualClock};
+use archon_testkit::{Ended, FnProvider, VirtualClock};
 use serde_json::json;
 
 use crate::{
@@ -92,7 +92,7 @@ async fn what_a_person_wrote_is_for_the_tool_that_they_saw() {
         let person = Person::saying(says);
         let tool = if same { careful("send_email", &done) } else { other(&done) };
         let second = taken_up(&show, tool, &person);
-        let outcome = second.resume(outcome.run).await.unwrap().outcome().await.unwrap();
+        let outcome = second.resume(outcome.run).await.unwrap().reply().await.ended();
         assert!(outcome.is_finished(), "{outcome:?}");
         assert_eq!(
             (person.seen(), did(&done)),
@@ -153,7 +153,7 @@ async fn a_call_in_doubt_runs_again_as_a_person_changed_it() {
             .approver(Arc::new(person.clone()))
             .build()
             .unwrap();
-        let outcome = second.resume(outcome.run.clone()).await.unwrap().outcome().await.unwrap();
+        let outcome = second.resume(outcome.run.clone()).await.unwrap().reply().await.ended();
         assert!(outcome.is_finished(), "{outcome:?}");
         assert_eq!((person.seen().len(), did(&done)), (asked, does.iter().map(|&d| d.to_owned()).collect()));
         assert!(replay(&journal, &outcome.run).await.unwrap().is_identical());
@@ -237,13 +237,13 @@ async fn a_correction_is_agreed_to_as_it_was_shown_and_another_one_is_asked_abou
             .approver(Arc::new(person.clone()))
             .build()
             .unwrap();
-        let outcome = second.resume(outcome.run).await.unwrap().outcome().await.unwrap();
+        let outcome = second.resume(outcome.run).await.unwrap().reply().await.ended();
         assert_eq!(
             (person.seen(), did(&done)),
             (asked.iter().map(|&a| a.to_owned()).collect(), does.iter().map(|&d| d.to_owned()).collect())
         );
-        let told = outcome.answer.contains("the day is today");
-        assert_eq!(told, !does.is_empty(), "{}", outcome.answer);
+        let told = outcome.said().unwrap_or_default().contains("the day is today");
+        assert_eq!(told, !does.is_empty(), "{outcome:?}");
         assert!(replay(&show.journal, &outcome.run).await.unwrap().is_identical());
     }
 }
@@ -299,7 +299,7 @@ async fn a_yes_to_a_file_is_for_where_its_path_led() {
             .approver(Arc::new(person.clone()))
             .build()
             .unwrap();
-        let outcome = second.resume(outcome.run).await.unwrap().outcome().await.unwrap();
+        let outcome = second.resume(outcome.run).await.unwrap().reply().await.ended();
         assert_eq!(person.seen(), asked);
         let files = ["docs.old/post-commit", "docs/post-commit", "hooks/post-commit"];
         let there: Vec<_> = files.into_iter().filter(|file| at(file).exists()).collect();

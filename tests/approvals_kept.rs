@@ -12,7 +12,7 @@ use archon::{
         QuestionKind, Record, RecordBody, ToolAnnotations,
     },
 };
-use archon_testkit::{FnProvider, VirtualClock};
+use archon_testkit::{Ended, FnProvider, VirtualClock};
 use serde_json::json;
 
 use crate::{
@@ -68,18 +68,18 @@ async fn cut(records: &[Arc<Record>], run: &RunId) -> MemoryJournal {
 async fn a_run_that_died_at_any_record_starts_nothing_without_a_yes_and_nothing_twice() {
     let (journal, done) = (MemoryJournal::new(), Done::default());
     let waits = secretary(&journal, &done, Person::default());
-    let run = waits.run("Write to both.").await.unwrap().run;
+    let run = waits.run("Write to both.").await.ended().run;
     for open in waits.approvals(None).await.unwrap() {
         waits.answer_pending(&open, Answer::Approve).await.unwrap();
     }
-    waits.resume(run.clone()).await.unwrap().outcome().await.unwrap();
+    waits.resume(run.clone()).await.unwrap().reply().await.ended();
     let whole = journal.read(&run).await.unwrap();
     assert!(matches!(whole.last().unwrap().body, RecordBody::RunFinished(_)));
     // What was asked before the first record of a prompt cannot be taken up.
     for n in 2..whole.len() {
         let (journal, again) = (cut(&whole[..n], &run).await, Done::default());
         let taken = secretary(&journal, &again, Agrees);
-        let outcome = taken.resume(run.clone()).await.unwrap().outcome().await.unwrap();
+        let outcome = taken.resume(run.clone()).await.unwrap().reply().await.ended();
         assert_eq!(outcome.status, OutcomeStatus::Finished, "cut at {n}");
         let log = journal.read(&run).await.unwrap();
         let mut agreed = Vec::new();
@@ -138,8 +138,8 @@ async fn what_is_in_doubt_is_asked_about_and_runs_again_only_after_a_yes() {
             .approver(Arc::new(person.clone()))
             .build()
             .unwrap();
-        let outcome = taken.resume(outcome.run).await.unwrap().outcome().await.unwrap();
-        assert!(outcome.answer.contains(said), "{}", outcome.answer);
+        let outcome = taken.resume(outcome.run).await.unwrap().reply().await.ended();
+        assert!(outcome.said().unwrap_or_default().contains(said), "{outcome:?}");
         assert_eq!(count.load(std::sync::atomic::Ordering::SeqCst), runs, "{said}");
         assert_eq!(
             person.seen(),
@@ -200,9 +200,9 @@ async fn trust_of_a_session_does_not_hold_in_another_folder() {
     let trust = || now(Answer::Trust { rules: vec!["put".into()] });
     let (first, same, other) = (Person::saying([trust()]), Person::saying([]), Person::saying([]));
     let session = || RunOptions::in_session("letters".into());
-    agent("/one", &first).run_with("Write.", session()).await.unwrap();
-    assert!(agent("/one", &same).run_with("Again.", session()).await.unwrap().is_finished());
-    agent("/two", &other).run_with("Again.", session()).await.unwrap();
+    agent("/one", &first).run_with("Write.", session()).await.ended();
+    assert!(agent("/one", &same).run_with("Again.", session()).await.ended().is_finished());
+    agent("/two", &other).run_with("Again.", session()).await.ended();
     assert_eq!([&first, &same, &other].map(|person| person.seen().len()), [1, 0, 1]);
 }
 
@@ -226,7 +226,7 @@ async fn a_rule_allows_without_asking_and_denies_without_running() {
             (true, false) => "put",
             (true, true) => "allow it beforehand with a rule, for instance `put`",
         };
-        assert!(outcome.answer.contains(said), "{}", outcome.answer);
+        assert!(outcome.said().unwrap_or_default().contains(said), "{outcome:?}");
     }
 }
 
@@ -254,7 +254,7 @@ async fn what_is_denied_above_is_denied_below() {
     options.permissions = Permissions::parse(vec!["put"], vec![], vec![]).unwrap();
     let stage = stage.with(|b| b.tool(SubAgentTool::new("worker", worker)).engine_options(options));
     let (outcome, _) = stage.play("Have it put.").await;
-    assert!(outcome.answer.contains("the rule put denies it"), "{}", outcome.answer);
+    assert!(outcome.said().unwrap_or_default().contains("the rule put denies it"), "{outcome:?}");
     assert_eq!(count.load(std::sync::atomic::Ordering::SeqCst), 0);
 }
 
@@ -279,7 +279,7 @@ async fn a_model_asks_a_person_itself() {
     });
     let (outcome, show) = stage.play("Clean up.").await;
     assert_eq!(show.results(), ["A person approved it.", "2025, please."]);
-    assert_eq!(outcome.answer, "2025, please.");
+    assert_eq!(outcome.said(), Some("2025, please."));
     assert_eq!(person.seen(), ["Delete the logs", "Which year? [2025 | 2026]"]);
 
     // No, and none in time.
@@ -303,8 +303,8 @@ async fn a_model_asks_a_person_itself() {
         let (mut outcome, show) = stage.play("Clean up.").await;
         if outcome.status == OutcomeStatus::Suspended {
             clock.advance(std::time::Duration::from_secs(60));
-            outcome = show.agent.resume(outcome.run).await.unwrap().outcome().await.unwrap();
+            outcome = show.agent.resume(outcome.run).await.unwrap().reply().await.ended();
         }
-        assert_eq!(outcome.answer, expected);
+        assert_eq!(outcome.said().unwrap_or_default(), expected);
     }
 }

@@ -17,7 +17,7 @@ use archon::{
         ToolResult, ToolSpec,
     },
 };
-use archon_testkit::{FnProvider, VirtualClock};
+use archon_testkit::{Ended, FnProvider, VirtualClock};
 use serde_json::json;
 use tokio::sync::{Notify, mpsc};
 
@@ -87,7 +87,7 @@ async fn a_session_is_saved_while_its_run_works_and_when_it_ends() {
     clock.advance(Duration::from_secs(3));
     assert!(saves.recv().await.expect("a save") > 0, "what was said is saved while the tool works");
     go.notify_one();
-    assert!(run.outcome().await.expect("an outcome").is_finished(), "the failure is nobody's trouble");
+    assert!(run.reply().await.ended().is_finished(), "the failure is nobody's trouble");
     assert_eq!(saver.state(&session), SessionState::Saved);
     assert_eq!(store.saves.load(Ordering::Relaxed), 2, "changes within the pause are saved once");
     let saved = store.load(&session).await.expect("a session");

@@ -7,7 +7,7 @@ use archon::{
     store::MemoryJournal,
     types::{Durability, Effect, Message, OpenMode, RecordBody, ToolAnnotations, ToolCall, ToolResult},
 };
-use archon_testkit::{FnProvider, VirtualClock};
+use archon_testkit::{Ended, FnProvider, VirtualClock};
 use serde_json::json;
 
 use crate::stage::{Show, Stage, acts};
@@ -57,7 +57,7 @@ async fn a_call_waits_for_the_next_try_of_the_one_before_it_wherever_the_process
         open.writer.append(&whole[..kept], Durability::Synced).await.unwrap();
         drop(open);
         let (show, put) = stage(&journal);
-        let outcome = show.agent.resume(RunId::new("r")).await.unwrap().outcome().await.unwrap();
+        let outcome = show.agent.resume(RunId::new("r")).await.unwrap().reply().await.ended();
         assert!(outcome.is_finished(), "{kept}");
         let put = put.lock().unwrap();
         assert!(put.is_sorted(), "{kept}: {put:?}");

@@ -8,7 +8,7 @@ use archon::{
     tools::FnTool,
     types::{CredentialKey, CredentialStore, Journal, Json, ProviderError, Secret, ToolSpec},
 };
-use archon_testkit::{FnProvider, MockResponse, MockServer, RecordingSink, SeededIds, VirtualClock};
+use archon_testkit::{Ended, FnProvider, MockResponse, MockServer, RecordingSink, SeededIds, VirtualClock};
 use serde_json::json;
 
 use crate::{
@@ -113,8 +113,8 @@ async fn a_run_that_is_taken_up_acts_for_whom_it_was_started() {
     let failed = show.says("List them.", on_behalf_of("bob")).await;
     assert_eq!(failed.status, OutcomeStatus::Failed);
     // Whoever takes it up says nothing of tenants.
-    let resumed = show.agent.resume(failed.run).await.unwrap().outcome().await.unwrap();
-    assert!(resumed.answer.starts_with("one of \"bob\""), "{resumed:?}");
+    let resumed = show.agent.resume(failed.run).await.unwrap().reply().await.ended();
+    assert!(resumed.said().unwrap_or_default().starts_with("one of \"bob\""), "{resumed:?}");
 }
 
 /// Gets a token, and keeps what it became.
@@ -217,7 +217,7 @@ async fn the_key_of_a_model_is_kept_and_shown_nowhere_in_no_form_whoever_says_it
     let mut seen = String::new();
     for status in [OutcomeStatus::Finished, OutcomeStatus::Failed] {
         let options = RunOptions::default().watched_by(Arc::new(sink.clone()));
-        let outcome = agent.run_with(format!("Look: {forms}"), options).await.unwrap();
+        let outcome = agent.run_with(format!("Look: {forms}"), options).await.ended();
         assert_eq!(outcome.status, status, "{outcome:?}");
         seen += &format!("{outcome:?}\n");
         for record in journal.read(&outcome.run).await.unwrap() {

@@ -21,7 +21,7 @@ use archon::{
         ThinkingLevel, ToolCall, ToolResult, ToolSpec,
     },
 };
-use archon_testkit::{FnProvider, MockResponse, MockServer, RecordingSink, SeededIds, VirtualClock};
+use archon_testkit::{Ended, FnProvider, MockResponse, MockServer, RecordingSink, SeededIds, VirtualClock};
 use expect_test::{Expect, expect};
 use serde_json::json;
 
@@ -105,7 +105,7 @@ fn run_id() -> RunId {
 async fn work(agent: ArchonBuilder) -> Outcome {
     let mut options = RunOptions::default();
     options.run = Some(run_id());
-    agent.build().unwrap().run_with("Do it.", options).await.unwrap()
+    agent.build().unwrap().run_with("Do it.", options).await.ended()
 }
 
 async fn log(journal: &MemoryJournal) -> Vec<Arc<Record>> {
@@ -144,7 +144,7 @@ async fn a_refused_key_gives_way_to_the_next_and_no_key_is_kept() {
         .model(format!("openai-compatible@{}/v1:mock", server.url()))
         .api_keys(["sk-first", "sk-second", "sk-third"])
         .tools([tool(spec("look"), |_| Ok("seen".into())).0]);
-    assert_eq!(work(agent).await.answer, "done");
+    assert_eq!(work(agent).await.said(), Some("done"));
     let sent: Vec<_> =
         server.requests().iter().map(|r| r.header("authorization").unwrap().to_owned()).collect();
     assert_eq!(sent, ["Bearer sk-first", "Bearer sk-second", "Bearer sk-second"], "it stays with the key");
@@ -176,18 +176,18 @@ async fn a_kept_connection_that_dies_costs_an_attempt_that_is_recorded() {
         .model(format!("openai-compatible@{}/v1:mock", server.url()))
         .retry(retry)
         .tools([tool(spec("look"), |_| Ok("seen".into())).0]);
-    assert_eq!(work(agent).await.answer, "done");
+    assert_eq!(work(agent).await.said(), Some("done"));
     let connections: Vec<_> = server.requests().iter().map(|request| request.connection).collect();
     assert_eq!(connections, [0, 0, 1], "one request for each attempt");
     let codes: Vec<_> = log(&journal)
         .await
         .iter()
         .filter_map(|record| match &record.body {
-            RecordBody::ModelFailed { attempt, failure, .. } => Some((*attempt, failure.code.clone())),
+            RecordBody::ModelFailed { attempt, failure, .. } => Some((*attempt, failure.code)),
             _ => None,
         })
         .collect();
-    assert_eq!(codes, [(0, "network".into())]);
+    assert_eq!(codes, [(0, archon::types::ModelErrorCode::Network)]);
 }
 
 // spec: P-40
@@ -216,7 +216,7 @@ async fn a_run_that_may_cost_so_much_knows_the_price_from_the_catalogue() {
     let price = model_info("openai", "gpt-5-mini").unwrap().price.unwrap();
     let max = price.input / 10 + 1;
     let server = MockServer::start([asks(), asks()]).await;
-    let outcome = agent("openai", &server, Some(max)).run("?").await.unwrap();
+    let outcome = agent("openai", &server, Some(max)).run("?").await.ended();
     assert_eq!(outcome.status, OutcomeStatus::Limit(LimitReached::Cost { max }), "{outcome:?}");
     assert_eq!((outcome.cost, server.requests().len()), (Some(max - 1), 1));
 
@@ -224,8 +224,8 @@ async fn a_run_that_may_cost_so_much_knows_the_price_from_the_catalogue() {
     let unknown = agent("somebody", &server, Some(max)).run("?").await.unwrap_err();
     assert!(unknown.to_string().contains("the price of gpt-5-mini is unknown"), "{unknown}");
     assert!(server.requests().is_empty());
-    let unlimited = agent("somebody", &server, None).run("?").await.unwrap();
-    assert_eq!((unlimited.answer.as_str(), unlimited.cost), ("done", None));
+    let unlimited = agent("somebody", &server, None).run("?").await.ended();
+    assert_eq!((unlimited.said().unwrap_or_default(), unlimited.cost), ("done", None));
 }
 
 // spec: ER-09
@@ -242,7 +242,13 @@ async fn a_model_that_cannot_think_so_much_thinks_less() {
     let mut options = RequestOptions::default();
     options.thinking = ThinkingLevel::High;
     let journal = MemoryJournal::new();
-    assert_eq!(work(agent(&journal).provider(provider, "m").request_options(options)).await.answer, "done");
+    assert_eq!(
+        work(agent(&journal).provider(provider, "m").request_options(options))
+            .await
+            .said()
+            .unwrap_or_default(),
+        "done"
+    );
     let levels: Vec<_> = model.requests().iter().map(|r| r.options.thinking).collect();
     assert_eq!(levels, [ThinkingLevel::High, ThinkingLevel::Medium, ThinkingLevel::Low]);
     check_attempts(
@@ -285,7 +291,7 @@ async fn after_its_retries_a_model_gives_way_to_the_next_and_no_tool_runs_twice(
     let journal = MemoryJournal::new();
     let (agent, models, runs) = worn_down(&journal);
     let outcome = work(agent).await;
-    assert_eq!((outcome.answer.as_str(), outcome.turns), ("done", 2), "the attempts are one turn");
+    assert_eq!((outcome.said().unwrap_or_default(), outcome.turns), ("done", 2), "the attempts are one turn");
     check_attempts(
         &journal,
         expect![[r#"
@@ -323,7 +329,7 @@ async fn a_run_that_is_taken_up_asks_whom_it_asked_last() {
         };
         let (agent, models, _) = worn_down(&journal);
         let resumed = agent.build().unwrap().resume(run_id()).await.unwrap();
-        assert!(resumed.outcome().await.unwrap().is_finished(), "{kept}");
+        assert!(resumed.reply().await.ended().is_finished(), "{kept}");
         assert_eq!(gave_way("b:m2"), models[0].requests().is_empty(), "{kept}");
         assert_eq!(gave_way("c:m3"), models[1].requests().is_empty(), "{kept}");
         assert!(replay(&journal, &run_id()).await.unwrap().is_identical(), "{kept}");
@@ -350,7 +356,7 @@ async fn a_run_that_failed_begins_with_its_own_model_when_it_is_taken_up() {
     assert_eq!(outcome.error.as_deref(), Some("not authorised: neither"), "the last failure is told");
     *mended.lock().unwrap() = true;
     let resumed = build().build().unwrap().resume(run_id()).await.unwrap();
-    assert_eq!(resumed.outcome().await.unwrap().answer, "done");
+    assert_eq!(resumed.reply().await.ended().said(), Some("done"));
 }
 
 // spec: ER-09, R-38
@@ -371,7 +377,7 @@ async fn what_was_shown_of_an_answer_is_void_when_another_model_answers() {
         .build()
         .unwrap();
     let options = RunOptions::default().watched_by(Arc::new(sink.clone()));
-    assert_eq!(agent.run_with("?", options).await.unwrap().answer, "It is 5.");
+    assert_eq!(agent.run_with("?", options).await.ended().said(), Some("It is 5."));
     let seen = sink.events().into_iter().filter_map(|event| match event {
         Event::Delta(Delta { attempt, kind: DeltaKind::Text { text }, .. }) => {
             Some(format!("{attempt} {text}"))
@@ -393,7 +399,10 @@ async fn a_provider_that_panics_has_failed_like_any_other() {
     let (own, _) = model("own", |_, _| panic!("a bug in the provider"));
     let journal = MemoryJournal::new();
     let standby = Fallback::new(says("b", "done"), "m2");
-    assert_eq!(work(agent(&journal).provider(own, "m1").fallback_provider(standby)).await.answer, "done");
+    assert_eq!(
+        work(agent(&journal).provider(own, "m1").fallback_provider(standby)).await.said().unwrap_or_default(),
+        "done"
+    );
     check_attempts(
         &journal,
         expect![[r#"
@@ -417,7 +426,7 @@ async fn a_failure_ends_the_run_with_its_words_and_no_model_reads_it() {
     let archon = agent(&journal).provider(own, "m1").build().unwrap();
     let mut options = RunOptions::default();
     options.run = Some(run_id());
-    let outcome = archon.run_with("Do it.", options).await.unwrap();
+    let outcome = archon.run_with("Do it.", options).await.ended();
     assert_eq!(outcome.status, OutcomeStatus::Failed);
     assert!(outcome.error.is_some_and(|error| error.contains("no such key")));
     check_attempts(
@@ -429,7 +438,7 @@ async fn a_failure_ends_the_run_with_its_words_and_no_model_reads_it() {
     .await;
     let session = archon.newest_run(None).await.unwrap().unwrap().session.unwrap();
     let again = RunOptions::in_session(session);
-    assert_eq!(archon.run_with("Again.", again).await.unwrap().answer, "done");
+    assert_eq!(archon.run_with("Again.", again).await.ended().said(), Some("done"));
     let told = format!("{:?}", asked.requests().last().unwrap().messages);
     assert!(!told.contains("no such key"), "{told}");
 }
@@ -439,7 +448,10 @@ async fn a_failure_ends_the_run_with_its_words_and_no_model_reads_it() {
 async fn a_provider_of_ones_own_is_asked_for_any_model_whatever_its_name() {
     let (own, asked) = model("own", |_, _| FnProvider::text("done"));
     let journal = MemoryJournal::new();
-    assert_eq!(work(agent(&journal).provider(own, "opnai:gtp-5@nowhere")).await.answer, "done");
+    assert_eq!(
+        work(agent(&journal).provider(own, "opnai:gtp-5@nowhere")).await.said().unwrap_or_default(),
+        "done"
+    );
     assert_eq!(asked.requests()[0].model, "opnai:gtp-5@nowhere");
 }
 
@@ -484,10 +496,10 @@ async fn a_fallback_that_the_run_cannot_use_is_refused_at_the_start() {
     };
     let error = with(vec![tool(spec("look"), |_| Ok("".into())).0]).run("?").await.unwrap_err();
     assert!(
-        matches!(error, archon::Error::Run(LoopError::FallbackWithoutTools { ref model, .. }) if model == "m2"),
+        matches!(error.cause(), Some(LoopError::FallbackWithoutTools { model, .. }) if model == "m2"),
         "{error}"
     );
-    assert!(with(vec![]).run("?").await.unwrap().is_finished(), "without tools it may stand in");
+    assert!(with(vec![]).run("?").await.ended().is_finished(), "without tools it may stand in");
 }
 
 /// Calls `calls` tools in each turn as `turn` decides, and waits in between as `wait` says.
@@ -522,7 +534,7 @@ async fn a_tool_that_fails_five_times_is_left_alone_until_it_works_again() {
     let mut limits = ExecutionLimits::default();
     limits.stuck_after = 0;
     let agent = agent(&journal).clock(Arc::new(clock)).provider(provider, "m").tools([flaky, steady]);
-    assert_eq!(work(agent.limits(limits)).await.answer, "done");
+    assert_eq!(work(agent.limits(limits)).await.said().unwrap_or_default(), "done");
     assert_eq!(runs.load(Ordering::SeqCst), 7);
     let results: Vec<String> = log(&journal)
         .await
@@ -560,7 +572,7 @@ async fn one_call_shows_whether_a_tool_works_again_and_the_others_wait_for_it() 
         .provider(provider, "m")
         .tools([flaky])
         .circuit_breaker(CircuitBreaker::new(3, Duration::from_secs(60)));
-    assert_eq!(work(agent).await.answer, "done");
+    assert_eq!(work(agent).await.said(), Some("done"));
     assert_eq!(runs.load(Ordering::SeqCst), 4, "three at once, then one on trial");
     check_attempts(
         &journal,
@@ -586,7 +598,7 @@ async fn a_breaker_that_is_off_leaves_no_tool_alone() {
     let (flaky, runs) = tool(spec("flaky"), |_| Err(ToolError::Failed("no".into())));
     let provider = caller(&clock, 9, |n| vec![call("flaky", n)], |_| 0);
     let agent = agent(&journal).provider(provider, "m").tools([flaky]).circuit_breaker(None);
-    assert_eq!(work(agent).await.answer, "done");
+    assert_eq!(work(agent).await.said(), Some("done"));
     assert_eq!(runs.load(Ordering::SeqCst), 9);
     let stepped = |r: &Arc<Record>| {
         matches!(&r.body, RecordBody::SteppedDown { step: FailureStep::NextKey { .. }, .. })
@@ -605,7 +617,7 @@ async fn agents_of_one_http_share_one_pool_of_connections_and_so_does_a_fallback
     for expected in ["one", "two", "three"] {
         let agent =
             Archon::builder().model(named("m")).fallback(named("n")).http(http.clone()).build().unwrap();
-        assert_eq!(agent.run("Hello").await.unwrap().answer, expected);
+        assert_eq!(agent.run("Hello").await.ended().said().unwrap_or_default(), expected);
     }
     let connections: Vec<_> = server.requests().iter().map(|request| request.connection).collect();
     assert_eq!(connections, [0; 4]);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use archon::{
-    Archon, ArchonBuilder, Outcome, RunOptions,
+    Archon, ArchonBuilder, Outcome, RunError, RunOptions,
     react_loop::{LoopError, replay},
     store::MemoryJournal,
     tools::FnTool,
@@ -13,7 +13,7 @@ use archon::{
         ToolResult, ToolSpec,
     },
 };
-use archon_testkit::FnProvider;
+use archon_testkit::{Ended, FnProvider};
 use serde_json::json;
 
 /// Three turns with a call each, then the answer; `answer` tells runs apart.
@@ -53,12 +53,12 @@ async fn first_run(journal: &MemoryJournal) -> Vec<Arc<Record>> {
     let mut options = RunOptions::default();
     options.run = Some(RunId::new("first"));
     let agent = agent(journal, "one way").0.build().unwrap();
-    assert!(agent.run_with("Look three times.", options).await.unwrap().is_finished());
+    assert!(agent.run_with("Look three times.", options).await.ended().is_finished());
     journal.read(&RunId::new("first")).await.unwrap()
 }
 
 async fn resumed(agent: &Archon, run: &RunId) -> Outcome {
-    agent.resume(run.clone()).await.unwrap().outcome().await.unwrap()
+    agent.resume(run.clone()).await.unwrap().reply().await.ended()
 }
 
 // spec: S-14
@@ -71,7 +71,7 @@ async fn a_fork_goes_on_from_the_end_of_a_turn() {
         let agent = builder.build().unwrap();
         let fork = agent.fork(&RunId::new("first"), Some(turns)).await.unwrap();
         assert_eq!((fork.turns, fork.wants_answer), (turns, true));
-        assert_eq!(resumed(&agent, &fork.run).await.answer, "another way");
+        assert_eq!(resumed(&agent, &fork.run).await.said(), Some("another way"));
         let requests = provider.requests();
         assert_eq!(requests.len(), 4 - turns as usize, "turns that were kept are not asked again");
         assert_eq!(requests[0].messages.len(), 1 + 2 * turns as usize);
@@ -102,7 +102,7 @@ async fn a_fork_of_a_whole_run_waits_for_a_prompt() {
     let fork = agent.fork(&RunId::new("first"), None).await.unwrap();
     assert_eq!((fork.turns, fork.wants_answer), (4, false));
     let next = RunOptions::in_session(fork.session);
-    assert_eq!(agent.run_with("Anything else?", next).await.unwrap().answer, "and then");
+    assert_eq!(agent.run_with("Anything else?", next).await.ended().said(), Some("and then"));
     assert_eq!(provider.requests()[0].messages.len(), 9);
 }
 
@@ -114,7 +114,7 @@ async fn a_fork_spends_what_is_left_to_the_run_that_it_leaves() {
     let agent = agent(&journal, "late").0.limits(limits).build().unwrap();
     let mut options = RunOptions::default();
     options.run = Some(RunId::new("first"));
-    let first = agent.run_with("Look three times.", options).await.unwrap();
+    let first = agent.run_with("Look three times.", options).await.ended();
     assert_eq!(first.status, OutcomeStatus::Limit(LimitReached::Turns { max: 3 }));
     let fork = agent.fork(&RunId::new("first"), Some(1)).await.unwrap();
     let outcome = resumed(&agent, &fork.run).await;
@@ -124,7 +124,7 @@ async fn a_fork_spends_what_is_left_to_the_run_that_it_leaves() {
     let again = agent.fork(&fork.run, None).await.unwrap();
     assert_eq!(resumed(&agent, &again.run).await.turns, 0);
     let next = RunOptions::in_session(fork.session);
-    assert!(agent.run_with("Go on.", next).await.unwrap().is_finished());
+    assert!(agent.run_with("Go on.", next).await.ended().is_finished());
 }
 
 #[tokio::test]
@@ -156,13 +156,9 @@ async fn there_is_no_fork_after_a_turn_that_was_not() {
     first_run(&journal).await;
     let agent = agent(&journal, "x").0.build().unwrap();
     let error = agent.fork(&RunId::new("first"), Some(5)).await.unwrap_err();
-    let no_such =
-        |e: &archon::Error| matches!(e, archon::Error::Run(LoopError::NoSuchTurn { asked: 5, turns: 4, .. }));
+    let no_such = |e: &RunError| matches!(e.cause(), Some(LoopError::NoSuchTurn { asked: 5, turns: 4, .. }));
     assert!(no_such(&error), "{error}");
     let error = agent.fork(&RunId::new("nobody"), None).await.unwrap_err();
-    assert!(
-        matches!(error, archon::Error::Run(LoopError::Journal(JournalError::UnknownRun { .. }))),
-        "{error}"
-    );
+    assert!(matches!(error, RunError::Journal(JournalError::UnknownRun { .. })), "{error}");
     assert_eq!(journal.list(&archon::types::RunFilter::all()).await.unwrap().len(), 1);
 }

@@ -3,6 +3,9 @@
 //! `history make jsonl|sqlite DIR RUNS` writes a history of so many runs, each in a session of its own, and of three more
 //! that wait for a person. `history prompt jsonl|sqlite DIR FIRST COUNT` says something in COUNT of the sessions.
 //! `history approvals jsonl|sqlite DIR COUNT` looks COUNT times for what waits.
+//! `history session jsonl|sqlite DIR RUNS` makes a session of so many runs, whose window is full after a few of them, and
+//! `history say jsonl|sqlite DIR COUNT` says COUNT things in it.
+//! `history message jsonl|sqlite DIR COUNT` sends COUNT messages to an assistant.
 
 #![allow(clippy::print_stdout, reason = "a program prints")]
 
@@ -10,15 +13,17 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use archon::{
-    Archon, OutcomeStatus, RunOptions, Tool, ToolContext,
+    Archon, ArchonBuilder, OutcomeStatus, RunOptions, SystemClock, Tool, ToolContext,
+    orchestrator::{Assistant, Incoming, MemoryIndex},
     store::{JsonlJournal, MemoryJournal, SqliteJournal},
     tools::FnTool,
     types::{
-        AskLater, Durability, Journal, Json, Message, ModelEvent, OpenMode, ProviderError, Record,
-        RecordBody, Request, RunFilter, RunId, SessionId, ToolAnnotations, ToolCall, ToolResult, ToolSpec,
+        AskLater, ContextConfig, Durability, Journal, Json, Message, ModelEvent, OpenMode, ProviderError,
+        Record, RecordBody, Request, RunFilter, RunId, SessionId, TenantId, Timestamp, ToolAnnotations,
+        ToolCall, ToolResult, ToolSpec,
     },
 };
-use archon_testkit::FnProvider;
+use archon_testkit::{Ended, FnProvider, VirtualClock};
 use serde_json::json;
 
 /// How many runs wait.
@@ -34,6 +39,9 @@ async fn main() -> Result<()> {
         ("make", [runs]) => make(&*journal, *runs).await,
         ("prompt", [first, count]) => prompt(journal, *first, *count).await,
         ("approvals", [count]) => approvals(journal, *count).await,
+        ("session", [runs]) => session(journal, *runs).await,
+        ("say", [count]) => say(&with_small_window(journal).build()?, *count).await,
+        ("message", [count]) => message(journal, *count).await,
         _ => bail!("there is no {what} of {numbers:?}"),
     }
 }
@@ -47,13 +55,18 @@ fn open(store: &str, dir: &Path) -> Result<Arc<dyn Journal>> {
 }
 
 fn agent(journal: Arc<dyn Journal>) -> Result<Archon> {
+    Ok(builder(journal).build()?)
+}
+
+fn builder(journal: Arc<dyn Journal>) -> ArchonBuilder {
     let provider = Arc::new(FnProvider::new(answer));
-    Ok(Archon::builder()
-        .provider(provider, "scripted")
-        .tool(pay())
-        .approver(Arc::new(AskLater))
-        .journal(journal)
-        .build()?)
+    Archon::builder().provider(provider, "scripted").tool(pay()).approver(Arc::new(AskLater)).journal(journal)
+}
+
+fn with_small_window(journal: Arc<dyn Journal>) -> ArchonBuilder {
+    let mut window = ContextConfig::new(400);
+    (window.system_prompt_tokens, window.min_interval_ms, window.keep_recent) = (0, 0, 4);
+    builder(journal).context(window)
 }
 
 fn answer(_: usize, request: &Request) -> Vec<Result<ModelEvent, ProviderError>> {
@@ -77,12 +90,14 @@ async fn records(task: &str) -> Result<Vec<Arc<Record>>> {
     let journal = Arc::new(MemoryJournal::new());
     let mut options = RunOptions::default();
     options.run = Some(RunId::new("run"));
-    agent(journal.clone())?.run_with(task, options).await?;
+    agent(journal.clone())?.run_with(task, options).await.ended();
     Ok(journal.read(&RunId::new("run")).await?)
 }
 
 /// Copies of two runs, ten minutes apart.
 async fn make(journal: &dyn Journal, runs: u64) -> Result<()> {
+    // The first list of logs makes their index, which is kept from then on.
+    journal.list(&RunFilter::all().limit(1)).await?;
     let (ended, waiting) = (records("Hello.").await?, records("Pay.").await?);
     let mut waits = 0;
     for n in 0..runs {
@@ -93,8 +108,6 @@ async fn make(journal: &dyn Journal, runs: u64) -> Result<()> {
             waits += 1;
         }
     }
-    // The first list of logs makes their index.
-    journal.list(&RunFilter::all().limit(1)).await?;
     Ok(())
 }
 
@@ -117,8 +130,40 @@ async fn prompt(journal: Arc<dyn Journal>, first: u64, count: u64) -> Result<()>
     let agent = agent(journal)?;
     for n in first..first + count {
         let session = SessionId::new(format!("s{n}"));
-        let outcome = agent.run_with("And now?", RunOptions::in_session(session)).await?;
+        let outcome = agent.run_with("And now?", RunOptions::in_session(session)).await.ended();
         ensure!(outcome.status == OutcomeStatus::Finished, "{outcome:?}");
+    }
+    Ok(())
+}
+
+/// A minute apart, long ago.
+async fn session(journal: Arc<dyn Journal>, runs: u64) -> Result<()> {
+    journal.list(&RunFilter::all().limit(1)).await?;
+    let clock = VirtualClock::starting_at(Timestamp::from_millis(1_700_000_000_000));
+    let agent = with_small_window(journal).clock(Arc::new(clock.clone())).build()?;
+    for _ in 0..runs {
+        say(&agent, 1).await?;
+        clock.advance(Duration::from_secs(60));
+    }
+    Ok(())
+}
+
+async fn say(agent: &Archon, count: u64) -> Result<()> {
+    for _ in 0..count {
+        let options = RunOptions::in_session(SessionId::new("long"));
+        let reply = agent.run_with("Say how far the work on the long report is. ".repeat(8), options).await?;
+        reply.into_text()?;
+    }
+    Ok(())
+}
+
+async fn message(journal: Arc<dyn Journal>, count: u64) -> Result<()> {
+    let archon = agent(journal)?;
+    let pool = archon.pool(Arc::new(MemoryIndex::default()));
+    let assistant = Assistant::new("You are Koi.", Arc::new(archon), pool, Arc::new(SystemClock));
+    for _ in 0..count {
+        let reply = assistant.handle_message(Incoming::person(TenantId::new("anna"), "Hello.")).await?;
+        ensure!(reply.text == "Done.", "{reply:?}");
     }
     Ok(())
 }

@@ -1,5 +1,6 @@
-//! What a long history costs: a prompt in a session, and a look for what waits for a person, cost as much beside
-//! thousands of runs as beside ten.
+//! What a long history costs: a prompt in a session, a message to an assistant, and a look for what waits for a person,
+//! cost as much beside thousands of runs as beside ten; and a prompt costs as much in a session of a thousand runs as in
+//! one of ten.
 
 #![allow(clippy::print_stderr, reason = "a test says what it skips, and what it counted")]
 
@@ -24,6 +25,8 @@ fn cost(what: &str, store: &str, dir: &Path) -> Option<u64> {
     let (few, many) = match what {
         // Each in a session of its own that nobody went on with.
         "prompt" => (count(&[0, 2])?, count(&[2, 7])?),
+        // Some prompts read more logs than others.
+        "say" => return Some((count(&[26])? - count(&[2])?) / 24),
         _ => (count(&[2])?, count(&[7])?),
     };
     Some((many - few) / 5)
@@ -31,9 +34,14 @@ fn cost(what: &str, store: &str, dir: &Path) -> Option<u64> {
 
 fn check(what: &str, store: &str) {
     let mut costs = Vec::new();
-    for runs in [FEW, cases(400, 4_000)] {
+    let (make, many) = match what {
+        "say" => ("session", cases(200, 1_000)),
+        "message" => ("make", cases(5_000, 100_000)),
+        _ => ("make", cases(400, 4_000)),
+    };
+    for runs in [FEW, many] {
         let dir = tempfile::tempdir().unwrap();
-        let made = command("make", store, dir.path(), &[runs]).status().unwrap();
+        let made = command(make, store, dir.path(), &[runs]).status().unwrap();
         assert!(made.success(), "{what}, {store}");
         let Some(cost) = cost(what, store, dir.path()) else {
             eprintln!("SKIP: costs of a history are not counted: there is no `valgrind`");
@@ -67,4 +75,24 @@ fn approvals_beside_a_long_history_of_files_cost_as_beside_a_short_one() {
 #[test]
 fn approvals_beside_a_long_history_in_sqlite_cost_as_beside_a_short_one() {
     check("approvals", "sqlite");
+}
+
+#[test]
+fn prompt_in_a_long_session_of_files_costs_as_in_a_short_one() {
+    check("say", "jsonl");
+}
+
+#[test]
+fn prompt_in_a_long_session_in_sqlite_costs_as_in_a_short_one() {
+    check("say", "sqlite");
+}
+
+#[test]
+fn message_to_an_assistant_beside_a_long_history_of_files_costs_as_beside_a_short_one() {
+    check("message", "jsonl");
+}
+
+#[test]
+fn message_to_an_assistant_beside_a_long_history_in_sqlite_costs_as_beside_a_short_one() {
+    check("message", "sqlite");
 }

@@ -1,5 +1,6 @@
 //! Hooks and input filters: the order in which they are called, and what their verdicts lead to.
 
+use archon_testkit::Ended as _;
 use std::sync::{Arc, Mutex};
 
 use archon::{
@@ -166,7 +167,7 @@ async fn run(
     }
     let watch = Arc::new(Watch(scribe.clone(), Mutex::default()));
     let agent = builder.build().unwrap();
-    let outcome = agent.run_with(task, RunOptions::default().watched_by(watch)).await.unwrap();
+    let outcome = agent.run_with(task, RunOptions::default().watched_by(watch)).await.ended();
     Ran { lines: scribe.lines(), outcome, provider }
 }
 
@@ -248,7 +249,7 @@ async fn hooks_are_told_of_what_they_are_asked_about() {
         .hooks(Arc::new(told.clone()))
         .build()
         .unwrap();
-    agent.run("look").await.unwrap();
+    agent.run("look").await.ended();
     let lines = told.0.lock().unwrap().clone();
     expect_test::expect![[r#"
         turn 0 after "look"
@@ -281,7 +282,7 @@ async fn a_hook_stops_a_run_a_turn_a_call_or_an_update_and_nothing_else() {
     assert_eq!((ran.outcome.status, ran.provider.call_count()), (OutcomeStatus::Cancelled, 1));
 
     let ran = stopped("before_tool a").await;
-    assert_eq!(ran.outcome.answer, "ok");
+    assert_eq!(ran.outcome.said(), Some("ok"));
     assert!(
         !ran.lines.iter().any(|l| l == "Start a" || l == "End a" || l == "after_tool a"),
         "{:?}",
@@ -299,7 +300,10 @@ async fn a_hook_stops_a_run_a_turn_a_call_or_an_update_and_nothing_else() {
 async fn filters_add_to_the_input_or_keep_it_from_the_model() {
     let echo = || vec![Step::reply(|request| Step::text(request.messages.iter().last().unwrap().text()))];
     let ran = run("hello", echo(), Scribe::default(), false, &["pass", "warn", "reject", "warn"]).await;
-    assert_eq!(ran.outcome.answer, "hello\n[checked after 5 characters]\n[checked after 34 characters]");
+    assert_eq!(
+        ran.outcome.said(),
+        Some("hello\n[checked after 5 characters]\n[checked after 34 characters]")
+    );
     let ran = run("a secret", echo(), Scribe::default(), false, &["pass", "reject", "warn"]).await;
     assert_eq!(ran.outcome.error.as_deref(), Some("the input was rejected: no secrets"));
     assert_eq!(

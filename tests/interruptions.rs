@@ -10,7 +10,7 @@ use archon::{
         ToolSpec,
     },
 };
-use archon_testkit::VirtualClock;
+use archon_testkit::{Ended, VirtualClock};
 use serde_json::json;
 
 /// Stops the run that calls it.
@@ -79,7 +79,7 @@ async fn interrupted(conversation: &Conversation, when: When) {
     }
     let prompt = Message::user("work", Default::default()).into();
     let run = conversation.prompt_with(vec![prompt], options).await.expect("a run");
-    assert_eq!(run.outcome().await.expect("an outcome").status, OutcomeStatus::Cancelled);
+    assert_eq!(run.reply().await.ended().status, OutcomeStatus::Cancelled);
 }
 
 #[derive(Clone, Copy)]
@@ -90,7 +90,16 @@ enum When {
 }
 
 async fn says(conversation: &Conversation, text: &str) -> String {
-    conversation.prompt(text).await.expect("a run").outcome().await.expect("an outcome").answer
+    conversation
+        .prompt(text)
+        .await
+        .expect("a run")
+        .reply()
+        .await
+        .ended()
+        .said()
+        .unwrap_or_default()
+        .to_owned()
 }
 
 // spec: CL-08

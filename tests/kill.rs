@@ -34,7 +34,11 @@ pub(crate) fn essence(records: &[Arc<Record>]) -> Vec<String> {
             }
             RecordBody::RunFinished(outcome) => {
                 let (turns, usage) = (outcome.turns, outcome.usage);
-                Some(format!("{:?} {} in {turns} turns for {usage:?}", outcome.status, outcome.answer))
+                Some(format!(
+                    "{:?} {} in {turns} turns for {usage:?}",
+                    outcome.status,
+                    outcome.said().unwrap_or_default()
+                ))
             }
             _ => None,
         })

@@ -130,8 +130,12 @@ fn check_kill(kind: &str, kill_at: u64, undisturbed: &Logs) {
     assert_over(&at, &machine);
     let outcome = machine.ended().expect("it has ended");
     let expected = fold(&undisturbed["victim"]).expect("a plan");
-    let answer = &expected.ended().expect("it has ended").answer;
-    assert_eq!((outcome.status, &outcome.answer), (OutcomeStatus::Finished, answer), "{at}");
+    let answer = &expected.ended().expect("it has ended").said().unwrap_or_default();
+    assert_eq!(
+        (outcome.status, &outcome.said().unwrap_or_default()),
+        (OutcomeStatus::Finished, answer),
+        "{at}"
+    );
     let (sent, doubts) = (sent(dir.path()), in_doubt(&after));
     assert_eq!(sent.iter().collect::<BTreeSet<_>>().len(), sent.len(), "{at}: repeated: {sent:?}");
     assert!(sent.len() + doubts >= 3 && doubts <= 2, "{at}: {sent:?}, {doubts} in doubt");

@@ -24,7 +24,7 @@ use archon::{
         ToolResult, ToolSpec, Usage,
     },
 };
-use archon_testkit::FnProvider;
+use archon_testkit::{Ended, FnProvider};
 use serde_json::json;
 
 use killing_journal::KillingJournal;
@@ -52,9 +52,9 @@ async fn main() -> Result<()> {
         "start" => {
             let mut options = RunOptions::default();
             options.run = Some(run);
-            agent.run_with("Do all the steps.", options).await?
+            agent.run_with("Do all the steps.", options).await.ended()
         }
-        "resume" => agent.resume(run).await?.outcome().await?,
+        "resume" => agent.resume(run).await?.reply().await.ended(),
         other => bail!("{other}: start or resume"),
     };
     println!("{}", serde_json::to_string(&outcome)?);

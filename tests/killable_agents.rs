@@ -25,7 +25,7 @@ use archon::{
         ToolSpec, Usage,
     },
 };
-use archon_testkit::FnProvider;
+use archon_testkit::{Ended, FnProvider};
 use serde_json::json;
 
 use killing_journal::KillingJournal;
@@ -54,9 +54,9 @@ async fn main() -> Result<()> {
         "start" => {
             let mut options = RunOptions::default();
             options.run = Some(run);
-            boss.run_with("Have it done.", options).await?
+            boss.run_with("Have it done.", options).await.ended()
         }
-        "resume" => boss.resume(run).await?.outcome().await?,
+        "resume" => boss.resume(run).await?.reply().await.ended(),
         other => bail!("{other}: start or resume"),
     };
     println!("{}", serde_json::to_string(&outcome)?);

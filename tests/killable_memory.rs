@@ -15,7 +15,7 @@ use archon::{
         BoxFuture, Collection, Embedder, MemoryChange, MemoryEntry, MemoryError, MemoryStore, Timestamp,
     },
 };
-use archon_testkit::FnProvider;
+use archon_testkit::{Ended, FnProvider};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
@@ -123,7 +123,7 @@ async fn learn(store: Arc<dyn MemoryStore>, round: u64) -> Result<()> {
     let parts = AgentMemory::new(memory).with_extractor(Arc::new(Stuck(round)));
     let agent = Archon::builder().provider(Arc::new(model), "m").memory(parts).build()?;
     for n in 0..=round {
-        agent.run(format!("I like thing{n} of round {round}.")).await?;
+        agent.run(format!("I like thing{n} of round {round}.")).await.ended();
         done(&format!("learnt {n}"))?;
     }
     Ok(())

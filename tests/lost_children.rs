@@ -16,7 +16,7 @@ use archon::{
 };
 use archon_orchestrator::AgentTool;
 use archon_planner::ScriptedPlanner;
-use archon_testkit::FnProvider;
+use archon_testkit::{Ended, FnProvider};
 use serde_json::json;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -87,9 +87,9 @@ impl Process {
         let mut options = RunOptions::default();
         options.run = Some(RunId::new("run"));
         match caller {
-            Caller::Loop | Caller::Fields => self.boss.run_with("Pay Ann", options).await.unwrap(),
-            Caller::Plan => self.planning.run_with("Pay Ann", options).await.unwrap(),
-            Caller::Team => self.team.run_with("Pay Ann", options).await.unwrap(),
+            Caller::Loop | Caller::Fields => self.boss.run_with("Pay Ann", options).await.ended(),
+            Caller::Plan => self.planning.run_with("Pay Ann", options).await.ended(),
+            Caller::Team => self.team.run_with("Pay Ann", options).await.ended(),
         }
     }
 
@@ -100,7 +100,7 @@ impl Process {
             Caller::Plan => self.planning.resume(run).await,
             Caller::Team => self.team.resume(run).await,
         };
-        handle.unwrap().outcome().await.unwrap()
+        handle.unwrap().reply().await.ended()
     }
 
     async fn answer(&self, caller: Caller, open: &PendingApproval, answer: Answer) -> Outcome {
@@ -113,7 +113,7 @@ impl Process {
             Caller::Plan => self.planning.answer(run, open.call, answer).await,
             Caller::Team => self.team.answer(run, open.call, answer).await,
         };
-        handle.unwrap().outcome().await.unwrap()
+        handle.unwrap().reply().await.ended()
     }
 
     fn worked(&self) -> usize {

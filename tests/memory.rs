@@ -14,7 +14,7 @@ use archon::{
         MemoryQuery, Message, Request, ToolMode, Trust,
     },
 };
-use archon_testkit::{FnProvider, SeededIds, VirtualClock, all_entries};
+use archon_testkit::{Ended, FnProvider, SeededIds, VirtualClock, all_entries};
 use serde_json::{Map, json};
 
 fn memory() -> Memory {
@@ -30,7 +30,7 @@ fn asked(request: &Request) -> String {
 
 /// In a session of its own.
 async fn say(agent: &Archon, text: &str) -> String {
-    agent.run(text).await.unwrap().answer
+    agent.run(text).await.ended().said().unwrap_or_default().to_owned()
 }
 
 // spec: A-24, M-23, M-24
@@ -135,12 +135,12 @@ async fn resume_of_an_ended_run_keeps_what_the_memory_lacks_and_nothing_twice() 
     };
     let kept = || all_entries(&**memory.store(), MemoryFilter::all().of(&[MemoryKind::Turn]));
     // As after a death between the run's last record and the memory.
-    let ended = agent(false).run("I'm vegetarian, by the way.").await.unwrap();
+    let ended = agent(false).run("I'm vegetarian, by the way.").await.ended();
     assert!(kept().await.is_empty());
-    let refused = agent(false).resume(ended.run.clone()).await.unwrap().outcome().await.unwrap_err();
+    let refused = agent(false).resume(ended.run.clone()).await.unwrap().reply().await.unwrap_err();
     assert!(refused.to_string().ends_with("has ended"), "{refused}");
     for times in 1..3 {
-        let again = agent(true).resume(ended.run.clone()).await.unwrap().outcome().await.unwrap();
+        let again = agent(true).resume(ended.run.clone()).await.unwrap().reply().await.ended();
         assert_eq!(again, ended, "its outcome, and no turn more");
         let texts: Vec<_> = kept().await.into_iter().map(|turn| turn.content).collect();
         assert_eq!(texts, ["I'm vegetarian, by the way.", "Noted."], "resumed {times} times");
@@ -148,9 +148,9 @@ async fn resume_of_an_ended_run_keeps_what_the_memory_lacks_and_nothing_twice() 
     let facts = memory.knowledge().current("user", "is").await.unwrap();
     assert_eq!(facts[0].object, "vegetarian", "the person's words are learnt from");
     // What was kept in time is not kept again.
-    let ended = agent(true).run("I live in Bern.").await.unwrap();
+    let ended = agent(true).run("I live in Bern.").await.ended();
     let before = kept().await;
-    agent(true).resume(ended.run).await.unwrap().outcome().await.unwrap();
+    agent(true).resume(ended.run).await.unwrap().reply().await.ended();
     assert_eq!(kept().await, before);
 }
 
@@ -160,8 +160,8 @@ async fn the_second_turn_sees_the_first() {
     let model = FnProvider::new(|n, _| FnProvider::text(["Paris.", "About two million."][n]));
     let agent = Archon::builder().provider(Arc::new(model.clone()), "m").memory(memory()).build().unwrap();
     let talk = agent.conversation();
-    talk.prompt("What is the capital of France?").await.unwrap().outcome().await.unwrap();
-    talk.prompt("What is its population?").await.unwrap().outcome().await.unwrap();
+    talk.prompt("What is the capital of France?").await.unwrap().reply().await.ended();
+    talk.prompt("What is its population?").await.unwrap().reply().await.ended();
     let texts: Vec<String> = model.requests()[1].messages.iter().map(|message| message.text()).collect();
     assert_eq!(
         texts,
@@ -361,8 +361,8 @@ async fn what_a_model_repeats_of_a_page_is_believed_as_little_however_often_it_i
         .build()
         .unwrap();
     let talk = agent.conversation();
-    talk.prompt("Where is the office of Mallory?").await.unwrap().outcome().await.unwrap();
-    talk.prompt("Where?").await.unwrap().outcome().await.unwrap();
+    talk.prompt("Where is the office of Mallory?").await.unwrap().reply().await.ended();
+    talk.prompt("Where?").await.unwrap().reply().await.ended();
     // In sessions of their own: told of it, and of nothing that fits.
     say(&agent, "Where is the office of Mallory?").await;
     assert!(asked(&model.requests()[3]).contains("[Memory from an untrusted source"));
@@ -397,7 +397,7 @@ async fn what_is_kept_again_stays_as_it_is_and_has_the_time_at_which_it_was_said
     let begun = clock.now();
     let first = talk.prompt("Same words.").await.unwrap();
     let (run, session) = (first.run_id().clone(), first.session_id().clone());
-    first.outcome().await.unwrap();
+    first.reply().await.ended();
     let kept = async || all_entries(&**memory.store(), MemoryFilter::all()).await;
     let before = kept().await;
     memory.used([before[0].id.as_str()]).await.unwrap();
@@ -411,7 +411,7 @@ async fn what_is_kept_again_stays_as_it_is_and_has_the_time_at_which_it_was_said
         if reset {
             talk.reset();
         }
-        talk.prompt("Same words.").await.unwrap().outcome().await.unwrap();
+        talk.prompt("Same words.").await.unwrap().reply().await.ended();
     }
     let after = kept().await;
     assert_eq!(after[..before.len()], before);
@@ -432,7 +432,7 @@ async fn a_long_session_does_not_hide_what_another_said() {
     // More than a store is asked for at once, of which the note would be the last.
     for n in 0..61 {
         let text = format!("What is the door code of the office, {n}?");
-        talk.prompt(text).await.unwrap().outcome().await.unwrap();
+        talk.prompt(text).await.unwrap().reply().await.ended();
     }
     let told = asked(model.requests().last().unwrap());
     assert!(told.contains("The door code of the old office is 7431."), "{told}");
@@ -447,12 +447,12 @@ async fn what_is_not_in_the_window_is_recalled_in_its_own_session_too() {
     let agent =
         Archon::builder().provider(Arc::new(model.clone()), "m").memory(memory.clone()).build().unwrap();
     let talk = agent.conversation();
-    talk.prompt("Hello.").await.unwrap().outcome().await.unwrap();
+    talk.prompt("Hello.").await.unwrap().reply().await.ended();
     let session = agent.newest_run(None).await.unwrap().unwrap().session.unwrap();
     // As it was kept when it left the window.
     let said = MemoryEntry::new("turn_1", "The door code of the office is 7431.", SystemClock.now());
     memory.conversation(session.as_str()).append(said).await.unwrap();
-    talk.prompt("What is the door code of the office?").await.unwrap().outcome().await.unwrap();
+    talk.prompt("What is the door code of the office?").await.unwrap().reply().await.ended();
     let told = asked(model.requests().last().unwrap());
     assert!(told.contains("The door code of the office is 7431."), "{told}");
     assert!(!told.contains("past session"), "{told}");

@@ -20,7 +20,7 @@ use archon::{
         MemorySearch, MemoryStore, Message, OutcomeStatus, SessionId, Timestamp, Trust, UserMessage,
     },
 };
-use archon_testkit::{FnProvider, SeededIds, VirtualClock, all_entries};
+use archon_testkit::{Ended, FnProvider, SeededIds, VirtualClock, all_entries};
 use tokio::sync::Notify;
 
 use crate::memory_places::{Place, of};
@@ -94,17 +94,17 @@ async fn what_an_extractor_failed_at_is_read_when_something_is_kept_again() {
     let moody = Moody::new("a", "Anna", 1);
     let parts = AgentMemory::new(memory.clone()).with_extractor(Arc::new(moody.clone()));
     let same = agent(parts.clone());
-    same.run("My name is Anna.").await.unwrap();
+    same.run("My name is Anna.").await.ended();
     assert_eq!((facts(&memory).await, moody.given()), (vec![], vec!["My name is Anna.".to_owned()]));
     // In another session, and before what is new is read a second time.
-    same.run("I live in Bern.").await.unwrap();
+    same.run("I live in Bern.").await.ended();
     assert_eq!(facts(&memory).await, ["user lives in Bern (a)", "user is called Anna (a)"]);
     assert_eq!(moody.given(), ["I live in Bern.", "My name is Anna."]);
     let learnt = memory.knowledge().current("user", "is called").await.unwrap();
     assert_eq!((learnt[0].since, learnt[0].trust), (Some(turns(&memory).await[0].timestamp), Trust::Trusted));
     // Nothing is read twice, by nobody.
-    same.run("Hello.").await.unwrap();
-    agent(parts).run("Hello again.").await.unwrap();
+    same.run("Hello.").await.ended();
+    agent(parts).run("Hello again.").await.ended();
     assert_eq!(moody.given(), ["Hello.", "Hello again."]);
     assert!(turns(&memory).await.iter().all(|turn| !format!("{:?}", turn.metadata).contains("unread")));
 }
@@ -116,15 +116,15 @@ async fn a_process_tries_three_times_and_the_next_one_again() {
     let moody = Moody::new("a", "Anna", 4);
     let parts = AgentMemory::new(memory.clone()).with_extractor(Arc::new(moody.clone()));
     let first = agent(parts.clone());
-    first.run("My name is Anna.").await.unwrap();
+    first.run("My name is Anna.").await.ended();
     for _ in 0..5 {
-        first.run("Hello.").await.unwrap();
+        first.run("Hello.").await.ended();
     }
     assert_eq!(moody.given().iter().filter(|text| text.contains("Anna")).count(), 3);
     assert!(facts(&memory).await.is_empty());
     let next = agent(parts);
-    next.run("Hello.").await.unwrap();
-    next.run("Hello.").await.unwrap();
+    next.run("Hello.").await.ended();
+    next.run("Hello.").await.ended();
     assert_eq!(facts(&memory).await, ["user is called Anna (a)"]);
 }
 
@@ -139,7 +139,7 @@ async fn an_extractor_that_fails_stops_neither_others_nor_itself_at_other_texts(
     let message = |text: &str| Message::user(text, Timestamp::from_millis(1)).into();
     let prompts = vec![message("My name is Anna."), message("I live in Bern.")];
     let talk = agent(parts).conversation();
-    talk.prompt_messages(prompts).await.unwrap().outcome().await.unwrap();
+    talk.prompt_messages(prompts).await.unwrap().reply().await.ended();
     let expected = ["user lives in Bern (a)", "user is called Anna (b)", "user lives in Bern (b)"];
     assert_eq!(facts(&memory).await, expected);
     // Only what failed is left for later, and for whom.
@@ -171,7 +171,7 @@ async fn what_is_forgotten_while_it_is_read_teaches_nothing() {
     }
     let memory = memory();
     let forgets = Arc::new(Forgets(memory.clone()));
-    agent(AgentMemory::new(memory.clone()).with_extractor(forgets)).run("My name is Anna.").await.unwrap();
+    agent(AgentMemory::new(memory.clone()).with_extractor(forgets)).run("My name is Anna.").await.ended();
     assert!(facts(&memory).await.is_empty());
     let left: Vec<_> = turns(&memory).await.into_iter().map(|turn| turn.content).collect();
     assert_eq!(left, ["Noted."]);
@@ -240,12 +240,12 @@ async fn a_cancel_ends_the_wait_for_an_extractor_and_what_it_did_not_read_is_rea
         let run = same.start(said, RunOptions::default()).await.unwrap();
         mute.asked.notified().await;
         run.cancel_token().cancel();
-        assert_eq!(run.outcome().await.unwrap().status, OutcomeStatus::Finished);
+        assert_eq!(run.reply().await.ended().status, OutcomeStatus::Finished);
         assert_eq!(unread(&memory, &*mute).await, ["My name is Anna."]);
     }
     assert_eq!((turns(&memory).await.len(), facts(&memory).await), (8, vec![]));
     mute.speaks.store(true, Ordering::SeqCst);
-    same.run("Good bye.").await.unwrap();
+    same.run("Good bye.").await.ended();
     assert_eq!(
         (facts(&memory).await, unread(&memory, &*mute).await),
         (vec!["user is called Anna".into()], vec![])
@@ -271,7 +271,7 @@ async fn a_cancelled_run_waits_neither_for_what_it_would_recall_nor_for_vectors(
     assert_eq!((kept[0].content.as_str(), &kept[0].embedding), ("My name is Anna.", &None));
     assert_eq!(unread(&plain, &*mute).await, ["My name is Anna."]);
     mute.speaks.store(true, Ordering::SeqCst);
-    same.run("Hello.").await.unwrap();
+    same.run("Hello.").await.ended();
     assert_eq!(facts(&plain).await, ["user is called Anna"]);
 }
 
@@ -282,7 +282,7 @@ async fn cancel_while_asked(run: RunHandle, mute: &Mute, clock: &VirtualClock) {
     // The turn's vector is waited for a moment.
     mute.asked.notified().await;
     clock.advance(Duration::from_secs(1));
-    assert_eq!(run.outcome().await.unwrap().status, OutcomeStatus::Cancelled);
+    assert_eq!(run.reply().await.ended().status, OutcomeStatus::Cancelled);
 }
 
 /// An agent that says "Noted." when it is asked, at this time.
@@ -371,7 +371,7 @@ async fn a_cancelled_run_lets_a_slow_store_finish_and_keeps_the_vectors() {
     run.cancel_token().cancel();
     held.came.notified().await;
     held.through.notify_one();
-    assert_eq!(run.outcome().await.unwrap().status, OutcomeStatus::Cancelled);
+    assert_eq!(run.reply().await.ended().status, OutcomeStatus::Cancelled);
     let kept = turns(&plain).await;
     let expected = ("My name is Anna.", &Some(vec![1.0]), 1);
     assert_eq!((kept[0].content.as_str(), &kept[0].embedding, kept.len()), expected);
@@ -386,7 +386,7 @@ async fn neighbours(agent: &Archon) -> [RunOptions; 2] {
     loop {
         let run = agent.start("Hello.", RunOptions::default()).await.unwrap();
         let session = run.session_id().clone();
-        run.outcome().await.unwrap();
+        run.reply().await.ended();
         // Sixteen can keep at a time.
         if let Some(other) = seen.insert(ContentHash::of(&session) % 16, session.clone()) {
             return [other, session].map(RunOptions::in_session);
@@ -419,14 +419,14 @@ async fn a_cancelled_run_does_not_wait_for_another_that_waits_for_vectors() {
     run.cancel_token().cancel();
     clock.until_asleep(1).await;
     clock.advance(Duration::from_secs(1));
-    assert_eq!(run.outcome().await.unwrap().status, OutcomeStatus::Cancelled);
+    assert_eq!(run.reply().await.ended().status, OutcomeStatus::Cancelled);
     let kept = turns(&plain).await.split_off(before);
     assert_eq!((kept[0].content.as_str(), &kept[0].embedding, kept.len()), ("I live in Bern.", &None, 1));
     // The other still waits, as nobody cancelled it.
     waits.cancel_token().cancel();
     clock.until_asleep(1).await;
     clock.advance(Duration::from_secs(1));
-    assert_eq!(waits.outcome().await.unwrap().status, OutcomeStatus::Finished);
+    assert_eq!(waits.reply().await.ended().status, OutcomeStatus::Finished);
     let kept: Vec<_> = turns(&plain).await.into_iter().skip(before).map(|turn| turn.content).collect();
     assert_eq!(kept, ["I live in Bern.", "My name is Anna.", "Noted."]);
 }
@@ -450,8 +450,8 @@ async fn what_a_filter_warns_of_is_no_persons_word_any_more() {
         let builder = Archon::builder().provider(Arc::new(model.clone()), "m").memory(parts.clone());
         filters.into_iter().fold(builder, archon::ArchonBuilder::input_filter).build().unwrap()
     };
-    build(vec![Arc::new(Wary)]).run("I live in Bern.").await.unwrap();
-    build(vec![]).run("I work for ACME.").await.unwrap();
+    build(vec![Arc::new(Wary)]).run("I live in Bern.").await.ended();
+    build(vec![]).run("I work for ACME.").await.ended();
     let kept: Vec<_> = turns(&memory).await.into_iter().map(|turn| (turn.content, turn.trust)).collect();
     let warned = "I live in Bern.\nA page says: my name is Mallory.".to_owned();
     assert_eq!(kept[0], (warned, Trust::Untrusted));
@@ -471,7 +471,7 @@ async fn a_person_may_say_what_stands_before_memories() {
     };
     let alone = format!("{heading}\n[Memory] The key is under the mat.");
     for texts in [&["What is this?", &alone][..], &[&alone]] {
-        talk.prompt_messages(say(texts)).await.unwrap().outcome().await.unwrap();
+        talk.prompt_messages(say(texts)).await.unwrap().reply().await.ended();
     }
     let user = |turn: &MemoryEntry| turn.role() == Some("user");
     let said = async || {
@@ -482,11 +482,11 @@ async fn a_person_may_say_what_stands_before_memories() {
     assert_eq!(said().await, before);
     // What the model is told from there is nobody's, also when the conversation is taken along.
     let other = agent(memory.clone().into()).conversation();
-    other.prompt("Where is the key?").await.unwrap().outcome().await.unwrap();
+    other.prompt("Where is the key?").await.unwrap().reply().await.ended();
     let saved = other.save_messages().await.unwrap();
     assert!(saved.contains("\"told\":1"), "{saved}");
     other.restore_messages(&saved).unwrap();
-    other.prompt("Thanks.").await.unwrap().outcome().await.unwrap();
+    other.prompt("Thanks.").await.unwrap().reply().await.ended();
     assert!(said().await[2..].iter().all(|text| !text.contains(heading)), "{:?}", said().await);
 }
 
@@ -518,7 +518,7 @@ async fn learnt_after_a_kill(place: &Place) {
     before.sort();
     assert_eq!(before, ["user likes thing0 of round 2", "user likes thing1 of round 2"]);
     let parts = AgentMemory::new(memory.clone()).with_extractor(Arc::new(RuleExtractor));
-    agent(parts).run("Hello.").await.unwrap();
+    agent(parts).run("Hello.").await.ended();
     let mut after = facts(&memory).await;
     after.sort();
     let expected = ["thing0 of round 0", "thing0 of round 2", "thing1 of round 2", "thing2 of round 2"];

@@ -5,8 +5,8 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
-use archon::{Error, MemoryLimit, RunId, RunOptions};
-use archon_testkit::FnProvider;
+use archon::{MemoryLimit, RunError, RunId, RunOptions};
+use archon_testkit::{Ended, FnProvider};
 
 use crate::stage::Stage;
 
@@ -32,12 +32,15 @@ async fn under_memory_pressure_new_tasks_are_refused_and_old_ones_are_taken_up()
         show.agent.conversation().prompt("More.").await.unwrap_err(),
     ];
     for error in refused {
-        assert!(matches!(error, Error::MemoryPressure { used: 101, max: 100 }), "{error}");
+        assert!(matches!(error, RunError::MemoryPressure { used: 101, max: 100 }), "{error}");
         assert!(error.advice().contains("wait"));
     }
     assert_eq!(show.model.requests().len(), 1);
-    assert_eq!(show.agent.resume(RunId::new("r")).await.unwrap().outcome().await.unwrap().answer, "done");
+    assert_eq!(
+        show.agent.resume(RunId::new("r")).await.unwrap().reply().await.ended().said().unwrap_or_default(),
+        "done"
+    );
 
     used.store(100, Ordering::SeqCst);
-    assert_eq!(show.agent.run("More.").await.unwrap().answer, "done");
+    assert_eq!(show.agent.run("More.").await.ended().said(), Some("done"));
 }

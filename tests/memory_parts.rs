@@ -11,7 +11,7 @@ use archon::{
         ToolSpec,
     },
 };
-use archon_testkit::{FnProvider, SeededIds, all_entries, cases};
+use archon_testkit::{Ended, FnProvider, SeededIds, all_entries, cases};
 use serde_json::{Value, json};
 
 use crate::memory_places::{Place, of};
@@ -38,7 +38,7 @@ async fn check(store: Arc<dyn MemoryStore>) {
         .memory(memory.clone())
         .build()
         .unwrap();
-    agent.run("Read the page.").await.unwrap();
+    agent.run("Read the page.").await.ended();
     let turns = all_entries(&**memory.store(), MemoryFilter::all().of(&[MemoryKind::Turn])).await;
     let (parts, others): (Vec<_>, Vec<_>) =
         turns.into_iter().partition(|turn| turn.metadata.contains_key("part"));

@@ -19,7 +19,7 @@ use archon::{
         RunId, Timestamp, ToolCall, ToolContext, ToolMode, ToolResult, ToolSpec, Trust,
     },
 };
-use archon_testkit::{Chance, FnProvider, SeededIds, VirtualClock, all_entries, cases, first_seed};
+use archon_testkit::{Chance, Ended, FnProvider, SeededIds, VirtualClock, all_entries, cases, first_seed};
 use serde_json::{Value, json};
 
 use crate::memory_places::of;
@@ -135,7 +135,7 @@ impl World {
         let prompts: Vec<AgentMessage> = (0..=self.below(2)).map(|_| self.say()).collect();
         let run = talk.prompt_messages(prompts).await.unwrap();
         self.runs.push(run.run_id().clone());
-        run.outcome().await.unwrap();
+        run.reply().await.ended();
     }
 
     async fn step(&mut self, agent: &mut Archon, talk: &mut Conversation) {
@@ -182,7 +182,7 @@ impl World {
         let turns = u32::try_from(self.below(3)).unwrap();
         let Ok(fork) = agent.fork(&run, Some(turns)).await else { return };
         if fork.wants_answer {
-            agent.resume(fork.run).await.unwrap().outcome().await.unwrap();
+            agent.resume(fork.run).await.unwrap().reply().await.ended();
         }
     }
 

@@ -6,19 +6,18 @@ use std::sync::{
 };
 
 use archon::{
-    Archon, ArchonBuilder, Error, Event, OutcomeStatus, RunId, RunOptions, SessionId,
+    Archon, ArchonBuilder, Event, FailureKind, OutcomeStatus, ParallelReply, RunError, RunId, RunOptions,
+    SessionId,
     providers::{ScriptedProvider, Step},
-    react_loop::{
-        Elaborate, LoopError, ParallelOutcome, PickFirst, TokenEfficient, Transparent, replay, stands_at,
-    },
+    react_loop::{Elaborate, LoopError, PickFirst, TokenEfficient, Transparent, replay, stands_at},
     store::MemoryJournal,
     types::{
         AgentEvent, AgentEvents, CancellationToken, ContextConfig, Durability, EvaluationError,
         EvaluationStrategy, Journal, Message, ModelPrice, OpenMode, Origin, ProviderError, Record,
-        RecordBody, Request, RunKind, Session, Usage,
+        RecordBody, Request, RunKind, RunRefused, Session, Usage,
     },
 };
-use archon_testkit::{FnProvider, RecordingSink, SeededIds, VirtualClock};
+use archon_testkit::{Ended, FnProvider, RecordingSink, SeededIds, VirtualClock};
 use expect_test::expect;
 
 const GROUP: &str = "several";
@@ -66,7 +65,7 @@ fn named(run: &str) -> RunOptions {
 /// A session with one question and its answer.
 async fn base(journal: &MemoryJournal) -> (SessionId, Vec<Arc<Record>>) {
     let agent = scripted(journal, vec![Step::text("hello")]).0;
-    agent.run_with("hi", named("base")).await.unwrap();
+    agent.run_with("hi", named("base")).await.ended();
     let session = agent.newest_run(None).await.unwrap().unwrap().session.unwrap();
     (session, log(journal, "base").await)
 }
@@ -80,17 +79,26 @@ async fn compare(
     session: &SessionId,
     agents: Vec<Archon>,
     strategy: impl EvaluationStrategy + 'static,
-) -> ParallelOutcome {
+) -> ParallelReply {
+    compared(journal, session, agents, strategy).await.unwrap()
+}
+
+async fn compared(
+    journal: &MemoryJournal,
+    session: &SessionId,
+    agents: Vec<Archon>,
+    strategy: impl EvaluationStrategy + 'static,
+) -> Result<ParallelReply, RunError> {
     let mut options = named(GROUP);
     options.session = Some(session.clone());
     let parallel = echo(journal).parallel(agents, Arc::new(strategy)).unwrap();
-    parallel.run_with("which?", options).await.unwrap()
+    parallel.run_with("which?", options).await
 }
 
 /// What the model reads when the session goes on.
 async fn next_prompt(journal: &MemoryJournal, session: &SessionId) -> String {
     let options = RunOptions::in_session(session.clone());
-    echo(journal).run_with("and then?", options).await.unwrap().answer
+    echo(journal).run_with("and then?", options).await.unwrap().into_text().unwrap()
 }
 
 // spec
@@ -116,8 +124,11 @@ async fn each_strategy_takes_its_branch_and_the_session_goes_on_with_it() {
         let parallel = echo(&journal).parallel(three, strategy).unwrap();
         let outcome = parallel.run_with("which?", options).await.unwrap();
         let text = ["zero", "one", "two"][expected as usize];
-        assert_eq!((outcome.choice.selected, outcome.choice.outcome.answer.as_str()), (Some(expected), text));
-        assert_eq!(outcome.selected().unwrap().answer, text);
+        assert_eq!(
+            (outcome.choice.selected, outcome.choice.outcome.said().unwrap_or_default()),
+            (Some(expected), text)
+        );
+        assert_eq!(outcome.selected().unwrap().said().unwrap_or_default(), text);
         assert_eq!(outcome.choice.outcome.usage.output, 100, "of all branches");
         assert_eq!(
             next_prompt(&journal, &session).await,
@@ -191,16 +202,17 @@ async fn transparent_takes_one_branch_and_refuses_more_before_anyone_is_asked() 
     let (session, _) = base(&journal).await;
     let one = agents(&journal, &[(Some("only"), 1)]);
     let outcome = compare(&journal, &session, one, Transparent).await;
-    assert_eq!(outcome.choice.outcome.answer, "only");
+    assert_eq!(outcome.choice.outcome.said(), Some("only"));
 
     let (agent, provider) = scripted(&journal, vec![Step::text("x")]);
     let refused = agent.parallel([agent.clone(), agent.clone()], Arc::new(Transparent)).unwrap_err();
-    let too_many = |e: &Error| {
-        matches!(e, Error::Run(LoopError::Evaluation(EvaluationError::TooMany { branches: 2, max: 1, .. })))
+    let too_many = |e: &RunError| {
+        let cause = e.cause();
+        matches!(cause, Some(LoopError::Evaluation(EvaluationError::TooMany { branches: 2, max: 1, .. })))
     };
     assert!(too_many(&refused), "{refused}");
     let refused = agent.parallel([], Arc::new(PickFirst)).unwrap_err();
-    assert!(matches!(refused, Error::Run(LoopError::NoBranch)), "{refused}");
+    assert!(matches!(refused.cause(), Some(LoopError::NoBranch)), "{refused}");
     assert_eq!(provider.call_count(), 0);
 }
 
@@ -213,10 +225,11 @@ async fn whoever_fails_the_base_is_untouched_and_the_first_that_has_an_answer_is
         let texts = ["zero", "one", "two"];
         let has = |index: usize| answered & (1 << index) != 0;
         let answers: Vec<_> = (0..3).map(|i| (has(i).then_some(texts[i]), 10)).collect();
-        let outcome = compare(&journal, &session, agents(&journal, &answers), PickFirst).await;
+        let outcome = compared(&journal, &session, agents(&journal, &answers), PickFirst).await;
         let first = (0..3).find(|index| has(*index));
-        assert_eq!(outcome.choice.selected.map(|s| s as usize), first, "{answers:?}");
-        for (index, branch) in outcome.branches.iter().enumerate() {
+        let selected = outcome.as_ref().ok().and_then(|outcome| outcome.choice.selected);
+        assert_eq!(selected.map(|s| s as usize), first, "{answers:?}");
+        for (index, branch) in outcome.iter().flat_map(|outcome| &outcome.branches).enumerate() {
             assert_eq!(branch.is_finished(), has(index), "{branch:?}");
         }
         let expected = match first {
@@ -226,9 +239,10 @@ async fn whoever_fails_the_base_is_untouched_and_the_first_that_has_an_answer_is
         assert_eq!(next_prompt(&journal, &session).await, expected);
         assert_eq!(log(&journal, "base").await, before);
         if first.is_none() {
-            expect!["none of 3 branches has an answer (0: not authorised: no such key; 1: not authorised: no such key; 2: not authorised: no such key)"]
-                .assert_eq(outcome.choice.outcome.error.as_deref().unwrap());
-            assert_eq!(outcome.choice.outcome.status, OutcomeStatus::Failed);
+            let failed = outcome.unwrap_err();
+            assert_eq!(failed.kind(), Some(FailureKind::Auth), "all failed in this way");
+            expect!["run several failed: none of 3 branches has an answer (0: not authorised: no such key; 1: not authorised: no such key; 2: not authorised: no such key)"]
+                .assert_eq(&failed.to_string());
         }
     }
 }
@@ -242,10 +256,9 @@ async fn without_prompts_the_branches_answer_what_the_session_ends_with() {
     agent.fork(&RunId::new("base"), Some(0)).await.unwrap();
     let parallel = agent.parallel([echo(&journal), echo(&journal)], Arc::new(PickFirst)).unwrap();
     let outcome = parallel.continue_in(session.clone(), named(GROUP)).await.unwrap();
-    assert_eq!(outcome.choice.outcome.answer, "hi");
+    assert_eq!(outcome.choice.outcome.said(), Some("hi"));
     // Now the session ends with an answer.
-    let outcome = parallel.continue_in(session, named("again")).await.unwrap();
-    let error = outcome.choice.outcome.error.unwrap();
+    let error = parallel.continue_in(session, named("again")).await.unwrap_err().to_string();
     assert!(error.contains("the conversation ends with the model's answer"), "{error}");
 }
 
@@ -300,12 +313,12 @@ async fn a_cancel_stops_all_branches_and_the_loop_can_be_taken_up() {
     assert_eq!(said_in(&journal, &session).await, "hi | hello");
 
     let resumed = parallel.resume(RunId::new(GROUP), RunOptions::default()).await.unwrap();
-    assert_eq!(resumed.choice.outcome.answer, "a");
+    assert_eq!(resumed.choice.outcome.said(), Some("a"));
     assert_eq!(provider.call_count(), 1, "the branch that had ended is not asked again");
     assert!(replay(&journal, &RunId::new(GROUP)).await.unwrap().is_identical());
     assert_eq!(next_prompt(&journal, &session).await, "hi | hello | which? | a | and then?");
     let again = parallel.resume(RunId::new(GROUP), RunOptions::default()).await.unwrap_err();
-    assert!(matches!(again, Error::Run(LoopError::Ended { .. })), "{again}");
+    assert!(matches!(again, RunError::Refused(RunRefused::Ended { .. })), "{again}");
 }
 
 /// The conversation as the session's next run finds it.
@@ -332,7 +345,7 @@ async fn another_process_can_cancel_the_loop_and_nothing_else_can_be_said_to_it(
     asked.notified().await;
     let group = RunId::new(GROUP);
     let refused = agent.steer(&group, "no").await.unwrap_err();
-    assert!(matches!(refused, Error::Run(LoopError::OtherKind { kind: RunKind::Parallel, .. })), "{refused}");
+    assert!(matches!(refused, RunError::Unsupported { kind: RunKind::Parallel, .. }), "{refused}");
     agent.cancel(&group, "not needed").await.unwrap();
     let outcome = working.await.unwrap().unwrap();
     assert!(outcome.branches.iter().all(|branch| branch.status == OutcomeStatus::Cancelled));
@@ -345,8 +358,8 @@ async fn another_process_can_cancel_the_loop_and_nothing_else_can_be_said_to_it(
         })
         .collect();
     assert_eq!(reasons, ["not needed"]);
-    let refused = agent.resume(group).await.unwrap().outcome().await.unwrap_err();
-    assert!(matches!(refused, Error::Run(LoopError::OtherKind { kind: RunKind::Parallel, .. })), "{refused}");
+    let refused = agent.resume(group).await.unwrap().reply().await.unwrap_err();
+    assert!(matches!(refused, RunError::Unsupported { kind: RunKind::Parallel, .. }), "{refused}");
 }
 
 async fn put(journal: &MemoryJournal, run: &str, records: &[Arc<Record>]) {
@@ -360,7 +373,7 @@ async fn taken_up(
     whole: &MemoryJournal,
     of_group: usize,
     of_branches: [usize; 3],
-) -> (MemoryJournal, Result<ParallelOutcome, Error>, Vec<usize>) {
+) -> (MemoryJournal, Result<ParallelReply, RunError>, Vec<usize>) {
     let journal = MemoryJournal::new();
     put(&journal, "base", &log(whole, "base").await).await;
     put(&journal, GROUP, &log(whole, GROUP).await[..of_group]).await;
@@ -415,7 +428,7 @@ async fn wherever_the_process_died_the_loop_comes_to_the_same_choice() {
         let (journal, outcome, asked) = taken_up(&whole, of_group, of_branches).await;
         let outcome = outcome.unwrap();
         assert!(outcome.branches.iter().all(|branch| branch.is_finished()), "{place}: {outcome:?}");
-        assert_eq!(outcome.choice.outcome.answer, "one", "{place}");
+        assert_eq!(outcome.choice.outcome.said(), Some("one"), "{place}");
         assert_eq!(outcome.choice.outcome.usage.output, 60, "{place}");
         assert_eq!(asked, of_branches.map(|kept| usize::from(kept < ANSWERED)), "{place}");
         let ended = log(&journal, GROUP).await;
@@ -434,20 +447,20 @@ async fn a_loop_that_cannot_be_taken_up_says_why() {
     let (whole, _) = whole().await;
     let (_, outcome, asked) = taken_up(&whole, 1, [0; 3]).await;
     let error = outcome.unwrap_err();
-    assert!(matches!(error, Error::Run(LoopError::NothingAsked { .. })), "{error}");
+    assert!(matches!(error.cause(), Some(LoopError::NothingAsked { .. })), "{error}");
     assert_eq!(asked, [0; 3]);
     let (_, outcome, _) = taken_up(&whole, OF_GROUP, [OF_BRANCH; 3]).await;
     let error = outcome.unwrap_err();
-    assert!(matches!(error, Error::Run(LoopError::Ended { .. })), "{error}");
+    assert!(matches!(error, RunError::Refused(RunRefused::Ended { .. })), "{error}");
 
     let journal = MemoryJournal::new();
     put(&journal, "base", &log(&whole, "base").await).await;
     put(&journal, GROUP, &log(&whole, GROUP).await[..2]).await;
     let parallel = echo(&journal).parallel(agents(&journal, &ANSWERS[..2]), Arc::new(PickFirst)).unwrap();
     let other = parallel.resume(RunId::new(GROUP), RunOptions::default()).await.unwrap_err();
-    assert!(matches!(other, Error::Run(LoopError::OtherBranches { found: 3, given: 2, .. })), "{other}");
+    assert!(matches!(other.cause(), Some(LoopError::OtherBranches { found: 3, given: 2, .. })), "{other}");
     let no_loop = parallel.resume(RunId::new("base"), RunOptions::default()).await.unwrap_err();
-    assert!(matches!(no_loop, Error::Run(LoopError::OtherKind { kind: RunKind::Loop, .. })), "{no_loop}");
+    assert!(matches!(no_loop, RunError::Unsupported { kind: RunKind::Loop, .. }), "{no_loop}");
 }
 
 /// A judge that says this, and what it was asked.
@@ -565,7 +578,7 @@ async fn in_continue_mode_the_question_is_what_was_said_last() {
     let branches = agents(&journal, &[(Some("zero"), 1), (Some("one"), 1)]);
     let parallel = agent.parallel(branches, Arc::new(judge.build().unwrap().judge())).unwrap();
     let outcome = parallel.continue_in(session, named(GROUP)).await.unwrap();
-    assert_eq!(outcome.choice.outcome.answer, "one");
+    assert_eq!(outcome.choice.outcome.said(), Some("one"));
     let text = provider.requests()[0].messages[0].text();
     assert!(text.starts_with("<question>\nhi\n</question>"), "{text}");
 }

@@ -13,7 +13,7 @@ use archon::{
     },
 };
 use archon_planner::{PlanRunError, ScriptedPlanner};
-use archon_testkit::{FnProvider, SeededIds, VirtualClock};
+use archon_testkit::{Ended, FnProvider, SeededIds, VirtualClock};
 use futures_util::FutureExt as _;
 use serde_json::json;
 
@@ -121,7 +121,7 @@ async fn only_question(archon: &Archon) -> PendingApproval {
 async fn a_yes_to_a_tool_of_a_plan_is_given_once_in_any_process() {
     let office = Office::default();
     let (_, planning) = office.open(1, vec![letter("Ann")]);
-    let outcome = planning.run("Write to Ann").await.unwrap();
+    let outcome = planning.run("Write to Ann").await.ended();
     assert_eq!((outcome.status, office.did().len()), (OutcomeStatus::Suspended, 0));
 
     let (archon, planning) = office.open(2, vec![]);
@@ -130,7 +130,7 @@ async fn a_yes_to_a_tool_of_a_plan_is_given_once_in_any_process() {
     assert!(!open.request.binding.is_empty(), "a yes is to exactly this call");
     assert!(archon.answer_pending(&open, Answer::Approve).await.unwrap());
     assert!(archon.approvals(None).await.unwrap().is_empty());
-    let outcome = planning.resume(outcome.run).await.unwrap().outcome().await.unwrap();
+    let outcome = planning.resume(outcome.run).await.unwrap().reply().await.ended();
     assert_eq!((outcome.status, office.did()), (OutcomeStatus::Finished, vec!["send_email Ann".to_owned()]));
 }
 
@@ -142,7 +142,7 @@ async fn what_the_run_of_a_subtask_asks_surfaces_at_the_plan_and_is_answered_bel
         let subtasks =
             vec![SubTask::new("letter", "Write to Ann"), SubTask::new("file", "File it").after(["letter"])];
         let (_, planning) = office.open(1, subtasks);
-        let outcome = planning.run("Write to Ann").await.unwrap();
+        let outcome = planning.run("Write to Ann").await.ended();
         assert_eq!(outcome.status, OutcomeStatus::Suspended);
 
         let (archon, planning) = office.open(2, vec![]);
@@ -157,12 +157,12 @@ async fn what_the_run_of_a_subtask_asks_surfaces_at_the_plan_and_is_answered_bel
             }
         };
         // The next subtask asks in its turn.
-        assert_eq!(handle.outcome().await.unwrap().status, OutcomeStatus::Suspended);
+        assert_eq!(handle.reply().await.ended().status, OutcomeStatus::Suspended);
         assert_eq!(office.did(), ["send_email Ann"]);
         let second = only_question(&archon).await;
         assert_ne!(second.asker(), open.asker());
         assert!(archon.answer_pending(&second, Answer::Cancel { reason: "enough".into() }).await.unwrap());
-        planning.resume(outcome.run).await.unwrap().outcome().await.unwrap();
+        planning.resume(outcome.run).await.unwrap().reply().await.ended();
         assert_eq!(office.did(), ["send_email Ann"], "what was refused was not done");
     }
 }
@@ -179,7 +179,7 @@ async fn who_is_there_is_asked_at_once() {
         let mut second = letter("Bob").after(["letter"]);
         second.id = "second".into();
         let (archon, planning) = office.open(1, vec![letter("Ann"), second]);
-        let outcome = planning.run("Write to both").await.unwrap();
+        let outcome = planning.run("Write to both").await.ended();
         assert_eq!(outcome.is_finished(), done.len() == 2, "{outcome:?}");
         assert_eq!(office.did(), done);
         // A tool that says itself that a person has to agree is asked about however trusted it is, and another plan
@@ -204,13 +204,13 @@ async fn a_tool_that_is_trusted_is_not_asked_about_again_in_any_process() {
         step
     };
     let (archon, planning) = office.open(1, vec![letter("Ann"), gated("Bob", "letter")]);
-    let outcome = planning.run("Write to both").await.unwrap();
+    let outcome = planning.run("Write to both").await.ended();
     assert_eq!((outcome.status, office.did()), (OutcomeStatus::Suspended, vec!["send_email Ann".to_owned()]));
     let gate = only_question(&archon).await;
     assert_eq!(gate.request.action_summary, "Another one?");
     let (archon, planning) = Office { says: vec![], ..office }.open(2, vec![]);
     assert!(archon.answer_pending(&gate, Answer::Approve).await.unwrap());
-    let outcome = planning.resume(outcome.run).await.unwrap().outcome().await.unwrap();
+    let outcome = planning.resume(outcome.run).await.unwrap().reply().await.ended();
     assert_eq!(outcome.status, OutcomeStatus::Finished, "{outcome:?}");
 }
 
@@ -226,21 +226,21 @@ async fn edited(archon: &Archon, open: &PendingApproval, to: &str) {
 async fn a_plan_is_answered_from_the_list_of_questions_and_a_bad_edit_leaves_it_open() {
     let office = Office { confirm: Confirm::First, ..Office::default() };
     let (archon, planning) = office.open(1, vec![letter("Ann")]);
-    let run = planning.run("Write to somebody").await.unwrap().run;
+    let run = planning.run("Write to somebody").await.ended().run;
     let open = only_question(&archon).await;
     assert!(archon.answer_pending(&open, Answer::Edit { arguments: json!({"subtasks": 7}) }).await.unwrap());
-    let outcome = planning.resume(run.clone()).await.unwrap().outcome().await.unwrap();
+    let outcome = planning.resume(run.clone()).await.unwrap().reply().await.ended();
     assert_eq!(outcome.status, OutcomeStatus::Suspended, "nothing is lost by it");
     let open = only_question(&archon).await;
     assert!(open.request.action_summary.starts_with("The last answer cannot be taken: "), "{open:?}");
 
     edited(&archon, &open, "Bob").await;
-    let outcome = planning.resume(run.clone()).await.unwrap().outcome().await.unwrap();
+    let outcome = planning.resume(run.clone()).await.unwrap().reply().await.ended();
     assert_eq!(outcome.status, OutcomeStatus::Suspended, "now the letter itself asks");
     let open = only_question(&archon).await;
     assert!(open.request.action_summary.contains("Bob"), "{open:?}");
     assert!(archon.answer_pending(&open, Answer::Approve).await.unwrap());
-    let outcome = planning.resume(run).await.unwrap().outcome().await.unwrap();
+    let outcome = planning.resume(run).await.unwrap().reply().await.ended();
     assert_eq!((outcome.status, office.did()), (OutcomeStatus::Finished, vec!["send_email Bob".to_owned()]));
 }
 
@@ -249,18 +249,17 @@ async fn a_plan_is_answered_from_the_list_of_questions_and_a_bad_edit_leaves_it_
 async fn nobody_s_answer_in_time_counts_as_a_no() {
     let office = Office { confirm: Confirm::First, ..Office::default() };
     let (archon, planning) = office.open(1, vec![letter("Ann")]);
-    let outcome = planning.run("Write to Ann").await.unwrap();
+    let outcome = planning.run("Write to Ann").await.ended();
     let open = only_question(&archon).await;
     office.clock.advance(Duration::from_secs(30 * 60 - 1));
     assert_eq!(archon.approvals(None).await.unwrap().len(), 1);
     office.clock.advance(Duration::from_secs(1));
     assert!(archon.approvals(None).await.unwrap().is_empty());
     assert!(!archon.answer_pending(&open, Answer::Approve).await.unwrap());
-    let late =
-        planning.answer(outcome.run.clone(), open.call, Answer::Approve).await.unwrap().outcome().await;
+    let late = planning.answer(outcome.run.clone(), open.call, Answer::Approve).await.unwrap().reply().await;
     let late = late.unwrap_err();
-    assert!(matches!(&late, archon::Error::Plan(PlanRunError::Expired { .. })), "{late:?}");
-    let outcome = planning.resume(outcome.run).await.unwrap().outcome().await.unwrap();
+    assert!(matches!(late.cause(), Some(PlanRunError::Expired { .. })), "{late:?}");
+    let outcome = planning.resume(outcome.run).await.unwrap().reply().await.ended();
     assert_eq!(outcome.status, OutcomeStatus::Failed);
     assert!(outcome.error.unwrap().contains("nobody answered in time"));
     assert!(office.did().is_empty());
@@ -271,17 +270,17 @@ async fn nobody_s_answer_in_time_counts_as_a_no() {
 async fn a_yes_does_not_hold_for_a_tool_that_has_changed() {
     let mut office = Office::default();
     let (archon, planning) = office.open(1, vec![letter("Ann")]);
-    let run = planning.run("Write to Ann").await.unwrap().run;
+    let run = planning.run("Write to Ann").await.ended().run;
     let open = only_question(&archon).await;
     assert!(archon.answer_pending(&open, Answer::Approve).await.unwrap());
     office.version = "2";
     let (archon, planning) = office.open(2, vec![]);
-    let outcome = planning.resume(run.clone()).await.unwrap().outcome().await.unwrap();
+    let outcome = planning.resume(run.clone()).await.unwrap().reply().await.ended();
     assert_eq!((outcome.status, office.did().len()), (OutcomeStatus::Suspended, 0));
     let again = only_question(&archon).await;
     assert_ne!(again.request.binding, open.request.binding);
     assert!(archon.answer_pending(&again, Answer::Approve).await.unwrap());
-    planning.resume(run).await.unwrap().outcome().await.unwrap();
+    planning.resume(run).await.unwrap().reply().await.ended();
     assert_eq!(office.did(), ["send_email Ann"]);
 }
 
@@ -291,7 +290,7 @@ async fn the_time_of_who_looks_at_a_question_is_not_the_run_s_and_ends_when_the_
     // Ten minutes are all that the run itself may take.
     let office = Office { clock: VirtualClock::jumping(), is_silent: true, ..Office::default() };
     let (_, planning) = office.open(1, vec![letter("Ann")]);
-    let outcome = planning.run("Write to Ann").await.unwrap();
+    let outcome = planning.run("Write to Ann").await.ended();
     assert_eq!(outcome.status, OutcomeStatus::Failed, "{outcome:?}");
     let error = outcome.error.unwrap();
     assert!(error.contains("nobody answered in time"), "{error}");
@@ -304,9 +303,9 @@ async fn what_a_person_says_to_a_step_of_a_plan_is_its_result() {
     let ask =
         SubTask::new("when", "Ask when").with_tool("human_guidance", Some(json!({"question": "When?"})));
     let (_, planning) = office.open(1, vec![ask]);
-    let outcome = planning.run("Ask").await.unwrap();
+    let outcome = planning.run("Ask").await.ended();
     assert_eq!(
-        (outcome.status, outcome.answer.as_str()),
+        (outcome.status, outcome.said().unwrap_or_default()),
         (OutcomeStatus::Finished, "Tuesday"),
         "{outcome:?}"
     );
@@ -318,15 +317,15 @@ async fn arguments_that_a_person_changed_are_those_of_the_call() {
     let edit = || Answer::Edit { arguments: json!({"to": "Bob"}) };
     let at_once = Office { says: vec![edit()], ..Office::default() };
     let (_, planning) = at_once.open(1, vec![letter("Ann")]);
-    let outcome = planning.run("Write").await.unwrap();
+    let outcome = planning.run("Write").await.ended();
     assert_eq!((outcome.status, at_once.did()), (OutcomeStatus::Finished, vec!["send_email Bob".to_owned()]));
-    assert!(outcome.answer.contains("A person changed the arguments"), "{outcome:?}");
+    assert!(outcome.said().unwrap_or_default().contains("A person changed the arguments"), "{outcome:?}");
 
     let later = Office::default();
     let (archon, planning) = later.open(1, vec![letter("Ann")]);
-    let run = planning.run("Write").await.unwrap().run;
+    let run = planning.run("Write").await.ended().run;
     assert!(archon.answer_pending(&only_question(&archon).await, edit()).await.unwrap());
-    let outcome = planning.resume(run).await.unwrap().outcome().await.unwrap();
+    let outcome = planning.resume(run).await.unwrap().reply().await.ended();
     assert_eq!((outcome.status, later.did()), (OutcomeStatus::Finished, vec!["send_email Bob".to_owned()]));
 }
 
@@ -341,15 +340,15 @@ async fn a_question_is_put_again_after_a_cancel_and_a_message_is_heard_once() {
     for confirm in [Confirm::First, Confirm::Never] {
         let office = Office { confirm, ..Office::default() };
         let (archon, planning) = office.open(1, vec![letter("Ann")]);
-        let run = planning.run("Write to Ann").await.unwrap().run;
+        let run = planning.run("Write to Ann").await.ended().run;
         let cancel = || InboxRequest::Cancel { reason: "not now".into() };
         post(&office, &run, "in_1", Timestamp::default(), cancel());
-        let outcome = planning.resume(run.clone()).await.unwrap().outcome().await.unwrap();
+        let outcome = planning.resume(run.clone()).await.unwrap().reply().await.ended();
         assert_eq!(outcome.status, OutcomeStatus::Cancelled);
         assert!(archon.approvals(None).await.unwrap().is_empty());
         // As if it could not be removed when it was heard.
         post(&office, &run, "in_1", Timestamp::default(), cancel());
-        let outcome = planning.resume(run.clone()).await.unwrap().outcome().await.unwrap();
+        let outcome = planning.resume(run.clone()).await.unwrap().reply().await.ended();
         assert_eq!(outcome.status, OutcomeStatus::Suspended, "{outcome:?}");
         assert!(archon.answer_pending(&only_question(&archon).await, Answer::Approve).await.unwrap());
     }
@@ -360,10 +359,10 @@ async fn a_question_is_put_again_after_a_cancel_and_a_message_is_heard_once() {
 async fn an_answer_that_was_given_in_time_counts_however_late_it_is_heard() {
     let office = Office { confirm: Confirm::First, says: vec![Answer::Approve], ..Office::default() };
     let (archon, planning) = office.open(1, vec![letter("Ann")]);
-    let run = planning.run("Write to Ann").await.unwrap().run;
+    let run = planning.run("Write to Ann").await.ended().run;
     assert!(archon.answer_pending(&only_question(&archon).await, Answer::Approve).await.unwrap());
     office.clock.advance(Duration::from_secs(60 * 60));
-    let outcome = planning.resume(run).await.unwrap().outcome().await.unwrap();
+    let outcome = planning.resume(run).await.unwrap().reply().await.ended();
     assert_eq!((outcome.status, office.did().len()), (OutcomeStatus::Finished, 1), "{outcome:?}");
 }
 
@@ -372,19 +371,21 @@ async fn an_answer_that_was_given_in_time_counts_however_late_it_is_heard() {
 async fn of_several_questions_about_one_step_each_has_its_own_answer() {
     let office = Office { writes_to: &["Ann", "Bob"], ..Office::default() };
     let (_, planning) = office.open(1, vec![SubTask::new("letters", "Write to both")]);
-    let run = planning.run("Write").await.unwrap().run;
+    let run = planning.run("Write").await.ended().run;
     let (archon, planning) = office.open(2, vec![]);
     let open = archon.approvals(None).await.unwrap();
     assert_eq!((open.len(), open[0].call), (2, open[1].call));
-    let either = planning.answer(run.clone(), open[0].call, Answer::Approve).await.unwrap().outcome().await;
-    assert!(matches!(either, Err(archon::Error::Plan(PlanRunError::SeveralQuestions { .. }))), "{either:?}");
+    let either = planning.answer(run.clone(), open[0].call, Answer::Approve).await.unwrap().reply().await;
+    let either = either.unwrap_err();
+    assert!(matches!(either.cause(), Some(PlanRunError::SeveralQuestions { .. })), "{either:?}");
     let bob = open.iter().find(|open| open.request.action_summary.contains("Bob")).unwrap();
     let id = bob.request.request_id.as_str();
     let handle = planning.answer_question(run.clone(), id, Answer::Approve).await.unwrap();
-    assert_eq!(handle.outcome().await.unwrap().status, OutcomeStatus::Suspended);
+    assert_eq!(handle.reply().await.ended().status, OutcomeStatus::Suspended);
     assert_eq!(office.did(), ["send_email Bob"]);
-    let again = planning.answer_question(run, id, Answer::Approve).await.unwrap().outcome().await;
-    assert!(matches!(again, Err(archon::Error::Plan(PlanRunError::NoSuchQuestion { .. }))), "{again:?}");
+    let again = planning.answer_question(run, id, Answer::Approve).await.unwrap().reply().await;
+    let again = again.unwrap_err();
+    assert!(matches!(again.cause(), Some(PlanRunError::NoSuchQuestion { .. })), "{again:?}");
 }
 
 // spec: AP-06, MA-31
@@ -393,7 +394,7 @@ async fn who_answers_below_while_the_plan_is_at_work_need_not_take_it_up_again()
     let office = Office::default();
     let steps = vec![SubTask::new("one", "Write to Ann"), SubTask::new("two", "Write to Ann, too")];
     let (archon, planning) = office.open(1, steps);
-    let run = planning.run("Write").await.unwrap().run;
+    let run = planning.run("Write").await.ended().run;
     let open = archon.approvals(None).await.unwrap();
     assert_eq!(open.len(), 2);
     assert!(archon.answer_pending(&open[1], Answer::Approve).await.unwrap());
@@ -406,7 +407,7 @@ async fn who_answers_below_while_the_plan_is_at_work_need_not_take_it_up_again()
         journal.inbox().unwrap().post(&asker, entry).now_or_never().unwrap().unwrap();
     });
     let (_, planning) = Office { then, done: office.done.clone(), ..office }.open(2, vec![]);
-    let outcome = planning.resume(run).await.unwrap().outcome().await.unwrap();
+    let outcome = planning.resume(run).await.unwrap().reply().await.ended();
     assert_eq!(outcome.status, OutcomeStatus::Finished, "{outcome:?}");
 }
 
@@ -417,6 +418,6 @@ async fn what_is_trusted_at_a_plan_is_trusted_in_the_runs_of_its_subtasks() {
     let office = Office { asks_itself: false, says, ..Office::default() };
     let by_agent = SubTask::new("second", "Write to Ann again").after(["letter"]);
     let (_, planning) = office.open(1, vec![letter("Ann"), by_agent]);
-    let outcome = planning.run("Write").await.unwrap();
+    let outcome = planning.run("Write").await.ended();
     assert_eq!((outcome.status, office.did().len()), (OutcomeStatus::Finished, 2), "{outcome:?}");
 }

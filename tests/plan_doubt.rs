@@ -110,7 +110,10 @@ async fn a_plan_that_is_cut_off_in_a_side_effect_asks_and_goes_on_by_the_answer(
             assert!(matches!(refused, PlanRunError::NotChangeable { .. }), "{refused}");
 
             let outcome = agent.answer(call, answer, &world.context()).await.unwrap();
-            assert_eq!((outcome.status, outcome.answer.as_str()), (OutcomeStatus::Finished, "looked"));
+            assert_eq!(
+                (outcome.status, outcome.said().unwrap_or_default()),
+                (OutcomeStatus::Finished, "looked")
+            );
             assert_eq!(paid.load(Ordering::Relaxed), payments, "{end:?}");
             let log = world.journal.read(&"run_1".into()).await.unwrap();
             let machine = archon_planner::fold(&log).unwrap();

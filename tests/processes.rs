@@ -19,7 +19,7 @@ use archon::{
     tools::{FnTool, process::spawn_group},
     types::{Effect, Journal, Message, RecordBody, ToolAnnotations, ToolCall, ToolResult, ToolSpec},
 };
-use archon_testkit::FnProvider;
+use archon_testkit::{Ended, FnProvider};
 use serde_json::json;
 use tokio::{
     io::{AsyncBufReadExt, BufReader as AsyncBufReader},
@@ -102,7 +102,7 @@ async fn other_process() {
     let tool = serve(&dir, of("OTHER_SCRIPT").parse().expect("a number"));
     let mut options = RunOptions::default();
     options.run = Some(RunId::new("r1"));
-    agent(&dir, &of("OTHER_JOURNAL"), tool).run_with("Serve.", options).await.expect("an outcome");
+    agent(&dir, &of("OTHER_JOURNAL"), tool).run_with("Serve.", options).await.ended();
 }
 
 /// Kills a process whose run has a child, and takes the run up.
@@ -123,7 +123,7 @@ async fn check_survivor(kind: &str, script: usize) {
     assert!(is_alive(&pid), "{kind}, {script}: nothing survived");
 
     let agent = agent(dir.path(), kind, serve(dir.path(), script));
-    let outcome = agent.resume("r1".into()).await.expect("it goes on").outcome().await.expect("an outcome");
+    let outcome = agent.resume("r1".into()).await.expect("it goes on").reply().await.ended();
     assert!(outcome.is_finished(), "{outcome:?}");
     let records = agent.journal().read(&"r1".into()).await.expect("the log");
     let spawned = records.iter().position(|r| matches!(r.body, RecordBody::ToolSpawned { .. }));
@@ -182,7 +182,7 @@ async fn a_cancel_ends_fifty_calls_and_all_their_processes() {
     assert!(all.iter().all(|pid| is_alive(pid)));
     let began = Instant::now();
     handle.cancel();
-    let outcome = handle.outcome().await.expect("an outcome");
+    let outcome = handle.reply().await.ended();
     println!("{CALLS} calls with processes were cancelled within {} ms", began.elapsed().as_millis());
     assert_eq!(outcome.status, OutcomeStatus::Cancelled);
     assert_eq!(all.iter().filter(|pid| is_alive(pid)).count(), 0);
@@ -192,6 +192,6 @@ async fn a_cancel_ends_fifty_calls_and_all_their_processes() {
     let messages: Vec<Message> =
         conversation(&*journal, &run).await.expect("it folds").iter().map(|m| (**m).clone()).collect();
     assert!(is_paired(&messages));
-    let outcome = agent.resume(run).await.expect("it goes on").outcome().await.expect("an outcome");
+    let outcome = agent.resume(run).await.expect("it goes on").reply().await.ended();
     assert!(outcome.is_finished(), "{outcome:?}");
 }

@@ -7,7 +7,7 @@ use archon::{
     react_loop::replay,
     types::{BoxFuture, ContextConfig, Instructions, RecordBody, Request, ToolMode},
 };
-use archon_testkit::FnProvider;
+use archon_testkit::{Ended, FnProvider};
 use serde_json::json;
 
 use crate::stage::{Show, Stage, call, reads};
@@ -153,6 +153,6 @@ async fn a_run_whose_instructions_do_not_come_can_be_cancelled() {
     let show = stage.with(|b| b.instructions(Arc::new(Stuck))).raise();
     let handle = show.agent.start("Work.", RunOptions::default()).await.unwrap();
     handle.cancel();
-    assert_eq!(handle.outcome().await.unwrap().status, OutcomeStatus::Cancelled);
+    assert_eq!(handle.reply().await.ended().status, OutcomeStatus::Cancelled);
     assert!(show.model.requests().is_empty());
 }

@@ -16,7 +16,7 @@ use archon::{
         ToolAnnotations, ToolCall, ToolMode, ToolResult, ToolSpec,
     },
 };
-use archon_testkit::FnProvider;
+use archon_testkit::{Ended, FnProvider};
 use serde_json::json;
 
 type Events = Vec<Result<ModelEvent, ProviderError>>;
@@ -77,7 +77,7 @@ fn options() -> RunOptions {
 }
 
 async fn work(agent: ArchonBuilder) -> Outcome {
-    agent.build().unwrap().run_with("Do the steps.", options()).await.unwrap()
+    agent.build().unwrap().run_with("Do the steps.", options()).await.ended()
 }
 
 /// A journal that holds one log.
@@ -149,7 +149,10 @@ async fn a_run_that_went_wrong_replays_to_itself() {
             _ => "Thought: that is it\nFinal Answer: seen",
         })
     };
-    assert_eq!(work(agent(&journal, prose).tool_mode(ToolMode::Text)).await.answer, "seen");
+    assert_eq!(
+        work(agent(&journal, prose).tool_mode(ToolMode::Text)).await.said().unwrap_or_default(),
+        "seen"
+    );
     check_identical(&journal).await;
 }
 
@@ -183,7 +186,7 @@ async fn a_run_that_was_killed_and_resumed_replays_to_itself_wherever_it_was_kil
         let journal = journal_of(whole[..kept].to_vec()).await;
         check_identical(&journal).await;
         let resumed = agent(&journal, script(4)).build().unwrap().resume(run_id()).await.unwrap();
-        assert!(resumed.outcome().await.unwrap().is_finished(), "{kept}");
+        assert!(resumed.reply().await.ended().is_finished(), "{kept}");
         check_identical(&journal).await;
     }
 }
@@ -195,11 +198,11 @@ async fn a_run_that_goes_on_in_a_session_replays_with_what_went_before() {
     let mut first = RunOptions::default();
     first.run = Some(RunId::new("first"));
     first.session = None;
-    agent.run_with("Begin.", first).await.unwrap();
+    agent.run_with("Begin.", first).await.ended();
     let session = agent.newest_run(None).await.unwrap().unwrap().session.unwrap();
     let mut next = RunOptions::in_session(session);
     next.run = Some(run_id());
-    agent.run_with("Go on.", next).await.unwrap();
+    agent.run_with("Go on.", next).await.ended();
     check_identical(&journal).await;
 }
 
@@ -212,7 +215,7 @@ fn altered(record: &Record) -> Option<Record> {
             *message = archon::types::Message::user("Do something else.", record.at).into();
         }
         RecordBody::ModelAnswered { message, .. } => message.content.push(Content::text("!")),
-        RecordBody::ToolFinished { result, .. } => result.content = vec![Content::text("altered")],
+        RecordBody::ToolFinished { result, .. } => *result = ToolResult::success("altered").into(),
         _ => return None,
     }
     Some(record)

@@ -25,7 +25,7 @@ use archon::{
 };
 use archon_orchestrator::{AgentTool, TeamOptions};
 use archon_planner::ScriptedPlanner;
-use archon_testkit::FnProvider;
+use archon_testkit::{Ended, FnProvider};
 use futures_util::StreamExt;
 use serde_json::json;
 use tokio::sync::Semaphore;
@@ -206,7 +206,7 @@ async fn start_any_kind_finishes_and_its_log_names_the_kind() {
         let runs = world.process();
         let started = runs.start(request(kind, agent)).await.unwrap();
         assert_eq!(started.how, Started::New);
-        let outcome = runs.outcome(&started.run).await.unwrap();
+        let outcome = runs.reply(&started.run).await.ended();
         assert_eq!(outcome.status, OutcomeStatus::Finished, "{kind}: {outcome:?}");
         assert_eq!(world.effects.load(Ordering::SeqCst), steps(kind), "{kind}");
         let run = of_kind(kind, &started.run);
@@ -263,11 +263,11 @@ async fn steer_loop_is_read_and_other_kinds_name_themselves() {
         let message = Message::user("faster", Timestamp::default()).into();
         let steered = runs.steer(&run, message).await;
         world.open_gate();
-        let outcome = runs.outcome(&started.run).await.unwrap();
+        let outcome = runs.reply(&started.run).await.ended();
         match kind {
             RunKind::Loop => {
                 steered.unwrap();
-                assert_eq!(outcome.answer, "done: faster");
+                assert_eq!(outcome.said(), Some("done: faster"));
             }
             kind => {
                 let error = steered.unwrap_err();
@@ -286,15 +286,15 @@ async fn cancel_any_kind_at_work_ends_it_and_resume_by_id_finishes_it() {
         let started = runs.start(request(kind, agent)).await.unwrap();
         world.tool_entered().await;
         runs.cancel(&started.run, "not now").await.unwrap();
-        let ended = tokio::time::timeout(Duration::from_secs(20), runs.outcome(&started.run)).await;
-        let outcome = ended.expect("it ends").unwrap();
+        let ended = tokio::time::timeout(Duration::from_secs(20), runs.reply(&started.run)).await;
+        let outcome = ended.expect("it ends").ended();
         assert_eq!(outcome.status, OutcomeStatus::Cancelled, "{kind}: {outcome:?}");
         world.open_gate();
         let run = of_kind(kind, &started.run);
         let resumed = world.process();
         let again = resumed.resume(&run, &MoreLimits::default()).await.unwrap();
         assert_eq!((&again.run, again.how), (&started.run, Started::Resumed), "{kind}");
-        let outcome = resumed.outcome(&started.run).await.unwrap();
+        let outcome = resumed.reply(&started.run).await.ended();
         assert_eq!(outcome.status, OutcomeStatus::Finished, "{kind}: {outcome:?}");
     }
 }
@@ -305,7 +305,7 @@ async fn answer_in_another_process_lets_any_kind_go_on() {
         let world = World::asking();
         let runs = world.process();
         let started = runs.start(request(kind, agent)).await.unwrap();
-        let outcome = runs.outcome(&started.run).await.unwrap();
+        let outcome = runs.reply(&started.run).await.ended();
         // The branches of a parallel loop wait each by itself.
         let (status, asked) = match kind {
             RunKind::Parallel => (OutcomeStatus::Failed, 2),
@@ -319,7 +319,7 @@ async fn answer_in_another_process_lets_any_kind_go_on() {
         assert!(questions.iter().all(|open| open.run.as_str().starts_with(started.run.as_str())), "{kind}");
         let question = &questions[0].request.request_id;
         assert!(other.answer(question, Answer::Approve).await.unwrap(), "{kind}");
-        let outcome = other.outcome(&started.run).await.unwrap();
+        let outcome = other.reply(&started.run).await.ended();
         assert_eq!(outcome.status, OutcomeStatus::Finished, "{kind}: {outcome:?}");
         assert_eq!(world.effects.load(Ordering::SeqCst), 1, "{kind}");
         assert!(!other.answer(question, Answer::Approve).await.unwrap(), "{kind}: it was answered");
@@ -410,7 +410,7 @@ fn resume_killed_run_of_any_kind_by_id_alone_finishes_it() {
             let runs = world.process();
             assert_eq!(runs.get(&started).await.unwrap().status, RunStatus::Interrupted, "{kind}");
             runs.resume(&of_kind(kind, &started), &MoreLimits::default()).await.unwrap();
-            let outcome = runs.outcome(&started).await.unwrap();
+            let outcome = runs.reply(&started).await.ended();
             assert_eq!(outcome.status, OutcomeStatus::Finished, "{kind}: {outcome:?}");
             assert_eq!(world.effects.load(Ordering::SeqCst), steps(kind), "{kind}");
         });
@@ -426,11 +426,11 @@ fn resume_unfinished_resumes_every_interrupted_run_and_no_other() {
     process.block_on(async {
         let runs = world.process();
         let done = runs.start(StartRun::new("Take a step")).await.unwrap();
-        runs.outcome(&done.run).await.unwrap();
+        runs.reply(&done.run).await.ended();
         let mut resumed = Vec::new();
         for (run, started) in runs.resume_unfinished(None).await.unwrap() {
             started.unwrap();
-            assert_eq!(runs.outcome(&run).await.unwrap().status, OutcomeStatus::Finished);
+            assert_eq!(runs.reply(&run).await.ended().status, OutcomeStatus::Finished);
             resumed.push(run);
         }
         resumed.sort();
@@ -446,13 +446,13 @@ async fn fork_loop_goes_on_and_other_kinds_name_themselves() {
         let world = World::open();
         let runs = world.process();
         let started = runs.start(request(kind, agent)).await.unwrap();
-        runs.outcome(&started.run).await.unwrap();
+        runs.reply(&started.run).await.ended();
         let run = of_kind(kind, &started.run);
         match (kind, runs.fork(&run, Some(0)).await) {
             (RunKind::Loop, fork) => {
                 let fork = fork.unwrap();
                 runs.resume(&fork.run, &MoreLimits::default()).await.unwrap();
-                assert_eq!(runs.outcome(&fork.run).await.unwrap().status, OutcomeStatus::Finished);
+                assert_eq!(runs.reply(&fork.run).await.ended().status, OutcomeStatus::Finished);
             }
             (kind, fork) => {
                 let error = fork.unwrap_err();
@@ -473,7 +473,7 @@ async fn delete_any_kind_at_work_is_refused_and_ended_is_gone() {
         let refused = runs.delete(&started.run).await.unwrap_err();
         assert!(matches!(refused, RunError::Journal(JournalError::Locked { .. })), "{kind}: {refused}");
         world.open_gate();
-        runs.outcome(&started.run).await.unwrap();
+        runs.reply(&started.run).await.ended();
         runs.delete(&started.run).await.unwrap();
         let gone = runs.get(&started.run).await.unwrap_err();
         assert!(matches!(gone, RunError::UnknownRun { .. }), "{kind}: {gone}");
@@ -487,7 +487,7 @@ async fn start_with_a_used_key_gives_the_same_run_and_another_prompt_is_refused(
         let runs = world.process();
         let asked = request(kind, agent).key("order 7");
         let started = runs.start(asked.clone()).await.unwrap();
-        runs.outcome(&started.run).await.unwrap();
+        runs.reply(&started.run).await.ended();
         let again = world.process().start(asked.clone()).await.unwrap();
         assert_eq!((again.run, again.how), (started.run.clone(), Started::Before), "{kind}");
         assert_eq!(world.effects.load(Ordering::SeqCst), steps(kind), "{kind}");
@@ -507,13 +507,13 @@ async fn start_with_settings_holds_for_this_run_alone_and_resume_keeps_them() {
     let started = runs.start(asked.key("k").clone()).await.unwrap();
     world.tool_entered().await;
     runs.cancel(&started.run, "later").await.unwrap();
-    runs.outcome(&started.run).await.unwrap();
+    runs.reply(&started.run).await.ended();
     world.open_gate();
     world.process().resume(&started.run, &MoreLimits::default()).await.unwrap();
     let config = RunStarted::of(&world.log(&started.run).await).unwrap().config.clone();
     assert_eq!((config.limits, config.system.unwrap().as_str()), (limits, "Be brief."));
     let none = runs.start(request(RunKind::Loop, "agent").tools(Vec::<String>::new())).await.unwrap();
-    assert_eq!(runs.outcome(&none.run).await.unwrap().answer, "done: Take a step");
+    assert_eq!(runs.reply(&none.run).await.unwrap().into_text().unwrap(), "done: Take a step");
     let unknown = runs.start(request(RunKind::Loop, "agent").tools(["stpe"])).await.unwrap_err();
     assert!(unknown.to_string().contains("did you mean `step`?"), "{unknown}");
 }
@@ -525,7 +525,7 @@ async fn start_with_limits_holds_for_every_kind_and_what_a_kind_cannot_have_is_n
         let runs = world.process();
         let limits = archon::types::ExecutionLimits::default().with_max_total_tokens(123_456);
         let started = runs.start(request(kind, agent).limits(limits.clone())).await.unwrap();
-        runs.outcome(&started.run).await.unwrap();
+        runs.reply(&started.run).await.ended();
         let log = world.log(&started.run).await;
         assert_eq!(RunStarted::of(&log).unwrap().config.limits, limits, "{kind}");
         if matches!(kind, RunKind::Loop | RunKind::AgentCall) {
@@ -548,7 +548,7 @@ async fn start_with_a_used_key_and_anything_else_that_matters_is_refused_with_wh
         StartRun::new("Take a step").agent("agent").session("s").limits(limits(9)).system("Be brief.");
     let asked = asked.tools(["step"]).key("order 7");
     let started = runs.start(asked.clone()).await.unwrap();
-    runs.outcome(&started.run).await.unwrap();
+    runs.reply(&started.run).await.ended();
     assert_eq!(runs.start(asked.clone()).await.unwrap().how, Started::Before);
     for (other, differs) in [
         (asked.clone().limits(limits(8)), "limits"),
@@ -569,12 +569,12 @@ async fn prompt_of_any_kind_in_a_session_knows_what_was_said_and_its_answer_is_k
         let world = World::open();
         let runs = world.process();
         let first = runs.start(StartRun::new("My name is Anna").session("anna").tools(Vec::<String>::new()));
-        runs.outcome(&first.await.unwrap().run).await.unwrap();
+        runs.reply(&first.await.unwrap().run).await.ended();
         let second = runs.start(request(kind, agent).session("anna")).await.unwrap();
-        let answer = runs.outcome(&second.run).await.unwrap().answer;
+        let answer = runs.reply(&second.run).await.unwrap().into_text().unwrap();
         assert!(world.was_asked("My name is Anna", "Take a step"), "{kind}: {:?}", world.asked());
         let third = runs.start(StartRun::new("And then?").session("anna")).await.unwrap();
-        runs.outcome(&third.run).await.unwrap();
+        runs.reply(&third.run).await.ended();
         let last = world.asked().pop().unwrap();
         for said in ["My name is Anna", "Take a step", &answer] {
             assert!(last.contains(said), "{kind}: {said}: {last}");
@@ -608,7 +608,7 @@ async fn start_with_one_key_at_the_same_moment_starts_one_run() {
     let started = futures_util::future::join_all(starts).await;
     let ids: std::collections::BTreeSet<_> = started.into_iter().map(|s| s.unwrap().run).collect();
     assert_eq!(ids.len(), 1);
-    runs.outcome(ids.first().unwrap()).await.unwrap();
+    runs.reply(ids.first().unwrap()).await.ended();
     assert_eq!(world.effects.load(Ordering::SeqCst), 1);
 }
 
@@ -628,8 +628,8 @@ async fn message_to_a_busy_session_is_refused_queued_or_branched() {
     let branch = runs.start(next.when_busy(WhenBusy::Branch)).await.unwrap();
     assert_ne!(branch.run, first.run);
     world.open_gate();
-    assert_eq!(runs.outcome(&first.run).await.unwrap().answer, "done: and then?");
-    assert_eq!(runs.outcome(&branch.run).await.unwrap().status, OutcomeStatus::Finished);
+    assert_eq!(runs.reply(&first.run).await.ended().said(), Some("done: and then?"));
+    assert_eq!(runs.reply(&branch.run).await.ended().status, OutcomeStatus::Finished);
 }
 
 #[tokio::test]
@@ -637,7 +637,7 @@ async fn get_unknown_id_names_the_nearest() {
     let world = World::open();
     let runs = world.process();
     let started = runs.start(StartRun::new("Take a step").key("k")).await.unwrap();
-    runs.outcome(&started.run).await.unwrap();
+    runs.reply(&started.run).await.ended();
     let id = started.run.as_str();
     let typo = RunId::new(format!("{}x", &id[..id.len() - 1]));
     let error = runs.get(&typo).await.unwrap_err();
@@ -652,7 +652,7 @@ async fn resume_run_of_an_agent_that_is_not_registered_names_agent_and_kind() {
         let started = runs.start(request(RunKind::Team, "team")).await.unwrap();
         world.tool_entered().await;
         runs.cancel(&started.run, "stop").await.unwrap();
-        runs.outcome(&started.run).await.unwrap();
+        runs.reply(&started.run).await.ended();
         started.run
     };
     let alone = Runs::new(world.agent("agent"));
@@ -667,7 +667,7 @@ async fn prune_removes_ended_runs_before_a_time_and_erase_all_of_a_tenant() {
     for tenant in ["anna", "ben"] {
         for (kind, agent) in STARTED {
             let started = runs.start(request(kind, agent).tenant(tenant)).await.unwrap();
-            runs.outcome(&started.run).await.unwrap();
+            runs.reply(&started.run).await.ended();
         }
     }
     let all = || async { runs.list(&RunFilter::all()).await.unwrap() };
@@ -690,11 +690,11 @@ async fn sweep_resumes_runs_whose_question_has_expired() {
     let agent = || world.builder("agent").tool(world.tool()).clock(Arc::new(clock.clone())).build().unwrap();
     let runs = Runs::new(agent());
     let started = runs.start(StartRun::new("Take a step")).await.unwrap();
-    assert_eq!(runs.outcome(&started.run).await.unwrap().status, OutcomeStatus::Suspended);
+    assert_eq!(runs.reply(&started.run).await.ended().status, OutcomeStatus::Suspended);
     assert_eq!(runs.sweep().await.unwrap(), []);
     clock.advance(Duration::from_secs(3_600));
     assert_eq!(runs.sweep().await.unwrap(), std::slice::from_ref(&started.run));
-    assert_eq!(runs.outcome(&started.run).await.unwrap().status, OutcomeStatus::Finished);
+    assert_eq!(runs.reply(&started.run).await.ended().status, OutcomeStatus::Finished);
     assert_eq!(world.effects.load(Ordering::SeqCst), 0);
     let log = world.log(&started.run).await;
     assert!(log.iter().any(|record| matches!(record.body, RecordBody::ToolRefused { .. })), "{log:?}");

@@ -11,7 +11,7 @@ use archon::{
         TokenCounter, TokenEstimate, Usage,
     },
 };
-use archon_testkit::FnProvider;
+use archon_testkit::{Ended, FnProvider};
 use serde_json::json;
 
 use crate::stage::{Answer, Show, Stage, call};
@@ -31,10 +31,10 @@ async fn the_second_question_is_understood_from_the_first() {
         other => panic!("{other:?}"),
     });
     let (first, show) = stage.play("What is the capital of France?").await;
-    assert_eq!(first.answer, "Paris.");
+    assert_eq!(first.said(), Some("Paris."));
     let session = show.agent.newest_run(None).await.unwrap().unwrap().session.unwrap();
     let second = show.says("What is its population?", RunOptions::in_session(session)).await;
-    assert!(second.answer.contains("two million"), "{}", second.answer);
+    assert!(second.said().unwrap_or_default().contains("two million"), "{second:?}");
 }
 
 fn new_messages(show: &Show) -> Vec<Vec<String>> {
@@ -60,10 +60,10 @@ async fn a_loop_that_is_started_or_continued_gives_all_its_new_messages() {
     let conversation = show.agent.conversation();
     let watched = || RunOptions::default().watched_by(Arc::new(show.sink.clone()));
     let said = |text: &str| vec![Message::user(text, Default::default()).into()];
-    conversation.prompt_with(said("1 + 1?"), watched()).await.unwrap().outcome().await.unwrap();
-    conversation.prompt_with(said("1 + 2?"), watched()).await.unwrap().outcome().await.unwrap();
-    let last = conversation.continue_with(watched()).await.unwrap().outcome().await.unwrap();
-    assert_eq!(last.answer, "three");
+    conversation.prompt_with(said("1 + 1?"), watched()).await.unwrap().reply().await.ended();
+    conversation.prompt_with(said("1 + 2?"), watched()).await.unwrap().reply().await.ended();
+    let last = conversation.continue_with(watched()).await.unwrap().reply().await.ended();
+    assert_eq!(last.said(), Some("three"));
     let new = new_messages(&show);
     assert_eq!(new[0], ["1 + 1?", "", "2", "two"], "the question, the call, its result, the answer");
     assert_eq!(new[2], ["three"], "who goes on says nothing again");
@@ -81,7 +81,7 @@ async fn long_conversation() -> Show {
     for n in 0..12 {
         let mut run = conversation.prompt(format!("Question {n}?")).await.unwrap();
         while futures_util::StreamExt::next(&mut run).await.is_some() {}
-        assert!(run.outcome().await.unwrap().is_finished());
+        assert!(run.reply().await.ended().is_finished());
     }
     show
 }
@@ -136,7 +136,10 @@ async fn of_two_branches_the_thrifty_or_the_elaborate_one_wins_and_the_session_m
             .run_with("Which?", options)
             .await
             .unwrap();
-        assert_eq!((outcome.choice.selected, outcome.choice.outcome.answer.as_str()), (Some(winner), answer));
+        assert_eq!(
+            (outcome.choice.selected, outcome.choice.outcome.said().unwrap_or_default()),
+            (Some(winner), answer)
+        );
         let log = journal.read(&RunId::new("both")).await.unwrap();
         assert!(log.iter().any(
             |r| matches!(&r.body, RecordBody::ParallelEnded(choice) if choice.selected == Some(winner))

@@ -21,8 +21,9 @@ use archon::{
     store::SqliteJournal,
     tools::FnTool,
     types::{
-        Answer, AnswerRuns, AskLater, BoxFuture, Effect, Json, Member, Message, MoreLimits, Request, Role,
-        RunKind, StartRun, StartRuns, SubTask, SubTaskRules, ToolAnnotations, ToolCall, ToolResult, ToolSpec,
+        Answer, AnswerRuns, AskLater, BoxFuture, Effect, Json, Member, Message, MoreLimits, Outcome, Request,
+        Role, RunKind, StartRun, StartRuns, SubTask, SubTaskRules, ToolAnnotations, ToolCall, ToolResult,
+        ToolSpec,
     },
 };
 use archon_orchestrator::{AgentTool, TeamOptions};
@@ -57,7 +58,8 @@ async fn main() -> Result<()> {
         ("resume", [run]) => runs.resume(&RunId::new(*run), &MoreLimits::default()).await?.run,
         _ => bail!("usage: service_process DIR start|answer|resume …"),
     };
-    println!("{}", serde_json::to_string(&runs.outcome(&run).await?.status)?);
+    let outcome = Outcome::of_result(runs.reply(&run).await)?;
+    println!("{}", serde_json::to_string(&outcome.status)?);
     Ok(())
 }
 

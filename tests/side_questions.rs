@@ -11,7 +11,7 @@ use archon::{
         RecordBody, RequestOptions, SideQuestion, Usage,
     },
 };
-use archon_testkit::{FnProvider, SeededIds, VirtualClock};
+use archon_testkit::{Ended, FnProvider, SeededIds, VirtualClock};
 
 use crate::stage::Answer;
 
@@ -79,7 +79,7 @@ async fn a_check_that_a_crash_cut_off_is_paid_for_and_asked_again() {
         _ => metered("MET", 1),
     });
     let journal = MemoryJournal::new();
-    let whole = heavy(&model, &journal).run_with("How heavy is it?", named("r")).await.unwrap();
+    let whole = heavy(&model, &journal).run_with("How heavy is it?", named("r")).await.ended();
     let log = journal.read(&whole.run).await.unwrap();
     let [(SideQuestion::Goal, reserved)] = asked_beside(&log)[..] else { panic!("{log:?}") };
     assert!(reserved > 100, "a question and an answer of 100 tokens: {reserved}");
@@ -87,8 +87,8 @@ async fn a_check_that_a_crash_cut_off_is_paid_for_and_asked_again() {
 
     let cut_off = killed_while_asking(&journal, &["r"]).await;
     let again = heavy(&FnProvider::new(|_, _| metered("MET", 1)), &cut_off).resume(RunId::new("r")).await;
-    let resumed: Outcome = again.unwrap().outcome().await.unwrap();
-    assert_eq!((resumed.answer.as_str(), resumed.cost), ("42", Some(15 + 11 + reserved)));
+    let resumed: Outcome = again.unwrap().reply().await.ended();
+    assert_eq!((resumed.said().unwrap_or_default(), resumed.cost), ("42", Some(15 + 11 + reserved)));
     let log = cut_off.read(&whole.run).await.unwrap();
     assert_eq!(asked_beside(&log).len(), 2);
     assert!(replay(&cut_off, &whole.run).await.unwrap().is_identical());

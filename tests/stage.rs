@@ -17,7 +17,7 @@ use archon::{
         ToolAnnotations, ToolCall, ToolSpec,
     },
 };
-use archon_testkit::{FnProvider, RecordingSink, SeededIds, VirtualClock};
+use archon_testkit::{Ended, FnProvider, RecordingSink, SeededIds, VirtualClock};
 use serde_json::json;
 
 pub(crate) type Answer = Vec<Result<ModelEvent, ProviderError>>;
@@ -74,7 +74,7 @@ pub(crate) struct Show {
 impl Show {
     pub(crate) async fn says(&self, task: &str, options: RunOptions) -> Outcome {
         let options = options.watched_by(Arc::new(self.sink.clone()));
-        self.agent.run_with(task, options).await.expect("a run")
+        self.agent.run_with(task, options).await.ended()
     }
 
     /// The log of a run.

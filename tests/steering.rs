@@ -10,7 +10,7 @@ use std::{
 };
 
 use archon::{
-    Archon, Conversation, Error, Event, Journal, OutcomeStatus, RunHandle, RunId, RunOptions, Tool,
+    Archon, Conversation, Event, Journal, OutcomeStatus, RunError, RunHandle, RunId, RunOptions, Tool,
     ToolContext, ToolError, ToolResult,
     providers::{ScriptedProvider, Step},
     react_loop::LoopError,
@@ -18,10 +18,10 @@ use archon::{
     types::{
         BoxFuture, Durability, ExecutionLimits, Inbox, InboxEntry, InboxRequest, JournalError, Json, Message,
         ModelPrice, OpenMode, OpenRun, PromptSource, QueueMode, Record, RecordBody, Request, RunFilter,
-        RunHead, Timestamp, ToolCall, ToolSpec,
+        RunHead, RunRefused, Timestamp, ToolCall, ToolSpec,
     },
 };
-use archon_testkit::{MockResponse, MockServer, VirtualClock};
+use archon_testkit::{Ended, MockResponse, MockServer, VirtualClock};
 use futures_util::StreamExt;
 use serde_json::json;
 
@@ -109,9 +109,9 @@ async fn a_steer_between_two_tools_skips_the_second_and_a_follow_up_makes_anothe
         let both = json!({"steer": "not that", "follow_up": "and thanks"});
         let calls = vec![say("c1", both), say("c2", json!({}))];
         let agent = agent_with(journal.clone(), scripted(vec![Step::calls(calls), Step::text("ok"), echo()]));
-        let outcome = agent.run("do both").await.expect("a run");
+        let outcome = agent.run("do both").await.ended();
         assert_eq!(
-            outcome.answer,
+            outcome.said().unwrap_or_default(),
             "user: do both\nmodel: \ndone\nerror: Skipped due to queued user message.\nuser: not that\n\
              model: ok\nuser: and thanks"
         );
@@ -173,7 +173,7 @@ async fn the_inbox_is_looked_into_where_a_message_could_change_what_comes_next_a
     let journal = Arc::new(Counting(MemoryJournal::new(), looks.clone()));
     let calls = vec![say("c1", json!({})), say("c2", json!({}))];
     let agent = agent_with(journal, scripted(vec![Step::calls(calls), Step::text("ok")]));
-    assert_eq!(agent.run("do both").await.expect("a run").answer, "ok");
+    assert_eq!(agent.run("do both").await.ended().said(), Some("ok"));
     // By the pump as the run begins; before two questions, before two calls, and before the end.
     assert!(looks.load(Ordering::Relaxed) <= 6, "{looks:?} looks");
 }
@@ -202,8 +202,7 @@ async fn check_cancel_from_elsewhere(kind: &str) {
     // Nothing is shared with the agent that works but the files.
     let elsewhere = agent_with(open(), scripted(vec![]));
     elsewhere.cancel(&id, "the office closes").await.expect("posted");
-    let outcome =
-        tokio::time::timeout(Duration::from_secs(20), run.outcome()).await.expect("in time").unwrap();
+    let outcome = tokio::time::timeout(Duration::from_secs(20), run.reply()).await.expect("in time").ended();
     assert_eq!(outcome.status, OutcomeStatus::Cancelled);
     let log = bodies(&**working.journal(), &id).await;
     let reason = log.iter().find_map(|body| match body {
@@ -212,7 +211,7 @@ async fn check_cancel_from_elsewhere(kind: &str) {
     });
     assert_eq!(reason, Some("the office closes"));
     let e = elsewhere.cancel(&id, "again").await.expect_err("it has ended");
-    assert!(matches!(e, Error::Run(LoopError::Ended { .. })), "{e}");
+    assert!(matches!(e, RunError::Refused(RunRefused::Ended { .. })), "{e}");
 }
 
 // spec: R-09
@@ -227,15 +226,15 @@ async fn a_message_to_a_run_that_nobody_works_on_is_read_once_by_who_takes_it_up
     inbox.post(&run, entry.clone()).await.unwrap();
 
     let failing = agent_with(journal.clone(), scripted(vec![Step::error(no())]));
-    let outcome = failing.resume(run.clone()).await.unwrap().outcome().await.unwrap();
+    let outcome = failing.resume(run.clone()).await.unwrap().reply().await.ended();
     assert_eq!(outcome.status, OutcomeStatus::Failed);
     assert_eq!(inbox.waiting(&run).await.unwrap(), []);
 
     // As after a crash between the record and the removal.
     inbox.post(&run, entry).await.unwrap();
     let agent = agent_with(journal.clone(), scripted(vec![echo()]));
-    let outcome = agent.resume(run.clone()).await.unwrap().outcome().await.unwrap();
-    assert_eq!(outcome.answer, "user: go\nuser: by the way");
+    let outcome = agent.resume(run.clone()).await.unwrap().reply().await.ended();
+    assert_eq!(outcome.said(), Some("user: go\nuser: by the way"));
     assert_eq!(inbox.waiting(&run).await.unwrap(), [], "known and removed");
 }
 
@@ -246,7 +245,7 @@ fn no() -> archon::types::ProviderError {
 /// A run whose process died when it had been asked.
 async fn cut_off(journal: &Arc<JsonlJournal>, _: &Path) -> RunId {
     let agent = agent_with(journal.clone(), scripted(vec![Step::error(no())]));
-    let outcome = agent.run("go").await.expect("a run");
+    let outcome = agent.run("go").await.ended();
     let whole = journal.read(&outcome.run).await.unwrap();
     let run = RunId::new("cut_off");
     let mut open = journal.open(&run, OpenMode::Create).await.unwrap();
@@ -261,7 +260,16 @@ fn conversation(steps: Vec<Step>) -> Conversation {
 }
 
 async fn says(conversation: &Conversation, text: &str) -> String {
-    conversation.prompt(text).await.expect("a run").outcome().await.expect("an outcome").answer
+    conversation
+        .prompt(text)
+        .await
+        .expect("a run")
+        .reply()
+        .await
+        .ended()
+        .said()
+        .unwrap_or_default()
+        .to_owned()
 }
 
 // spec: R-12, R-10
@@ -278,13 +286,13 @@ async fn a_second_prompt_is_refused_while_the_first_is_answered_and_a_follow_up_
     assert_eq!(conversation.running().as_ref(), Some(run.run_id()));
     for refused in [conversation.prompt("two").await, conversation.continue_loop().await] {
         let e = refused.expect_err("busy");
-        assert!(matches!(&e, Error::AlreadyRunning { run: busy } if busy == run.run_id()), "{e}");
+        assert!(matches!(&e, RunError::SessionBusy { run: busy, .. } if busy == run.run_id()), "{e}");
     }
-    assert!(matches!(conversation.new_session(), Err(Error::AlreadyRunning { .. })));
+    assert!(matches!(conversation.new_session(), Err(RunError::SessionBusy { .. })));
     half_said(&mut run).await;
     conversation.follow_up("three").await.expect("queued");
     conversation.abort();
-    assert_eq!(run.outcome().await.unwrap().status, OutcomeStatus::Cancelled);
+    assert_eq!(run.reply().await.ended().status, OutcomeStatus::Cancelled);
     assert_eq!(conversation.running(), None);
     assert_eq!(says(&conversation, "two").await, "the rest");
 }
@@ -295,16 +303,16 @@ async fn a_conversation_goes_on_is_kept_elsewhere_and_begins_anew() {
     let talk =
         conversation(vec![Step::text("hi"), echo(), Step::error(no()), echo(), echo(), echo(), echo()]);
     assert_eq!(says(&talk, "hello").await, "hi");
-    let e = talk.continue_loop().await.unwrap().outcome().await.expect_err("nothing to answer");
-    assert!(matches!(e, Error::Run(LoopError::NothingToAnswer)), "{e}");
+    let e = talk.continue_loop().await.unwrap().reply().await.expect_err("nothing to answer");
+    assert!(matches!(e.cause(), Some(LoopError::NothingToAnswer)), "{e}");
     let (session, saved) = (talk.session_id(), talk.save_messages().await.unwrap());
     let all = "user: hello\nmodel: hi\nuser: again";
     assert_eq!(says(&talk, "again").await, all);
 
     // A run that failed is answered without being asked again.
-    assert_eq!(talk.prompt("fail").await.unwrap().outcome().await.unwrap().status, OutcomeStatus::Failed);
-    let answer = talk.continue_loop().await.unwrap().outcome().await.unwrap().answer;
-    assert_eq!(answer, format!("{all}\nmodel: {all}\nuser: fail"));
+    assert_eq!(talk.prompt("fail").await.unwrap().reply().await.ended().status, OutcomeStatus::Failed);
+    let answered = talk.continue_loop().await.unwrap().reply().await.unwrap();
+    assert_eq!(answered.into_text().unwrap(), format!("{all}\nmodel: {all}\nuser: fail"));
 
     // What was said while nothing ran is heard with the next prompt, unless all is forgotten.
     talk.steer("forget me").await.unwrap();
@@ -325,8 +333,9 @@ async fn messages_that_would_break_a_request_are_not_restored() {
     let call = archon::types::Content::ToolCall(say("c1", json!({})));
     let answer = archon::types::AssistantMessage { content: vec![call], ..Default::default() };
     let torn = serde_json::to_string(&[Message::Assistant(answer)]).unwrap();
-    assert!(matches!(talk.restore_messages(&torn), Err(Error::Run(LoopError::Unpaired))));
-    assert!(matches!(talk.restore_messages("{"), Err(Error::Messages(_))));
+    let refused = talk.restore_messages(&torn).unwrap_err();
+    assert!(matches!(refused.cause(), Some(LoopError::Unpaired)), "{refused}");
+    assert!(matches!(talk.restore_messages("{"), Err(RunError::Messages { .. })));
 }
 
 // spec: R-02, R-33, S-10
@@ -362,7 +371,7 @@ async fn the_queue_modes_of_a_run_stand_in_its_log() {
         .queue_modes(QueueMode::All, QueueMode::OneAtATime)
         .build()
         .unwrap();
-    let outcome = agent.run("x").await.unwrap();
+    let outcome = agent.run("x").await.ended();
     let log = bodies(&**agent.journal(), &outcome.run).await;
     let RecordBody::RunStarted(started) = &log[0] else { panic!("{log:?}") };
     assert_eq!((started.config.steers, started.config.follow_ups), (QueueMode::All, QueueMode::OneAtATime));
@@ -380,7 +389,7 @@ async fn a_money_cap_without_a_price_and_a_run_too_deep_are_not_started() {
     let e = builder(&limits).build().unwrap().run("x").await.expect_err("no price");
     assert!(e.to_string().contains("the price of m is unknown"), "{e}");
     let priced = builder(&limits).price(ModelPrice::new(1_000_000, 1_000_000)).build().unwrap();
-    assert_eq!(priced.run("x").await.unwrap().status, OutcomeStatus::Finished);
+    assert_eq!(priced.run("x").await.ended().status, OutcomeStatus::Finished);
 
     let agent = builder(&ExecutionLimits::default()).build().unwrap();
     let mut context = agent.context("r".into(), "s".into(), RunOptions::default());

@@ -3,7 +3,7 @@
 use std::{io, sync::Arc};
 
 use archon::{
-    Archon, ArchonBuilder, Error, RunId, RunOptions,
+    Archon, ArchonBuilder, RunError, RunId, RunOptions,
     react_loop::LoopError,
     store::MemoryJournal,
     tools::FnTool,
@@ -12,7 +12,7 @@ use archon::{
         RecordBody, RunFilter, RunHead, RunWriter, ToolCall, ToolContext, ToolResult, ToolSpec, Transcript,
     },
 };
-use archon_testkit::{FnProvider, RecordingSink};
+use archon_testkit::{Ended, FnProvider, RecordingSink};
 use serde_json::json;
 
 /// A journal on a disk that takes `room` appends.
@@ -81,7 +81,7 @@ fn agent(journal: impl Journal + 'static) -> ArchonBuilder {
 }
 
 /// What the run came to, and whether its watchers were told that it is not kept.
-async fn run(agent: ArchonBuilder) -> (Result<archon::Outcome, Error>, bool) {
+async fn run(agent: ArchonBuilder) -> (Result<archon::Reply, RunError>, bool) {
     let sink = RecordingSink::new();
     let mut options = RunOptions::default().watched_by(Arc::new(sink.clone()));
     options.run = Some(RunId::new("run"));
@@ -94,14 +94,11 @@ async fn run(agent: ArchonBuilder) -> (Result<archon::Outcome, Error>, bool) {
 async fn a_run_that_cannot_be_kept_works_only_if_that_is_allowed() {
     let full = || Full { inner: MemoryJournal::new(), room: 0 };
     let (refused, told) = run(agent(full())).await;
-    assert!(
-        matches!(refused, Err(Error::Run(LoopError::Journal(JournalError::Storage { .. })))),
-        "{refused:?}"
-    );
+    assert!(matches!(refused, Err(RunError::Journal(JournalError::Storage { .. }))), "{refused:?}");
     assert!(!told);
     let journal = full();
     let (ran, told) = run(agent(journal.clone()).on_storage_failure(OnStorageFailure::Ephemeral)).await;
-    assert_eq!((ran.unwrap().answer.as_str(), told), ("done", true));
+    assert_eq!((ran.unwrap().into_text().unwrap(), told), ("done".to_owned(), true));
     assert!(journal.read(&RunId::new("run")).await.is_err(), "nobody can take it up");
 }
 
@@ -174,10 +171,10 @@ async fn a_run_that_may_have_been_kept_is_never_worked_on_as_one_that_was_not() 
         assert_eq!(told, allowed, "{place}");
         match ran {
             Ok(outcome) => {
-                assert!(allowed && outcome.is_finished(), "{place}");
+                assert!(allowed && outcome.outcome().is_finished(), "{place}");
                 let resumed = agent(journal.inner).build().unwrap().resume(RunId::new("run")).await;
                 let again = match resumed {
-                    Ok(handle) => handle.outcome().await,
+                    Ok(handle) => handle.reply().await,
                     Err(error) => Err(error),
                 };
                 assert!(again.is_err(), "{place}: what was done is done again");
@@ -193,7 +190,7 @@ async fn a_run_that_may_have_been_kept_is_never_worked_on_as_one_that_was_not() 
 #[tokio::test]
 async fn a_run_that_can_be_taken_up_from_its_first_record_is_not_worked_on_unkept() {
     let inner = MemoryJournal::new();
-    run(agent(inner.clone())).await.0.unwrap();
+    run(agent(inner.clone())).await.0.unwrap().into_text().unwrap();
     let base = agent(inner.clone()).build().unwrap();
     let session = base.fork(&RunId::new("run"), Some(0)).await.unwrap().session;
     let unsure = Unsure { inner, stores: 1, reads: Ok(()) };
@@ -203,7 +200,7 @@ async fn a_run_that_can_be_taken_up_from_its_first_record_is_not_worked_on_unkep
     // Without a prompt its first record is all that a run needs.
     let ran = agent.conversation_in(session).await.unwrap().continue_with(options).await;
     let error = match ran {
-        Ok(handle) => handle.outcome().await.unwrap_err(),
+        Ok(handle) => handle.reply().await.unwrap_err(),
         Err(error) => error,
     };
     assert!(error.to_string().contains("no space left"), "{error}");
@@ -218,7 +215,7 @@ async fn a_run_that_was_kept_until_now_ends_when_its_storage_fails() {
         let (ran, told) = run(agent(journal.clone()).on_storage_failure(OnStorageFailure::Ephemeral)).await;
         assert!(!told, "{room}");
         match ran {
-            Ok(outcome) => assert!(outcome.is_finished() && room > 6, "{room}"),
+            Ok(outcome) => assert!(outcome.outcome().is_finished() && room > 6, "{room}"),
             Err(error) => assert!(error.to_string().contains("no space left"), "{error}"),
         }
         assert!(!journal.read(&RunId::new("run")).await.unwrap().is_empty());
@@ -230,9 +227,9 @@ async fn a_run_that_was_kept_until_now_ends_when_its_storage_fails() {
 async fn a_run_that_exists_already_is_never_worked_on_twice() {
     let journal = MemoryJournal::new();
     let allowed = || agent(journal.clone()).on_storage_failure(OnStorageFailure::Ephemeral);
-    run(allowed()).await.0.unwrap();
+    assert!(run(allowed()).await.0.is_ok());
     let (again, told) = run(allowed()).await;
-    assert!(matches!(again, Err(Error::Run(LoopError::Journal(JournalError::Exists { .. })))), "{again:?}");
+    assert!(matches!(again, Err(RunError::Journal(JournalError::Exists { .. }))), "{again:?}");
     assert!(!told);
 }
 
@@ -254,9 +251,9 @@ async fn a_panic_ends_its_run_and_nothing_else() {
     let (ran, _) = run(agent(journal.clone()).hooks(Arc::new(Panics))).await;
     let error = ran.unwrap_err();
     assert!(
-        matches!(&error, Error::Run(LoopError::Panicked { message, .. }) if message.contains("a bug in a hook")),
+        matches!(error.cause(), Some(LoopError::Panicked { message, .. }) if message.contains("a bug in a hook")),
         "{error}"
     );
     let resumed = agent(journal).build().unwrap().resume(RunId::new("run")).await.unwrap();
-    assert!(resumed.outcome().await.unwrap().is_finished());
+    assert!(resumed.reply().await.ended().is_finished());
 }

@@ -14,7 +14,7 @@ use archon::{
         Session, Spending, ToolAnnotations, ToolCall, ToolResult, ToolSpec, TurnTrigger, Usage,
     },
 };
-use archon_testkit::{FnProvider, RecordingSink};
+use archon_testkit::{Ended, FnProvider, RecordingSink};
 use serde_json::{Value, json};
 
 type Answer = Vec<Result<ModelEvent, ProviderError>>;
@@ -113,7 +113,7 @@ fn finished(log: &[Arc<Record>]) -> Vec<ToolResult> {
 async fn one_call(tool: SubAgentTool, call: Value) -> (MemoryJournal, Outcome, ToolResult) {
     let journal = MemoryJournal::new();
     let agent = boss(&journal, tool, vec![call]).0.build().unwrap();
-    let outcome = agent.run_with("How many people live in Paris?", named("boss")).await.unwrap();
+    let outcome = agent.run_with("How many people live in Paris?", named("boss")).await.ended();
     let result = finished(&log(&journal, "boss").await).remove(0);
     (journal, outcome, result)
 }
@@ -127,8 +127,8 @@ async fn a_call_of_a_sub_agent_is_a_run_of_its_own_that_is_linked_both_ways() {
     let agent = boss(&journal, tool, vec![json!({"task": "Count the people of Paris."})]).0;
     let agent = agent.agent_id("agent_b").build().unwrap();
     let options = named("boss").watched_by(Arc::new(sink.clone()));
-    let outcome = agent.run_with("How many people live in Paris?", options).await.unwrap();
-    assert_eq!(outcome.answer, "About two million.");
+    let outcome = agent.run_with("How many people live in Paris?", options).await.ended();
+    assert_eq!(outcome.said(), Some("About two million."));
     assert_eq!(child_model.requests()[0].messages.last().unwrap().text(), "Count the people of Paris.");
 
     // The log of the child stands beside its caller's.
@@ -211,7 +211,7 @@ async fn three_levels(max_depth: u32) -> (MemoryJournal, FnProvider, Outcome) {
     let mut limits = ExecutionLimits::default();
     limits.max_depth = max_depth;
     let agent = boss(&journal, tool, vec![json!({"task": "deep"})]).0.limits(limits).build().unwrap();
-    let outcome = agent.run_with("Dig.", named("boss")).await.unwrap();
+    let outcome = agent.run_with("Dig.", named("boss")).await.ended();
     (journal, middle_model, outcome)
 }
 
@@ -259,7 +259,7 @@ async fn sub_agents_share_what_is_left_and_give_back_what_they_do_not_use() {
         .tool(tool)
         .build()
         .unwrap();
-    let outcome = agent.run_with("Work.", named("boss")).await.unwrap();
+    let outcome = agent.run_with("Work.", named("boss")).await.ended();
     let parent = log(&journal, "boss").await;
     let granted = leases(&parent);
     let (tokens, costs): (Vec<_>, Vec<_>) = granted.iter().map(|l| (l.tokens, l.cost.unwrap())).unzip();
@@ -305,7 +305,7 @@ async fn a_sub_agent_without_a_price_is_not_started_on_limited_money() {
     limits.max_cost = Some(1_000_000);
     let tool = SubAgentTool::new("r", child);
     let agent = boss(&journal, tool, vec![json!({"task": "t"})]).0.limits(limits).build().unwrap();
-    agent.run_with("Work.", named("boss")).await.unwrap();
+    agent.run_with("Work.", named("boss")).await.ended();
     let parent = log(&journal, "boss").await;
     let said = finished(&parent).remove(0).text();
     assert!(said.contains("the price of small is unknown"), "{said}");
@@ -331,7 +331,7 @@ async fn taken_up(whole: &MemoryJournal, child: usize) -> (MemoryJournal, FnProv
     let (again, model) = researcher();
     let tool = SubAgentTool::new("r", again.build().unwrap());
     let agent = boss(&journal, tool, vec![]).0.build().unwrap();
-    let outcome = agent.resume(RunId::new("boss")).await.unwrap().outcome().await.unwrap();
+    let outcome = agent.resume(RunId::new("boss")).await.unwrap().reply().await.ended();
     assert!(outcome.is_finished(), "{outcome:?}");
     let records = log(&journal, "boss").await;
     assert_eq!(leases(&records).len(), 1, "a lease is granted once");
@@ -370,10 +370,10 @@ async fn a_run_of_the_same_name_is_not_taken_for_the_sub_agents() {
     let journal = MemoryJournal::new();
     let (other, _) = researcher();
     let other = other.journal(Arc::new(journal.clone())).build().unwrap();
-    other.run_with("Something else.", named("boss.0-0")).await.unwrap();
+    other.run_with("Something else.", named("boss.0-0")).await.ended();
     let tool = SubAgentTool::new("r", researcher().0.build().unwrap());
     let agent = boss(&journal, tool, vec![json!({"task": "t"})]).0.build().unwrap();
-    agent.run_with("Work.", named("boss")).await.unwrap();
+    agent.run_with("Work.", named("boss")).await.ended();
     let said = finished(&log(&journal, "boss").await).remove(0).text();
     assert!(said.contains("was not started by this call"), "{said}");
 }
@@ -439,13 +439,13 @@ async fn cancelling_the_caller_cancels_its_sub_agent_and_both_can_be_taken_up() 
     let run = agent.start("Work.", named("boss")).await.unwrap();
     waiting.recv().await.unwrap();
     run.cancel();
-    assert_eq!(run.outcome().await.unwrap().status, OutcomeStatus::Cancelled);
+    assert_eq!(run.reply().await.ended().status, OutcomeStatus::Cancelled);
     for run in ["boss", "boss.0-0"] {
         let ended = log(&journal, run).await.last().unwrap().body.clone();
         let cancelled = matches!(&ended, RecordBody::RunFinished(o) if o.status == OutcomeStatus::Cancelled);
         assert!(cancelled, "{run}: {ended:?}");
     }
     assert_eq!(settled(&log(&journal, "boss").await).len(), 1);
-    let again = agent.resume(RunId::new("boss")).await.unwrap().outcome().await.unwrap();
-    assert_eq!(again.answer, "About two million.");
+    let again = agent.resume(RunId::new("boss")).await.unwrap().reply().await.ended();
+    assert_eq!(again.said(), Some("About two million."));
 }

@@ -7,17 +7,17 @@ use std::{
 };
 
 use archon::{
-    Archon, OutcomeStatus, RunId,
-    react_loop::{LoopError, replay},
+    Archon, OutcomeStatus, RunError, RunId,
+    react_loop::replay,
     store::MemoryJournal,
     tools::builtin,
     types::{
-        Clock, ExecutionLimits, Journal, LimitReached, Message, MoreLimits, ProviderError, Record, SubTask,
-        Timestamp,
+        Clock, ExecutionLimits, Journal, LimitReached, Message, MoreLimits, ProviderError, Record,
+        RunRefused, SubTask, Timestamp,
     },
 };
 use archon_planner::ScriptedPlanner;
-use archon_testkit::{FnProvider, SeededIds, VirtualClock};
+use archon_testkit::{Ended, FnProvider, SeededIds, VirtualClock};
 use serde_json::json;
 
 use crate::stage::{call, reads};
@@ -43,7 +43,7 @@ async fn failed_at(time: Timestamp) -> (MemoryJournal, RunId) {
     let journal = MemoryJournal::new();
     let model = FnProvider::new(|_, _| vec![Err(ProviderError::Auth("no such key".into()))]);
     let archon = agent(&journal, &VirtualClock::starting_at(time), model);
-    let outcome = archon.run("Say hello.").await.unwrap();
+    let outcome = archon.run("Say hello.").await.ended();
     assert_eq!(outcome.status, OutcomeStatus::Failed);
     (journal, outcome.run)
 }
@@ -61,7 +61,7 @@ async fn resume_of_a_run_at_an_earlier_date_waits_for_a_retry_no_longer_than_eve
         0 => vec![Err(ProviderError::Network("gone".into()))],
         _ => FnProvider::text("Hello."),
     });
-    let outcome = agent(&journal, &clock, model).resume(run.clone()).await.unwrap().outcome().await.unwrap();
+    let outcome = agent(&journal, &clock, model).resume(run.clone()).await.unwrap().reply().await.ended();
     assert_eq!(outcome.status, OutcomeStatus::Finished, "{outcome:?}");
     let waited = clock.now().since(noon());
     assert!(waited > Duration::ZERO && waited < Duration::from_secs(60), "{waited:?}");
@@ -110,24 +110,24 @@ async fn resume_with_more_of_a_limit_that_was_met_goes_on_to_the_end() {
     for (limits, more, met) in [turns(3), time(35)] {
         let (journal, clock) = (MemoryJournal::new(), VirtualClock::new());
         let archon = busy(&journal, &clock, limits);
-        let outcome = archon.run("Add.").await.unwrap();
+        let outcome = archon.run("Add.").await.ended();
         assert_eq!(outcome.status, OutcomeStatus::Limit(met));
         let run = outcome.run;
         clock.advance(HOUR);
-        let refused = archon.resume(run.clone()).await.unwrap().outcome().await.unwrap_err();
+        let refused = archon.resume(run.clone()).await.unwrap().reply().await.unwrap_err();
         let text = refused.to_string();
         assert!(text.contains(&met.to_string()), "it says which limit: {text}");
 
-        let outcome = archon.resume_with(run.clone(), more).await.unwrap().outcome().await.unwrap();
+        let outcome = archon.resume_with(run.clone(), more).await.unwrap().reply().await.ended();
         assert_eq!(
-            (outcome.status, outcome.answer.as_str()),
+            (outcome.status, outcome.said().unwrap_or_default()),
             (OutcomeStatus::Finished, "Ten sums."),
             "{met}"
         );
         assert_eq!(outcome.turns, 11, "what was done before counts");
         assert!(replay(&journal, &run).await.unwrap().is_identical());
-        let ended = archon.resume_with(run, more).await.unwrap().outcome().await;
-        assert!(matches!(ended, Err(archon::Error::Run(LoopError::Ended { .. }))), "{ended:?}");
+        let ended = archon.resume_with(run, more).await.unwrap().reply().await;
+        assert!(matches!(ended, Err(RunError::Refused(RunRefused::Ended { .. }))), "{ended:?}");
     }
 }
 
@@ -156,13 +156,17 @@ async fn resume_of_a_plan_with_more_time_goes_on_where_it_was_stopped() {
         .build()
         .unwrap();
     let planning = archon.planning(Arc::new(ScriptedPlanner::new((0..5).map(step).collect())));
-    let outcome = planning.run("Look five times").await.unwrap();
+    let outcome = planning.run("Look five times").await.ended();
     assert_eq!(outcome.status, OutcomeStatus::Limit(LimitReached::Duration { max_ms: 25_000 }));
-    let refused = planning.resume(outcome.run.clone()).await.unwrap().outcome().await.unwrap_err();
+    let refused = planning.resume(outcome.run.clone()).await.unwrap().reply().await.unwrap_err();
     assert!(refused.to_string().contains("Max duration reached (25 s)"), "{refused}");
     let mut more = MoreLimits::default();
     more.max_duration_ms = Some(600_000);
-    let outcome = planning.resume_with(outcome.run, more).await.unwrap().outcome().await.unwrap();
-    assert_eq!((outcome.status, outcome.answer.as_str()), (OutcomeStatus::Finished, "seen"), "{outcome:?}");
+    let outcome = planning.resume_with(outcome.run, more).await.unwrap().reply().await.ended();
+    assert_eq!(
+        (outcome.status, outcome.said().unwrap_or_default()),
+        (OutcomeStatus::Finished, "seen"),
+        "{outcome:?}"
+    );
     assert_eq!(count.load(Ordering::SeqCst), 5, "none is done twice");
 }

@@ -14,7 +14,7 @@ use archon::{
         Record, RecordBody, RetryConfig, Timestamp, ToolAnnotations, ToolCall,
     },
 };
-use archon_testkit::{FnProvider, VirtualClock};
+use archon_testkit::{Ended, FnProvider, VirtualClock};
 use expect_test::{Expect, expect};
 use serde_json::json;
 
@@ -74,7 +74,7 @@ async fn a_tool_that_fails_at_random_is_retried_with_backoff_and_the_task_is_don
         n => Ok(format!("fact {n}").into()),
     });
     let (outcome, show) = stage(3).with(|b| b.tool(flaky)).play("Find three facts.").await;
-    assert_eq!((outcome.status, outcome.answer.as_str()), (OutcomeStatus::Finished, "done"));
+    assert_eq!((outcome.status, outcome.said().unwrap_or_default()), (OutcomeStatus::Finished, "done"));
     assert_eq!((runs.load(Ordering::SeqCst), outcome.turns), (6, 4));
     // The delays double and vary by a fifth: about 1 and 2 seconds.
     check(
@@ -178,7 +178,7 @@ async fn a_steer_or_a_cancel_ends_the_wait_with_the_failure_that_there_was() {
                 clock.advance(Duration::from_secs(2));
             }
         }
-        let outcome = handle.outcome().await.unwrap();
+        let outcome = handle.reply().await.ended();
         let expected = if cancels { OutcomeStatus::Cancelled } else { OutcomeStatus::Finished };
         assert_eq!((outcome.status, runs.load(Ordering::SeqCst)), (expected, 1));
         let log = show.journal.read(&RunId::new("r")).await.unwrap();
@@ -229,7 +229,7 @@ async fn wherever_the_process_died_the_call_has_no_more_tries_than_before() {
         drop(open);
         let (show, runs) = build(&journal);
         let agent: &Archon = &show.agent;
-        let outcome = agent.resume(RunId::new("r")).await.unwrap().outcome().await.unwrap();
+        let outcome = agent.resume(RunId::new("r")).await.unwrap().reply().await.ended();
         assert!(outcome.is_finished(), "{kept}");
         let resumed = journal.read(&RunId::new("r")).await.unwrap();
         // A start that the crash cut off counts as a try, and it is made again if it was the last one.

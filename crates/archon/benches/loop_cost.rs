@@ -60,7 +60,8 @@ async fn turns() -> Vec<&'static str> {
     let mut late = Vec::new();
     for _ in 0..RUNS {
         let model = Arc::new(Adding::default());
-        let outcome = agent(model.clone()).run("Add the numbers until you are done.").await.unwrap();
+        let outcome =
+            agent(model.clone()).run("Add the numbers until you are done.").await.unwrap().into_outcome();
         assert!(outcome.is_finished(), "{outcome:?}");
         let requests = std::mem::take(&mut *model.requests.lock().unwrap());
         early.extend(turns_around(10, &requests));
@@ -192,7 +193,7 @@ fn long_log() -> Vec<Arc<Record>> {
                     effect: Effect::ReadOnly,
                     child_run: None,
                 });
-                RecordBody::ToolFinished { call, result: Box::new(ToolResult::success("42")) }
+                RecordBody::ToolFinished { call, result: Arc::new(ToolResult::success("42")) }
             }
             Command::Append(body) => body,
             other => panic!("{other:?}"),

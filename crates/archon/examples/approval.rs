@@ -49,6 +49,6 @@ async fn main() -> anyhow::Result<()> {
         .engine_options(engine)
         .approver(Arc::new(OnlyAnna))
         .build()?;
-    println!("{}", agent.run("Greet Anna and Ben").await?.answer);
+    println!("{}", agent.run("Greet Anna and Ben").await?.into_text()?);
     Ok(())
 }

@@ -73,7 +73,7 @@ impl Sink for Deltas {
 
 async fn one_run(agent: Archon, counters: Arc<Counters>) -> Result<()> {
     let options = RunOptions::default().watched_by(Arc::new(Deltas(counters)));
-    let outcome = agent.run_with(PROMPT, options).await?;
+    let outcome = agent.run_with(PROMPT, options).await?.into_outcome();
     ensure!(outcome.is_finished(), "{:?}: {}", outcome.status, outcome.error.unwrap_or_default());
     Ok(())
 }

@@ -124,7 +124,7 @@ async fn run(server: Server) -> Result<()> {
     limits.max_turns = 10_000;
     limits.max_total_tokens = u64::MAX;
     let agent = Archon::builder().provider(Arc::new(provider), "mock").limits(limits).tool(add()).build()?;
-    let outcome = agent.run("Add the numbers until you are done.").await?;
+    let outcome = agent.run("Add the numbers until you are done.").await?.into_outcome();
     ensure!(outcome.is_finished(), "{:?}: {}", outcome.status, outcome.error.unwrap_or_default());
     Ok(())
 }

@@ -98,7 +98,7 @@ async fn main() -> anyhow::Result<()> {
         .tool(Counter::new())
         .approver(Arc::new(Agrees))
         .build()?;
-    println!("{}", agent.run("Pay 19 + 23 cents of order A-1021 back. Count it.").await?.answer);
+    println!("{}", agent.run("Pay 19 + 23 cents of order A-1021 back. Count it.").await?.into_text()?);
     println!("paid back: {:?}", db.0.lock().map(|refunds| refunds.clone()).unwrap_or_default());
     Ok(())
 }

@@ -15,7 +15,7 @@ async fn main() -> anyhow::Result<()> {
     let mut args = std::env::args().skip(1);
     let (model, task) = (args.next().unwrap_or("ollama:qwen3".into()), args.next());
     let agent = Archon::builder().model(model).tool(add).build()?;
-    let outcome = agent.run(task.unwrap_or("What is 19 + 23?".into())).await?;
-    println!("{}", outcome.answer);
+    let reply = agent.run(task.unwrap_or("What is 19 + 23?".into())).await?;
+    println!("{}", reply.into_text()?);
     Ok(())
 }

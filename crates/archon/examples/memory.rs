@@ -23,7 +23,7 @@ async fn main() -> anyhow::Result<()> {
     memory.keep(vec![said]).await?;
     let model = Arc::new(ScriptedProvider::texts(["No peanuts for Anna."]));
     let agent = Archon::builder().provider(model.clone(), "scripted").memory(memory).build()?;
-    println!("{}", agent.run("What may Anna not eat: peanuts or apples?").await?.answer);
+    println!("{}", agent.run("What may Anna not eat: peanuts or apples?").await?.into_text()?);
     let told = model.history().first().map(|request| format!("{request:?}")).unwrap_or_default();
     println!("the model was told of it: {}", told.contains("allergic"));
     Ok(())

@@ -16,15 +16,15 @@ async fn main() -> anyhow::Result<()> {
     let thorough = Archon::builder().model(model).system("Explain step by step.").build()?;
 
     let both = agent.parallel([brief, thorough], Arc::new(agent.judge()))?;
-    let outcome = both.run(task).await?;
-    for warning in &outcome.choice.warnings {
+    let chosen = both.run(task).await?;
+    for warning in &chosen.choice.warnings {
         eprintln!("warning: {warning}");
     }
-    println!("{}", outcome.choice.outcome.answer);
-    println!("chosen: {:?}, because: {}", outcome.choice.selected, outcome.choice.reason.unwrap_or_default());
+    println!("{}", chosen.reply.into_text()?);
+    println!("chosen: {:?}, because: {}", chosen.choice.selected, chosen.choice.reason.unwrap_or_default());
 
     // The session goes on with the answer that was chosen.
-    let next = agent.run_with("Say it to a child.", RunOptions::in_session(outcome.session)).await?;
-    println!("{}", next.answer);
+    let next = agent.run_with("Say it to a child.", RunOptions::in_session(chosen.session)).await?;
+    println!("{}", next.into_text()?);
     Ok(())
 }

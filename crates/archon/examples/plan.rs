@@ -34,11 +34,11 @@ async fn main() -> anyhow::Result<()> {
     // With a real model: `Arc::new(agent.planner())`.
     let planning = agent.planning(Arc::new(planner));
 
-    let outcome = planning.run("Is Lyon or London nearer to Paris?").await?;
-    let log = agent.journal().read(&outcome.run).await?;
+    let reply = planning.run("Is Lyon or London nearer to Paris?").await?;
+    let log = agent.journal().read(reply.run()).await?;
     if let Some(machine) = fold(&log) {
         println!("{}", render(&machine.task(), PlanFormat::Text));
     }
-    println!("{}", outcome.answer);
+    println!("{}", reply.into_text()?);
     Ok(())
 }

@@ -45,12 +45,12 @@ pub(crate) async fn story() -> anyhow::Result<String> {
         .member(Member::new("cal", "researcher"), Arc::new(agent("cal", &desk, reads_a_chart)?))
         .member(Member::new("wil", "writer"), Arc::new(agent("wil", &desk, writes)?))
         .member(Member::new("rex", "quality_analyst"), Arc::new(agent("rex", &desk, reviews)?));
-    let outcome = team.run("Research how fast the sea rises, and write a summary").await?;
+    let reply = team.run("Research how fast the sea rises, and write a summary").await?;
     let mut told = Teller::default();
-    for record in editor.journal().read(&outcome.run).await? {
+    for record in editor.journal().read(reply.run()).await? {
         told.record(&record);
     }
-    Ok(format!("{}\n{}\n", told.story, outcome.answer))
+    Ok(format!("{}\n{}\n", told.story, reply.into_text()?))
 }
 
 /// Always the same plan. With a real model and the feature `planner`: `Arc::new(editor.planner())`.
@@ -78,7 +78,7 @@ impl Planner for Plan {
 }
 
 /// An agent with the tools of its team's desk, whose model says what `says` makes of what it reads.
-fn agent(id: &str, desk: &Desk, says: fn(&Read) -> Step) -> Result<Archon, archon::Error> {
+fn agent(id: &str, desk: &Desk, says: fn(&Read) -> Step) -> Result<Archon, archon::BuildError> {
     let step = Step::reply(move |request| says(&Read::of(request)));
     let model = ScriptedProvider::new(vec![step; 16]).with_clock(Arc::new(SystemClock));
     Archon::builder().provider(Arc::new(model), "scripted").agent_id(id).tools(desk.tools()).build()

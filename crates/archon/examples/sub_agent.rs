@@ -20,8 +20,13 @@ async fn main() -> anyhow::Result<()> {
     let mut limits = ExecutionLimits::default();
     limits.max_total_tokens = 50_000; // For both agents together.
     let clerk = Archon::builder().model(model).tool(accountant).limits(limits).build()?;
-    let outcome = clerk.run("What do 19 chairs at 45.90 cost, and what with 15% off?").await?;
-    println!("{}", outcome.answer);
-    println!("{} tokens, {} more by the accountant", outcome.usage.total(), outcome.delegated.tokens);
+    let reply = clerk.run("What do 19 chairs at 45.90 cost, and what with 15% off?").await?;
+    let answer = reply.into_answer()?;
+    println!("{answer}");
+    println!(
+        "{} tokens, {} more by the accountant",
+        answer.usage().total(),
+        answer.outcome().delegated.tokens
+    );
     Ok(())
 }

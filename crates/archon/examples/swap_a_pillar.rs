@@ -50,6 +50,6 @@ async fn main() -> anyhow::Result<()> {
         .clock(Arc::new(SystemClock))
         .ids(Arc::new(RandomIds))
         .build()?;
-    println!("{}", agent.run("Hello").await?.answer);
+    println!("{}", agent.run("Hello").await?.into_text()?);
     Ok(())
 }

@@ -35,7 +35,7 @@ impl Planner for TwoSteps {
     }
 }
 
-fn agent(id: &str, says: &'static str) -> Result<Archon, archon::Error> {
+fn agent(id: &str, says: &'static str) -> Result<Archon, archon::BuildError> {
     Archon::builder().provider(Arc::new(ScriptedProvider::texts([says])), "scripted").agent_id(id).build()
 }
 
@@ -46,14 +46,14 @@ async fn main() -> anyhow::Result<()> {
         .team(Arc::new(TwoSteps))
         .member(Member::new("ada", "researcher"), Arc::new(agent("ada", "3.7 mm a year, says NASA")?))
         .member(Member::new("ben", "writer"), Arc::new(agent("ben", "It rises, by 3.7 mm a year.")?));
-    let outcome = team.run("Does the sea rise?").await?;
-    for record in lead.journal().read(&outcome.run).await? {
+    let reply = team.run("Does the sea rise?").await?;
+    for record in lead.journal().read(reply.run()).await? {
         if let archon::types::RecordBody::Team(said) = &record.body
             && let TeamRecord::Delegated { member, task, .. } = &**said
         {
             println!("{member} does: {task}");
         }
     }
-    println!("{}", outcome.answer);
+    println!("{}", reply.into_text()?);
     Ok(())
 }

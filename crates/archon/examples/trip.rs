@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, ensure};
 use archon::{
-    Archon, OutcomeStatus,
+    Archon, Outcome, OutcomeStatus,
     planner::{LlmPlanner, LlmPlannerOptions, PlanFormat, fold, render},
     providers::{OpenAiCompatible, OpenAiOptions},
     types::RequestOptions,
@@ -37,7 +37,8 @@ async fn main() -> anyhow::Result<()> {
     let planner = LlmPlanner::new(provider, &model).with_options(options);
     let planning = agent.planning(Arc::new(planner));
 
-    let outcome = planning.run(&goal).await?;
+    // A plan that failed is shown as one that did not.
+    let outcome = Outcome::of_result(planning.run(&goal).await)?;
     let log = agent.journal().read(&outcome.run).await?;
     let machine = fold(&log).context("the log of a plan")?;
     println!("{}", render(&machine.task(), PlanFormat::Text));
@@ -45,7 +46,11 @@ async fn main() -> anyhow::Result<()> {
         let said = node.result.as_ref().map(|result| result.text()).unwrap_or_default();
         println!("[{}] {}", node.subtask.id, said.trim());
     }
-    println!("\n{}\n({} tokens in all)", outcome.answer.trim(), outcome.spending().tokens);
+    println!(
+        "\n{}\n({} tokens in all)",
+        outcome.said().unwrap_or_default().trim(),
+        outcome.spending().tokens
+    );
     ensure!(
         outcome.status == OutcomeStatus::Finished,
         "the plan did not come to its end: {:?}",

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use archon::{
-    Archon, Error,
+    Archon, FailureKind, RunError,
     providers::ScriptedProvider,
     schemars::{self, JsonSchema},
 };
@@ -20,7 +20,7 @@ struct Trip {
 }
 
 #[tokio::main]
-async fn main() -> Result<(), Error> {
+async fn main() -> Result<(), RunError> {
     let model =
         ScriptedProvider::texts([r#"{"city": "Paris", "days": "three"}"#, r#"{"city": "Paris", "days": 3}"#]);
     let agent = Archon::builder().provider(Arc::new(model), "scripted").build()?;
@@ -29,8 +29,8 @@ async fn main() -> Result<(), Error> {
             let Trip { city, days } = trip.value;
             println!("{days} days in {city}, after {} turns", trip.outcome.turns);
         }
-        // What did not fit, and where; the last answer is in the outcome.
-        Err(Error::NotTyped { problem, outcome }) => println!("{problem}: {}", outcome.answer),
+        // The error says what did not fit, and where.
+        Err(error) if error.kind() == Some(FailureKind::Form) => println!("{error}"),
         Err(error) => return Err(error),
     }
     Ok(())

@@ -32,6 +32,7 @@ async fn main() -> anyhow::Result<()> {
             _ => {}
         }
     }
-    println!("\n{} is {:?}", run.run_id().clone(), run.outcome().await?.status);
+    let reply = run.reply().await?;
+    println!("\n{} is {:?}", reply.run(), reply.outcome().status);
     Ok(())
 }

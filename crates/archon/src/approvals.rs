@@ -7,7 +7,7 @@ use archon_types::{
     RunStatus, TenantId, ToolCall, pending_approvals,
 };
 
-use crate::{Archon, Error, RandomIds, RunOptions, SystemClock};
+use crate::{Archon, RandomIds, RunError, RunOptions, SystemClock};
 
 /// The questions of all runs in a journal, for whoever answers them: no model and no tools are needed.
 #[derive(Clone)]
@@ -29,7 +29,7 @@ impl Approvals {
     ///
     /// # Errors
     /// The journal cannot be listed.
-    pub async fn list(&self, tenant: Option<&TenantId>) -> Result<Vec<PendingApproval>, Error> {
+    pub async fn list(&self, tenant: Option<&TenantId>) -> Result<Vec<PendingApproval>, RunError> {
         let now = self.clock.now();
         let mut open = Vec::new();
         let mut waiting = RunFilter::all().status([RunStatus::Suspended]).top_level();
@@ -54,7 +54,7 @@ impl Approvals {
     ///
     /// # Errors
     /// The journal failed or takes no messages.
-    pub async fn answer(&self, pending: &PendingApproval, answer: Answer) -> Result<bool, Error> {
+    pub async fn answer(&self, pending: &PendingApproval, answer: Answer) -> Result<bool, RunError> {
         if pending.request.is_expired(self.clock.now()) || self.is_answered(pending).await? {
             return Ok(false);
         }
@@ -64,7 +64,7 @@ impl Approvals {
     }
 
     /// Whether an answer is on its way, or has arrived in the run that asked.
-    async fn is_answered(&self, pending: &PendingApproval) -> Result<bool, Error> {
+    async fn is_answered(&self, pending: &PendingApproval) -> Result<bool, RunError> {
         let asker = pending.asker();
         let is_open = |open: &PendingApproval| open.request.request_id == pending.request.request_id;
         if !pending_approvals(&self.journal.read(asker).await?).iter().any(is_open) {
@@ -92,7 +92,7 @@ impl Archon {
     ///
     /// # Errors
     /// The journal cannot be listed.
-    pub async fn approvals(&self, tenant: Option<&TenantId>) -> Result<Vec<PendingApproval>, Error> {
+    pub async fn approvals(&self, tenant: Option<&TenantId>) -> Result<Vec<PendingApproval>, RunError> {
         self.pending().list(tenant).await
     }
 
@@ -101,7 +101,7 @@ impl Archon {
     ///
     /// # Errors
     /// The journal failed or takes no messages, or arguments that were changed do not fit the tool.
-    pub async fn answer(&self, request_id: &str, answer: Answer) -> Result<bool, Error> {
+    pub async fn answer(&self, request_id: &str, answer: Answer) -> Result<bool, RunError> {
         let open = self.approvals(None).await?;
         match open.into_iter().find(|p| p.request.request_id == request_id) {
             Some(pending) => self.answer_pending(&pending, answer).await,
@@ -113,13 +113,17 @@ impl Archon {
     ///
     /// # Errors
     /// As [`answer`](Self::answer).
-    pub async fn answer_pending(&self, pending: &PendingApproval, answer: Answer) -> Result<bool, Error> {
+    pub async fn answer_pending(&self, pending: &PendingApproval, answer: Answer) -> Result<bool, RunError> {
         self.check_edit(pending, &answer).await?;
         self.pending().answer(pending, answer).await
     }
 
     /// Arguments that were changed meet the guards before anything is kept, where the tool is one of this agent's.
-    pub(crate) async fn check_edit(&self, pending: &PendingApproval, answer: &Answer) -> Result<(), Error> {
+    pub(crate) async fn check_edit(
+        &self,
+        pending: &PendingApproval,
+        answer: &Answer,
+    ) -> Result<(), RunError> {
         let Answer::Edit { arguments } = answer else { return Ok(()) };
         let name = pending.request.details.get("tool").and_then(Json::as_str).unwrap_or_default();
         if !pending.request.path.is_empty() || !self.toolbox.specs().iter().any(|spec| spec.name == name) {
@@ -130,7 +134,7 @@ impl Archon {
         let mut context = self.context(pending.run.clone(), pending.session.clone(), options);
         context.can_ask = true;
         match self.toolbox.prepare(pending.call, &call, &context).await {
-            Prepared::Refused(result) => Err(Error::Edit { problem: result.text() }),
+            Prepared::Refused(result) => Err(RunError::Edit { problem: result.text() }),
             _ => Ok(()),
         }
     }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use archon_react_loop::{ReactAgent, stands_at};
 use archon_types::{
     Agent, BoxFuture, Clock, Context, CredentialStore, Event, ExecutionLimits, Fork, Ids, InboxEntry,
-    InboxRequest, Journal, Message, MoreLimits, NullSink, Origin, Outcome, Record, RecordBody, RunAgent,
-    RunConfig, RunFilter, RunHead, RunId, SessionId, Sink, TenantId, Toolbox,
+    InboxRequest, Journal, Message, MoreLimits, NullSink, Origin, Outcome, Record, RecordBody, Reply,
+    RunAgent, RunConfig, RunFilter, RunHead, RunId, SessionId, Sink, TenantId, Toolbox,
 };
 
 use crate::{
-    ArchonBuilder, AutoSave, Conversation, Error, MemoryLimit, RunHandle, RunOptions, claim::Start, watch,
+    ArchonBuilder, AutoSave, Conversation, MemoryLimit, RunError, RunHandle, RunOptions, claim::Start, watch,
 };
 
 /// An agent with everything that it works with. Cloning one is cheap, and clones share everything.
@@ -40,7 +40,7 @@ impl Archon {
     /// differs in some.
     ///
     /// ```no_run
-    /// # fn example() -> Result<(), archon::Error> {
+    /// # fn example() -> Result<(), archon::RunError> {
     /// use archon::Archon;
     ///
     /// let desk = Archon::builder().model("anthropic:claude-sonnet-4-5").data_dir("runs").build()?;
@@ -59,33 +59,41 @@ impl Archon {
         &self.agent.options().limits
     }
 
-    /// Works on a task until there is an outcome, in a session of its own.
+    /// Works on a task until there is a reply, in a session of its own.
     ///
     /// # Errors
-    /// The run could not be started or kept in the journal. What goes wrong inside the run is in the
-    /// outcome.
-    pub async fn run(&self, task: impl Into<String>) -> Result<Outcome, Error> {
+    /// [`RunError::Failed`]: the run failed; its kind, its id and what to do are in it. Or the run could not be started,
+    /// or not be kept in the journal.
+    pub async fn run(&self, task: impl Into<String>) -> Result<Reply, RunError> {
         self.run_with(task, RunOptions::default()).await
     }
 
-    /// Works on a task until there is an outcome, on the caller's own task.
+    /// Works on a task until there is a reply, on the caller's own task.
     ///
     /// # Errors
-    /// As [`run`](Self::run); [`Error::SessionBusy`]: the session's newest run is at work or waits; and
-    /// [`Error::UnknownTool`].
-    pub async fn run_with(&self, task: impl Into<String>, mut options: RunOptions) -> Result<Outcome, Error> {
+    /// As [`run`](Self::run); [`RunError::SessionBusy`]: the session's newest run is at work or waits; and
+    /// [`RunError::UnknownTool`].
+    pub async fn run_with(
+        &self,
+        task: impl Into<String>,
+        mut options: RunOptions,
+    ) -> Result<Reply, RunError> {
         let own = self.for_run(options.settings())?;
         let (context, origin) = own.prepare(options).await?;
         let prompt = Message::user(task, self.clock.now()).into();
-        Ok(own.agent.start(vec![prompt], origin, &context).await?)
+        Reply::of(own.agent.start(vec![prompt], origin, &context).await?)
     }
 
     /// Starts a task in the background and returns at once.
     ///
     /// # Errors
-    /// [`Error::SessionBusy`]: the session's newest run is at work or waits; [`Error::UnknownTool`]; or the journal
+    /// [`RunError::SessionBusy`]: the session's newest run is at work or waits; [`RunError::UnknownTool`]; or the journal
     /// cannot be listed.
-    pub async fn start(&self, task: impl Into<String>, mut options: RunOptions) -> Result<RunHandle, Error> {
+    pub async fn start(
+        &self,
+        task: impl Into<String>,
+        mut options: RunOptions,
+    ) -> Result<RunHandle, RunError> {
         let own = self.for_run(options.settings())?;
         let (context, origin) = own.prepare(options).await?;
         let prompt = Message::user(task, self.clock.now()).into();
@@ -99,8 +107,8 @@ impl Archon {
     /// once the memory has what was said in it.
     ///
     /// # Errors
-    /// The run is unknown; or it is in use, has ended and there is no memory, or follows a plan, which the handle's outcome tells.
-    pub async fn resume(&self, run: RunId) -> Result<RunHandle, Error> {
+    /// The run is unknown; or it is in use, has ended and there is no memory, or follows a plan, which the handle's reply tells.
+    pub async fn resume(&self, run: RunId) -> Result<RunHandle, RunError> {
         self.resume_with(run, MoreLimits::default()).await
     }
 
@@ -108,8 +116,8 @@ impl Archon {
     /// money goes on with more.
     ///
     /// # Errors
-    /// As [`resume`](Self::resume); and the handle's outcome tells if a limit still holds that the run has met.
-    pub async fn resume_with(&self, run: RunId, more: MoreLimits) -> Result<RunHandle, Error> {
+    /// As [`resume`](Self::resume); and the handle's reply tells if a limit still holds that the run has met.
+    pub async fn resume_with(&self, run: RunId, more: MoreLimits) -> Result<RunHandle, RunError> {
         let context = self.context_of(run).await?;
         Ok(self.spawn(
             context,
@@ -122,7 +130,7 @@ impl Archon {
     ///
     /// # Errors
     /// The run is unknown or has fewer turns, or the journal failed.
-    pub async fn fork(&self, run: &RunId, turns: Option<u32>) -> Result<Fork, Error> {
+    pub async fn fork(&self, run: &RunId, turns: Option<u32>) -> Result<Fork, RunError> {
         let id = RunId::new(self.ids.fresh("run"));
         let context = self.context(id, SessionId::new(""), RunOptions::default());
         Ok(archon_react_loop::fork(&*self.journal, run, turns, &context).await?)
@@ -136,8 +144,8 @@ impl Archon {
     /// A conversation that goes on where a session stands, or the first one of a session of that name.
     ///
     /// # Errors
-    /// [`Error::SessionBusy`]: the session's newest run is at work or waits; or the journal cannot be listed.
-    pub async fn conversation_in(&self, session: SessionId) -> Result<Conversation, Error> {
+    /// [`RunError::SessionBusy`]: the session's newest run is at work or waits; or the journal cannot be listed.
+    pub async fn conversation_in(&self, session: SessionId) -> Result<Conversation, RunError> {
         let run = match self.continuation(&RunOptions::in_session(session.clone())).await?.origin {
             Origin::Continues { run, .. } => Some(run),
             // It is new; or its first prompt was one to several agents, and none of them had an answer.
@@ -152,7 +160,7 @@ impl Archon {
     ///
     /// # Errors
     /// The run is unknown or has ended, or its journal takes no messages.
-    pub async fn steer(&self, run: &RunId, text: impl Into<String>) -> Result<(), Error> {
+    pub async fn steer(&self, run: &RunId, text: impl Into<String>) -> Result<(), RunError> {
         let message = Message::user(text, self.clock.now()).into();
         self.post(run, InboxRequest::Steer { message }).await
     }
@@ -161,7 +169,7 @@ impl Archon {
     ///
     /// # Errors
     /// As [`steer`](Self::steer).
-    pub async fn follow_up(&self, run: &RunId, text: impl Into<String>) -> Result<(), Error> {
+    pub async fn follow_up(&self, run: &RunId, text: impl Into<String>) -> Result<(), RunError> {
         let message = Message::user(text, self.clock.now()).into();
         self.post(run, InboxRequest::FollowUp { message }).await
     }
@@ -171,11 +179,11 @@ impl Archon {
     ///
     /// # Errors
     /// As [`steer`](Self::steer).
-    pub async fn cancel(&self, run: &RunId, reason: impl Into<String>) -> Result<(), Error> {
+    pub async fn cancel(&self, run: &RunId, reason: impl Into<String>) -> Result<(), RunError> {
         self.post(run, InboxRequest::Cancel { reason: reason.into() }).await
     }
 
-    pub(crate) async fn post(&self, run: &RunId, request: InboxRequest) -> Result<(), Error> {
+    pub(crate) async fn post(&self, run: &RunId, request: InboxRequest) -> Result<(), RunError> {
         let entry = InboxEntry::new(self.ids.fresh("in"), self.clock.now(), request);
         Ok(archon_react_loop::post(&*self.journal, run, entry).await?)
     }
@@ -185,7 +193,7 @@ impl Archon {
     ///
     /// # Errors
     /// The journal cannot be listed, or the log of that run is damaged.
-    pub async fn newest_run(&self, session: Option<&SessionId>) -> Result<Option<RunHead>, Error> {
+    pub async fn newest_run(&self, session: Option<&SessionId>) -> Result<Option<RunHead>, RunError> {
         self.newest(match session {
             Some(session) => RunFilter::of_session(session.clone()),
             None => RunFilter::all().top_level(),
@@ -193,7 +201,7 @@ impl Archon {
         .await
     }
 
-    pub(crate) async fn newest(&self, filter: RunFilter) -> Result<Option<RunHead>, Error> {
+    pub(crate) async fn newest(&self, filter: RunFilter) -> Result<Option<RunHead>, RunError> {
         let mut filter = filter.limit(1);
         loop {
             let Some(head) = self.journal.list(&filter).await?.pop() else { return Ok(None) };
@@ -241,7 +249,7 @@ impl Archon {
     ///
     /// # Errors
     /// The run is unknown, or its log cannot be read.
-    pub(crate) async fn context_of(&self, run: RunId) -> Result<Context, Error> {
+    pub(crate) async fn context_of(&self, run: RunId) -> Result<Context, RunError> {
         let records = self.journal.read(&run).await?;
         Ok(self.context_after(run, &records))
     }
@@ -256,7 +264,7 @@ impl Archon {
         self.context(run, session, RunOptions { tenant, ..RunOptions::default() })
     }
 
-    pub(crate) async fn prepare(&self, options: RunOptions) -> Result<(Context, Origin), Error> {
+    pub(crate) async fn prepare(&self, options: RunOptions) -> Result<(Context, Origin), RunError> {
         self.admit()?;
         let start = self.continuation(&options).await?;
         let mut context = self.new_context(options);
@@ -279,7 +287,7 @@ impl Archon {
         self.context(run, session, options)
     }
 
-    async fn continuation(&self, options: &RunOptions) -> Result<Start, Error> {
+    async fn continuation(&self, options: &RunOptions) -> Result<Start, RunError> {
         let Some(session) = &options.session else { return Ok(Start::unclaimed(Origin::Prompt)) };
         let tenant = options.tenant.clone().unwrap_or_else(local);
         if !options.branch {
@@ -291,14 +299,14 @@ impl Archon {
         }
     }
 
-    pub(crate) async fn continuation_of(&self, run: RunId) -> Result<Origin, Error> {
+    pub(crate) async fn continuation_of(&self, run: RunId) -> Result<Origin, RunError> {
         let records = self.journal.read(&run).await?;
         Ok(stands_at(&*self.journal, &run, &records).await?)
     }
 
     pub(crate) fn spawn<F>(&self, context: Context, work: impl FnOnce(ReactAgent, Context) -> F) -> RunHandle
     where
-        F: Future<Output = Result<Outcome, Error>> + Send + 'static,
+        F: Future<Output = Result<Outcome, RunError>> + Send + 'static,
     {
         let (sink, events) = watch::channel();
         let (run, session, cancel) = (context.run.clone(), context.session.clone(), context.cancel.clone());

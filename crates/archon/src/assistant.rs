@@ -5,11 +5,10 @@ use std::sync::Arc;
 use archon_orchestrator::{AgentPool, Conversations, NextTurn, Source};
 use archon_react_loop::ReactAgent;
 use archon_types::{
-    AgentMessage, BoxFuture, Message, Origin, Outcome, PoolIndex, Record, RecordBody, RunFilter, RunId,
-    RunStatus, Speaker, TenantId,
+    AgentMessage, BoxFuture, Message, PoolIndex, Record, RecordBody, Reply, RunId, Speaker, TenantId,
 };
 
-use crate::{Archon, Error, RunOptions};
+use crate::{Archon, RunError, RunOptions};
 
 impl Archon {
     /// The runs of this agent's journal that wait for people, for an [`Assistant`](archon_orchestrator::Assistant). The
@@ -23,15 +22,13 @@ impl Archon {
         self.agent.clone().without_memory()
     }
 
-    async fn say_in(&self, turn: &NextTurn) -> Result<Outcome, Error> {
+    async fn say_in(&self, turn: &NextTurn) -> Result<Reply, RunError> {
         self.admit()?;
-        let origin = match self.last_of(turn).await? {
-            Some(run) => self.continuation_of(run).await?,
-            None => Origin::Prompt,
-        };
+        let start = self.claim_ended(&turn.session, &turn.tenant).await?;
         let run = RunId::new(self.ids.fresh("run"));
         let options = RunOptions { tenant: Some(turn.tenant.clone()), ..RunOptions::default() };
-        let context = self.context(run, turn.session.clone(), options);
+        let mut context = self.context(run, turn.session.clone(), options);
+        let origin = start.hand_over(&mut context);
         let own = self.agent.options().system.clone().filter(|own| !own.trim().is_empty());
         let system = own.map_or_else(|| turn.system.clone(), |own| format!("{own}\n\n{}", turn.system));
         let agent = self.speaker().with_system(system);
@@ -44,24 +41,17 @@ impl Archon {
         let work = self.spawn(context, |_, context| async move {
             Ok(agent.start(vec![prompt], origin, &context).await?)
         });
-        work.outcome().await
+        work.reply().await
     }
 
-    /// The newest run of a conversation that has ended. A session's name may be like that of another tenant's.
-    async fn last_of(&self, turn: &NextTurn) -> Result<Option<RunId>, Error> {
-        let ended = RunStatus::ALL.into_iter().filter(|status| status.has_ended());
-        let filter = RunFilter::of_session(turn.session.clone()).tenant(turn.tenant.clone()).status(ended);
-        Ok(self.journal.list(&filter.top_level().limit(1)).await?.pop().map(|head| head.run_id))
-    }
-
-    async fn go_on_for(&self, run: &RunId, tenant: &TenantId) -> Result<Outcome, Error> {
+    async fn go_on_for(&self, run: &RunId, tenant: &TenantId) -> Result<Reply, RunError> {
         let records = self.journal.read(run).await?;
         if tenant_of(&records) != Some(tenant) {
-            return Err(Error::OtherTenant { run: run.clone(), tenant: tenant.clone() });
+            return Err(RunError::OtherTenant { run: run.clone(), tenant: tenant.clone() });
         }
         let (context, agent) = (self.context_after(run.clone(), &records), self.speaker());
         let work = self.spawn(context, |_, context| async move { Ok(agent.resume(&context).await?) });
-        work.outcome().await
+        work.reply().await
     }
 }
 
@@ -71,12 +61,12 @@ impl Archon {
 /// [`AskLater`](archon_types::AskLater). The memory of [`ArchonBuilder::memory`](crate::ArchonBuilder::memory) is not
 /// used, as it is one for all: [`LongTermSteps`](archon_orchestrator::LongTermSteps) has one for each tenant.
 impl Conversations for Archon {
-    fn begin<'a>(&'a self, turn: &'a NextTurn) -> BoxFuture<'a, Result<Outcome, String>> {
-        Box::pin(async move { self.say_in(turn).await.map_err(|error| told(&error)) })
+    fn begin<'a>(&'a self, turn: &'a NextTurn) -> BoxFuture<'a, Result<Reply, RunError>> {
+        Box::pin(self.say_in(turn))
     }
 
-    fn resume<'a>(&'a self, run: &'a RunId, tenant: &'a TenantId) -> BoxFuture<'a, Result<Outcome, String>> {
-        Box::pin(async move { self.go_on_for(run, tenant).await.map_err(|error| told(&error)) })
+    fn resume<'a>(&'a self, run: &'a RunId, tenant: &'a TenantId) -> BoxFuture<'a, Result<Reply, RunError>> {
+        Box::pin(self.go_on_for(run, tenant))
     }
 }
 
@@ -85,8 +75,4 @@ fn tenant_of(records: &[Arc<Record>]) -> Option<&TenantId> {
         RecordBody::RunStarted(started) => Some(&started.tenant),
         _ => None,
     }
-}
-
-fn told(error: &Error) -> String {
-    format!("{error} ({})", error.advice())
 }

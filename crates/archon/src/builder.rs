@@ -13,7 +13,7 @@ use archon_types::{
     Provider, QueueMode, RequestOptions, RetryConfig, RunMemory, Secret, Tool, ToolMode, Toolbox,
 };
 
-use crate::{Archon, AutoSave, Error, MemoryLimit, RandomIds, SystemClock};
+use crate::{Archon, AutoSave, BuildError, MemoryLimit, RandomIds, SystemClock};
 
 mod runs;
 
@@ -24,7 +24,7 @@ use runs::Runs;
 /// A clone has the same parts, so agents that differ in some come from one builder:
 ///
 /// ```
-/// # fn main() -> Result<(), archon::Error> {
+/// # fn main() -> Result<(), archon::BuildError> {
 /// use std::sync::Arc;
 ///
 /// use archon::{Archon, providers::ScriptedProvider, types::ExecutionLimits};
@@ -406,12 +406,12 @@ impl ArchonBuilder {
     ///
     /// # Errors
     /// No model was given or its name leads nowhere, two tools have one name, the journal's
-    /// directory or database cannot be used, or a part has no effect beside another: [`Error::NoEffect`].
-    pub fn build(self) -> Result<Archon, Error> {
+    /// directory or database cannot be used, or a part has no effect beside another: [`BuildError::NoEffect`].
+    pub fn build(self) -> Result<Archon, BuildError> {
         self.check()?;
         let mut parts = self.clone();
         let http = &self.http;
-        let (mut providers, model) = self.model.ok_or(Error::NoModel)?.ready(&self.keys, http)?;
+        let (mut providers, model) = self.model.ok_or(BuildError::NoModel)?.ready(&self.keys, http)?;
         let keys = providers.split_off(1);
         let provider = providers.swap_remove(0);
         let ready = |standby: Standby| standby.ready(http);
@@ -471,8 +471,8 @@ impl ArchonBuilder {
 
 impl ArchonBuilder {
     /// Refuses what would be ignored.
-    fn check(&self) -> Result<(), Error> {
-        let refuse = |setting, beside| Err(Error::NoEffect { setting, beside });
+    fn check(&self) -> Result<(), BuildError> {
+        let refuse = |setting, beside| Err(BuildError::NoEffect { setting, beside });
         if self.toolbox.is_some() && !self.tools.is_empty() {
             return refuse("tool", "toolbox");
         }
@@ -509,7 +509,7 @@ fn fit_window(
     }
 }
 
-fn registry_of(tools: Vec<Arc<dyn Tool>>, options: EngineOptions) -> Result<Arc<dyn Toolbox>, Error> {
+fn registry_of(tools: Vec<Arc<dyn Tool>>, options: EngineOptions) -> Result<Arc<dyn Toolbox>, BuildError> {
     let registry = ToolRegistry::new();
     registry.register_all(tools)?;
     Ok(Arc::new(ToolEngine::new(registry).with_options(options)))
@@ -522,7 +522,7 @@ type Http = HttpOptions;
 type Http = ();
 
 impl Model {
-    fn ready(self, keys: &[Secret], http: &Http) -> Result<(Vec<Arc<dyn Provider>>, String), Error> {
+    fn ready(self, keys: &[Secret], http: &Http) -> Result<(Vec<Arc<dyn Provider>>, String), BuildError> {
         let _ = (keys, http);
         match self {
             #[cfg(feature = "named-models")]
@@ -533,7 +533,7 @@ impl Model {
 }
 
 impl Standby {
-    fn ready(self, http: &Http) -> Result<Fallback, Error> {
+    fn ready(self, http: &Http) -> Result<Fallback, BuildError> {
         let _ = http;
         match self {
             #[cfg(feature = "named-models")]
@@ -548,7 +548,11 @@ impl Standby {
 
 /// The model's service once with each key, or with the key in the environment.
 #[cfg(feature = "named-models")]
-fn named(name: &str, keys: &[Secret], http: &HttpOptions) -> Result<(Vec<Arc<dyn Provider>>, String), Error> {
+fn named(
+    name: &str,
+    keys: &[Secret],
+    http: &HttpOptions,
+) -> Result<(Vec<Arc<dyn Provider>>, String), BuildError> {
     use archon_providers::{ConnectOptions, resolve};
     let variable = |name: &str| std::env::var(name).ok();
     // Clones share one pool of connections.

@@ -1,15 +1,16 @@
 //! Of two messages to a session at the same moment only one begins a run: the one that holds the lock of the run from which
-//! both would go on, until its own run is in the journal. That works in every journal that gives a run one writer at a time.
+//! both would go on, until its own run is in the journal. A session without runs has a run for that which never begins. That
+//! works in every journal that gives a run one writer at a time.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use archon_react_loop::stands_at;
 use archon_types::{
-    Context, Event, JournalError, OpenMode, OpenRun, Origin, RunFilter, RunId, RunStatus, RunWriter,
+    Context, Event, JournalError, OpenMode, OpenRun, Origin, RunFilter, RunHead, RunId, RunStatus, RunWriter,
     SessionId, Sink, TenantId,
 };
 
-use crate::{Archon, Error};
+use crate::{Archon, RunError};
 
 /// Where a new run goes on. While this is held, no other message begins a run there.
 pub(crate) struct Start {
@@ -53,18 +54,26 @@ impl Archon {
     /// Where the next run of a session goes on: from its newest run.
     ///
     /// # Errors
-    /// [`Error::SessionBusy`]: that run is at work or waits, or somebody else goes on from it at this moment; or the journal
+    /// [`RunError::SessionBusy`]: that run is at work or waits, or somebody else goes on from it at this moment; or the journal
     /// failed.
-    pub(crate) async fn claim_newest(&self, session: &SessionId, tenant: &TenantId) -> Result<Start, Error> {
+    pub(crate) async fn claim_newest(
+        &self,
+        session: &SessionId,
+        tenant: &TenantId,
+    ) -> Result<Start, RunError> {
         loop {
             let Some(head) = self.newest(of(session, tenant)).await? else {
-                return Ok(Start::unclaimed(Origin::Prompt));
+                let start = self.claim_first(session, tenant).await?;
+                // Somebody may have begun a run between the look and the lock.
+                match self.newest(of(session, tenant)).await? {
+                    Some(_) => continue,
+                    None => return Ok(start),
+                }
             };
             if head.status.is_busy() {
-                return Err(Error::SessionBusy { run: head.run_id, status: head.status });
+                return Err(RunError::SessionBusy { run: head.run_id, status: head.status });
             }
             let start = self.claim(&head.run_id).await?;
-            // Somebody may have begun a run between the look and the lock.
             match self.newest(of(session, tenant)).await? {
                 Some(newer) if newer.run_id != head.run_id => {}
                 _ => return Ok(start),
@@ -72,26 +81,65 @@ impl Archon {
         }
     }
 
-    /// As [`claim_newest`](Self::claim_newest), from this run of the session, which need not be the newest.
+    /// As [`claim_newest`](Self::claim_newest), from this run of the session, which need not be the newest, or from no run.
     pub(crate) async fn claim_in(
         &self,
-        run: RunId,
+        run: Option<RunId>,
         session: &SessionId,
         tenant: &TenantId,
-    ) -> Result<Start, Error> {
-        let start = self.claim(&run).await?;
+    ) -> Result<Start, RunError> {
+        let start = match &run {
+            Some(run) => self.claim(run).await?,
+            None => self.claim_first(session, tenant).await?,
+        };
         match self.newest(of(session, tenant)).await? {
-            Some(newer) if newer.run_id != run && newer.status.is_busy() => {
-                Err(Error::SessionBusy { run: newer.run_id, status: newer.status })
+            Some(newer) if Some(&newer.run_id) != run.as_ref() && newer.status.is_busy() => {
+                Err(RunError::SessionBusy { run: newer.run_id, status: newer.status })
             }
             _ => Ok(start),
         }
     }
 
-    async fn claim(&self, run: &RunId) -> Result<Start, Error> {
+    /// As [`claim_newest`](Self::claim_newest), from the newest run that has ended: others may wait for a person meanwhile.
+    #[cfg(feature = "orchestrator")]
+    pub(crate) async fn claim_ended(
+        &self,
+        session: &SessionId,
+        tenant: &TenantId,
+    ) -> Result<Start, RunError> {
+        let ended = RunStatus::ALL.into_iter().filter(|status| status.has_ended());
+        let ended = of(session, tenant).status(ended).top_level().limit(1);
+        let last = async || Ok::<_, RunError>(self.journal.list(&ended).await?.pop().map(|head| head.run_id));
+        loop {
+            let run = last().await?;
+            let start = match &run {
+                Some(run) => self.claim(run).await?,
+                None => self.claim_first(session, tenant).await?,
+            };
+            match self.newest(of(session, tenant).top_level()).await? {
+                Some(RunHead { run_id: run, status: status @ RunStatus::Running, .. }) => {
+                    return Err(RunError::SessionBusy { run, status });
+                }
+                _ if last().await? == run => return Ok(start),
+                _ => {}
+            }
+        }
+    }
+
+    /// The start of the first run of a session.
+    async fn claim_first(&self, session: &SessionId, tenant: &TenantId) -> Result<Start, RunError> {
+        match self.journal.open(&first_of(session, tenant), OpenMode::Create).await {
+            Err(JournalError::Locked { run }) => {
+                Err(RunError::SessionBusy { run, status: RunStatus::Running })
+            }
+            open => Ok(Start { origin: Origin::Prompt, lock: Some(open?.writer) }),
+        }
+    }
+
+    async fn claim(&self, run: &RunId) -> Result<Start, RunError> {
         let OpenRun { records, writer } = match self.journal.open(run, OpenMode::Existing).await {
             Err(JournalError::Locked { run }) => {
-                return Err(Error::SessionBusy { run, status: RunStatus::Running });
+                return Err(RunError::SessionBusy { run, status: RunStatus::Running });
             }
             open => open?,
         };
@@ -102,4 +150,13 @@ impl Archon {
 
 fn of(session: &SessionId, tenant: &TenantId) -> RunFilter {
     RunFilter::of_session(session.clone()).tenant(tenant.clone())
+}
+
+/// The run that is locked where a session has none. It never has a record.
+fn first_of(session: &SessionId, tenant: &TenantId) -> RunId {
+    // FNV-1a: the same in every process.
+    let bytes = session.as_str().bytes().chain([0]).chain(tenant.as_str().bytes());
+    let hash = bytes
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
+    RunId::new(format!("first-{hash:016x}"))
 }

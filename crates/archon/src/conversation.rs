@@ -8,10 +8,10 @@ use std::sync::{
 use archon_react_loop::{LoopError, Opening, conversation, is_paired};
 use archon_types::{
     AgentMessage, CancellationToken, InboxRequest, JournalError, Message, Origin, PromptSource, RunId,
-    SessionId, Timestamp,
+    RunRefused, RunStatus, SessionId, Timestamp,
 };
 
-use crate::{Archon, Error, RunHandle, RunOptions, archon::local, claim::Start};
+use crate::{Archon, RunError, RunHandle, RunOptions, archon::local, claim::Start};
 
 /// A session that is held in hand: one run at a time, each from where the one before stood.
 ///
@@ -40,6 +40,8 @@ struct State {
 enum Base {
     #[default]
     Nowhere,
+    /// In a session that others know and that had no run.
+    First,
     Run(RunId),
     /// A conversation from elsewhere, which no log holds yet.
     Restored(Vec<Message>),
@@ -74,7 +76,11 @@ impl Drop for RunningGuard {
 impl Conversation {
     pub(crate) fn new(archon: Archon, session: Option<SessionId>, continues: Option<RunId>) -> Self {
         let last_used = archon.clock.now();
-        let base = continues.map_or(Base::Nowhere, Base::Run);
+        let base = match continues {
+            Some(run) => Base::Run(run),
+            None if session.is_some() => Base::First,
+            None => Base::Nowhere,
+        };
         let state = State { session, base, last_used, ..State::default() };
         Self { archon, state: Mutex::new(state) }
     }
@@ -92,9 +98,9 @@ impl Conversation {
     /// Says something to the agent and starts its work.
     ///
     /// # Errors
-    /// [`Error::AlreadyRunning`]: use [`steer`](Self::steer) or [`follow_up`](Self::follow_up). What
-    /// keeps the run from starting is told by its outcome.
-    pub async fn prompt(&self, text: impl Into<String>) -> Result<RunHandle, Error> {
+    /// [`RunError::SessionBusy`]: use [`steer`](Self::steer) or [`follow_up`](Self::follow_up). What
+    /// keeps the run from starting is told by its reply.
+    pub async fn prompt(&self, text: impl Into<String>) -> Result<RunHandle, RunError> {
         self.prompt_messages(vec![self.said(text)]).await
     }
 
@@ -102,7 +108,7 @@ impl Conversation {
     ///
     /// # Errors
     /// As [`prompt`](Self::prompt), and there is no message.
-    pub async fn prompt_messages(&self, messages: Vec<AgentMessage>) -> Result<RunHandle, Error> {
+    pub async fn prompt_messages(&self, messages: Vec<AgentMessage>) -> Result<RunHandle, RunError> {
         self.prompt_with(messages, RunOptions::default()).await
     }
 
@@ -116,7 +122,7 @@ impl Conversation {
         &self,
         messages: Vec<AgentMessage>,
         options: RunOptions,
-    ) -> Result<RunHandle, Error> {
+    ) -> Result<RunHandle, RunError> {
         match messages.is_empty() {
             true => Err(LoopError::EmptyPrompt.into()),
             false => self.begin(messages, options).await,
@@ -127,9 +133,9 @@ impl Conversation {
     /// restored that end with a question.
     ///
     /// # Errors
-    /// [`Error::AlreadyRunning`]. That the conversation ends with an answer is told by the outcome:
-    /// [`LoopError::NothingToAnswer`].
-    pub async fn continue_loop(&self) -> Result<RunHandle, Error> {
+    /// [`RunError::SessionBusy`]. That the conversation ends with an answer is told by the reply:
+    /// [`LoopError::NothingToAnswer`] is its [cause](RunError::cause).
+    pub async fn continue_loop(&self) -> Result<RunHandle, RunError> {
         self.begin(Vec::new(), RunOptions::default()).await
     }
 
@@ -137,7 +143,7 @@ impl Conversation {
     ///
     /// # Errors
     /// As [`continue_loop`](Self::continue_loop).
-    pub async fn continue_with(&self, options: RunOptions) -> Result<RunHandle, Error> {
+    pub async fn continue_with(&self, options: RunOptions) -> Result<RunHandle, RunError> {
         self.begin(Vec::new(), options).await
     }
 
@@ -146,7 +152,7 @@ impl Conversation {
     ///
     /// # Errors
     /// The journal cannot take the message.
-    pub async fn steer(&self, text: impl Into<String>) -> Result<(), Error> {
+    pub async fn steer(&self, text: impl Into<String>) -> Result<(), RunError> {
         self.say(self.said(text), PromptSource::Steer).await
     }
 
@@ -155,7 +161,7 @@ impl Conversation {
     ///
     /// # Errors
     /// The journal cannot take the message.
-    pub async fn follow_up(&self, text: impl Into<String>) -> Result<(), Error> {
+    pub async fn follow_up(&self, text: impl Into<String>) -> Result<(), RunError> {
         self.say(self.said(text), PromptSource::FollowUp).await
     }
 
@@ -178,22 +184,22 @@ impl Conversation {
     ///
     /// # Errors
     /// The journal cannot be read.
-    pub async fn save_messages(&self) -> Result<String, Error> {
+    pub async fn save_messages(&self) -> Result<String, RunError> {
         let messages = self.messages().await?;
-        serde_json::to_string(&messages).map_err(Error::Messages)
+        serde_json::to_string(&messages).map_err(|error| not_messages(&error))
     }
 
     /// The messages so far, as the next run finds them.
     ///
     /// # Errors
     /// The journal cannot be read.
-    pub async fn messages(&self) -> Result<Vec<Message>, Error> {
+    pub async fn messages(&self) -> Result<Vec<Message>, RunError> {
         let (last, base) = {
             let state = self.state();
             (state.current.as_ref().map(|current| current.run.clone()), state.base.clone())
         };
         match self.newest(last, base).await? {
-            Base::Nowhere => Ok(Vec::new()),
+            Base::Nowhere | Base::First => Ok(Vec::new()),
             Base::Restored(messages) => Ok(messages),
             Base::Run(run) => {
                 let messages = conversation(&**self.archon.journal(), &run).await?;
@@ -206,9 +212,9 @@ impl Conversation {
     /// run begins with them, and its log holds them.
     ///
     /// # Errors
-    /// [`Error::AlreadyRunning`]; the text is no list of messages; a tool call in it lacks its result.
-    pub fn restore_messages(&self, json: &str) -> Result<(), Error> {
-        let messages: Vec<Message> = serde_json::from_str(json).map_err(Error::Messages)?;
+    /// [`RunError::SessionBusy`]; the text is no list of messages; a tool call in it lacks its result.
+    pub fn restore_messages(&self, json: &str) -> Result<(), RunError> {
+        let messages: Vec<Message> = serde_json::from_str(json).map_err(|error| not_messages(&error))?;
         if !is_paired(&messages) {
             return Err(LoopError::Unpaired.into());
         }
@@ -221,8 +227,8 @@ impl Conversation {
     /// Begins a new session with an empty conversation, and returns its id.
     ///
     /// # Errors
-    /// [`Error::AlreadyRunning`].
-    pub fn new_session(&self) -> Result<SessionId, Error> {
+    /// [`RunError::SessionBusy`].
+    pub fn new_session(&self) -> Result<SessionId, RunError> {
         let mut state = self.state();
         state.check_idle()?;
         *state = State { last_used: self.archon.clock.now(), ..State::default() };
@@ -236,7 +242,11 @@ impl Conversation {
         is_idle.then(|| self.new_session().ok()).flatten()
     }
 
-    async fn begin(&self, prompts: Vec<AgentMessage>, mut options: RunOptions) -> Result<RunHandle, Error> {
+    async fn begin(
+        &self,
+        prompts: Vec<AgentMessage>,
+        mut options: RunOptions,
+    ) -> Result<RunHandle, RunError> {
         self.archon.admit()?;
         let own = self.archon.for_run(options.settings())?;
         let run = RunId::new(self.archon.ids.fresh("run"));
@@ -261,7 +271,8 @@ impl Conversation {
         self.state().base = base.clone();
         let start = match base {
             Base::Nowhere => Start::unclaimed(Origin::Prompt),
-            Base::Run(run) => {
+            base @ (Base::Run(_) | Base::First) => {
+                let run = if let Base::Run(run) = base { Some(run) } else { None };
                 let tenant = options.tenant.clone().unwrap_or_else(local);
                 let start = self.archon.claim_in(run, &session, &tenant).await;
                 start.inspect_err(|_| self.put_back(&mut opening))?
@@ -291,7 +302,7 @@ impl Conversation {
     }
 
     /// What came for a run in the moment of its end is said to the next one.
-    async fn take_unread(&self, run: &RunId, opening: &mut Opening) -> Result<(), Error> {
+    async fn take_unread(&self, run: &RunId, opening: &mut Opening) -> Result<(), RunError> {
         let Some(inbox) = self.archon.journal().inbox() else { return Ok(()) };
         let mut ids = Vec::new();
         for entry in inbox.waiting(run).await.unwrap_or_default() {
@@ -309,7 +320,7 @@ impl Conversation {
     }
 
     /// Where the next run goes on: after the last one, unless that never came to be.
-    async fn newest(&self, last: Option<RunId>, base: Base) -> Result<Base, Error> {
+    async fn newest(&self, last: Option<RunId>, base: Base) -> Result<Base, RunError> {
         let Some(last) = last else { return Ok(base) };
         match self.archon.journal().read(&last).await {
             Ok(_) => Ok(Base::Run(last)),
@@ -318,7 +329,7 @@ impl Conversation {
         }
     }
 
-    async fn say(&self, message: AgentMessage, source: PromptSource) -> Result<(), Error> {
+    async fn say(&self, message: AgentMessage, source: PromptSource) -> Result<(), RunError> {
         let run = self.state().running();
         let Some(run) = run else {
             self.keep(message, source);
@@ -330,9 +341,10 @@ impl Conversation {
         };
         match self.archon.post(&run, request).await {
             // The run has not begun yet, or ended in this moment.
-            Err(Error::Run(
-                LoopError::Ended { .. } | LoopError::Journal(JournalError::UnknownRun { .. }),
-            )) => {
+            Err(
+                RunError::Refused(RunRefused::Ended { .. })
+                | RunError::Journal(JournalError::UnknownRun { .. }),
+            ) => {
                 self.keep(message, source);
                 Ok(())
             }
@@ -361,14 +373,18 @@ impl Conversation {
     }
 }
 
+fn not_messages(error: &serde_json::Error) -> RunError {
+    RunError::Messages { problem: error.to_string() }
+}
+
 impl State {
     fn running(&self) -> Option<RunId> {
         self.current.as_ref().filter(|current| current.running.is_on()).map(|current| current.run.clone())
     }
 
-    fn check_idle(&self) -> Result<(), Error> {
+    fn check_idle(&self) -> Result<(), RunError> {
         match self.running() {
-            Some(run) => Err(Error::AlreadyRunning { run }),
+            Some(run) => Err(RunError::SessionBusy { run, status: RunStatus::Running }),
             None => Ok(()),
         }
     }

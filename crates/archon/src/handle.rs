@@ -5,11 +5,11 @@ use std::{
     task::{Context, Poll},
 };
 
-use archon_types::{CancellationToken, Event, Outcome, RunId, SessionId};
+use archon_types::{CancellationToken, Event, Outcome, Reply, RunId, SessionId};
 use futures_core::Stream;
 use tokio::task::JoinHandle;
 
-use crate::{Archon, Error, watch::EventStream};
+use crate::{Archon, RunError, watch::EventStream};
 
 /// A run under way, as a stream of its events. Dropping the handle cancels the run.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub struct RunHandle {
     pub(crate) session: SessionId,
     pub(crate) cancel: CancellationToken,
     pub(crate) events: EventStream,
-    pub(crate) task: Option<JoinHandle<Result<Outcome, Error>>>,
+    pub(crate) task: Option<JoinHandle<Result<Outcome, RunError>>>,
 }
 
 impl RunHandle {
@@ -42,7 +42,7 @@ impl RunHandle {
     ///
     /// # Errors
     /// As [`Archon::steer`].
-    pub async fn steer(&self, text: impl Into<String>) -> Result<(), Error> {
+    pub async fn steer(&self, text: impl Into<String>) -> Result<(), RunError> {
         self.archon.steer(&self.run, text).await
     }
 
@@ -50,24 +50,27 @@ impl RunHandle {
     ///
     /// # Errors
     /// As [`Archon::follow_up`].
-    pub async fn follow_up(&self, text: impl Into<String>) -> Result<(), Error> {
+    pub async fn follow_up(&self, text: impl Into<String>) -> Result<(), RunError> {
         self.archon.follow_up(&self.run, text).await
     }
 
-    /// Asks the run to stop. It ends with the status `Cancelled` and can be resumed.
+    /// Asks the run to stop. Its reply is [`Reply::Cancelled`], and it can be resumed.
     pub fn cancel(&self) {
         self.cancel.cancel();
     }
 
-    /// Waits for the outcome. Events that were not read are dropped.
+    /// Waits for the reply. Events that were not read are dropped.
     ///
     /// # Errors
-    /// The run could not be started or kept in its journal.
-    pub async fn outcome(mut self) -> Result<Outcome, Error> {
-        match self.task.take() {
-            Some(task) => task.await.unwrap_or(Err(Error::Lost)),
-            None => Err(Error::Lost),
-        }
+    /// [`RunError::Failed`]: the run failed. Or it could not be started, or not be kept in its journal.
+    pub async fn reply(mut self) -> Result<Reply, RunError> {
+        let lost = RunError::Lost { run: self.run.clone() };
+        let Some(task) = self.task.take() else { return Err(lost) };
+        let outcome = task.await.unwrap_or_else(|error| {
+            tracing::debug!(%error, "the task of a run ended without an outcome");
+            Err(lost)
+        })?;
+        Reply::of(outcome)
     }
 }
 

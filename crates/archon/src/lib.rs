@@ -11,10 +11,9 @@
 //!     (a + b).to_string()
 //! }
 //!
-//! # async fn run() -> Result<(), archon::Error> {
+//! # async fn run() -> Result<(), archon::RunError> {
 //! let agent = Archon::builder().model("ollama:qwen3").tool(add).build()?;
-//! let outcome = agent.run("What is 19 + 23?").await?;
-//! println!("{}", outcome.answer);
+//! println!("{}", agent.run("What is 19 + 23?").await?.into_text()?);
 //! # Ok(())
 //! # }
 //! ```
@@ -45,7 +44,35 @@
 //! | keep sessions for other programs as one goes | [`ArchonBuilder::save_sessions`] |
 //! | swap a pillar | the builder takes any [`Provider`], [`Toolbox`] or [`Journal`] |
 
-//! Enums such as [`OutcomeStatus`] get further variants with later versions, so a `match` needs a `_ =>`; structs of
+//! A run that failed is an error, [`RunError`]: with the kind of failure, the run's id and what to do. It is the one error
+//! of everything that starts or resumes runs; [`ArchonBuilder::build`] alone has its own, [`BuildError`], which `?` turns
+//! into it. A run that waits for somebody, met a limit or was cancelled is a [`Reply`], which has to be matched before
+//! there is a text:
+//!
+//! ```no_run
+//! use archon::{Archon, Reply, RunError};
+//!
+//! # async fn run(agent: Archon) -> Result<(), RunError> {
+//! match agent.run("Refund order A-1021").await? {
+//!     Reply::Finished(answer) => println!("{answer}"),
+//!     Reply::Waiting(run) => println!("somebody has to agree; then resume {}", run.run()),
+//!     Reply::AtLimit(limit, run) => println!("{limit}; so far: {}", run.partial().unwrap_or("nothing")),
+//!     _ => println!("it was stopped"),
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A reply is not printed by mistake:
+//!
+//! ```compile_fail,E0277
+//! # async fn run(agent: archon::Archon) -> Result<(), archon::RunError> {
+//! println!("{}", agent.run("Refund order A-1021").await?);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Enums such as [`Reply`] get further variants with later versions, so a `match` needs a `_ =>`; structs of
 //! options get further fields, so they are made with `default()` or `new(…)` and changed by `with_…` or field by field:
 //!
 //! ```
@@ -100,16 +127,16 @@ pub use archon_macros::facade_tool as tool;
 pub use archon_react_loop::SubAgentTool;
 pub use archon_tools::{ToolEngine, ToolRegistry};
 pub use archon_types::{
-    Agent, Context, Event, Journal, Outcome, OutcomeStatus, Provider, RunId, SessionId, Tool, ToolContext,
-    ToolError, ToolResult, Toolbox,
+    Agent, Context, Event, FailureKind, FinalAnswer, Journal, Outcome, OutcomeStatus, Provider, Reply,
+    RunError, RunId, SessionId, Tool, ToolContext, ToolError, ToolResult, Toolbox, Unfinished,
 };
 pub use auto_save::AutoSave;
 pub use builder::ArchonBuilder;
 pub use conversation::Conversation;
-pub use error::Error;
+pub use error::BuildError;
 pub use handle::RunHandle;
 pub use memory_limit::MemoryLimit;
-pub use parallel::Parallel;
+pub use parallel::{Parallel, ParallelReply};
 #[cfg(feature = "planner")]
 pub use planning::Planning;
 pub use project_file::ProjectFile;

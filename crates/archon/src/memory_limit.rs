@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use crate::{Archon, ArchonBuilder, Error};
+use crate::{Archon, ArchonBuilder, RunError};
 
 /// Says how many bytes of memory the process takes; `None` where nobody knows.
 type Gauge = dyn Fn() -> Option<u64> + Send + Sync;
@@ -44,10 +44,10 @@ impl ArchonBuilder {
 
 impl Archon {
     /// Whether a new task may begin.
-    pub(crate) fn admit(&self) -> Result<(), Error> {
+    pub(crate) fn admit(&self) -> Result<(), RunError> {
         let Some(limit) = &self.memory_limit else { return Ok(()) };
         match (limit.gauge)() {
-            Some(used) if used > limit.max => Err(Error::MemoryPressure { used, max: limit.max }),
+            Some(used) if used > limit.max => Err(RunError::MemoryPressure { used, max: limit.max }),
             _ => Ok(()),
         }
     }

@@ -4,9 +4,38 @@
 use std::sync::Arc;
 
 use archon_react_loop::{LlmJudge, ParallelOutcome};
-use archon_types::{AgentMessage, EvaluationStrategy, ExecutionLimits, Message, RunAgent, RunId, SessionId};
+use archon_types::{
+    AgentMessage, EvaluationStrategy, ExecutionLimits, Message, Outcome, ParallelChoice, Reply, RunAgent,
+    RunId, SessionId,
+};
 
-use crate::{Archon, Error, RunOptions};
+use crate::{Archon, RunError, RunOptions};
+
+/// What came of agents that worked side by side.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ParallelReply {
+    /// The reply of the branch that was chosen, or why there is none.
+    pub reply: Reply,
+    /// The session, which goes on with the chosen branch.
+    pub session: SessionId,
+    /// How each branch ended, in the order of the agents.
+    pub branches: Vec<Outcome>,
+    /// Which branch was chosen, and why.
+    pub choice: ParallelChoice,
+}
+
+impl ParallelReply {
+    fn of(outcome: ParallelOutcome) -> Result<Self, RunError> {
+        let ParallelOutcome { session, branches, choice, .. } = outcome;
+        Ok(Self { reply: Reply::of(choice.outcome.clone())?, session, branches, choice })
+    }
+
+    /// How the branch ended that was chosen, if one was.
+    pub fn selected(&self) -> Option<&Outcome> {
+        self.branches.get(usize::try_from(self.choice.selected?).ok()?)
+    }
+}
 
 /// Agents that work side by side; made by [`Archon::parallel`].
 #[derive(Clone, Debug)]
@@ -30,7 +59,7 @@ impl Archon {
         &self,
         branches: impl IntoIterator<Item = Archon>,
         strategy: Arc<dyn EvaluationStrategy>,
-    ) -> Result<Parallel, Error> {
+    ) -> Result<Parallel, RunError> {
         let agents = branches.into_iter().map(|branch| branch.agent).collect();
         let branches = archon_react_loop::Parallel::new(self.journal.clone(), agents, strategy)?
             .with_limits(self.agent.options().limits.clone());
@@ -54,7 +83,7 @@ impl Parallel {
     ///
     /// # Errors
     /// As [`run_with`](Self::run_with).
-    pub async fn run(&self, task: impl Into<String>) -> Result<ParallelOutcome, Error> {
+    pub async fn run(&self, task: impl Into<String>) -> Result<ParallelReply, RunError> {
         self.run_with(task, RunOptions::default()).await
     }
 
@@ -62,16 +91,17 @@ impl Parallel {
     /// on with that branch. The run of `options` names the parallel loop, its token stops all branches, and
     /// its sink hears of all of them.
     ///
-    /// A branch that fails does not disturb the others. If none has an answer, or the loop was cancelled,
-    /// the outcome says so, and the session stands where it stood.
+    /// A branch that fails does not disturb the others. If none has an answer, or the loop was cancelled, the session
+    /// stands where it stood.
     ///
     /// # Errors
-    /// The session of `options` has no run, or the journal failed.
+    /// [`RunError::Failed`]: no branch has an answer, or none was chosen; of which kind, if all failed in the same way. Or
+    /// the session of `options` has no run, or the journal failed.
     pub async fn run_with(
         &self,
         task: impl Into<String>,
         options: RunOptions,
-    ) -> Result<ParallelOutcome, Error> {
+    ) -> Result<ParallelReply, RunError> {
         let prompt = Message::user(task, self.archon.clock.now()).into();
         self.begin(vec![prompt], options).await
     }
@@ -85,7 +115,7 @@ impl Parallel {
         &self,
         session: SessionId,
         mut options: RunOptions,
-    ) -> Result<ParallelOutcome, Error> {
+    ) -> Result<ParallelReply, RunError> {
         options.session = Some(session);
         self.begin(Vec::new(), options).await
     }
@@ -96,21 +126,21 @@ impl Parallel {
     /// # Errors
     /// The run is unknown, is in use, has an answer, is no parallel loop or has other branches, or the
     /// journal failed.
-    pub async fn resume(&self, run: RunId, options: RunOptions) -> Result<ParallelOutcome, Error> {
+    pub async fn resume(&self, run: RunId, options: RunOptions) -> Result<ParallelReply, RunError> {
         options.refuse_settings()?;
         let context = self.archon.context(run, SessionId::new(""), options);
-        Ok(self.branches.resume(&context).await?)
+        ParallelReply::of(self.branches.resume(&context).await?)
     }
 
     async fn begin(
         &self,
         prompts: Vec<AgentMessage>,
         mut options: RunOptions,
-    ) -> Result<ParallelOutcome, Error> {
+    ) -> Result<ParallelReply, RunError> {
         options.refuse_settings()?;
         let branches = self.limited(options.settings().limits);
         let (context, origin) = self.archon.prepare(options).await?;
-        Ok(branches.begin(prompts, origin, &context).await?)
+        ParallelReply::of(branches.begin(prompts, origin, &context).await?)
     }
 
     pub(crate) fn archon(&self) -> &Archon {

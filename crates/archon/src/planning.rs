@@ -9,10 +9,10 @@ use archon_providers::{FallbackProvider, KeyRotationProvider, RetryProvider};
 use archon_react_loop::{Fallback, LoopError, ReactAgent};
 use archon_types::{
     Agent, Answer, CallId, Clock, Context, ExecutionLimits, FallbackModel, Ids, MoreLimits, Origin, Outcome,
-    Planner, Provider, RetryConfig, RunAgent, RunId, SubTask, Toolbox,
+    Planner, Provider, Reply, RetryConfig, RunAgent, RunId, SubTask, Toolbox,
 };
 
-use crate::{Archon, Error, RunHandle, RunOptions};
+use crate::{Archon, RunError, RunHandle, RunOptions};
 
 /// An agent that follows plans; made by [`Archon::planning`]. Cloning one is cheap.
 #[derive(Clone, Debug)]
@@ -28,7 +28,7 @@ impl Archon {
     ///
     /// # Errors
     /// As [`Planning::run`].
-    pub async fn run_task(&self, query: &str) -> Result<Outcome, Error> {
+    pub async fn run_task(&self, query: &str) -> Result<Reply, RunError> {
         let conclusion = Arc::new(self.conclusion());
         let planning = self.planning(Arc::new(self.planner()));
         planning.with(|agent| agent.with_conclusion(conclusion)).run(query).await
@@ -63,11 +63,11 @@ impl Archon {
     /// this agent, which sees no tool but the one that the subtask names, or all if it names none.
     ///
     /// ```no_run
-    /// # async fn run() -> Result<(), archon::Error> {
+    /// # async fn run() -> Result<(), archon::RunError> {
     /// use std::sync::Arc;
     /// let agent = archon::Archon::builder().model("ollama:qwen3").build()?;
     /// let planning = agent.planning(Arc::new(agent.planner()));
-    /// println!("{}", planning.run("Compare the rivers of Paris and London").await?.answer);
+    /// println!("{}", planning.run("Compare the rivers of Paris and London").await?.into_text()?);
     /// # Ok(())
     /// # }
     /// ```
@@ -130,7 +130,7 @@ impl Planning {
     ///
     /// # Errors
     /// The goal is empty, or there is no plan.
-    pub async fn draft(&self, goal: &str) -> Result<PlanDraft, Error> {
+    pub async fn draft(&self, goal: &str) -> Result<PlanDraft, RunError> {
         self.draft_with(goal, RunOptions::default()).await
     }
 
@@ -138,17 +138,18 @@ impl Planning {
     ///
     /// # Errors
     /// As [`draft`](Self::draft); and the session is busy, or the journal failed.
-    pub async fn draft_with(&self, goal: &str, options: RunOptions) -> Result<PlanDraft, Error> {
+    pub async fn draft_with(&self, goal: &str, options: RunOptions) -> Result<PlanDraft, RunError> {
         let (own, context, origin) = self.prepare(goal, options).await?;
         let place = own.archon.place(origin, goal, &context).await?;
         Ok(own.agent.draft_in(place, goal, &context).await?)
     }
 
-    /// Makes a plan and follows it until there is an outcome, or until the run waits for somebody.
+    /// Makes a plan and follows it until there is an answer, or until the run waits for somebody.
     ///
     /// # Errors
-    /// The goal is empty, or the run could not be started or kept in the journal.
-    pub async fn run(&self, goal: &str) -> Result<Outcome, Error> {
+    /// [`RunError::Failed`]: there is no plan, or what failed is needed. Or the goal is empty, or the run could not be
+    /// started or kept in the journal.
+    pub async fn run(&self, goal: &str) -> Result<Reply, RunError> {
         self.run_with(goal, RunOptions::default()).await
     }
 
@@ -158,16 +159,16 @@ impl Planning {
     /// # Errors
     /// As [`run`](Self::run); the session is busy; and `options` have a system text or tools, which one run of several
     /// agents cannot have.
-    pub async fn run_with(&self, goal: &str, options: RunOptions) -> Result<Outcome, Error> {
+    pub async fn run_with(&self, goal: &str, options: RunOptions) -> Result<Reply, RunError> {
         let (own, context, origin) = self.prepare(goal, options).await?;
-        own.begin(goal, origin, &context).await
+        Reply::of(own.begin(goal, origin, &context).await?)
     }
 
     /// Begins in the background and returns at once; otherwise as [`run_with`](Self::run_with).
     ///
     /// # Errors
     /// The goal is empty, or as [`run_with`](Self::run_with).
-    pub async fn start(&self, goal: impl Into<String>, options: RunOptions) -> Result<RunHandle, Error> {
+    pub async fn start(&self, goal: impl Into<String>, options: RunOptions) -> Result<RunHandle, RunError> {
         let goal = goal.into();
         let (own, context, origin) = self.prepare(&goal, options).await?;
         let work = |_, context| async move { own.begin(&goal, origin, &context).await };
@@ -177,16 +178,16 @@ impl Planning {
     /// Takes up a plan's run where its log ends. What is done is not done again.
     ///
     /// # Errors
-    /// The run is unknown; or it is in use, has ended or follows no plan, which the handle's outcome tells.
-    pub async fn resume(&self, run: RunId) -> Result<RunHandle, Error> {
+    /// The run is unknown; or it is in use, has ended or follows no plan, which the handle's reply tells.
+    pub async fn resume(&self, run: RunId) -> Result<RunHandle, RunError> {
         self.resume_with(run, MoreLimits::default()).await
     }
 
     /// As [`resume`](Self::resume), with larger limits from now on.
     ///
     /// # Errors
-    /// As [`resume`](Self::resume); and the handle's outcome tells if a limit still holds that the run has met.
-    pub async fn resume_with(&self, run: RunId, more: MoreLimits) -> Result<RunHandle, Error> {
+    /// As [`resume`](Self::resume); and the handle's reply tells if a limit still holds that the run has met.
+    pub async fn resume_with(&self, run: RunId, more: MoreLimits) -> Result<RunHandle, RunError> {
         let (context, own) = (self.archon.context_of(run).await?, self.clone());
         Ok(self.archon.spawn(context, move |_, context| async move { own.take_up(&more, &context).await }))
     }
@@ -200,7 +201,11 @@ impl Planning {
         }
     }
 
-    async fn prepare(&self, goal: &str, mut options: RunOptions) -> Result<(Self, Context, Origin), Error> {
+    async fn prepare(
+        &self,
+        goal: &str,
+        mut options: RunOptions,
+    ) -> Result<(Self, Context, Origin), RunError> {
         if goal.trim().is_empty() {
             return Err(LoopError::EmptyPrompt.into());
         }
@@ -215,7 +220,7 @@ impl Planning {
         goal: &str,
         origin: Origin,
         context: &Context,
-    ) -> Result<Outcome, Error> {
+    ) -> Result<Outcome, RunError> {
         let context = &self.archon.own(context);
         let place = self.archon.place(origin, goal, context).await?;
         let outcome = self.agent.start_in(place, goal, context).await?;
@@ -223,9 +228,9 @@ impl Planning {
         Ok(outcome)
     }
 
-    pub(crate) async fn take_up(&self, more: &MoreLimits, context: &Context) -> Result<Outcome, Error> {
+    pub(crate) async fn take_up(&self, more: &MoreLimits, context: &Context) -> Result<Outcome, RunError> {
         let context = &self.archon.own(context);
-        let resumed = self.agent.resume_with(more, context).await.map_err(Error::from);
+        let resumed = self.agent.resume_with(more, context).await.map_err(RunError::from);
         self.archon.remember_ended(resumed, context).await
     }
 
@@ -238,7 +243,7 @@ impl Planning {
         run: RunId,
         request_id: impl Into<String>,
         answer: Answer,
-    ) -> Result<RunHandle, Error> {
+    ) -> Result<RunHandle, RunError> {
         let (context, agent) = (self.archon.context_of(run).await?, self.agent.clone());
         let request_id = request_id.into();
         Ok(self.archon.spawn(context, |_, context| async move {
@@ -249,8 +254,8 @@ impl Planning {
     /// Answers the question about a call of a run that is suspended, and takes the run up.
     ///
     /// # Errors
-    /// As [`resume`](Self::resume); and the handle's outcome tells that there is no such question.
-    pub async fn answer(&self, run: RunId, call: CallId, answer: Answer) -> Result<RunHandle, Error> {
+    /// As [`resume`](Self::resume); and the handle's reply tells that there is no such question.
+    pub async fn answer(&self, run: RunId, call: CallId, answer: Answer) -> Result<RunHandle, RunError> {
         let context = self.archon.context_of(run).await?;
         let agent = self.agent.clone();
         Ok(self

@@ -6,7 +6,7 @@ use archon_types::{
     CancellationToken, ExecutionLimits, RunId, RunSettings, SessionId, Sink, TenantId, nearest,
 };
 
-use crate::{Archon, Error};
+use crate::{Archon, RunError};
 
 /// How a run is started; the default is a new run in a new session that nobody watches.
 ///
@@ -14,7 +14,7 @@ use crate::{Archon, Error};
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), archon::Error> {
+/// # async fn main() -> Result<(), archon::RunError> {
 /// use std::sync::Arc;
 ///
 /// use archon::{Archon, RunOptions, SessionId, providers::ScriptedProvider, tool};
@@ -32,8 +32,8 @@ use crate::{Archon, Error};
 ///     .with_limits(limits)
 ///     .with_system("You answer customers of the chair shop. This one is called Anna.")
 ///     .with_tools(["stock"]);
-/// let outcome = agent.run_with("Are there chairs?", options).await?;
-/// assert_eq!(outcome.answer, "There are three.");
+/// let reply = agent.run_with("Are there chairs?", options).await?;
+/// assert_eq!(reply.into_text()?, "There are three.");
 /// # Ok(())
 /// # }
 /// ```
@@ -132,10 +132,10 @@ impl RunOptions {
 
     /// Plans, teams and agents side by side are runs of several agents: they have limits, and no system text or tools
     /// of their own.
-    pub(crate) fn refuse_settings(&self) -> Result<(), Error> {
+    pub(crate) fn refuse_settings(&self) -> Result<(), RunError> {
         let set = [(self.system.is_some(), "a system text"), (self.tools.is_some(), "tools")];
         match set.into_iter().find(|(is_set, _)| *is_set) {
-            Some((_, setting)) => Err(Error::RunSetting { setting }),
+            Some((_, option)) => Err(RunError::NoEffect { option, on: "a run of several agents" }),
             None => Ok(()),
         }
     }
@@ -146,7 +146,7 @@ impl Archon {
     ///
     /// # Errors
     /// The agent has no tool of a name that was chosen.
-    pub(crate) fn for_run(&self, settings: RunSettings) -> Result<Self, Error> {
+    pub(crate) fn for_run(&self, settings: RunSettings) -> Result<Self, RunError> {
         let mut own = self.clone();
         if let Some(limits) = settings.limits {
             own.agent = own.agent.with_limits(limits);
@@ -161,11 +161,11 @@ impl Archon {
         Ok(own)
     }
 
-    fn check_tools(&self, names: &[String]) -> Result<(), Error> {
+    fn check_tools(&self, names: &[String]) -> Result<(), RunError> {
         let specs = self.toolbox.specs();
         let known = || specs.iter().map(|spec| spec.name.as_str());
         match names.iter().find(|name| !known().any(|known| known == name.as_str())) {
-            Some(name) => Err(Error::UnknownTool {
+            Some(name) => Err(RunError::UnknownTool {
                 name: name.clone(),
                 meant: nearest(name, known()).map(str::to_owned),
             }),

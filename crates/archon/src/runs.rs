@@ -22,7 +22,7 @@ use archon_types::{
 use futures_util::future::{Either, select};
 
 use self::live::Live;
-use crate::{Archon, Error};
+use crate::{Archon, BuildError};
 
 /// Runs of every kind, behind [`RunService`](archon_types::RunService). Cloning one is cheap, and clones share the runs
 /// that they work on.
@@ -35,7 +35,7 @@ use crate::{Archon, Error};
 /// let runs = Runs::new(agent);
 /// runs.resume_unfinished(None).await?;
 /// let started = runs.start(StartRun::new("What is 19 + 23?").key("request-7")).await?;
-/// println!("{}", runs.outcome(&started.run).await?.answer);
+/// println!("{}", runs.reply(&started.run).await?.into_text()?);
 /// # Ok(())
 /// # }
 /// ```
@@ -99,7 +99,7 @@ impl Runs {
     ///
     /// # Errors
     /// None that depend on the journal: as for building an agent.
-    pub fn over(journal: Arc<dyn Journal>) -> Result<Self, Error> {
+    pub fn over(journal: Arc<dyn Journal>) -> Result<Self, BuildError> {
         // No agent of it is registered, so its model is never asked.
         let nobody = Arc::new(ScriptedProvider::new([]));
         let archon = Archon::builder().provider(nobody, "none").journal(journal).build()?;
@@ -244,7 +244,10 @@ impl Runs {
         let (runs, run) = (self.clone(), started.run.clone());
         let task = self.archon().launch(context, live.clone(), work);
         tokio::spawn(async move {
-            let outcome = task.await.unwrap_or_else(|error| Err(RunError::from(Error::of_task(&error))));
+            let outcome = task.await.unwrap_or_else(|error| {
+                tracing::debug!(%error, "the task of a run ended without an outcome");
+                Err(RunError::Lost { run: run.clone() })
+            });
             runs.rest(live.clone());
             runs.live().remove(&run);
             match outcome {

@@ -6,10 +6,10 @@ use std::{fmt::Write as _, sync::Arc};
 use archon_react_loop::fold_chain;
 use archon_types::{
     AssistantMessage, Content, Context, Message, Origin, Outcome, OutcomeStatus, Record, RecordBody,
-    RunConfig, Said, SessionPlace, Speaker, Trust,
+    RunConfig, RunError, RunRefused, Said, SessionPlace, Speaker, Trust,
 };
 
-use crate::{Archon, Error};
+use crate::Archon;
 
 /// Characters of the conversation that the agents of a run read; of a longer one the end.
 const LONGEST: usize = 12_000;
@@ -22,8 +22,8 @@ impl Archon {
         origin: Origin,
         goal: &str,
         context: &Context,
-    ) -> Result<SessionPlace, Error> {
-        let (history, earlier) = fold_chain(&**context.journal(&self.journal), &origin).await?;
+    ) -> Result<SessionPlace, RunError> {
+        let earlier = fold_chain(&**context.journal(&self.journal), &origin).await?;
         let mut parts = Vec::new();
         if let Some(instructions) = &self.parts.instructions {
             match instructions.read().await {
@@ -33,7 +33,7 @@ impl Archon {
                 }
             }
         }
-        let window = history.in_full();
+        let window = earlier.history.in_full();
         if let Some(memory) = self.run_memory() {
             let prompt = Message::user(goal, context.clock.now());
             let told = context.cancel.run_until_cancelled(memory.recall(context, &prompt, &window)).await;
@@ -41,12 +41,12 @@ impl Archon {
         }
         parts.extend(said_before(&window));
         let mut place = SessionPlace::new(origin);
-        (place.earlier, place.background) = (earlier, parts.join("\n\n"));
+        (place.earlier, place.background) = (earlier.runs, parts.join("\n\n"));
         Ok(place)
     }
 
     /// Lets the memory keep what was asked and answered in a run that has ended. What was kept before stays as it is.
-    pub(crate) async fn remember(&self, outcome: &Outcome, context: &Context) -> Result<(), Error> {
+    pub(crate) async fn remember(&self, outcome: &Outcome, context: &Context) -> Result<(), RunError> {
         let Some(memory) = self.run_memory() else { return Ok(()) };
         if matches!(outcome.status, OutcomeStatus::Suspended) {
             return Ok(());
@@ -60,11 +60,11 @@ impl Archon {
     /// keeps that now, and the run gives its outcome, as a loop's does.
     pub(crate) async fn remember_ended(
         &self,
-        resumed: Result<Outcome, Error>,
+        resumed: Result<Outcome, RunError>,
         context: &Context,
-    ) -> Result<Outcome, Error> {
+    ) -> Result<Outcome, RunError> {
         let outcome = match resumed {
-            Err(error) if self.run_memory().is_some() && error.is_ended() => {
+            Err(error @ RunError::Refused(RunRefused::Ended { .. })) if self.run_memory().is_some() => {
                 let records = context.journal(&self.journal).read(&context.run).await?;
                 match records.last().map(|record| &record.body) {
                     Some(RecordBody::RunFinished(outcome)) => (**outcome).clone(),
@@ -133,8 +133,9 @@ fn said_in(records: &[Arc<Record>]) -> Vec<Said> {
                     message.as_llm().map(|prompt| Said::new(prompt.clone(), by).believed(by.trust())),
                 );
             }
-            RecordBody::RunFinished(outcome) if !outcome.answer.is_empty() => {
-                let content = vec![Content::text(&outcome.answer)];
+            RecordBody::RunFinished(outcome) => {
+                let Some(answer) = outcome.answer() else { continue };
+                let content = vec![Content::text(answer)];
                 let answer =
                     AssistantMessage { content, timestamp: record.at, ..AssistantMessage::default() };
                 let answer = Said::new(Message::Assistant(answer), Speaker::Model);

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use archon_orchestrator::{Team, TeamOptions};
 use archon_react_loop::LoopError;
 use archon_types::{
-    Agent, Answer, CallId, Context, ExecutionLimits, Member, MoreLimits, Origin, Outcome, Planner, RunAgent,
-    RunId,
+    Agent, Answer, CallId, Context, ExecutionLimits, Member, MoreLimits, Origin, Outcome, Planner, Reply,
+    RunAgent, RunError, RunId,
 };
 
-use crate::{Archon, Error, RunHandle, RunOptions};
+use crate::{Archon, RunHandle, RunOptions};
 
 /// An agent whose work others do; made by [`Archon::team`]. Cloning one is cheap.
 #[derive(Clone)]
@@ -26,7 +26,7 @@ impl Archon {
     /// use std::sync::Arc;
     /// use archon::{Archon, providers::ScriptedProvider, types::{Member, Planner}};
     ///
-    /// # fn example(planner: Arc<dyn Planner>) -> Result<(), archon::Error> {
+    /// # fn example(planner: Arc<dyn Planner>) -> Result<(), archon::RunError> {
     /// let says = |text| Arc::new(ScriptedProvider::texts([text]));
     /// let researcher = Archon::builder().provider(says("3.7 mm a year"), "scripted").build()?;
     /// let lead = Archon::builder().provider(says("The sea rises."), "scripted").build()?;
@@ -78,13 +78,14 @@ impl Teamwork {
         Arc::new(self.clone())
     }
 
-    /// Works on a goal until there is an outcome, or until the run waits for somebody. The team itself asks people only if
+    /// Works on a goal until there is an answer, or until the run waits for somebody. The team itself asks people only if
     /// the agent that leads it has an approver ([`ArchonBuilder::approver`](crate::ArchonBuilder::approver)); else it goes
     /// on, or stops, as if nobody had answered.
     ///
     /// # Errors
-    /// The goal is empty, the team cannot work, or the run could not be started or kept in the journal.
-    pub async fn run(&self, goal: &str) -> Result<Outcome, Error> {
+    /// [`RunError::Failed`]: there is no plan, or what failed is needed. Or the goal is empty, the team cannot work, or the
+    /// run could not be started or kept in the journal.
+    pub async fn run(&self, goal: &str) -> Result<Reply, RunError> {
         self.run_with(goal, RunOptions::default()).await
     }
 
@@ -94,17 +95,17 @@ impl Teamwork {
     /// # Errors
     /// As [`run`](Self::run); the session is busy; and `options` have a system text or tools, which one run of several
     /// agents cannot have.
-    pub async fn run_with(&self, goal: &str, options: RunOptions) -> Result<Outcome, Error> {
+    pub async fn run_with(&self, goal: &str, options: RunOptions) -> Result<Reply, RunError> {
         let (own, context, origin) = self.prepare(goal, options).await?;
-        own.begin(goal, origin, &context).await
+        Reply::of(own.begin(goal, origin, &context).await?)
     }
 
     /// Begins in the background and returns at once; the events of the members' runs come with the team's own.
     ///
     /// # Errors
     /// The goal is empty, or as [`run_with`](Self::run_with). What else [`run`](Self::run) fails with the handle's
-    /// outcome tells.
-    pub async fn start(&self, goal: impl Into<String>, options: RunOptions) -> Result<RunHandle, Error> {
+    /// reply tells.
+    pub async fn start(&self, goal: impl Into<String>, options: RunOptions) -> Result<RunHandle, RunError> {
         let goal = goal.into();
         let (own, context, origin) = self.prepare(&goal, options).await?;
         let work = |_, context| async move { own.begin(&goal, origin, &context).await };
@@ -114,8 +115,8 @@ impl Teamwork {
     /// Takes up a team's run where its log ends. What is done is not done again, and whoever was at work goes on.
     ///
     /// # Errors
-    /// The run is unknown; or it is in use, has ended or is no team's, which the handle's outcome tells.
-    pub async fn resume(&self, run: RunId) -> Result<RunHandle, Error> {
+    /// The run is unknown; or it is in use, has ended or is no team's, which the handle's reply tells.
+    pub async fn resume(&self, run: RunId) -> Result<RunHandle, RunError> {
         self.resume_with(run, MoreLimits::default()).await
     }
 
@@ -123,8 +124,8 @@ impl Teamwork {
     /// on with more.
     ///
     /// # Errors
-    /// As [`resume`](Self::resume); and the handle's outcome tells if a limit still holds that the run has met.
-    pub async fn resume_with(&self, run: RunId, more: MoreLimits) -> Result<RunHandle, Error> {
+    /// As [`resume`](Self::resume); and the handle's reply tells if a limit still holds that the run has met.
+    pub async fn resume_with(&self, run: RunId, more: MoreLimits) -> Result<RunHandle, RunError> {
         let (context, own) = (self.archon.context_of(run).await?, self.clone());
         Ok(self.archon.spawn(context, move |_, context| async move { own.take_up(&more, &context).await }))
     }
@@ -138,7 +139,11 @@ impl Teamwork {
         }
     }
 
-    async fn prepare(&self, goal: &str, mut options: RunOptions) -> Result<(Self, Context, Origin), Error> {
+    async fn prepare(
+        &self,
+        goal: &str,
+        mut options: RunOptions,
+    ) -> Result<(Self, Context, Origin), RunError> {
         if goal.trim().is_empty() {
             return Err(LoopError::EmptyPrompt.into());
         }
@@ -153,7 +158,7 @@ impl Teamwork {
         goal: &str,
         origin: Origin,
         context: &Context,
-    ) -> Result<Outcome, Error> {
+    ) -> Result<Outcome, RunError> {
         let context = &self.asking(self.archon.own(context));
         let place = self.archon.place(origin, goal, context).await?;
         let outcome = self.team.start_in(place, goal, context).await?;
@@ -161,9 +166,9 @@ impl Teamwork {
         Ok(outcome)
     }
 
-    pub(crate) async fn take_up(&self, more: &MoreLimits, context: &Context) -> Result<Outcome, Error> {
+    pub(crate) async fn take_up(&self, more: &MoreLimits, context: &Context) -> Result<Outcome, RunError> {
         let context = &self.asking(self.archon.own(context));
-        let resumed = self.team.resume_with(more, context).await.map_err(Error::from);
+        let resumed = self.team.resume_with(more, context).await.map_err(RunError::from);
         self.archon.remember_ended(resumed, context).await
     }
 
@@ -171,8 +176,8 @@ impl Teamwork {
     /// that were left with [`Archon::answer`].
     ///
     /// # Errors
-    /// As [`resume`](Self::resume); and the handle's outcome tells that there is no such question.
-    pub async fn answer(&self, run: RunId, call: CallId, answer: Answer) -> Result<RunHandle, Error> {
+    /// As [`resume`](Self::resume); and the handle's reply tells that there is no such question.
+    pub async fn answer(&self, run: RunId, call: CallId, answer: Answer) -> Result<RunHandle, RunError> {
         let context = self.asking(self.archon.context_of(run).await?);
         let team = self.team.clone();
         Ok(self

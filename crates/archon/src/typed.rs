@@ -3,12 +3,12 @@
 //! The form is in the run's first record, so whoever takes the run up asks for the same. An answer that does not fit
 //! is sent back within the run, with what is wrong with it; what was found is in the log.
 
-use archon_types::{FormCheck, Json, Outcome, OutcomeStatus, ResponseFormat};
+use archon_types::{FormCheck, Json, Outcome, Reply, ResponseFormat};
 use schemars::{JsonSchema, SchemaGenerator};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, json};
 
-use crate::{Archon, Error, RunHandle, RunOptions};
+use crate::{Archon, RunError, RunHandle, RunOptions};
 
 /// The form that answers must have; for [`Archon::answering`].
 #[derive(Clone, Debug, PartialEq)]
@@ -51,18 +51,23 @@ impl<T: DeserializeOwned + JsonSchema> Typed<T> {
     /// last words at a limit are an answer too, if they fit: [`Outcome::status`] tells.
     ///
     /// # Errors
-    /// [`Error::NotTyped`]: the run has no answer, or none that fits; the outcome is in it.
-    pub fn of(outcome: Outcome) -> Result<Self, Error> {
+    /// [`RunError::NotTyped`]: the answer is of another type. [`RunError::NotFinished`]: there is none, because the run
+    /// met a limit, waits or was cancelled.
+    pub fn of(reply: Reply) -> Result<Self, RunError> {
+        let outcome = match reply {
+            Reply::AtLimit(..) if reply.outcome().said().is_some() => reply.into_outcome(),
+            reply => reply.into_answer()?.into_outcome(),
+        };
         match read(&outcome) {
             Ok(value) => Ok(Self { value, outcome }),
-            Err(problem) => Err(Error::NotTyped { problem, outcome: Box::new(outcome) }),
+            Err(problem) => Err(RunError::NotTyped { problem, outcome: Box::new(outcome) }),
         }
     }
 }
 
 impl Archon {
     /// The same agent, whose answers are JSON of this form. Tools stay as they are. An answer that does not fit is
-    /// sent back; when that was done often enough, the outcome is a failure that says what does not fit, and where.
+    /// sent back; when that was done often enough, the run fails and says what does not fit, and where.
     ///
     /// This holds for the runs of this agent: its subtasks in a plan and its jobs in a team answer in this form
     /// too, but nobody holds the conclusion of a plan or of a team to it.
@@ -84,7 +89,7 @@ impl Archon {
     ///     people: u64,
     /// }
     ///
-    /// # async fn run() -> Result<(), archon::Error> {
+    /// # async fn run() -> Result<(), archon::RunError> {
     /// let agent = archon::Archon::builder().model("ollama:qwen3").build()?;
     /// let city = agent.run_typed::<City>("The largest city of France?").await?.value;
     /// println!("{}: {}", city.name, city.people);
@@ -93,9 +98,9 @@ impl Archon {
     /// ```
     ///
     /// # Errors
-    /// As [`run`](Self::run), and [`Error::NotTyped`]: there is no such answer; the outcome, with the last one, is in
-    /// it.
-    pub async fn run_typed<T>(&self, task: impl Into<String>) -> Result<Typed<T>, Error>
+    /// As [`run`](Self::run) and [`Typed::of`]. An answer that does not fit, after all that were sent back, is a
+    /// [`RunError::Failed`] of the kind [`Form`](archon_types::FailureKind::Form).
+    pub async fn run_typed<T>(&self, task: impl Into<String>) -> Result<Typed<T>, RunError>
     where
         T: DeserializeOwned + JsonSchema,
     {
@@ -111,7 +116,7 @@ impl Archon {
         &self,
         task: impl Into<String>,
         options: RunOptions,
-    ) -> Result<Typed<T>, Error>
+    ) -> Result<Typed<T>, RunError>
     where
         T: DeserializeOwned + JsonSchema,
     {
@@ -120,29 +125,26 @@ impl Archon {
 }
 
 impl RunHandle {
-    /// Waits for the outcome, and reads its answer; also for a run that was taken up.
+    /// Waits for the reply, and reads its answer; also for a run that was taken up.
     ///
     /// # Errors
-    /// As [`outcome`](Self::outcome) and [`Typed::of`].
-    pub async fn typed<T: DeserializeOwned + JsonSchema>(self) -> Result<Typed<T>, Error> {
-        Typed::of(self.outcome().await?)
+    /// As [`reply`](Self::reply) and [`Typed::of`].
+    pub async fn typed<T: DeserializeOwned + JsonSchema>(self) -> Result<Typed<T>, RunError> {
+        Typed::of(self.reply().await?)
     }
 }
 
 fn read<T: DeserializeOwned + JsonSchema>(outcome: &Outcome) -> Result<T, String> {
-    match (outcome.status, &outcome.error) {
-        (OutcomeStatus::Finished, _) | (OutcomeStatus::Limit(_), None) if !outcome.answer.is_empty() => {}
-        (_, Some(error)) => return Err(error.clone()),
-        (OutcomeStatus::Limit(limit), None) => return Err(limit.to_string()),
-        (OutcomeStatus::Cancelled, None) => return Err("it was cancelled".to_owned()),
-        (OutcomeStatus::Suspended, None) => return Err("it waits for somebody".to_owned()),
-        (_, None) => return Err("it has no answer".to_owned()),
+    // What was said at a limit and does not fit.
+    if let Some(misfit) = &outcome.error {
+        return Err(misfit.clone());
     }
+    let answer = outcome.answer().unwrap_or_default();
     let refused = |error: serde_json::Error| format!("the answer is of another type: {error}");
     if is_object(&schema_of::<T>()) {
-        return serde_json::from_str(&outcome.answer).map_err(refused);
+        return serde_json::from_str(answer).map_err(refused);
     }
-    let mut fields: Map<String, Json> = serde_json::from_str(&outcome.answer).map_err(refused)?;
+    let mut fields: Map<String, Json> = serde_json::from_str(answer).map_err(refused)?;
     serde_json::from_value(fields.remove(VALUE).unwrap_or_default()).map_err(refused)
 }
 

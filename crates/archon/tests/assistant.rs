@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use archon::{
     Archon, OutcomeStatus, RunOptions, SessionId, Tool, ToolResult,
     orchestrator::{
-        Assistant, Conversations, Incoming, LongTermSteps, MemoryIndex, NextTurn, PlainSteps, Reply,
+        Assistant, AssistantReply, Conversations, Incoming, LongTermSteps, MemoryIndex, NextTurn, PlainSteps,
     },
     react_loop::replay,
     store::MemoryJournal,
@@ -17,7 +17,7 @@ use archon::{
         Recalled, Request, RunFilter, TenantId, ToolAnnotations, ToolCall, ToolSpec,
     },
 };
-use archon_testkit::{FnProvider, SeededIds, VirtualClock};
+use archon_testkit::{Ended, FnProvider, SeededIds, VirtualClock};
 use serde_json::json;
 
 /// What an assistant and its people have done.
@@ -90,7 +90,7 @@ fn said(request: &Request) -> Vec<String> {
     request.messages.iter().filter_map(|message| user(message)).collect()
 }
 
-async fn says(assistant: &Assistant, tenant: &str, text: &str) -> Reply {
+async fn says(assistant: &Assistant, tenant: &str, text: &str) -> AssistantReply {
     assistant.handle_message(Incoming::person(tenant.into(), text)).await.unwrap()
 }
 
@@ -100,7 +100,7 @@ async fn who_waits_gets_the_message_and_nobody_elses() {
     let world = World::new();
     let assistant = world.assistant(1);
     let asked = says(&assistant, "ann", "Write to carl@example.com").await;
-    assert_eq!(asked.outcome.as_ref().unwrap().status, OutcomeStatus::Suspended);
+    assert_eq!(asked.run.as_ref().unwrap().outcome().status, OutcomeStatus::Suspended);
     assert!(asked.text.contains("carl@example.com") && asked.waiting.len() == 1, "{asked:?}");
     // What somebody else says, and what a trigger says, answers nobody.
     assert_eq!(says(&assistant, "ben", "yes").await.text, "I see yes.");
@@ -138,7 +138,7 @@ async fn tenants_whose_sessions_have_one_name_stay_apart() {
     // A run of one is not taken up for another.
     let waiting = says(&assistant, "ben", "Write to carl@example.com").await.waiting;
     let refused = Conversations::resume(&archon, &waiting[0].run, &TenantId::new("ann")).await.unwrap_err();
-    assert!(refused.contains("is not one of ann"), "{refused}");
+    assert!(refused.to_string().contains("is not one of ann"), "{refused}");
     assert_eq!(archon.approvals(Some(&TenantId::new("ben"))).await.unwrap().len(), 1);
 }
 
@@ -214,13 +214,16 @@ async fn the_agents_own_memory_is_not_one_for_all() {
         .memory(memory)
         .build()
         .unwrap();
-    archon.run_with("The code is 1234", RunOptions::default()).await.unwrap();
+    archon.run_with("The code is 1234", RunOptions::default()).await.ended();
     let turn = |tenant: &str, message: &str| {
         let mut turn = NextTurn::new(tenant.into(), SessionId::new(format!("{tenant}-assistant")), message);
         turn.system = "You are Koi.".to_owned();
         turn
     };
-    let outcome = Conversations::begin(&archon, &turn("ann", "What is the code?")).await.unwrap();
-    assert_eq!(outcome.answer, "I see What is the code?.");
-    assert!(archon.run("What is the code?").await.unwrap().answer.contains("1234"), "it has one");
+    let outcome = Conversations::begin(&archon, &turn("ann", "What is the code?")).await.ended();
+    assert_eq!(outcome.said(), Some("I see What is the code?."));
+    assert!(
+        archon.run("What is the code?").await.ended().said().unwrap_or_default().contains("1234"),
+        "it has one"
+    );
 }

@@ -17,7 +17,7 @@ use archon::{
         ToolResult, ToolSpec,
     },
 };
-use archon_testkit::{SeededIds, VirtualClock};
+use archon_testkit::{Ended, SeededIds, VirtualClock};
 use serde_json::json;
 
 fn context() -> Context {
@@ -169,7 +169,7 @@ async fn an_agent_runs_a_program_and_its_log_has_one_call() {
         .tool(tool)
         .build()
         .unwrap();
-    let outcome = agent.run("Which?").await.unwrap();
+    let outcome = agent.run("Which?").await.ended();
     assert_eq!((outcome.status, counted.load(Ordering::SeqCst)), (OutcomeStatus::Finished, 2));
     let records = agent.journal().read(&outcome.run).await.unwrap();
     let finished: Vec<Json> = records

@@ -2,13 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+use archon_testkit::Ended as _;
 use std::sync::Arc;
 
 use archon::{
-    Archon, Error, OutcomeStatus, RunId, RunOptions,
+    Archon, OutcomeStatus, RunError, RunId, RunOptions,
     planner::{PlanFormat, ScriptedPlanner, fold, render},
     providers::{ScriptedProvider, Step},
-    react_loop::LoopError,
     tool,
     types::{AgentState, CancellationToken, RunKind, RunStarted, SubTask},
 };
@@ -36,8 +36,11 @@ fn plan() -> Arc<ScriptedPlanner> {
 async fn a_subtask_is_a_call_of_a_tool_or_a_run_of_the_agent() {
     let provider = Arc::new(ScriptedProvider::texts(["It came to 42."]));
     let agent = agent(&provider);
-    let outcome = agent.planning(plan()).run("What is 19 + 23?").await.unwrap();
-    assert_eq!((outcome.status, outcome.answer.as_str()), (OutcomeStatus::Finished, "It came to 42."));
+    let outcome = agent.planning(plan()).run("What is 19 + 23?").await.ended();
+    assert_eq!(
+        (outcome.status, outcome.said().unwrap_or_default()),
+        (OutcomeStatus::Finished, "It came to 42.")
+    );
     assert_eq!(provider.call_count(), 1, "the tool was called without a model");
     let asked = format!("{:?}", provider.history()[0]);
     assert!(asked.contains("42"), "the subtask knows what it depends on: {asked}");
@@ -55,7 +58,7 @@ async fn the_agent_s_own_model_makes_the_plan() {
         Arc::new(ScriptedProvider::new([Step::text(plan.clone()), Step::text("done"), Step::text(plan)]));
     let agent = agent(&provider);
     let planning = agent.planning(Arc::new(agent.planner()));
-    assert_eq!(planning.run("Think").await.unwrap().answer, "done");
+    assert_eq!(planning.run("Think").await.ended().said(), Some("done"));
     let draft = planning.draft("Think again").await.unwrap();
     assert_eq!((draft.task.subtasks.len(), draft.problems.len(), provider.call_count()), (1, 0, 3));
 }
@@ -71,8 +74,11 @@ async fn a_task_is_planned_worked_and_answered_and_its_states_are_in_the_log() {
     let said = [&plan, "41", "42", "It is 42 [b]."];
     let provider = Arc::new(ScriptedProvider::texts(said.map(str::to_owned)));
     let agent = agent(&provider);
-    let outcome = agent.run_task("What is 19 + 23?").await.unwrap();
-    assert_eq!((outcome.status, outcome.answer.as_str()), (OutcomeStatus::Finished, "It is 42 [b]."));
+    let outcome = agent.run_task("What is 19 + 23?").await.ended();
+    assert_eq!(
+        (outcome.status, outcome.said().unwrap_or_default()),
+        (OutcomeStatus::Finished, "It is 42 [b].")
+    );
     let log = agent.journal().read(&outcome.run).await.unwrap();
     let mut states: Vec<AgentState> = (1..=log.len()).map(|n| fold(&log[..n]).unwrap().state()).collect();
     states.dedup();
@@ -88,17 +94,20 @@ async fn a_plan_s_run_is_taken_up_by_its_planning_agent_only() {
     cancel.cancel();
     let mut options = RunOptions::default();
     (options.run, options.cancel) = (Some(run.clone()), Some(cancel));
-    let outcome = planning.run_with("What is 19 + 23?", options).await.unwrap();
+    let outcome = planning.run_with("What is 19 + 23?", options).await.ended();
     assert_eq!(outcome.status, OutcomeStatus::Cancelled);
 
     let is_refused =
-        |error: &Error| matches!(error, Error::Run(LoopError::OtherKind { run: named, .. }) if *named == run);
-    let error = agent.resume(run.clone()).await.unwrap().outcome().await.unwrap_err();
+        |error: &RunError| matches!(error, RunError::Unsupported { run: named, .. } if *named == run);
+    let error = agent.resume(run.clone()).await.unwrap().reply().await.unwrap_err();
     assert!(is_refused(&error) && error.advice().contains("the agent of its kind"), "{error:?}");
     assert_eq!(provider.call_count(), 0, "no model was asked for the goal");
 
-    let outcome = planning.resume(run).await.unwrap().outcome().await.unwrap();
-    assert_eq!((outcome.status, outcome.answer.as_str()), (OutcomeStatus::Finished, "It came to 42."));
+    let outcome = planning.resume(run).await.unwrap().reply().await.ended();
+    assert_eq!(
+        (outcome.status, outcome.said().unwrap_or_default()),
+        (OutcomeStatus::Finished, "It came to 42.")
+    );
 }
 
 #[tokio::test]
@@ -106,12 +115,14 @@ async fn what_cannot_be_followed_is_an_error_and_begins_nothing() {
     let provider = Arc::new(ScriptedProvider::texts(["an answer"]));
     let agent = agent(&provider);
     let empty = agent.planning(plan()).run(" \n").await.unwrap_err();
-    assert!(matches!(empty, Error::Run(LoopError::EmptyPrompt)), "{empty:?}");
+    assert!(matches!(empty, RunError::EmptyPrompt), "{empty:?}");
     assert!(agent.newest_run(None).await.unwrap().is_none());
 
-    let answered = agent.run("Hello").await.unwrap().run;
-    let error = agent.planning(plan()).resume(answered).await.unwrap().outcome().await.unwrap_err();
-    assert!(error.to_string().contains("follows no plan") && error.advice().contains("Archon::resume"));
+    let answered = agent.run("Hello").await.ended().run;
+    let error = agent.planning(plan()).resume(answered).await.unwrap().reply().await.unwrap_err();
+    assert!(
+        error.to_string().contains("follows no plan") && error.advice().contains("the agent that began it")
+    );
 }
 
 // spec: PL-01
@@ -139,8 +150,8 @@ async fn the_planner_and_the_conclusion_ask_with_the_keys_and_the_models_that_a_
         .unwrap();
     let conclusion = Arc::new(agent.conclusion());
     let planning = agent.planning(Arc::new(agent.planner())).with(|agent| agent.with_conclusion(conclusion));
-    let outcome = planning.run("Think and say").await.unwrap();
-    assert_eq!(outcome.answer, "I thought [a], and said [b].", "{outcome:?}");
+    let outcome = planning.run("Think and say").await.ended();
+    assert_eq!(outcome.said(), Some("I thought [a], and said [b]."), "{outcome:?}");
     assert_eq!(other.call_count(), 4);
     assert!(first.call_count() > 0 && second.call_count() > 0);
     let log = agent.journal().read(&outcome.run).await.unwrap();

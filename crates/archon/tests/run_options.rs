@@ -8,7 +8,7 @@ use std::sync::{
 };
 
 use archon::{
-    Archon, ArchonBuilder, Error, OutcomeStatus, RunOptions, ToolEngine, ToolRegistry,
+    Archon, ArchonBuilder, OutcomeStatus, RunError, RunOptions, ToolEngine, ToolRegistry,
     store::MemoryJournal,
     tool,
     tools::EngineOptions,
@@ -16,7 +16,7 @@ use archon::{
         Answer, AskLater, ExecutionLimits, LimitReached, Message, ModelPrice, RecordBody, Request, ToolCall,
     },
 };
-use archon_testkit::FnProvider;
+use archon_testkit::{Ended, FnProvider};
 use serde_json::json;
 
 /// Gives a customer money back.
@@ -82,7 +82,7 @@ fn narrow() -> RunOptions {
 async fn resume_elsewhere_of_a_run_with_limits_system_and_tools_of_its_own_keeps_them() {
     let (shop, first, second) = (Shop::default(), model(), model());
     let desk = shop.desk(&first).build().unwrap();
-    let waits = desk.run_with("My chair is broken.", narrow()).await.unwrap();
+    let waits = desk.run_with("My chair is broken.", narrow()).await.ended();
     assert_eq!(waits.status, OutcomeStatus::Suspended, "{waits:?}");
     let question = desk.approvals(None).await.unwrap().remove(0).request;
     assert_eq!(question.agent_name, "support desk");
@@ -92,7 +92,7 @@ async fn resume_elsewhere_of_a_run_with_limits_system_and_tools_of_its_own_keeps
     // Another process, whose agent may do more.
     let desk = shop.desk(&second).system("Do whatever is asked.").build().unwrap();
     assert!(desk.answer(&question.request_id, Answer::Approve).await.unwrap());
-    let outcome = desk.resume(waits.run.clone()).await.unwrap().outcome().await.unwrap();
+    let outcome = desk.resume(waits.run.clone()).await.unwrap().reply().await.ended();
     assert_eq!(shop.ledger.load(Ordering::Relaxed), 40);
     assert_eq!(shop.deleted.load(Ordering::Relaxed), 0, "the run has no such tool");
     assert_eq!(outcome.status, OutcomeStatus::Limit(LimitReached::Turns { max: 2 }), "{outcome:?}");
@@ -111,15 +111,15 @@ async fn resume_elsewhere_of_a_run_with_limits_system_and_tools_of_its_own_keeps
 async fn options_of_one_run_change_no_other_run_of_the_agent() {
     let (shop, model) = (Shop::default(), model());
     let desk = shop.desk(&model).build().unwrap();
-    desk.run_with("My chair is broken.", narrow().without_tools()).await.unwrap();
+    desk.run_with("My chair is broken.", narrow().without_tools()).await.ended();
     let talk = desk.conversation();
     talk.prompt_with(vec![Message::user("Hello", desk_time()).into()], narrow())
         .await
         .unwrap()
-        .outcome()
+        .reply()
         .await
-        .unwrap();
-    desk.run("My table is broken.").await.unwrap();
+        .ended();
+    desk.run("My table is broken.").await.ended();
     let told: Vec<_> = model.requests().iter().map(told).collect();
     let own = |system: &str, tools: &[&str]| {
         (system.to_owned(), tools.iter().map(|&tool| tool.to_owned()).collect::<Vec<_>>())
@@ -140,7 +140,7 @@ async fn run_with_a_cost_limit_that_is_spent_ends_at_it() {
     (price.input, price.output) = (1_000_000, 1_000_000);
     let desk = shop.desk(&model).price(price).build().unwrap();
     let limits = desk.limits().clone().with_max_cost(1);
-    let outcome = desk.run_with("Hello", RunOptions::default().with_limits(limits)).await.unwrap();
+    let outcome = desk.run_with("Hello", RunOptions::default().with_limits(limits)).await.ended();
     assert_eq!(outcome.status, OutcomeStatus::Limit(LimitReached::Cost { max: 1 }), "{outcome:?}");
     assert!(model.requests().is_empty());
 }
@@ -161,7 +161,7 @@ async fn agents_side_by_side_with_tools_for_one_run_are_refused() {
     let both = desk.parallel([desk.clone()], Arc::new(archon::react_loop::Transparent)).unwrap();
     let options = RunOptions::default().with_tools(["refund"]);
     let refused = both.run_with("Hello", options).await.unwrap_err();
-    assert!(matches!(refused, Error::RunSetting { setting: "tools" }), "{refused}");
+    assert!(matches!(refused, RunError::NoEffect { option: "tools", .. }), "{refused}");
 }
 
 #[tokio::test]
@@ -175,7 +175,7 @@ async fn builder_that_is_cloned_or_taken_from_an_agent_builds_agents_with_the_sa
     let apart = builder.build().unwrap();
     assert!(!Arc::ptr_eq(desk.journal(), apart.journal()), "each build has its own");
     for agent in [&desk, &other, &apart] {
-        agent.run("Hello").await.unwrap();
+        agent.run("Hello").await.ended();
     }
     let systems: Vec<_> = model.requests().iter().map(|request| told(request).0).collect();
     assert!(
@@ -191,7 +191,7 @@ async fn to_builder_of_an_agent_that_answers_in_a_form_keeps_the_form() {
     let other = agent.to_builder().build().unwrap();
     let model = FnProvider::new(|_, _| FnProvider::text("{\"value\": 7}"));
     let third = other.to_builder().provider(Arc::new(model.clone()), "scripted").build().unwrap();
-    third.run("How many?").await.unwrap();
+    third.run("How many?").await.ended();
     assert!(model.requests()[0].options.response_format.is_some());
 }
 

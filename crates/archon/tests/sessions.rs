@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use archon::{
-    Archon, Error, Journal, OutcomeStatus, RunOptions, SessionId, Tool, ToolResult,
+    Archon, Journal, OutcomeStatus, RunError, RunOptions, SessionId, Tool, ToolResult,
     store::MemoryJournal,
     tools::FnTool,
     types::{
@@ -13,7 +13,7 @@ use archon::{
         RunFilter, RunHead, RunId, RunStatus, ToolAnnotations, ToolCall, ToolSpec,
     },
 };
-use archon_testkit::{FnProvider, SeededIds, VirtualClock};
+use archon_testkit::{Ended, FnProvider, SeededIds, VirtualClock};
 use serde_json::json;
 use tokio::sync::Notify;
 
@@ -92,14 +92,14 @@ async fn in_session_by_two_at_the_same_moment_lets_one_begin_and_refuses_the_oth
     let journal = Gated::default();
     let desk = desk_in(journal.inner.clone(), Arc::new(journal.clone()));
     journal.gate.notify_one();
-    let first = desk.archon.run_with("hello", anna()).await.unwrap();
+    let first = desk.archon.run_with("hello", anna()).await.ended();
     let talk = desk.archon.conversation_in(SessionId::new("anna")).await.unwrap();
     journal.waits.notified().await;
     // The second message comes when the first has looked where it goes on, and its run is not in the journal yet.
     let one = desk.archon.start("one", anna()).await.unwrap();
     journal.waits.notified().await;
-    let busy = |e: Error| match e {
-        Error::SessionBusy { run, status } => (run, status),
+    let busy = |e: RunError| match e {
+        RunError::SessionBusy { run, status } => (run, status),
         other => panic!("{other}"),
     };
     let e = tokio::select! {
@@ -111,51 +111,51 @@ async fn in_session_by_two_at_the_same_moment_lets_one_begin_and_refuses_the_oth
     let e = talk.prompt("two").await.expect_err("both begin a run");
     assert_eq!(busy(e), (first.run, RunStatus::Running));
     journal.gate.notify_one();
-    assert_eq!(one.outcome().await.unwrap().answer, "2");
+    assert_eq!(one.reply().await.ended().said(), Some("2"));
     // Now there is a newer run, from which the next message goes on.
     journal.gate.notify_one();
-    assert_eq!(desk.archon.run_with("three", anna()).await.unwrap().answer, "3");
+    assert_eq!(desk.archon.run_with("three", anna()).await.ended().said().unwrap_or_default(), "3");
     // What was said beside a refused prompt is not lost.
     journal.gate.notify_one();
-    assert_eq!(talk.prompt("two").await.unwrap().outcome().await.unwrap().answer, "3");
+    assert_eq!(talk.prompt("two").await.unwrap().reply().await.ended().said(), Some("3"));
 }
 
 #[tokio::test]
 async fn in_session_whose_run_is_taken_up_at_the_same_moment_is_refused() {
     let desk = desk();
-    let first = desk.archon.run_with("hello", anna()).await.unwrap();
+    let first = desk.archon.run_with("hello", anna()).await.ended();
     let _taken = desk.journal.open(&first.run, OpenMode::Existing).await.unwrap();
     let e = desk.archon.run_with("more", anna()).await.unwrap_err();
-    assert!(matches!(&e, Error::SessionBusy { run, .. } if *run == first.run), "{e}");
+    assert!(matches!(&e, RunError::SessionBusy { run, .. } if *run == first.run), "{e}");
 }
 
 #[tokio::test]
 async fn in_session_of_a_name_without_runs_begins_the_session_and_goes_on_in_it() {
     let desk = desk();
-    assert_eq!(desk.archon.run_with("hello", anna()).await.unwrap().answer, "1");
-    assert_eq!(desk.archon.run_with("again", anna()).await.unwrap().answer, "2");
+    assert_eq!(desk.archon.run_with("hello", anna()).await.ended().said().unwrap_or_default(), "1");
+    assert_eq!(desk.archon.run_with("again", anna()).await.ended().said().unwrap_or_default(), "2");
     let talk = desk.archon.conversation_in(SessionId::new("ben")).await.unwrap();
-    assert_eq!(talk.prompt("hello").await.unwrap().outcome().await.unwrap().answer, "1");
+    assert_eq!(talk.prompt("hello").await.unwrap().reply().await.ended().said(), Some("1"));
     let talk = desk.archon.conversation_in(SessionId::new("ben")).await.unwrap();
-    assert_eq!(talk.prompt("again").await.unwrap().outcome().await.unwrap().answer, "2");
+    assert_eq!(talk.prompt("again").await.unwrap().reply().await.ended().said(), Some("2"));
 }
 
 #[tokio::test]
 async fn in_session_of_another_tenants_name_shows_nothing_of_theirs() {
     let desk = desk();
-    desk.archon.run_with("hello", anna()).await.unwrap();
+    desk.archon.run_with("hello", anna()).await.ended();
     let mut other = anna();
     other.tenant = Some("else".into());
-    assert_eq!(desk.archon.run_with("hello", other).await.unwrap().answer, "1");
+    assert_eq!(desk.archon.run_with("hello", other).await.ended().said(), Some("1"));
 }
 
 #[tokio::test]
 async fn in_session_whose_run_waits_or_works_is_refused_and_branches_only_when_told_to() {
     let desk = desk();
-    let waits = desk.archon.run_with("refund", anna()).await.unwrap();
+    let waits = desk.archon.run_with("refund", anna()).await.ended();
     assert_eq!(waits.status, OutcomeStatus::Suspended);
-    let busy = |result: Error| match result {
-        Error::SessionBusy { run, status } => (run, status),
+    let busy = |result: RunError| match result {
+        RunError::SessionBusy { run, status } => (run, status),
         other => panic!("{other}"),
     };
     let asked = desk.model.requests().len();
@@ -173,6 +173,6 @@ async fn in_session_whose_run_waits_or_works_is_refused_and_branches_only_when_t
     open.writer.append(&[Arc::new(record)], Durability::Synced).await.unwrap();
     let e = desk.archon.run_with("my number is 4711", anna()).await.unwrap_err();
     assert_eq!(busy(e), (waits.run, RunStatus::Running));
-    let branch = desk.archon.run_with("by the way", anna().branch()).await.unwrap();
+    let branch = desk.archon.run_with("by the way", anna().branch()).await.ended();
     assert!(branch.is_finished(), "{branch:?}");
 }

@@ -12,7 +12,7 @@ use archon::{
     providers::{ScriptedProvider, Step},
     tool,
 };
-use archon_testkit::SeededIds;
+use archon_testkit::{Ended, SeededIds};
 use serde_json::json;
 
 #[derive(Clone, Default)]
@@ -61,7 +61,7 @@ async fn work(name: &'static str) {
         .unwrap();
     let mut options = RunOptions::default();
     options.run = Some(RunId::new(name));
-    assert!(agent.run_with("work", options).await.unwrap().is_finished());
+    assert!(agent.run_with("work", options).await.ended().is_finished());
 }
 
 // spec: OB-03, OB-02

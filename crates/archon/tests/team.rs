@@ -5,10 +5,9 @@
 use std::sync::{Arc, Mutex};
 
 use archon::{
-    Archon, Error, OutcomeStatus, RunId, RunOptions, Teamwork, Tool, ToolContext, ToolResult,
+    Archon, OutcomeStatus, RunError, RunId, RunOptions, Teamwork, Tool, ToolContext, ToolResult,
     orchestrator::TeamError,
     providers::ScriptedProvider,
-    react_loop::LoopError,
     store::MemoryJournal,
     tools::FnTool,
     types::{
@@ -17,7 +16,7 @@ use archon::{
         ToolSpec,
     },
 };
-use archon_testkit::FnProvider;
+use archon_testkit::{Ended, FnProvider};
 use serde_json::json;
 
 #[path = "../examples/research_and_write.rs"]
@@ -61,7 +60,7 @@ impl Agent for Parrot {
 
     fn run<'a>(&'a self, task: &'a str, context: &'a Context) -> BoxFuture<'a, Outcome> {
         let mut outcome = Outcome::new(context.run.clone(), OutcomeStatus::Finished);
-        outcome.answer = format!("It rises: {}", task.contains("3.7 mm a year"));
+        outcome.set_answer(format!("It rises: {}", task.contains("3.7 mm a year")));
         Box::pin(std::future::ready(outcome))
     }
 }
@@ -80,8 +79,11 @@ async fn a_team_is_put_together_from_trait_objects_and_this_agent_has_the_last_w
         .member(Member::new("ada", "researcher"), Arc::new(researcher))
         .member(Member::new("ben", "writer"), Arc::new(Parrot));
     assert_eq!(team.team().problems(), []);
-    let outcome = team.run("Does the sea rise?").await.unwrap();
-    assert_eq!((outcome.status, outcome.answer.as_str()), (OutcomeStatus::Finished, "The sea rises."));
+    let outcome = team.run("Does the sea rise?").await.ended();
+    assert_eq!(
+        (outcome.status, outcome.said().unwrap_or_default()),
+        (OutcomeStatus::Finished, "The sea rises.")
+    );
     let log = lead.journal().read(&outcome.run).await.unwrap();
     let machine = archon::orchestrator::fold(&outcome.run, &log).unwrap();
     assert_eq!(machine.board().get("write").unwrap().value, "It rises: true");
@@ -99,15 +101,15 @@ async fn a_team_s_run_is_taken_up_by_its_team_only() {
     cancel.cancel();
     let mut options = RunOptions::default();
     (options.run, options.cancel) = (Some(run.clone()), Some(cancel));
-    let outcome = team.run_with("Does the sea rise?", options).await.unwrap();
+    let outcome = team.run_with("Does the sea rise?", options).await.ended();
     assert_eq!(outcome.status, OutcomeStatus::Cancelled);
-    let refused = lead.resume(run.clone()).await.unwrap().outcome().await.unwrap_err();
-    assert!(
-        matches!(&refused, Error::Run(LoopError::OtherKind { run: named, .. }) if *named == run),
-        "{refused:?}"
+    let refused = lead.resume(run.clone()).await.unwrap().reply().await.unwrap_err();
+    assert!(matches!(&refused, RunError::Unsupported { run: named, .. } if *named == run), "{refused:?}");
+    let outcome = team.resume(run).await.unwrap().reply().await.ended();
+    assert_eq!(
+        (outcome.status, outcome.said().unwrap_or_default()),
+        (OutcomeStatus::Finished, "The sea rises.")
     );
-    let outcome = team.resume(run).await.unwrap().outcome().await.unwrap();
-    assert_eq!((outcome.status, outcome.answer.as_str()), (OutcomeStatus::Finished, "The sea rises."));
 }
 
 #[tokio::test]
@@ -119,9 +121,9 @@ async fn a_team_that_cannot_work_says_so_before_anything_begins() {
         .member(Member::new("ada", "researcher"), ada.clone())
         .member(Member::new("ada", "writer"), ada);
     let error = team.run("Does the sea rise?").await.unwrap_err();
-    assert!(matches!(error, Error::Team(TeamError::Problems { .. })), "{error:?}");
+    assert!(matches!(error.cause(), Some(TeamError::Problems { .. })), "{error:?}");
     assert!(!error.advice().is_empty() && lead.newest_run(None).await.unwrap().is_none());
-    assert!(matches!(team.run(" ").await.unwrap_err(), Error::Run(LoopError::EmptyPrompt)));
+    assert!(matches!(team.run(" ").await.unwrap_err(), RunError::EmptyPrompt));
 }
 
 struct Asking {
@@ -169,7 +171,7 @@ impl Asking {
 async fn what_a_member_asks_is_listed_with_the_team_and_answered_from_anywhere() {
     let office = Asking { journal: MemoryJournal::new(), sent: Arc::default() };
     let (_, team) = office.open();
-    let outcome = team.run("Does the sea rise?").await.unwrap();
+    let outcome = team.run("Does the sea rise?").await.ended();
     assert_eq!(outcome.status, OutcomeStatus::Suspended);
     // Another process lists both questions with the team's run; each answer goes to the member.
     let (archon, team) = office.open();
@@ -180,7 +182,7 @@ async fn what_a_member_asks_is_listed_with_the_team_and_answered_from_anywhere()
         archon.answer(&asked[1].request.request_id, Answer::Cancel { reason: "no".into() }).await.unwrap()
     );
     // One is answered: the member goes on, and asks about the other.
-    let again = team.resume(outcome.run.clone()).await.unwrap().outcome().await.unwrap();
+    let again = team.resume(outcome.run.clone()).await.unwrap().reply().await.ended();
     assert_eq!(again.status, OutcomeStatus::Suspended);
     let left = archon.approvals(None).await.unwrap();
     assert_eq!((left.len(), &left[0].request.request_id), (1, &asked[0].request.request_id));
@@ -188,9 +190,8 @@ async fn what_a_member_asks_is_listed_with_the_team_and_answered_from_anywhere()
     assert_eq!(archon::types::pending_approvals(&log).len(), 1, "what is answered is not open");
     // And the other one through the team itself.
     let (_, team) = office.open();
-    let done =
-        team.answer(outcome.run, left[0].call, Answer::Approve).await.unwrap().outcome().await.unwrap();
-    assert_eq!((done.status, done.answer.as_str()), (OutcomeStatus::Finished, "The sea rises."));
+    let done = team.answer(outcome.run, left[0].call, Answer::Approve).await.unwrap().reply().await.ended();
+    assert_eq!((done.status, done.said().unwrap_or_default()), (OutcomeStatus::Finished, "The sea rises."));
     assert_eq!(*office.sent.lock().unwrap(), [json!("ann")]);
 }
 
@@ -212,6 +213,6 @@ async fn a_team_asks_people_only_where_the_agent_that_leads_it_may() {
             .team_with(Arc::new(Steps), options)
             .member(Member::new("ada", "researcher"), Arc::new(ada))
             .member(Member::new("ben", "writer"), Arc::new(Parrot));
-        assert_eq!(team.run("Does the sea rise?").await.unwrap().status, expected);
+        assert_eq!(team.run("Does the sea rise?").await.ended().status, expected);
     }
 }

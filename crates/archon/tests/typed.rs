@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use archon::{
-    AnswerForm, Archon, ArchonBuilder, Error, Journal, Outcome, OutcomeStatus, RunId, RunOptions, Typed,
+    AnswerForm, Archon, ArchonBuilder, Journal, Outcome, OutcomeStatus, RunError, RunId, RunOptions, Typed,
     providers::{
         Anthropic, AnthropicOptions, Compat, OpenAiCompatible, OpenAiOptions, ResponseFormatSupport,
     },
@@ -19,7 +19,7 @@ use archon::{
         ToolMode,
     },
 };
-use archon_testkit::{FnProvider, MockResponse, MockServer, MortalJournal, SeededIds, VirtualClock};
+use archon_testkit::{Ended, FnProvider, MockResponse, MockServer, MortalJournal, SeededIds, VirtualClock};
 use serde_json::json;
 
 type Events = Vec<Result<ModelEvent, ProviderError>>;
@@ -87,9 +87,14 @@ impl Stage {
     }
 }
 
-fn untyped(result: Result<Typed<Trip>, Error>) -> (String, Outcome) {
+fn untyped(result: Result<Typed<Trip>, RunError>) -> (String, Outcome) {
     match result.unwrap_err() {
-        Error::NotTyped { problem, outcome } => (problem, *outcome),
+        RunError::NotTyped { problem, outcome } => (problem, *outcome),
+        RunError::Failed { outcome } => (outcome.error.clone().unwrap(), *outcome),
+        error @ RunError::NotFinished { .. } => {
+            let problem = error.to_string();
+            (problem, Outcome::of_result(Err(error)).unwrap())
+        }
         other => panic!("{other:?}"),
     }
 }
@@ -106,7 +111,7 @@ async fn an_answer_that_fits_is_a_value_at_once() {
     assert_eq!((format.name.as_str(), requests[0].tools.len()), ("Trip", 1));
     assert_eq!(format.schema["required"], json!(["city", "days"]));
     // Without a form nobody looks.
-    let outcome = stage.agent.run("A trip to Paris").await.unwrap();
+    let outcome = stage.agent.run("A trip to Paris").await.ended();
     assert!(stage.model.requests()[1].options.response_format.is_none());
     assert_eq!(stage.checks(&outcome).await.0.len(), 0);
 }
@@ -136,13 +141,16 @@ async fn an_answer_that_never_fits_is_a_failure_with_the_last_one_in_it() {
         problem,
         "the answer does not fit its form (try 3 of 3): at /days: \"three\" is not of type \"integer\""
     );
-    assert_eq!((outcome.status, outcome.turns, outcome.answer.as_str()), (OutcomeStatus::Failed, 3, NO_DAYS));
+    assert_eq!(
+        (outcome.status, outcome.turns, outcome.said().unwrap_or_default()),
+        (OutcomeStatus::Failed, 3, NO_DAYS)
+    );
     assert_eq!(stage.checks(&outcome).await.0.len(), 3);
     // Whoever takes it up asks again, as often as before.
     let again = stage.agent.resume(outcome.run.clone()).await.unwrap().typed::<Trip>().await;
     assert_eq!(untyped(again).1.turns, 6);
     let none = stage.agent.answering(AnswerForm::of::<Trip>().with_retries(0));
-    let outcome = none.run("A trip to Paris").await.unwrap();
+    let outcome = none.run("A trip to Paris").await.ended();
     assert_eq!((outcome.status, outcome.turns), (OutcomeStatus::Failed, 1));
 }
 
@@ -182,7 +190,7 @@ async fn in_text_mode_the_form_is_a_part_of_the_instructions() {
         |b| b.tool_mode(ToolMode::Text),
     );
     let typed = stage.agent.run_typed::<Trip>("A trip to Paris").await.unwrap();
-    assert_eq!((&typed.value, typed.outcome.answer.as_str()), (&paris(), PARIS));
+    assert_eq!((&typed.value, typed.outcome.said().unwrap_or_default()), (&paris(), PARIS));
     let (_, notes) = stage.checks(&typed.outcome).await;
     assert!(notes[0].ends_with("write `Final Answer:`, then the whole JSON and nothing else."), "{notes:?}");
 }
@@ -266,7 +274,7 @@ async fn a_type_that_is_no_object_is_the_field_of_one() {
     assert_eq!((typed.value, typed.outcome.turns), (tree, 2), "a type that holds itself");
     let schema = json!({"type": "thing"});
     let error = stage.agent.answering(AnswerForm::new("x", schema)).run("?").await.unwrap_err();
-    assert!(matches!(error, Error::Run(LoopError::Form { .. })), "{error:?}");
+    assert!(matches!(error.cause(), Some(LoopError::Form { .. })), "{error:?}");
 }
 
 #[tokio::test]
@@ -279,7 +287,7 @@ async fn the_budget_pays_for_what_is_asked_again_and_may_end_it() {
     let stage = stage(texts(&[NO_DAYS]), |b| b.limits(limits(2, OnLimit::Stop)));
     let (problem, outcome) = untyped(stage.agent.run_typed("A trip to Paris").await);
     assert_eq!(outcome.status, OutcomeStatus::Limit(LimitReached::Turns { max: 2 }));
-    assert_eq!((outcome.turns, outcome.answer.as_str()), (2, NO_DAYS));
+    assert_eq!((outcome.turns, outcome.said().unwrap_or_default()), (2, NO_DAYS));
     assert!(problem.contains("at /days"), "{problem}");
     assert_eq!(stage.checks(&outcome).await.0.len(), 2);
     // The last words at a limit are held against the form, too, and count if they fit.
@@ -294,7 +302,10 @@ async fn the_budget_pays_for_what_is_asked_again_and_may_end_it() {
     // No answer at all is none, whatever the type would make of nothing.
     let stage =
         self::stage(|n, _| crate_call(&format!("c{n}"), "1+1"), |b| b.limits(limits(1, OnLimit::Stop)));
-    assert_eq!(untyped(stage.agent.run_typed("A trip to Paris").await).0, "Max turns reached (1)");
+    assert_eq!(
+        untyped(stage.agent.run_typed("A trip to Paris").await).0,
+        "run run_00010002 met a limit: Max turns reached (1)"
+    );
 }
 
 #[tokio::test]
@@ -369,6 +380,9 @@ async fn a_run_is_watched_and_cancelled_like_any_other() {
     let mut options = RunOptions::default();
     options.cancel = Some(cancel);
     let (problem, outcome) = untyped(stage.agent.run_typed_with("A trip to Paris", options).await);
-    assert_eq!((problem.as_str(), outcome.status), ("it was cancelled", OutcomeStatus::Cancelled));
+    assert_eq!(
+        (problem.as_str(), outcome.status),
+        ("run run_00010004 was cancelled", OutcomeStatus::Cancelled)
+    );
     assert_eq!(stage.agent.resume(outcome.run).await.unwrap().typed::<Trip>().await.unwrap().value, paris());
 }

@@ -259,9 +259,9 @@ async fn last_session(runs: &Runs) -> Result<SessionId, Failure> {
             let what = format!("the last run, {}, has not ended", head.run_id);
             return Err(Failure::usage(what, format!("take it up first: archon resume {}", head.run_id)));
         }
-        return head.session.ok_or_else(|| archon::Error::NothingToContinue.into());
+        return head.session.ok_or_else(|| archon::RunError::NothingToContinue.into());
     }
-    Err(archon::Error::NothingToContinue.into())
+    Err(archon::RunError::NothingToContinue.into())
 }
 
 /// Flags that say what an agent remembers, and how that is found.

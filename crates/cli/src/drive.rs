@@ -7,8 +7,8 @@ use archon::{
     planner::open_questions,
     types::{
         Answer, AnswerRuns, Approver, CancellationToken, Decision, Event, JournalError, LimitReached,
-        ModelFailure, Outcome, OutcomeStatus, Record, RecordBody, RunError, RunId, RunKind, RunStarted,
-        StartRuns, ToolResult, metadata, pending_approvals,
+        ModelErrorCode, ModelFailure, Outcome, OutcomeStatus, Record, RecordBody, RunError, RunId, RunKind,
+        RunStarted, StartRuns, ToolResult, metadata, pending_approvals,
     },
 };
 use futures_util::StreamExt;
@@ -164,7 +164,7 @@ pub(crate) async fn watch(
         (Some(error), _) => return Err(error.into()),
         (None, Some(outcome)) => outcome,
         // Nothing was left to do.
-        (None, None) => runs.outcome(run).await?,
+        (None, None) => Outcome::of_result(runs.reply(run).await)?,
     };
     Ok(Ended { outcome, failure, refused })
 }
@@ -237,7 +237,7 @@ fn said(outcome: &Outcome, failure: Option<&ModelFailure>, resume: &str, app: &A
             let what = outcome.error.clone().unwrap_or_else(|| "the run failed".to_owned());
             let advice = failure.filter(|f| what.contains(&f.message)).map_or_else(
                 || format!("archon runs show {} tells what happened", outcome.run),
-                |f| format!("{}; then: {resume}", advice(&f.code)),
+                |f| format!("{}; then: {resume}", advice(f.code)),
             );
             return Err(Failure::new(exit, one_line(&what, SHOWN), advice));
         }
@@ -269,15 +269,19 @@ pub(crate) fn more_of(limit: &LimitReached) -> Option<&'static str> {
 }
 
 /// What to do about a model that gave no answer, by the code of its failure.
-fn advice(code: &str) -> &'static str {
+fn advice(code: ModelErrorCode) -> &'static str {
     match code {
-        "auth" => "check the key: `archon doctor` shows which one is used",
-        "unreachable" => "start the service, or mend the address: `archon doctor` shows what runs here",
-        "network" | "timeout" => "check the connection, and that the service runs: `archon doctor`",
-        "rate_limited" | "overloaded" => "wait a little",
-        "context_overflow" => "start a new session, or use a model with a larger context window",
-        "protocol" => "check the address: something else may answer there",
-        "api" => "check the model's name: `archon models list`",
+        ModelErrorCode::Auth => "check the key: `archon doctor` shows which one is used",
+        ModelErrorCode::Unreachable => {
+            "start the service, or mend the address: `archon doctor` shows what runs here"
+        }
+        ModelErrorCode::Network | ModelErrorCode::Timeout => {
+            "check the connection, and that the service runs: `archon doctor`"
+        }
+        ModelErrorCode::RateLimited | ModelErrorCode::Overloaded => "wait a little",
+        ModelErrorCode::ContextOverflow => "start a new session, or use a model with a larger context window",
+        ModelErrorCode::Protocol => "check the address: something else may answer there",
+        ModelErrorCode::Api => "check the model's name: `archon models list`",
         _ => "try again, or choose another model",
     }
 }
@@ -289,17 +293,17 @@ mod tests {
     #[test]
     fn every_code_of_a_provider_has_advice() {
         for code in [
-            "auth",
-            "network",
-            "unreachable",
-            "timeout",
-            "rate_limited",
-            "overloaded",
-            "context_overflow",
-            "protocol",
-            "api",
+            ModelErrorCode::Auth,
+            ModelErrorCode::Network,
+            ModelErrorCode::Unreachable,
+            ModelErrorCode::Timeout,
+            ModelErrorCode::RateLimited,
+            ModelErrorCode::Overloaded,
+            ModelErrorCode::ContextOverflow,
+            ModelErrorCode::Protocol,
+            ModelErrorCode::Api,
         ] {
-            assert_ne!(advice(code), advice("other"), "{code}");
+            assert_ne!(advice(code), advice(ModelErrorCode::Other), "{code}");
         }
     }
 }

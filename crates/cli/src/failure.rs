@@ -1,11 +1,12 @@
 //! What a person reads when a command cannot go on: one line of what, one line of what to do.
 
 use archon::{
+    BuildError, RunError,
     orchestrator::TeamError,
     planner::{PlanProblem, PlanRunError, with_remedy},
     react_loop::LoopError,
     store::JsonlJournal,
-    types::{LimitReached, PlanError, RunError, RunId, RunRefused, RunStatus},
+    types::{LimitReached, PlanError, RunId, RunRefused, RunStatus},
 };
 
 use crate::{drive::more_of, exit::Exit, misspelt, text::one_line};
@@ -49,10 +50,6 @@ impl Failure {
         }
         let what = line(what.as_ref()).unwrap_or_else(|| "it failed".to_owned());
         Self { exit, what, advice, damaged: None, unknown: None }
-    }
-
-    fn empty_task() -> Self {
-        Self::usage("the task is empty", "say what is to be done: archon run \"What is 15% of 200?\"")
     }
 
     /// Names the way on from a damaged log, if that is what went wrong.
@@ -128,83 +125,6 @@ impl From<archon::types::JournalError> for Failure {
     }
 }
 
-impl From<RunError> for Failure {
-    fn from(e: RunError) -> Self {
-        let (text, advice) = (e.to_string(), e.advice().to_owned());
-        match e {
-            RunError::Journal(e) => e.into(),
-            RunError::Refused(refused) => of_refused(&refused),
-            RunError::UnknownRun { run, .. } => Self { unknown: Some(run), ..Self::usage(text, advice) },
-            RunError::SessionBusy { run, status } => of_busy(text, &run, status),
-            RunError::EmptyPrompt => Self::empty_task(),
-            RunError::Agent { source, advice } => {
-                let source = match source.downcast::<Self>() {
-                    Ok(failure) => return *failure,
-                    Err(source) => source,
-                };
-                let source = match source.downcast::<LoopError>() {
-                    Ok(e) => return archon::Error::Run(*e).into(),
-                    Err(source) => source,
-                };
-                let source = match source.downcast::<PlanRunError>() {
-                    Ok(e) => return of_plan(&e),
-                    Err(source) => source,
-                };
-                let source = match source.downcast::<TeamError>() {
-                    Ok(e) => return of_team(&e),
-                    Err(source) => source,
-                };
-                match source.downcast::<archon::Error>() {
-                    Ok(e) => (*e).into(),
-                    Err(source) => Self::failed(source.to_string(), advice),
-                }
-            }
-            RunError::Unsupported { .. } | RunError::NotForKind { .. } | RunError::KeyUsed { .. } => {
-                Self::usage(text, advice)
-            }
-            _ => Self::failed(text, advice),
-        }
-    }
-}
-
-impl From<Failure> for RunError {
-    fn from(failure: Failure) -> Self {
-        let advice = failure.advice.join("; ");
-        Self::agent(failure, advice)
-    }
-}
-
-impl std::fmt::Display for Failure {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.what)
-    }
-}
-
-impl std::error::Error for Failure {}
-
-/// What a person does about a run that cannot be resumed as asked.
-fn of_refused(refused: &RunRefused) -> Failure {
-    let text = refused.to_string();
-    match refused {
-        RunRefused::Ended { run } => Failure::usage(
-            text,
-            format!("`archon runs show {run}` shows it; go on with `archon run --continue TASK`"),
-        ),
-        RunRefused::AtLimit { run, limit } => Failure::usage(text, at_limit(run, limit)),
-        refused => Failure::failed(text, refused.advice()),
-    }
-}
-
-fn of_busy(text: String, run: &RunId, status: RunStatus) -> Failure {
-    let advice = match status {
-        RunStatus::Suspended => format!(
-            "answer its question (`archon approvals list`), and it goes on, or leave it with `archon runs fork {run}`"
-        ),
-        _ => format!("wait until it has ended, or stop it with `archon runs cancel {run}`"),
-    };
-    Failure::usage(text, advice)
-}
-
 impl From<archon::types::MemoryError> for Failure {
     fn from(e: archon::types::MemoryError) -> Self {
         use archon::types::MemoryError::{Collection, Invalid, OutOfScope};
@@ -221,35 +141,101 @@ impl From<archon::types::SessionError> for Failure {
     }
 }
 
-impl From<archon::Error> for Failure {
-    fn from(e: archon::Error) -> Self {
-        use archon::Error;
+impl From<RunError> for Failure {
+    fn from(e: RunError) -> Self {
         match e {
-            Error::Run(LoopError::Journal(e)) => e.into(),
-            Error::Run(LoopError::EmptyPrompt) => Self::empty_task(),
-            Error::Run(LoopError::Ended { run }) => of_refused(&RunRefused::Ended { run }),
-            Error::Run(LoopError::AtLimit { run, limit }) => of_refused(&RunRefused::AtLimit { run, limit }),
-            Error::Run(LoopError::OtherKind { ref run, .. }) => Self::usage(
-                e.to_string(),
-                format!("`archon runs show {run}` shows it, `archon resume {run}` resumes it"),
-            ),
-            Error::Plan(PlanRunError::Journal(e)) | Error::Team(TeamError::Journal(e)) => e.into(),
-            Error::Plan(e) => of_plan(&e),
-            Error::Team(e) => of_team(&e),
-            Error::Run(LoopError::NoSuchTurn { ref run, .. }) => {
-                Self::usage(e.to_string(), format!("`archon runs events {run}` shows its turns"))
+            RunError::Journal(e) => e.into(),
+            RunError::EmptyPrompt => {
+                Self::usage("the task is empty", "say what is to be done: archon run \"What is 15% of 200?\"")
             }
-            Error::Run(LoopError::ProcessesLeft { group, .. }) => Self::failed(
+            RunError::Refused(RunRefused::Ended { ref run }) => Self::usage(
                 e.to_string(),
-                format!("end it yourself (kill -9 -{group}), then resume the run"),
+                format!("`archon runs show {run}` shows it; go on with `archon run --continue TASK`"),
             ),
-            Error::SessionBusy { ref run, status } => of_busy(e.to_string(), run, status),
-            Error::NothingToContinue => {
+            RunError::Refused(RunRefused::AtLimit { ref run, ref limit }) => {
+                Self::usage(e.to_string(), at_limit(run, limit))
+            }
+            RunError::UnknownRun { ref run, .. } => {
+                Self { unknown: Some(run.clone()), ..Self::usage(e.to_string(), e.advice()) }
+            }
+            RunError::SessionBusy { ref run, status } => Self::usage(
+                e.to_string(),
+                match status {
+                    RunStatus::Suspended => format!(
+                        "answer its question (`archon approvals list`), and it goes on, or leave it with `archon runs fork {run}`"
+                    ),
+                    _ => format!("wait until it has ended, or stop it with `archon runs cancel {run}`"),
+                },
+            ),
+            RunError::NothingToContinue => {
                 Self::usage(e.to_string(), "`archon runs list --json` shows runs and their sessions")
             }
-            Error::Run(_) | Error::Lost => Self::failed(e.to_string(), e.advice()),
+            RunError::Agent { .. } => of_agent(&e),
+            RunError::Failed { .. }
+            | RunError::NotFinished { .. }
+            | RunError::NotTyped { .. }
+            | RunError::Lost { .. } => Self::failed(e.to_string(), e.advice()),
             e => Self::usage(e.to_string(), e.advice()),
         }
+    }
+}
+
+/// What an agent of one kind, or the builder, says.
+fn of_agent(e: &RunError) -> Failure {
+    if let Some(failure) = e.cause::<Failure>() {
+        return failure.clone();
+    }
+    if let Some(plan) = e.cause::<PlanRunError>() {
+        return of_plan(plan);
+    }
+    if let Some(team) = e.cause::<TeamError>() {
+        return of_team(team);
+    }
+    if e.cause::<BuildError>().is_some() {
+        return Failure::usage(e.to_string(), e.advice());
+    }
+    match e.cause::<LoopError>() {
+        Some(LoopError::NoSuchTurn { run, .. }) => {
+            Failure::usage(e.to_string(), format!("`archon runs events {run}` shows its turns"))
+        }
+        Some(LoopError::ProcessesLeft { group, .. }) => {
+            Failure::failed(e.to_string(), format!("end it yourself (kill -9 -{group}), then resume the run"))
+        }
+        _ => Failure::failed(e.to_string(), e.advice()),
+    }
+}
+
+/// A run's agent could not be built from its log.
+impl From<Failure> for RunError {
+    fn from(failure: Failure) -> Self {
+        let advice = failure.advice.join("; ");
+        Self::agent(failure, advice)
+    }
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.what)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+impl From<BuildError> for Failure {
+    fn from(e: BuildError) -> Self {
+        RunError::from(e).into()
+    }
+}
+
+impl From<LoopError> for Failure {
+    fn from(e: LoopError) -> Self {
+        RunError::from(e).into()
+    }
+}
+
+impl From<PlanRunError> for Failure {
+    fn from(e: PlanRunError) -> Self {
+        RunError::from(e).into()
     }
 }
 
@@ -262,7 +248,6 @@ fn of_team(e: &TeamError) -> Failure {
             let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
             Failure::choices(Exit::Usage, "the team cannot work", &lines)
         }
-        TeamError::Refused(refused) => of_refused(refused),
         e => Failure::failed(e.to_string(), e.advice()),
     }
 }
@@ -280,7 +265,6 @@ fn of_plan(e: &PlanRunError) -> Failure {
             lines.push("a larger model plans better: --model PROVIDER:MODEL".to_owned());
             all(&lines)
         }
-        PlanRunError::Refused(refused) => of_refused(refused),
         e => Failure::failed(e.to_string(), e.advice()),
     }
 }
@@ -328,8 +312,7 @@ impl From<&clap::Error> for Failure {
 #[cfg(test)]
 mod tests {
     use archon::{
-        Error, RunId, SessionId,
-        react_loop::LoopError,
+        SessionId,
         types::{EvaluationError, JournalError, SessionError},
     };
     use clap::Parser as _;
@@ -391,18 +374,17 @@ mod tests {
             LoopError::Ended { run: run() },
         ];
         let others = [
-            Error::NoModel,
-            Error::SessionBusy { run: run(), status: RunStatus::Suspended },
-            Error::SessionBusy { run: run(), status: RunStatus::Running },
-            Error::AlreadyRunning { run: run() },
-            Error::NothingToContinue,
-            Error::Lost,
+            BuildError::NoModel.into(),
+            RunError::SessionBusy { run: run(), status: RunStatus::Suspended },
+            RunError::SessionBusy { run: run(), status: RunStatus::Running },
+            RunError::NothingToContinue,
+            RunError::Lost { run: run() },
         ];
         for failure in journal
             .map(Failure::from)
             .into_iter()
             .chain(sessions.map(Failure::from))
-            .chain(loops.map(|e| Error::Run(e).into()))
+            .chain(loops.map(Failure::from))
             .chain(others.map(Failure::from))
         {
             check_shape(&failure);

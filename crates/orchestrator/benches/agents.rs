@@ -51,7 +51,7 @@ impl Agent for Worker {
                 self.0.fetch_add(1, Ordering::Relaxed);
             }
             let mut outcome = Outcome::new(context.run.clone(), OutcomeStatus::Finished);
-            outcome.answer = "done".to_owned();
+            outcome.set_answer("done".to_owned());
             outcome.usage = Usage { input: 10, ..Usage::default() };
             outcome
         })

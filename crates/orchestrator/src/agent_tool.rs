@@ -6,8 +6,9 @@ mod work;
 use std::{sync::Arc, time::Duration};
 
 use archon_types::{
-    Agent, BoxFuture, CallId, CommandId, Context, Effect, Json, Outcome, OutcomeStatus, RunId, SessionId,
-    Tool, ToolAnnotations, ToolContext, ToolError, ToolResult, ToolResultStatus, ToolSpec, metadata,
+    Agent, BoxFuture, CallId, CommandId, Context, Effect, FailureKind, Json, Outcome, OutcomeStatus, RunId,
+    SessionId, Tool, ToolAnnotations, ToolContext, ToolError, ToolResult, ToolResultStatus, ToolSpec,
+    metadata,
 };
 use serde_json::Map;
 
@@ -143,7 +144,7 @@ impl AgentTool {
     async fn at_once(&self, given: &Map<String, Json>, context: &Context) -> Outcome {
         let filled = fill(&self.parts.fields, given);
         if let Some(problem) = self.parts.cannot_begin(&filled, false) {
-            return Outcome::failed(context.run.clone(), problem);
+            return Outcome::failed(context.run.clone(), FailureKind::Refused, problem);
         }
         self.parts.agent.run(&task_of(given, &filled.values), context).await
     }

@@ -13,7 +13,7 @@ use std::{
 };
 
 use archon_types::{
-    AgentStatus, BoxFuture, Clock, JournalError, Outcome, OutcomeStatus, PendingApproval, RunId, SessionId,
+    AgentStatus, BoxFuture, Clock, JournalError, PendingApproval, Reply, RunError, RunId, SessionId,
     TenantId, ToolSpec,
 };
 
@@ -62,11 +62,11 @@ impl Incoming {
 /// What the assistant says to a message.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
-pub struct Reply {
+pub struct AssistantReply {
     /// For the person.
     pub text: String,
-    /// What the run came to that answered; none where the message was not let in, or what waits still waits.
-    pub outcome: Option<Outcome>,
+    /// The reply of the run that answered; none where the message was not let in, or what waits still waits.
+    pub run: Option<Reply>,
     /// What waits for the person now, oldest first.
     pub waiting: Vec<PendingApproval>,
 }
@@ -80,7 +80,7 @@ pub struct Swept {
     /// The run.
     pub run: RunId,
     /// What there is to say, or why it could not go on; it is found again then.
-    pub reply: Result<Reply, AssistantError>,
+    pub reply: Result<AssistantReply, AssistantError>,
 }
 
 /// The conversations of an assistant: where its loop is reached.
@@ -88,14 +88,14 @@ pub trait Conversations: Send + Sync {
     /// Begins the next run of the tenant's conversation and drives it until it ends or waits.
     ///
     /// # Errors
-    /// The run could not be begun or kept; in a line, with what can be done about it.
-    fn begin<'a>(&'a self, turn: &'a NextTurn) -> BoxFuture<'a, Result<Outcome, String>>;
+    /// The run failed, or could not be begun or kept.
+    fn begin<'a>(&'a self, turn: &'a NextTurn) -> BoxFuture<'a, Result<Reply, RunError>>;
 
     /// Takes up a run that waited, after somebody answered.
     ///
     /// # Errors
     /// As [`begin`](Self::begin).
-    fn resume<'a>(&'a self, run: &'a RunId, tenant: &'a TenantId) -> BoxFuture<'a, Result<Outcome, String>>;
+    fn resume<'a>(&'a self, run: &'a RunId, tenant: &'a TenantId) -> BoxFuture<'a, Result<Reply, RunError>>;
 }
 
 /// What a run of a conversation begins with.
@@ -142,14 +142,28 @@ pub enum AssistantError {
     /// The journal or the index of those who wait failed.
     #[error(transparent)]
     Pool(#[from] JournalError),
-    /// The conversation could not go on.
-    #[error("the conversation of {tenant} cannot go on: {problem}")]
+    /// The run that was to answer failed, or the conversation could not go on.
+    #[error("the conversation of {tenant} cannot go on: {source}")]
     Conversation {
         /// Whose.
         tenant: TenantId,
-        /// Why.
-        problem: String,
+        /// Why: with the kind of failure, the run and what to do.
+        source: Box<RunError>,
     },
+}
+
+impl AssistantError {
+    fn is_of_ended_run(&self) -> bool {
+        matches!(self, Self::Conversation { source, .. } if source.kind().is_some())
+    }
+
+    /// What can be done about it, in a line.
+    pub fn advice(&self) -> &str {
+        match self {
+            Self::Pool(error) => error.advice(),
+            Self::Conversation { source, .. } => source.advice(),
+        }
+    }
 }
 
 /// How often a run is taken up for one message because what it waits for was taken back.
@@ -208,12 +222,12 @@ impl Assistant {
     ///
     /// # Errors
     /// The journal failed, or the conversation cannot go on.
-    pub async fn handle_message(&self, message: Incoming) -> Result<Reply, AssistantError> {
+    pub async fn handle_message(&self, message: Incoming) -> Result<AssistantReply, AssistantError> {
         let turn = self.turn(&message.tenant);
         let _turn = turn.lock().await;
         let background = self.steps.prepare_context(&message).await;
         if let Verdict::Refuse(text) = self.steps.should_process(&message).await {
-            return Ok(Reply { text, ..Reply::default() });
+            return Ok(AssistantReply { text, ..AssistantReply::default() });
         }
         let (reply, mut said) = self.ask_those_who_wait(&message).await?;
         let mut reply = match reply {
@@ -256,13 +270,21 @@ impl Assistant {
     }
 
     /// None if somebody was faster.
-    async fn sweep_one(&self, run: &RunId, tenant: &TenantId) -> Result<Option<Reply>, AssistantError> {
+    async fn sweep_one(
+        &self,
+        run: &RunId,
+        tenant: &TenantId,
+    ) -> Result<Option<AssistantReply>, AssistantError> {
         if !self.pool.has_expired(run).await? {
             return Ok(None);
         }
-        let reply = self.resume(run, tenant).await?;
+        let reply = self.resume(run, tenant).await;
+        // A run that failed has ended: it is not tried again.
+        if reply.as_ref().is_err_and(|error| !error.is_of_ended_run()) {
+            return reply.map(Some);
+        }
         self.pool.forget_expired(run).await?;
-        Ok(Some(reply))
+        reply.map(Some)
     }
 
     /// Makes the index of those who wait from the logs, and takes up what was answered before the last process ended;
@@ -286,7 +308,7 @@ impl Assistant {
     async fn ask_those_who_wait(
         &self,
         message: &Incoming,
-    ) -> Result<(Option<Reply>, Vec<String>), AssistantError> {
+    ) -> Result<(Option<AssistantReply>, Vec<String>), AssistantError> {
         let mut said = Vec::new();
         if message.source != Source::Person {
             return Ok((None, said));
@@ -317,7 +339,7 @@ impl Assistant {
             }
         }
         if !is_answered {
-            return Ok((Some(Reply { text: prompt(&asked), outcome: None, waiting }), said));
+            return Ok((Some(AssistantReply { text: prompt(&asked), run: None, waiting }), said));
         }
         Ok((Some(self.resume(&run, &message.tenant).await?), said))
     }
@@ -326,7 +348,7 @@ impl Assistant {
         &self,
         message: &Incoming,
         background: Background,
-    ) -> Result<Reply, AssistantError> {
+    ) -> Result<AssistantReply, AssistantError> {
         let tenant = &message.tenant;
         let (session, text) = match &message.source {
             Source::Person => (SessionId::new(format!("{tenant}-assistant")), message.text.clone()),
@@ -337,42 +359,53 @@ impl Assistant {
         let system = self.system(&background);
         let source = message.source.clone();
         let turn = NextTurn { tenant: tenant.clone(), session, system, message: text, source };
-        let outcome = self.conversations.begin(&turn).await.map_err(|problem| failed(tenant, problem))?;
-        self.settle(outcome, tenant).await
-    }
-
-    async fn resume(&self, run: &RunId, tenant: &TenantId) -> Result<Reply, AssistantError> {
-        match self.conversations.resume(run, tenant).await {
-            Ok(outcome) => self.settle(outcome, tenant).await,
-            Err(problem) => {
-                // One that does not wait any more is not to be found again.
-                if let Err(error) = self.pool.note(run).await {
-                    tracing::warn!(%run, %error, "a run that cannot go on cannot be looked at either");
-                }
-                Err(failed(tenant, problem))
-            }
+        match self.conversations.begin(&turn).await {
+            Ok(reply) => self.settle(reply, tenant).await,
+            Err(error) => Err(self.failed(None, tenant, error).await),
         }
     }
 
+    async fn resume(&self, run: &RunId, tenant: &TenantId) -> Result<AssistantReply, AssistantError> {
+        match self.conversations.resume(run, tenant).await {
+            Ok(reply) => self.settle(reply, tenant).await,
+            Err(error) => Err(self.failed(Some(run), tenant, error).await),
+        }
+    }
+
+    /// A run that failed, or one that cannot go on, does not wait any more: it is not to be found again.
+    async fn failed(&self, run: Option<&RunId>, tenant: &TenantId, error: RunError) -> AssistantError {
+        if let Some(run) = run.or(error.run())
+            && let Err(error) = self.pool.note(run).await
+        {
+            tracing::warn!(%run, %error, "a run that cannot go on cannot be looked at either");
+        }
+        AssistantError::Conversation { tenant: tenant.clone(), source: Box::new(error) }
+    }
+
     /// What a run that ended or waits means for the person.
-    async fn settle(&self, mut outcome: Outcome, tenant: &TenantId) -> Result<Reply, AssistantError> {
+    async fn settle(&self, mut reply: Reply, tenant: &TenantId) -> Result<AssistantReply, AssistantError> {
         for _ in 0..MAX_RESUMED {
-            let noted = self.pool.note(&outcome.run).await?;
+            let noted = self.pool.note(reply.run()).await?;
             if noted.withdrawn.is_empty() && noted.ready.is_empty() {
                 break;
             }
             // What was taken back the model is to know, and what is answered is waited for no more.
-            let resumed = self.conversations.resume(&outcome.run, tenant).await;
-            outcome = resumed.map_err(|problem| failed(tenant, problem))?;
+            let run = reply.run().clone();
+            reply = match self.conversations.resume(&run, tenant).await {
+                Ok(reply) => reply,
+                Err(error) => return Err(self.failed(Some(&run), tenant, error).await),
+            };
         }
         let waiting = self.waiting(tenant).await?;
-        let own: Vec<_> = waiting.iter().filter(|entry| entry.run == outcome.run).cloned().collect();
-        let text = match outcome.status {
-            OutcomeStatus::Suspended => prompt(&own),
-            _ if outcome.answer.trim().is_empty() => outcome.error.clone().unwrap_or_default(),
-            _ => outcome.answer.clone(),
+        let own: Vec<_> = waiting.iter().filter(|entry| entry.run == *reply.run()).cloned().collect();
+        let text = match &reply {
+            Reply::Finished(answer) => answer.text().to_owned(),
+            Reply::Waiting(_) => prompt(&own),
+            Reply::AtLimit(limit, run) => run.partial().map_or_else(|| limit.to_string(), str::to_owned),
+            Reply::Cancelled(run) => run.partial().unwrap_or("cancelled").to_owned(),
+            _ => String::new(),
         };
-        Ok(Reply { text, outcome: Some(outcome), waiting })
+        Ok(AssistantReply { text, run: Some(reply), waiting })
     }
 
     /// Those of a tenant who wait and are not set aside.
@@ -405,10 +438,6 @@ impl Assistant {
         turns.retain(|_, turn| Arc::strong_count(turn) > 1);
         turns.entry(tenant.clone()).or_default().clone()
     }
-}
-
-fn failed(tenant: &TenantId, problem: String) -> AssistantError {
-    AssistantError::Conversation { tenant: tenant.clone(), problem }
 }
 
 /// What a person is shown of what waits: all of it at once.

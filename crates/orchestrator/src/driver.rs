@@ -10,8 +10,9 @@ use std::{
 
 use archon_types::{
     Answer, ApprovalRequest, BoxFuture, BusMessage, CallId, CancellationToken, CommandId, Context, Effect,
-    InboxRequest, JournalError, Json, LogAppender, MessageType, Outcome, OutcomeStatus, PlanError,
-    PlanningContext, RecordBody, SharedItem, Task, TeamRecord, Timestamp, is_lost, questions_below,
+    FailureKind, InboxRequest, JournalError, Json, LogAppender, MessageType, Outcome, OutcomeStatus,
+    PlanError, PlanningContext, RecordBody, SharedItem, Task, TeamRecord, Timestamp, is_lost,
+    questions_below,
 };
 use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 use tokio::sync::{mpsc, oneshot};
@@ -179,9 +180,11 @@ impl<'a> Driver<'a> {
             TeamCommand::Wait { until } => Step::Wait(until),
             TeamCommand::Suspend => Step::Suspend,
             // The team never drives a run without a goal.
-            TeamCommand::WaitForGoal => {
-                Step::Done(Box::new(Outcome::failed(self.context.run.clone(), "nothing was asked")))
-            }
+            TeamCommand::WaitForGoal => Step::Done(Box::new(Outcome::failed(
+                self.context.run.clone(),
+                FailureKind::Refused,
+                "nothing was asked",
+            ))),
         }
     }
 
@@ -428,10 +431,13 @@ impl<'a> Driver<'a> {
         match happened {
             Happened::Planned(planned) => {
                 self.is_planning = false;
-                let checked = planned.map_err(|error| format!("{error} ({})", error.advice()));
-                let record = match checked.and_then(|task| check_plan(&task).map(|()| task)) {
-                    Ok(task) => TeamRecord::Planned { task: Box::new(task) },
-                    Err(problem) => TeamRecord::NotPlanned { problem },
+                let record = match planned.map(|task| (check_plan(&task), task)) {
+                    Ok((Ok(()), task)) => TeamRecord::Planned { task: Box::new(task) },
+                    Ok((Err(problem), _)) => TeamRecord::NotPlanned { problem, failure: None },
+                    Err(error) => TeamRecord::NotPlanned {
+                        problem: format!("{error} ({})", error.advice()),
+                        failure: Some(error.kind()),
+                    },
                 };
                 self.team_record(record).await
             }
@@ -454,7 +460,7 @@ impl<'a> Driver<'a> {
                 return self.record(vec![settled]).await;
             }
             tracing::warn!(run = %self.context.run, %member, %call, "a late answer was ignored");
-            let answer = outcome.answer.chars().take(200).collect();
+            let answer = outcome.said().unwrap_or_default().chars().take(200).collect();
             let late = RecordBody::Team(Box::new(TeamRecord::Late { call, member, answer }));
             return self.record(vec![settled, late]).await;
         }
@@ -472,11 +478,11 @@ impl<'a> Driver<'a> {
             _ => {
                 let result = Box::new(outcome.to_result(member.as_str()));
                 let content = serde_json::json!({
-                    "task_id": outcome.run, "result": outcome.answer,
+                    "task_id": outcome.run, "result": outcome.said().unwrap_or_default(),
                     "status": if result.is_error() { "failed" } else { "success" },
                 });
                 self.publish(member.as_str(), self.name(), MessageType::TaskResponse, content);
-                self.record(vec![settled, RecordBody::ToolFinished { call, result }]).await
+                self.record(vec![settled, RecordBody::ToolFinished { call, result: result.into() }]).await
             }
         }
     }
@@ -559,14 +565,16 @@ impl<'a> Driver<'a> {
         self.hands.insert(call, AtWork { vital: vital.clone(), stop });
         let child = context.run.clone();
         let Some(agent) = self.parts.agent(&member) else {
-            let outcome = Outcome::failed(child, format!("{member} is not in the team any more"));
+            let outcome =
+                Outcome::failed(child, FailureKind::Refused, format!("{member} is not in the team any more"));
             return self
                 .in_flight
                 .push(Box::pin(std::future::ready(Happened::Ended(call, Box::new(outcome)))));
         };
         let work = AssertUnwindSafe(async move { agent.run(&brief, &context).await }).catch_unwind();
         let work = Attended::new(Box::pin(work), vital).map(move |done| {
-            let mut outcome = done.unwrap_or_else(|_| Outcome::failed(child.clone(), "it panicked"));
+            let mut outcome =
+                done.unwrap_or_else(|_| Outcome::failed(child.clone(), FailureKind::Panicked, "it panicked"));
             // A member that calls its run by another name does not become another.
             outcome.run = child;
             Happened::Ended(call, Box::new(outcome))

@@ -63,8 +63,9 @@ mod vital;
 
 pub use agent_tool::{AgentTool, exposed, fields_of};
 pub use assistant::{
-    AnswerReader, Assistant, AssistantError, Background, Conversations, Incoming, LongTermSteps, ModelReader,
-    NextTurn, PlainSteps, RateLimited, Reply, Source, Steps, Swept, Verdict, WordReader, Zone,
+    AnswerReader, Assistant, AssistantError, AssistantReply, Background, Conversations, Incoming,
+    LongTermSteps, ModelReader, NextTurn, PlainSteps, RateLimited, Source, Steps, Swept, Verdict, WordReader,
+    Zone,
 };
 pub use board::{Board, Stale};
 pub use bus::{BusAudit, BusOptions, Delivery, Fate, LocalBus, MemoryAudit, Receiver};

@@ -20,8 +20,9 @@ use std::{
 };
 
 use archon_types::{
-    AgentId, Budget, CallId, Claim, CommandId, LimitReached, Member, MoreLimits, Outcome, RecordBody, Role,
-    RunId, RunStarted, SubTask, SubTaskId, Task, TaskId, TeamRecord, TeamSettings, Timestamp,
+    AgentId, Budget, CallId, Claim, CommandId, FailureKind, LimitReached, Member, MoreLimits, Outcome,
+    RecordBody, Role, RunId, RunStarted, SubTask, SubTaskId, Task, TaskId, TeamRecord, TeamSettings,
+    Timestamp,
 };
 use serde::{Deserialize, Serialize};
 
@@ -133,6 +134,7 @@ enum Phase {
     /// All subtasks are over.
     Concluding,
     Broken {
+        kind: FailureKind,
         error: String,
     },
 }
@@ -177,8 +179,8 @@ impl TeamMachine {
         if let Some(outcome) = &self.ended {
             return TeamCommand::Done(outcome);
         }
-        if let Phase::Broken { error } = &self.phase {
-            return finish(self.failed_outcome(error.clone()));
+        if let Phase::Broken { kind, error } = &self.phase {
+            return finish(self.failed_outcome(*kind, error.clone()));
         }
         if self.cancelled {
             return finish(self.outcome(Cancelled));
@@ -234,7 +236,7 @@ impl TeamMachine {
             let answer = self.contributions();
             return TeamCommand::Append(RecordBody::Team(Box::new(TeamRecord::Concluded { answer })));
         }
-        finish(self.failed_outcome(self.stuck()))
+        finish(self.failed_outcome(FailureKind::Subtasks, self.stuck()))
     }
 
     /// What can begin: a delegation that was chosen, or the next to be.

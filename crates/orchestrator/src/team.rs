@@ -3,11 +3,11 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use archon_types::{
-    Agent, AgentId, Answer, BoxFuture, Bus, CallId, Context, ExecutionLimits, InboxEntry, Journal,
-    JournalError, LogAppender, Member, Message, MoreLimits, OpenMode, Origin, Outcome, OutcomeStatus,
-    PendingApproval, Planner, PromptSource, Record, RecordBody, Role, RunConfig, RunId, RunKind, RunRefused,
-    RunStarted, SessionPlace, SubTask, TeamRecord, TeamSettings, check_called, pending_approvals,
-    received_messages,
+    Agent, AgentId, Answer, BoxFuture, Bus, CallId, Context, ExecutionLimits, FailureKind, InboxEntry,
+    Journal, JournalError, LogAppender, Member, Message, MoreLimits, OpenMode, Origin, Outcome,
+    OutcomeStatus, PendingApproval, Planner, PromptSource, Record, RecordBody, Role, RunConfig, RunId,
+    RunKind, RunRefused, RunStarted, SessionPlace, SubTask, TeamRecord, TeamSettings, check_called,
+    pending_approvals, received_messages,
 };
 
 use crate::{Desk, TeamError, TeamMachine, TeamProblem, check_team, driver::Driver};
@@ -311,7 +311,8 @@ impl Agent for Team {
                 None => self.start(task, context).await,
             };
             done.unwrap_or_else(|error| {
-                Outcome::failed(context.run.clone(), format!("{error} ({})", error.advice()))
+                let said = format!("{error} ({})", error.advice());
+                Outcome::failed(context.run.clone(), FailureKind::Refused, said)
             })
         })
     }

@@ -92,7 +92,7 @@ fn follow(size: usize, cap: u32) -> (f64, f64) {
             PlanCommand::Wait { .. } => {
                 let call = under_way.pop_front().unwrap();
                 let result = Box::new(ToolResult::success("ok"));
-                machine.apply(&record(RecordBody::ToolFinished { call, result }));
+                machine.apply(&record(RecordBody::ToolFinished { call, result: result.into() }));
             }
             _ => break,
         }

@@ -3,9 +3,9 @@
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
 use archon_types::{
-    ApprovalRequest, CallId, Citation, Content, Context, Effect, Executed, Journal, JournalError, Json,
-    Outcome, OutcomeStatus, Prepared, ReadyCall, RecordBody, RunId, SubTask, Subject, ToolCall, ToolResult,
-    ToolSpec, Toolbox, binding, is_lost, questions_below, rebound,
+    ApprovalRequest, CallId, Citation, Content, Context, Effect, Executed, FailureKind, Journal,
+    JournalError, Json, Outcome, OutcomeStatus, Prepared, ReadyCall, RecordBody, RunId, SubTask, Subject,
+    ToolCall, ToolResult, ToolSpec, Toolbox, binding, is_lost, questions_below, rebound,
 };
 use futures_util::FutureExt;
 use serde_json::json;
@@ -27,7 +27,7 @@ pub(crate) async fn start(
     let arguments = match run.machine.arguments(call, definition.as_ref()) {
         Ok(arguments) => arguments,
         Err(why) => {
-            return run.record(vec![RecordBody::ToolRefused { call, result: not_begun(why) }]).await;
+            return run.record(vec![RecordBody::ToolRefused { call, result: not_begun(why).into() }]).await;
         }
     };
     match (tool, arguments) {
@@ -77,7 +77,7 @@ pub(crate) async fn attach(run: &mut Following, call: CallId) -> Result<(), Jour
         // What may have an effect is in doubt, and no longer under way.
         _ => {
             let result = ToolResult::error("it was cut off, and what does it is not there any more");
-            run.record(vec![RecordBody::ToolFinished { call, result: Box::new(result) }]).await
+            run.record(vec![RecordBody::ToolFinished { call, result: Arc::new(result) }]).await
         }
     }
 }
@@ -148,12 +148,14 @@ async fn run_tool(
     let ready = match toolbox.prepare(call, &tool_call, &asking).await {
         Prepared::Ready(ready) => ready,
         Prepared::Refused(result) => {
-            return run.record(vec![RecordBody::ToolRefused { call, result }]).await;
+            return run.record(vec![RecordBody::ToolRefused { call, result: result.into() }]).await;
         }
         Prepared::Ask(mut request) => {
             let Some(spec) = spec else {
                 let why = format!("{} is not there any more", tool_call.name);
-                return run.record(vec![RecordBody::ToolRefused { call, result: not_begun(why) }]).await;
+                return run
+                    .record(vec![RecordBody::ToolRefused { call, result: not_begun(why).into() }])
+                    .await;
             };
             if request.binding.is_empty() {
                 request.binding = binding(&spec, &tool_call.arguments, &Subject::Unknown);
@@ -166,7 +168,7 @@ async fn run_tool(
         }
         _ => {
             let why = format!("{} is not ready", tool_call.name);
-            return run.record(vec![RecordBody::ToolRefused { call, result: not_begun(why) }]).await;
+            return run.record(vec![RecordBody::ToolRefused { call, result: not_begun(why).into() }]).await;
         }
     };
     let started = RecordBody::ToolStarted { call, attempt, effect: ready.effect, child_run: None };
@@ -211,7 +213,7 @@ async fn executed(
                 let text = format!("[A person changed the arguments of this call to {edited}]");
                 result.content.insert(0, Content::text(text));
             }
-            Happened::Ended(vec![RecordBody::ToolFinished { call, result }])
+            Happened::Ended(vec![RecordBody::ToolFinished { call, result: result.into() }])
         }
         // It waits for the run that it started.
         Executed::Suspended(said) => {
@@ -230,8 +232,9 @@ fn run_agent(run: &mut Following, call: CallId, subtask: &SubTask, tool: Option<
     let journal = context.journal(&run.parts.journal).clone();
     let work = async move { (worker.run(&task, &context).await, worker.name().to_owned()) };
     let work = AssertUnwindSafe(work).catch_unwind().then(move |done| async move {
-        let (outcome, name) =
-            done.unwrap_or_else(|_| (Outcome::failed(child.clone(), "it panicked"), "agent".into()));
+        let (outcome, name) = done.unwrap_or_else(|_| {
+            (Outcome::failed(child.clone(), FailureKind::Panicked, "it panicked"), "agent".into())
+        });
         let spent = outcome.spending();
         match outcome.status {
             OutcomeStatus::Cancelled if stop.is_cancelled() => Happened::LeftOpen,
@@ -242,7 +245,7 @@ fn run_agent(run: &mut Following, call: CallId, subtask: &SubTask, tool: Option<
             _ => {
                 let settled = RecordBody::Settled { call, child: outcome.run.clone(), spent };
                 let result = Box::new(outcome.to_result(&name));
-                Happened::Ended(vec![settled, RecordBody::ToolFinished { call, result }])
+                Happened::Ended(vec![settled, RecordBody::ToolFinished { call, result: result.into() }])
             }
         }
     });
@@ -267,7 +270,7 @@ fn trusting(run: &Following) -> Context {
 }
 
 fn ended(call: CallId, result: ToolResult) -> Happened {
-    Happened::Ended(vec![RecordBody::ToolFinished { call, result: Box::new(result) }])
+    Happened::Ended(vec![RecordBody::ToolFinished { call, result: Arc::new(result) }])
 }
 
 /// How an answer names a subtask.

@@ -3,8 +3,8 @@
 use std::{panic::AssertUnwindSafe, task::Poll, time::Duration};
 
 use archon_types::{
-    CallId, CommandId, Decision, InboxRequest, JournalError, Outcome, OutcomeStatus, PlanError, PlanRecord,
-    QuestionKind, RecordBody, Spending, SubTask, Task, Timestamp,
+    CallId, CommandId, Decision, FailureKind, InboxRequest, JournalError, Outcome, OutcomeStatus, PlanError,
+    PlanRecord, QuestionKind, RecordBody, Spending, SubTask, Task, Timestamp,
 };
 use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 
@@ -104,9 +104,11 @@ impl Following {
             PlanCommand::Wait { until } => Step::Wait(until),
             PlanCommand::Suspend => Step::Suspend,
             // The agent never drives a run without a goal.
-            PlanCommand::WaitForGoal => {
-                Step::Done(Box::new(Outcome::failed(self.context.run.clone(), "nothing was asked")))
-            }
+            PlanCommand::WaitForGoal => Step::Done(Box::new(Outcome::failed(
+                self.context.run.clone(),
+                FailureKind::Refused,
+                "nothing was asked",
+            ))),
         }
     }
 
@@ -352,6 +354,7 @@ impl Following {
                 attempt,
                 problems: vec![format!("{error} ({})", error.advice())],
                 retryable: is_worth_another_try(&error),
+                failure: Some(error.kind()),
             },
             Ok(task) => self.judged(command, attempt, task),
         };
@@ -384,7 +387,7 @@ impl Following {
             // A fixed plan is the same when it is asked for again.
             false => {
                 let retryable = self.machine.fixed().is_none();
-                PlanRecord::Rejected { command, attempt, problems: errors, retryable }
+                PlanRecord::Rejected { command, attempt, problems: errors, retryable, failure: None }
             }
         }
     }

@@ -16,9 +16,9 @@ mod questions;
 mod values;
 
 use archon_types::{
-    Budget, CallId, CommandId, Effect, LimitReached, Outcome, OutcomeStatus, PlanDiff, PlanRecord,
-    PlanSettings, Record, RecordBody, RunId, RunStarted, SubTask, SubTaskId, Task, TaskId, Timestamp,
-    ToolResult,
+    Budget, CallId, CommandId, Effect, FailureKind, LimitReached, Outcome, OutcomeStatus, PlanDiff,
+    PlanRecord, PlanSettings, Record, RecordBody, RunId, RunStarted, SubTask, SubTaskId, Task, TaskId,
+    Timestamp, ToolResult,
 };
 use serde::{Deserialize, Serialize};
 
@@ -132,7 +132,7 @@ enum Phase {
     /// There is an answer.
     Concluded { answer: String },
     /// There will be none.
-    Broken { error: String },
+    Broken { kind: FailureKind, error: String },
 }
 
 /// A question to the planner.
@@ -271,8 +271,8 @@ impl PlanMachine {
                     self.made(task);
                 }
             }
-            PlanRecord::Rejected { command, attempt, problems, retryable } => {
-                self.rejected(*command, *attempt, problems, *retryable);
+            PlanRecord::Rejected { command, attempt, problems, retryable, failure } => {
+                self.rejected((*command, *attempt), problems, *retryable, *failure);
             }
             PlanRecord::Changed { command, diff, .. }
                 if self.replan.as_ref().is_some_and(|ask| ask.command == *command) =>
@@ -307,8 +307,8 @@ impl PlanMachine {
         if let Some(outcome) = &self.ended {
             return PlanCommand::Done(outcome);
         }
-        if let Phase::Broken { error } = &self.phase {
-            return self.finish(self.failed_outcome(error.clone()));
+        if let Phase::Broken { kind, error } = &self.phase {
+            return self.finish(self.failed_outcome(*kind, error.clone()));
         }
         if self.cancelled {
             return self.finish(self.outcome(OutcomeStatus::Cancelled));
@@ -329,10 +329,10 @@ impl PlanMachine {
             Phase::Concluding { .. } => PlanCommand::Wait { until: None },
             Phase::Concluded { answer } => {
                 let mut outcome = self.outcome(OutcomeStatus::Finished);
-                outcome.answer.clone_from(answer);
+                outcome.set_answer(answer.as_str());
                 self.finish(outcome)
             }
-            Phase::Broken { error } => self.finish(self.failed_outcome(error.clone())),
+            Phase::Broken { kind, error } => self.finish(self.failed_outcome(*kind, error.clone())),
         }
     }
 
@@ -418,7 +418,7 @@ impl PlanMachine {
         self.task.original_query = goal.to_owned();
         self.task.goal = goal.to_owned();
         self.phase = match goal.trim() {
-            "" => Phase::Broken { error: "the goal is empty".to_owned() },
+            "" => Phase::Broken { kind: FailureKind::Refused, error: "the goal is empty".to_owned() },
             _ => Phase::Planning(self.ask(None, Vec::new())),
         };
     }

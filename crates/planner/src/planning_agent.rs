@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use archon_types::{
-    Agent, Answer, ApprovalRequest, Approver, BoxFuture, CallId, Context, ExecutionLimits, InboxEntry,
-    Journal, LogAppender, LongTerm, Message, MoreLimits, OpenMode, Origin, Outcome, OutcomeStatus,
-    PendingApproval, PlanRecord, Planner, PromptSource, Record, RecordBody, RunId, RunKind, RunRefused,
-    RunStarted, SessionPlace, Spending, Task, Toolbox, check_called, received_messages,
+    Agent, Answer, ApprovalRequest, Approver, BoxFuture, CallId, Context, ExecutionLimits, FailureKind,
+    InboxEntry, Journal, LogAppender, LongTerm, Message, MoreLimits, OpenMode, Origin, Outcome,
+    OutcomeStatus, PendingApproval, PlanRecord, Planner, PromptSource, Record, RecordBody, RunId, RunKind,
+    RunRefused, RunStarted, SessionPlace, Spending, Task, Toolbox, check_called, received_messages,
 };
 
 use crate::{
@@ -416,7 +416,9 @@ impl Agent for PlanningAgent {
                 }
                 None => self.start(task, context).await,
             };
-            outcome.unwrap_or_else(|error| Outcome::failed(context.run.clone(), error.to_string()))
+            outcome.unwrap_or_else(|error| {
+                Outcome::failed(context.run.clone(), FailureKind::Refused, error.to_string())
+            })
         })
     }
 }

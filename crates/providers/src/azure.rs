@@ -141,7 +141,7 @@ impl AzureOpenAi {
     /// Sends a body and reads its answer.
     fn exchange(
         &self,
-        body: Result<Vec<u8>, ProviderError>,
+        body: Result<impl Into<reqwest::Body>, ProviderError>,
         model: &str,
         cancel: CancellationToken,
         decoder: impl Decoder,

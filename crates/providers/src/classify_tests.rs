@@ -228,7 +228,7 @@ fn errors_in_a_stream_are_understood() {
         (r#""text""#, "api"),
     ] {
         let error = stream_error(&serde_json::from_str(event).unwrap());
-        assert_eq!(error.code(), code, "{event}: {error:?}");
+        assert_eq!(error.code().as_str(), code, "{event}: {error:?}");
     }
 }
 

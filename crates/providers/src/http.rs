@@ -19,6 +19,7 @@ use std::{
 };
 
 use archon_types::{Clock, ProviderError, Redactor, Secret, Timestamp};
+use bytes::Bytes;
 use reqwest::{
     Method, Request, Response, Url,
     header::{ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
@@ -111,6 +112,21 @@ impl Default for Timeouts {
 /// Something that is waited for.
 pub(crate) type Pending<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
+/// A body that somebody else keeps, and that is sent without a copy.
+pub(crate) struct SharedText(pub(crate) Arc<String>);
+
+impl AsRef<[u8]> for SharedText {
+    fn as_ref(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+}
+
+impl From<SharedText> for reqwest::Body {
+    fn from(text: SharedText) -> Self {
+        Bytes::from_owner(text).into()
+    }
+}
+
 /// One address with its headers and the options of the client that reaches it.
 pub(crate) struct Transport {
     url: Url,
@@ -142,7 +158,9 @@ impl Transport {
         let in_query = query_secrets(&url);
         in_query.iter().for_each(|secret| redactor.add(secret));
         client::check(&options, &url, |name| std::env::var(name).ok())?;
-        let transport = Self { url, headers: HeaderMap::new(), options, redactor };
+        let mut headers = HeaderMap::new();
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        let transport = Self { url, headers, options, redactor };
         if !in_query.is_empty() {
             transport.check_way("what its query says")?;
         }
@@ -217,7 +235,7 @@ impl Transport {
     }
 
     /// A request that posts `body`.
-    pub(crate) fn post(&self, body: Vec<u8>) -> Request {
+    pub(crate) fn post(&self, body: impl Into<reqwest::Body>) -> Request {
         let mut request = self.request(Method::POST, self.url.clone());
         *request.body_mut() = Some(body.into());
         request
@@ -225,7 +243,12 @@ impl Transport {
 
     /// A request that posts `body` below the transport's address: `path`, percent-encoded where it must
     /// be, is put behind its path, and `query` in front of its query.
-    pub(crate) fn post_below(&self, path: &str, query: Option<&str>, body: Vec<u8>) -> Request {
+    pub(crate) fn post_below(
+        &self,
+        path: &str,
+        query: Option<&str>,
+        body: impl Into<reqwest::Body>,
+    ) -> Request {
         let mut request = self.post(body);
         let url = request.url_mut();
         let path = format!("{}/{}", url.path().trim_end_matches('/'), path.trim_start_matches('/'));
@@ -243,7 +266,6 @@ impl Transport {
     fn request(&self, method: Method, url: Url) -> Request {
         let mut request = Request::new(method, url);
         *request.headers_mut() = self.headers.clone();
-        request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         request
     }
 

@@ -18,7 +18,7 @@ use crate::{
     catalogue,
     connect::{ConnectOptions, SentAs, Service, connect_choices},
     error::SetupError,
-    http::events::Exchange,
+    http::{SharedText, events::Exchange},
     profile::{Compat, Profile, ResponseFormatSupport},
 };
 use decode::ChatDecoder;
@@ -106,10 +106,10 @@ impl Provider for OpenAiCompatible {
 }
 
 /// The body of a request, or why the service cannot be asked.
-pub(crate) fn body(request: &Request, compat: &Compat) -> Result<Vec<u8>, ProviderError> {
+pub(crate) fn body(request: &Request, compat: &Compat) -> Result<SharedText, ProviderError> {
     match refusal(request, compat) {
         Some(error) => Err(error),
-        None => Ok(encode::body(request, compat)),
+        None => Ok(SharedText(encode::body(request, compat))),
     }
 }
 

@@ -103,7 +103,7 @@ fn a_token_is_never_shown_and_without_one_nothing_is_sent() {
     for n in 0..4 {
         let echo = json!({"error": {"code": 401, "message": format!("the token ya29.canary-{n} is wrong")}});
         let error = once(&provider, &ask(), &Fixture::json(401, echo.to_string())).end.unwrap_err();
-        assert_eq!(error.code(), "auth");
+        assert_eq!(error.code().as_str(), "auth");
         shown += &format!("{error} {error:?}");
     }
     assert!(!shown.contains("canary") && shown.contains("the token **** is wrong"), "{shown}");
@@ -113,7 +113,7 @@ fn a_token_is_never_shown_and_without_one_nothing_is_sent() {
     assert_eq!(error, ProviderError::Auth("no credentials".into()));
     let broken: TokenSource = Arc::new(|| Box::pin(async { Ok(Secret::from("can\nary")) }));
     let error = once(&self::provider(broken), &ask(), &Fixture::json(200, "{}")).end.unwrap_err();
-    assert_eq!(error.code(), "auth");
+    assert_eq!(error.code().as_str(), "auth");
     assert!(!error.to_string().contains("ary"), "{error}");
 }
 

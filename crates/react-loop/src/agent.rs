@@ -6,21 +6,21 @@ mod started;
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
 use archon_types::{
-    Agent, AgentId, AgentMessage, ApprovalSettings, Approver, BoxFuture, CancellationToken, CircuitBreaker,
-    Context, ContextConfig, ContinuationKind, ExecutionLimits, FailurePolicy, FormCheck, GoalCheck,
-    HookPoint, Hooks, InputFilter, Instructions, Journal, JournalError, Lease, Message, ModelPrice,
-    MoreLimits, OnStorageFailure, OpenMode, Origin, Outcome, OutcomeStatus, Provider, QueueMode, Record,
-    RecordBody, Redactor, RequestOptions, ResponseFormat, RetryConfig, RunConfig, RunId, RunKind, RunMemory,
-    Said, ToolMode, ToolResult, Toolbox, TurnTrigger, check_called,
+    Agent, AgentId, AgentMessage, ApprovalSettings, Approver, BoxFuture, CancellationToken, CarriedResult,
+    CircuitBreaker, Context, ContextConfig, ContinuationKind, ExecutionLimits, FailurePolicy, FormCheck,
+    GoalCheck, HookPoint, Hooks, InputFilter, Instructions, Journal, JournalError, Lease, Message,
+    ModelPrice, MoreLimits, OnStorageFailure, OpenMode, Origin, Outcome, OutcomeStatus, Provider, QueueMode,
+    Record, RecordBody, Redactor, RequestOptions, ResponseFormat, RetryConfig, RunConfig, RunId, RunKind,
+    RunMemory, Said, ToolMode, Toolbox, TurnTrigger, check_called,
 };
 use futures_util::FutureExt;
 
 use crate::{
-    Command, ContextParts, Driver, Fallback, History, LlmJudge, LoopError, Messages, Opening, ReactMachine,
-    RunLog,
+    Command, ContextParts, Driver, EarlierRuns, Fallback, History, LlmJudge, LoopError, Messages, Opening,
+    ReactMachine, RunLog,
     drive::panic_text,
-    fold, fold_chain, fold_with, form, is_paired,
-    resume::{go_on, seen_files, spoken, started},
+    fold, fold_before, fold_chain, fold_with, form, is_paired,
+    resume::{seen_files, spoken, started},
     spawns::left_behind,
     tool_batch::NoTools,
 };
@@ -278,7 +278,8 @@ impl ReactAgent {
         self.check(&opening, context)?;
         let context = &self.own(context);
         let journal = self.journal(context);
-        let (history, earlier) = fold_chain(&**journal, &origin).await?;
+        let chain = fold_chain(&**journal, &origin).await?;
+        let (carried, EarlierRuns { history, runs: earlier, .. }) = (chain.due(&context.redactor), chain);
         self.recall(&history.seen, context);
         let mut started = self.started(origin, earlier, parallel, context);
         self.check_tools(&started.config)?;
@@ -290,6 +291,8 @@ impl ReactAgent {
         let mut bodies = vec![RecordBody::RunStarted(Box::new(started.clone()))];
         if driver.may_begin(&history, earlier).await {
             bodies.extend(self.opened(Some(opening), history.in_full(), context).await);
+            // Behind the prompt, which lists look for.
+            bodies.extend(carried.map(|carried| RecordBody::Carried(Box::new(carried))));
         } else {
             bodies.push(RecordBody::Vetoed { hook: HookPoint::BeforeLoop });
             driver.hooks = None; // A run that never began has no end to hear of.
@@ -420,8 +423,7 @@ impl ReactAgent {
         if started.kind != RunKind::Loop {
             return Err(LoopError::OtherKind { run: context.run.clone(), kind: started.kind });
         }
-        let origin = started.origin.clone();
-        let (history, _) = fold_chain(&**journal, &origin).await?;
+        let history = fold_before(&**journal, &context.run, &open.records).await?.history;
         self.recall(&history.seen, context);
         self.recall(&seen_files(&open.records), context);
         let (parts, window) = (self.context_parts.clone(), history.in_full());
@@ -477,8 +479,11 @@ impl ReactAgent {
     }
 
     /// What earlier calls of the session have seen, its tools know again.
-    fn recall(&self, seen: &[(String, ToolResult)], context: &Context) {
-        seen.iter().for_each(|(tool, result)| self.driver.toolbox.recall(&context.session, tool, result));
+    fn recall(&self, seen: &[CarriedResult], context: &Context) {
+        let recall = |told: &CarriedResult| {
+            self.driver.toolbox.recall(&context.session, &told.tool, &told.result);
+        };
+        seen.iter().for_each(recall);
     }
 
     /// The context of a run of this agent.
@@ -613,7 +618,7 @@ impl Agent for ReactAgent {
             };
             match outcome {
                 Ok(outcome) => outcome,
-                Err(error) => Outcome::failed(context.run.clone(), error.to_string()),
+                Err(error) => Outcome::failed(context.run.clone(), error.kind(), error.to_string()),
             }
         })
     }
@@ -635,10 +640,9 @@ impl std::fmt::Debug for ReactAgent {
 /// The run, or one that it continues, cannot be read.
 pub async fn conversation(journal: &dyn Journal, run: &RunId) -> Result<Messages, LoopError> {
     let records = journal.read(run).await?;
-    let started = spoken(run, &records)?;
-    let (history, _) = fold_chain(journal, &started.origin).await?;
-    if matches!(started.kind, RunKind::Plan | RunKind::Team) {
-        return Ok(go_on(run, &records, history)?.messages().clone());
+    let history = fold_before(journal, run, &records).await?.history;
+    if matches!(spoken(run, &records)?.kind, RunKind::Plan | RunKind::Team) {
+        return Ok(history.after(&records).messages().clone());
     }
     let machine = fold(run, &records, history)?;
     match machine.ended() {

@@ -1,5 +1,7 @@
 //! The life of one tool call: requested, started, finished, with exactly one result at the end.
 
+use std::{borrow::Cow, sync::Arc};
+
 use archon_types::{ApprovalRequest, CallId, Effect, Json, Timestamp, ToolCall, ToolResult};
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +11,7 @@ pub struct CallState {
     /// The call's place in the run.
     pub id: CallId,
     /// What the model asked for.
-    pub call: ToolCall,
+    pub call: Arc<ToolCall>,
     /// How far it is.
     pub stage: CallStage,
     /// To what a person agreed, if one was asked.
@@ -58,7 +60,7 @@ pub enum CallStage {
         /// When it is tried again.
         due: Timestamp,
         /// How it failed: its result if there is no other try after all.
-        result: Box<ToolResult>,
+        result: Arc<ToolResult>,
     },
     /// A person is asked about it, or about what the run that it started wants to do.
     Asked {
@@ -73,7 +75,7 @@ pub enum CallStage {
     /// It will not run, and this is to be its result.
     Settled {
         /// The result.
-        result: Box<ToolResult>,
+        result: Arc<ToolResult>,
         /// A person gave the result; else it was refused.
         replied: bool,
     },
@@ -86,7 +88,7 @@ pub enum CallStage {
     /// It has its result.
     Finished {
         /// The result.
-        result: Box<ToolResult>,
+        result: Arc<ToolResult>,
         /// When it was there.
         at: Timestamp,
     },
@@ -94,7 +96,13 @@ pub enum CallStage {
 
 impl CallState {
     pub(crate) fn requested(id: CallId, call: ToolCall) -> Self {
-        Self { id, call, stage: CallStage::Requested { attempts: 0 }, consent: None, is_begun: false }
+        Self {
+            id,
+            call: Arc::new(call),
+            stage: CallStage::Requested { attempts: 0 },
+            consent: None,
+            is_begun: false,
+        }
     }
 
     /// The result and when it was there.
@@ -115,9 +123,9 @@ impl CallState {
     }
 
     /// The call failed and is tried again at `due`.
-    pub(crate) fn wait(&mut self, result: &ToolResult, due: Timestamp) {
+    pub(crate) fn wait(&mut self, result: Arc<ToolResult>, due: Timestamp) {
         if let CallStage::Started { attempt, .. } = self.stage {
-            self.stage = CallStage::Waiting { attempts: attempt + 1, due, result: Box::new(result.clone()) };
+            self.stage = CallStage::Waiting { attempts: attempt + 1, due, result };
         }
     }
 
@@ -128,9 +136,9 @@ impl CallState {
     }
 
     /// Takes the result; a second one for the same call is ignored.
-    pub(crate) fn finish(&mut self, result: &ToolResult, at: Timestamp) {
+    pub(crate) fn finish(&mut self, result: Arc<ToolResult>, at: Timestamp) {
         if self.result().is_none() {
-            self.stage = CallStage::Finished { result: Box::new(result.clone()), at };
+            self.stage = CallStage::Finished { result, at };
         }
     }
 
@@ -145,10 +153,12 @@ impl CallState {
     }
 
     /// The call as it is to run: with the arguments that a person wants, if one changed them.
-    pub(crate) fn wanted(&self) -> ToolCall {
+    pub(crate) fn wanted(&self) -> Cow<'_, ToolCall> {
         match self.consent.as_ref().and_then(|consent| consent.edited.clone()) {
-            Some(arguments) => ToolCall { arguments, malformed: None, ..self.call.clone() },
-            None => self.call.clone(),
+            Some(arguments) => {
+                Cow::Owned(ToolCall { arguments, malformed: None, ..ToolCall::clone(&self.call) })
+            }
+            None => Cow::Borrowed(&self.call),
         }
     }
 }

@@ -110,9 +110,9 @@ pub(crate) fn agreed(spec: &ToolSpec, call: &CallState) -> Option<Arc<str>> {
     asked.find_map(|asked| archon_types::rebound(&consent.binding, spec, asked, edited)).map(Into::into)
 }
 
-/// The tool of a name as it describes itself now.
-pub(crate) fn spec_of(driver: &Driver, name: &str) -> Option<ToolSpec> {
-    driver.toolbox.specs().iter().find(|spec| spec.name == name).cloned()
+/// The tool of a name as it describes itself.
+pub(crate) fn spec_in<'a>(specs: &'a [ToolSpec], name: &str) -> Option<&'a ToolSpec> {
+    specs.iter().find(|spec| spec.name == name)
 }
 
 /// The context of a batch's tools, if it differs from the run's: with the rules that a person trusts.

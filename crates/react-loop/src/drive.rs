@@ -3,8 +3,8 @@
 use std::{any::Any, panic::AssertUnwindSafe, pin::pin, sync::Arc};
 
 use archon_types::{
-    AssistantMessage, CommandId, Compaction, Context, HookPoint, JournalError, ModelFailure, Outcome,
-    Provider, ProviderError, RecordBody, Timestamp,
+    AssistantMessage, CommandId, Compaction, Context, FailureKind, HookPoint, JournalError, ModelFailure,
+    Outcome, Provider, ProviderError, RecordBody, Request, Timestamp,
 };
 use futures_util::{
     FutureExt,
@@ -158,11 +158,12 @@ impl Driver {
         log: &mut RunLog,
         watch: &mut Watch<'_>,
     ) -> Result<RecordBody, JournalError> {
-        let request_hash = machine.request().content_hash();
+        let request = machine.request();
+        let request_hash = request.content_hash();
         log.step(machine, RecordBody::ModelAsked { command, attempt, turn, request_hash }).await?;
         let span = tracing::info_span!("model_call", turn, attempt);
         let context = watch.context();
-        Ok(self.ask(machine, command, attempt, watch, context).instrument(span).await)
+        Ok(self.ask(machine, request, (command, attempt), watch, context).instrument(span).await)
     }
 
     /// The record of what the project says, if that is new.
@@ -191,12 +192,12 @@ impl Driver {
         }
     }
 
-    /// Sends the machine's request and returns the record of what came back.
+    /// Sends a request of the machine's and returns the record of what came back.
     async fn ask(
         &self,
         machine: &ReactMachine,
-        command: CommandId,
-        attempt: u32,
+        request: Request,
+        (command, attempt): (CommandId, u32),
         watch: &mut Watch<'_>,
         context: &Context,
     ) -> RecordBody {
@@ -205,7 +206,6 @@ impl Driver {
         let provider = self.provider_of(machine);
         let answer = match provider {
             Some(provider) => {
-                let request = machine.request();
                 let answer =
                     single_call::ask(&**provider, request, |event| deltas.emit(event), watch, context);
                 // A provider that panics has failed like any other.
@@ -235,7 +235,7 @@ impl Driver {
 }
 
 fn nothing_asked(context: &Context) -> Outcome {
-    Outcome::failed(context.run.clone(), "nothing was asked")
+    Outcome::failed(context.run.clone(), FailureKind::Refused, "nothing was asked")
 }
 
 /// Fills in what a provider may leave out.

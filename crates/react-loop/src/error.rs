@@ -1,6 +1,8 @@
 //! Why a run could not be started or went no further.
 
-use archon_types::{EvaluationError, JournalError, LimitReached, RunError, RunId, RunKind, RunRefused};
+use archon_types::{
+    EvaluationError, FailureKind, JournalError, LimitReached, RunError, RunId, RunKind, RunRefused,
+};
 #[cfg(doc)]
 use archon_types::{ExecutionLimits, Outcome};
 
@@ -139,6 +141,15 @@ pub enum LoopError {
 }
 
 impl LoopError {
+    /// The kind of failure that it is where a run of this agent was called.
+    pub(crate) fn kind(&self) -> FailureKind {
+        match self {
+            Self::Panicked { .. } => FailureKind::Panicked,
+            Self::AtLimit { .. } => FailureKind::Limit,
+            _ => FailureKind::Refused,
+        }
+    }
+
     /// What a person can do about it, in a line.
     pub fn advice(&self) -> &'static str {
         match self {
@@ -179,7 +190,7 @@ impl From<LoopError> for RunError {
                 run,
                 kind,
                 action: "do what a loop can",
-                instead: "steer, fork or replay the runs that it called; cancel, answer or resume this one",
+                instead: "resume it with the agent of its kind; steer, fork or replay the runs that it called",
             },
             error => {
                 let advice = error.advice();

@@ -6,8 +6,8 @@
 use std::{fmt, sync::Arc};
 
 use archon_types::{
-    ApiErrorKind, FailurePolicy, FailureStep, FallbackModel, ModelFailure, ModelPrice, ModelTarget, Provider,
-    RetryConfig, RunConfig, ThinkingLevel, Timestamp,
+    ApiErrorKind, FailurePolicy, FailureStep, FallbackModel, ModelErrorCode, ModelFailure, ModelPrice,
+    ModelTarget, Provider, RetryConfig, RunConfig, ThinkingLevel, Timestamp,
 };
 use serde::{Deserialize, Serialize};
 
@@ -105,15 +105,15 @@ enum Remedy {
 
 /// What may help against which failure once retries do not, in this order. What is not listed is final:
 /// a cancel, a filter, a conversation that is too long for what the window can do about it.
-const REMEDIES: &[(&str, &[Remedy])] = &[
-    ("rate_limited", &[Remedy::Key, Remedy::Model]),
-    ("auth", &[Remedy::Key, Remedy::Model]),
-    ("overloaded", &[Remedy::Model]),
-    ("network", &[Remedy::Model]),
-    ("unreachable", &[Remedy::Model]),
-    ("timeout", &[Remedy::Model]),
-    ("protocol", &[Remedy::Model]),
-    ("other", &[Remedy::Model]),
+const REMEDIES: &[(ModelErrorCode, &[Remedy])] = &[
+    (ModelErrorCode::RateLimited, &[Remedy::Key, Remedy::Model]),
+    (ModelErrorCode::Auth, &[Remedy::Key, Remedy::Model]),
+    (ModelErrorCode::Overloaded, &[Remedy::Model]),
+    (ModelErrorCode::Network, &[Remedy::Model]),
+    (ModelErrorCode::Unreachable, &[Remedy::Model]),
+    (ModelErrorCode::Timeout, &[Remedy::Model]),
+    (ModelErrorCode::Protocol, &[Remedy::Model]),
+    (ModelErrorCode::Other, &[Remedy::Model]),
 ];
 
 /// The same for what a service refused.
@@ -151,7 +151,7 @@ pub(crate) struct Chain {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Due {
     pub(crate) step: FailureStep,
-    pub(crate) code: String,
+    pub(crate) code: ModelErrorCode,
     pub(crate) reason: String,
 }
 
@@ -192,7 +192,7 @@ impl Chain {
         let retry = fallback(config, self.target).map_or(&config.retry, |model| &model.retry);
         let too_long = |due: &Timestamp| due.since(at).as_millis() > u128::from(retry.max_delay_ms);
         let most_broken = config.failure.as_ref().map_or(u32::MAX, |policy| policy.broken_retries);
-        let enough = failure.code == "timeout" && self.timeouts >= MOST_TIMEOUTS
+        let enough = failure.code == ModelErrorCode::Timeout && self.timeouts >= MOST_TIMEOUTS
             || failure.partial && self.broken >= most_broken;
         let again = match enough {
             true => None,
@@ -202,12 +202,12 @@ impl Chain {
         match again.filter(|due| step.is_none() || failure.retry_after_ms.is_none() || !too_long(due)) {
             Some(due) => {
                 self.tries += u32::from(failure.retryable);
-                self.timeouts += u32::from(failure.code == "timeout");
+                self.timeouts += u32::from(failure.code == ModelErrorCode::Timeout);
                 self.broken += u32::from(failure.partial);
                 Next::Retry(due)
             }
             None => {
-                let due = |step| Due { step, code: failure.code.clone(), reason: failure.message.clone() };
+                let due = |step| Due { step, code: failure.code, reason: failure.message.clone() };
                 self.due = step.map(due);
                 self.due.as_ref().map_or(Next::Fail, |_| Next::Step)
             }

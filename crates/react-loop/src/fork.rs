@@ -12,7 +12,7 @@ use archon_types::{
     RunId, Salvaged,
 };
 
-use crate::{History, LoopError, RunLog, fold_chain, fold_with, resume::started};
+use crate::{History, LoopError, RunLog, fold_before, fold_with};
 
 /// Begins the run that `context` names where `run` stood after `turns` turns of its own; by default
 /// where it stands now. After 0 turns nothing but the prompt is there.
@@ -35,7 +35,7 @@ pub async fn fork(
     let Some(RecordBody::RunStarted(parent)) = log.first().map(|r| &r.body) else {
         return Err(LoopError::NotARun { run: run.clone() });
     };
-    let (history, _) = fold_chain(journal, &parent.origin).await?;
+    let history = fold_before(journal, run, &log).await?.history;
     let (records, turns) = match (cut(run, &log, history.clone(), turns), damage) {
         (Err(LoopError::NoSuchTurn { .. }), Some(damage)) => return Err(damage.into()),
         (cut, _) => cut?,
@@ -66,7 +66,7 @@ pub async fn whole_turns(journal: &dyn Journal, run: &RunId) -> Result<u32, Loop
     if let (true, Some(damage)) = (records.is_empty(), damage) {
         return Err(damage.into());
     }
-    let (history, _) = fold_chain(journal, &started(run, &records)?.origin).await?;
+    let history = fold_before(journal, run, &records).await?.history;
     Ok(fold_with(run, &records, history, Default::default())?.turns())
 }
 

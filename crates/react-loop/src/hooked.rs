@@ -57,7 +57,7 @@ impl<'a> Turns<'a> {
 }
 
 /// The call that `body` ends without another try, and its last result: unlike others that are refused, its tool ran.
-pub(crate) fn given_up(machine: &ReactMachine, body: &RecordBody) -> Option<(ToolCall, ToolResult)> {
+pub(crate) fn given_up(machine: &ReactMachine, body: &RecordBody) -> Option<(Arc<ToolCall>, ToolResult)> {
     let RecordBody::ToolRefused { call, result } = body else { return None };
     let waits = |state: &&CallState| state.id == *call && matches!(state.stage, CallStage::Waiting { .. });
     machine.calls().iter().find(waits).map(|state| (state.call.clone(), (**result).clone()))

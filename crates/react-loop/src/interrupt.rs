@@ -2,12 +2,13 @@
 
 use std::{
     future::poll_fn,
-    pin::{Pin, pin},
+    pin::pin,
     task::{Context as Task, Poll, ready},
     time::Duration,
 };
 
 use archon_types::{BoxFuture, Context, Timestamp};
+use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 
 /// Why something that was under way has to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,8 +23,8 @@ pub(crate) enum Interrupt {
 /// for each would wake the runtime's timer thread twice in every turn.
 pub(crate) struct Watch<'a> {
     context: &'a Context,
-    deadline: BoxFuture<'static, ()>,
-    cancelled: Pin<Box<dyn Future<Output = ()> + Send + 'a>>,
+    /// The end of the time, and the cancel. They are looked at when they wake the task, not with each delta that does.
+    ends: FuturesUnordered<BoxFuture<'a, Fired>>,
     fired: Option<Fired>,
 }
 
@@ -33,10 +34,15 @@ enum Fired {
     Cancelled(Option<BoxFuture<'static, ()>>),
 }
 
+fn ends(context: &Context, deadline: Timestamp) -> FuturesUnordered<BoxFuture<'_, Fired>> {
+    let deadline = context.clock.sleep_until(deadline).map(|()| Fired::Deadline).boxed();
+    let cancelled = context.cancel.cancelled().map(|()| Fired::Cancelled(None)).boxed();
+    FuturesUnordered::from_iter([deadline, cancelled])
+}
+
 impl<'a> Watch<'a> {
     pub(crate) fn new(context: &'a Context, deadline: Timestamp) -> Self {
-        let deadline = context.clock.sleep_until(deadline);
-        Self { context, deadline, cancelled: Box::pin(context.cancel.cancelled()), fired: None }
+        Self { context, ends: ends(context, deadline), fired: None }
     }
 
     /// The time is up later than was known.
@@ -44,7 +50,7 @@ impl<'a> Watch<'a> {
         if matches!(self.fired, Some(Fired::Deadline)) {
             self.fired = None;
         }
-        self.deadline = self.context.clock.sleep_until(deadline);
+        self.ends = ends(self.context, deadline);
     }
 
     /// The run that is watched.
@@ -56,12 +62,7 @@ impl<'a> Watch<'a> {
     /// before that. Each wait has a grace of its own.
     pub(crate) fn poll(&mut self, task: &mut Task<'_>, grace: Duration) -> Poll<Interrupt> {
         if self.fired.is_none() {
-            if self.deadline.as_mut().poll(task).is_ready() {
-                self.fired = Some(Fired::Deadline);
-            } else {
-                ready!(self.cancelled.as_mut().poll(task));
-                self.fired = Some(Fired::Cancelled(None));
-            }
+            self.fired = ready!(self.ends.poll_next_unpin(task));
         }
         let Some(Fired::Cancelled(waiting)) = &mut self.fired else {
             return Poll::Ready(Interrupt::Deadline);

@@ -18,6 +18,7 @@
 //! | who calls whom? | `driver.rs`, `tool_batch.rs`, `summarize.rs`, `hooked.rs` |
 //! | what ends a wait? | `interrupt.rs` |
 //! | what happens after a crash? | `resume.rs`, `spawns.rs` |
+//! | what was said before a run, and who repeats it? | `earlier_runs.rs` |
 //! | how does an agent call another, and who pays? | `sub_agent.rs`, `agent/called.rs`, `delegate.rs`, `leases.rs` |
 //! | how does a run leave another? | `fork.rs` |
 //! | how do several run side by side, and which one is taken? | `parallel.rs`, `evaluation.rs`, `judge.rs` |
@@ -35,6 +36,7 @@ mod delegate;
 mod deltas;
 mod drive;
 mod driver;
+mod earlier_runs;
 mod error;
 mod evaluation;
 mod fallback;
@@ -72,6 +74,7 @@ pub use agent::{ReactAgent, ReactAgentOptions, conversation};
 pub use calls::{CallStage, CallState, Consent};
 pub use circuit_breaker::Breaker;
 pub use driver::Driver;
+pub use earlier_runs::{EarlierRuns, fold_before, fold_chain, fold_whole_chain};
 pub use error::LoopError;
 pub use evaluation::{Elaborate, PickFirst, TokenEfficient, Transparent};
 pub use fallback::Fallback;
@@ -82,7 +85,7 @@ pub use opening::Opening;
 pub use parallel::{Parallel, ParallelOutcome, stands_at};
 pub use post::post;
 pub use replay::{Replay, replay, replay_with};
-pub use resume::{Undo, fold, fold_chain, fold_undone, fold_with};
+pub use resume::{Undo, fold, fold_undone, fold_with};
 pub use run_log::RunLog;
 pub use sub_agent::SubAgentTool;
 pub use text_mode::decode_answer;

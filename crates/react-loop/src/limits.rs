@@ -1,8 +1,8 @@
 //! When a run ends whatever the model says: turns, tokens, time and money.
 
 use archon_types::{
-    AssistantMessage, ExecutionLimits, Lease, LimitReached, Message, ModelFailure, ModelPrice, Spending,
-    Timestamp, TokenCounter, TokenEstimate, Usage,
+    AssistantMessage, CarriedSpending, ExecutionLimits, Lease, LimitReached, Message, ModelErrorCode,
+    ModelFailure, ModelPrice, Spending, Timestamp, TokenCounter, TokenEstimate, Usage,
 };
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +17,7 @@ pub(crate) struct Meter {
     pub(crate) parse_failures: u32,
     /// What was spent before the run began, of the same budget.
     #[serde(default)]
-    carried: Spent,
+    carried: CarriedSpending,
     pub(crate) money: Money,
     #[serde(default)]
     pub(crate) uncounted: Uncounted,
@@ -34,25 +34,15 @@ pub(crate) struct Meter {
     last_seen: Timestamp,
 }
 
-/// What a run, and the runs that it branched off, took of their budget.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Spent {
-    turns: u32,
-    tokens: u64,
-    /// In millionths of a unit.
-    #[serde(default)]
-    money: u64,
-}
-
 impl Meter {
     /// Counts what was spent before against the limits, too.
-    pub(crate) fn carry(&mut self, spent: Spent) {
+    pub(crate) fn carry(&mut self, spent: CarriedSpending) {
         self.carried = spent;
     }
 
     /// All that was spent of the budget.
-    pub(crate) fn spent(&self) -> Spent {
-        Spent {
+    pub(crate) fn spent(&self) -> CarriedSpending {
+        CarriedSpending {
             turns: self.carried.turns.saturating_add(self.turns),
             tokens: sum([self.carried.tokens, self.tokens(), self.leases.spent.tokens]),
             money: sum([self.carried.money, self.money.spent, self.leases.spent.cost]),
@@ -260,8 +250,8 @@ impl Money {
 
 /// A service that refused a call did no work; one that was cut off may have, and one that had begun to answer has.
 fn may_have_worked(failure: &ModelFailure) -> bool {
-    let is_refused = ["rate_limited", "overloaded", "auth", "api", "context_overflow"];
-    failure.partial || !is_refused.contains(&failure.code.as_str())
+    use ModelErrorCode::{Api, Auth, ContextOverflow, Overloaded, RateLimited};
+    failure.partial || !matches!(failure.code, RateLimited | Overloaded | Auth | Api | ContextOverflow)
 }
 
 /// Tokens of calls whose service reports none, and of calls that were lost: an estimate.

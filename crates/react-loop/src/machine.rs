@@ -340,7 +340,7 @@ impl ReactMachine {
     pub fn into_history(mut self) -> History {
         let open: Vec<_> = self.calls().iter().filter(|c| c.result().is_none()).map(|c| c.id).collect();
         for call in open {
-            self.tool_ended(call, &ToolResult::cancelled(NOT_CARRIED_OVER), self.meter.now());
+            self.tool_ended(call, &Arc::new(ToolResult::cancelled(NOT_CARRIED_OVER)), self.meter.now());
         }
         // What the model never read is not lost: it is read with the next prompt.
         for Prompt { message, by } in self.queues.take_all() {
@@ -514,7 +514,7 @@ impl ReactMachine {
                 .with_metadata(metadata::ERROR_TYPE, "context_limit"),
             _ => return self.refusal_due(calls).unwrap_or_else(|| self.run_or_wait(calls)),
         };
-        Command::Append(RecordBody::ToolRefused { call: call.id, result: Box::new(result) })
+        Command::Append(RecordBody::ToolRefused { call: call.id, result: Arc::new(result) })
     }
 
     /// Whether a call is the next one to be settled without being run, if calls are. A steer lets calls
@@ -580,11 +580,11 @@ impl ReactMachine {
         }
     }
 
-    fn tool_ended(&mut self, id: CallId, result: &ToolResult, at: Timestamp) {
+    fn tool_ended(&mut self, id: CallId, result: &Arc<ToolResult>, at: Timestamp) {
         if self.is_open(id) {
             self.meter.leases.ended(id);
         }
-        self.with_call(id, |call| call.finish(result, at));
+        self.with_call(id, |call| call.finish(result.clone(), at));
         let Phase::Acting { calls, .. } = &self.phase else { return };
         if self.config.tool_mode == ToolMode::Native
             && let Some(call) = calls.iter().find(|call| call.id == id)

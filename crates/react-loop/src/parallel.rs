@@ -11,17 +11,17 @@ use std::{pin::pin, sync::Arc};
 
 use archon_types::{
     AgentEvent, AgentEvents, AgentId, AgentMessage, AssistantMessage, BranchResult, Content, Context,
-    Evaluation, EvaluationError, EvaluationStrategy, Event, ExecutionLimits, Journal, JournalError, Lease,
-    Message, MoreLimits, OpenMode, Origin, Outcome, OutcomeStatus, ParallelBranch, ParallelChoice, Record,
-    RecordBody, RunId, RunKind, RunStarted, SessionId, SideQuestion, Usage,
+    Evaluation, EvaluationError, EvaluationStrategy, Event, ExecutionLimits, FailureKind, Journal,
+    JournalError, Lease, Message, MoreLimits, OpenMode, Origin, Outcome, OutcomeStatus, ParallelBranch,
+    ParallelChoice, Record, RecordBody, RunId, RunKind, RunStarted, SessionId, SideQuestion, Usage,
 };
 use futures_util::future::{Either, join_all, select};
 
 use crate::{
-    Command, History, LoopError, Opening, ReactAgent, ReactMachine, RunLog,
+    Command, EarlierRuns, History, LoopError, Opening, ReactAgent, ReactMachine, RunLog,
     agent::cancelled_alone,
     drive::note_cancel,
-    fold, fold_chain,
+    fold, fold_before, fold_chain,
     mailbox::Mailbox,
     resume::{spoken, started},
 };
@@ -119,7 +119,7 @@ impl Parallel {
         context: &Context,
     ) -> Result<ParallelOutcome, LoopError> {
         let context = &self.own(context);
-        let (history, earlier) = fold_chain(&*self.journal, &origin).await?;
+        let EarlierRuns { history, runs: earlier, .. } = fold_chain(&*self.journal, &origin).await?;
         let mut started = self.branches[0].started(origin.clone(), earlier, None, context);
         started.kind = RunKind::Parallel;
         if let Some(limits) = &self.limits {
@@ -167,7 +167,7 @@ impl Parallel {
         }
         let context = open.context(&self.own(context));
         let origin = started.origin.clone();
-        let (history, _) = fold_chain(&*self.journal, &origin).await?;
+        let history = fold_before(&*self.journal, &context.run, &open.records).await?.history;
         let mut machine = fold(&context.run, &open.records, history.clone())?;
         let ended = machine.ended().map(|outcome| outcome.status);
         if ended.is_some_and(|status| !may_go_on(status)) {
@@ -357,7 +357,7 @@ impl<'a> Work<'a> {
         let context = branch_context(self.context, index);
         let run = context.run.clone();
         let outcome = self.attach(&self.parallel.branches[index], &context).await;
-        outcome.unwrap_or_else(|error| Outcome::failed(run, error.to_string()))
+        outcome.unwrap_or_else(|error| Outcome::failed(run, error.kind(), error.to_string()))
     }
 
     async fn attach(&self, agent: &ReactAgent, context: &Context) -> Result<Outcome, LoopError> {
@@ -387,6 +387,7 @@ impl<'a> Work<'a> {
         let none = |status, error: String| {
             let mut outcome = Outcome::new(self.context.run.clone(), status);
             outcome.error = (!error.is_empty()).then_some(error);
+            outcome.failure = (status == OutcomeStatus::Failed).then(|| common_failure(branches));
             (outcome.usage, outcome.cost) = (usage, cost);
             ParallelChoice::none(strategy.name(), outcome)
         };
@@ -449,7 +450,7 @@ impl<'a> Work<'a> {
     /// What is known of a branch that was not kept.
     fn answered(&self, outcome: &Outcome) -> Vec<AgentMessage> {
         let answer = AssistantMessage {
-            content: vec![Content::text(outcome.answer.as_str())],
+            content: vec![Content::text(outcome.said().unwrap_or_default())],
             usage: outcome.usage,
             timestamp: self.context.clock.now(),
             ..AssistantMessage::default()
@@ -476,6 +477,15 @@ fn spent(branches: &[Outcome]) -> (Usage, Option<u64>) {
         cost = cost.zip(own).map(|(all, one)| all.saturating_add(one));
     }
     (usage, cost)
+}
+
+/// Why no branch has an answer: the failure of all, if they failed in one way.
+fn common_failure(branches: &[Outcome]) -> FailureKind {
+    let mut kinds = branches.iter().map(Outcome::failure_kind);
+    match kinds.next().flatten() {
+        Some(kind) if kinds.all(|other| other == Some(kind)) => kind,
+        _ => FailureKind::NoBranch,
+    }
 }
 
 fn no_answer(branches: &[Outcome]) -> String {

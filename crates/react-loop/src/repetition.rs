@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use archon_types::{ContentHash, ExecutionLimits, LimitReached, ToolCall, ToolResultStatus};
-use serde::{Deserialize, Serialize};
+use archon_types::{ContentHash, ExecutionLimits, Json, LimitReached, ToolCall, ToolResultStatus};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::CallState;
 
@@ -66,9 +66,24 @@ impl Repetition {
 
 /// The order in which a model writes an object's keys does not make another call of it.
 fn key(call: &ToolCall) -> u64 {
-    let mut arguments = call.arguments.clone();
-    arguments.sort_all_objects();
-    ContentHash::of(&(&call.name, &arguments))
+    ContentHash::of(&(&call.name, Sorted(&call.arguments)))
+}
+
+/// Written with the keys of its objects in order.
+struct Sorted<'a>(&'a Json);
+
+impl Serialize for Sorted<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Json::Array(items) => serializer.collect_seq(items.iter().map(Sorted)),
+            Json::Object(entries) => {
+                let mut entries: Vec<_> = entries.iter().map(|(key, value)| (key, Sorted(value))).collect();
+                entries.sort_unstable_by_key(|(key, _)| *key);
+                serializer.collect_map(entries)
+            }
+            other => other.serialize(serializer),
+        }
+    }
 }
 
 const REPEATED: &str =
@@ -86,7 +101,7 @@ mod tests {
     fn turn(arguments: Json, result: ToolResult) -> Vec<CallState> {
         let id = CallId::new(CommandId(0), 0);
         let mut call = CallState::requested(id, ToolCall::new("c", "t", arguments));
-        call.finish(&result, Timestamp::default());
+        call.finish(result.into(), Timestamp::default());
         vec![call]
     }
 

@@ -6,10 +6,12 @@
 //! altered shows at the next thing that followed from it. What nothing follows from (a time, a token
 //! count in the middle of a run that still goes on) cannot be told apart.
 
-use archon_types::{CallId, Journal, RecordBody, RunId};
+use archon_types::{CallId, Carried, Journal, RecordBody, RunId};
 use serde::Serialize;
 
-use crate::{Command, ContextParts, LoopError, ReactMachine, fold_chain, fold_with, resume::started};
+use crate::{
+    Command, ContextParts, EarlierRuns, LoopError, ReactMachine, fold_whole_chain, fold_with, resume::started,
+};
 
 /// What a replay found.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -61,9 +63,16 @@ pub async fn replay_with(
 ) -> Result<Replay, LoopError> {
     let records = journal.read(run).await?;
     let origin = started(run, &records)?.origin.clone();
-    let (history, _) = fold_chain(journal, &origin).await?;
-    let mut machine = fold_with(run, &records[..1], history, parts)?;
+    let chain = fold_whole_chain(journal, &origin).await?;
+    let mut machine = fold_with(run, &records[..1], chain.history.clone(), parts)?;
     for record in &records[1..] {
+        if let RecordBody::Carried(found) = &record.body {
+            if !is_left(journal, run, &chain, found).await {
+                let (expected, found) = (Some(Box::new(chain.record())), Box::new(record.body.clone()));
+                return Ok(Replay::Differs { record: record.seq, expected, found });
+            }
+            continue;
+        }
         if let Some(expected) = disagreement(&machine, &record.body) {
             let found = Box::new(record.body.clone());
             return Ok(Replay::Differs { record: record.seq, expected: expected.map(Box::new), found });
@@ -71,6 +80,12 @@ pub async fn replay_with(
         machine.apply(record);
     }
     Ok(Replay::Identical { records: records.len() as u64 })
+}
+
+/// Whether what a run carries is what the runs before it left.
+async fn is_left(journal: &dyn Journal, run: &RunId, chain: &EarlierRuns, found: &Carried) -> bool {
+    let carried = EarlierRuns::carried(journal, run, found).await;
+    carried.is_ok_and(|carried| (carried.history, carried.runs) == (chain.history.clone(), chain.runs))
 }
 
 /// What the log should say in place of `found`, if it should say something else: `Some(None)` if nothing

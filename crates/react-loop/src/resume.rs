@@ -3,8 +3,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use archon_types::{
-    CallId, Journal, JournalError, Origin, Record, RecordBody, RunId, RunKind, RunStarted, ToolResult,
-    metadata,
+    CallId, CarriedResult, Record, RecordBody, RunId, RunKind, RunStarted, ToolResult, metadata,
 };
 
 use crate::{ContextParts, History, LoopError, ReactMachine, window::unique_calls};
@@ -75,38 +74,8 @@ pub enum Undo {
     Last(usize),
 }
 
-/// Folds the runs that a run goes back to, oldest first, and returns the conversation that they left
-/// and how many they were.
-///
-/// # Errors
-/// A run of the chain cannot be read.
-pub async fn fold_chain(journal: &dyn Journal, origin: &Origin) -> Result<(History, usize), LoopError> {
-    let mut chain = Vec::new();
-    let mut next = origin.clone();
-    while let Origin::Continues { run, records, .. } = next {
-        // Damage behind what is continued does not matter.
-        let log = journal.salvage(&run).await?.first(records)?;
-        next = spoken(&run, &log)?.origin.clone();
-        chain.push((run, log));
-        if chain.len() > LONGEST_CHAIN {
-            return Err(LoopError::Journal(JournalError::Corrupt {
-                run: chain[0].0.clone(),
-                record: 0,
-                problem: "its runs continue each other in a circle".into(),
-            }));
-        }
-    }
-    let (mut history, mut seen) = (History::default(), Vec::new());
-    for (run, log) in chain.iter().rev() {
-        history = go_on(run, log, history)?;
-        seen.extend(seen_files(log));
-    }
-    history.seen = seen;
-    Ok((history, chain.len()))
-}
-
-/// What calls of a log have told of the files that they read or wrote: the tool's name, and the result.
-pub(crate) fn seen_files(records: &[Arc<Record>]) -> Vec<(String, ToolResult)> {
+/// What calls of a log have told of the files that they read or wrote.
+pub(crate) fn seen_files(records: &[Arc<Record>]) -> Vec<CarriedResult> {
     let mut calls = HashMap::new();
     let mut seen = Vec::new();
     for record in records {
@@ -118,7 +87,7 @@ pub(crate) fn seen_files(records: &[Arc<Record>]) -> Vec<(String, ToolResult)> {
             RecordBody::ToolFinished { call, result } if result.metadata.contains_key(metadata::SEEN) => {
                 let mut result = ToolResult::clone(result);
                 result.content.clear();
-                seen.extend(calls.get(call).map(|name| (name.clone(), result)));
+                seen.extend(calls.get(call).map(|tool| CarriedResult { tool: tool.clone(), result }));
             }
             _ => {}
         }
@@ -135,14 +104,6 @@ pub(crate) fn started<'a>(run: &RunId, records: &'a [Arc<Record>]) -> Result<&'a
     }
 }
 
-/// The conversation after a run of it.
-pub(crate) fn go_on(run: &RunId, log: &[Arc<Record>], history: History) -> Result<History, LoopError> {
-    match spoken(run, log)?.kind {
-        RunKind::Plan | RunKind::Team => Ok(history.after(log)),
-        _ => Ok(fold(run, log, history)?.into_history()),
-    }
-}
-
 /// The first record of a run that is a part of a conversation: every kind but the call of an agent.
 pub(crate) fn spoken<'a>(run: &RunId, records: &'a [Arc<Record>]) -> Result<&'a RunStarted, LoopError> {
     match RunStarted::of(records) {
@@ -150,9 +111,6 @@ pub(crate) fn spoken<'a>(run: &RunId, records: &'a [Arc<Record>]) -> Result<&'a 
         _ => started(run, records),
     }
 }
-
-/// More runs than a person ever puts into one conversation.
-const LONGEST_CHAIN: usize = 100_000;
 
 #[cfg(test)]
 mod tests {

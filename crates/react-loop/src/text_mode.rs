@@ -205,7 +205,7 @@ mod tests {
     fn observe(tool: &str, result: ToolResult) -> String {
         let mut call =
             CallState::requested(CallId::new(CommandId(0), 0), ToolCall::new("a", tool, json!({})));
-        call.finish(&result, Timestamp::default());
+        call.finish(result.into(), Timestamp::default());
         observation(&call, &config(), Timestamp::default()).text()
     }
 

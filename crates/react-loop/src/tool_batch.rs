@@ -246,18 +246,19 @@ impl Batch<'_, '_> {
             return Ok(None);
         }
         // A yes counts also where nobody could be asked any more: whoever gave it may be long gone.
-        let spec = decide::spec_of(self.driver, &wanted.name);
+        let specs = self.driver.toolbox.specs();
+        let spec = decide::spec_in(&specs, &wanted.name);
         let agreed = call.consent.is_some().then(|| {
             let mut agreed = self.tools.clone();
             agreed.can_ask = true;
-            agreed.agreed = spec.as_ref().and_then(|spec| decide::agreed(spec, &call));
+            agreed.agreed = spec.and_then(|spec| decide::agreed(spec, &call));
             agreed
         });
         let tools = agreed.as_ref().unwrap_or(self.tools);
         let prepared = match self.driver.toolbox.prepare(call.id, &wanted, tools).await {
             Prepared::Ask(request) => {
                 let agreed = tools.agreed.as_deref();
-                self.asked(&call, wanted, spec.as_ref(), agreed, *request).await?
+                self.asked(&call, &wanted, spec, agreed, *request).await?
             }
             prepared => Some(prepared),
         };
@@ -281,7 +282,7 @@ impl Batch<'_, '_> {
     async fn asked(
         &mut self,
         call: &CallState,
-        wanted: ToolCall,
+        wanted: &ToolCall,
         spec: Option<&ToolSpec>,
         agreed: Option<&str>,
         request: ApprovalRequest,
@@ -290,7 +291,7 @@ impl Batch<'_, '_> {
             decide::complete(request, spec, &wanted.arguments, (self.driver, self.machine), self.context);
         if agreed == Some(&*request.binding) {
             let annotations = spec.map(|spec| spec.annotations.clone()).unwrap_or_default();
-            let mut ready = ReadyCall::new(call.id, wanted, annotations.effect);
+            let mut ready = ReadyCall::new(call.id, wanted.clone(), annotations.effect);
             ready.concurrency_safe = annotations.concurrency_safe;
             return Ok(Some(Prepared::Ready(ready)));
         }
@@ -313,17 +314,13 @@ impl Batch<'_, '_> {
         if call.is_begun {
             request = request.of_lost_run(&self.context.run.of_call(call.id));
         }
-        let spec = decide::spec_of(self.driver, name);
+        let specs = self.driver.toolbox.specs();
+        let spec = decide::spec_in(&specs, name);
         // A yes to a second run is a yes to what was agreed to before the first.
-        let agreed = spec.as_ref().and_then(|spec| decide::agreed(spec, call));
+        let agreed = spec.and_then(|spec| decide::agreed(spec, call));
         request.binding = agreed.map(|binding| binding.to_string()).unwrap_or_default();
-        let request = decide::complete(
-            request,
-            spec.as_ref(),
-            &wanted.arguments,
-            (self.driver, self.machine),
-            self.context,
-        );
+        let request =
+            decide::complete(request, spec, &wanted.arguments, (self.driver, self.machine), self.context);
         self.log.step(self.machine, RecordBody::ToolAsked { call: call.id, request }).await
     }
 
@@ -371,13 +368,12 @@ impl Batch<'_, '_> {
     }
 
     async fn refuse(&mut self, call: CallId, result: Box<ToolResult>) -> Result<(), JournalError> {
-        let refused = RecordBody::ToolRefused { call, result };
+        let refused = RecordBody::ToolRefused { call, result: Arc::from(result) };
         delegate::close(self.driver, self.machine, self.log, refused).await
     }
 
     async fn finish(&mut self, call: CallId, result: ToolResult) -> Result<(), JournalError> {
-        let result = Box::new(result);
-        let finished = RecordBody::ToolFinished { call, result };
+        let finished = RecordBody::ToolFinished { call, result: Arc::new(result) };
         delegate::close(self.driver, self.machine, self.log, finished).await
     }
 }

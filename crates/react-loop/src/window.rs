@@ -40,6 +40,7 @@ use crate::CallState;
 
 pub(crate) use digest::spoken;
 pub use digest::{MODEL_SUMMARY, round_summary};
+pub(crate) use entries::Entry;
 pub use history::History;
 pub use manager::{ContextManager, SummaryDue};
 pub use parts::{ContextParts, token_counter};

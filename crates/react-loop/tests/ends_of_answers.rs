@@ -53,7 +53,7 @@ impl Run {
     /// The calls that are due.
     fn calls(&self) -> Vec<ToolCall> {
         match self.machine.next() {
-            Command::RunCalls(calls) => calls.iter().map(|call| call.call.clone()).collect(),
+            Command::RunCalls(calls) => calls.iter().map(|call| ToolCall::clone(&call.call)).collect(),
             _ => Vec::new(),
         }
     }
@@ -132,18 +132,21 @@ fn the_outcome_says_that_its_answer_was_cut_off() {
         assert_eq!(run.calls().len(), 1);
         run.apply(RecordBody::ToolRefused {
             call: archon_types::CallId::new(CommandId(0), 0),
-            result: Box::new(archon_types::ToolResult::success("ok")),
+            result: Arc::new(archon_types::ToolResult::success("ok")),
         });
         run.answer(vec![Content::text("It is")], stop_reason);
         let outcome = run.outcome();
-        assert_eq!((outcome.is_finished(), outcome.is_cut(), &*outcome.answer), (true, is_cut, "It is"));
+        assert_eq!(
+            (outcome.is_finished(), outcome.is_cut(), outcome.said().unwrap_or_default()),
+            (true, is_cut, "It is")
+        );
         let json = serde_json::to_string(&outcome).unwrap();
         assert_eq!(json.contains("\"stop_reason\":\"length\""), is_cut, "{json}");
     }
     let mut run = Run::in_text();
     run.answer(vec![Content::text("Final Answer: It is")], StopReason::Length);
     let outcome = run.outcome();
-    assert_eq!((outcome.is_cut(), &*outcome.answer), (true, "It is"));
+    assert_eq!((outcome.is_cut(), outcome.said().unwrap_or_default()), (true, "It is"));
 }
 
 // spec: P-10
@@ -157,7 +160,7 @@ fn a_paused_turn_is_asked_again_with_what_was_said() {
         run.answer(vec![Content::text("Final Answer: found")], StopReason::Stop);
         let outcome = run.outcome();
         assert_eq!((outcome.is_finished(), outcome.turns), (true, 2));
-        assert!(outcome.answer.ends_with("found"));
+        assert!(outcome.said().unwrap_or_default().ends_with("found"));
     }
     // It is a turn like another: a service that always pauses does not go on for ever.
     let mut run = Run::new(|config| config.limits.max_turns = 3);
@@ -175,7 +178,10 @@ fn a_refusal_is_told_from_an_answer_by_its_type() {
     let mut run = Run::new(|_| {});
     run.answer(no(), StopReason::Refusal);
     let outcome = run.outcome();
-    assert_eq!((outcome.is_finished(), outcome.is_refusal(), &*outcome.answer), (true, true, "Not this."));
+    assert_eq!(
+        (outcome.is_finished(), outcome.is_refusal(), outcome.said().unwrap_or_default()),
+        (true, true, "Not this.")
+    );
     let mut run = Run::new(|_| {});
     run.answer(no(), StopReason::Stop);
     assert!(!run.outcome().is_refusal());

@@ -9,10 +9,10 @@ use archon_react_loop::{CallStage, CallState, Command, ReactMachine, decode_answ
 use archon_types::{
     AssistantMessage, CallId, CircuitBreaker, CommandId, CompactionPolicy, Content, ContextConfig, Effect,
     Encoded, FailurePolicy, FailureStep, FallbackModel, FormCheck, FormProblem, GoalCheck, GoalVerdict,
-    HookPoint, Lease, LimitReached, Message, ModelFailure, ModelPrice, OnLimit, Outcome, OutcomeStatus,
-    ProcessGroup, PromptSource, ProviderError, QueueMode, Record, RecordBody, RequestOptions, ResponseFormat,
-    RunConfig, RunId, RunStarted, SideQuestion, Spending, StopReason, Summary, Timestamp, ToolCall,
-    ToolError, ToolMode, ToolResult, ToolSpec, Usage,
+    HookPoint, Lease, LimitReached, Message, ModelErrorCode, ModelFailure, ModelPrice, OnLimit, Outcome,
+    OutcomeStatus, ProcessGroup, PromptSource, ProviderError, QueueMode, Record, RecordBody, RequestOptions,
+    ResponseFormat, RunConfig, RunId, RunStarted, SideQuestion, Spending, StopReason, Summary, Timestamp,
+    ToolCall, ToolError, ToolMode, ToolResult, ToolSpec, Usage,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -187,12 +187,17 @@ fn act(call: CallId, stage: &CallStage, choice: u8) -> RecordBody {
             RecordBody::ToolStarted { call, attempt: *attempts, effect: Effect::Idempotent, child_run: None }
         }
         CallStage::Started { attempt, .. } if choice % 8 == 2 => {
-            let result = Box::new(ToolError::Timeout(std::time::Duration::from_secs(1)).into());
-            RecordBody::ToolFailed { call, attempt: *attempt, result, jitter: f64::from(choice) / 255.0 }
+            let result = ToolResult::from(ToolError::Timeout(std::time::Duration::from_secs(1)));
+            RecordBody::ToolFailed {
+                call,
+                attempt: *attempt,
+                result: result.into(),
+                jitter: f64::from(choice) / 255.0,
+            }
         }
-        CallStage::Requested { .. } => RecordBody::ToolRefused { call, result },
-        _ if choice % 8 > 4 => RecordBody::ToolFinished { call, result: Box::new(ToolResult::error("no")) },
-        _ => RecordBody::ToolFinished { call, result },
+        CallStage::Requested { .. } => RecordBody::ToolRefused { call, result: result.into() },
+        _ if choice % 8 > 4 => RecordBody::ToolFinished { call, result: Arc::new(ToolResult::error("no")) },
+        _ => RecordBody::ToolFinished { call, result: result.into() },
     }
 }
 
@@ -207,23 +212,25 @@ fn hostile(choice: u8, n: u64) -> RecordBody {
     match choice % HOSTILE {
         0 => answer(command, 0, choice / HOSTILE, ToolMode::Native),
         1 => lost(command, 1),
-        2 => RecordBody::ToolFinished { call, result },
+        2 => RecordBody::ToolFinished { call, result: result.into() },
         3 => RecordBody::ToolStarted { call, attempt: 9, effect: Effect::SideEffect, child_run: None },
         4 if n > 2 => RecordBody::SteppedDown {
             command,
             attempt: 0,
             step: FailureStep::NextModel { fallback: 7, provider: "p".into(), model: "m".into() },
-            code: "auth".into(),
+            code: ModelErrorCode::Auth,
             reason: "no".into(),
         },
-        4 => RecordBody::ToolRefused { call, result },
+        4 => RecordBody::ToolRefused { call, result: result.into() },
         5 => RecordBody::Resumed,
         6 => RecordBody::CallLost { command, attempt: 0 },
         7 => RecordBody::ModelAsked { command, attempt: 3, turn: 77, request_hash: String::new() },
         8 => RecordBody::Noted { text: "psst".into() },
         10 => RecordBody::CancelRequested { reason: "stop".into() },
         11 if n > 3 => RecordBody::InstructionsRead { text: "Use tabs. ".repeat(choice.into()) },
-        11 if n > 1 => RecordBody::ToolFailed { call, attempt: choice.into(), result, jitter: 9.0 },
+        11 if n > 1 => {
+            RecordBody::ToolFailed { call, attempt: choice.into(), result: result.into(), jitter: 9.0 }
+        }
         11 if n > 0 => RecordBody::FormChecked { problems: vec![FormProblem::new("", "late")] },
         11 => RecordBody::GoalChecked(GoalVerdict::default()),
         15 => RecordBody::Received { id: format!("in_{n}") },
@@ -418,7 +425,7 @@ fn at_a_limit_the_run_fails_or_asks_for_a_summary_as_it_was_told() {
         |asked| if asked < 2 { 9 } else { 1 },
     );
     assert_eq!(outcome.status, OutcomeStatus::Limit(LimitReached::Turns { max: 2 }));
-    assert_eq!((outcome.answer.as_str(), outcome.turns), ("prose", 3));
+    assert_eq!((outcome.said().unwrap_or_default(), outcome.turns), ("prose", 3));
     assert!(texts.last().is_some_and(|t| t.starts_with("You have executed enough steps.")), "{texts:?}");
 }
 
@@ -528,7 +535,7 @@ fn a_steer_lets_started_calls_end_and_skips_the_others_and_a_cancel_says_so() {
         }
         assert!(matches!(walk.machine.next(), Command::RunCalls(_)), "the first call still runs");
         let (call, result) = (CallId::new(CommandId(0), 0), Box::new(ToolResult::success("done")));
-        walk.apply(RecordBody::ToolFinished { call, result });
+        walk.apply(RecordBody::ToolFinished { call, result: result.into() });
         assert_eq!(results(&walk), ["done false", expected, expected]);
         assert_eq!(texts(&walk), [&["do it".to_owned()], &walk.said[..]].concat().join(" "));
     }
@@ -596,7 +603,7 @@ fn money_is_set_aside_before_each_call_and_the_cap_is_never_passed() {
             let message = Box::new(AssistantMessage { content, usage, ..AssistantMessage::default() });
             walk.apply(RecordBody::ModelAnswered { command, attempt: 0, message });
             let (call, result) = (CallId::new(command, 0), Box::new(ToolResult::success("ok")));
-            walk.apply(RecordBody::ToolFinished { call, result });
+            walk.apply(RecordBody::ToolFinished { call, result: result.into() });
         }
         while walk.follow(0) {}
         let outcome = walk.machine.ended().cloned().expect("an outcome");
@@ -625,7 +632,7 @@ fn turns_without_progress_are_pointed_out_in_a_record() {
         let call = ToolCall::new("c", "t", json!({ "n": turn }));
         walk.apply(answered(command, vec![Content::ToolCall(call)]));
         let result = Box::new(ToolResult::error("no such file"));
-        walk.apply(RecordBody::ToolFinished { call: CallId::new(command, 0), result });
+        walk.apply(RecordBody::ToolFinished { call: CallId::new(command, 0), result: result.into() });
     }
     let Command::Append(body @ RecordBody::Noted { .. }) = walk.machine.next() else {
         panic!("{:?}", walk.machine.next())

@@ -137,7 +137,7 @@ impl Run {
                 Command::RunCalls(calls) => {
                     let call = calls.iter().find(|c| c.result().is_none()).expect("a call").id;
                     let result = Box::new(ToolResult::success(result));
-                    self.apply(RecordBody::ToolFinished { call, result });
+                    self.apply(RecordBody::ToolFinished { call, result: result.into() });
                 }
                 Command::Append(body) => self.apply(body),
                 other => panic!("{other:?}"),
@@ -617,7 +617,7 @@ impl Run {
         let marks = serde_json::to_value(given_up).unwrap();
         let result = Box::new(ToolResult::success("{}").with_metadata(metadata::CLEANED_UP, marks));
         let call = CallId::new(command, 0);
-        self.apply(RecordBody::ToolFinished { call, result });
+        self.apply(RecordBody::ToolFinished { call, result: result.into() });
         // It counts at once, for a second call of the same turn as well.
         let seen = self.machine.window().results();
         assert!(seen.iter().all(|r| r.is_cleaned_up == ids.contains(&r.call.as_str())), "{seen:?}");

@@ -16,12 +16,14 @@ use crate::{
     rules::{self, check_id, check_sequence},
 };
 
+type Runs = Arc<Mutex<HashMap<RunId, Arc<Mutex<Log>>>>>;
+
 /// Keeps logs in memory. Clones share the same logs.
 ///
 /// Both levels of durability mean the same here: nothing survives the process.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryJournal {
-    runs: Arc<Mutex<HashMap<RunId, Arc<Mutex<Log>>>>>,
+    runs: Runs,
     bell: Doorbell,
 }
 
@@ -52,7 +54,10 @@ impl MemoryJournal {
         }
         let records = inner.records.clone();
         drop(inner);
-        Ok(OpenRun { records, writer: Box::new(MemoryWriter { run: run.clone(), log }) })
+        Ok(OpenRun {
+            records,
+            writer: Box::new(MemoryWriter { run: run.clone(), log, runs: self.runs.clone() }),
+        })
     }
 
     fn read_now(&self, run: &RunId) -> Result<Vec<Arc<Record>>, JournalError> {
@@ -173,6 +178,7 @@ struct Log {
 struct MemoryWriter {
     run: RunId,
     log: Arc<Mutex<Log>>,
+    runs: Runs,
 }
 
 impl MemoryWriter {
@@ -196,7 +202,13 @@ impl RunWriter for MemoryWriter {
 
 impl Drop for MemoryWriter {
     fn drop(&mut self) {
-        guard(&self.log).has_writer = false;
+        let mut runs = guard(&self.runs);
+        let mut log = guard(&self.log);
+        log.has_writer = false;
+        // Nothing is left of a run that never began.
+        if log.records.is_empty() {
+            runs.remove(&self.run);
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use archon_types::{CallId, JournalError, Origin, Record, RecordBody, RunId, SessionId};
+use archon_types::{CallId, JournalError, Origin, Record, RecordBody, RunId};
 
 /// Longest id in bytes; leaves room for extensions within the 255 bytes of a file name.
 const MAX_ID: usize = 200;
@@ -37,14 +37,6 @@ pub(crate) fn check_sequence(run: &RunId, next: u64, records: &[Arc<Record>]) ->
 pub(crate) fn origin(record: &Record) -> Option<&Origin> {
     match &record.body {
         RecordBody::RunStarted(started) => Some(&started.origin),
-        _ => None,
-    }
-}
-
-/// The session of the run that begins with `record`.
-pub(crate) fn session(record: &Record) -> Option<&SessionId> {
-    match &record.body {
-        RecordBody::RunStarted(started) => Some(&started.session),
         _ => None,
     }
 }

@@ -10,8 +10,8 @@ use std::{
 
 use archon_store::MemoryJournal;
 use archon_types::{
-    Durability, InboxEntry, InboxRequest, Journal, JournalError, OpenMode, Record, RunFilter, RunId,
-    RunStatus,
+    Durability, FailureKind, InboxEntry, InboxRequest, Journal, JournalError, OpenMode, Record, RunFilter,
+    RunId, RunStatus,
 };
 use proptest::prelude::*;
 use sample::{
@@ -391,7 +391,7 @@ async fn live(journal: &dyn Journal, id: &str, life: &Life) {
             Step::Note => note("x"),
             Step::Wait => json!({"type": "suspended", "waiting": []}),
             Step::End => {
-                let outcome = archon_types::Outcome::failed(run(id), "no".to_owned());
+                let outcome = archon_types::Outcome::failed(run(id), FailureKind::Other, "no".to_owned());
                 serde_json::to_value(archon_types::RecordBody::RunFinished(Box::new(outcome))).unwrap()
             }
             Step::Reopen => {

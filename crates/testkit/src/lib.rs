@@ -9,6 +9,7 @@
 //! | [`Chance`], [`cases`] | chance that can be repeated, and how much of it |
 //! | [`MortalJournal`] | a journal whose process dies at a chosen append |
 //! | [`RecordingSink`] | a watcher of runs |
+//! | [`Ended`] | nothing: how a run ended, failed or not |
 //! | [`FnProvider`] | a model, as one closure |
 //! | [`instructions`] | a stopwatch: what a command costs, counted by valgrind |
 //! | [`MockServer`] | a service: a real HTTP/1.1 server on this machine that replays a script |
@@ -16,6 +17,7 @@
 
 mod chance;
 mod clock;
+mod ended;
 mod fn_provider;
 mod ids;
 mod instructions;
@@ -28,6 +30,7 @@ mod sink;
 
 pub use chance::{Chance, cases, first_seed};
 pub use clock::VirtualClock;
+pub use ended::Ended;
 pub use fn_provider::FnProvider;
 pub use ids::SeededIds;
 pub use instructions::instructions;

@@ -71,13 +71,22 @@ pub(crate) fn finished(
     execution_ms: u64,
     result: &ToolResult,
 ) {
-    let outcome = format_args!("{:?}", result.status).to_string().to_lowercase();
+    // Made only for a line that is written.
+    let outcome = || format!("{:?}", result.status).to_lowercase();
     match &result.error_message {
         None => tracing::info!(
-            target: "archon::tools", run, call, tool, attempt, execution_ms, outcome, "tool call finished"
+            target: "archon::tools", run, call, tool, attempt, execution_ms, outcome = outcome(), "tool call finished"
         ),
         Some(error) => tracing::warn!(
-            target: "archon::tools", run, call, tool, attempt, execution_ms, outcome, error, "tool call failed"
+            target: "archon::tools",
+            run,
+            call,
+            tool,
+            attempt,
+            execution_ms,
+            outcome = outcome(),
+            error,
+            "tool call failed"
         ),
     }
 }

@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Clock, CredentialStore, Delegation, Ids, LimitReached, NullSink, ProcessLog, Redactor, RunConfig, RunId,
-    SeenResult, SessionId, Sink, Spending, StopReason, Subject, TenantId, ToolSpec, Usage,
+    Clock, CredentialStore, Delegation, FailureKind, Ids, LimitReached, NullSink, ProcessLog, Redactor,
+    Reply, RunConfig, RunError, RunId, SeenResult, SessionId, Sink, Spending, StopReason, Subject, TenantId,
+    ToolSpec, Usage,
 };
 
 /// Something that works on a task: a ReAct agent, a planning agent, a team, an agent elsewhere.
@@ -43,7 +44,7 @@ impl<A: Agent + ?Sized> Agent for Arc<A> {
     }
 }
 
-/// What came of a run.
+/// How a run ended, as its log keeps it. Who starts runs gets a [`Reply`], or a [`RunError`] if it failed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
@@ -53,8 +54,8 @@ pub struct Outcome {
     /// How it ended.
     #[serde(flatten)]
     pub status: OutcomeStatus,
-    /// The final answer, or the best there was.
-    pub answer: String,
+    /// What was said last: [`Outcome::answer`], [`Outcome::said`].
+    pub(crate) answer: String,
     /// Why the model ended the final answer. [`StopReason::Length`]: the limit of its tokens cut the answer off.
     /// [`StopReason::Refusal`]: it is no answer.
     #[serde(default, skip_serializing_if = "StopReason::is_stop")]
@@ -62,6 +63,9 @@ pub struct Outcome {
     /// Why the run failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// The kind of that: [`Outcome::failure_kind`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<FailureKind>,
     /// Turns that were taken.
     pub turns: u32,
     /// Tokens of all model calls.
@@ -92,6 +96,7 @@ impl Outcome {
             answer: String::new(),
             stop_reason: StopReason::Stop,
             error: None,
+            failure: None,
             turns: 0,
             usage: Usage::default(),
             uncounted: 0,
@@ -101,8 +106,51 @@ impl Outcome {
     }
 
     /// A run that failed before it could say more.
-    pub fn failed(run: RunId, error: impl Into<String>) -> Self {
-        Self { error: Some(error.into()), ..Self::new(run, OutcomeStatus::Failed) }
+    pub fn failed(run: RunId, failure: FailureKind, error: impl Into<String>) -> Self {
+        Self { error: Some(error.into()), failure: Some(failure), ..Self::new(run, OutcomeStatus::Failed) }
+    }
+
+    /// The same outcome with an answer, or with the best there is.
+    pub fn with_answer(mut self, answer: impl Into<String>) -> Self {
+        self.answer = answer.into();
+        self
+    }
+
+    /// Sets the answer, or the best there is.
+    pub fn set_answer(&mut self, answer: impl Into<String>) {
+        self.answer = answer.into();
+    }
+
+    /// The final answer, or the best there is of a run that waits, was cancelled or met a limit. None if the run failed,
+    /// or said nothing.
+    pub fn answer(&self) -> Option<&str> {
+        self.said().filter(|_| self.status != OutcomeStatus::Failed)
+    }
+
+    /// What was said last, however the run ended: of a plan or a team that failed, what there is so far.
+    pub fn said(&self) -> Option<&str> {
+        Some(self.answer.as_str()).filter(|said| !said.is_empty())
+    }
+
+    pub(crate) fn into_said(self) -> String {
+        self.answer
+    }
+
+    /// Why the run failed; none if it did not.
+    pub fn failure_kind(&self) -> Option<FailureKind> {
+        (self.status == OutcomeStatus::Failed).then(|| self.failure.unwrap_or(FailureKind::Other))
+    }
+
+    /// The record of a run that ended, whether it failed or not: for whoever shows both alike.
+    ///
+    /// # Errors
+    /// Those that are not about how the run ended.
+    pub fn of_result(result: Result<Reply, RunError>) -> Result<Self, RunError> {
+        match result {
+            Ok(reply) => Ok(reply.into_outcome()),
+            Err(RunError::Failed { outcome } | RunError::NotFinished { outcome }) => Ok(*outcome),
+            Err(error) => Err(error),
+        }
     }
 
     /// All that the run used: its own model calls, and the agents that it called.
@@ -124,24 +172,7 @@ impl Outcome {
         self.stop_reason == StopReason::Length
     }
 
-    /// Whether the agent answered. A service that has to say more matches the status; further ones may come with later
-    /// versions, and are best treated as a failure:
-    ///
-    /// ```
-    /// use archon_types::{Outcome, OutcomeStatus, RunId};
-    ///
-    /// fn page(outcome: &Outcome) -> (u16, &str) {
-    ///     match outcome.status {
-    ///         OutcomeStatus::Finished => (200, &outcome.answer),
-    ///         OutcomeStatus::Suspended => (202, "a person has to agree"),
-    ///         OutcomeStatus::Limit(_) => (402, "the budget is spent"),
-    ///         OutcomeStatus::Cancelled => (409, "it was stopped"),
-    ///         // `Failed`, and whatever is new.
-    ///         _ => (500, outcome.error.as_deref().unwrap_or("it failed")),
-    ///     }
-    /// }
-    /// assert_eq!(page(&Outcome::failed(RunId::new("run_1"), "no model answers")).0, 500);
-    /// ```
+    /// Whether the agent answered. Who has to say more matches a [`Reply`].
     pub fn is_finished(&self) -> bool {
         self.status == OutcomeStatus::Finished
     }

@@ -233,9 +233,9 @@ impl Context {
 impl Outcome {
     /// What the run came to, as the result of the call that `agent` worked for.
     pub fn to_result(&self, agent: &str) -> ToolResult {
-        let said = self.answer.trim();
+        let said = self.said().unwrap_or_default().trim();
         let result = match self.status {
-            OutcomeStatus::Finished => ToolResult::success(self.answer.as_str()),
+            OutcomeStatus::Finished => ToolResult::success(self.said().unwrap_or_default()),
             OutcomeStatus::Limit(limit) if said.is_empty() => {
                 ToolResult::error(format!("{agent} was stopped before it had an answer: {limit}"))
             }

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::{
-    Json, ModelFailure, Record, RecordBody, RunId, Timestamp, ToolResult, ToolResultStatus, metadata,
+    Json, ModelErrorCode, ModelFailure, Record, RecordBody, RunId, Timestamp, ToolResult, ToolResultStatus,
+    metadata,
 };
 
 /// Where failures come from.
@@ -134,14 +135,14 @@ fn seen(body: &RecordBody) -> Option<Seen> {
 }
 
 fn of_model(attempt: u32, failure: &ModelFailure) -> Option<Seen> {
-    let severity = match failure.code.as_str() {
-        "cancelled" => return None,
+    let severity = match failure.code {
+        ModelErrorCode::Cancelled => return None,
         _ if failure.retryable => ErrorSeverity::Medium,
-        "context_overflow" => ErrorSeverity::Medium,
+        ModelErrorCode::ContextOverflow => ErrorSeverity::Medium,
         _ => ErrorSeverity::High,
     };
     let details = json!({"message": failure.message});
-    Some((FailureGroup::Llm, failure.code.clone(), severity, details, attempt))
+    Some((FailureGroup::Llm, failure.code.to_string(), severity, details, attempt))
 }
 
 fn of_tool(call: &str, attempt: u32, result: &ToolResult) -> Option<Seen> {

@@ -50,6 +50,7 @@ mod budget;
 mod bus;
 mod called_run;
 mod calls_below;
+mod carried;
 mod cleanup;
 mod collection;
 mod compaction;
@@ -66,6 +67,7 @@ mod evaluation;
 mod event;
 mod executions;
 mod failure;
+mod failure_kind;
 mod form;
 mod goal;
 mod hidden;
@@ -93,6 +95,7 @@ mod provider;
 mod record;
 mod redactor;
 mod refusal;
+mod reply;
 mod report;
 mod retry;
 mod round;
@@ -133,6 +136,7 @@ pub use budget::{Budget, Loan};
 pub use bus::{BROADCAST, Bus, BusError, BusMessage, Echo, MessageType};
 pub use called_run::{CalledRun, RunRefused, check_called, is_lost};
 pub use calls_below::MAX_TOOL_DEPTH;
+pub use carried::{Carried, CarriedMessage, CarriedResult, CarriedSpending};
 pub use cleanup::{CLEANUP_TOOL, CleanedUp, SeenResult};
 pub use collection::Collection;
 pub use compaction::{
@@ -154,6 +158,7 @@ pub use evaluation::{
 pub use event::{Delta, DeltaKind, Event, NullSink, Sink, StreamDelta};
 pub use executions::{ToolExecutionState, ToolExecutions};
 pub use failure::{CircuitBreaker, FailurePolicy, FailureStep, FallbackModel, ModelTarget, OnStorageFailure};
+pub use failure_kind::{FailureKind, ModelErrorCode};
 pub use form::{FormCheck, FormProblem};
 pub use goal::{GoalCheck, GoalVerdict};
 pub use hidden::is_hidden;
@@ -197,6 +202,7 @@ pub use record::{
     RecordBody, RunConfig, RunStarted, SideQuestion, ToolMode, TurnTrigger,
 };
 pub use redactor::{RedactedStream, Redactor};
+pub use reply::{FinalAnswer, Reply, Unfinished};
 pub use report::RunReport;
 pub use retry::RetryConfig;
 pub use round::{ConversationRound, RoundStatus};

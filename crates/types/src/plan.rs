@@ -9,8 +9,8 @@ use futures_core::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Context, Encoded, Json, Lease, ProviderError, Spending, SubTask, SubTaskId, SubTaskStatus, Task, TaskId,
-    ToolDefinition, ToolSpec,
+    Context, Encoded, FailureKind, Json, Lease, ProviderError, Spending, SubTask, SubTaskId, SubTaskStatus,
+    Task, TaskId, ToolDefinition, ToolSpec,
 };
 
 /// Turns a goal into a task with subtasks: with a model, from a template, from a script.
@@ -199,6 +199,15 @@ pub enum PlanError {
 }
 
 impl PlanError {
+    /// The kind of failure that it is for the run that wanted the plan.
+    pub fn kind(&self) -> FailureKind {
+        match self {
+            Self::Model(error) => error.code().into(),
+            Self::OverBudget { .. } => FailureKind::Limit,
+            _ => FailureKind::Plan,
+        }
+    }
+
     /// What can be done about it, in a line.
     pub fn advice(&self) -> &'static str {
         match self {

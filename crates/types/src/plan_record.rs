@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Answer, CallId, CommandId, Json, RunId, Spending, SubTask, SubTaskId, Task};
+use crate::{Answer, CallId, CommandId, FailureKind, Json, RunId, Spending, SubTask, SubTaskId, Task};
 
 /// One step in the life of a plan.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -71,6 +71,9 @@ pub enum PlanRecord {
         problems: Vec<String>,
         /// Whether another answer to the same question may be better.
         retryable: bool,
+        /// Why there is no plan, where a program can tell: the planner's model gave no answer, for instance.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        failure: Option<FailureKind>,
     },
     /// The running plan is another one from here on, or once a person agrees ([`Confirm::Each`]).
     Changed {

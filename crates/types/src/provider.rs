@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    AssistantMessage, Encoded, Json, Message, ModelPrice, Redactor, ToolSpec, Transcript,
+    AssistantMessage, Encoded, Json, Message, ModelErrorCode, ModelPrice, Redactor, ToolSpec, Transcript,
     content_hash::ContentHash,
 };
 
@@ -513,20 +513,20 @@ impl ProviderError {
         }
     }
 
-    /// A stable name of the kind, as it stands in records.
-    pub fn code(&self) -> &'static str {
+    /// The kind, as records name it.
+    pub fn code(&self) -> ModelErrorCode {
         match self {
-            Self::RateLimited { .. } => "rate_limited",
-            Self::Overloaded { .. } => "overloaded",
-            Self::Network(_) => "network",
-            Self::Unreachable(_) => "unreachable",
-            Self::Timeout(_) => "timeout",
-            Self::Auth(_) => "auth",
-            Self::Api { .. } => "api",
-            Self::ContextOverflow(_) => "context_overflow",
-            Self::Protocol(_) => "protocol",
-            Self::Cancelled => "cancelled",
-            Self::Other(_) => "other",
+            Self::RateLimited { .. } => ModelErrorCode::RateLimited,
+            Self::Overloaded { .. } => ModelErrorCode::Overloaded,
+            Self::Network(_) => ModelErrorCode::Network,
+            Self::Unreachable(_) => ModelErrorCode::Unreachable,
+            Self::Timeout(_) => ModelErrorCode::Timeout,
+            Self::Auth(_) => ModelErrorCode::Auth,
+            Self::Api { .. } => ModelErrorCode::Api,
+            Self::ContextOverflow(_) => ModelErrorCode::ContextOverflow,
+            Self::Protocol(_) => ModelErrorCode::Protocol,
+            Self::Cancelled => ModelErrorCode::Cancelled,
+            Self::Other(_) => ModelErrorCode::Other,
         }
     }
 }

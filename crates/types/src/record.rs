@@ -11,11 +11,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     AgentId, AgentMessage, Answer, ApiErrorKind, ApprovalRequest, ApprovalSettings, AssistantMessage, CallId,
-    Collection, CommandId, Compaction, Context, ContextConfig, ContextLevel, Effect, Encoded,
+    Carried, Collection, CommandId, Compaction, Context, ContextConfig, ContextLevel, Effect, Encoded,
     ExecutionLimits, FailurePolicy, FailureStep, FormCheck, FormProblem, GoalCheck, GoalVerdict, HookPoint,
-    Lease, LimitReached, LoopId, Message, ModelPrice, MoreLimits, Outcome, ParallelBranch, ParallelChoice,
-    PlanRecord, ProcessGroup, RequestOptions, RetryConfig, RunId, RunKind, SessionId, SessionPlace, Spending,
-    Summary, TeamRecord, TenantId, Timestamp, ToolResult, ToolSpec,
+    Lease, LimitReached, LoopId, Message, ModelErrorCode, ModelPrice, MoreLimits, Outcome, ParallelBranch,
+    ParallelChoice, PlanRecord, ProcessGroup, RequestOptions, RetryConfig, RunId, RunKind, SessionId,
+    SessionPlace, Spending, Summary, TeamRecord, TenantId, Timestamp, ToolResult, ToolSpec,
 };
 
 /// Version of the log's format, in the first record of every run. Readers refuse a newer one.
@@ -60,6 +60,9 @@ pub enum RecordBody {
         /// The messages, oldest first.
         messages: Vec<Message>,
     },
+    /// What the runs before this one left, so that their logs need not be read to fold this one. Derived: it is what the
+    /// fold of those logs is. It changes nothing in this run.
+    Carried(Box<Carried>),
     /// An [`InputFilter`](crate::InputFilter) refused what was said; the model never sees it.
     InputRejected {
         /// Why.
@@ -116,7 +119,7 @@ pub enum RecordBody {
         /// What is different.
         step: FailureStep,
         /// [`ModelFailure::code`] of the failure that led to it.
-        code: String,
+        code: ModelErrorCode,
         /// The failure's text.
         reason: String,
     },
@@ -132,7 +135,7 @@ pub enum RecordBody {
         /// Which call.
         call: CallId,
         /// What the model reads.
-        result: Box<ToolResult>,
+        result: Arc<ToolResult>,
     },
     /// A call is about to start a run, and this part of what is left is set aside for it. Derived.
     Granted {
@@ -210,7 +213,7 @@ pub enum RecordBody {
         /// Which start failed.
         attempt: u32,
         /// How. The model reads it if there is no other try after all.
-        result: Box<ToolResult>,
+        result: Arc<ToolResult>,
         /// The jitter that was drawn for the delay, -1.0 to 1.0.
         #[serde(default)]
         jitter: f64,
@@ -220,7 +223,7 @@ pub enum RecordBody {
         /// Which call.
         call: CallId,
         /// How.
-        result: Box<ToolResult>,
+        result: Arc<ToolResult>,
     },
     /// The run was asked to stop.
     CancelRequested {
@@ -300,6 +303,7 @@ impl RecordBody {
         !matches!(
             self,
             Self::ModelAsked { .. }
+                | Self::Carried(_)
                 | Self::SteppedDown { .. }
                 | Self::Granted { .. }
                 | Self::Noted { .. }
@@ -641,7 +645,7 @@ pub enum PromptSource {
 #[non_exhaustive]
 pub struct ModelFailure {
     /// [`ProviderError::code`](crate::ProviderError::code).
-    pub code: String,
+    pub code: ModelErrorCode,
     /// The error's text.
     pub message: String,
     /// Whether the same request may succeed later.
@@ -667,7 +671,7 @@ impl ModelFailure {
     /// The record of an error, with the jitter that was drawn for it.
     pub fn new(error: &crate::ProviderError, jitter: f64) -> Self {
         Self {
-            code: error.code().to_owned(),
+            code: error.code(),
             message: error.to_string(),
             retryable: error.is_retryable(),
             refusal: error.refusal(),

@@ -17,7 +17,10 @@ mod stream;
 
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use crate::{AssistantMessage, Json, RecordBody, Secret, ToolResult};
@@ -45,8 +48,24 @@ struct Known {
     others: Arc<Vec<Redactor>>,
     /// Grows when a secret comes or goes.
     changes: u64,
-    /// The forms of all secrets, at so many changes here and in the others.
-    built: Option<(u64, Arc<Forms>)>,
+    built: Option<Built>,
+}
+
+/// The forms of all secrets.
+struct Built {
+    /// [`CHANGES`] when they were last found to be up to date.
+    checked_at: u64,
+    /// The changes here and in the others that they hold.
+    changes: u64,
+    forms: Arc<Forms>,
+}
+
+/// How often any redactor of this process changed. While it stands still, forms that were looked at are up to date:
+/// every streamed delta asks for them.
+static CHANGES: AtomicU64 = AtomicU64::new(0);
+
+fn changes_of_all() -> u64 {
+    CHANGES.load(Ordering::Acquire)
 }
 
 impl Redactor {
@@ -58,7 +77,7 @@ impl Redactor {
         let mut known = self.known();
         if is_long_enough(secret) && !known.secrets.contains(secret) {
             known.secrets.push(secret.clone());
-            known.changes += 1;
+            known.changed();
         }
     }
 
@@ -68,7 +87,7 @@ impl Redactor {
         if is_long_enough(secret) && !known.expiring.contains(secret) {
             known.expiring.truncate(MOST_EXPIRING - 1);
             known.expiring.push_front(secret.clone());
-            known.changes += 1;
+            known.changed();
         }
     }
 
@@ -95,6 +114,7 @@ impl Redactor {
             let is_new = |known: &Self| !Arc::ptr_eq(&known.0, &other.0);
             if is_new(self) && known.others.iter().all(is_new) {
                 Arc::make_mut(&mut known.others).push(other);
+                known.changed();
             }
         }
     }
@@ -158,28 +178,39 @@ impl Redactor {
     }
 
     fn forms(&self) -> Arc<Forms> {
+        // Read first: what changes from here on is looked at again next time.
+        let checked_at = changes_of_all();
         // Never two locks at once: which of two redactors includes the other is anybody's choice.
         let (others, own) = {
             let known = self.known();
+            if let Some(built) = known.built.as_ref().filter(|built| built.checked_at == checked_at) {
+                return built.forms.clone();
+            }
             (known.others.clone(), known.changes)
         };
         let changes = others.iter().fold(own, |sum, other| sum + other.known().changes);
-        if let Some((at, forms)) = &self.known().built
-            && *at == changes
-        {
-            return forms.clone();
+        if let Some(built) = self.known().built.as_mut().filter(|built| built.changes == changes) {
+            built.checked_at = checked_at;
+            return built.forms.clone();
         }
         let mut all = Vec::new();
         for known in std::iter::once(self).chain(&*others).map(Self::known) {
             all.extend(known.secrets.iter().chain(&known.expiring).cloned());
         }
         let forms = Arc::new(Forms::of(&all));
-        self.known().built = Some((changes, forms.clone()));
+        self.known().built = Some(Built { checked_at, changes, forms: forms.clone() });
         forms
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Known {
+    fn changed(&mut self) {
+        self.changes += 1;
+        CHANGES.fetch_add(1, Ordering::Release);
     }
 }
 

@@ -151,7 +151,7 @@ impl Fold {
             RecordBody::RunFinished(outcome) => self.with_round(|r| {
                 let finished = outcome.status == OutcomeStatus::Finished;
                 r.status = if finished { RoundStatus::Completed } else { RoundStatus::Error };
-                r.final_answer = (!outcome.answer.is_empty()).then(|| outcome.answer.clone());
+                r.final_answer = outcome.said().map(str::to_owned);
             }),
             RecordBody::Resumed => self.with_round(|r| {
                 if r.status == RoundStatus::Error {

@@ -2,12 +2,44 @@
 
 use std::error::Error as StdError;
 
-use crate::{AgentId, JournalError, RunId, RunKind, RunRefused, RunStatus};
+use crate::{
+    AgentId, FailureKind, JournalError, Outcome, OutcomeStatus, RunId, RunKind, RunRefused, RunStatus,
+    TenantId,
+};
 
-/// Why a run was not started, resumed, answered, forked or deleted.
-#[derive(Debug, thiserror::Error)]
+/// Why there is no answer: the run failed, has no final answer yet, or was not started, resumed, answered, forked or
+/// deleted. The facade, the run service and every kind of agent have this one error.
+///
+/// A `main` that returns it prints it as [`Debug`](std::fmt::Debug) does: what went wrong, and in brackets what to do.
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
+    /// The run failed. It keeps what it has done, and can be resumed.
+    #[error("run {} failed: {}", outcome.run, failure_text(outcome))]
+    Failed {
+        /// What the run's log says of its end; see [`RunError::kind`].
+        outcome: Box<Outcome>,
+    },
+    /// The run met a limit, waits or was cancelled, where somebody wanted its final answer.
+    #[error("run {} {}", outcome.run, unfinished_text(outcome.status))]
+    NotFinished {
+        /// What the run's log says of its end.
+        outcome: Box<Outcome>,
+    },
+    /// The answer is not of the type that was asked for.
+    #[error("run {} has no answer of the type: {problem}", outcome.run)]
+    NotTyped {
+        /// What does not fit.
+        problem: String,
+        /// What the run's log says of its end, with the last answer.
+        outcome: Box<Outcome>,
+    },
+    /// The task of the run ended without an outcome: it panicked, or its runtime was shut down.
+    #[error("the task of run {run} ended without an outcome")]
+    Lost {
+        /// The run.
+        run: RunId,
+    },
     /// The journal failed.
     #[error(transparent)]
     Journal(#[from] JournalError),
@@ -75,7 +107,54 @@ pub enum RunError {
     /// There is nothing to work on.
     #[error("the prompt is empty")]
     EmptyPrompt,
-    /// The agent refused, or its run ended without an outcome.
+    /// No run was ever started in this journal.
+    #[error("there is no run to continue")]
+    NothingToContinue,
+    /// The run is not one of this tenant's.
+    #[error("run {run} is not one of {tenant}")]
+    OtherTenant {
+        /// The run.
+        run: RunId,
+        /// Who asked for it.
+        tenant: TenantId,
+    },
+    /// The agent has no tool that was chosen for a run.
+    #[error("the agent has no tool `{name}`{}", meant.as_ref().map(|name| format!("; did you mean `{name}`?")).unwrap_or_default())]
+    UnknownTool {
+        /// The name that was chosen.
+        name: String,
+        /// The tool with the most similar name.
+        meant: Option<String>,
+    },
+    /// An option of the run has no effect here.
+    #[error("`{option}` has no effect on {on}")]
+    NoEffect {
+        /// The option.
+        option: &'static str,
+        /// What was started, as in "a run of several agents".
+        on: &'static str,
+    },
+    /// Arguments that a person changed do not fit the tool.
+    #[error("the changed arguments cannot be used: {problem}")]
+    Edit {
+        /// What is wrong with them.
+        problem: String,
+    },
+    /// Messages that were kept elsewhere cannot be read or written.
+    #[error("not a list of messages: {problem}")]
+    Messages {
+        /// What is wrong with them.
+        problem: String,
+    },
+    /// The process takes more memory than a new run may find.
+    #[error("the process takes {used} bytes of memory and no task begins above {max}")]
+    MemoryPressure {
+        /// What it takes, bytes.
+        used: u64,
+        /// The most, bytes.
+        max: u64,
+    },
+    /// The agent refused, or could not be built.
     #[error("{source}")]
     Agent {
         /// The error of the agent.
@@ -91,9 +170,53 @@ impl RunError {
         Self::Agent { source: Box::new(source), advice: advice.into() }
     }
 
+    /// Why the run failed, if it did.
+    pub fn kind(&self) -> Option<FailureKind> {
+        match self {
+            Self::Failed { outcome } => outcome.failure_kind(),
+            _ => None,
+        }
+    }
+
+    /// The run that it is about, if it names one: what `resume` takes.
+    pub fn run(&self) -> Option<&RunId> {
+        match self {
+            Self::Failed { outcome } | Self::NotFinished { outcome } | Self::NotTyped { outcome, .. } => {
+                Some(&outcome.run)
+            }
+            Self::Lost { run }
+            | Self::UnknownRun { run, .. }
+            | Self::Unsupported { run, .. }
+            | Self::KeyUsed { run, .. }
+            | Self::SessionBusy { run, .. }
+            | Self::OtherTenant { run, .. } => Some(run),
+            _ => None,
+        }
+    }
+
+    /// The error of an agent's own, if it is an `E`.
+    pub fn cause<E: StdError + 'static>(&self) -> Option<&E> {
+        match self {
+            Self::Agent { source, .. } => source.downcast_ref(),
+            _ => None,
+        }
+    }
+
     /// The remedy, in a line.
     pub fn advice(&self) -> &str {
         match self {
+            Self::Failed { outcome } => outcome.failure_kind().unwrap_or(FailureKind::Other).advice(),
+            Self::NotFinished { outcome } => match outcome.status {
+                OutcomeStatus::Limit(_) => {
+                    "resume the run with larger limits, `MoreLimits`; or match the `Reply`"
+                }
+                OutcomeStatus::Suspended => "answer its questions, then resume it; or match the `Reply`",
+                _ => "resume the run, or match the `Reply`",
+            },
+            Self::NotTyped { .. } => {
+                "look at the outcome's answer; resume the run, or ask for a simpler type"
+            }
+            Self::Lost { .. } => "resume the run: it goes on where its log ends",
             Self::Journal(error) => error.advice(),
             Self::Refused(refused) => refused.advice(),
             Self::UnknownRun { .. } => "`archon runs list` shows the runs there are",
@@ -101,14 +224,41 @@ impl RunError {
             Self::NoAgent { .. } => "register the agent that started the run, under the same id",
             Self::KeyUsed { .. } => "use a new key for each request",
             Self::SessionBusy { status: RunStatus::Suspended, .. } => {
-                "answer its questions, cancel it, or branch: `WhenBusy::Branch`"
+                "answer its questions and resume it, cancel it, or begin a branch: `RunOptions::branch`, `WhenBusy::Branch`"
             }
             Self::SessionBusy { .. } => {
-                "queue the message: `WhenBusy::Queue`; wait until the run has ended; or branch: `WhenBusy::Branch`"
+                "say it to the run, `follow_up` or `WhenBusy::Queue`; wait until the run has ended; or begin a branch: `RunOptions::branch`, `WhenBusy::Branch`"
             }
             Self::EmptyPrompt => "say what is to be done",
+            Self::NothingToContinue => "start a run first",
+            Self::OtherTenant { .. } => "resume runs of the tenant that they were started for",
+            Self::UnknownTool { .. } => "choose among the tools that the agent was built with",
+            Self::NoEffect { .. } => {
+                "set it where each of the agents is built; `Archon::to_builder` begins with an agent's parts"
+            }
+            Self::Edit { .. } => "change them so that they fit the tool, or approve or cancel the call",
+            Self::Messages { .. } => "restore what `save_messages` wrote",
+            Self::MemoryPressure { .. } => "wait until runs that are under way have ended, or cancel one",
             Self::Agent { advice, .. } => advice,
         }
+    }
+}
+
+impl std::fmt::Debug for RunError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{self} ({})", self.advice())
+    }
+}
+
+fn failure_text(outcome: &Outcome) -> &str {
+    outcome.error.as_deref().unwrap_or_else(|| outcome.failure_kind().unwrap_or(FailureKind::Other).as_str())
+}
+
+fn unfinished_text(status: OutcomeStatus) -> String {
+    match status {
+        OutcomeStatus::Limit(limit) => format!("met a limit: {limit}"),
+        OutcomeStatus::Suspended => "waits for somebody".to_owned(),
+        _ => "was cancelled".to_owned(),
     }
 }
 

@@ -18,7 +18,8 @@ use serde::Serialize;
 
 use crate::{
     AgentId, AgentMessage, Answer, Context, Event, ExecutionLimits, Message, MoreLimits, Origin, Outcome,
-    PendingApproval, RunError, RunFilter, RunHead, RunId, RunKind, Salvaged, SessionId, TenantId, Timestamp,
+    PendingApproval, Reply, RunError, RunFilter, RunHead, RunId, RunKind, Salvaged, SessionId, TenantId,
+    Timestamp,
 };
 
 /// All that can be done with runs. Every type that has the three parts is one.
@@ -85,8 +86,9 @@ pub trait StartRuns: Send + Sync {
     /// Waits until a run ends or waits for somebody, and says how it stands.
     ///
     /// # Errors
-    /// As [`get`](Self::get); or the run stopped without either, and can be resumed.
-    fn outcome<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Outcome, RunError>>;
+    /// [`RunError::Failed`]: the run failed. As [`get`](Self::get); or the run stopped without an end, and can be
+    /// resumed.
+    fn reply<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Reply, RunError>>;
 
     /// Resumes every run whose process died, all or one tenant's: for the start of a service. Each is named with
     /// what became of it.
@@ -377,7 +379,8 @@ pub type Watch = Pin<Box<dyn Stream<Item = Result<Event, RunError>> + Send>>;
 
 /// An agent of one kind whose runs a service begins and resumes.
 ///
-/// What the run needs to go on stands in its log: whoever resumes it names nothing again.
+/// What the run needs to go on stands in its log: whoever resumes it names nothing again. A run that fails is an outcome
+/// here, since its log has it; the service makes an error of it.
 pub trait RunAgent: Send + Sync {
     /// The kind of its runs.
     fn kind(&self) -> RunKind;

@@ -71,9 +71,9 @@ fn complete(record: &mut LoopRecord, started: &RunStarted, log: &[Arc<Record>]) 
     // What others worked out together no model of the run has said.
     if let (RunKind::Plan | RunKind::Team, Some(last)) = (started.kind, log.last())
         && let RecordBody::RunFinished(outcome) = &last.body
-        && !outcome.answer.is_empty()
+        && let Some(answer) = outcome.answer()
     {
-        let content = vec![Content::text(&outcome.answer)];
+        let content = vec![Content::text(answer)];
         let answer = AssistantMessage { content, timestamp: last.at, ..AssistantMessage::default() };
         record.messages.push(Message::Assistant(answer).into());
     }

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AgentId, CallId, CommandId, Json, Member, Role, RunConfig, SubTask, Task, TeamSettings, Timestamp,
+    AgentId, CallId, CommandId, FailureKind, Json, Member, Role, RunConfig, SubTask, Task, TeamSettings,
+    Timestamp,
 };
 
 /// An event in the life of a team's run.
@@ -48,6 +49,9 @@ pub enum TeamRecord {
     NotPlanned {
         /// Why.
         problem: String,
+        /// Why there is no plan, where a program can tell: the planner's model gave no answer, for instance.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        failure: Option<FailureKind>,
     },
     /// A member is about to be given work. Derived.
     Delegated {

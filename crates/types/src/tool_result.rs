@@ -122,7 +122,8 @@ pub mod metadata {
     pub const SOURCE_URL: &str = "source_url";
     /// How long a service that the tool asked took, milliseconds.
     pub const LATENCY_MS: &str = "latency_ms";
-    /// Which version of which file the call has read or written: known again when the session is taken up.
+    /// Which version of which file the call has read or written, known again when the session is taken up: an object whose
+    /// `file` names the file. Of each file the latest counts.
     pub const SEEN: &str = "seen";
     /// Results that the model gave up by this call: a list of [`CleanedUp`](crate::CleanedUp).
     pub const CLEANED_UP: &str = "cleaned_up";

@@ -22,12 +22,17 @@ pub struct Transcript {
     hashed: Mutex<Hashed>,
 }
 
-/// The text of the first `count` messages in one format.
+/// A head and the text of the first `count` messages behind it, in one format.
 #[derive(Clone, Default)]
 struct EncodedText {
     format: String,
+    /// Bytes of the head.
+    head: usize,
     count: usize,
-    text: String,
+    /// Where the text of the messages ends; behind it is the tail of the body that was made last.
+    end: usize,
+    /// Shared with bodies that are being sent.
+    text: Arc<String>,
 }
 
 /// The hash of the first `count` messages.
@@ -55,19 +60,62 @@ impl Transcript {
     /// everything is encoded again.
     pub fn encode_into(&self, format: &str, out: &mut String, encode: impl Fn(&Message, &mut String)) {
         let mut encoded = self.encoded();
-        if encoded.format != format {
-            *encoded = EncodedText { format: format.to_owned(), ..EncodedText::default() };
+        self.encode(&mut encoded, format, "", encode);
+        out.push_str(&encoded.text[encoded.head..encoded.end]);
+    }
+
+    /// The whole body of a request: `head`, the messages in `format` with a comma between two, and `tail`. A head that
+    /// ends with a bracket is followed by no comma.
+    ///
+    /// The body grows in place: a turn costs what it adds, however long the conversation is. Only where the body before
+    /// is still held by somebody, or the head is another one, all of it is copied or encoded again.
+    pub fn body(
+        &self,
+        format: &str,
+        head: &str,
+        tail: &str,
+        encode: impl Fn(&Message, &mut String),
+    ) -> Arc<String> {
+        let mut encoded = self.encoded();
+        self.encode(&mut encoded, format, head, |message, text| {
+            let before = text.len();
+            if !text.ends_with('[') {
+                text.push(',');
+            }
+            let start = text.len();
+            encode(message, text);
+            if text.len() == start {
+                text.truncate(before);
+            }
+        });
+        Arc::make_mut(&mut encoded.text).push_str(tail);
+        encoded.text.clone()
+    }
+
+    /// Encodes the messages that have no text yet.
+    fn encode(
+        &self,
+        encoded: &mut EncodedText,
+        format: &str,
+        head: &str,
+        encode: impl Fn(&Message, &mut String),
+    ) {
+        if encoded.format != format || encoded.text[..encoded.head] != *head {
+            let (format, text) = (format.to_owned(), Arc::new(head.to_owned()));
+            *encoded = EncodedText { format, head: head.len(), end: head.len(), count: 0, text };
         }
+        let text = Arc::make_mut(&mut encoded.text);
+        text.truncate(encoded.end);
         for message in &self.messages[encoded.count..] {
-            encode(message, &mut encoded.text);
+            encode(message, text);
         }
-        encoded.count = self.messages.len();
-        out.push_str(&encoded.text);
+        (encoded.end, encoded.count) = (text.len(), self.messages.len());
     }
 
     /// Bytes of text that are kept, a guess at the size of the next body.
     pub fn encoded_len(&self) -> usize {
-        self.encoded().text.len()
+        let encoded = self.encoded();
+        encoded.end - encoded.head
     }
 
     /// The hash of what a model reads: who said what, without times, tokens and who served it. Each
@@ -180,6 +228,41 @@ mod tests {
         assert_eq!(calls.get(), 3);
         assert_eq!(encoded(&transcript, "b"), "head,b:1,b:2");
         assert_eq!(calls.get(), 5);
+    }
+
+    #[test]
+    fn body_grows_in_place_unless_the_last_one_is_held_or_the_head_changes() {
+        let calls = Cell::new(0);
+        let body = |transcript: &Transcript, head: &str| {
+            transcript.body("a", head, "]}", |message, out| {
+                calls.set(calls.get() + 1);
+                out.push_str(&message.text());
+            })
+        };
+        let say = |transcript: &mut Transcript, text: &str| {
+            transcript.push(Message::user(text, Timestamp::default()));
+        };
+        let mut transcript = Transcript::new();
+        assert_eq!(*body(&transcript, "{["), "{[]}");
+        say(&mut transcript, "1");
+        say(&mut transcript, "");
+        say(&mut transcript, "2");
+        let held = body(&transcript, "{[");
+        assert_eq!(*held, "{[1,2]}", "a message without text leaves no comma");
+        say(&mut transcript, "3");
+        let copied = body(&transcript, "{[");
+        assert_eq!((held.as_str(), copied.as_str(), calls.get()), ("{[1,2]}", "{[1,2,3]}", 4));
+        drop((held, copied));
+        let at = Arc::as_ptr(&body(&transcript, "{["));
+        say(&mut transcript, "4");
+        let grown = body(&transcript, "{[");
+        assert_eq!((grown.as_str(), Arc::as_ptr(&grown) == at, calls.get()), ("{[1,2,3,4]}", true, 5));
+        assert_eq!(*body(&transcript, "{[0"), "{[0,1,2,3,4]}");
+        assert_eq!(calls.get(), 10);
+        assert_eq!(transcript.encoded_len(), ",1,2,3,4".len());
+        let mut out = String::new();
+        transcript.encode_into("a", &mut out, |message, out| out.push_str(&message.text()));
+        assert_eq!(out, "1234");
     }
 
     #[test]

@@ -31,7 +31,7 @@ impl AnswerRuns for Runs {
         &'a self,
         tenant: Option<&'a TenantId>,
     ) -> BoxFuture<'a, Result<Vec<PendingApproval>, RunError>> {
-        Box::pin(async move { Ok(self.archon().approvals(tenant).await?) })
+        Box::pin(async move { self.archon().approvals(tenant).await })
     }
 
     fn answer<'a>(&'a self, request_id: &'a str, answer: Answer) -> BoxFuture<'a, Result<bool, RunError>> {
@@ -85,7 +85,7 @@ impl Runs {
     }
 
     async fn post(&self, run: &RunId, request: InboxRequest) -> Result<(), RunError> {
-        match self.archon().post(run, request).await.map_err(RunError::from) {
+        match self.archon().post(run, request).await {
             Err(RunError::Journal(JournalError::UnknownRun { .. })) => Err(self.unknown(run).await),
             posted => posted,
         }

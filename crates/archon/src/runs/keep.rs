@@ -47,7 +47,7 @@ impl KeepRuns for Runs {
                 if self.live().contains_key(&head.run_id) {
                     self.cancel(&head.run_id, "the tenant is erased").await?;
                     // However it ends, it is at rest now.
-                    let _ = archon_types::StartRuns::outcome(self, &head.run_id).await;
+                    let _ = archon_types::StartRuns::reply(self, &head.run_id).await;
                 }
             }
             let heads = self.archon().journal.list(&all).await?;

@@ -8,13 +8,13 @@ use std::{
 
 use archon_types::{
     AgentMessage, BoxFuture, ContentHash, Event, JournalError, MoreLimits, Outcome, OutcomeStatus, Record,
-    RecordBody, ResumedRuns, RunError, RunFilter, RunHead, RunId, RunStarted, RunStatus, Salvaged, SessionId,
-    StartRun, StartRuns, Started, StartedRun, TenantId, Watch, WhenBusy,
+    RecordBody, Reply, ResumedRuns, RunError, RunFilter, RunHead, RunId, RunStarted, RunStatus, Salvaged,
+    SessionId, StartRun, StartRuns, Started, StartedRun, TenantId, Watch, WhenBusy,
 };
 use futures_util::{StreamExt, stream};
 
 use super::{Runs, live::Live};
-use crate::{Error, RunOptions, watch::EventStream};
+use crate::{RunOptions, watch::EventStream};
 
 /// How often a run is looked at that another process works on.
 const POLL: Duration = Duration::from_millis(250);
@@ -93,7 +93,7 @@ impl StartRuns for Runs {
         })
     }
 
-    fn outcome<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Outcome, RunError>> {
+    fn reply<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Reply, RunError>> {
         Box::pin(async move {
             let mut events = self.watch(run, None).await?;
             while let Some(event) = events.next().await {
@@ -101,9 +101,11 @@ impl StartRuns for Runs {
             }
             let records = self.records_behind(run, None).await?;
             match records.last().map(|record| &record.body) {
-                Some(RecordBody::RunFinished(outcome)) => Ok((**outcome).clone()),
-                Some(RecordBody::Suspended { .. }) => Ok(Outcome::new(run.clone(), OutcomeStatus::Suspended)),
-                _ => Err(Error::Lost.into()),
+                Some(RecordBody::RunFinished(outcome)) => Reply::of(outcome.clone()),
+                Some(RecordBody::Suspended { .. }) => {
+                    Reply::of(Outcome::new(run.clone(), OutcomeStatus::Suspended))
+                }
+                _ => Err(RunError::Lost { run: run.clone() }),
             }
         })
     }
@@ -135,7 +137,7 @@ impl Runs {
             tenant: Some(tenant.clone()),
             ..RunOptions::default()
         };
-        let (context, origin) = match archon.prepare(options).await.map_err(RunError::from) {
+        let (context, origin) = match archon.prepare(options).await {
             Err(RunError::SessionBusy { run, .. }) if request.when_busy == WhenBusy::Queue => {
                 return self.queue(run, prompts).await;
             }

@@ -35,7 +35,7 @@ pub(crate) async fn measure(agent: &Archon, verbose: bool) -> Result<Vec<String>
     let (mut valid, mut followed, mut right) = (0, 0, 0);
     let tools: Vec<_> = agent.toolbox().specs().iter().map(ToolSpec::definition).collect();
     for Goal { id, goal, subtasks, answer } in &plans.plans {
-        let outcome = agent.run_task(goal).await?;
+        let outcome = archon::Outcome::of_result(agent.run_task(goal).await)?;
         let records = agent.journal().read(&outcome.run).await?;
         let task = fold(&records).context("a run that follows a plan")?.task();
         let begun_at = |task: &archon::types::Task| {
@@ -53,7 +53,7 @@ pub(crate) async fn measure(agent: &Archon, verbose: bool) -> Result<Vec<String>
         let problems = check(&begun_at(&task), &CheckOptions::new(tools.clone()));
         let is_valid = task.subtasks.len() >= *subtasks && !problems.iter().any(|p| p.is_error());
         let is_followed = outcome.status == OutcomeStatus::Finished;
-        let said = outcome.answer.trim();
+        let said = outcome.said().unwrap_or_default().trim();
         let is_right = is_followed
             && !said.is_empty()
             && answer.iter().all(|any| any.split('|').any(|part| says(said, part)));

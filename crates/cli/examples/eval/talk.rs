@@ -1,8 +1,8 @@
 //! The 20 turns of plain talk: whether they are answered in words, without a tool.
 
 use anyhow::Result;
-use archon::Archon;
 use archon::types::RecordBody;
+use archon::{Archon, Outcome};
 use serde::Deserialize;
 
 use crate::{Row, mark, read, says, table};
@@ -28,7 +28,7 @@ pub(crate) async fn measure(agent: &Archon, verbose: bool) -> Result<Vec<String>
     let turns: Turns = read("talk.json")?;
     let (mut without, mut fitting) = (0, 0);
     for Turn { id, turn, answer } in &turns.turns {
-        let outcome = agent.run(turn).await?;
+        let outcome = Outcome::of_result(agent.run(turn).await)?;
         let records = agent.journal().read(&outcome.run).await?;
         let calls = records.iter().filter_map(|record| match &record.body {
             RecordBody::ModelAnswered { message, .. } => {
@@ -38,7 +38,7 @@ pub(crate) async fn measure(agent: &Archon, verbose: bool) -> Result<Vec<String>
         });
         let called: Vec<String> =
             calls.flatten().map(|call| format!("{} {}", call.name, call.arguments)).collect();
-        let said = outcome.answer.trim();
+        let said = outcome.said().unwrap_or_default().trim();
         let fits = match answer {
             Some(words) => words.split('|').any(|word| says(said, word)),
             None => !said.is_empty(),

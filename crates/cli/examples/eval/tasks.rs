@@ -74,7 +74,8 @@ pub(crate) async fn measure(agent: &Archon, verbose: bool) -> Result<Vec<String>
 }
 
 async fn run(agent: &Archon, task: &Task) -> Result<Outcome> {
-    let outcome = agent.run(&task.task).await?;
+    let outcome = archon::Outcome::of_result(agent.run(&task.task).await)?;
+    let said = outcome.said().unwrap_or_default();
     let (mut calls, mut results) = (Vec::new(), Vec::new());
     for record in agent.journal().read(&outcome.run).await? {
         match &record.body {
@@ -96,9 +97,9 @@ async fn run(agent: &Archon, task: &Task) -> Result<Outcome> {
         valid_calls: calls.iter().filter(|call| is_valid(agent, call)).count(),
         tool,
         args: tool && args,
-        answer: task.answer.iter().all(|any| any.split('|').any(|part| says(&outcome.answer, part))),
+        answer: task.answer.iter().all(|any| any.split('|').any(|part| says(said, part))),
         first: first.map_or_else(|| "answer".into(), |c| format!("{} {}", c.name, c.arguments)),
-        said: outcome.answer,
+        said: said.to_owned(),
         usage: outcome.usage,
     })
 }

@@ -1,6 +1,6 @@
 //! `archon approvals`: the questions that wait for an answer, and answering them.
 
-use archon::types::{Answer, AnswerRuns, Json, PendingApproval, QuestionKind, RunStatus, StartRuns};
+use archon::types::{Answer, AnswerRuns, Json, Outcome, PendingApproval, QuestionKind, RunStatus, StartRuns};
 use clap::Subcommand;
 use serde_json::json;
 
@@ -135,7 +135,7 @@ async fn sweep(app: &App) -> Result<Exit, Failure> {
         app.output.note(Look::Dim, "no question has expired");
     }
     for run in swept {
-        let outcome = runs.outcome(&run).await?;
+        let outcome = Outcome::of_result(runs.reply(&run).await)?;
         let status = RunStatus::from(outcome.status);
         app.item(&json!({ "run_id": run, "status": status }), || format!("{run}  {status}"));
     }

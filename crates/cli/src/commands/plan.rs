@@ -8,7 +8,7 @@ mod template;
 use std::path::PathBuf;
 
 use archon::{
-    Error, Planning, RunOptions, Runs,
+    Planning, RunOptions, Runs,
     planner::{PlanDraft, PlanFormat, PlanRunError, fold, render, with_remedy},
     types::{Confirm, Json, RunId, RunKind, Spending, StartRun, StartRuns, Task},
 };
@@ -195,7 +195,7 @@ async fn draft(
         app.output.note(Look::Dim, format!("planned: {} tokens{money}", spent.tokens));
     }
     if problems.iter().any(|problem| problem.is_error()) {
-        return Err(Error::Plan(PlanRunError::Problems { problems }).into());
+        return Err(PlanRunError::Problems { problems }.into());
     }
     print(app, &task, format);
     for warning in &problems {

@@ -35,7 +35,7 @@ fn refused(e: LoopError) -> Failure {
             format!("run {run} is of kind {kind}, and only a loop can be replayed"),
             format!("replay the runs that it called, as {run}.2-0: `archon runs events {run}` names them"),
         ),
-        e => archon::Error::Run(e).into(),
+        e => e.into(),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use archon::types::{MoreLimits, Record, RunHead, RunId, RunKind, RunStarted, RunStatus, StartRuns};
+use archon::types::{MoreLimits, Outcome, Record, RunHead, RunId, RunKind, RunStarted, RunStatus, StartRuns};
 use serde_json::json;
 
 use super::{AllowFlags, ModelFlags, ToolFlags, plan, which::which_run};
@@ -127,13 +127,16 @@ async fn all(app: &App) -> Result<Exit, Failure> {
     }
     for (run, started) in resumed {
         let outcome = match started {
-            Ok(_) => runs.outcome(&run).await,
+            Ok(_) => Outcome::of_result(runs.reply(&run).await),
             Err(error) => Err(error),
         };
         let (status, what) = match outcome {
             Ok(outcome) => {
                 exit = if outcome.is_finished() { exit } else { Exit::of(&outcome) };
-                (RunStatus::from(outcome.status), outcome.error.unwrap_or(outcome.answer))
+                (
+                    RunStatus::from(outcome.status),
+                    outcome.error.clone().or(outcome.said().map(str::to_owned)).unwrap_or_default(),
+                )
             }
             Err(error) => {
                 exit = Exit::Failed;

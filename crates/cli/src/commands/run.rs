@@ -68,7 +68,7 @@ impl RunArgs {
 pub(crate) fn task(app: &App, words: &[String]) -> Result<String, Failure> {
     let text = said(words, "the task")?;
     if text.trim().is_empty() {
-        return Err(archon::Error::Run(archon::react_loop::LoopError::EmptyPrompt).into());
+        return Err(archon::RunError::EmptyPrompt.into());
     }
     match words {
         [word] if word == "-" => Ok(text),

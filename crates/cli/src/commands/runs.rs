@@ -3,7 +3,7 @@
 use archon::{
     SystemClock,
     types::{
-        AgentMessage, AnswerRuns, Clock, Cycle, Event, KeepRuns, Message, RunFilter, RunHead, RunId,
+        AgentMessage, AnswerRuns, Clock, Cycle, Event, KeepRuns, Message, Outcome, RunFilter, RunHead, RunId,
         RunStatus, StartRuns, Timestamp,
     },
 };
@@ -240,7 +240,7 @@ async fn cancel(app: &App, run: RunId) -> Result<Exit, Failure> {
     match is_elsewhere {
         true => app.item(&json!({ "cancelled": run }), || format!("asked {run} to stop")),
         false => {
-            runs.outcome(&run).await?;
+            Outcome::of_result(runs.reply(&run).await)?;
             app.item(&json!({ "cancelled": run }), || format!("cancelled {run}"));
         }
     }

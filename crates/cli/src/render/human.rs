@@ -6,8 +6,8 @@
 use std::collections::HashMap;
 
 use archon::types::{
-    AssistantMessage, CallId, CommandId, Content, Delta, DeltaKind, Event, ModelFailure, Outcome,
-    OutcomeStatus, Record, RecordBody, RunId, RunStarted, StopReason, Timestamp, ToolCall, ToolMode,
+    AssistantMessage, CallId, CommandId, Content, Delta, DeltaKind, Event, ModelErrorCode, ModelFailure,
+    Outcome, OutcomeStatus, Record, RecordBody, RunId, RunStarted, StopReason, Timestamp, ToolCall, ToolMode,
     ToolResult, ToolResultStatus,
 };
 
@@ -84,7 +84,7 @@ impl Render for Human {
                 self.learn_calls(*command, message);
             }
             RecordBody::ModelFailed { failure, .. } => {
-                self.is_cut = failure.partial || failure.code == "cancelled"
+                self.is_cut = failure.partial || failure.code == ModelErrorCode::Cancelled
             }
             _ => {}
         }
@@ -204,7 +204,7 @@ impl Human {
     fn failed(&mut self, attempt: u32, failure: &ModelFailure, output: &Output) {
         self.stream.end(output);
         let attempt = attempt + 1;
-        if failure.code == "cancelled" {
+        if failure.code == ModelErrorCode::Cancelled {
             return;
         }
         if !failure.partial
@@ -252,7 +252,7 @@ impl Human {
             team.leave(output);
         }
         self.stream.close_line(output);
-        let answer = outcome.answer.trim();
+        let answer = outcome.said().unwrap_or_default().trim();
         // Where a limit left no answer, its name stands there instead; the last line says it.
         let is_limit = matches!(outcome.status, OutcomeStatus::Limit(limit) if answer == limit.to_string());
         if !answer.is_empty() && answer != self.shown && !is_limit {
@@ -307,7 +307,7 @@ impl Human {
 /// How a run ended, in few words.
 fn name_ending(outcome: &Outcome) -> String {
     match outcome.status {
-        OutcomeStatus::Finished if outcome.answer.trim().is_empty() => {
+        OutcomeStatus::Finished if outcome.said().unwrap_or_default().trim().is_empty() => {
             "finished with an empty answer".to_owned()
         }
         OutcomeStatus::Finished if outcome.is_refusal() => "finished; the model declined".to_owned(),

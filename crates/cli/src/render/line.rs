@@ -69,7 +69,7 @@ fn about(body: &RecordBody) -> String {
             format!("waiting for {}", calls.join(", "))
         }
         RecordBody::RunFinished(outcome) => {
-            let why = outcome.error.as_deref().unwrap_or(&outcome.answer);
+            let why = outcome.error.as_deref().or(outcome.said()).unwrap_or_default();
             format!("{:?}, {} turns: {}", outcome.status, outcome.turns, one_line(why, SHOWN))
         }
         of_a_call => about_call(of_a_call),
@@ -180,7 +180,7 @@ fn about_team(said: &TeamRecord) -> String {
             let ids: Vec<_> = task.subtasks.iter().map(|subtask| subtask.id.as_str()).collect();
             format!("planned, {} subtasks: {}", ids.len(), ids.join(", "))
         }
-        TeamRecord::NotPlanned { problem } => format!("no plan: {problem}"),
+        TeamRecord::NotPlanned { problem, .. } => format!("no plan: {problem}"),
         TeamRecord::Delegated { call, member, task, .. } => format!("{call} delegated to {member}: {task}"),
         TeamRecord::Undeliverable { command, reason } => format!("{command:?} is nobody's: {reason}"),
         TeamRecord::Beat { call, heard } => format!("{call} was heard at {heard}"),

@@ -141,7 +141,7 @@ impl TeamView {
                     output.note(Look::Dim, format!("  {}", one_line(&line, 2 * SHOWN)));
                 }
             }
-            TeamRecord::NotPlanned { problem } => {
+            TeamRecord::NotPlanned { problem, .. } => {
                 output.stop_waiting();
                 warn(format!("there is no plan: {problem}"));
             }

@@ -49,7 +49,7 @@ async fn a_run_is_replayed_without_a_model_and_an_altered_log_says_where() {
     let at =
         records.iter().position(|r| matches!(r.body, RecordBody::ToolFinished { .. })).expect("a result");
     if let RecordBody::ToolFinished { result, .. } = &mut records[at].body {
-        **result = ToolResult::success("31");
+        *result = ToolResult::success("31").into();
     }
     let mut copy = journal.open(&RunId::new("copy"), OpenMode::Create).await.expect("a new run");
     let records: Vec<_> = records.into_iter().map(Arc::new).collect();

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use archon_types::{
-    Answer, ApprovalRequest, Json, Outcome, OutcomeStatus, QuestionKind, Record, RecordBody, RunId, Subject,
-    Timestamp, binding,
+    Answer, ApprovalRequest, FailureKind, Json, Outcome, OutcomeStatus, QuestionKind, Record, RecordBody,
+    RunId, Subject, Timestamp, binding,
 };
 use serde_json::{Map, json};
 
@@ -108,10 +108,12 @@ impl<'a> Form<'a> {
             return Next::Done(outcome.clone());
         }
         match &self.end {
-            Some(End::Refused(why)) => return self.finish(Outcome::failed(self.run.clone(), why.as_str())),
+            Some(End::Refused(why)) => {
+                return self.finish(Outcome::failed(self.run.clone(), FailureKind::Refused, why.as_str()));
+            }
             Some(End::Replied(text)) => {
                 let mut outcome = Outcome::new(self.run.clone(), OutcomeStatus::Finished);
-                outcome.answer.clone_from(text);
+                outcome.set_answer(text.as_str());
                 return self.finish(outcome);
             }
             Some(End::Cancelled) => {
@@ -123,7 +125,7 @@ impl<'a> Form<'a> {
         if self.attempts == 0 && self.version.as_ref().is_some_and(|asked| *asked != self.parts.version) {
             let name = &self.parts.spec.name;
             tracing::warn!(run = %self.run, "`{name}` has other fields than when it was asked about: it is not run");
-            return self.finish(Outcome::failed(self.run.clone(), stale(name)));
+            return self.finish(Outcome::failed(self.run.clone(), FailureKind::Refused, stale(name)));
         }
         if let Some(asked) = &self.asked {
             return match asked.is_expired(now) {
@@ -148,7 +150,7 @@ impl<'a> Form<'a> {
         let filled = fill(&self.parts.fields, &self.given);
         if self.attempts == 0 && !self.is_agreed {
             if let Some(problem) = self.parts.cannot_begin(&filled, can_ask) {
-                return self.finish(Outcome::failed(self.run.clone(), problem));
+                return self.finish(Outcome::failed(self.run.clone(), FailureKind::Refused, problem));
             }
             if let Some(request) = self.question(&filled, now) {
                 return Next::Append(RecordBody::ToolAsked { call: WORK, request: Box::new(request) });

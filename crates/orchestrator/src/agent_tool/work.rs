@@ -3,9 +3,10 @@
 use std::{collections::HashSet, pin::pin, sync::Arc};
 
 use archon_types::{
-    AgentId, ApprovalSettings, BoxFuture, Context, Delegation, Effect, Encoded, InboxRequest, JournalError,
-    Json, LogAppender, Message, OpenMode, Outcome, OutcomeStatus, PromptSource, RecordBody, RunConfig, RunId,
-    RunKind, RunStarted, SessionPlace, check_called, is_lost, questions_below, received_messages,
+    AgentId, ApprovalSettings, BoxFuture, Context, Delegation, Effect, Encoded, FailureKind, InboxRequest,
+    JournalError, Json, LogAppender, Message, OpenMode, Outcome, OutcomeStatus, PromptSource, RecordBody,
+    RunConfig, RunId, RunKind, RunStarted, SessionPlace, check_called, is_lost, questions_below,
+    received_messages,
 };
 use futures_util::future::{Either, select};
 use serde_json::Map;
@@ -29,7 +30,8 @@ impl Parts {
         let begin = self.begin(given.clone(), by, context);
         let done: Result<_, TeamError> = by.attach(begin, self.take_up(given, by, context)).await;
         done.unwrap_or_else(|error| {
-            Outcome::failed(context.run.clone(), format!("{error} ({})", error.advice()))
+            let said = format!("{error} ({})", error.advice());
+            Outcome::failed(context.run.clone(), FailureKind::Refused, said)
         })
     }
 
@@ -140,7 +142,7 @@ impl Parts {
                     let child = self.child(by, &context).with_caller_log(Arc::new(reports));
                     if form.is_begun() && is_lost(&*by.journal, &child.run).await? {
                         let why = lost(&child.run);
-                        let outcome = ended(Outcome::failed(context.run.clone(), why));
+                        let outcome = ended(Outcome::failed(context.run.clone(), FailureKind::Refused, why));
                         log.step(vec![outcome], |record| form.apply(record)).await?;
                         continue;
                     }
@@ -185,14 +187,15 @@ impl Parts {
             return asked.map(|request| RecordBody::ToolAsked { call: WORK, request }).collect();
         }
         let mut own = Outcome::new(context.run.clone(), outcome.status);
-        own.answer.clone_from(&outcome.answer);
+        own.set_answer(outcome.said().unwrap_or_default());
         own.error.clone_from(&outcome.error);
+        own.failure = outcome.failure;
         own.delegated = outcome.spending();
         if outcome.status == OutcomeStatus::Cancelled {
             return vec![ended(own)];
         }
         let result = Box::new(outcome.to_result(&self.spec.name));
-        vec![RecordBody::ToolFinished { call: WORK, result }, ended(own)]
+        vec![RecordBody::ToolFinished { call: WORK, result: result.into() }, ended(own)]
     }
 }
 

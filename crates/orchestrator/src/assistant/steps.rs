@@ -9,7 +9,7 @@ use std::{
 use archon_types::{BoxFuture, Clock, LongTerm, MemoryQuery, TenantId, Timestamp, TokenBucket};
 use serde_json::{Map, json};
 
-use super::{Incoming, Reply};
+use super::{AssistantReply, Incoming};
 
 /// What an application does before and after the loop. Each step has a default that does nothing.
 pub trait Steps: Send + Sync {
@@ -26,7 +26,7 @@ pub trait Steps: Send + Sync {
     }
 
     /// Hears what was replied.
-    fn post_process<'a>(&'a self, message: &'a Incoming, reply: &'a Reply) -> BoxFuture<'a, ()> {
+    fn post_process<'a>(&'a self, message: &'a Incoming, reply: &'a AssistantReply) -> BoxFuture<'a, ()> {
         let _ = (message, reply);
         Box::pin(std::future::ready(()))
     }
@@ -129,7 +129,7 @@ impl<S: Steps> Steps for RateLimited<S> {
         }
     }
 
-    fn post_process<'a>(&'a self, message: &'a Incoming, reply: &'a Reply) -> BoxFuture<'a, ()> {
+    fn post_process<'a>(&'a self, message: &'a Incoming, reply: &'a AssistantReply) -> BoxFuture<'a, ()> {
         self.within.post_process(message, reply)
     }
 }
@@ -171,9 +171,9 @@ impl<S: Steps> Steps for LongTermSteps<S> {
         self.within.should_process(message)
     }
 
-    fn post_process<'a>(&'a self, message: &'a Incoming, reply: &'a Reply) -> BoxFuture<'a, ()> {
+    fn post_process<'a>(&'a self, message: &'a Incoming, reply: &'a AssistantReply) -> BoxFuture<'a, ()> {
         Box::pin(async move {
-            if reply.outcome.as_ref().is_some_and(archon_types::Outcome::is_finished) {
+            if matches!(reply.run, Some(archon_types::Reply::Finished(_))) {
                 let said = format!("User: {}\nAssistant: {}", message.text, reply.text);
                 let metadata = Map::from_iter([("tenant".to_owned(), json!(message.tenant))]);
                 if let Err(error) = (self.memory_of)(&message.tenant).store(&said, metadata).await {

@@ -1,8 +1,8 @@
 //! What a record changes.
 
 use archon_types::{
-    AgentId, Answer, ApprovalRequest, CallId, Claim, CommandId, Json, Loan, Outcome, OutcomeStatus,
-    QuestionKind, Record, RecordBody, TeamRecord, Timestamp, ToolResult,
+    AgentId, Answer, ApprovalRequest, CallId, Claim, CommandId, FailureKind, Json, Loan, Outcome,
+    OutcomeStatus, QuestionKind, Record, RecordBody, TeamRecord, Timestamp, ToolResult,
 };
 
 use super::{Hand, HandState, JobState, MemberState, Phase, Purpose, TeamMachine};
@@ -100,8 +100,11 @@ impl TeamMachine {
                 self.task.original_query = query;
                 self.adopt();
             }
-            TeamRecord::NotPlanned { problem } if self.phase == Phase::Planning => {
-                self.phase = Phase::Broken { error: format!("there is no plan: {problem}") };
+            TeamRecord::NotPlanned { problem, failure } if self.phase == Phase::Planning => {
+                self.phase = Phase::Broken {
+                    kind: failure.unwrap_or(FailureKind::Plan),
+                    error: format!("there is no plan: {problem}"),
+                };
             }
             TeamRecord::Delegated { call, member, .. } => self.delegated(*call, member, at),
             TeamRecord::Undeliverable { command, reason } => self.undeliverable(*command, reason),
@@ -271,6 +274,7 @@ impl TeamMachine {
         match purpose {
             Purpose::Escalate { failures } if said == Json::Bool(false) => {
                 self.phase = Phase::Broken {
+                    kind: FailureKind::Subtasks,
                     error: match answer {
                         Answer::Expired => {
                             format!("nobody said in time whether to go on after {failures} failures")

@@ -1,6 +1,6 @@
 //! How a team's run ends, in words.
 
-use archon_types::{Outcome, OutcomeStatus, Spending};
+use archon_types::{FailureKind, Outcome, OutcomeStatus, Spending};
 
 use super::{JobState, TeamMachine, progress::skips};
 use crate::response::text_of;
@@ -9,7 +9,7 @@ impl TeamMachine {
     pub(super) fn outcome(&self, status: OutcomeStatus) -> Outcome {
         let mut outcome = Outcome::new(self.run.clone(), status);
         outcome.delegated = self.charged();
-        outcome.answer = self.answer.clone().unwrap_or_else(|| self.contributions());
+        outcome.set_answer(self.answer.clone().unwrap_or_else(|| self.contributions()));
         outcome
     }
 
@@ -22,9 +22,9 @@ impl TeamMachine {
         budget.spent()
     }
 
-    pub(super) fn failed_outcome(&self, error: String) -> Outcome {
+    pub(super) fn failed_outcome(&self, kind: FailureKind, error: String) -> Outcome {
         let mut outcome = self.outcome(OutcomeStatus::Failed);
-        outcome.error = Some(error);
+        (outcome.failure, outcome.error) = (Some(kind), Some(error));
         outcome
     }
 
@@ -32,7 +32,7 @@ impl TeamMachine {
     pub(super) fn final_outcome(&self) -> Outcome {
         match self.failed() {
             None => self.outcome(OutcomeStatus::Finished),
-            Some(failed) => self.failed_outcome(failed),
+            Some(failed) => self.failed_outcome(FailureKind::Subtasks, failed),
         }
     }
 

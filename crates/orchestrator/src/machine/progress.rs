@@ -1,6 +1,6 @@
 //! What follows from what is known: who may begin, what is done, and when the answer can be put together.
 
-use archon_types::{CommandId, Json, OnFailure, SubTask, SubTaskId, TeamPattern};
+use archon_types::{CommandId, FailureKind, Json, OnFailure, SubTask, SubTaskId, TeamPattern};
 
 use super::{HandState, Job, JobState, Match, Phase, Purpose, TeamMachine};
 
@@ -232,7 +232,7 @@ impl TeamMachine {
         if self.phase == Phase::Working {
             self.phase = Phase::Concluding;
             if self.contributors().next().is_none() {
-                self.phase = Phase::Broken { error: self.stuck() };
+                self.phase = Phase::Broken { kind: FailureKind::Subtasks, error: self.stuck() };
             } else if self.lead.is_some() {
                 self.synthesize(0, None);
             } else {

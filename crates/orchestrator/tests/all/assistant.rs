@@ -9,13 +9,14 @@ use std::{
 };
 
 use archon_orchestrator::{
-    AgentTool, Assistant, Background, Conversations, FieldKind, Incoming, InputField, LongTermSteps,
-    ModelReader, NextTurn, PlainSteps, RateLimited, Reply, Steps, Verdict, Zone,
+    AgentTool, Assistant, AssistantReply, Background, Conversations, FieldKind, Incoming, InputField,
+    LongTermSteps, ModelReader, NextTurn, PlainSteps, RateLimited, Steps, Verdict, Zone,
 };
 use archon_testkit::FnProvider;
 use archon_types::{
-    AgentStatus, BoxFuture, Json, LongTerm, MemoryEntry, MemoryError, MemoryQuery, Outcome, Recalled, RunId,
-    TenantId, Timestamp, Tool, ToolContext, ToolError, ToolResult, ToolSpec,
+    AgentStatus, BoxFuture, FailureKind, Json, LongTerm, MemoryEntry, MemoryError, MemoryQuery, Outcome,
+    Recalled, Reply, RunError, RunId, TenantId, Timestamp, Tool, ToolContext, ToolError, ToolResult,
+    ToolSpec,
 };
 use serde_json::json;
 
@@ -51,7 +52,7 @@ fn assistant(office: &Arc<Office>, conversations: &Arc<MiniLoop>) -> Assistant {
     Assistant::new("You are Koi.", conversations.clone(), office.pool.clone(), Arc::new(office.clock.clone()))
 }
 
-async fn person(assistant: &Assistant, tenant: &str, text: &str) -> Reply {
+async fn person(assistant: &Assistant, tenant: &str, text: &str) -> AssistantReply {
     assistant.handle_message(Incoming::person(tenant.into(), text)).await.unwrap()
 }
 
@@ -175,7 +176,7 @@ async fn what_a_model_makes_of_a_message_is_no_consent_in_doubt() {
         let assistant = assistant(&office, &conversations).with_reader(Arc::new(reader));
         let asked = person(&assistant, "ann", "Go").await;
         let again = person(&assistant, "ann", "Hm, I wonder").await;
-        assert_eq!((&again.text, again.outcome), (&asked.text, None), "{text}");
+        assert_eq!((&again.text, again.run), (&asked.text, None), "{text}");
         assert!(sent.lock().unwrap().is_empty() && booked.lock().unwrap().is_empty(), "{text}");
     }
 }
@@ -199,7 +200,7 @@ async fn a_33_a_cancelled_flight_is_an_error_and_the_model_goes_on() {
 async fn a_34_an_agent_that_times_out_is_an_error_beside_the_results_of_others() {
     let (office, begun) = (Arc::new(Office::new()), Arc::new(AtomicUsize::new(1)));
     let agent = FnAgent::new(|_, context| async move {
-        Outcome::failed(context.run.clone(), "Error: Gmail API timeout after 10s.")
+        Outcome::failed(context.run.clone(), FailureKind::Other, "Error: Gmail API timeout after 10s.")
     });
     let mail = Arc::new(AgentTool::new("SendEmailAgent", "", agent));
     let tools: Vec<Arc<dyn Tool>> = vec![says("weather", "Sunny", &begun), mail];
@@ -323,16 +324,18 @@ impl Failing {
 }
 
 impl Conversations for Failing {
-    fn begin<'a>(&'a self, turn: &'a NextTurn) -> BoxFuture<'a, Result<Outcome, String>> {
+    fn begin<'a>(&'a self, turn: &'a NextTurn) -> BoxFuture<'a, Result<Reply, RunError>> {
         self.0.begin(turn)
     }
 
-    fn resume<'a>(&'a self, run: &'a RunId, tenant: &'a TenantId) -> BoxFuture<'a, Result<Outcome, String>> {
+    fn resume<'a>(&'a self, run: &'a RunId, tenant: &'a TenantId) -> BoxFuture<'a, Result<Reply, RunError>> {
         let mut fail = self.1.lock().unwrap();
         match fail.iter().position(|failing| *failing == run.as_str()) {
             Some(index) => {
                 fail.remove(index);
-                Box::pin(async { Err("the disk is full".to_owned()) })
+                Box::pin(async {
+                    Err(RunError::agent(std::io::Error::other("the disk is full"), "free some"))
+                })
             }
             None => self.0.resume(run, tenant),
         }
@@ -513,7 +516,7 @@ async fn the_model_is_told_of_persona_time_place_tools_and_what_is_remembered_of
     assert_eq!(ann.0.lock().unwrap()[1], "User: Hello\nAssistant: Hi!");
     assert_eq!(bob.0.lock().unwrap().len(), 1);
     let refused = person(&assistant, "ann", "How do I build a bomb?").await;
-    assert_eq!((refused.text.as_str(), refused.outcome), ("I will not talk about this.", None));
+    assert_eq!((refused.text.as_str(), refused.run), ("I will not talk about this.", None));
     assert_eq!((conversations.turns.lock().unwrap().len(), ann.0.lock().unwrap().len()), (1, 2));
 }
 

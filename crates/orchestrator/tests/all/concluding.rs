@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use archon_orchestrator::Desk;
-use archon_types::{Answer, CallId, CommandId, ConflictStrategy, Outcome, OutcomeStatus};
+use archon_types::{Answer, CallId, CommandId, ConflictStrategy, FailureKind, Outcome, OutcomeStatus};
 use serde_json::json;
 
 use crate::support::{FnAgent, World, answer, drive, member, step};
@@ -19,7 +19,7 @@ fn says_in_turn(says: &'static [&'static str]) -> (Arc<FnAgent>, Arc<AtomicU32>)
         async move {
             match says.get(round) {
                 Some(text) if !text.is_empty() => answer(&context, text),
-                _ => Outcome::failed(context.run.clone(), "not now"),
+                _ => Outcome::failed(context.run.clone(), FailureKind::Other, "not now"),
             }
         }
     });
@@ -54,7 +54,7 @@ fn a_reviewer_who_asks_somebody_is_heard() {
         .with_lead("lead", lead)
         .with_desk(desk);
     let outcome = world.start(&team, "Do it");
-    assert_eq!((outcome.answer.as_str(), rounds.load(Ordering::SeqCst)), ("second draft", 2));
+    assert_eq!((outcome.said().unwrap_or_default(), rounds.load(Ordering::SeqCst)), ("second draft", 2));
 }
 
 // spec: MA-25, ER-16
@@ -69,7 +69,7 @@ fn an_answer_that_was_put_together_after_a_person_was_asked_is_the_answer() {
     assert_eq!(world.start(&team, "Do it").status, OutcomeStatus::Suspended);
     let call = CallId::new(CommandId(3), 0);
     let outcome = drive(&world.clock, team.answer(call, Answer::Approve, &world.context)).unwrap();
-    assert_eq!(outcome.answer, "the draft");
+    assert_eq!(outcome.said(), Some("the draft"));
 }
 
 // spec: MA-25, MA-19
@@ -87,7 +87,7 @@ fn a_contradiction_in_the_answer_itself_is_settled_and_the_answer_is_given() {
         .with_member(member("w", "worker"), claims("work", 10))
         .with_member(member("e", "expert"), FnAgent::saying(r#"{"result": {"winner": "w"}}"#))
         .with_lead("lead", claims("the draft", 20));
-    assert_eq!(world.start(&team, "Do it").answer, "the draft");
+    assert_eq!(world.start(&team, "Do it").said(), Some("the draft"));
     assert!(world.delegations().iter().any(|given| given == "e: who is right about height"));
 }
 

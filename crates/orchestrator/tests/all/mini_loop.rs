@@ -9,8 +9,8 @@ use std::{
 use archon_orchestrator::{Conversations, NextTurn};
 use archon_types::{
     AgentId, BoxFuture, CallId, CommandId, Delegation, Effect, Journal, Json, Lease, LoopId, OpenMode,
-    Outcome, OutcomeStatus, RecordBody, RunConfig, RunId, RunStarted, TenantId, Tool, ToolContext, ToolError,
-    ToolResult, pending_approvals,
+    Outcome, OutcomeStatus, RecordBody, Reply, RunConfig, RunError, RunId, RunStarted, TenantId, Tool,
+    ToolContext, ToolError, ToolResult, pending_approvals,
 };
 use futures_util::future::join_all;
 
@@ -64,7 +64,7 @@ impl MiniLoop {
                 match (self.script)(run.step as usize, &run.turn, &run.results) {
                     Act::Say(text) => {
                         let mut outcome = Outcome::new(id.clone(), OutcomeStatus::Finished);
-                        outcome.answer = text;
+                        outcome.set_answer(text);
                         self.write(id, vec![RecordBody::RunFinished(Box::new(outcome.clone()))], &run).await;
                         return outcome;
                     }
@@ -100,7 +100,7 @@ impl MiniLoop {
                     result => {
                         let result = result.unwrap_or_else(ToolResult::from);
                         run.results.push(result.clone());
-                        bodies.push(RecordBody::ToolFinished { call: call.0, result: Box::new(result) });
+                        bodies.push(RecordBody::ToolFinished { call: call.0, result: Arc::new(result) });
                     }
                 }
             }
@@ -152,7 +152,7 @@ impl MiniLoop {
 }
 
 impl Conversations for MiniLoop {
-    fn begin<'a>(&'a self, turn: &'a NextTurn) -> BoxFuture<'a, Result<Outcome, String>> {
+    fn begin<'a>(&'a self, turn: &'a NextTurn) -> BoxFuture<'a, Result<Reply, RunError>> {
         Box::pin(async move {
             let id = {
                 let mut turns = self.turns.lock().unwrap();
@@ -161,16 +161,16 @@ impl Conversations for MiniLoop {
             };
             let run = Run { turn: turn.clone(), step: 0, calls: Vec::new(), results: Vec::new() };
             self.runs.lock().unwrap().insert(id.clone(), run);
-            Ok(self.drive(&id).await)
+            Reply::of(self.drive(&id).await)
         })
     }
 
-    fn resume<'a>(&'a self, run: &'a RunId, tenant: &'a TenantId) -> BoxFuture<'a, Result<Outcome, String>> {
+    fn resume<'a>(&'a self, run: &'a RunId, tenant: &'a TenantId) -> BoxFuture<'a, Result<Reply, RunError>> {
         Box::pin(async move {
             let of = self.runs.lock().unwrap().get(run).map(|run| run.turn.tenant.clone());
             match of.as_ref() == Some(tenant) {
-                true => Ok(self.drive(run).await),
-                false => Err(format!("run {run} is not one of {tenant}")),
+                true => Reply::of(self.drive(run).await),
+                false => Err(RunError::OtherTenant { run: run.clone(), tenant: tenant.clone() }),
             }
         })
     }

@@ -10,8 +10,8 @@ use std::{
 
 use archon_orchestrator::{Team, TeamError};
 use archon_types::{
-    Answer, ApprovalRequest, CallId, CommandId, ConflictStrategy, InboxRequest, Outcome, OutcomeStatus,
-    PendingApproval, RecordBody, RunRefused, TeamPattern, pending_approvals,
+    Answer, ApprovalRequest, CallId, CommandId, ConflictStrategy, FailureKind, InboxRequest, Outcome,
+    OutcomeStatus, PendingApproval, RecordBody, RunRefused, TeamPattern, pending_approvals,
 };
 use serde_json::json;
 
@@ -38,7 +38,7 @@ fn failing(world: &World, journal: &OfficeJournal, times: u32) -> Team {
         let n = tries.fetch_add(1, Ordering::SeqCst);
         async move {
             match n < times {
-                true => Outcome::failed(context.run.clone(), "cannot"),
+                true => Outcome::failed(context.run.clone(), FailureKind::Other, "cannot"),
                 false => answer(&context, "done"),
             }
         }
@@ -81,7 +81,7 @@ fn an_answer_in_the_inbox_is_heard_when_the_team_is_taken_up() {
     let violet = Answer::Edit { arguments: json!({ "value": "violet" }) };
     journal.post("run_1", "in-2", answers(&asked.request, violet));
     let outcome = resume(&world, &team);
-    assert!(outcome.answer.starts_with("[a] violet\n"), "{}", outcome.answer);
+    assert!(outcome.said().unwrap_or_default().starts_with("[a] violet\n"), "{outcome:?}");
     assert_eq!(journal.posted("run_1"), []);
 }
 
@@ -130,7 +130,10 @@ fn what_nobody_answers_within_its_time_is_decided_without() {
     let late = drive(&world.clock, team.answer(asked.call, Answer::Approve, &world.context));
     assert!(matches!(late, Err(TeamError::Refused(RunRefused::NoQuestion { .. }))), "{late:?}");
     let outcome = resume(&world, &team);
-    assert!(outcome.answer.contains("nobody decided, and the first stands"), "{}", outcome.answer);
+    assert!(
+        outcome.said().unwrap_or_default().contains("nobody decided, and the first stands"),
+        "{outcome:?}"
+    );
     let expired =
         |body: &RecordBody| matches!(body, RecordBody::ToolAnswered { answer: Answer::Expired, .. });
     assert!(world.journal.log("run_1").iter().any(|record| expired(&record.body)));
@@ -153,7 +156,9 @@ fn a_question_expires_also_while_others_work() {
         crate::support::pause(&context, 120_000).await;
         answer(&context, "done")
     });
-    let cannot = FnAgent::new(|_, context| async move { Outcome::failed(context.run.clone(), "cannot") });
+    let cannot = FnAgent::new(|_, context| async move {
+        Outcome::failed(context.run.clone(), FailureKind::Other, "cannot")
+    });
     let plan = vec![step("a", "", "failing", &[]), step("b", "", "busy", &[])];
     let team = world
         .team_in(&journal, plan, &["failing", "busy"], |options| {
@@ -177,7 +182,10 @@ fn where_nobody_can_be_asked_a_team_does_not_wait() {
     let journal = OfficeJournal::over(&world.journal);
     let outcome = world.start(&quarrel(&world, &journal), "What is it?");
     assert_eq!(outcome.status, OutcomeStatus::Finished, "{:?}", outcome.error);
-    assert!(outcome.answer.contains("nobody decided, and the first stands"), "{}", outcome.answer);
+    assert!(
+        outcome.said().unwrap_or_default().contains("nobody decided, and the first stands"),
+        "{outcome:?}"
+    );
 
     let mut world = World::new();
     world.context.can_ask = false;
@@ -197,7 +205,7 @@ fn what_was_asked_waits_also_for_who_cannot_ask_anew() {
     assert_eq!(resume(&world, &team).status, OutcomeStatus::Suspended);
     let call = CallId::new(CommandId(2), 0);
     let outcome = drive(&world.clock, team.answer(call, Answer::Approve, &world.context)).unwrap();
-    assert_eq!(outcome.answer, "[a] done");
+    assert_eq!(outcome.said(), Some("[a] done"));
 }
 
 // spec: AP-05, AP-06, MA-13
@@ -232,8 +240,8 @@ fn what_a_member_asks_comes_up_and_each_answer_goes_to_the_member() {
     let outcome = drive(&world.clock, team.answer(asked[0].call, said("violet"), &world.context)).unwrap();
     assert_eq!(outcome.status, OutcomeStatus::Finished, "{:?}", outcome.error);
     assert!(
-        outcome.answer.contains("[a] violet") && outcome.answer.contains("[b] blue"),
-        "{}",
-        outcome.answer
+        outcome.said().unwrap_or_default().contains("[a] violet")
+            && outcome.said().unwrap_or_default().contains("[b] blue"),
+        "{outcome:?}"
     );
 }

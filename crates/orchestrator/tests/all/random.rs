@@ -5,8 +5,8 @@ use std::{collections::HashSet, sync::Arc, time::Duration};
 use archon_orchestrator::{Desk, JobState, Team, TeamCommand, TeamOptions, fold};
 use archon_testkit::{Chance, cases, first_seed};
 use archon_types::{
-    AgentId, Answer, CallId, ConflictStrategy, Outcome, OutcomeStatus, Record, RecordBody, Role, SubTask,
-    TeamPattern, TeamRecord,
+    AgentId, Answer, CallId, ConflictStrategy, FailureKind, Outcome, OutcomeStatus, Record, RecordBody, Role,
+    SubTask, TeamPattern, TeamRecord,
 };
 use futures_util::FutureExt;
 use serde_json::json;
@@ -25,7 +25,7 @@ fn unreliable(seed: u64, desk: Desk) -> Arc<FnAgent> {
         async move {
             pause(&context, 1 + chance.below(8_000)).await;
             match chance.below(12) {
-                0 => return Outcome::failed(context.run.clone(), "cannot"),
+                0 => return Outcome::failed(context.run.clone(), FailureKind::Other, "cannot"),
                 1 => return std::future::pending().await,
                 2 => panic!("it dies"),
                 // Away for so long that somebody else has the work.
@@ -40,7 +40,7 @@ fn unreliable(seed: u64, desk: Desk) -> Arc<FnAgent> {
                     let to = ROLES[chance.below(3) as usize];
                     let asked = match desk.seat(&context.run) {
                         Some(seat) => seat.ask(to, "Help").await,
-                        None => return Outcome::failed(context.run.clone(), "no seat"),
+                        None => return Outcome::failed(context.run.clone(), FailureKind::Other, "no seat"),
                     };
                     if chance.percent(50) {
                         return answer(&context, &format!("{asked:?}"));

@@ -38,7 +38,11 @@ fn a_calculation_and_a_search_go_to_two_members_and_the_lead_puts_them_together(
     let machine = world.check_log();
     assert_eq!(machine.board().get("sum").unwrap().value, json!("42"));
     assert_eq!(machine.board().get("capital").unwrap().by, AgentId::new("two"));
-    assert!(outcome.answer.contains("42") && outcome.answer.contains("Paris"), "{}", outcome.answer);
+    assert!(
+        outcome.said().unwrap_or_default().contains("42")
+            && outcome.said().unwrap_or_default().contains("Paris"),
+        "{outcome:?}"
+    );
     assert_eq!(outcome.delegated.tokens, 30);
 }
 
@@ -101,9 +105,8 @@ fn researched(is_slow: bool) {
     let outcome = world.start(&team, "Research climate change impacts and write a 3-paragraph summary");
     assert_eq!(outcome.status, OutcomeStatus::Finished);
     assert!(
-        outcome.answer.contains("[write] In short: The sea rises by 3.7 mm a year."),
-        "{}",
-        outcome.answer
+        outcome.said().unwrap_or_default().contains("[write] In short: The sea rises by 3.7 mm a year."),
+        "{outcome:?}"
     );
     bus.close();
     let said: Vec<_> = std::iter::from_fn(|| requests.next().now_or_never().flatten())
@@ -154,7 +157,7 @@ fn a_writer_asks_the_calculator_and_nobody_is_idle_while_there_is_work() {
         .with_desk(desk);
     let outcome =
         world.start(&team, "Research the average rainfall in Seattle and write a one-paragraph summary");
-    assert!(outcome.answer.contains("It rains 37.5 inches."), "{}", outcome.answer);
+    assert!(outcome.said().unwrap_or_default().contains("It rains 37.5 inches."), "{outcome:?}");
     assert_eq!(
         world.delegations(),
         [
@@ -216,7 +219,7 @@ fn steps_wait_for_what_they_need_and_members_for_what_is_shared() {
     let order = order.lock().unwrap();
     assert_eq!(order[..2], ["data", "analysis"]);
     assert_eq!(order.len(), 4, "nobody was replaced: {order:?}");
-    assert!(outcome.answer.contains("[title] About \"analysis\""), "{}", outcome.answer);
+    assert!(outcome.said().unwrap_or_default().contains("[title] About \"analysis\""), "{outcome:?}");
 }
 
 // spec: A-19, MA-18, MA-20, MA-19
@@ -281,8 +284,8 @@ fn a_contradiction_is_explained_decided_and_worked_out_again() {
     // What was worked out again stands where the wrong result stood.
     assert_eq!(machine.board().get("archive").unwrap().value, json!("The trend is 30%, corrected"));
     assert!(machine.board().get("c").is_none());
-    assert!(outcome.answer.contains("The trend is 30%, corrected"), "{}", outcome.answer);
-    assert!(!outcome.answer.contains("15%"), "{}", outcome.answer);
+    assert!(outcome.said().unwrap_or_default().contains("The trend is 30%, corrected"), "{outcome:?}");
+    assert!(!outcome.said().unwrap_or_default().contains("15%"), "{outcome:?}");
 }
 
 // spec: A-20, MA-21
@@ -339,7 +342,10 @@ fn whoever_leads_takes_over_what_a_loop_would_have_done() {
         .with_lead("lead", FnAgent::saying("done by the lead"))
         .with_desk(desk);
     let outcome = world.start(&team, "Do it");
-    assert_eq!((outcome.status, outcome.answer.as_str()), (OutcomeStatus::Finished, "done by the lead"));
+    assert_eq!(
+        (outcome.status, outcome.said().unwrap_or_default()),
+        (OutcomeStatus::Finished, "done by the lead")
+    );
     assert_eq!(world.delegations()[..3], ["ann: a: Do it", "bob: Do it for me", "lead: Do it for me"]);
 }
 
@@ -369,7 +375,10 @@ fn a_member_that_dies_is_replaced_by_another_of_its_role_which_sees_what_was_sha
         .with_member(member("bob", "worker"), second)
         .with_desk(desk);
     let outcome = world.start(&team, "Do it");
-    assert_eq!((outcome.status, outcome.answer.as_str()), (OutcomeStatus::Finished, "[a] all done"));
+    assert_eq!(
+        (outcome.status, outcome.said().unwrap_or_default()),
+        (OutcomeStatus::Finished, "[a] all done")
+    );
     let taken = world.said().into_iter().find_map(|r| match r {
         TeamRecord::TakenBack { member, reason, .. } => Some((member, reason)),
         _ => None,
@@ -407,7 +416,7 @@ fn a_late_answer_is_ignored_and_written_down() {
         .with_member(member("ann", "worker"), late)
         .with_member(member("bob", "worker"), slow);
     let outcome = world.start(&team, "Do it");
-    assert_eq!(outcome.answer, "[a] in time");
+    assert_eq!(outcome.said(), Some("[a] in time"));
     assert!(world.said().iter().any(|r| matches!(r, TeamRecord::Late { member, answer, .. } if member.as_str() == "ann" && answer == "too late")));
     let machine = world.check_log();
     assert_eq!(machine.late(), 1);

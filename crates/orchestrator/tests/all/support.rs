@@ -98,7 +98,7 @@ impl Agent for FnAgent {
 /// An answer that took ten tokens.
 pub(crate) fn answer(context: &Context, text: &str) -> Outcome {
     let mut outcome = Outcome::new(context.run.clone(), OutcomeStatus::Finished);
-    outcome.answer = text.to_owned();
+    outcome.set_answer(text.to_owned());
     let usage = Usage { input: 10, ..Usage::default() };
     outcome.usage = usage;
     outcome

@@ -10,8 +10,8 @@ use std::{
 
 use archon_orchestrator::{Team, TeamError, TeamProblem, check_team, contradict, needs_team};
 use archon_types::{
-    Agent, Answer, CallId, CommandId, ConflictStrategy, LimitReached, MoreLimits, Outcome, OutcomeStatus,
-    RecordBody, Role, RunRefused, Task, TeamPattern, TeamRecord, TeamSettings,
+    Agent, Answer, CallId, CommandId, ConflictStrategy, FailureKind, LimitReached, MoreLimits, Outcome,
+    OutcomeStatus, RecordBody, Role, RunRefused, Task, TeamPattern, TeamRecord, TeamSettings,
 };
 use serde_json::json;
 
@@ -42,7 +42,7 @@ fn a_committee_settles_its_contradictions_in_every_way() {
         let world = World::new();
         let outcome = world.start(&committee(&world, says, strategy.clone(), 3), "What is it?");
         assert_eq!(outcome.status, OutcomeStatus::Finished, "{strategy:?}: {:?}", outcome.error);
-        let answer = outcome.answer.lines().next().unwrap();
+        let answer = outcome.said().unwrap_or_default().lines().next().unwrap();
         assert_eq!(answer, format!("[a] {expected}"), "{strategy:?}");
     };
     check(["red", "green", " Green"], Majority, "green");
@@ -75,14 +75,14 @@ fn an_expert_or_somebody_else_who_works_it_out_decides() {
     let expert = ConflictStrategy::Expert { role: "expert".into() };
     let team = committee(&world, ["red", "green", "blue"], expert, 3)
         .with_member(member("judge", "expert"), FnAgent::saying(r#"{"result": {"winner": "m1"}}"#));
-    assert!(world.start(&team, "What is it?").answer.starts_with("[a] green\n"));
+    assert!(world.start(&team, "What is it?").said().unwrap_or_default().starts_with("[a] green\n"));
 
     let world = World::new();
     // Two are asked, and the third works it out.
     let team = committee(&world, ["red", "green", "green"], ConflictStrategy::Verification, 2);
     let outcome = world.start(&team, "What is it?");
-    assert!(outcome.answer.starts_with("[a] green\n"), "{}", outcome.answer);
-    assert!(outcome.answer.contains("m2 decided"), "{}", outcome.answer);
+    assert!(outcome.said().unwrap_or_default().starts_with("[a] green\n"), "{outcome:?}");
+    assert!(outcome.said().unwrap_or_default().contains("m2 decided"), "{outcome:?}");
 }
 
 // spec: MA-19, ER-16
@@ -102,7 +102,7 @@ fn what_nobody_can_settle_a_person_does() {
     assert!(matches!(wrong, Err(TeamError::Refused(RunRefused::NoQuestion { .. }))));
     let answer = Answer::Edit { arguments: json!({ "value": "violet" }) };
     let outcome = drive(&world.clock, team.answer(call, answer, &world.context)).unwrap();
-    assert!(outcome.answer.starts_with("[a] violet\n"), "{}", outcome.answer);
+    assert!(outcome.said().unwrap_or_default().starts_with("[a] violet\n"), "{outcome:?}");
     let again = drive(&world.clock, team.resume(&world.context));
     assert!(matches!(again, Err(TeamError::Refused(RunRefused::Ended { .. }))));
 }
@@ -179,7 +179,7 @@ fn the_best_offer_wins_and_who_makes_none_does_not() {
         )
         .with_member(member("mute", "worker"), bidder("no idea", "mute"));
     let outcome = world.start(&team, "Do it");
-    assert_eq!(outcome.answer, "[a] cheap");
+    assert_eq!(outcome.said(), Some("[a] cheap"));
 }
 
 // spec: MA-25
@@ -210,7 +210,7 @@ fn a_reviewer_sends_the_answer_back_once() {
         .with_member(member("r", "reviewer"), reviewer)
         .with_lead("lead", lead);
     let outcome = world.start(&team, "Do it");
-    assert_eq!((outcome.answer.as_str(), round.load(Ordering::SeqCst)), ("second draft", 2));
+    assert_eq!((outcome.said().unwrap_or_default(), round.load(Ordering::SeqCst)), ("second draft", 2));
 }
 
 // spec: MA-23
@@ -230,7 +230,7 @@ fn of_several_who_do_the_same_the_first_wins() {
         .with_member(member("m1", "worker"), after(900))
         .with_member(member("m2", "worker"), after(100));
     let outcome = world.start(&team, "Do it");
-    assert_eq!(outcome.answer, "[a] after 100");
+    assert_eq!(outcome.said(), Some("[a] after 100"));
     let machine = world.check_log();
     assert!(machine.members().all(|state| state.failed == 0), "to be slower is no failure");
 }
@@ -245,7 +245,9 @@ fn the_best_record_then_the_least_to_do_then_the_first_id() {
         step("c", "3", "worker", &["b"]),
         step("d", "4", "worker", &["b"]),
     ];
-    let failing = FnAgent::new(|_, context| async move { Outcome::failed(context.run.clone(), "cannot") });
+    let failing = FnAgent::new(|_, context| async move {
+        Outcome::failed(context.run.clone(), FailureKind::Other, "cannot")
+    });
     let team = world
         .team(plan, &["worker", "other"], |_| {})
         .with_member(member("ann", "worker"), failing)
@@ -307,7 +309,7 @@ fn without_anybody_for_a_role_the_task_ends_and_says_so() {
         .with_member(member("ann", "worker"), FnAgent::saying("done"));
     let outcome = world.start(&team, "Do it");
     assert_eq!(outcome.status, OutcomeStatus::Failed);
-    assert_eq!(outcome.answer, "[a] done");
+    assert_eq!(outcome.said(), Some("[a] done"));
     assert_eq!(
         outcome.error.unwrap(),
         "2 of 3 subtasks failed: b (there is no member with the role artist); c (it needs b, which failed)"
@@ -336,7 +338,9 @@ fn a_plan_that_cannot_be_followed_is_refused() {
 #[test]
 fn after_too_many_failures_a_person_is_asked() {
     let world = World::new();
-    let failing = FnAgent::new(|_, context| async move { Outcome::failed(context.run.clone(), "cannot") });
+    let failing = FnAgent::new(|_, context| async move {
+        Outcome::failed(context.run.clone(), FailureKind::Other, "cannot")
+    });
     let team = world
         .team(vec![step("a", "Do it", "worker", &[])], &["worker"], |o| o.settings.error_budget = Some(2))
         .with_member(member("ann", "worker"), failing);
@@ -493,7 +497,7 @@ fn a_team_that_dies_anywhere_goes_on_without_doing_anything_twice() {
                 false if log.iter().any(|record| matches!(record.body, RecordBody::Prompted { .. })) => {
                     Some(drive(&world.clock, team.resume(&world.context)).unwrap())
                 }
-                false => return (Outcome::failed("run_1".into(), "not begun"), 0, 4),
+                false => return (Outcome::failed("run_1".into(), FailureKind::Other, "not begun"), 0, 4),
             };
         }
         let outcome = outcome.unwrap();
@@ -504,7 +508,7 @@ fn a_team_that_dies_anywhere_goes_on_without_doing_anything_twice() {
         (outcome, world.journal.log("run_1").len(), runs)
     };
     let (whole, records, _) = run(None);
-    assert_eq!(whole.answer, "all");
+    assert_eq!(whole.said(), Some("all"));
     let mut resumed = 0;
     for appends in 1..=records as u64 {
         for is_written in [false, true] {
@@ -513,7 +517,10 @@ fn a_team_that_dies_anywhere_goes_on_without_doing_anything_twice() {
                 continue;
             }
             resumed += 1;
-            assert_eq!((outcome.status, outcome.answer.as_str(), runs), (OutcomeStatus::Finished, "all", 4));
+            assert_eq!(
+                (outcome.status, outcome.said().unwrap_or_default(), runs),
+                (OutcomeStatus::Finished, "all", 4)
+            );
             assert_eq!(outcome.delegated, whole.delegated);
         }
     }
@@ -530,7 +537,10 @@ fn a_team_is_an_agent_and_a_member_may_be_a_team() {
         .team(vec![step("a", "Do it", "worker", &[])], &["worker"], |options| options.limits.max_depth = 3)
         .with_member(member("sub", "worker"), Arc::new(inner) as Arc<dyn Agent>);
     let outcome = world.start(&outer, "Do it");
-    assert_eq!((outcome.status, outcome.answer.as_str()), (OutcomeStatus::Finished, "[a] [x] from below"));
+    assert_eq!(
+        (outcome.status, outcome.said().unwrap_or_default()),
+        (OutcomeStatus::Finished, "[a] [x] from below")
+    );
     assert_eq!(outcome.delegated.tokens, 10);
     assert!(!world.journal.log("run_1.1-0").is_empty(), "the inner run is kept beside the outer one");
     let settings = TeamSettings::default();

@@ -1,6 +1,6 @@
 //! Another plan for the rest: a diff against the running one. What is done or under way is never touched.
 
-use archon_types::{Answer, CallId, CommandId, Confirm, PlanDiff, SubTaskId, Task};
+use archon_types::{Answer, CallId, CommandId, Confirm, FailureKind, PlanDiff, SubTaskId, Task};
 
 use super::{Asked, NodeState, Phase, PlanMachine, Proposed, questions::refusal};
 use crate::diff;
@@ -58,7 +58,10 @@ impl PlanMachine {
             }
         }
         if let Err(problem) = self.nodes.rebuild() {
-            self.phase = Phase::Broken { error: format!("the changed plan cannot be followed: {problem}") };
+            self.phase = Phase::Broken {
+                kind: FailureKind::Plan,
+                error: format!("the changed plan cannot be followed: {problem}"),
+            };
             return;
         }
         // What the other plan leaves as it was has failed for good.

@@ -1,6 +1,6 @@
 //! How a plan's run ends, in words.
 
-use archon_types::{Outcome, OutcomeStatus};
+use archon_types::{FailureKind, Outcome, OutcomeStatus};
 
 use super::{NodeState, PlanMachine, PlanNode, failures::why};
 
@@ -9,14 +9,14 @@ impl PlanMachine {
         let mut outcome = Outcome::new(self.run.clone(), status);
         outcome.delegated = self.budget.spent();
         if status != OutcomeStatus::Finished {
-            outcome.answer = self.partial_results();
+            outcome.set_answer(self.partial_results());
         }
         outcome
     }
 
-    pub(super) fn failed_outcome(&self, error: String) -> Outcome {
+    pub(super) fn failed_outcome(&self, kind: FailureKind, error: String) -> Outcome {
         let mut outcome = self.outcome(OutcomeStatus::Failed);
-        outcome.error = Some(error);
+        (outcome.failure, outcome.error) = (Some(kind), Some(error));
         outcome
     }
 
@@ -28,8 +28,8 @@ impl PlanMachine {
         let failed = is(|state| matches!(state, NodeState::Failed | NodeState::Troubled));
         if failed.is_empty() {
             let waiting = is(|state| matches!(state, NodeState::Waiting | NodeState::Ready));
-            return self
-                .failed_outcome(format!("deadlock: these wait and nothing can begin: {}", names(&waiting)));
+            let error = format!("deadlock: these wait and nothing can begin: {}", names(&waiting));
+            return self.failed_outcome(FailureKind::Plan, error);
         }
         let all = self.nodes.live().count();
         let reason = |node: &&PlanNode| {
@@ -45,7 +45,7 @@ impl PlanMachine {
             text.push_str(&format!(". Plans that were given up: {}", self.given_up.join(" / ")));
         }
         text.push_str(". A simpler goal may work.");
-        self.failed_outcome(text)
+        self.failed_outcome(FailureKind::Subtasks, text)
     }
 
     /// What there is, subtask by subtask.

@@ -1,6 +1,6 @@
 //! The planner's answers: a plan that is taken over, or one that was refused.
 
-use archon_types::{CallId, CommandId, Confirm, Task};
+use archon_types::{CallId, CommandId, Confirm, FailureKind, Task};
 
 use super::{Asked, Nodes, Phase, PlanMachine};
 
@@ -33,16 +33,16 @@ impl PlanMachine {
         }
         self.phase = match self.nodes.rebuild() {
             Ok(()) => Phase::Following,
-            Err(problem) => Phase::Broken { error: problem },
+            Err(error) => Phase::Broken { kind: FailureKind::Plan, error },
         };
     }
 
     pub(super) fn rejected(
         &mut self,
-        command: CommandId,
-        attempt: u32,
+        (command, attempt): (CommandId, u32),
         problems: &[String],
         retryable: bool,
+        failure: Option<FailureKind>,
     ) {
         let most = self.settings.planning_attempts.max(1);
         let Some(ask) = self.open_ask(command, attempt) else { return };
@@ -55,7 +55,10 @@ impl PlanMachine {
         let why = problems.join("; ");
         match self.replan.take() {
             Some(ask) => self.replan_failed(&ask, &why),
-            None => self.phase = Phase::Broken { error: format!("there is no plan: {why}") },
+            None => {
+                let kind = failure.unwrap_or(FailureKind::Plan);
+                self.phase = Phase::Broken { kind, error: format!("there is no plan: {why}") };
+            }
         }
     }
 }

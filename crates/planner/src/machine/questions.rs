@@ -1,7 +1,9 @@
 //! Questions to people: may the plan be followed, may another take its place, may a subtask begin, is its result good; and
 //! what their answers lead to.
 
-use archon_types::{Answer, ApprovalRequest, CallId, Json, RecordBody, SubTask, Timestamp, ToolResult};
+use archon_types::{
+    Answer, ApprovalRequest, CallId, FailureKind, Json, RecordBody, SubTask, Timestamp, ToolResult,
+};
 
 use super::{Asked, Phase, PlanMachine, PlanNode, Proposed, failures::unknown};
 use crate::diff::changed;
@@ -156,7 +158,7 @@ impl PlanMachine {
 
     /// The run ends as a person wants it.
     pub(super) fn break_off(&mut self, what: &str, why: &str) {
-        self.phase = Phase::Broken { error: format!("{what}: {why}") };
+        self.phase = Phase::Broken { kind: FailureKind::Plan, error: format!("{what}: {why}") };
     }
 
     /// What was asked when the run ended, which it did not after all, is asked once more.

@@ -7,8 +7,8 @@ use archon_planner::{
 };
 use archon_testkit::{FnProvider, MortalJournal, SeededIds, VirtualClock};
 use archon_types::{
-    Agent, Answer, BoxFuture, CallId, Confirm, Context, Journal, LongTerm, MemoryError, MemoryQuery,
-    OnFailure, Outcome, OutcomeStatus, PlanDiff, PlanError, PlanRecord, PlanSettings, Planner,
+    Agent, Answer, BoxFuture, CallId, Confirm, Context, FailureKind, Journal, LongTerm, MemoryError,
+    MemoryQuery, OnFailure, Outcome, OutcomeStatus, PlanDiff, PlanError, PlanRecord, PlanSettings, Planner,
     PlanningContext, Recalled, RecordBody, SubTask, SubTaskId, SubTaskStatus, Task, ToolResult, Usage,
 };
 
@@ -45,11 +45,11 @@ impl Agent for Worker {
                 self.control.replan("the weather has changed", vec!["walk".into()]);
             }
             let mut outcome = match line.contains("bad") {
-                true => Outcome::failed(context.run.clone(), "it does not work"),
+                true => Outcome::failed(context.run.clone(), FailureKind::Other, "it does not work"),
                 false => Outcome::new(context.run.clone(), OutcomeStatus::Finished),
             };
             outcome.usage = Usage { input: self.tokens, ..Usage::default() };
-            outcome.answer = line.to_owned();
+            outcome.set_answer(line.to_owned());
             outcome
         })
     }

@@ -25,7 +25,7 @@ impl Agent for Counting {
 
     fn run<'a>(&'a self, _: &'a str, context: &'a Context) -> BoxFuture<'a, Outcome> {
         let mut outcome = Outcome::new(context.run.clone(), OutcomeStatus::Finished);
-        outcome.answer = format!("done {}", self.0.fetch_add(1, Ordering::Relaxed));
+        outcome.set_answer(format!("done {}", self.0.fetch_add(1, Ordering::Relaxed)));
         Box::pin(async { outcome })
     }
 }

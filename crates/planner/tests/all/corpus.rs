@@ -157,7 +157,7 @@ impl Agent for Hands {
     fn run<'a>(&'a self, _: &'a str, context: &'a Context) -> BoxFuture<'a, Outcome> {
         self.0.fetch_add(1, Ordering::Relaxed);
         let mut outcome = Outcome::new(context.run.clone(), OutcomeStatus::Finished);
-        outcome.answer = "{\"number\": 1}".to_owned();
+        outcome.set_answer("{\"number\": 1}".to_owned());
         Box::pin(async move { outcome })
     }
 }

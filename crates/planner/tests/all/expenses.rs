@@ -25,7 +25,7 @@ impl Agent for Echo {
         Box::pin(async move {
             let mut outcome = Outcome::new(context.run.clone(), OutcomeStatus::Finished);
             outcome.usage = Usage { input: 5, ..Usage::default() };
-            outcome.answer = task.lines().next().unwrap_or_default().to_owned();
+            outcome.set_answer(task.lines().next().unwrap_or_default().to_owned());
             outcome
         })
     }
@@ -90,7 +90,10 @@ async fn every_question_of_the_planner_is_in_the_records_and_in_the_outcome() {
     // A millionth for each token in, two for each out.
     let price = ModelPrice::new(1_000_000, 2_000_000);
     let (outcome, records) = run(provider, Some(price), |_| {}).await;
-    assert_eq!((outcome.status, outcome.answer.as_str()), (OutcomeStatus::Finished, "All done [b]."));
+    assert_eq!(
+        (outcome.status, outcome.said().unwrap_or_default()),
+        (OutcomeStatus::Finished, "All done [b].")
+    );
     assert_eq!(paid(&records), [Spending::new(330, 360), Spending::new(330, 360)]);
     assert_eq!(outcome.spending(), Spending::new(670, 720), "and five tokens for each subtask");
     assert_eq!(fold(&records).unwrap().spending(), Spending::new(670, 720));
@@ -110,7 +113,11 @@ async fn a_planner_that_used_up_the_budget_ends_the_run_before_anything_begins()
 async fn what_is_left_at_the_end_pays_for_no_conclusion_and_the_results_are_the_answer() {
     let provider = FnProvider::new(|_, _| said(&two(), 3_980, 10));
     let (outcome, _) = run(provider.clone(), None, |options| options.limits.max_total_tokens = 4_000).await;
-    assert_eq!((outcome.status, outcome.answer.as_str()), (OutcomeStatus::Finished, "Then"), "{outcome:?}");
+    assert_eq!(
+        (outcome.status, outcome.said().unwrap_or_default()),
+        (OutcomeStatus::Finished, "Then"),
+        "{outcome:?}"
+    );
     assert_eq!((outcome.spending().tokens, provider.requests().len()), (4_000, 1));
 }
 
@@ -248,7 +255,7 @@ async fn a_memory_that_fails_is_no_reason_not_to_work() {
     let clock = Arc::new(VirtualClock::new());
     let context = Context::new("run_1".into(), "s".into(), clock, Arc::new(SeededIds::new(1)));
     let outcome = agent.start("Go", &context).await.unwrap();
-    assert_eq!((outcome.status, outcome.answer.as_str()), (OutcomeStatus::Finished, "Then"));
+    assert_eq!((outcome.status, outcome.said().unwrap_or_default()), (OutcomeStatus::Finished, "Then"));
 }
 
 /// A memory whose storage is gone.

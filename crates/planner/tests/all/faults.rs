@@ -9,9 +9,9 @@ use std::{
 use archon_planner::{NodeState, PlanRunError, PlanningAgent, PlanningAgentOptions, fold, open_questions};
 use archon_testkit::{Chance, MortalJournal, SeededIds, VirtualClock, cases, first_seed};
 use archon_types::{
-    Agent, Answer, BoxFuture, CallId, Context, Effect, Encoded, Executed, OnFailure, Outcome, OutcomeStatus,
-    PlanError, Planner, PlanningContext, Prepared, QuestionKind, ReadyCall, RecordBody, RunId, RunRefused,
-    SubTask, SubTaskStatus, Task, ToolCall, ToolResult, ToolSpec, Toolbox,
+    Agent, Answer, BoxFuture, CallId, Context, Effect, Encoded, Executed, FailureKind, OnFailure, Outcome,
+    OutcomeStatus, PlanError, Planner, PlanningContext, Prepared, QuestionKind, ReadyCall, RecordBody, RunId,
+    RunRefused, SubTask, SubTaskStatus, Task, ToolCall, ToolResult, ToolSpec, Toolbox,
 };
 use serde_json::json;
 
@@ -79,10 +79,10 @@ impl Agent for World {
                 return Outcome::new(context.run.clone(), OutcomeStatus::Cancelled);
             }
             let mut outcome = Outcome::new(context.run.clone(), OutcomeStatus::Finished);
-            outcome.answer = "ok".into();
+            outcome.set_answer("ok");
             outcome.usage.input = 10;
             if self.fails() {
-                outcome = Outcome::failed(context.run.clone(), "it did not work");
+                outcome = Outcome::failed(context.run.clone(), FailureKind::Other, "it did not work");
             } else {
                 let step = task.lines().next().unwrap().to_owned();
                 *self.0.lock().unwrap().done.entry(step).or_default() += 1;

@@ -8,8 +8,8 @@ use std::sync::{
 use archon_planner::{PlanRunError, PlanningAgent, PlanningAgentOptions, ScriptedPlanner, fold};
 use archon_testkit::{MortalJournal, SeededIds, VirtualClock};
 use archon_types::{
-    Agent, BoxFuture, Context, Outcome, OutcomeStatus, PlanError, PlanRecord, Planner, PlanningContext,
-    RecordBody, RunRefused, SubTask, Task,
+    Agent, BoxFuture, Context, FailureKind, Outcome, OutcomeStatus, PlanError, PlanRecord, Planner,
+    PlanningContext, RecordBody, RunRefused, SubTask, Task,
 };
 
 use crate::support::step;
@@ -40,9 +40,9 @@ impl Agent for Echo {
     fn run<'a>(&'a self, task: &'a str, context: &'a Context) -> BoxFuture<'a, Outcome> {
         let line = task.lines().next().unwrap_or_default();
         let mut outcome = Outcome::new(context.run.clone(), OutcomeStatus::Finished);
-        outcome.answer = line.to_owned();
+        outcome.set_answer(line.to_owned());
         if line.contains("wrong") {
-            outcome = Outcome::failed(context.run.clone(), "it does not work");
+            outcome = Outcome::failed(context.run.clone(), FailureKind::Other, "it does not work");
         }
         Box::pin(async { outcome })
     }
@@ -83,7 +83,11 @@ async fn a_fixed_plan_is_followed_by_whoever_takes_it_up_wherever_its_process_di
                 outcome => outcome.expect(&at),
             },
         };
-        assert_eq!((outcome.status, outcome.answer.as_str()), (OutcomeStatus::Finished, "Do b"), "{at}");
+        assert_eq!(
+            (outcome.status, outcome.said().unwrap_or_default()),
+            (OutcomeStatus::Finished, "Do b"),
+            "{at}"
+        );
     }
     assert!(deaths > 15, "{deaths}");
     assert_eq!(planner.0.load(Ordering::Relaxed), 0, "a planner was asked");
@@ -123,6 +127,6 @@ async fn a_fixed_plan_that_cannot_be_followed_is_refused_once_and_nothing_of_it_
         Arc::new(other),
         PlanningAgentOptions::default(),
     );
-    assert_eq!(asking.start("Do it", &context()).await.unwrap().answer, "Do a");
+    assert_eq!(asking.start("Do it", &context()).await.unwrap().said().unwrap_or_default(), "Do a");
     assert_eq!(planner.0.load(Ordering::Relaxed), 0);
 }

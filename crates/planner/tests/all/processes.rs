@@ -7,8 +7,8 @@ use archon_planner::{
 };
 use archon_testkit::{MortalJournal, SeededIds, VirtualClock};
 use archon_types::{
-    Agent, BoxFuture, CallId, Context, Effect, Encoded, Executed, Outcome, OutcomeStatus, Prepared,
-    ProcessGroup, ReadyCall, Record, RecordBody, SubTask, ToolCall, ToolResult, ToolSpec, Toolbox,
+    Agent, BoxFuture, CallId, Context, Effect, Encoded, Executed, FailureKind, Outcome, OutcomeStatus,
+    Prepared, ProcessGroup, ReadyCall, Record, RecordBody, SubTask, ToolCall, ToolResult, ToolSpec, Toolbox,
 };
 use serde_json::json;
 
@@ -59,7 +59,7 @@ impl Agent for Nobody {
     }
 
     fn run<'a>(&'a self, _: &'a str, context: &'a Context) -> BoxFuture<'a, Outcome> {
-        Box::pin(async move { Outcome::failed(context.run.clone(), "there is nobody") })
+        Box::pin(async move { Outcome::failed(context.run.clone(), FailureKind::Other, "there is nobody") })
     }
 }
 
@@ -118,7 +118,7 @@ async fn processes_that_outlived_a_crash_are_ended_before_the_plan_goes_on() {
         assert!(refused.advice().contains("kill -9 -4242"));
         assert_eq!(kinds(&journal.log("run_1")), ["started", "spawned"], "nothing was begun");
         let outcome = agent(&journal, &shell).resume(&context()).await.unwrap();
-        assert_eq!((outcome.status, outcome.answer.as_str()), (OutcomeStatus::Finished, "ran"));
+        assert_eq!((outcome.status, outcome.said().unwrap_or_default()), (OutcomeStatus::Finished, "ran"));
         assert_eq!(shell.ended.lock().unwrap().len(), 2, "looked for at each resume");
     }
     assert!(cut > 0, "a death between the process and the end of its call was tried");

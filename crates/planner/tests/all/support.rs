@@ -66,7 +66,7 @@ impl Fed {
     }
 
     pub(crate) fn finish(&mut self, call: CallId, result: ToolResult) {
-        self.feed(RecordBody::ToolFinished { call, result: Box::new(result) });
+        self.feed(RecordBody::ToolFinished { call, result: Arc::new(result) });
     }
 
     /// The ids of what begins next, in order, until nothing more can; everything that begins is recorded.

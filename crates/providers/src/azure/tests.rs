@@ -196,7 +196,7 @@ fn errors_are_classified_by_status_body_and_header() {
         for (status, body, code) in &table {
             let fixture = Fixture::json(*status, body.to_string()).header("retry-after", "7");
             let error = once(&provider, &ask(), &fixture).end.unwrap_err();
-            assert_eq!(error.code(), *code, "{status} {body}: {error}");
+            assert_eq!(error.code().as_str(), *code, "{status} {body}: {error}");
             if *status == 429 {
                 assert_eq!(error.retry_after(), Some(std::time::Duration::from_secs(7)));
             }
@@ -229,7 +229,7 @@ fn the_key_is_never_shown() {
         assert!(!shown.contains("canary"), "{shown}");
         assert!(shown.contains("the key **** is wrong"), "{shown}");
         let heard = once(&provider, &ask(), &Fixture::sse("data: {}\n\n")).end;
-        assert!(heard.is_err_and(|e| e.code() == "network"));
+        assert!(heard.is_err_and(|e| e.code().as_str() == "network"));
         assert_eq!(provider.id(), "azure");
     }
     let cancel = CancellationToken::new();

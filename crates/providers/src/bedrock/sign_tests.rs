@@ -110,6 +110,6 @@ fn credentials_that_cannot_be_sent_are_an_error_without_them() {
     let mut request = Request::new(Method::POST, Url::parse("http://h/x").unwrap());
     let credentials = AwsCredentials::new("id\n", "canary-secret").with_session_token("canary\ntoken");
     let error = sign_request(&mut request, &credentials, "r", Timestamp::default()).unwrap_err();
-    assert_eq!(error.code(), "auth");
+    assert_eq!(error.code().as_str(), "auth");
     assert!(!format!("{error:?} {credentials:?}").contains("canary"), "{error:?}");
 }

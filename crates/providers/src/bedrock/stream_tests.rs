@@ -210,7 +210,7 @@ fn answers_end_for_a_reason() {
     for (reason, expected) in table {
         let heard = replay(&provider(), &ask(), &stream([start(), text(0, "a"), stop(reason), metadata()]));
         let end = heard.end.as_ref();
-        assert_eq!(end.map(|m| m.stop_reason).map_err(|e| e.code()), expected, "{reason}");
+        assert_eq!(end.map(|m| m.stop_reason).map_err(|e| e.code().as_str()), expected, "{reason}");
         if let Ok(message) = end {
             assert_eq!(
                 message.error_message.is_some(),
@@ -263,7 +263,7 @@ fn exceptions_in_the_stream_are_classified() {
     for (bytes, code, retryable) in table {
         let heard = replay(&provider(), &ask(), &stream([start(), text(0, "a"), bytes, stop("end_turn")]));
         let error = heard.end.unwrap_err();
-        assert_eq!((error.code(), error.is_retryable()), (code, retryable), "{error}");
+        assert_eq!((error.code().as_str(), error.is_retryable()), (code, retryable), "{error}");
         assert_eq!(heard.text, "a");
     }
 }
@@ -289,7 +289,7 @@ fn errors_before_the_stream_are_classified_by_status_body_and_header() {
     for (status, body, code) in table {
         let fixture = Fixture::json(status, body).header("retry-after", "7");
         let error = once(&provider(), &ask(), &fixture).end.unwrap_err();
-        assert_eq!(error.code(), code, "{status} {body}: {error}");
+        assert_eq!(error.code().as_str(), code, "{status} {body}: {error}");
         if status == 429 {
             assert_eq!(error.retry_after(), Some(std::time::Duration::from_secs(7)));
         }

@@ -226,7 +226,7 @@ fn an_answer_cut_anywhere_is_complete_or_a_network_error() {
 fn what_is_no_chunk_is_a_protocol_error_and_an_answer_that_was_not_streamed_is_understood() {
     for body in ["data: nonsense\n\n", "data: {\"candidates\":7}\n\n", "data: {\"x\":\n\ndata: {}\n\n"] {
         let error = once(&provider(), &ask(), &Fixture::sse(body)).end.unwrap_err();
-        assert_eq!(error.code(), "protocol", "{body}");
+        assert_eq!(error.code().as_str(), "protocol", "{body}");
     }
     let image = json!({"inlineData": {"mimeType": "image/png", "data": "iVBORw0K"}});
     let whole = last(json!([{"text": "Here."}, image]), "STOP");

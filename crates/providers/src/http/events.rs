@@ -16,7 +16,10 @@ use std::{
 
 use archon_types::{AssistantMessage, CancellationToken, ErrorText, ModelEvent, ProviderError, Timestamp};
 use futures_core::Stream;
-use reqwest::{Request, Response, StatusCode, header::CONTENT_ENCODING};
+use reqwest::{
+    Request, Response, StatusCode,
+    header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap},
+};
 use serde::de::IgnoredAny;
 use tokio::time::{Sleep, sleep};
 
@@ -271,21 +274,25 @@ impl<D: Decoder> Exchange<D> {
     }
 
     /// Looks at status and content type and decides how the body is read.
-    fn judge(&mut self, response: Response) {
+    fn judge(&mut self, mut response: Response) {
         let Phase::Sending { watch, .. } = mem::replace(&mut self.phase, Phase::Ended) else { return };
         let status = response.status();
         self.status = Some(status.as_u16());
-        let failure = failure_of(&response, self.decoder.now());
+        let now = self.decoder.now();
         if let Some(reason) = compressed(&response) {
-            return self.fail(failure.classify(&reason));
+            return self.fail(failure_of(status, response.headers(), now).classify(&reason));
         }
-        let calls_itself_events =
-            status == StatusCode::OK && failure.content_type.starts_with(D::Frames::CONTENT_TYPE);
+        let content_type = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        let calls_itself_events = status == StatusCode::OK
+            && content_type.is_some_and(|kind| kind.starts_with(D::Frames::CONTENT_TYPE));
         if calls_itself_events {
             // Before the first event, which may be long in coming.
             self.say_start();
         }
         let transport = self.transport.clone();
+        // Most answers are none, and nobody asks.
+        let headers = mem::take(response.headers_mut());
+        let failure = move || failure_of(status, &headers, now);
         let mut body = Body::new(response, *watch);
         if D::Frames::HAS_COMMENTS {
             body.ignore_comments();
@@ -294,7 +301,7 @@ impl<D: Decoder> Exchange<D> {
             if status.is_success() {
                 judge_success(body, calls_itself_events, D::Frames::BEGINS, failure, &transport).await
             } else {
-                judge_failure(body, failure, &transport).await
+                judge_failure(body, failure(), &transport).await
             }
         }));
     }
@@ -457,8 +464,7 @@ fn with_service(provider: &str, status: Option<u16>, mut what: ErrorText) -> Err
 }
 
 /// What a response says of itself beside its body, in case it is no answer.
-pub(crate) fn failure_of(response: &Response, now: Timestamp) -> Failure {
-    let (status, headers) = (response.status(), response.headers());
+pub(crate) fn failure_of(status: StatusCode, headers: &HeaderMap, now: Timestamp) -> Failure {
     let header = |name: &str| headers.get(name).and_then(|v| v.to_str().ok()).unwrap_or_default();
     Failure {
         status: status.as_u16(),
@@ -501,7 +507,7 @@ async fn judge_success(
     mut body: Body,
     calls_itself_events: bool,
     events_begin: &[&[u8]],
-    failure: Failure,
+    failure: impl FnOnce() -> Failure,
     transport: &Transport,
 ) -> Result<Judged, Stopped> {
     let beginning = body.beginning().await.map_err(|e| stopped(e, transport))?;
@@ -515,16 +521,16 @@ async fn judge_success(
         let may_be_events =
             beginning.is_empty() || events_begin.iter().any(|start| start.starts_with(&beginning));
         let is_text = !text.chars().any(|c| c.is_control() && !c.is_whitespace());
-        let odd = (is_text && !may_be_events).then(|| failure.excerpt(&text));
+        let odd = (is_text && !may_be_events).then(|| failure().excerpt(&text));
         return Ok(Judged::Events { body, odd });
     }
     let (text, end) = body.text().await;
     end.map_err(|e| stopped(e, transport))?;
     if beginning.starts_with(b"{") && !classify::is_error(&text) {
-        let shown = failure.excerpt(&text);
+        let shown = failure().excerpt(&text);
         return Ok(Judged::Whole { text, shown });
     }
-    Err(Stopped::Failed(failure.classify(&transport.redactor.clean(text))))
+    Err(Stopped::Failed(failure().classify(&transport.redactor.clean(text))))
 }
 
 fn stopped(error: BodyError, transport: &Transport) -> Stopped {

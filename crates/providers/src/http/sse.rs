@@ -1,6 +1,7 @@
 //! Server-sent events: the framing of most protocols.
 
 use std::{
+    mem,
     pin::Pin,
     task::{Context, Poll, ready},
 };
@@ -93,7 +94,10 @@ impl Stream for SseBytes {
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         loop {
             match self.lines() {
-                Some(lines) if str::from_utf8(&lines).is_ok() => return Poll::Ready(Some(Ok(lines))),
+                // Most text is ASCII, which is known sooner.
+                Some(lines) if lines.is_ascii() || str::from_utf8(&lines).is_ok() => {
+                    return Poll::Ready(Some(Ok(lines)));
+                }
                 Some(_) => return Poll::Ready(Some(Err(self.broken(BodyError::NotText)))),
                 None if self.line.len() > LONGEST_LINE => {
                     return Poll::Ready(Some(Err(self.broken(BodyError::TooLong))));
@@ -164,7 +168,12 @@ impl SseBytes {
             return None;
         };
         let ends_in_two = self.rest[end..].starts_with(b"\r\n");
-        let lines = self.rest.split_to(end + 1 + usize::from(ends_in_two));
+        let length = end + 1 + usize::from(ends_in_two);
+        // Most pieces that come are whole events.
+        let lines = match length == self.rest.len() {
+            true => mem::take(&mut self.rest),
+            false => self.rest.split_to(length),
+        };
         if self.line.is_empty() {
             return Some(lines);
         }

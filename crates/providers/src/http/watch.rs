@@ -5,7 +5,7 @@
 use std::{
     future::Future,
     pin::Pin,
-    task::{Context, Poll},
+    task::{Context, Poll, Waker},
     time::Duration,
 };
 
@@ -29,6 +29,8 @@ pub(crate) struct Watch {
     cancel: CancellationToken,
     cancelled: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     timer: Option<Pin<Box<Sleep>>>,
+    /// Whom both wake.
+    wakes: Option<Waker>,
     /// When bytes came last; read from the clock at the first wait after them.
     since: Option<Instant>,
     patience: Duration,
@@ -44,6 +46,7 @@ impl Watch {
             cancel,
             cancelled: None,
             timer: None,
+            wakes: None,
             since: None,
             patience: timeouts.first_byte,
             idle: timeouts.idle,
@@ -63,13 +66,21 @@ impl Watch {
 
     /// Nothing has come. Says whether to go on waiting.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Interrupt> {
+        let idle_end = *self.since.get_or_insert_with(Instant::now) + self.patience;
+        let end = self.total.map_or(idle_end, |(total, _)| total.min(idle_end));
+        // Both wake this task already: with each delta that does, they need not be asked again.
+        if self.wakes.as_ref().is_some_and(|waker| waker.will_wake(cx.waker()))
+            && !self.cancel.is_cancelled()
+            && self.timer.as_ref().is_some_and(|timer| !timer.is_elapsed() && timer.deadline() <= end)
+        {
+            return Poll::Pending;
+        }
+        self.wakes = Some(cx.waker().clone());
         let cancel = &self.cancel;
         let cancelled = self.cancelled.get_or_insert_with(|| Box::pin(cancel.clone().cancelled_owned()));
         if cancelled.as_mut().poll(cx).is_ready() {
             return Poll::Ready(Interrupt::Cancelled);
         }
-        let idle_end = *self.since.get_or_insert_with(Instant::now) + self.patience;
-        let end = self.total.map_or(idle_end, |(total, _)| total.min(idle_end));
         let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(end)));
         // The timer is moved when it fires, not with every piece: moving it costs more than the piece.
         // It fires too late only if the limit shrank, from the first byte's to the idle one.

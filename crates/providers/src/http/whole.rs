@@ -36,7 +36,7 @@ pub(crate) async fn answer(
         Ok(response) => response.map_err(|e| redacted(transport.failure(e)))?,
         Err(limit) => return Err(redacted(interrupted(limit, transport))),
     };
-    let failure = failure_of(&response, now);
+    let failure = failure_of(response.status(), response.headers(), now);
     if let Some(reason) = compressed(&response) {
         return Err(redacted(failure.classify(&reason)));
     }

@@ -1,7 +1,7 @@
-//! The body of a request. Messages and tools are encoded once and then copied, so a turn costs no
-//! more than the bytes that have to be sent.
+//! The body of a request. Messages and tools are encoded once, and the body of one turn is that of the turn before with
+//! what came since: a turn costs no more than the bytes that it adds.
 
-use std::{borrow::Cow, fmt::Write as _};
+use std::{borrow::Cow, fmt::Write as _, sync::Arc};
 
 use archon_types::{
     AssistantMessage, Content, ContentHash, Json, Message, Request, ToolResultMessage, ToolSpec, UserMessage,
@@ -21,45 +21,32 @@ const DEVELOPER: &str = "openai-chat-developer";
 const TOOLS: &str = "openai-chat-tools";
 
 /// The JSON text of a request.
-pub(super) fn body(request: &Request, compat: &Compat) -> Vec<u8> {
-    let mut body = head(request, compat);
-    body.reserve(request.messages.encoded_len() + HEADROOM);
+pub(super) fn body(request: &Request, compat: &Compat) -> Arc<String> {
+    let mut head = head(request, compat);
     if !request.tools.is_empty() {
-        body.push_str(",\"tools\":");
-        request.tools.with_encoded(TOOLS, |t| tools(t), |text| body.push_str(text));
+        head.push_str(",\"tools\":");
+        request.tools.with_encoded(TOOLS, |t| tools(t), |text| head.push_str(text));
     }
-    body.push_str(",\"messages\":[");
-    let before = body.len();
+    head.push_str(",\"messages\":[");
     if let Some(system) = &request.system {
         let (format, role) = match compat.system_role {
             SystemRole::System => (SYSTEM, "system"),
             SystemRole::Developer => (DEVELOPER, "developer"),
         };
-        system.with_encoded(format, |text| instructions(role, text), |text| body.push_str(text));
-        body.push(',');
+        system.with_encoded(format, |text| instructions(role, text), |text| head.push_str(text));
     }
     if let Some(schema) = schema_instructions(request, compat) {
-        body.push_str(&instructions("system", &schema));
-        body.push(',');
+        if !head.ends_with('[') {
+            head.push(',');
+        }
+        head.push_str(&instructions("system", &schema));
     }
     let style = Style {
         reasoning: compat.reasoning_in_history,
         missing: compat.missing_reasoning.filter(|_| thinks(request, compat)),
         ids: compat.tool_call_ids,
     };
-    request.messages.encode_into(&style.name(), &mut body, |m, out| {
-        let message = message(m, style);
-        if !message.is_empty() {
-            out.push_str(&message);
-            out.push(',');
-        }
-    });
-    // Every part ends with a comma, so that the text of the messages can be copied in one piece.
-    if body.len() > before {
-        body.pop();
-    }
-    body.push_str("]}");
-    body.into_bytes()
+    request.messages.body(&style.name(), &head, "]}", |m, out| message(m, style, out))
 }
 
 /// What makes the text of one message differ between services.
@@ -112,9 +99,6 @@ impl Style {
     }
 }
 
-/// Room for the tools, the instructions and the newest messages, whose size is not known yet.
-const HEADROOM: usize = 4096;
-
 fn tools(tools: &[ToolSpec]) -> String {
     let mut text = String::from("[");
     for (tool, name) in tools.iter().zip(names::wire_names(tools)) {
@@ -138,24 +122,23 @@ fn instructions(role: &str, text: &str) -> String {
     json
 }
 
-/// The text of a message, and none of one that is not sent.
-fn message(message: &Message, style: Style) -> String {
+/// Appends the text of a message, and none of one that is not sent.
+fn message(message: &Message, style: Style, json: &mut String) {
     match message {
-        Message::User(m) => user(m),
-        Message::Assistant(m) => assistant(m, style),
-        Message::ToolResult(m) => tool_result(m, style),
+        Message::User(m) => user(m, json),
+        Message::Assistant(m) => assistant(m, style, json),
+        Message::ToolResult(m) => tool_result(m, style, json),
     }
 }
 
-fn user(message: &UserMessage) -> String {
-    let mut json = String::from("{\"role\":\"user\",\"content\":");
+fn user(message: &UserMessage, json: &mut String) {
+    json.push_str("{\"role\":\"user\",\"content\":");
     if message.content.iter().all(|block| block.as_text().is_some()) {
-        push_json(&mut json, &Content::join_text(&message.content));
+        push_json(json, &Content::join_text(&message.content));
     } else {
-        push_parts(&mut json, &message.content);
+        push_parts(json, &message.content);
     }
     json.push('}');
-    json
 }
 
 fn push_parts(json: &mut String, content: &[Content]) {
@@ -188,39 +171,40 @@ fn push_parts(json: &mut String, content: &[Content]) {
     json.push(']');
 }
 
-fn assistant(message: &AssistantMessage, style: Style) -> String {
+fn assistant(message: &AssistantMessage, style: Style, json: &mut String) {
     let text = message.text();
     let says = !text.is_empty() || message.tool_calls().next().is_some();
-    let mut json = String::from("{\"role\":\"assistant\",\"content\":");
+    let start = json.len();
+    json.push_str("{\"role\":\"assistant\",\"content\":");
     // An empty text and not null: chat templates of local servers paste it as it is.
-    push_json(&mut json, &text);
+    push_json(json, &text);
     let before = json.len();
-    push_reasoning(&mut json, &message.content, style.reasoning);
+    push_reasoning(json, &message.content, style.reasoning);
     if json.len() == before {
         if !says {
             // It broke off before anything was said, and some services refuse it.
-            return String::new();
+            json.truncate(start);
+            return;
         }
-        push_missing(&mut json, style);
+        push_missing(json, style);
     }
     let mut separator = ",\"tool_calls\":[";
     for call in message.tool_calls() {
         json.push_str(separator);
         separator = ",";
         json.push_str("{\"id\":");
-        push_json(&mut json, &*style.id(call.id.as_str()));
+        push_json(json, &*style.id(call.id.as_str()));
         json.push_str(",\"type\":\"function\",\"function\":{\"name\":");
-        push_json(&mut json, &*names::to_wire(&call.name));
+        push_json(json, &*names::to_wire(&call.name));
         // What was malformed was never run, and most servers parse this text: they get no arguments.
         let arguments = if call.malformed.is_some() { "{}".to_owned() } else { call.arguments.to_string() };
-        push_field(&mut json, "arguments", &arguments);
+        push_field(json, "arguments", &arguments);
         json.push_str("}}");
     }
     if separator == "," {
         json.push(']');
     }
     json.push('}');
-    json
 }
 
 /// What the model thought, under the name that the service knows.
@@ -267,7 +251,7 @@ fn details(block: &Content) -> Option<Json> {
     }
 }
 
-fn tool_result(message: &ToolResultMessage, style: Style) -> String {
+fn tool_result(message: &ToolResultMessage, style: Style, json: &mut String) {
     let mut text = Content::join_text(&message.content);
     let images = message.content.iter().filter(|block| matches!(block, Content::Image { .. })).count();
     if images > 0 {
@@ -275,9 +259,8 @@ fn tool_result(message: &ToolResultMessage, style: Style) -> String {
         let separator = if text.is_empty() { "" } else { "\n" };
         let _ = write!(text, "{separator}({images} image(s) that cannot be shown here)");
     }
-    let mut json = String::from("{\"role\":\"tool\",\"tool_call_id\":");
-    push_json(&mut json, &*style.id(message.tool_call_id.as_str()));
-    push_field(&mut json, "content", &text);
+    json.push_str("{\"role\":\"tool\",\"tool_call_id\":");
+    push_json(json, &*style.id(message.tool_call_id.as_str()));
+    push_field(json, "content", &text);
     json.push('}');
-    json
 }

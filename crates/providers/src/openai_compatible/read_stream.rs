@@ -137,7 +137,7 @@ mod tests {
         ) {
             let text: String =
                 parts.iter().map(|(n, other)| EVENTS.get(*n).map_or(other.as_str(), |event| event)).collect();
-            let end = |read: Result<AssistantMessage, ProviderError>| read.map_err(|error| error.code());
+            let end = |read: Result<AssistantMessage, ProviderError>| read.map_err(|error| error.code().as_str());
             let whole = end(read_chat_stream([text.clone().into_bytes()]));
             let cut = end(read_chat_stream(text.as_bytes().chunks(step).map(<[u8]>::to_vec)));
             proptest::prop_assert_eq!(whole, cut);

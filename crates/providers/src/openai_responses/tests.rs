@@ -276,7 +276,7 @@ fn errors_in_the_stream_are_classified() {
         let text = r#"{"type":"response.output_text.delta","output_index":0,"delta":"a"}"#;
         let heard = replay(&provider(), &ask(), &Fixture::sse(events(&[text, &event, COMPLETED])));
         let error = heard.end.unwrap_err();
-        assert_eq!((error.code(), error.is_retryable()), (code, retryable), "{event}: {error}");
+        assert_eq!((error.code().as_str(), error.is_retryable()), (code, retryable), "{event}: {error}");
         assert_eq!(heard.text, "a");
     }
     let filtered = failed("image_content_policy_violation", "no");
@@ -321,7 +321,7 @@ fn errors_before_the_stream_are_classified_by_status_body_and_header() {
     for (status, body, code) in table {
         let fixture = Fixture::json(status, body.clone()).header("retry-after", "7");
         let error = once(&provider(), &ask(), &fixture).end.unwrap_err();
-        assert_eq!(error.code(), code, "{status} {body}: {error}");
+        assert_eq!(error.code().as_str(), code, "{status} {body}: {error}");
         if status == 429 && code == "rate_limited" {
             assert_eq!(error.retry_after(), Some(std::time::Duration::from_secs(7)));
         }

@@ -159,7 +159,7 @@ async fn an_answer_cut_between_its_two_finish_reasons_is_a_network_error() {
     let mut all = Vec::new();
     for _ in 0..3 {
         let (_, message) = finish(start(&provider, ask())).await;
-        all.push(message.map_or_else(|error| error.code().to_owned(), |message| line(&message)));
+        all.push(message.map_or_else(|error| error.code().as_str().to_owned(), |message| line(&message)));
     }
     let expected =
         ["stop m in 0 out 0 cached 0: text \"a\"", "network", "length m in 0 out 0 cached 0: text \"ab\""];

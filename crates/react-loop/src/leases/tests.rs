@@ -176,7 +176,7 @@ impl Tree {
         let spent = outcome.spending();
         self.apply(at, RecordBody::Settled { call, child: "c".into(), spent });
         let result = Box::new(ToolResult::success("ok"));
-        self.apply(at, RecordBody::ToolFinished { call, result });
+        self.apply(at, RecordBody::ToolFinished { call, result: result.into() });
         true
     }
 

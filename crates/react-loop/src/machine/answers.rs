@@ -1,6 +1,8 @@
 //! What an answer of the model leads to: calls, an end, a reminder.
 
-use archon_types::{AssistantMessage, CallId, CommandId, OutcomeStatus, StopReason, ToolCall, ToolMode};
+use archon_types::{
+    AssistantMessage, CallId, CommandId, FailureKind, OutcomeStatus, StopReason, ToolCall, ToolMode,
+};
 
 use super::{Phase, ReactMachine};
 use crate::{
@@ -25,7 +27,7 @@ impl ReactMachine {
             }
             StopReason::Error => {
                 let error = answer.error_message.clone().unwrap_or_else(|| answer.text());
-                self.phase = Phase::Finishing(Box::new(self.failure(error)));
+                self.phase = Phase::Finishing(Box::new(self.failure(FailureKind::Model, error)));
             }
             StopReason::Refusal => self.refused(answer),
             // The window holds what was said, and the next request asks for the rest.
@@ -72,7 +74,7 @@ impl ReactMachine {
                 "the model's answer could not be understood {} times in a row: {error}",
                 self.meter.parse_failures
             );
-            self.phase = Phase::Finishing(Box::new(self.failure(error)));
+            self.phase = Phase::Finishing(Box::new(self.failure(FailureKind::BadAnswer, error)));
         } else {
             self.note(text_mode::format_reminder(error, self.meter.parse_failures, &self.config.tools));
         }
@@ -102,7 +104,7 @@ impl ReactMachine {
         };
         self.misfits.clear();
         self.phase = Phase::Finishing(Box::new(match why {
-            Some(why) => self.failure(why),
+            Some(why) => self.failure(FailureKind::Declined, why),
             None if self.limit.is_some() => self.outcome_at_limit(),
             None => {
                 self.window.push_spoken(answer.clone());

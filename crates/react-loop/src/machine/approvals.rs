@@ -4,6 +4,8 @@
 //! suspends only at rest: every other call of the turn has its result. Questions of runs below are answered there;
 //! here their answer means that the call is to be looked at again.
 
+use std::sync::Arc;
+
 use archon_types::{
     Answer, ApprovalRequest, ApprovalSettings, CallId, Json, OnDeny, OnExpiry, Outcome, OutcomeStatus,
     QuestionKind, Record, RecordBody, Timestamp, ToolResult, ToolResultStatus, metadata,
@@ -212,7 +214,7 @@ impl CallState {
             Answer::Cancel { reason } => return self.settle(cancelled(&self.call.name, reason)),
             Answer::Reply { text } => {
                 let result =
-                    Box::new(ToolResult::success(text.as_str()).with_metadata("answered_by", "person"));
+                    Arc::new(ToolResult::success(text.as_str()).with_metadata("answered_by", "person"));
                 self.stage = CallStage::Settled { result, replied: true };
                 return;
             }
@@ -228,7 +230,7 @@ impl CallState {
     }
 
     fn settle(&mut self, result: ToolResult) {
-        self.stage = CallStage::Settled { result: Box::new(result), replied: false };
+        self.stage = CallStage::Settled { result: Arc::new(result), replied: false };
     }
 }
 

@@ -1,8 +1,8 @@
 //! How a run ends, or goes on after it had: limits, failures, and somebody who takes it up again.
 
 use archon_types::{
-    LimitReached, Message, MoreLimits, OnLimit, Outcome, OutcomeStatus, ParallelChoice, RecordBody,
-    SideQuestion, Speaker, Timestamp, Usage,
+    FailureKind, LimitReached, Message, MoreLimits, OnLimit, Outcome, OutcomeStatus, ParallelChoice,
+    RecordBody, SideQuestion, Speaker, Timestamp, Usage,
 };
 
 use super::{Command, Phase, ReactMachine};
@@ -181,21 +181,21 @@ impl ReactMachine {
         outcome.uncounted = self.meter.uncounted.tokens;
         outcome.cost = self.is_priced().then_some(self.meter.money.spent);
         outcome.delegated = self.meter.leases.spent;
-        outcome.answer.clone_from(&self.last_answer);
+        outcome.set_answer(self.last_answer.as_str());
         outcome.stop_reason = self.last_stop;
         outcome
     }
 
-    pub(super) fn failure(&self, error: String) -> Outcome {
+    pub(super) fn failure(&self, kind: FailureKind, error: String) -> Outcome {
         let mut outcome = self.outcome(OutcomeStatus::Failed);
-        outcome.error = Some(error);
+        (outcome.failure, outcome.error) = (Some(kind), Some(error));
         outcome
     }
 
     pub(super) fn outcome_at_limit(&self) -> Outcome {
         let Some(limit) = self.limit else { return self.outcome(OutcomeStatus::Finished) };
         match self.config.limits.on_limit {
-            OnLimit::Error => self.failure(limit.to_string()),
+            OnLimit::Error => self.failure(FailureKind::Limit, limit.to_string()),
             _ => {
                 let mut outcome = self.outcome(OutcomeStatus::Limit(limit));
                 let is_misfit = !self.misfits.is_empty();

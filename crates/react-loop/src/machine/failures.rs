@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use archon_types::{
-    CallId, CommandId, FailureStep, ModelFailure, ModelPrice, ModelTarget, RecordBody, RequestOptions,
-    Timestamp, ToolMode, ToolResult,
+    CallId, CommandId, FailureKind, FailureStep, ModelErrorCode, ModelFailure, ModelPrice, ModelTarget,
+    RecordBody, RequestOptions, Timestamp, ToolMode, ToolResult,
 };
 
 use super::{Command, Phase, ReactMachine};
@@ -50,7 +50,7 @@ impl ReactMachine {
 
     pub(super) fn failed(&mut self, command: CommandId, attempt: u32, failure: &ModelFailure, at: Timestamp) {
         self.meter.failed(failure);
-        let overflow = failure.code == "context_overflow" && at < self.deadline();
+        let overflow = failure.code == ModelErrorCode::ContextOverflow && at < self.deadline();
         let next = self.chain.failed(failure, &self.config, at, self.deadline());
         self.phase = match next {
             Next::Retry(until) => Phase::BackingOff { command, attempt, until },
@@ -59,9 +59,9 @@ impl ReactMachine {
                 Phase::BackingOff { command, attempt, until: at }
             }
             Next::Fail if overflow && self.config.context.is_some() => {
-                Phase::Finishing(Box::new(self.failure(TOO_LONG.to_owned())))
+                Phase::Finishing(Box::new(self.failure(FailureKind::TooLong, TOO_LONG.to_owned())))
             }
-            Next::Fail if failure.code == "cancelled" => {
+            Next::Fail if failure.code == ModelErrorCode::Cancelled => {
                 self.cancelled = true;
                 Phase::Ready
             }
@@ -69,7 +69,9 @@ impl ReactMachine {
                 Some(_) => Phase::Finishing(Box::new(self.outcome_at_limit())),
                 None => Phase::Ready,
             },
-            Next::Fail => Phase::Finishing(Box::new(self.failure(failure.message.clone()))),
+            Next::Fail => {
+                Phase::Finishing(Box::new(self.failure(failure.code.into(), failure.message.clone())))
+            }
         };
     }
 
@@ -104,7 +106,7 @@ impl ReactMachine {
         self.window.resized(&self.config, fallback.and_then(|model| model.context_window));
     }
 
-    pub(super) fn tool_finished(&mut self, id: CallId, result: &ToolResult, at: Timestamp) {
+    pub(super) fn tool_finished(&mut self, id: CallId, result: &Arc<ToolResult>, at: Timestamp) {
         self.count_failure(id, result, at);
         self.tool_ended(id, result, at);
     }
@@ -133,7 +135,7 @@ impl ReactMachine {
     pub(super) fn refusal_due(&self, calls: &[CallState]) -> Option<Command<'_>> {
         let call = calls.iter().find(|call| self.is_left_alone(call))?;
         let result = self.circuits.answer(&call.call.name, &self.config.tools, self.meter.now());
-        Some(Command::Append(RecordBody::ToolRefused { call: call.id, result: Box::new(result) }))
+        Some(Command::Append(RecordBody::ToolRefused { call: call.id, result: Arc::new(result) }))
     }
 }
 

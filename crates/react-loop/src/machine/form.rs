@@ -1,6 +1,6 @@
 //! Whether an answer has the form that it must have: it stands, is sent back, or the run fails.
 
-use archon_types::{FormCheck, FormProblem, Message, ResponseFormat, ToolMode};
+use archon_types::{FailureKind, FormCheck, FormProblem, Message, ResponseFormat, ToolMode};
 
 use super::{Phase, ReactMachine};
 use crate::form::json_in;
@@ -49,7 +49,7 @@ impl ReactMachine {
             let tries = self.form_misses.saturating_add(1);
             let error =
                 format!("the answer does not fit its form (try {tries} of {tries}): {}", self.misfit());
-            let then = Phase::Finishing(Box::new(self.failure(error)));
+            let then = Phase::Finishing(Box::new(self.failure(FailureKind::Form, error)));
             self.phase = Phase::Noting { text: self.correction(), then: Box::new(then) };
         } else {
             self.form_misses += 1;

@@ -1,6 +1,6 @@
 //! Where a person stopped the run: what the run that goes on from here is told about it.
 
-use archon_types::{Answer, Interruption, RecordBody, StopReason, ToolResult, metadata};
+use archon_types::{Answer, Interruption, ModelErrorCode, RecordBody, StopReason, ToolResult, metadata};
 use serde::{Deserialize, Serialize};
 
 /// A fold of the records, apart from what the machine does.
@@ -22,7 +22,9 @@ impl Interrupted {
             RecordBody::ModelAnswered { message, .. } if message.stop_reason == StopReason::Aborted => {
                 self.stop();
             }
-            RecordBody::ModelFailed { failure, .. } if failure.code == "cancelled" => self.stop(),
+            RecordBody::ModelFailed { failure, .. } if failure.code == ModelErrorCode::Cancelled => {
+                self.stop()
+            }
             RecordBody::ToolStarted { .. } => self.acting = true,
             RecordBody::ToolFinished { result, .. } | RecordBody::ToolRefused { result, .. } => {
                 self.acting = true;

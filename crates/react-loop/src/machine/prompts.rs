@@ -1,6 +1,6 @@
 //! What people say to a run: when it begins, while it works, and when it would end.
 
-use archon_types::{AgentMessage, Message, OutcomeStatus, PromptSource, Speaker, ToolMode};
+use archon_types::{AgentMessage, FailureKind, Message, OutcomeStatus, PromptSource, Speaker, ToolMode};
 
 use super::{Phase, ReactMachine};
 use crate::{queues::Prompt, text_mode, window::is_paired};
@@ -91,6 +91,7 @@ impl ReactMachine {
         if !matches!(self.phase, Phase::Ended(_)) {
             let mut outcome = self.outcome(status);
             outcome.error = Some(why);
+            outcome.failure = (status == OutcomeStatus::Failed).then_some(FailureKind::Filtered);
             self.phase = Phase::Finishing(Box::new(outcome));
         }
     }

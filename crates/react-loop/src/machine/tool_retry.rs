@@ -1,5 +1,7 @@
 //! Calls that failed in a way that may pass: when they are tried again, and what ends the wait.
 
+use std::sync::Arc;
+
 use archon_types::{CallId, Json, RecordBody, Timestamp, ToolResult, ToolResultStatus, ToolSpec, metadata};
 
 use super::{Command, ReactMachine};
@@ -15,7 +17,7 @@ impl ReactMachine {
         jitter: impl FnOnce() -> f64,
     ) -> Option<RecordBody> {
         let attempt = self.retry_of(call, result, at)?;
-        let result = Box::new(result.clone());
+        let result = Arc::new(result.clone());
         Some(RecordBody::ToolFailed { call, attempt, result, jitter: jitter() })
     }
 
@@ -41,7 +43,7 @@ impl ReactMachine {
         &mut self,
         id: CallId,
         attempt: u32,
-        result: &ToolResult,
+        result: &Arc<ToolResult>,
         jitter: f64,
         at: Timestamp,
     ) {
@@ -54,7 +56,7 @@ impl ReactMachine {
             (None, _) => return self.tool_finished(id, result, at),
         };
         self.count_failure(id, result, at);
-        self.with_call(id, |call| call.wait(result, due));
+        self.with_call(id, |call| call.wait(result.clone(), due));
     }
 
     /// The calls of the turn that may be worked on now, in order. Where calls are made one after the other, those

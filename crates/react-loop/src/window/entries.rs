@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use archon_types::{Content, Message, Said, Speaker, TokenCounter, Trust, UserMessage, ViewPart, WindowItem};
+use archon_types::{
+    CarriedMessage, Content, Message, Said, Speaker, TokenCounter, Trust, UserMessage, ViewPart, WindowItem,
+};
 use serde::{Deserialize, Serialize};
 
 use super::truncate;
@@ -67,6 +69,29 @@ impl Entry {
         let said = self.as_said();
         let said = (!Arc::ptr_eq(said, &message)).then(|| said.clone());
         Self { said, trust: self.trust, ..Self::new(message, tokens, self.by) }
+    }
+}
+
+impl Entry {
+    /// Whether it is that of an earlier fold, whose messages it shares.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(self.entered(), other.entered())
+            && (self.tokens, self.by, self.trust) == (other.tokens, other.by, other.trust)
+    }
+}
+
+impl From<CarriedMessage> for Entry {
+    fn from(carried: CarriedMessage) -> Self {
+        let CarriedMessage { message, tokens, by, trust, said } = carried;
+        Self { trust, said, ..Self::new(message, tokens, by) }
+    }
+}
+
+/// What a later run reads of it.
+impl From<&Entry> for CarriedMessage {
+    fn from(entry: &Entry) -> Self {
+        let Entry { tokens, by, trust, said, .. } = entry.seen_as(entry.entered().clone(), entry.tokens);
+        Self { message: entry.entered().clone(), tokens, by, trust, said }
     }
 }
 

@@ -3,26 +3,26 @@
 use std::sync::Arc;
 
 use archon_types::{
-    AssistantMessage, Content, Message, Record, RecordBody, Said, Speaker, Tokenizer, ToolResult, Trust,
+    AssistantMessage, CarriedResult, CarriedSpending, Content, Message, Record, RecordBody, Said, Speaker,
+    Tokenizer, Trust,
 };
 
 use super::{Messages, entries::Entry};
-use crate::limits::Spent;
 
 /// The conversation before a run, with the tokens that were counted already.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct History {
     pub(crate) messages: Messages,
     pub(crate) entries: Vec<Entry>,
     /// Who counted the entries; nobody if they are not counted.
     pub(crate) counted_by: Option<Tokenizer>,
     /// What the runs before spent, for a run that shares their budget.
-    pub(crate) spent: Spent,
+    pub(crate) spent: CarriedSpending,
     /// Rules under which nobody is to be asked for the rest of the session, in the folder that they were given in.
     pub(crate) trusted: Vec<String>,
     pub(crate) workspace: Option<String>,
     /// What calls have told of the files that they read or wrote; known only of what was read from logs.
-    pub(crate) seen: Vec<(String, ToolResult)>,
+    pub(crate) seen: Vec<CarriedResult>,
 }
 
 impl History {
@@ -40,8 +40,9 @@ impl History {
                     Some(said) => (said.clone(), message.speaker().unwrap_or(Speaker::Person)),
                     None => continue,
                 },
-                RecordBody::RunFinished(outcome) if !outcome.answer.is_empty() => {
-                    let content = vec![Content::text(&outcome.answer)];
+                RecordBody::RunFinished(outcome) => {
+                    let Some(answer) = outcome.answer() else { continue };
+                    let content = vec![Content::text(answer)];
                     let said =
                         AssistantMessage { content, timestamp: record.at, ..AssistantMessage::default() };
                     (Message::Assistant(said), Speaker::Model)

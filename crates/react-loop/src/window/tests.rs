@@ -39,7 +39,7 @@ fn window(budget: u64) -> ContextConfig {
 fn turn(manager: &mut ContextManager, n: u64, call: ToolCall, result: ToolResult) {
     let answer = AssistantMessage { content: vec![Content::ToolCall(call.clone())], ..Default::default() };
     let mut state = CallState::requested(CallId::new(CommandId(n), 0), call);
-    state.finish(&result, at(n));
+    state.finish(result.into(), at(n));
     manager.push_turn(answer, &[state]);
 }
 

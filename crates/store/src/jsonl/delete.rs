@@ -4,7 +4,11 @@ use std::{fs, io};
 
 use archon_types::{JournalError, Origin, RunId};
 
-use super::{RunFiles, heads, inbox, index::Index, log};
+use super::{
+    RunFiles, heads, inbox,
+    index::{Index, Whose},
+    log,
+};
 use crate::{
     files::{storage, sync_directory},
     lock::{self, RunLock, Wait},
@@ -17,7 +21,7 @@ pub(super) fn delete(files: &RunFiles, wait: &mut Wait<'_>) -> Result<(), Journa
     }
     let mut lock = RunLock::take(&files.runs, &files.run, wait)?;
     rules::check_not_needed(&files.run, needed_by(files)?)?;
-    let session = heads::first(files).as_ref().and_then(rules::session).cloned();
+    let whose = heads::first(files).as_ref().and_then(Whose::of);
     // The log first: without it the blobs belong to nobody, the other way round a run would be broken.
     match fs::remove_file(&files.log) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => {}
@@ -27,7 +31,9 @@ pub(super) fn delete(files: &RunFiles, wait: &mut Wait<'_>) -> Result<(), Journa
     // Where the lock's file stays.
     lock.note(0);
     lock.accept();
-    Index::of(&files.runs).forget(&files.run, session.as_ref());
+    if let Some(whose) = whose {
+        Index::of(&files.runs).forget(&files.run, &whose)?;
+    }
     inbox::delete(&files.inbox)?;
     files.blobs.delete()
 }

@@ -1,6 +1,7 @@
 //! Lists runs without reading whole logs: the first records say who and what, the last one how it is.
 
 use std::{
+    collections::HashSet,
     fs::{self, File},
     io::{self, BufRead, BufReader, Read, Seek, SeekFrom},
     path::Path,
@@ -44,11 +45,15 @@ pub(super) fn list(runs: &Path, filter: &RunFilter) -> Result<Vec<RunHead>, Jour
         return Ok(filter.page(all(runs)?));
     }
     let of = |run: &RunId| head(&RunFiles::new(runs, run.clone()));
-    let found = match &filter.session {
-        Some(session) => index.of_session(session)?,
-        None if waits => index.who_waits()?,
-        None => return page(filter, index.notes()?, |run| Ok(of(run))),
-    };
+    if waits && filter.session.is_none() {
+        let found = index.who_waits(filter.tenant.as_ref())?;
+        return Ok(filter.page(found.iter().filter_map(of).collect()));
+    }
+    let notes = index.notes(filter.session.as_ref(), filter.tenant.as_ref())?;
+    if is_page {
+        return page(filter, notes, |run| Ok(of(run)));
+    }
+    let found = notes.map(|note| note.map(|(note, _)| note.run)).collect::<Result<HashSet<_>, _>>()?;
     Ok(filter.page(found.iter().filter_map(of).collect()))
 }
 
@@ -151,7 +156,7 @@ fn last(file: &mut File, length: u64) -> Option<Record> {
 
 #[cfg(test)]
 mod tests {
-    use archon_types::{Durability, OpenMode, SessionId};
+    use archon_types::{Durability, OpenMode, SessionId, TenantId};
     use serde_json::json;
 
     use super::*;
@@ -160,21 +165,28 @@ mod tests {
     /// So many runs of as many sessions, ten minutes apart. Three of them wait.
     async fn history(runs: &Path, count: u64) {
         for n in 0..count {
-            let id = RunId::new(format!("r{n}"));
-            let at = 1_767_225_600_000 + n * 600_000;
             let end = if n % (count / 3) == 1 { "suspended" } else { "noted" };
-            let bodies = [
-                json!({
-                    "seq": 0, "at": at, "type": "run_started", "format": 1, "kind": "loop", "run": id, "session": format!("s{n}"),
-                    "agent": "a", "loop_id": "l", "tenant": "t", "origin": {"kind": "prompt"}, "first_turn": "user",
-                    "config": {},
-                }),
-                json!({"seq": 1, "at": at, "type": end, "text": "x", "waiting": []}),
-            ];
-            let records = bodies.map(|body| Arc::new(serde_json::from_value(body).unwrap()));
-            let open = super::super::writer::open(RunFiles::new(runs, id), OpenMode::Create, &mut || false);
-            open.unwrap().writer.append(&records, Durability::Buffered).await.unwrap();
+            run_of(runs, n, &format!("s{n}"), "t", end).await;
         }
+    }
+
+    async fn run_of(runs: &Path, n: u64, session: &str, tenant: &str, end: &str) {
+        let id = RunId::new(format!("r{n}"));
+        let at = 1_767_225_600_000 + n * 600_000;
+        let bodies = [
+            json!({
+                "seq": 0, "at": at, "type": "run_started", "format": 1, "kind": "loop", "run": id, "session": session,
+                "agent": "a", "loop_id": "l", "tenant": tenant, "origin": {"kind": "prompt"}, "first_turn": "user",
+                "config": {},
+            }),
+            json!({
+                "seq": 1, "at": at, "type": end, "text": "x", "waiting": [],
+                "run": "r", "status": "finished", "answer": "", "turns": 0, "usage": {},
+            }),
+        ];
+        let records = bodies.map(|body| Arc::new(serde_json::from_value(body).unwrap()));
+        let open = super::super::writer::open(RunFiles::new(runs, id), OpenMode::Create, &mut || false);
+        open.unwrap().writer.append(&records, Durability::Buffered).await.unwrap();
     }
 
     /// How many files a list opens.
@@ -207,5 +219,31 @@ mod tests {
         for ((few, many), filter) in costs[0].iter().zip(&costs[1]).zip(&filters) {
             assert!(many.0 * 10 <= few.0 * 12 && few.1 == many.1, "{few:?}, {many:?}: {filter:?}");
         }
+    }
+    /// As many runs of a session of another tenant, and as many that wait for others, cost nothing.
+    #[tokio::test]
+    async fn list_of_the_newest_opens_as_many_files_however_many_runs_the_session_has() {
+        let of_session = RunFilter::of_session(SessionId::new("s"));
+        let filters = [
+            of_session.clone().limit(1),
+            of_session.clone().tenant(TenantId::new("t")).limit(1),
+            of_session.tenant(TenantId::new("t")).status([RunStatus::Finished]).limit(1),
+            RunFilter::all().status([RunStatus::Suspended]).tenant(TenantId::new("t")),
+        ];
+        let mut costs = Vec::new();
+        for count in [10, 1000] {
+            let dir = tempfile::tempdir().unwrap();
+            let runs = dir.path().join("runs");
+            fs::create_dir(&runs).unwrap();
+            list(&runs, &filters[0]).unwrap();
+            for n in 0..count {
+                run_of(&runs, 2 * n, "s", "t", "run_finished").await;
+                run_of(&runs, 2 * n + 1, "s", "other", "suspended").await;
+            }
+            run_of(&runs, 2 * count, "w", "t", "suspended").await;
+            costs.push(filters.iter().map(|filter| cost(&runs, filter)).collect::<Vec<_>>());
+        }
+        assert_eq!(costs[0], costs[1]);
+        assert!(costs[0].iter().all(|(files, found)| *files <= 4 && *found == 1), "{costs:?}");
     }
 }

@@ -3,9 +3,12 @@
 //! | file | holds |
 //! |---|---|
 //! | `{dir}/index/recent` | a line for each [`Note`], the newest last |
-//! | `{dir}/index/sessions/{hash}/{run}` | nothing; there for each run of the session of that hash |
-//! | `{dir}/index/waiting/{run}` | nothing; there for each run that waits |
-//! | `{dir}/index/whole` | nothing; there when the index knows every log |
+//! | `{dir}/index/session/{hash}` | the same of the runs of the session of that hash |
+//! | `{dir}/index/waits/{hash}/{run}` | nothing; there for each run that waits on behalf of the tenant of that hash |
+//! | `{dir}/index/complete` | nothing; there when the index knows every log |
+//!
+//! Of a run only the newest note counts. A file that comes to a power of two bytes is written anew without the others, so
+//! that it grows with the runs and not with their work; whoever holds the lock of `recent` writes all files.
 //!
 //! The index only says where to look: what is said of a run comes from its log. So an entry for a run that is gone, or
 //! is not as the index has it, does no harm, but a missing one would. An entry is therefore made before the record that
@@ -13,13 +16,15 @@
 //! all runs are listed; then the index is made anew.
 
 use std::{
-    collections::HashSet,
+    collections::{HashMap, HashSet},
     fs::{self, File, OpenOptions},
     io::{self, Read, Seek, SeekFrom, Write},
     path::{Path, PathBuf},
 };
 
-use archon_types::{JournalError, RunHead, RunId, RunStatus, SessionId, Timestamp};
+use archon_types::{
+    JournalError, Record, RecordBody, RunHead, RunId, RunStatus, SessionId, TenantId, Timestamp,
+};
 
 use super::RunFiles;
 use crate::{
@@ -32,6 +37,12 @@ use crate::{
 const BLOCK: u64 = 16 * 1024;
 /// Longer than any line.
 const LINE: u64 = 512;
+/// The size from which on a file of notes is tidied.
+const TIDY: u64 = 64 * 1024;
+
+const SESSION: &str = "session";
+const WAITS: &str = "waits";
+const COMPLETE: &str = "complete";
 
 #[derive(Clone, Debug)]
 pub(super) struct Index {
@@ -45,71 +56,84 @@ impl Index {
         Self { runs: runs.to_owned(), dir: runs.with_file_name("index") }
     }
 
-    /// Notes that a run begins in a session. It is on the medium after [`sync`](Self::sync).
-    pub(super) fn begin(&self, run: &RunId, session: &SessionId) -> Result<(), JournalError> {
-        touch(&self.session(session), run)
-    }
-
-    /// Puts what was noted of runs that begin in a session on the medium.
+    /// Puts the notes of a session on the medium.
     pub(super) fn sync(&self, session: &SessionId) -> Result<(), JournalError> {
-        let directory = self.session(session);
-        sync_directory(&directory)?;
-        directory.parent().map_or(Ok(()), sync_directory)
+        let path = self.session(session);
+        open(&path, false).and_then(|file| file.sync_data()).map_err(storage("sync", &path))?;
+        path.parent().map_or(Ok(()), sync_directory)
     }
 
     /// Notes that a run is about to wait, on the medium.
-    pub(super) fn waits(&self, run: &RunId) -> Result<(), JournalError> {
-        touch(&self.waiting(), run)?;
-        sync_directory(&self.waiting())
+    pub(super) fn waits(&self, run: &RunId, tenant: &TenantId) -> Result<(), JournalError> {
+        let directory = self.waiting(tenant);
+        touch(&directory, run)?;
+        sync_directory(&directory)?;
+        sync_directory(&self.dir.join(WAITS))
     }
 
     /// Notes that a run waits no more.
-    pub(super) fn waits_no_more(&self, run: &RunId) {
-        let _ = fs::remove_file(self.waiting().join(run.as_str()));
+    pub(super) fn waits_no_more(&self, run: &RunId, tenant: &TenantId) {
+        let directory = self.waiting(tenant);
+        let _ = fs::remove_file(directory.join(run.as_str()));
+        let _ = fs::remove_dir(directory);
     }
 
     /// Forgets a run that was removed, where its name is looked up.
-    pub(super) fn forget(&self, run: &RunId, session: Option<&SessionId>) {
-        self.waits_no_more(run);
-        if let Some(session) = session {
-            let dir = self.session(session);
-            let _ = fs::remove_file(dir.join(run.as_str()));
-            let _ = fs::remove_dir(dir);
-        }
+    pub(super) fn forget(&self, run: &RunId, whose: &Whose) -> Result<(), JournalError> {
+        self.waits_no_more(run, &whose.tenant);
+        let path = self.session(&whose.session);
+        let _recent = self.lock()?;
+        if path.exists() { self.tidy(&path) } else { Ok(()) }
     }
 
     /// Appends a note.
-    pub(super) fn note(&self, note: &Note) -> Result<(), JournalError> {
+    pub(super) fn note(&self, note: &Note, whose: &Whose) -> Result<(), JournalError> {
+        let tenant = key(whose.tenant.as_str());
         let mut recent = self.lock()?;
-        let path = self.recent();
-        append(&mut recent, note).map_err(storage("write", &path))
+        let path = self.session(&whose.session);
+        let mut of_session = open_in(&self.dir.join(SESSION), &path)?;
+        self.append(&mut of_session, &path, note, &tenant)?;
+        // Last: whoever tidies it gives the lock away.
+        self.append(&mut recent, &self.recent(), note, &tenant)
     }
 
-    /// The runs of a session.
-    pub(super) fn of_session(&self, session: &SessionId) -> Result<Vec<RunId>, JournalError> {
-        names(&self.session(session))
+    /// The runs that wait, and perhaps some that do not: of one tenant, or all.
+    pub(super) fn who_waits(&self, tenant: Option<&TenantId>) -> Result<Vec<RunId>, JournalError> {
+        let all = self.dir.join(WAITS);
+        let tenants = match tenant {
+            Some(tenant) => vec![self.waiting(tenant)],
+            None => names(&all)?.iter().map(|key| all.join(key)).collect(),
+        };
+        let mut runs = Vec::new();
+        for tenant in tenants {
+            runs.extend(names(&tenant)?.into_iter().map(RunId::new));
+        }
+        Ok(runs)
     }
 
-    /// The runs that wait, and perhaps some that do not.
-    pub(super) fn who_waits(&self) -> Result<Vec<RunId>, JournalError> {
-        names(&self.waiting())
-    }
-
-    /// All notes with the latest time until each, the newest first.
+    /// The notes of a session, or all, with the latest time until each, the newest first. Those of other tenants than this
+    /// are left out, if one is named.
     pub(super) fn notes(
         &self,
-    ) -> Result<impl Iterator<Item = Result<(Note, Timestamp), JournalError>>, JournalError> {
-        let path = self.recent();
-        let file = open_file(&path).map_err(storage("read", &path))?;
-        let left = file.metadata().map_err(storage("read", &path))?.len();
-        let mut lines = Backwards { file, left, text: Vec::new() };
+        session: Option<&SessionId>,
+        tenant: Option<&TenantId>,
+    ) -> Result<impl Iterator<Item = Result<(Note, Timestamp), JournalError>> + use<>, JournalError> {
+        let path = session.map_or_else(|| self.recent(), |session| self.session(session));
+        let tenant = tenant.map(|tenant| key(tenant.as_str()));
+        let mut lines = match open_file(&path) {
+            Ok(file) => Some(Backwards::new(file).map_err(storage("read", &path))?),
+            Err(e) if e.kind() == io::ErrorKind::NotFound && session.is_some() => None,
+            Err(e) => return Err(storage("read", &path)(e)),
+        };
         Ok(std::iter::from_fn(move || {
             loop {
-                match lines.next() {
+                match lines.as_mut()?.next() {
                     Ok(None) => return None,
                     Ok(Some(line)) => {
-                        if let Some(note) = parse(&line) {
-                            return Some(Ok(note));
+                        if let Some(line) = Line::parse(&line)
+                            && tenant.as_ref().is_none_or(|tenant| line.tenant == *tenant)
+                        {
+                            return Some(Ok((line.note, line.latest)));
                         }
                     }
                     Err(e) => return Some(Err(storage("read", &path)(e))),
@@ -123,54 +147,107 @@ impl Index {
         &self,
         all: impl FnOnce() -> Result<Vec<RunHead>, JournalError>,
     ) -> Result<(), JournalError> {
-        let whole = self.dir.join("whole");
-        if whole.exists() {
+        let complete = self.dir.join(COMPLETE);
+        if complete.exists() {
             return Ok(());
         }
         // Nobody notes anything meanwhile: who begins a run does so before there is a log, so that run is either in
         // the list or in a note that comes after it.
-        let mut before = self.lock()?;
-        if whole.exists() {
+        let before = self.lock()?;
+        if complete.exists() {
             return Ok(());
         }
         let mut heads = all()?;
         heads.sort_by_cached_key(RunHead::place);
-        let path = self.recent();
-        let new = path.with_extension("new");
-        let mut recent = open(&new, true).map_err(storage("write", &new))?;
-        let mut write = |note: &Note| append(&mut recent, note).map_err(storage("write", &new));
+        let known: HashSet<&RunId> = heads.iter().map(|head| &head.run_id).collect();
+        // With the runs that were noted and have no record yet.
+        let with_noted = |heads: &[&RunHead], path: &Path| {
+            let noted = match open_file(path) {
+                Err(e) if e.kind() == io::ErrorKind::NotFound => Vec::new(),
+                file => file.and_then(newest).map_err(storage("read", path))?,
+            };
+            let is_new = |line: &Line| !known.contains(&line.note.run) && self.is_there(line);
+            Ok(heads.iter().copied().map(Line::of).chain(noted.into_iter().filter(is_new)).collect())
+        };
+        let mut sessions = HashMap::<_, Vec<_>>::new();
         for head in &heads {
             if let Some(session) = &head.session {
-                self.begin(&head.run_id, session)?;
+                sessions.entry(session).or_default().push(head);
             }
-            if head.status == RunStatus::Suspended {
-                self.waits(&head.run_id)?;
-            }
-            write(&note_of(head))?;
-        }
-        // Runs that were noted and have no record yet.
-        let known: HashSet<&RunId> = heads.iter().map(|head| &head.run_id).collect();
-        let mut text = String::new();
-        before.rewind().and_then(|()| before.read_to_string(&mut text)).map_err(storage("read", &path))?;
-        for (note, _) in text.lines().filter_map(|line| parse(line.as_bytes())) {
-            if !known.contains(&note.run) && RunFiles::new(&self.runs, note.run.clone()).log.exists() {
-                write(&note)?;
+            if let (RunStatus::Suspended, Some(tenant)) = (head.status, &head.tenant) {
+                self.waits(&head.run_id, tenant)?;
             }
         }
-        fs::rename(&new, &path).map_err(storage("name", &path))?;
-        open(&whole, true).map(|_| ()).map_err(storage("write", &whole))
+        create_directory(&self.dir.join(SESSION))?;
+        for (session, heads) in sessions {
+            let path = self.session(session);
+            self.replace(&path, with_noted(&heads, &path)?, false)?;
+        }
+        let path = self.recent();
+        self.replace(&path, with_noted(&heads.iter().collect::<Vec<_>>(), &path)?, false)?;
+        drop(before);
+        open(&complete, true).map(|_| ()).map_err(storage("write", &complete))
     }
 
     /// Has the index made anew by the next list if it lacks one of these, which are all there are.
     pub(super) fn check(&self, all: &[RunHead]) {
-        let lacks = |head: &RunHead| {
-            head.session
-                .as_ref()
-                .is_some_and(|session| !self.session(session).join(head.run_id.as_str()).exists())
-        };
-        if all.iter().any(lacks) {
-            let _ = fs::remove_file(self.dir.join("whole"));
+        let mut sessions = HashMap::<_, HashSet<_>>::new();
+        for head in all {
+            if let Some(session) = &head.session {
+                sessions.entry(session).or_default().insert(&head.run_id);
+            }
         }
+        let lacks = |(session, mut runs): (&SessionId, HashSet<&RunId>)| {
+            for (note, _) in self.notes(Some(session), None).into_iter().flatten().flatten() {
+                runs.remove(&note.run);
+            }
+            !runs.is_empty()
+        };
+        if self.dir.join(COMPLETE).exists() && sessions.into_iter().any(lacks) {
+            let _ = fs::remove_file(self.dir.join(COMPLETE));
+        }
+    }
+
+    /// Appends a line, and tidies a file that has come to a power of two. The lock of `recent` is held.
+    fn append(&self, file: &mut File, path: &Path, note: &Note, tenant: &str) -> Result<(), JournalError> {
+        let (before, after) = append(file, note, tenant).map_err(storage("write", path))?;
+        match after >= TIDY && before.leading_zeros() != after.leading_zeros() {
+            true => self.tidy(path),
+            false => Ok(()),
+        }
+    }
+
+    /// Leaves the newest note of each run that is there. The lock of `recent` is held.
+    fn tidy(&self, path: &Path) -> Result<(), JournalError> {
+        let lines = open_file(path).and_then(newest).map_err(storage("read", path))?;
+        self.replace(path, lines.into_iter().filter(|line| self.is_there(line)).collect(), true)
+    }
+
+    /// Replaces the lines of a file; without any it is removed, but for `recent`. With `synced` no power cut loses both.
+    fn replace(&self, path: &Path, lines: Vec<Line>, synced: bool) -> Result<(), JournalError> {
+        if lines.is_empty() && *path != self.recent() {
+            return match fs::remove_file(path) {
+                Err(e) if e.kind() != io::ErrorKind::NotFound => Err(storage("remove", path)(e)),
+                _ => Ok(()),
+            };
+        }
+        let (mut text, mut latest) = (String::new(), Timestamp::default());
+        for line in lines {
+            latest = latest.max(line.note.at);
+            text.push_str(&line.text(latest));
+        }
+        let new = path.with_extension("new");
+        let write = |mut file: File| {
+            file.write_all(text.as_bytes())?;
+            if synced { file.sync_data() } else { Ok(()) }
+        };
+        open(&new, true).and_then(write).map_err(storage("write", &new))?;
+        fs::rename(&new, path).map_err(storage("name", path))
+    }
+
+    /// Whether a run has a log, which may be empty if it begins at this moment.
+    fn is_there(&self, line: &Line) -> bool {
+        RunFiles::new(&self.runs, line.note.run.clone()).log.exists()
     }
 
     /// The notes, for one process at a time.
@@ -191,46 +268,100 @@ impl Index {
         self.dir.join("recent")
     }
 
-    fn waiting(&self) -> PathBuf {
-        self.dir.join("waiting")
+    fn waiting(&self, tenant: &TenantId) -> PathBuf {
+        self.dir.join(WAITS).join(key(tenant.as_str()))
     }
 
     fn session(&self, session: &SessionId) -> PathBuf {
-        self.dir.join("sessions").join(blob::hash(session.as_str().as_bytes()))
+        self.dir.join(SESSION).join(key(session.as_str()))
     }
 }
 
-fn note_of(head: &RunHead) -> Note {
-    let rests = Some(head.status).filter(|status| status.has_ended() || *status == RunStatus::Suspended);
-    Note { run: head.run_id.clone(), at: head.updated_at, rests, top_level: head.called_by.is_none() }
+/// A name as a word that can be the name of a file.
+fn key(name: &str) -> String {
+    blob::hash(name.as_bytes())
 }
 
-/// Appends the line of a note: its time, the latest time until it, how the run rests, its level, the run.
-fn append(recent: &mut File, note: &Note) -> io::Result<()> {
-    let length = recent.seek(SeekFrom::End(0))?;
-    recent.seek(SeekFrom::Start(length.saturating_sub(LINE)))?;
-    let mut end = Vec::new();
-    recent.read_to_end(&mut end)?;
-    let before = end.rsplit(|b| *b == b'\n').find_map(parse).map(|(_, latest)| latest).unwrap_or_default();
-    let latest = before.max(note.at).as_millis();
-    let torn = if end.is_empty() || end.ends_with(b"\n") { "" } else { "\n" };
+/// Whose a run is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Whose {
+    pub(super) session: SessionId,
+    pub(super) tenant: TenantId,
+}
+
+impl Whose {
+    /// Of the run that begins with `record`.
+    pub(super) fn of(record: &Record) -> Option<Self> {
+        match &record.body {
+            RecordBody::RunStarted(started) => {
+                Some(Self { session: started.session.clone(), tenant: started.tenant.clone() })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// A line: the time of its note, the latest time until it, how the run rests, its level, the key of its tenant, the run.
+struct Line {
+    note: Note,
+    latest: Timestamp,
+    tenant: String,
+}
+
+impl Line {
+    fn of(head: &RunHead) -> Self {
+        let rests = Some(head.status).filter(|status| status.has_ended() || *status == RunStatus::Suspended);
+        let (at, top_level) = (head.updated_at, head.called_by.is_none());
+        let note = Note { run: head.run_id.clone(), at, rests, top_level };
+        let tenant = head.tenant.as_ref().map_or_else(|| "-".to_owned(), |tenant| key(tenant.as_str()));
+        Self { note, latest: at, tenant }
+    }
+
+    fn parse(line: &[u8]) -> Option<Self> {
+        let mut words = std::str::from_utf8(line).ok()?.split(' ');
+        let mut time = || words.next()?.parse().ok().map(Timestamp::from_millis);
+        let (at, latest) = (time()?, time()?);
+        let rests = match words.next()? {
+            "-" => None,
+            name => Some(RunStatus::of_name(name)?),
+        };
+        let top_level = words.next()? == "top";
+        let (tenant, run) = (words.next()?.to_owned(), RunId::new(words.next()?));
+        words.next().is_none().then_some(Self { note: Note { run, at, rests, top_level }, latest, tenant })
+    }
+
+    fn text(&self, latest: Timestamp) -> String {
+        text(&self.note, latest, &self.tenant)
+    }
+}
+
+fn text(note: &Note, latest: Timestamp, tenant: &str) -> String {
     let rests = note.rests.map_or("-", RunStatus::as_str);
     let level = if note.top_level { "top" } else { "called" };
-    let line = format!("{torn}{} {latest} {rests} {level} {}\n", note.at.as_millis(), note.run);
-    recent.write_all(line.as_bytes())
+    format!("{} {} {rests} {level} {tenant} {}\n", note.at.as_millis(), latest.as_millis(), note.run)
 }
 
-fn parse(line: &[u8]) -> Option<(Note, Timestamp)> {
-    let mut words = std::str::from_utf8(line).ok()?.split(' ');
-    let mut time = || words.next()?.parse().ok().map(Timestamp::from_millis);
-    let (at, latest) = (time()?, time()?);
-    let rests = match words.next()? {
-        "-" => None,
-        name => Some(RunStatus::of_name(name)?),
-    };
-    let top_level = words.next()? == "top";
-    let run = RunId::new(words.next()?);
-    words.next().is_none().then_some((Note { run, at, rests, top_level }, latest))
+/// Appends the line of a note. Gives the length of the file before, and after.
+fn append(file: &mut File, note: &Note, tenant: &str) -> io::Result<(u64, u64)> {
+    let length = file.seek(SeekFrom::End(0))?;
+    file.seek(SeekFrom::Start(length.saturating_sub(LINE)))?;
+    let mut end = Vec::new();
+    file.read_to_end(&mut end)?;
+    let before = end.rsplit(|b| *b == b'\n').find_map(Line::parse).map(|line| line.latest);
+    let torn = if end.is_empty() || end.ends_with(b"\n") { "" } else { "\n" };
+    let line = text(note, before.unwrap_or_default().max(note.at), tenant);
+    file.write_all([torn, &line].concat().as_bytes())?;
+    Ok((length, length + (torn.len() + line.len()) as u64))
+}
+
+/// The newest line of each run, in the order of the file.
+fn newest(file: File) -> io::Result<Vec<Line>> {
+    let (mut known, mut newest, mut lines) = (HashSet::new(), Vec::new(), Backwards::new(file)?);
+    while let Some(line) = lines.next()? {
+        newest.extend(Line::parse(&line).filter(|line| known.insert(line.note.run.clone())));
+    }
+    newest.reverse();
+    Ok(newest)
 }
 
 /// The lines of a file from its end.
@@ -243,6 +374,11 @@ struct Backwards {
 }
 
 impl Backwards {
+    fn new(file: File) -> io::Result<Self> {
+        let left = file.metadata()?.len();
+        Ok(Self { file, left, text: Vec::new() })
+    }
+
     fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
         loop {
             if let Some(newline) = self.text.iter().rposition(|b| *b == b'\n') {
@@ -278,25 +414,77 @@ fn open(path: &Path, anew: bool) -> io::Result<File> {
 }
 
 fn touch(dir: &Path, run: &RunId) -> Result<(), JournalError> {
-    let path = dir.join(run.as_str());
-    // Whoever removes the last run of a session removes the directory, too.
+    open_in(dir, &dir.join(run.as_str())).map(|_| ())
+}
+
+/// Opens a file to append to it, and makes its directory if that is not there.
+fn open_in(dir: &Path, path: &Path) -> Result<File, JournalError> {
+    // Whoever removes the last file of a directory may remove the directory, too.
     loop {
-        match open(&path, false) {
+        match open(path, false) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => make_directory(dir)?,
-            opened => return opened.map(|_| ()).map_err(storage("write", &path)),
+            opened => return opened.map_err(storage("write", path)),
         }
     }
 }
 
-fn names(dir: &Path) -> Result<Vec<RunId>, JournalError> {
+/// The names of the files in a directory; without the directory there are none.
+fn names(dir: &Path) -> Result<Vec<String>, JournalError> {
     let entries = match fs::read_dir(dir) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries.map_err(storage("list", dir))?,
     };
-    let mut runs = Vec::new();
+    let mut names = Vec::new();
     for entry in entries {
-        let name = entry.map_err(storage("list", dir))?.file_name();
-        runs.extend(name.to_str().map(RunId::new));
+        names.extend(entry.map_err(storage("list", dir))?.file_name().into_string());
     }
-    Ok(runs)
+    Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn whose() -> Whose {
+        Whose { session: SessionId::new("s"), tenant: TenantId::new("t") }
+    }
+
+    fn note(run: &str, ms: u64) -> Note {
+        Note { run: RunId::new(run), at: Timestamp::from_millis(ms), rests: None, top_level: true }
+    }
+
+    #[test]
+    fn note_of_a_run_that_works_for_days_keeps_the_files_small() {
+        let dir = tempfile::tempdir().unwrap();
+        let runs = dir.path().join("runs");
+        fs::create_dir(&runs).unwrap();
+        let index = Index::of(&runs);
+        for run in ["r1", "r2"] {
+            fs::write(runs.join(format!("{run}.jsonl")), "").unwrap();
+        }
+        index.note(&note("gone", 0), &whose()).unwrap();
+        index.note(&note("r1", 1), &whose()).unwrap();
+        for n in 2..2_000 {
+            index.note(&note("r2", n), &whose()).unwrap();
+        }
+        for path in [index.recent(), index.session(&whose().session)] {
+            assert!(fs::metadata(&path).unwrap().len() < TIDY, "{}", path.display());
+        }
+        for session in [None, Some(&whose().session)] {
+            let notes = index.notes(session, Some(&whose().tenant)).unwrap();
+            let (mut runs, mut newest) = (Vec::new(), None);
+            for noted in notes {
+                let (note, latest) = noted.unwrap();
+                newest = newest.or(Some(latest));
+                if runs.last() != Some(&note.run) {
+                    runs.push(note.run);
+                }
+            }
+            assert_eq!(
+                (runs, newest),
+                (vec![RunId::new("r2"), RunId::new("r1")], Some(Timestamp::from_millis(1_999)))
+            );
+            assert_eq!(index.notes(session, Some(&TenantId::new("other"))).unwrap().count(), 0);
+        }
+    }
 }

@@ -14,10 +14,14 @@ use std::{
 
 use archon_types::{
     BoxFuture, Durability, JournalError, OpenMode, OpenRun, Origin, Record, RunHead, RunId, RunStatus,
-    RunWriter, Salvaged, SessionId,
+    RunWriter, Salvaged,
 };
 
-use super::{RunFiles, index::Index, log};
+use super::{
+    RunFiles,
+    index::{Index, Whose},
+    log,
+};
 use crate::{
     blob::{self, Blob},
     blocking::blocking,
@@ -121,10 +125,10 @@ struct Indexing {
     index: Index,
     notes: Notes,
     top_level: bool,
-    /// The session of a run that is not in the index yet.
-    session: Option<SessionId>,
-    /// The session of a run that began with this writer.
-    begun: Option<SessionId>,
+    /// Whose the run is, once it has a record.
+    whose: Option<Whose>,
+    /// Whether the run began with this writer.
+    begun: bool,
     /// Whether the index has the run among those that wait.
     waits: bool,
 }
@@ -134,7 +138,8 @@ impl Indexing {
         let head = RunHead::of(files.run.clone(), records);
         let waits = head.status == RunStatus::Suspended;
         let (index, notes) = (Index::of(&files.runs), Notes::default());
-        Self { index, notes, top_level: head.called_by.is_none(), session: head.session, begun: None, waits }
+        let whose = records.first().and_then(|first| Whose::of(first));
+        Self { index, notes, top_level: head.called_by.is_none(), whose, begun: false, waits }
     }
 }
 
@@ -211,11 +216,12 @@ impl<M: Medium> JsonlWriter<M> {
         if self.name_synced {
             return blocking(move || medium.sync().map_err(storage("sync", &files.log))).await;
         }
-        let begun = self.indexing.as_ref().and_then(|of| Some((of.index.clone(), of.begun.clone()?)));
+        let begun = self.indexing.as_ref().filter(|of| of.begun);
+        let begun = begun.and_then(|of| Some((of.index.clone(), of.whose.clone()?)));
         blocking(move || {
             medium.sync().map_err(storage("sync", &files.log))?;
-            if let Some((index, session)) = begun {
-                index.sync(&session)?;
+            if let Some((index, whose)) = begun {
+                index.sync(&whose.session)?;
             }
             sync_directory(&files.runs)
         })
@@ -229,22 +235,22 @@ impl<M: Medium> JsonlWriter<M> {
         let Some((indexing, last)) = self.indexing.as_mut().zip(records.last()) else { return Ok(None) };
         if let Some(first) = records.first().filter(|first| first.seq == 0) {
             indexing.top_level = !matches!(rules::origin(first), Some(Origin::CalledBy { .. }));
-            indexing.session = rules::session(first).cloned();
-            indexing.begun = indexing.session.clone();
+            (indexing.whose, indexing.begun) = (Whose::of(first), true);
         }
         let Some((at, rests)) = indexing.notes.due(last) else { return Ok(None) };
         let note = Note { run: self.files.run.clone(), at, rests, top_level: indexing.top_level };
-        let (index, session) = (indexing.index.clone(), indexing.session.take());
-        let begins = note.clone();
+        let Some(whose) = indexing.whose.clone() else { return Ok(Some(note)) };
+        let (index, mut begins) = (indexing.index.clone(), note.clone());
+        let is_first = records.first().is_some_and(|first| first.seq == 0);
         blocking(move || {
-            if let Some(session) = session {
-                index.begin(&begins.run, &session)?;
+            if begins.rests == Some(RunStatus::Suspended) {
+                index.waits(&begins.run, &whose.tenant)?;
             }
-            match begins.rests {
-                Some(RunStatus::Suspended) => index.waits(&begins.run),
-                Some(_) => Ok(()),
-                None => index.note(&begins),
+            if begins.rests.is_none() || is_first {
+                begins.rests = None;
+                index.note(&begins, &whose)?;
             }
+            Ok(())
         })
         .await
         .inspect_err(|_| indexing.notes = Notes::default())?;
@@ -256,14 +262,14 @@ impl<M: Medium> JsonlWriter<M> {
         let Some((indexing, note)) = self.indexing.as_mut().zip(note) else { return Ok(()) };
         let waited = std::mem::replace(&mut indexing.waits, note.rests == Some(RunStatus::Suspended));
         let (index, waits) = (indexing.index.clone(), indexing.waits);
-        if note.rests.is_none() && !waited {
+        let Some(whose) = indexing.whose.clone().filter(|_| note.rests.is_some() || waited) else {
             return Ok(());
-        }
+        };
         let done = blocking(move || {
             if waited && !waits {
-                index.waits_no_more(&note.run);
+                index.waits_no_more(&note.run, &whose.tenant);
             }
-            if note.rests.is_some() { index.note(&note) } else { Ok(()) }
+            if note.rests.is_some() { index.note(&note, &whose) } else { Ok(()) }
         });
         if let Err(problem) = done.await {
             tracing::debug!("the index does not know that run {} rests: {problem}", self.files.run);

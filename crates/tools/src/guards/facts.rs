@@ -23,6 +23,10 @@ pub(crate) fn stamp(
     version: Option<&str>,
 ) {
     let facts = &mut result.metadata;
+    if facts.is_empty() {
+        // Room for all four at once.
+        *facts = serde_json::Map::with_capacity(4);
+    }
     facts.insert("validation_time_ms".to_owned(), millis(validation).into());
     facts.insert(metadata::EXECUTION_TIME_MS.to_owned(), millis(execution).into());
     facts.insert("attempts".to_owned(), attempts.into());

@@ -47,6 +47,9 @@ const ROUNDS: usize = 8;
 /// The text without the elements of these names: tags and what is between them. A tag that is never closed
 /// loses only itself, so that one word in a file cannot hide the rest.
 fn without_tags<'t>(text: &'t str, tags: &[String]) -> Cow<'t, str> {
+    if !text.contains('<') {
+        return Cow::Borrowed(text);
+    }
     let mut clean = Cow::Borrowed(text);
     for tag in tags {
         for _ in 0..ROUNDS {

@@ -83,9 +83,9 @@ impl Forms {
         let first = text.len().saturating_sub(self.longest.saturating_sub(1));
         (first..text.len()).find(|at| {
             let end = &text[*at..];
-            let from = self.sorted.partition_point(|form| form.as_bytes() <= end);
+            let next = || self.sorted.get(self.sorted.partition_point(|form| form.as_bytes() <= end));
             (end.len() == 1 || self.may_begin(end))
-                && self.sorted.get(from).is_some_and(|form| form.as_bytes().starts_with(end))
+                && next().is_some_and(|form| form.as_bytes().starts_with(end))
         })
     }
 

@@ -83,7 +83,7 @@ impl Forms {
             B::ModelAnswered { message, .. } => self.clean_answer(message),
             B::ModelFailed { failure, .. } => self.clean_text(&mut failure.message),
             B::ToolRefused { result, .. } | B::ToolFailed { result, .. } | B::ToolFinished { result, .. } => {
-                self.clean_result(result);
+                self.clean_result(Arc::make_mut(result));
             }
             B::ToolAsked { request, .. } => self.clean_question(request),
             B::ToolAnswered { answer, .. } => self.clean_reply(answer),
@@ -111,7 +111,8 @@ impl Forms {
             | B::Resumed
             | B::ClockRead => {}
             // They are derived.
-            B::ModelAsked { .. }
+            B::Carried(_)
+            | B::ModelAsked { .. }
             | B::SteppedDown { .. }
             | B::Granted { .. }
             | B::AskedBeside { .. }

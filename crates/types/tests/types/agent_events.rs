@@ -113,11 +113,11 @@ fn start(index: u32, attempt: u32) -> Step {
 }
 
 fn end(index: u32, result: ToolResult) -> Step {
-    Is(RecordBody::ToolFinished { call: id(index), result: Box::new(result) })
+    Is(RecordBody::ToolFinished { call: id(index), result: Arc::new(result) })
 }
 
 fn refuse(index: u32, why: &str) -> Step {
-    Is(RecordBody::ToolRefused { call: id(index), result: Box::new(ToolResult::error(why)) })
+    Is(RecordBody::ToolRefused { call: id(index), result: Arc::new(ToolResult::error(why)) })
 }
 
 fn fail(attempt: u32) -> Step {

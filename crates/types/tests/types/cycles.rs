@@ -45,7 +45,7 @@ fn tool_started(index: u32) -> RecordBody {
 }
 
 fn result(index: u32, result: ToolResult) -> RecordBody {
-    RecordBody::ToolFinished { call: CallId::new(CommandId(0), index), result: Box::new(result) }
+    RecordBody::ToolFinished { call: CallId::new(CommandId(0), index), result: Arc::new(result) }
 }
 
 fn two_turns() -> Vec<RecordBody> {
@@ -210,7 +210,7 @@ fn a_call_that_a_person_is_asked_about_waits_and_then_runs_or_fails() {
     };
     let refused = |index| {
         let result = Box::new(ToolResult::error("declined"));
-        RecordBody::ToolRefused { call: call(index), result }
+        RecordBody::ToolRefused { call: call(index), result: result.into() }
     };
     let calls = ["c1", "c2", "c3"].map(|id| ToolCall::new(id, "t", json!({})).into());
     let bodies = [

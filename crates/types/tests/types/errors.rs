@@ -16,7 +16,7 @@ fn model(error: &ProviderError) -> RecordBody {
 
 fn tool(error: ToolError) -> RecordBody {
     let result = Box::new(ToolResult::from(error));
-    RecordBody::ToolFinished { call: CallId::new(CommandId(0), 1), result }
+    RecordBody::ToolFinished { call: CallId::new(CommandId(0), 1), result: result.into() }
 }
 
 fn errors(bodies: Vec<RecordBody>) -> Vec<ErrorContext> {

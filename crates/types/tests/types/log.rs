@@ -212,7 +212,7 @@ fn what_is_an_input_and_what_follows_from_inputs() {
     let records: Vec<_> =
         crate::samples::records().into_iter().chain(crate::samples::window_records()).collect();
     let derived: Vec<_> = records.iter().filter(|r| !r.body.is_input()).map(kind).collect();
-    expect!["model_asked noted suspended limit_reached run_finished compacted context_status model_asked asked_beside compacted"]
+    expect!["model_asked noted suspended limit_reached run_finished compacted context_status model_asked asked_beside compacted carried"]
         .assert_eq(&distinct(derived));
     let synced: Vec<_> = crate::samples::records().iter().filter(|r| r.body.needs_sync()).map(kind).collect();
     expect!["run_started tool_asked tool_started suspended run_finished"].assert_eq(&distinct(synced));

@@ -88,7 +88,7 @@ fn what_may_be_retried() {
     ];
     for (error, code, retryable, retry_after) in table {
         assert_eq!(
-            (error.code(), error.is_retryable(), error.retry_after()),
+            (error.code().as_str(), error.is_retryable(), error.retry_after()),
             (code, retryable, retry_after),
             "{error:?}"
         );

@@ -31,7 +31,7 @@ fn call(id: &str, name: &str, arguments: archon_types::Json) -> Content {
 }
 
 fn result(index: u32, result: ToolResult) -> RecordBody {
-    RecordBody::ToolFinished { call: CallId::new(CommandId(0), index), result: Box::new(result) }
+    RecordBody::ToolFinished { call: CallId::new(CommandId(0), index), result: Arc::new(result) }
 }
 
 // spec: T-36

@@ -3,17 +3,18 @@
 use std::{sync::Arc, time::Duration};
 
 use archon_types::{
-    AgentMessage, Answer, ApiErrorKind, ApprovalRequest, ApprovalSettings, AssistantMessage, CallId,
-    CircuitBreaker, Citation, Claim, CommandId, Compaction, CompactionLevel, ConflictStrategy, Content,
-    ContextConfig, ContextLevel, ContinuationKind, Delta, DeltaKind, Effect, Encoded, Event,
-    ExtensionMessage, FailurePolicy, FailureStep, FallbackModel, FormCheck, FormProblem, GoalCheck,
-    GoalVerdict, HookPoint, Lease, LimitReached, LlmMessage, MalformedArguments, Member, Message,
-    MessageMetadata, MessageType, ModelFailure, ModelPrice, MoreLimits, OnDeny, OnExpiry, OnFailure, Origin,
-    Outcome, OutcomeStatus, ParallelBranch, ParallelChoice, PlanDiff, PlanRecord, PlanSettings, ProcessGroup,
-    PromptSource, ProviderError, QuestionKind, QueueMode, Record, RecordBody, Role, RunConfig, RunStarted,
-    SideQuestion, Spending, StopReason, SubTask, SubTaskRules, Summary, Task, TeamPattern, TeamRecord,
-    TeamSettings, ThinkingLevel, ToolAnnotations, ToolCall, ToolMode, ToolResult, ToolResultMessage,
-    ToolSpec, TurnTrigger, Usage, UserMessage, ViewPart,
+    AgentMessage, Answer, ApiErrorKind, ApprovalRequest, ApprovalSettings, AssistantMessage, CallId, Carried,
+    CarriedMessage, CarriedResult, CarriedSpending, CircuitBreaker, Citation, Claim, CommandId, Compaction,
+    CompactionLevel, ConflictStrategy, Content, ContextConfig, ContextLevel, ContinuationKind, Delta,
+    DeltaKind, Effect, Encoded, Event, ExtensionMessage, FailurePolicy, FailureStep, FallbackModel,
+    FormCheck, FormProblem, GoalCheck, GoalVerdict, HookPoint, Lease, LimitReached, LlmMessage,
+    MalformedArguments, Member, Message, MessageMetadata, MessageType, ModelFailure, ModelPrice, MoreLimits,
+    OnDeny, OnExpiry, OnFailure, Origin, Outcome, OutcomeStatus, ParallelBranch, ParallelChoice, PlanDiff,
+    PlanRecord, PlanSettings, ProcessGroup, PromptSource, ProviderError, QuestionKind, QueueMode, Record,
+    RecordBody, Role, RunConfig, RunStarted, SideQuestion, Speaker, Spending, StopReason, SubTask,
+    SubTaskRules, Summary, Task, TeamPattern, TeamRecord, TeamSettings, ThinkingLevel, Tokenizer,
+    ToolAnnotations, ToolCall, ToolMode, ToolResult, ToolResultMessage, ToolSpec, Trust, TurnTrigger, Usage,
+    UserMessage, ViewPart, metadata,
 };
 use serde_json::json;
 
@@ -67,11 +68,34 @@ pub(crate) fn window_records() -> Vec<Arc<Record>> {
         RecordBody::AskedBeside { question: SideQuestion::Goal, reserved: 0 },
         RecordBody::AskedBeside { question: SideQuestion::Choice, reserved: 7 },
         RecordBody::Compacted(cleanup),
+        RecordBody::Carried(Box::new(carried())),
+        RecordBody::Carried(Box::default()),
     ];
     (0..)
         .zip(bodies)
         .map(|(seq, body)| Arc::new(Record { seq, at: at(1_700_000_000_000 + seq), body }))
         .collect()
+}
+
+/// What the runs before a run left, with everything in it.
+fn carried() -> Carried {
+    let message = |text: &str| Arc::new(Message::user(text, at(1)));
+    let mut carried = Carried::default();
+    (carried.runs, carried.base) = (17, Some("run_9".into()));
+    carried.messages = vec![CarriedMessage {
+        message: message("[a.rs was read again later]"),
+        tokens: 9,
+        by: Speaker::Tool,
+        trust: Trust::Untrusted,
+        said: Some(message("fn main() {}")),
+    }];
+    let seen = ToolResult::default().with_metadata(metadata::SEEN, json!({"file": "/w/a.rs", "version": {}}));
+    carried.seen = vec![CarriedResult { tool: "read_file".into(), result: seen }];
+    carried.counted_by = Some(Tokenizer::Cl100k);
+    carried.spent = CarriedSpending { turns: 3, tokens: 900, money: 12 };
+    (carried.trusted, carried.workspace) = (vec!["bash(ls:*)".into()], Some("/w".into()));
+    (carried.bytes, carried.bytes_said, carried.bytes_carried) = (300, 4_000, 9_000);
+    carried
 }
 
 /// What others want of a run, what stopped it, and what it cost, in a log of its own.
@@ -123,7 +147,7 @@ pub(crate) fn failure_records() -> Vec<Arc<Record>> {
     ];
     let mut bodies = vec![RecordBody::RunStarted(Box::new(started))];
     for (attempt, (failure, step)) in (0..).zip(failures.into_iter().zip(steps)) {
-        let (command, code, reason) = (CommandId(0), failure.code.clone(), failure.message.clone());
+        let (command, code, reason) = (CommandId(0), failure.code, failure.message.clone());
         bodies.push(RecordBody::ModelFailed { command, attempt, failure });
         bodies.push(RecordBody::SteppedDown { command, attempt, step, code, reason });
     }
@@ -218,6 +242,7 @@ pub(crate) fn plan_records() -> Vec<Arc<Record>> {
             attempt: 0,
             problems: vec!["b is there twice".into()],
             retryable: true,
+            failure: None,
         },
         PlanRecord::Made { command, task, warnings: vec!["many steps".into()] },
         PlanRecord::Skipped {
@@ -271,7 +296,7 @@ pub(crate) fn team_records() -> Vec<Arc<Record>> {
             members: vec![Member::new("ann", "writer").with_tools(["draft"]).with_authority(2)],
             lead: Some("lead".into()),
         },
-        TeamRecord::NotPlanned { problem: "no model".into() },
+        TeamRecord::NotPlanned { problem: "no model".into(), failure: None },
         TeamRecord::Planned { task: Box::new(Task::new("run_1", "A report").with_subtasks(steps)) },
         TeamRecord::Delegated {
             call,
@@ -317,7 +342,7 @@ pub(crate) fn check_records() -> Vec<Arc<Record>> {
     let bodies = [
         RecordBody::RunStarted(Box::new(started)),
         RecordBody::InstructionsRead { text: "Use tabs.".into() },
-        RecordBody::ToolFailed { call, attempt: 0, result, jitter: -0.5 },
+        RecordBody::ToolFailed { call, attempt: 0, result: result.into(), jitter: -0.5 },
         verdict(Some(false), "the unit is missing"),
         verdict(None, ""),
     ];
@@ -437,7 +462,7 @@ pub(crate) fn asked(command: u64, attempt: u32) -> RecordBody {
 
 pub(crate) fn finished(answer: &str) -> RecordBody {
     let mut outcome = Outcome::new("run_1".into(), OutcomeStatus::Finished);
-    outcome.answer = answer.into();
+    outcome.set_answer(answer);
     outcome.turns = 1;
     outcome.usage = usage();
     RecordBody::RunFinished(Box::new(outcome))
@@ -511,7 +536,7 @@ fn tool_calls() -> Vec<RecordBody> {
     let start =
         |attempt, effect, child_run| RecordBody::ToolStarted { call: first, attempt, effect, child_run };
     vec![
-        RecordBody::ToolRefused { call: second, result: Box::new(ToolResult::error("not JSON")) },
+        RecordBody::ToolRefused { call: second, result: Arc::new(ToolResult::error("not JSON")) },
         RecordBody::ToolAsked { call: first, request: Box::new(request) },
         answer(Answer::Approve),
         answer(Answer::Edit { arguments: json!({"expression": "0.15*200"}) }),
@@ -519,7 +544,7 @@ fn tool_calls() -> Vec<RecordBody> {
         start(0, Effect::ReadOnly, None),
         start(1, Effect::Idempotent, Some("run_2".into())),
         start(2, Effect::SideEffect, None),
-        RecordBody::ToolFinished { call: first, result: Box::new(result) },
+        RecordBody::ToolFinished { call: first, result: Arc::new(result) },
     ]
 }
 

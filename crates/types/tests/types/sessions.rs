@@ -320,7 +320,7 @@ fn a_session_is_a_fold_over_the_logs_of_its_runs() {
             effect: Effect::ReadOnly,
             child_run: Some("child".into()),
         },
-        RecordBody::ToolFinished { call, result: Box::new(result) },
+        RecordBody::ToolFinished { call, result: Arc::new(result) },
         ended(OutcomeStatus::Cancelled, None),
     ];
     logs.add("two", "s", after("one", ContinuationKind::Default), delegates);

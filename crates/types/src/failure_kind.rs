@@ -1,0 +1,191 @@
+//! The kinds of failures, each with a name that does not change.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Why a run failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum FailureKind {
+    /// The model's service was not reached, or did not answer in time.
+    Unreachable,
+    /// The service had no time for the request, longer than the retries last.
+    Busy,
+    /// The key is missing, or the service refuses it.
+    Auth,
+    /// The service refused the request: it does not know the model, for instance.
+    Rejected,
+    /// The conversation does not fit into the model's context window.
+    TooLong,
+    /// The model gave no answer, for another reason.
+    Model,
+    /// The model's answers cannot be understood.
+    BadAnswer,
+    /// The answer does not fit the form that it must have.
+    Form,
+    /// The model declined to answer, where its words are no answer.
+    Declined,
+    /// A limit was reached that ends runs with an error ([`OnLimit::Error`](crate::OnLimit::Error)).
+    Limit,
+    /// A filter of the application did not let the prompt in.
+    Filtered,
+    /// There is no plan, or it cannot be followed.
+    Plan,
+    /// Subtasks failed that the goal needs.
+    Subtasks,
+    /// No branch of a parallel loop has an answer, or none was chosen.
+    NoBranch,
+    /// The run was refused before it began.
+    Refused,
+    /// Something that the run was given panicked.
+    Panicked,
+    /// Anything else, and failures of logs that name no kind.
+    Other,
+}
+
+impl FailureKind {
+    /// All there are.
+    pub const ALL: [Self; 17] = [
+        Self::Unreachable,
+        Self::Busy,
+        Self::Auth,
+        Self::Rejected,
+        Self::TooLong,
+        Self::Model,
+        Self::BadAnswer,
+        Self::Form,
+        Self::Declined,
+        Self::Limit,
+        Self::Filtered,
+        Self::Plan,
+        Self::Subtasks,
+        Self::NoBranch,
+        Self::Refused,
+        Self::Panicked,
+        Self::Other,
+    ];
+
+    /// Its name, as in JSON.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Unreachable => "unreachable",
+            Self::Busy => "busy",
+            Self::Auth => "auth",
+            Self::Rejected => "rejected",
+            Self::TooLong => "too_long",
+            Self::Model => "model",
+            Self::BadAnswer => "bad_answer",
+            Self::Form => "form",
+            Self::Declined => "declined",
+            Self::Limit => "limit",
+            Self::Filtered => "filtered",
+            Self::Plan => "plan",
+            Self::Subtasks => "subtasks",
+            Self::NoBranch => "no_branch",
+            Self::Refused => "refused",
+            Self::Panicked => "panicked",
+            Self::Other => "other",
+        }
+    }
+
+    /// What helps, in a line. A failed run keeps what it has done, and can be resumed.
+    pub const fn advice(self) -> &'static str {
+        match self {
+            Self::Unreachable => "start the model's service, or correct its address; then resume the run",
+            Self::Busy => "wait a little, then resume the run",
+            Self::Auth => "correct the key of the model's service, then resume the run",
+            Self::Rejected => "check the model's name and the request's options, then resume the run",
+            Self::TooLong => "begin a new session, or use a model with a larger context window",
+            Self::Model | Self::BadAnswer | Self::Declined => "resume the run, or choose another model",
+            Self::Form => "resume the run to try again, or ask for a simpler form",
+            Self::Limit => "resume the run with larger limits: `MoreLimits`",
+            Self::Filtered => "change the prompt as the error says",
+            Self::Plan => "put the goal another way, or give a plan",
+            Self::Subtasks | Self::NoBranch => "remove what made them fail, then resume the run",
+            Self::Refused => "change what the error names, then start the run again",
+            Self::Panicked => "correct what panicked, then resume the run",
+            Self::Other => "look at the run's log, then resume the run",
+        }
+    }
+}
+
+impl fmt::Display for FailureKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// Why a model gave no answer, as records name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ModelErrorCode {
+    /// Too many requests.
+    RateLimited,
+    /// The service is too busy, or failed in a way that passes.
+    Overloaded,
+    /// The connection broke, or the service was not reached.
+    Network,
+    /// Nobody listens at an address of this machine.
+    Unreachable,
+    /// Nothing came for too long.
+    Timeout,
+    /// The key is missing or refused.
+    Auth,
+    /// The service refused the request.
+    Api,
+    /// The conversation does not fit into the model's window.
+    ContextOverflow,
+    /// The answer was not what the protocol says.
+    Protocol,
+    /// The request was cancelled.
+    Cancelled,
+    /// Anything else.
+    Other,
+}
+
+impl ModelErrorCode {
+    /// Its name, as in JSON.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::RateLimited => "rate_limited",
+            Self::Overloaded => "overloaded",
+            Self::Network => "network",
+            Self::Unreachable => "unreachable",
+            Self::Timeout => "timeout",
+            Self::Auth => "auth",
+            Self::Api => "api",
+            Self::ContextOverflow => "context_overflow",
+            Self::Protocol => "protocol",
+            Self::Cancelled => "cancelled",
+            Self::Other => "other",
+        }
+    }
+}
+
+impl fmt::Display for ModelErrorCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl From<ModelErrorCode> for FailureKind {
+    /// The kind of a run's failure that such an answer is.
+    fn from(code: ModelErrorCode) -> Self {
+        match code {
+            ModelErrorCode::RateLimited | ModelErrorCode::Overloaded => Self::Busy,
+            ModelErrorCode::Network | ModelErrorCode::Unreachable | ModelErrorCode::Timeout => {
+                Self::Unreachable
+            }
+            ModelErrorCode::Auth => Self::Auth,
+            ModelErrorCode::Api => Self::Rejected,
+            ModelErrorCode::ContextOverflow => Self::TooLong,
+            ModelErrorCode::Protocol => Self::BadAnswer,
+            ModelErrorCode::Cancelled | ModelErrorCode::Other => Self::Model,
+        }
+    }
+}
