@@ -17,9 +17,9 @@ use std::{
 use archon_memory::{Knowledge, KnowledgeExtractor, Memory};
 use archon_react_loop::MODEL_SUMMARY;
 use archon_types::{
-    BoxFuture, Compaction, CompactionLevel, Content, ContentHash, Context, Listing, MemoryEntry, MemoryError,
-    MemoryFilter, MemoryKind, MemoryOrder, Message, RunMemory, Said, Speaker, Timestamp, TokenEstimate, Told,
-    Trust, ViewPart,
+    BoxFuture, Compaction, CompactionLevel, Content, ContentHash, Context, Listing, MemoryConfig,
+    MemoryEntry, MemoryError, MemoryFilter, MemoryKind, MemoryOrder, Message, RunMemory, Said, Speaker,
+    Timestamp, TokenEstimate, Told, Trust, ViewPart,
 };
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
@@ -316,5 +316,13 @@ impl RunMemory for Remembering {
             let trust = recalled.memories.iter().map(|memory| memory.entry.trust).min()?;
             Some(Told::new(format!("{HEADING}\n{}\n{END}", recalled.long_term.trim_end()), trust))
         })
+    }
+
+    fn config(&self) -> Option<MemoryConfig> {
+        let memory = &self.parts.memory;
+        let collection = memory.store().scope().clone();
+        let embedder = memory.embedder().map(|embedder| embedder.id().to_owned());
+        // The root has no name.
+        (!collection.is_root()).then_some(MemoryConfig { collection, embedder })
     }
 }

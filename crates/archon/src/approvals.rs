@@ -83,7 +83,7 @@ impl std::fmt::Debug for Approvals {
 }
 
 impl Archon {
-    fn pending(&self) -> Approvals {
+    pub(crate) fn pending(&self) -> Approvals {
         Approvals { journal: self.journal.clone(), clock: self.clock.clone(), ids: self.ids.clone() }
     }
 
@@ -114,14 +114,17 @@ impl Archon {
     /// # Errors
     /// As [`answer`](Self::answer).
     pub async fn answer_pending(&self, pending: &PendingApproval, answer: Answer) -> Result<bool, RunError> {
-        if let Answer::Edit { arguments } = &answer {
-            self.check_edit(pending, arguments).await?;
-        }
+        self.check_edit(pending, &answer).await?;
         self.pending().answer(pending, answer).await
     }
 
     /// Arguments that were changed meet the guards before anything is kept, where the tool is one of this agent's.
-    async fn check_edit(&self, pending: &PendingApproval, arguments: &Json) -> Result<(), RunError> {
+    pub(crate) async fn check_edit(
+        &self,
+        pending: &PendingApproval,
+        answer: &Answer,
+    ) -> Result<(), RunError> {
+        let Answer::Edit { arguments } = answer else { return Ok(()) };
         let name = pending.request.details.get("tool").and_then(Json::as_str).unwrap_or_default();
         if !pending.request.path.is_empty() || !self.toolbox.specs().iter().any(|spec| spec.name == name) {
             return Ok(());

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use archon_react_loop::{Fork, ReactAgent, stands_at};
+use archon_react_loop::{ReactAgent, stands_at};
 use archon_types::{
-    Agent, BoxFuture, Clock, Context, CredentialStore, Event, ExecutionLimits, Ids, InboxEntry, InboxRequest,
-    Journal, Message, MoreLimits, NullSink, Origin, Outcome, Record, RecordBody, Reply, RunAgent, RunFilter,
-    RunHead, RunId, SessionId, Sink, TenantId, Toolbox,
+    Agent, BoxFuture, Clock, Context, CredentialStore, Event, ExecutionLimits, Fork, Ids, InboxEntry,
+    InboxRequest, Journal, Message, MoreLimits, NullSink, Origin, Outcome, Record, RecordBody, Reply,
+    RunAgent, RunConfig, RunFilter, RunHead, RunId, SessionId, Sink, TenantId, Toolbox,
 };
 
 use crate::{
@@ -73,8 +73,12 @@ impl Archon {
     /// # Errors
     /// As [`run`](Self::run); [`RunError::SessionBusy`]: the session's newest run is at work or waits; and
     /// [`RunError::UnknownTool`].
-    pub async fn run_with(&self, task: impl Into<String>, options: RunOptions) -> Result<Reply, RunError> {
-        let own = self.for_run(&options)?;
+    pub async fn run_with(
+        &self,
+        task: impl Into<String>,
+        mut options: RunOptions,
+    ) -> Result<Reply, RunError> {
+        let own = self.for_run(options.settings())?;
         let (context, origin) = own.prepare(options).await?;
         let prompt = Message::user(task, self.clock.now()).into();
         Reply::of(own.agent.start(vec![prompt], origin, &context).await?)
@@ -85,8 +89,12 @@ impl Archon {
     /// # Errors
     /// [`RunError::SessionBusy`]: the session's newest run is at work or waits; [`RunError::UnknownTool`]; or the journal
     /// cannot be listed.
-    pub async fn start(&self, task: impl Into<String>, options: RunOptions) -> Result<RunHandle, RunError> {
-        let own = self.for_run(&options)?;
+    pub async fn start(
+        &self,
+        task: impl Into<String>,
+        mut options: RunOptions,
+    ) -> Result<RunHandle, RunError> {
+        let own = self.for_run(options.settings())?;
         let (context, origin) = own.prepare(options).await?;
         let prompt = Message::user(task, self.clock.now()).into();
         Ok(own.spawn(context, |agent, context| async move {
@@ -210,7 +218,7 @@ impl Archon {
 
     /// The agent as a [`Runs`](crate::Runs) service has it: starts and resumes loops by their ids.
     pub fn run_agent(&self) -> Arc<dyn RunAgent> {
-        Arc::new(self.agent.clone())
+        Arc::new(self.clone())
     }
 
     /// The agent's tools.
@@ -264,19 +272,13 @@ impl Archon {
         Ok((context, origin))
     }
 
-    /// The context of a new run that works on a task and continues no conversation.
-    ///
-    /// # Errors
-    /// The task is empty, the options have settings that are for runs of one agent, or there is no memory left for a
-    /// run more.
-    #[cfg(any(feature = "planner", feature = "orchestrator"))]
-    pub(crate) fn context_for(&self, task: &str, options: RunOptions) -> Result<Context, RunError> {
-        if task.trim().is_empty() {
-            return Err(archon_react_loop::LoopError::EmptyPrompt.into());
-        }
-        options.refuse_settings()?;
-        self.admit()?;
-        Ok(self.new_context(options))
+    /// The context of a run of this agent that a service has begun: the secrets that its logs must not have, and the
+    /// accounts that its tools act with.
+    pub(crate) fn own(&self, context: &Context) -> Context {
+        let mut own = context.clone();
+        own.credentials = own.credentials.or_else(|| self.credentials.clone());
+        self.agent.secrets().for_each(|secrets| own.redactor.include(&secrets));
+        own
     }
 
     fn new_context(&self, options: RunOptions) -> Context {
@@ -348,6 +350,10 @@ impl Agent for Archon {
 
     fn run<'a>(&'a self, task: &'a str, context: &'a Context) -> BoxFuture<'a, Outcome> {
         Agent::run(&self.agent, task, context)
+    }
+
+    fn config(&self) -> Option<RunConfig> {
+        self.agent.config()
     }
 }
 

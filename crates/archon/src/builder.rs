@@ -68,7 +68,7 @@ pub struct ArchonBuilder {
     pub(crate) memory_limit: Option<MemoryLimit>,
     /// None is as services are reached by default.
     http: Option<Http>,
-    run_memory: Option<Arc<dyn RunMemory>>,
+    pub(crate) run_memory: Option<Arc<dyn RunMemory>>,
     credentials: Option<Arc<dyn CredentialStore>>,
 }
 

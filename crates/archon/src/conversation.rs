@@ -242,10 +242,14 @@ impl Conversation {
         is_idle.then(|| self.new_session().ok()).flatten()
     }
 
-    async fn begin(&self, prompts: Vec<AgentMessage>, options: RunOptions) -> Result<RunHandle, RunError> {
+    async fn begin(
+        &self,
+        prompts: Vec<AgentMessage>,
+        mut options: RunOptions,
+    ) -> Result<RunHandle, RunError> {
         options.refuse_place("a prompt of a conversation")?;
         self.archon.admit()?;
-        let own = self.archon.for_run(&options)?;
+        let own = self.archon.for_run(options.settings())?;
         let run = RunId::new(self.archon.ids.fresh("run"));
         let (guard, running) = {
             let running = Running(Arc::new(AtomicBool::new(true)));

@@ -108,9 +108,12 @@ mod parallel;
 #[cfg(feature = "planner")]
 mod planning;
 mod project_file;
+mod run_agents;
 mod run_clock;
 mod run_options;
 mod runs;
+#[cfg(any(feature = "planner", feature = "orchestrator"))]
+mod several;
 mod system;
 #[cfg(feature = "orchestrator")]
 mod teamwork;

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use archon_react_loop::{LlmJudge, ParallelOutcome};
 use archon_types::{
-    AgentMessage, EvaluationStrategy, Message, Outcome, ParallelChoice, Reply, RunAgent, RunId, SessionId,
+    AgentMessage, EvaluationStrategy, ExecutionLimits, Message, Outcome, ParallelChoice, Reply, RunAgent,
+    RunId, SessionId,
 };
 
 use crate::{Archon, RunError, RunOptions};
@@ -75,7 +76,7 @@ impl Archon {
 impl Parallel {
     /// The agents as a [`Runs`](crate::Runs) service has them: starts and resumes parallel loops by their ids.
     pub fn run_agent(&self) -> Arc<dyn RunAgent> {
-        Arc::new(self.branches.clone())
+        Arc::new(self.clone())
     }
 
     /// Says a task to every branch, in a session of its own, and waits until one is chosen.
@@ -135,10 +136,28 @@ impl Parallel {
     async fn begin(
         &self,
         prompts: Vec<AgentMessage>,
-        options: RunOptions,
+        mut options: RunOptions,
     ) -> Result<ParallelReply, RunError> {
         options.refuse_settings()?;
+        let branches = self.limited(options.settings().limits);
         let (context, origin) = self.archon.prepare(options).await?;
-        ParallelReply::of(self.branches.begin(prompts, origin, &context).await?)
+        ParallelReply::of(branches.begin(prompts, origin, &context).await?)
+    }
+
+    pub(crate) fn archon(&self) -> &Archon {
+        &self.archon
+    }
+
+    pub(crate) fn branches(&self) -> &archon_react_loop::Parallel {
+        &self.branches
+    }
+
+    /// The branches of one run that has these limits, if it has its own.
+    pub(crate) fn limited(&self, limits: Option<ExecutionLimits>) -> archon_react_loop::Parallel {
+        let branches = self.branches.clone();
+        match limits {
+            Some(limits) => branches.with_limits(limits),
+            None => branches,
+        }
     }
 }

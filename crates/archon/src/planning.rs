@@ -6,10 +6,10 @@ use archon_planner::{
     Briefing, LlmConclusion, LlmPlanner, OnlyTool, PlanDraft, PlanningAgent, PlanningAgentOptions, Workers,
 };
 use archon_providers::{FallbackProvider, KeyRotationProvider, RetryProvider};
-use archon_react_loop::{Fallback, ReactAgent};
+use archon_react_loop::{Fallback, LoopError, ReactAgent};
 use archon_types::{
-    Agent, Answer, CallId, Clock, FallbackModel, Ids, MoreLimits, Planner, Provider, Reply, RetryConfig,
-    RunAgent, RunId, SubTask, Toolbox,
+    Agent, Answer, CallId, Clock, Context, ExecutionLimits, FallbackModel, Ids, MoreLimits, Origin, Outcome,
+    Planner, Provider, Reply, RetryConfig, RunAgent, RunId, SubTask, Toolbox,
 };
 
 use crate::{Archon, RunError, RunHandle, RunOptions};
@@ -95,11 +95,7 @@ impl Archon {
         let mut options = PlanningAgentOptions::default();
         options.name.clone_from(&own.name);
         options.agent_id = own.agent_id.clone();
-        options.workspace.clone_from(&own.workspace);
-        options.provider = self.questions.provider.id().to_owned();
-        options.fallbacks.clone_from(&self.questions.fallbacks);
-        options.tool_mode = own.tool_mode.unwrap_or_default();
-        options.model.clone_from(&own.model);
+        options.config = self.lead_config();
         options.limits = own.limits.clone();
         if self.is_small() {
             options.briefing = Briefing::Short;
@@ -127,7 +123,7 @@ impl Planning {
 
     /// The agent as a [`Runs`](crate::Runs) service has it: starts and resumes plans by their ids.
     pub fn run_agent(&self) -> Arc<dyn RunAgent> {
-        Arc::new(self.agent.clone())
+        Arc::new(self.clone())
     }
 
     /// Makes a plan and says what is wrong with it; nothing of it is followed and nothing is kept.
@@ -135,9 +131,22 @@ impl Planning {
     /// # Errors
     /// The task is empty, or there is no plan.
     pub async fn draft(&self, task: impl Into<String>) -> Result<PlanDraft, RunError> {
+        self.draft_with(task, RunOptions::default()).await
+    }
+
+    /// As [`draft`](Self::draft), for a run with these options: the plan knows the conversation of their session.
+    ///
+    /// # Errors
+    /// As [`draft`](Self::draft); and the session is busy, or the journal failed.
+    pub async fn draft_with(
+        &self,
+        task: impl Into<String>,
+        options: RunOptions,
+    ) -> Result<PlanDraft, RunError> {
         let task = task.into();
-        let context = self.archon.context_for(&task, RunOptions::default())?;
-        Ok(self.agent.draft(&task, &context).await?)
+        let (own, context, origin) = self.prepare(&task, options).await?;
+        let place = own.archon.place(origin, &task, &context).await?;
+        Ok(own.agent.draft_in(place, &task, &context).await?)
     }
 
     /// Makes a plan and follows it until there is an answer, or until the run waits for somebody.
@@ -149,25 +158,27 @@ impl Planning {
         self.run_with(task, RunOptions::default()).await
     }
 
-    /// As [`run`](Self::run). A plan continues no conversation: a session in `options` is one of its own.
+    /// As [`run`](Self::run). In a session the agents know the conversation before, and the answer is part of it
+    /// afterwards. Limits in `options` are those of the whole run.
     ///
     /// # Errors
-    /// As [`run`](Self::run).
+    /// As [`run`](Self::run); the session is busy; and `options` have a system text or tools, which one run of several
+    /// agents cannot have.
     pub async fn run_with(&self, task: impl Into<String>, options: RunOptions) -> Result<Reply, RunError> {
         let task = task.into();
-        let context = self.archon.context_for(&task, options)?;
-        Reply::of(self.agent.start(&task, &context).await?)
+        let (own, context, origin) = self.prepare(&task, options).await?;
+        Reply::of(own.begin(&task, origin, &context).await?)
     }
 
     /// Begins in the background and returns at once; otherwise as [`run_with`](Self::run_with).
     ///
     /// # Errors
-    /// The task is empty.
+    /// The task is empty, or as [`run_with`](Self::run_with).
     pub async fn start(&self, task: impl Into<String>, options: RunOptions) -> Result<RunHandle, RunError> {
         let task = task.into();
-        let context = self.archon.context_for(&task, options)?;
-        let agent = self.agent.clone();
-        Ok(self.archon.spawn(context, |_, context| async move { Ok(agent.start(&task, &context).await?) }))
+        let (own, context, origin) = self.prepare(&task, options).await?;
+        let work = |_, context| async move { own.begin(&task, origin, &context).await };
+        Ok(self.archon.spawn(context, work))
     }
 
     /// Takes up a plan's run where its log ends. What is done is not done again.
@@ -183,11 +194,50 @@ impl Planning {
     /// # Errors
     /// As [`resume`](Self::resume); and the handle's reply tells if a limit still holds that the run has met.
     pub async fn resume_with(&self, run: RunId, more: MoreLimits) -> Result<RunHandle, RunError> {
-        let context = self.archon.context_of(run).await?;
-        let agent = self.agent.clone();
-        Ok(self
-            .archon
-            .spawn(context, move |_, context| async move { Ok(agent.resume_with(&more, &context).await?) }))
+        let (context, own) = (self.archon.context_of(run).await?, self.clone());
+        Ok(self.archon.spawn(context, move |_, context| async move { own.take_up(&more, &context).await }))
+    }
+
+    /// This agent, with the limits of one run, if that has its own.
+    pub(crate) fn limited(&self, limits: Option<ExecutionLimits>) -> Self {
+        let own = self.clone();
+        match limits {
+            Some(limits) => own.with(|agent| agent.with_limits(limits)),
+            None => own,
+        }
+    }
+
+    async fn prepare(
+        &self,
+        goal: &str,
+        mut options: RunOptions,
+    ) -> Result<(Self, Context, Origin), RunError> {
+        if goal.trim().is_empty() {
+            return Err(LoopError::EmptyPrompt.into());
+        }
+        options.refuse_settings()?;
+        let own = self.limited(options.settings().limits);
+        let (context, origin) = self.archon.prepare(options).await?;
+        Ok((own, context, origin))
+    }
+
+    pub(crate) async fn begin(
+        &self,
+        goal: &str,
+        origin: Origin,
+        context: &Context,
+    ) -> Result<Outcome, RunError> {
+        let context = &self.archon.own(context);
+        let place = self.archon.place(origin, goal, context).await?;
+        let outcome = self.agent.start_in(place, goal, context).await?;
+        self.archon.remember(&outcome, context).await?;
+        Ok(outcome)
+    }
+
+    pub(crate) async fn take_up(&self, more: &MoreLimits, context: &Context) -> Result<Outcome, RunError> {
+        let context = &self.archon.own(context);
+        let resumed = self.agent.resume_with(more, context).await.map_err(RunError::from);
+        self.archon.remember_ended(resumed, context).await
     }
 
     /// As [`answer`](Self::answer), of the question with this id: there may be several about one call.

@@ -32,6 +32,11 @@ impl ProjectFile {
         Self { candidates: ["ARCHON.md", "AGENTS.md"].map(|name| folder.join(name)).into() }
     }
 
+    /// The first of these files that is there, as a log names them.
+    pub fn first_of(paths: impl IntoIterator<Item = impl Into<PathBuf>>) -> Self {
+        Self { candidates: paths.into_iter().map(Into::into).collect() }
+    }
+
     fn read_now(&self) -> Result<Option<String>, String> {
         for path in &self.candidates {
             match read(path) {
@@ -61,6 +66,11 @@ impl Instructions for ProjectFile {
             let read = tokio::task::spawn_blocking(move || own.read_now()).await;
             read.unwrap_or_else(|error| Err(error.to_string()))
         })
+    }
+
+    fn files(&self) -> Vec<String> {
+        let whole = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
+        self.candidates.iter().map(|path| whole(path).display().to_string()).collect()
     }
 }
 

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use archon_types::{CancellationToken, ExecutionLimits, RunId, SessionId, Sink, TenantId, nearest};
+use archon_types::{
+    CancellationToken, ExecutionLimits, RunId, RunSettings, SessionId, Sink, TenantId, nearest,
+};
 
 use crate::{Archon, RunError};
 
@@ -129,13 +131,18 @@ impl RunOptions {
         }
     }
 
-    /// Plans, teams and agents side by side are runs of several agents.
+    /// What differs in this run from the agent's others.
+    pub(crate) fn settings(&mut self) -> RunSettings {
+        let mut settings = RunSettings::default();
+        (settings.limits, settings.system, settings.tools) =
+            (self.limits.take(), self.system.take(), self.tools.take());
+        settings
+    }
+
+    /// Plans, teams and agents side by side are runs of several agents: they have limits, and no system text or tools
+    /// of their own.
     pub(crate) fn refuse_settings(&self) -> Result<(), RunError> {
-        let set = [
-            (self.limits.is_some(), "limits"),
-            (self.system.is_some(), "system"),
-            (self.tools.is_some(), "tools"),
-        ];
+        let set = [(self.system.is_some(), "a system text"), (self.tools.is_some(), "tools")];
         match set.into_iter().find(|(is_set, _)| *is_set) {
             Some((_, option)) => Err(RunError::NoEffect { option, on: "a run of several agents" }),
             None => Ok(()),
@@ -148,17 +155,17 @@ impl Archon {
     ///
     /// # Errors
     /// The agent has no tool of a name that was chosen.
-    pub(crate) fn for_run(&self, options: &RunOptions) -> Result<Self, RunError> {
+    pub(crate) fn for_run(&self, settings: RunSettings) -> Result<Self, RunError> {
         let mut own = self.clone();
-        if let Some(limits) = &options.limits {
-            own.agent = own.agent.with_limits(limits.clone());
+        if let Some(limits) = settings.limits {
+            own.agent = own.agent.with_limits(limits);
         }
-        if let Some(system) = &options.system {
-            own.agent = own.agent.with_system(system.clone());
+        if let Some(system) = settings.system {
+            own.agent = own.agent.with_system(system);
         }
-        if let Some(names) = &options.tools {
-            self.check_tools(names)?;
-            own.agent = own.agent.with_tools_named(names.clone());
+        if let Some(names) = settings.tools {
+            self.check_tools(&names)?;
+            own.agent = own.agent.with_tools_named(names);
         }
         Ok(own)
     }

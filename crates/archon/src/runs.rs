@@ -9,19 +9,20 @@ mod live;
 mod start;
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, VecDeque},
     pin::pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use archon_providers::ScriptedProvider;
 use archon_types::{
-    AgentId, BoxFuture, Context, JournalError, MoreLimits, Origin, Outcome, RunAgent, RunError, RunFilter,
-    RunHead, RunId, RunKind, RunStarted, Started, StartedRun,
+    AgentId, BoxFuture, Context, Journal, JournalError, MoreLimits, Origin, Outcome, Record, RunAgent,
+    RunError, RunFilter, RunHead, RunId, RunKind, RunStarted, Started, StartedRun,
 };
 use futures_util::future::{Either, select};
 
 use self::live::Live;
-use crate::Archon;
+use crate::{Archon, BuildError};
 
 /// Runs of every kind, behind [`RunService`](archon_types::RunService). Cloning one is cheap, and clones share the runs
 /// that they work on.
@@ -50,6 +51,8 @@ struct Inner {
     source: Option<Arc<dyn AgentSource>>,
     /// The runs that this process works on.
     live: Mutex<HashMap<RunId, Arc<Live>>>,
+    /// The last runs that rest, for who watches one that was over at once.
+    rested: Mutex<VecDeque<Arc<Live>>>,
     /// Held while a run with an idempotency key is started.
     keyed: tokio::sync::Mutex<()>,
 }
@@ -60,17 +63,28 @@ impl Inner {
         agents: BTreeMap<(RunKind, AgentId), Arc<dyn RunAgent>>,
         source: Option<Arc<dyn AgentSource>>,
     ) -> Self {
-        Self { archon, agents, source, live: Mutex::default(), keyed: tokio::sync::Mutex::default() }
+        Self {
+            archon,
+            agents,
+            source,
+            live: Mutex::default(),
+            rested: Mutex::default(),
+            keyed: tokio::sync::Mutex::default(),
+        }
     }
 }
 
-/// Finds the agent of a run that no registered agent started: from its log, for instance, or from settings.
+/// Builds the agent of a run that no registered agent started: from its log and from settings. The first record says
+/// what the agent begins with; of a team, [`TeamRecord::Given`](archon_types::TeamRecord::Given) says it of each member.
 pub trait AgentSource: Send + Sync {
-    /// The agent for a run, from its first record.
+    /// The agent for the run with this log.
     ///
     /// # Errors
     /// There is none.
-    fn agent_of<'a>(&'a self, started: &'a RunStarted) -> BoxFuture<'a, Result<Arc<dyn RunAgent>, RunError>>;
+    fn agent_of<'a>(
+        &'a self,
+        records: &'a [Arc<Record>],
+    ) -> BoxFuture<'a, Result<Arc<dyn RunAgent>, RunError>>;
 }
 
 impl Runs {
@@ -79,6 +93,17 @@ impl Runs {
         let own = agent.run_agent();
         let agents = BTreeMap::from([((own.kind(), own.id()), own)]);
         Self { inner: Arc::new(Inner::new(agent, agents, None)) }
+    }
+
+    /// A service over a journal, without an agent of its own: for who looks after runs, or has an [`AgentSource`].
+    ///
+    /// # Errors
+    /// None that depend on the journal: as for building an agent.
+    pub fn over(journal: Arc<dyn Journal>) -> Result<Self, BuildError> {
+        // No agent of it is registered, so its model is never asked.
+        let nobody = Arc::new(ScriptedProvider::new([]));
+        let archon = Archon::builder().provider(nobody, "none").journal(journal).build()?;
+        Ok(Self { inner: Arc::new(Inner::new(archon, BTreeMap::new(), None)) })
     }
 
     /// The same service with an agent more, for runs of its kind and id. It replaces one of the same kind and id.
@@ -110,6 +135,24 @@ impl Runs {
         self.inner.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn rested(&self) -> MutexGuard<'_, VecDeque<Arc<Live>>> {
+        self.inner.rested.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn rest(&self, live: Arc<Live>) {
+        let mut rested = self.rested();
+        rested.push_back(live);
+        if rested.len() > MOST_RESTED {
+            rested.pop_front();
+        }
+    }
+
+    /// The run of this process, if it works on it or did so last.
+    fn watched(&self, run: &RunId) -> Option<Arc<Live>> {
+        let live = self.live().get(run).cloned();
+        live.or_else(|| self.rested().iter().find(|rested| rested.run() == run).cloned())
+    }
+
     fn agent(&self, kind: RunKind, id: &AgentId) -> Result<Arc<dyn RunAgent>, RunError> {
         self.inner.agents.get(&(kind, id.clone())).cloned().ok_or_else(|| {
             let known = self.inner.agents.keys().map(|(kind, id)| format!("{kind} {id}")).collect();
@@ -117,10 +160,11 @@ impl Runs {
         })
     }
 
-    /// The agent that started a run.
-    async fn agent_of(&self, started: &RunStarted) -> Result<Arc<dyn RunAgent>, RunError> {
+    /// The agent that started the run with this log.
+    async fn agent_of(&self, run: &RunId, records: &[Arc<Record>]) -> Result<Arc<dyn RunAgent>, RunError> {
+        let Some(started) = RunStarted::of(records) else { return Err(self.unknown(run).await) };
         match (self.agent(started.kind, &started.agent), &self.inner.source) {
-            (Err(RunError::NoAgent { .. }), Some(source)) => source.agent_of(started).await,
+            (Err(RunError::NoAgent { .. }), Some(source)) => source.agent_of(records).await,
             (agent, _) => agent,
         }
     }
@@ -189,11 +233,12 @@ impl Runs {
         F: Future<Output = Result<Outcome, RunError>> + Send + 'static,
     {
         let started = StartedRun::new(context.run.clone(), context.session.clone(), how);
-        let live = Arc::new(Live::new());
+        let live = Arc::new(Live::new(started.run.clone()));
         if self.live().contains_key(&started.run) {
             return Err(JournalError::Locked { run: started.run }.into());
         }
         self.live().insert(started.run.clone(), live.clone());
+        self.rested().retain(|rested| *rested.run() != started.run);
         let (done, ended) = tokio::sync::oneshot::channel();
         let begun = live.begun();
         let (runs, run) = (self.clone(), started.run.clone());
@@ -203,10 +248,14 @@ impl Runs {
                 tracing::debug!(%error, "the task of a run ended without an outcome");
                 Err(RunError::Lost { run: run.clone() })
             });
+            runs.rest(live.clone());
             runs.live().remove(&run);
+            match outcome {
+                Err(error) if live.has_begun() => live.fail(error),
+                // Nobody waits for it once the run has begun.
+                outcome => drop(done.send(outcome.map(|_| ()))),
+            }
             live.end();
-            // Nobody waits for it once the run has begun.
-            let _ = done.send(outcome.map(|_| ()));
         });
         match select(pin!(begun), ended).await {
             Either::Right((Ok(Err(error)), _)) => Err(error),
@@ -217,9 +266,18 @@ impl Runs {
     async fn resume_run(&self, run: &RunId, more: &MoreLimits) -> Result<StartedRun, RunError> {
         let root = self.root(run).await?;
         let records = self.archon().journal.read(&root).await?;
-        let Some(started) = RunStarted::of(&records) else { return Err(self.unknown(&root).await) };
-        let agent = self.agent_of(started).await?;
-        let context = self.archon().context_after(root, &records);
+        let agent = self.agent_of(&root, &records).await?;
+        self.resume_by(agent, root, &records, more).await
+    }
+
+    async fn resume_by(
+        &self,
+        agent: Arc<dyn RunAgent>,
+        root: RunId,
+        records: &[Arc<Record>],
+        more: &MoreLimits,
+    ) -> Result<StartedRun, RunError> {
+        let context = self.archon().context_after(root, records);
         let more = *more;
         self.work(
             context,
@@ -230,6 +288,8 @@ impl Runs {
     }
 }
 
+/// Runs that rest and are kept for watchers.
+const MOST_RESTED: usize = 16;
 /// Runs that an unknown id is compared with.
 const MOST_COMPARED: usize = 1_000;
 /// Ids that are named instead of an unknown one.

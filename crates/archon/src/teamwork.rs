@@ -3,9 +3,13 @@
 use std::sync::Arc;
 
 use archon_orchestrator::{Team, TeamOptions};
-use archon_types::{Agent, Answer, CallId, Context, Member, MoreLimits, Planner, Reply, RunAgent, RunId};
+use archon_react_loop::LoopError;
+use archon_types::{
+    Agent, Answer, CallId, Context, ExecutionLimits, Member, MoreLimits, Origin, Outcome, Planner, Reply,
+    RunAgent, RunError, RunId,
+};
 
-use crate::{Archon, RunError, RunHandle, RunOptions};
+use crate::{Archon, RunHandle, RunOptions};
 
 /// An agent whose work others do; made by [`Archon::team`]. Cloning one is cheap.
 #[derive(Clone)]
@@ -47,6 +51,7 @@ impl Archon {
     pub fn team_options(&self) -> TeamOptions {
         let mut options = TeamOptions::default();
         options.limits = self.agent.options().limits.clone();
+        options.config = self.lead_config();
         options
     }
 }
@@ -70,7 +75,7 @@ impl Teamwork {
 
     /// The team as a [`Runs`](crate::Runs) service has it: starts and resumes its runs by their ids.
     pub fn run_agent(&self) -> Arc<dyn RunAgent> {
-        Arc::new(self.team.clone())
+        Arc::new(self.clone())
     }
 
     /// Works on a task until there is an answer, or until the run waits for somebody. The team itself asks people only if
@@ -84,25 +89,28 @@ impl Teamwork {
         self.run_with(task, RunOptions::default()).await
     }
 
-    /// As [`run`](Self::run). A team continues no conversation: a session in `options` is one of its own.
+    /// As [`run`](Self::run). In a session the agents know the conversation before, and the answer is part of it
+    /// afterwards. Limits in `options` are those of the whole run.
     ///
     /// # Errors
-    /// As [`run`](Self::run).
+    /// As [`run`](Self::run); the session is busy; and `options` have a system text or tools, which one run of several
+    /// agents cannot have.
     pub async fn run_with(&self, task: impl Into<String>, options: RunOptions) -> Result<Reply, RunError> {
         let task = task.into();
-        let context = self.asking(self.archon.context_for(&task, options)?);
-        Reply::of(self.team.start(&task, &context).await?)
+        let (own, context, origin) = self.prepare(&task, options).await?;
+        Reply::of(own.begin(&task, origin, &context).await?)
     }
 
     /// Begins in the background and returns at once; the events of the members' runs come with the team's own.
     ///
     /// # Errors
-    /// The task is empty. What else [`run`](Self::run) fails with the handle's reply tells.
+    /// The task is empty, or as [`run_with`](Self::run_with). What else [`run`](Self::run) fails with the handle's
+    /// reply tells.
     pub async fn start(&self, task: impl Into<String>, options: RunOptions) -> Result<RunHandle, RunError> {
         let task = task.into();
-        let context = self.asking(self.archon.context_for(&task, options)?);
-        let team = self.team.clone();
-        Ok(self.archon.spawn(context, |_, context| async move { Ok(team.start(&task, &context).await?) }))
+        let (own, context, origin) = self.prepare(&task, options).await?;
+        let work = |_, context| async move { own.begin(&task, origin, &context).await };
+        Ok(self.archon.spawn(context, work))
     }
 
     /// Takes up a team's run where its log ends. What is done is not done again, and whoever was at work goes on.
@@ -119,10 +127,50 @@ impl Teamwork {
     /// # Errors
     /// As [`resume`](Self::resume); and the handle's reply tells if a limit still holds that the run has met.
     pub async fn resume_with(&self, run: RunId, more: MoreLimits) -> Result<RunHandle, RunError> {
-        let context = self.asking(self.archon.context_of(run).await?);
-        let team = self.team.clone();
-        let work = |_, context| async move { Ok(team.resume_with(&more, &context).await?) };
-        Ok(self.archon.spawn(context, work))
+        let (context, own) = (self.archon.context_of(run).await?, self.clone());
+        Ok(self.archon.spawn(context, move |_, context| async move { own.take_up(&more, &context).await }))
+    }
+
+    /// This team, with the limits of one run, if that has its own.
+    pub(crate) fn limited(&self, limits: Option<ExecutionLimits>) -> Self {
+        let own = self.clone();
+        match limits {
+            Some(limits) => own.with(|team| team.with_limits(limits)),
+            None => own,
+        }
+    }
+
+    async fn prepare(
+        &self,
+        goal: &str,
+        mut options: RunOptions,
+    ) -> Result<(Self, Context, Origin), RunError> {
+        if goal.trim().is_empty() {
+            return Err(LoopError::EmptyPrompt.into());
+        }
+        options.refuse_settings()?;
+        let own = self.limited(options.settings().limits);
+        let (context, origin) = self.archon.prepare(options).await?;
+        Ok((own, context, origin))
+    }
+
+    pub(crate) async fn begin(
+        &self,
+        goal: &str,
+        origin: Origin,
+        context: &Context,
+    ) -> Result<Outcome, RunError> {
+        let context = &self.asking(self.archon.own(context));
+        let place = self.archon.place(origin, goal, context).await?;
+        let outcome = self.team.start_in(place, goal, context).await?;
+        self.archon.remember(&outcome, context).await?;
+        Ok(outcome)
+    }
+
+    pub(crate) async fn take_up(&self, more: &MoreLimits, context: &Context) -> Result<Outcome, RunError> {
+        let context = &self.asking(self.archon.own(context));
+        let resumed = self.team.resume_with(more, context).await.map_err(RunError::from);
+        self.archon.remember_ended(resumed, context).await
     }
 
     /// Answers a question of a run that is suspended, and takes the run up. [`resume`](Self::resume) does it with answers

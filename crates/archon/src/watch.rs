@@ -47,6 +47,13 @@ impl EventSink {
     }
 }
 
+impl EventStream {
+    /// Events that wait.
+    pub(crate) fn len(&self) -> usize {
+        lock(&self.0).events.len()
+    }
+}
+
 impl Drop for EventSink {
     fn drop(&mut self) {
         let mut queue = lock(&self.0);

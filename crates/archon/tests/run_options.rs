@@ -155,12 +155,13 @@ async fn run_with_a_tool_that_the_agent_does_not_have_is_refused_with_the_name_t
 }
 
 #[tokio::test]
-async fn agents_side_by_side_with_limits_for_one_run_are_refused() {
+async fn agents_side_by_side_with_tools_for_one_run_are_refused() {
     let shop = Shop::default();
     let desk = shop.desk(&model()).build().unwrap();
     let both = desk.parallel([desk.clone()], Arc::new(archon::react_loop::Transparent)).unwrap();
-    let refused = both.run_with("Hello", narrow()).await.unwrap_err();
-    assert!(matches!(refused, RunError::NoEffect { option: "limits", .. }), "{refused}");
+    let options = RunOptions::default().with_tools(["refund"]);
+    let refused = both.run_with("Hello", options).await.unwrap_err();
+    assert!(matches!(refused, RunError::NoEffect { option: "tools", .. }), "{refused}");
 }
 
 #[tokio::test]

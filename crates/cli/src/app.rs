@@ -1,8 +1,12 @@
 //! What every command is given: settings, places and the way to the terminal.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::PathBuf,
+    sync::{Arc, OnceLock},
+};
 
 use archon::{
+    Runs,
     providers::HttpOptions,
     store::{InboxKey, JsonlJournal},
 };
@@ -11,6 +15,7 @@ use crate::{
     config::{Config, Sources},
     failure::Failure,
     output::Output,
+    recorded::Recorded,
 };
 
 /// The surroundings of a command.
@@ -30,6 +35,8 @@ pub(crate) struct App {
     pub(crate) ask_later: bool,
     /// How services are reached; all providers share its connections.
     pub(crate) http: HttpOptions,
+    /// The journal, once it is opened for runs.
+    pub(crate) opened: Arc<OnceLock<Arc<JsonlJournal>>>,
 }
 
 impl App {
@@ -44,6 +51,7 @@ impl App {
             json: false,
             ask_later: false,
             http: HttpOptions::default(),
+            opened: Arc::default(),
         }
     }
 
@@ -52,12 +60,32 @@ impl App {
         self.sealing(JsonlJournal::new(&self.data_dir))
     }
 
-    /// The journal, for runs.
+    /// The journal, for runs: one for the whole command.
     ///
     /// # Errors
     /// Its folder cannot be made.
-    pub(crate) fn open_journal(&self) -> Result<JsonlJournal, Failure> {
-        Ok(self.sealing(JsonlJournal::open(&self.data_dir)?))
+    pub(crate) fn open_journal(&self) -> Result<Arc<JsonlJournal>, Failure> {
+        if let Some(journal) = self.opened.get() {
+            return Ok(journal.clone());
+        }
+        let journal = Arc::new(self.sealing(JsonlJournal::open(&self.data_dir)?));
+        Ok(self.opened.get_or_init(|| journal).clone())
+    }
+
+    /// All runs, for looking at them: nothing is created.
+    ///
+    /// # Errors
+    /// None that depend on the runs.
+    pub(crate) fn runs(&self) -> Result<Runs, Failure> {
+        Ok(Runs::over(Arc::new(self.journal()))?.with_source(Arc::new(Recorded::new(self))))
+    }
+
+    /// All runs, for starting and resuming them.
+    ///
+    /// # Errors
+    /// The journal's folder cannot be made.
+    pub(crate) fn open_runs(&self) -> Result<Runs, Failure> {
+        Ok(Runs::over(self.open_journal()?)?.with_source(Arc::new(Recorded::new(self))))
     }
 
     /// Answers in a person's name come from this program alone: who has no key is not heard.

@@ -69,19 +69,19 @@ mod tests {
         check(
             "run hello",
             expect![[
-                r#"Args { global: GlobalArgs { data_dir: None, json: false, ask_later: false, verbose: 0 }, command: Run(RunArgs { model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None }, agent: AgentFlags { fallback: None, project_file: None, limits: LimitFlags { max_turns: None, max_tokens: None, max_cost: None, max_duration: None }, mode: None }, allow: AllowFlags { allow: [] }, go_on: false, session: None, memory: MemoryFlags { memory: None, vectors: EmbedderFlags { embedder: None } }, plan: false, confirm: false, task: ["hello"] }) }"#
+                r#"Args { global: GlobalArgs { data_dir: None, json: false, ask_later: false, verbose: 0 }, command: Run(RunArgs { model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None }, agent: AgentFlags { fallback: None, project_file: None, limits: LimitFlags { max_turns: None, max_tokens: None, max_cost: None, max_duration: None }, mode: None }, allow: AllowFlags { allow: [] }, session: SessionFlags { go_on: false, session: None }, memory: MemoryFlags { memory: None, vectors: EmbedderFlags { embedder: None } }, plan: false, confirm: false, task: ["hello"] }) }"#
             ]],
         );
         check(
             "run --model M --base-url http://h/v1 --tools a,b --max-turns 3 --workspace W --mode text --session s hi",
             expect![[
-                r#"Args { global: GlobalArgs { data_dir: None, json: false, ask_later: false, verbose: 0 }, command: Run(RunArgs { model: ModelFlags { model: Some("M"), base_url: Some("http://h/v1") }, tools: ToolFlags { tools: Some(Names(["a", "b"])), workspace: Some("W") }, agent: AgentFlags { fallback: None, project_file: None, limits: LimitFlags { max_turns: Some(3), max_tokens: None, max_cost: None, max_duration: None }, mode: Some(Text) }, allow: AllowFlags { allow: [] }, go_on: false, session: Some("s"), memory: MemoryFlags { memory: None, vectors: EmbedderFlags { embedder: None } }, plan: false, confirm: false, task: ["hi"] }) }"#
+                r#"Args { global: GlobalArgs { data_dir: None, json: false, ask_later: false, verbose: 0 }, command: Run(RunArgs { model: ModelFlags { model: Some("M"), base_url: Some("http://h/v1") }, tools: ToolFlags { tools: Some(Names(["a", "b"])), workspace: Some("W") }, agent: AgentFlags { fallback: None, project_file: None, limits: LimitFlags { max_turns: Some(3), max_tokens: None, max_cost: None, max_duration: None }, mode: Some(Text) }, allow: AllowFlags { allow: [] }, session: SessionFlags { go_on: false, session: Some("s") }, memory: MemoryFlags { memory: None, vectors: EmbedderFlags { embedder: None } }, plan: false, confirm: false, task: ["hi"] }) }"#
             ]],
         );
         check(
             "run --continue --json --data-dir D -vv hi",
             expect![[
-                r#"Args { global: GlobalArgs { data_dir: Some("D"), json: true, ask_later: false, verbose: 2 }, command: Run(RunArgs { model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None }, agent: AgentFlags { fallback: None, project_file: None, limits: LimitFlags { max_turns: None, max_tokens: None, max_cost: None, max_duration: None }, mode: None }, allow: AllowFlags { allow: [] }, go_on: true, session: None, memory: MemoryFlags { memory: None, vectors: EmbedderFlags { embedder: None } }, plan: false, confirm: false, task: ["hi"] }) }"#
+                r#"Args { global: GlobalArgs { data_dir: Some("D"), json: true, ask_later: false, verbose: 2 }, command: Run(RunArgs { model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None }, agent: AgentFlags { fallback: None, project_file: None, limits: LimitFlags { max_turns: None, max_tokens: None, max_cost: None, max_duration: None }, mode: None }, allow: AllowFlags { allow: [] }, session: SessionFlags { go_on: true, session: None }, memory: MemoryFlags { memory: None, vectors: EmbedderFlags { embedder: None } }, plan: false, confirm: false, task: ["hi"] }) }"#
             ]],
         );
         check(
@@ -111,13 +111,13 @@ mod tests {
         check(
             "plan --format dot see Paris",
             expect![[
-                r#"Args { global: GlobalArgs { data_dir: None, json: false, ask_later: false, verbose: 0 }, command: Plan(PlanArgs { command: None, model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None }, agent: AgentFlags { fallback: None, project_file: None, limits: LimitFlags { max_turns: None, max_tokens: None, max_cost: None, max_duration: None }, mode: None }, allow: AllowFlags { allow: [] }, format: Some(Dot), execute: false, confirm: false, template: None, set: [], goal: ["see", "Paris"] }) }"#
+                r#"Args { global: GlobalArgs { data_dir: None, json: false, ask_later: false, verbose: 0 }, command: Plan(PlanArgs { command: None, model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None }, agent: AgentFlags { fallback: None, project_file: None, limits: LimitFlags { max_turns: None, max_tokens: None, max_cost: None, max_duration: None }, mode: None }, allow: AllowFlags { allow: [] }, session: SessionFlags { go_on: false, session: None }, memory: MemoryFlags { memory: None, vectors: EmbedderFlags { embedder: None } }, format: Some(Dot), execute: false, confirm: false, template: None, set: [], goal: ["see", "Paris"] }) }"#
             ]],
         );
         check(
             "plan --data-dir D show r1 --format mermaid",
             expect![[
-                r#"Args { global: GlobalArgs { data_dir: Some("D"), json: false, ask_later: false, verbose: 0 }, command: Plan(PlanArgs { command: Some(Show { run: "r1", format: Some(Mermaid) }), model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None }, agent: AgentFlags { fallback: None, project_file: None, limits: LimitFlags { max_turns: None, max_tokens: None, max_cost: None, max_duration: None }, mode: None }, allow: AllowFlags { allow: [] }, format: None, execute: false, confirm: false, template: None, set: [], goal: [] }) }"#
+                r#"Args { global: GlobalArgs { data_dir: Some("D"), json: false, ask_later: false, verbose: 0 }, command: Plan(PlanArgs { command: Some(Show { run: "r1", format: Some(Mermaid) }), model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None }, agent: AgentFlags { fallback: None, project_file: None, limits: LimitFlags { max_turns: None, max_tokens: None, max_cost: None, max_duration: None }, mode: None }, allow: AllowFlags { allow: [] }, session: SessionFlags { go_on: false, session: None }, memory: MemoryFlags { memory: None, vectors: EmbedderFlags { embedder: None } }, format: None, execute: false, confirm: false, template: None, set: [], goal: [] }) }"#
             ]],
         );
         check(
@@ -135,7 +135,7 @@ mod tests {
         check(
             "resume r1",
             expect![[
-                r#"Args { global: GlobalArgs { data_dir: None, json: false, ask_later: false, verbose: 0 }, command: Resume(ResumeArgs { flags: RecordedFlags { model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None }, allow: AllowFlags { allow: [] }, project_file: None }, memory: MemoryFlags { memory: None, vectors: EmbedderFlags { embedder: None } }, more: MoreFlags { max_turns: None, budget: MoreBudget { max_tokens: None, max_cost: None, max_duration: None } }, run: "r1" }) }"#
+                r#"Args { global: GlobalArgs { data_dir: None, json: false, ask_later: false, verbose: 0 }, command: Resume(ResumeArgs { flags: RecordedFlags { model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None }, allow: AllowFlags { allow: [] } }, more: MoreFlags { max_turns: None, max_tokens: None, max_cost: None, max_duration: None }, all: false, run: Some("r1") }) }"#
             ]],
         );
         check(
@@ -178,10 +178,7 @@ mod tests {
             expect!["exit 2: error: the argument '--continue' cannot be used with '--session <NAME>'"],
         );
         check("plan", expect!["exit 2: error: the following required arguments were not provided:"]);
-        check(
-            "run --plan --continue hi",
-            expect!["exit 2: error: the argument '--plan' cannot be used with '--continue'"],
-        );
+        check("team resume team.toml r1", expect!["exit 2: error: unrecognized subcommand 'resume'"]);
         check("run --mode loud hi", expect!["exit 2: error: invalid value 'loud' for '--mode <MODE>'"]);
         check("run --max-turns -1 hi", expect!["exit 2: error: unexpected argument '-1' found"]);
         check(

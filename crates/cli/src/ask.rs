@@ -8,8 +8,9 @@ use archon::{
 };
 
 use crate::{
+    app::App,
     output::{Look, Output},
-    permissions::Kept,
+    permissions::{self, Kept},
     question::{self, changes},
     text::visible,
 };
@@ -23,13 +24,19 @@ pub(crate) struct Prompt {
     lines: Lines,
     /// Takes the rules that are to hold always.
     rules: Option<Kept>,
-    /// One question at a time, whoever asks.
-    turn: Arc<Mutex<()>>,
 }
+
+/// One question at a time, whoever asks: there is one terminal.
+static TURN: Mutex<()> = Mutex::new(());
 
 impl Prompt {
     pub(crate) fn new(output: Arc<Output>, lines: Lines, rules: Option<Kept>) -> Self {
-        Self { output, lines, rules, turn: Arc::default() }
+        Self { output, lines, rules }
+    }
+
+    /// Asks who sits at the terminal of this program.
+    pub(crate) fn of(app: &App) -> Self {
+        Self::new(app.output.clone(), Self::keyboard(), permissions::kept(app))
     }
 
     /// The keyboard.
@@ -60,7 +67,7 @@ impl Prompt {
     }
 
     fn ask_all(&self, requests: &[ApprovalRequest]) -> Vec<Decision> {
-        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         if requests.len() > 1 {
             self.output.note(Look::Warning, format!("Multiple Operations ({})", requests.len()));
             for request in requests {
@@ -283,12 +290,7 @@ enum Typed {
 
 impl Clone for Prompt {
     fn clone(&self) -> Self {
-        Self {
-            output: self.output.clone(),
-            lines: self.lines.clone(),
-            rules: self.rules.clone(),
-            turn: self.turn.clone(),
-        }
+        Self { output: self.output.clone(), lines: self.lines.clone(), rules: self.rules.clone() }
     }
 }
 

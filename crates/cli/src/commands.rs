@@ -21,9 +21,10 @@ mod which;
 use std::path::PathBuf;
 
 use archon::{
+    Runs,
     memory::Memory,
     tools::Rule,
-    types::{Collection, MoreLimits},
+    types::{Collection, RunFilter, RunStatus, SessionId, StartRun, StartRuns},
 };
 use clap::Subcommand;
 
@@ -92,9 +93,9 @@ impl Command {
             Self::Models(command) => command.settings(),
             Self::Doctor(args) => args.settings(),
             Self::Memory(command) => command.settings(),
-            Self::Approvals(_)
-            | Self::Runs(_)
-            | Self::Replay(_)
+            Self::Approvals(command) => return command.settings(),
+            Self::Runs(command) => return command.settings(),
+            Self::Replay(_)
             | Self::Sessions(_)
             | Self::Model(_)
             | Self::Trust(_)
@@ -182,15 +183,6 @@ pub(crate) struct LimitFlags {
 }
 
 impl LimitFlags {
-    /// The same as larger limits of a team that is there; it has no turns of its own.
-    pub(crate) fn more(&self) -> MoreLimits {
-        let mut more = MoreLimits::default();
-        more.max_total_tokens = self.max_tokens;
-        more.max_cost = self.max_cost.map(|money| money.0);
-        more.max_duration_ms = self.max_duration.map(|span| span.0);
-        more
-    }
-
     fn apply(&self, settings: &mut Settings) {
         (settings.max_turns, settings.max_tokens) = (self.max_turns, self.max_tokens);
         (settings.max_cost, settings.max_duration) = (self.max_cost, self.max_duration);
@@ -226,6 +218,50 @@ impl EmbedderFlags {
     fn apply(&self, settings: &mut Settings) {
         settings.embedder = self.embedder;
     }
+}
+
+/// Flags that say in which conversation a run goes on.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct SessionFlags {
+    /// Go on in the session of the last run
+    #[arg(long = "continue", conflicts_with = "session")]
+    go_on: bool,
+    /// Go on in this session, or begin one of this name
+    #[arg(long, value_name = "NAME")]
+    session: Option<String>,
+}
+
+impl SessionFlags {
+    /// The request in the session that the flags choose, if they choose one.
+    async fn of(&self, runs: &Runs, request: StartRun) -> Result<StartRun, Failure> {
+        Ok(match &self.session {
+            Some(name) => request.session(name.as_str()),
+            None if self.go_on => request.session(last_session(runs).await?),
+            None => request,
+        })
+    }
+}
+
+/// How many of the newest runs are looked at for one whose log can be read.
+const LOOKED_AT: usize = 20;
+
+/// The session of the newest run that a person started.
+async fn last_session(runs: &Runs) -> Result<SessionId, Failure> {
+    for head in runs.list(&RunFilter::all().top_level().limit(LOOKED_AT)).await? {
+        if head.problem.is_some() {
+            // Going on from an older run of its session would leave out what this one has.
+            if head.session.is_some() {
+                runs.records(&head.run_id, None).await?.whole()?;
+            }
+            continue;
+        }
+        if matches!(head.status, RunStatus::Running | RunStatus::Interrupted) {
+            let what = format!("the last run, {}, has not ended", head.run_id);
+            return Err(Failure::usage(what, format!("take it up first: archon resume {}", head.run_id)));
+        }
+        return head.session.ok_or_else(|| archon::RunError::NothingToContinue.into());
+    }
+    Err(archon::RunError::NothingToContinue.into())
 }
 
 /// Flags that say what an agent remembers, and how that is found.
@@ -283,7 +319,8 @@ impl ToolFlags {
     }
 }
 
-pub(crate) use run::quoted;
+pub(crate) use memory::open as open_memory;
+pub(crate) use plan::{ask_about_plan, planning, say_how_to_answer};
 pub(crate) use trust::warning;
 
 /// Whom runs of this command ask.

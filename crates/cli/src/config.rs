@@ -222,6 +222,11 @@ impl Config {
         self.origins.get(key)
     }
 
+    /// Whether a flag says it.
+    pub(crate) fn is_flag(&self, key: &str) -> bool {
+        matches!(self.origin(key), Some(Origin::Flag(_)))
+    }
+
     /// Where runs and models are kept.
     ///
     /// # Errors

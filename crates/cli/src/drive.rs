@@ -3,17 +3,21 @@
 use std::sync::Arc;
 
 use archon::{
-    RunError, RunHandle,
+    Runs,
+    planner::open_questions,
     types::{
-        Event, JournalError, LimitReached, ModelErrorCode, ModelFailure, Outcome, OutcomeStatus, Record,
-        RecordBody, ToolResult, metadata,
+        Answer, AnswerRuns, Approver, CancellationToken, Decision, Event, JournalError, LimitReached,
+        ModelErrorCode, ModelFailure, Outcome, OutcomeStatus, Record, RecordBody, RunError, RunId, RunKind,
+        RunStarted, StartRuns, ToolResult, metadata, pending_approvals,
     },
 };
 use futures_util::StreamExt;
 
 use crate::{
     app::App,
-    commands::{Asking, quoted},
+    ask::Prompt,
+    assemble::{quoted, resume_line},
+    commands::{Asking, ask_about_plan, say_how_to_answer},
     exit::Exit,
     failure::Failure,
     interrupt,
@@ -25,32 +29,109 @@ use crate::{
 /// Characters of an error that are shown.
 const SHOWN: usize = 400;
 
-/// Shows a run until it has ended, and says how. `before` are the records that it had already, `resume` is the
-/// command line that takes it up again.
-pub(crate) async fn drive(
-    run: RunHandle,
-    before: &[Arc<Record>],
-    resume: &str,
+/// Shows a run that this process works on until it has ended, and says how. Each time that a plan or a team asks
+/// something, so is who sits at the terminal. `before` are the records that the run had already.
+pub(crate) async fn follow(
     app: &App,
+    runs: &Runs,
+    run: &RunId,
+    mut before: Vec<Arc<Record>>,
 ) -> Result<Exit, Failure> {
-    watch(run, before, resume, app).await?.said(resume, app)
+    let resume = resume_line(app, run.as_str());
+    loop {
+        let ended = watch(app, runs, run, &before).await?;
+        if ended.outcome.status != OutcomeStatus::Suspended {
+            return ended.said(&resume, app);
+        }
+        before = runs.records(run, None).await?.records;
+        loop {
+            let (question, answer) = match ask(app, run, &before).await? {
+                Asked::Answered(question, answer) => (question, answer),
+                Asked::Later => return Ok(Exit::Suspended),
+                Asked::Nothing => return ended.said(&resume, app),
+            };
+            let is_edit = matches!(answer, Answer::Edit { .. });
+            match runs.answer(&question, answer).await {
+                // An edited plan that cannot be followed was not taken, and the question is still open.
+                Err(error) if is_edit => app.output.failure(&error.into()),
+                answered => {
+                    answered?;
+                    break;
+                }
+            }
+        }
+    }
 }
 
-/// Shows a run until it has ended. If the storage fails meanwhile, the failure names the command line that takes the run up
-/// again.
+/// What came of a question.
+enum Asked {
+    /// The question's id, and the answer.
+    Answered(String, Answer),
+    /// It waits, and how it can be answered was said.
+    Later,
+    /// Nobody can be asked here, or was asked already.
+    Nothing,
+}
+
+/// Asks who sits at the terminal what a plan or a team itself asks; loops ask while they work.
+async fn ask(app: &App, run: &RunId, records: &[Arc<Record>]) -> Result<Asked, Failure> {
+    match RunStarted::of(records).map(|started| started.kind) {
+        Some(RunKind::Plan) => {
+            let Some((_, request)) = open_questions(records).first().copied() else {
+                return Ok(Asked::Nothing);
+            };
+            Ok(match ask_about_plan(app, records).await? {
+                Some(answer) => Asked::Answered(request.request_id.clone(), answer),
+                None => {
+                    say_how_to_answer(app, run, request);
+                    Asked::Later
+                }
+            })
+        }
+        Some(RunKind::Team) if Asking::of(app) == Asking::Here => {
+            let open = pending_approvals(records).into_iter().find(|open| open.request.path.is_empty());
+            let Some(open) = open else { return Ok(Asked::Nothing) };
+            Ok(match Prompt::of(app).decide(&open.request).await {
+                Decision::Now(answer) => Asked::Answered(open.request.request_id, answer),
+                _ => Asked::Nothing,
+            })
+        }
+        _ => Ok(Asked::Nothing),
+    }
+}
+
+/// Shows a run until it has ended or waits. Ctrl-C cancels it. If the storage fails meanwhile, the failure names the
+/// command line that resumes the run.
 pub(crate) async fn watch(
-    mut run: RunHandle,
-    before: &[Arc<Record>],
-    resume: &str,
     app: &App,
+    runs: &Runs,
+    run: &RunId,
+    before: &[Arc<Record>],
 ) -> Result<Ended, Failure> {
-    let listener = interrupt::listen(run.cancel_token(), app.output.clone());
+    let mut events = runs.watch(run, before.last().map(|record| record.seq)).await?;
+    let stop = CancellationToken::new();
+    let listener = interrupt::listen(stop.clone(), app.output.clone());
     let mut renderer = renderer(app.json);
     before.iter().for_each(|record| renderer.remember(record));
     let asks_here = Asking::of(app) == Asking::Here;
-    let (mut failure, mut refused) = (None, Vec::new());
-    let mut is_kept = !before.is_empty();
-    while let Some(event) = run.next().await {
+    let (mut failure, mut refused, mut end) = (None, Vec::new(), None);
+    let mut is_stopped = false;
+    let stopped = loop {
+        let event = tokio::select! {
+            event = events.next() => event,
+            () = stop.cancelled(), if !is_stopped => {
+                is_stopped = true;
+                match runs.cancel(run, "interrupted at the terminal").await {
+                    Ok(()) => continue,
+                    Err(error) => break Some(error),
+                }
+            }
+        };
+        let event = match event {
+            None => break None,
+            Some(Err(error)) => break Some(error),
+            Some(Ok(event)) => event,
+        };
         match &event {
             // Who asks at the terminal shows the question there.
             Event::Record { record, .. }
@@ -61,26 +142,31 @@ pub(crate) async fn watch(
             _ => renderer.event(&event, &app.output),
         }
         let Event::Record { run: of, record } = &event else { continue };
-        is_kept |= of == run.run_id();
         match &record.body {
-            RecordBody::ModelFailed { failure: last, .. } if of == run.run_id() => {
-                failure = Some(last.clone())
+            RecordBody::ModelFailed { failure: last, .. } if of == run => failure = Some(last.clone()),
+            RecordBody::RunFinished(outcome) if of == run => end = Some((**outcome).clone()),
+            RecordBody::Suspended { .. } if of == run => {
+                end = Some(Outcome::new(run.clone(), OutcomeStatus::Suspended));
             }
             RecordBody::ToolRefused { result, .. } | RecordBody::ToolFinished { result, .. } => {
                 refused.extend(find_missing_rule(result));
             }
             _ => {}
         }
-    }
-    let outcome = Outcome::of_result(run.reply().await);
+    };
     listener.abort();
     app.output.stop_waiting();
     app.output.close_board();
-    match outcome {
-        Ok(outcome) => Ok(Ended { outcome, failure, refused }),
-        Err(error) if is_kept && is_storage(&error) => Err(Failure::from(error).then(resume)),
-        Err(error) => Err(error.into()),
-    }
+    let outcome = match (stopped, end) {
+        (Some(error), _) if is_storage(&error) => {
+            return Err(Failure::from(error).then(&resume_line(app, run.as_str())));
+        }
+        (Some(error), _) => return Err(error.into()),
+        (None, Some(outcome)) => outcome,
+        // Nothing was left to do.
+        (None, None) => Outcome::of_result(runs.reply(run).await)?,
+    };
+    Ok(Ended { outcome, failure, refused })
 }
 
 /// Whether the disk is full, or the folder of the logs cannot be written to.
@@ -163,10 +249,6 @@ fn said(outcome: &Outcome, failure: Option<&ModelFailure>, resume: &str, app: &A
 fn way_on(limit: &LimitReached, resume: &str) -> String {
     const CONTINUE: &str = "`archon run --continue TASK`";
     match more_of(limit) {
-        Some(flag) if resume.starts_with("archon team ") => format!("let it go on with `{resume} {flag}`"),
-        _ if resume.starts_with("archon team ") => {
-            "allow more in the team's file, and begin it anew".to_owned()
-        }
         Some(flag) => format!("let it go on with `{resume} {flag}`, or go on with {CONTINUE}"),
         None if matches!(limit, LimitReached::Repeats { .. }) => {
             format!("put the task another way with {CONTINUE}")

@@ -155,19 +155,14 @@ impl From<RunError> for Failure {
             RunError::Refused(RunRefused::AtLimit { ref run, ref limit }) => {
                 Self::usage(e.to_string(), at_limit(run, limit))
             }
-            RunError::Unsupported { ref run, .. } => Self::usage(
-                e.to_string(),
-                format!(
-                    "`archon runs show {run}` shows it, `archon resume {run}` resumes it; say another task without \
-                     --continue"
-                ),
-            ),
+            RunError::UnknownRun { ref run, .. } => {
+                Self { unknown: Some(run.clone()), ..Self::usage(e.to_string(), e.advice()) }
+            }
             RunError::SessionBusy { ref run, status } => Self::usage(
                 e.to_string(),
                 match status {
                     RunStatus::Suspended => format!(
-                        "answer its question (`archon approvals list`) and take it up with `archon resume {run}`, or leave \
-                         it with `archon runs fork {run}`"
+                        "answer its question (`archon approvals list`), and it goes on, or leave it with `archon runs fork {run}`"
                     ),
                     _ => format!("wait until it has ended, or stop it with `archon runs cancel {run}`"),
                 },
@@ -187,6 +182,9 @@ impl From<RunError> for Failure {
 
 /// What an agent of one kind, or the builder, says.
 fn of_agent(e: &RunError) -> Failure {
+    if let Some(failure) = e.cause::<Failure>() {
+        return failure.clone();
+    }
     if let Some(plan) = e.cause::<PlanRunError>() {
         return of_plan(plan);
     }
@@ -206,6 +204,22 @@ fn of_agent(e: &RunError) -> Failure {
         _ => Failure::failed(e.to_string(), e.advice()),
     }
 }
+
+/// A run's agent could not be built from its log.
+impl From<Failure> for RunError {
+    fn from(failure: Failure) -> Self {
+        let advice = failure.advice.join("; ");
+        Self::agent(failure, advice)
+    }
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.what)
+    }
+}
+
+impl std::error::Error for Failure {}
 
 impl From<BuildError> for Failure {
     fn from(e: BuildError) -> Self {

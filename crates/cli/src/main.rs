@@ -3,6 +3,7 @@
 mod app;
 mod args;
 mod ask;
+mod assemble;
 mod board;
 mod choose;
 mod commands;
@@ -18,6 +19,7 @@ mod output;
 mod permissions;
 mod piped;
 mod question;
+mod recorded;
 mod render;
 mod start;
 mod text;

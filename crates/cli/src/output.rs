@@ -22,7 +22,7 @@ use crate::{
 pub(crate) struct Output {
     streams: Mutex<Streams>,
     /// The warnings that stood on stderr already.
-    warned: Mutex<BTreeSet<String>>,
+    said: Mutex<BTreeSet<String>>,
     /// Whether stdout is a terminal.
     pub(crate) live: bool,
     /// Whether stderr is a terminal.
@@ -67,7 +67,7 @@ impl Output {
                 board: None,
                 target: ProgressDrawTarget::stderr,
             }),
-            warned: Mutex::default(),
+            said: Mutex::default(),
             asks: spins && io::stdin().is_terminal(),
             live: io::stdout().is_terminal(),
             spins: spins && !dumb,
@@ -86,7 +86,7 @@ impl Output {
                 board: None,
                 target: ProgressDrawTarget::hidden,
             }),
-            warned: Mutex::default(),
+            said: Mutex::default(),
             asks: false,
             live: false,
             spins: false,
@@ -121,10 +121,20 @@ impl Output {
 
     /// Writes a warning to stderr, once, however many parts of the program say it.
     pub(crate) fn warn(&self, text: impl AsRef<str>) {
-        let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
-        if warned.insert(text.as_ref().to_owned()) {
+        if self.is_new(text.as_ref()) {
             self.note(Look::Warning, format!("warning: {}", text.as_ref()));
         }
+    }
+
+    /// Writes a line to stderr, once, however many parts of the program say it.
+    pub(crate) fn note_once(&self, text: impl AsRef<str>) {
+        if self.is_new(text.as_ref()) {
+            self.note(Look::Plain, text);
+        }
+    }
+
+    fn is_new(&self, text: &str) -> bool {
+        self.said.lock().unwrap_or_else(PoisonError::into_inner).insert(text.to_owned())
     }
 
     /// Writes to stderr what is not a whole line yet.

@@ -49,6 +49,7 @@ fn start(args: Args, output: Arc<Output>) -> Result<Exit, Failure> {
         json: args.global.json,
         ask_later: args.global.ask_later,
         http,
+        opened: Arc::default(),
     };
     if let Some(warning) = commands::warning(&app).filter(|_| is_by_settings) {
         app.output.warn(warning);

@@ -521,8 +521,14 @@ impl<'a> Driver<'a> {
 
     fn make_plan(&mut self) {
         self.is_planning = true;
+        if let Some(subtasks) = self.machine.fixed() {
+            let task = self.machine.task().clone().with_subtasks(subtasks.to_vec());
+            let planned = Happened::Planned(Ok(task));
+            return self.in_flight.push(Box::pin(std::future::ready(planned)));
+        }
         let mut planning = PlanningContext::new(self.context.clone());
         planning.run.cancel = self.stop.clone();
+        self.machine.background().clone_into(&mut planning.background);
         let (planner, goal) = (self.parts.planner.clone(), self.machine.task().goal.clone());
         let planned = async move { planner.create_plan(&goal, &planning).await };
         let planned = AssertUnwindSafe(planned).catch_unwind().map(|planned| {

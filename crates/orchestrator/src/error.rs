@@ -1,6 +1,6 @@
 //! Why a team's run could not be begun, gone on with, or kept.
 
-use archon_types::{JournalError, RunId, RunRefused};
+use archon_types::{JournalError, RunError, RunId, RunRefused};
 
 use crate::check::TeamProblem;
 
@@ -36,6 +36,19 @@ impl TeamError {
             Self::Refused(refused) => refused.advice().to_owned(),
             Self::Problems { problems } => problems.first().map(TeamProblem::advice).unwrap_or_default(),
             Self::NotATeam { .. } => "resume it with the agent that began it".to_owned(),
+        }
+    }
+}
+
+impl From<TeamError> for RunError {
+    fn from(error: TeamError) -> Self {
+        match error {
+            TeamError::Journal(error) => error.into(),
+            TeamError::Refused(refused) => refused.into(),
+            error => {
+                let advice = error.advice();
+                Self::agent(error, advice)
+            }
         }
     }
 }

@@ -58,7 +58,6 @@ mod outbox;
 mod pool;
 mod response;
 mod roles;
-mod run_agent;
 mod team;
 mod vital;
 

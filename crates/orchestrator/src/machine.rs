@@ -21,7 +21,8 @@ use std::{
 
 use archon_types::{
     AgentId, Budget, CallId, Claim, CommandId, FailureKind, LimitReached, Member, MoreLimits, Outcome,
-    RecordBody, Role, RunId, RunStarted, SubTaskId, Task, TaskId, TeamRecord, TeamSettings, Timestamp,
+    RecordBody, Role, RunId, RunStarted, SubTask, SubTaskId, Task, TaskId, TeamRecord, TeamSettings,
+    Timestamp,
 };
 use serde::{Deserialize, Serialize};
 
@@ -77,6 +78,12 @@ pub struct TeamMachine {
     now: Timestamp,
     phase: Phase,
     task: Task,
+    /// The plan, where nobody is asked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    fixed: Option<Vec<SubTask>>,
+    /// What the agents read beside the goal.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    background: String,
     jobs: Vec<Job>,
     board: Board,
     conflicts: Vec<Conflict>,
@@ -146,6 +153,8 @@ impl TeamMachine {
             now: at,
             phase: Phase::Fresh,
             task: Task::new(TaskId::new(started.run.as_str()), ""),
+            fixed: None,
+            background: String::new(),
             jobs: Vec::new(),
             board: Board::default(),
             conflicts: Vec::new(),
@@ -272,6 +281,16 @@ impl TeamMachine {
     /// The goal with the steps of its plan.
     pub fn task(&self) -> &Task {
         &self.task
+    }
+
+    /// The plan, where it is fixed and nobody is asked for one.
+    pub fn fixed(&self) -> Option<&[SubTask]> {
+        self.fixed.as_deref()
+    }
+
+    /// What the agents read beside the goal.
+    pub fn background(&self) -> &str {
+        &self.background
     }
 
     /// How the team works.

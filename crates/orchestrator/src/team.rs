@@ -6,8 +6,8 @@ use archon_types::{
     Agent, AgentId, Answer, BoxFuture, Bus, CallId, Context, DynPlanner, ExecutionLimits, FailureKind,
     InboxEntry, Journal, JournalError, LogAppender, Member, Message, MoreLimits, OpenMode, Origin, Outcome,
     OutcomeStatus, PendingApproval, Planner, PromptSource, Record, RecordBody, Role, RunConfig, RunId,
-    RunKind, RunRefused, RunStarted, TeamRecord, TeamSettings, check_called, pending_approvals,
-    received_messages,
+    RunKind, RunRefused, RunStarted, SessionPlace, SubTask, TeamRecord, TeamSettings, check_called,
+    pending_approvals, received_messages,
 };
 
 use crate::{Desk, TeamError, TeamMachine, TeamProblem, check_team, driver::Driver};
@@ -33,6 +33,11 @@ pub struct TeamOptions {
     pub limits: ExecutionLimits,
     /// What the roles are.
     pub roles: Vec<Role>,
+    /// A plan that is followed as it stands, whoever resumes the run: no planner is asked for one. Default none.
+    pub plan: Option<Vec<SubTask>>,
+    /// What stands in the first record of a run besides its limits: which memory the team has, which files of the
+    /// project it reads. What its members have is taken from them.
+    pub config: RunConfig,
 }
 
 impl Default for TeamOptions {
@@ -43,6 +48,8 @@ impl Default for TeamOptions {
             settings: TeamSettings::default(),
             limits: ExecutionLimits::default(),
             roles: crate::sample_roles(),
+            plan: None,
+            config: RunConfig::default(),
         }
     }
 }
@@ -104,6 +111,11 @@ impl Team {
         self.with(|parts| parts.desk = desk)
     }
 
+    /// The same team with other limits of its runs.
+    pub fn with_limits(self, limits: ExecutionLimits) -> Self {
+        self.with(|parts| parts.options.limits = limits)
+    }
+
     fn with(mut self, change: impl FnOnce(&mut Parts)) -> Self {
         change(Arc::make_mut(&mut self.parts));
         self
@@ -127,25 +139,34 @@ impl Team {
     /// # Errors
     /// The team cannot work, a limit forbids the run, or the journal failed.
     pub async fn start(&self, goal: &str, context: &Context) -> Result<Outcome, TeamError> {
-        self.begin(goal, Origin::Prompt, context).await
+        self.start_in(SessionPlace::new(Origin::Prompt), goal, context).await
     }
 
-    async fn begin(&self, goal: &str, origin: Origin, context: &Context) -> Result<Outcome, TeamError> {
+    /// As [`start`](Self::start), for a run that goes on in a conversation.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub async fn start_in(
+        &self,
+        place: SessionPlace,
+        goal: &str,
+        context: &Context,
+    ) -> Result<Outcome, TeamError> {
         let problems = self.problems();
         if !problems.is_empty() {
             return Err(TeamError::Problems { problems });
         }
-        let started = self.started(origin, context);
+        let started = self.started(&place, context);
         context.may_delegate(started.config.limits.max_depth)?;
         let journal = context.journal(&self.parts.journal);
-        let opening = self.opening(goal, context);
+        let opening = self.opening(goal, place.background, context);
         let (log, records) = LogAppender::begin(&**journal, started, opening, context).await?;
         let machine = fold(&context.run, &records)?;
         Ok(Driver::new(&self.parts, machine, log, context).drive().await?)
     }
 
     /// The first records of the run.
-    fn opening(&self, goal: &str, context: &Context) -> Vec<RecordBody> {
+    fn opening(&self, goal: &str, background: String, context: &Context) -> Vec<RecordBody> {
         let options = &self.parts.options;
         let formed = TeamRecord::Formed {
             settings: options.settings.clone(),
@@ -153,9 +174,16 @@ impl Team {
             members: self.parts.members.clone(),
             lead: self.parts.lead.clone(),
         };
+        let agents = self.parts.agents.iter();
+        let agents: BTreeMap<_, _> =
+            agents.filter_map(|(id, agent)| Some((id.clone(), agent.config()?))).collect();
+        let plan = options.plan.clone();
+        let is_told = !agents.is_empty() || plan.is_some() || !background.is_empty();
+        let given = is_told.then_some(TeamRecord::Given { agents, plan, background });
         let message = Message::user(goal, context.clock.now()).into();
         let asked = RecordBody::Prompted { message, source: PromptSource::Prompt };
-        vec![RecordBody::Team(Box::new(formed)), asked]
+        let team = [formed].into_iter().chain(given).map(|record| RecordBody::Team(Box::new(record)));
+        team.chain([asked]).collect()
     }
 
     /// Takes up the run that `context` names where its log ends: after a crash, a cancel, or a question that was
@@ -246,18 +274,18 @@ impl Team {
         let goal = goal.filter(|_| !open.is_asked());
         let mut log = open.log(context.clone());
         // The answer first: a member that waits and was told no does not go on.
-        let opening = goal.map(|goal| self.opening(goal, &context)).unwrap_or_default();
+        let opening = goal.map(|goal| self.opening(goal, String::new(), &context)).unwrap_or_default();
         let raised = (!more.is_empty()).then_some(RecordBody::LimitsRaised(*more));
         let first = bodies.into_iter().chain(raised).chain([RecordBody::Resumed]).chain(opening).collect();
         log.step(first, |record| machine.apply(record)).await?;
         Ok(Driver::new(&self.parts, machine, log, &context).with_received(received).drive().await?)
     }
 
-    fn started(&self, origin: Origin, context: &Context) -> RunStarted {
+    fn started(&self, place: &SessionPlace, context: &Context) -> RunStarted {
         let options = &self.parts.options;
-        let mut config = RunConfig::default();
+        let mut config = options.config.clone();
         config.limits = context.limits(options.limits.clone());
-        RunStarted::of_lead(context, origin, options.agent_id.clone(), RunKind::Team, config)
+        RunStarted::of_lead(context, place, options.agent_id.clone(), RunKind::Team, config)
     }
 }
 
@@ -276,7 +304,7 @@ impl Agent for Team {
         Box::pin(async move {
             let done = match context.called_by() {
                 Some(by) => {
-                    let begin = self.begin(task, by.origin(), context);
+                    let begin = self.start_in(SessionPlace::new(by.origin()), task, context);
                     let more = MoreLimits::default();
                     by.attach(begin, self.take_up(Some(task), Vec::new(), &more, context)).await
                 }

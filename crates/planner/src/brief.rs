@@ -32,7 +32,12 @@ pub(crate) fn short_brief(task: &Task, subtask: &SubTask) -> String {
 const LONGEST_SHORT: usize = 1_200;
 
 /// The task of the agent that does `subtask`, where `arguments` are what the plan says of its tool's arguments.
-pub(crate) fn brief(task: &Task, subtask: &SubTask, tool: Option<&str>, arguments: Option<&Json>) -> String {
+pub(crate) fn brief(
+    (task, background): (&Task, &str),
+    subtask: &SubTask,
+    tool: Option<&str>,
+    arguments: Option<&Json>,
+) -> String {
     let mut text = format!(
         "{}\n\nThis is one step of a larger task: {}\nDo this step only.",
         subtask.description, task.goal
@@ -57,6 +62,9 @@ pub(crate) fn brief(task: &Task, subtask: &SubTask, tool: Option<&str>, argument
     let known = known(task, subtask);
     if !known.is_empty() {
         text.push_str(&format!("\n\nWhat is known:\n{}", known.join("\n")));
+    }
+    if !background.is_empty() {
+        text.push_str(&format!("\n\nBackground of the larger task:\n{background}"));
     }
     text
 }

@@ -124,7 +124,7 @@ fn lost_question(run: &Following, call: CallId, child: &RunId) -> Box<ApprovalRe
 fn told(run: &Following, subtask: &SubTask, tool: Option<&str>, arguments: Option<&Json>) -> String {
     let task = run.machine.task();
     match run.parts.options.briefing {
-        Briefing::Full => brief(&task, subtask, tool, arguments),
+        Briefing::Full => brief((&task, run.machine.background()), subtask, tool, arguments),
         Briefing::Short => short_brief(&task, subtask),
     }
 }

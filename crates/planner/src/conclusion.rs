@@ -12,12 +12,14 @@ use crate::{PlanGraph, ask::Asked};
 /// Puts the final answer of a plan together.
 pub trait Conclude: Send + Sync {
     /// The answer to the task's query, from the results of its completed subtasks, for no more than what is left.
+    /// `background` is what is to be known beside the query: what the project says, what was said before.
     ///
     /// # Errors
     /// [`PlanError`] when there is none; the results themselves are the answer then.
     fn conclude<'a>(
         &'a self,
         task: &'a Task,
+        background: &'a str,
         left: Lease,
         context: &'a Context,
     ) -> BoxFuture<'a, Result<Conclusion, PlanError>>;
@@ -71,6 +73,7 @@ impl Conclude for LastResults {
     fn conclude<'a>(
         &'a self,
         task: &'a Task,
+        _: &'a str,
         _: Lease,
         _: &'a Context,
     ) -> BoxFuture<'a, Result<Conclusion, PlanError>> {
@@ -110,7 +113,7 @@ impl LlmConclusion {
         self
     }
 
-    fn request(&self, task: &Task, context: &Context) -> Request {
+    fn request(&self, task: &Task, background: &str, context: &Context) -> Request {
         let mut text = format!(
             "Answer this from the results of the steps below, and from nothing else:\n{}\n\nName the steps that a \
              statement rests on in square brackets, as in [{}]. If a result that is needed is missing, say so.\n",
@@ -121,6 +124,11 @@ impl LlmConclusion {
             let result = subtask.result().map(|r| r.text()).unwrap_or_default();
             let shown: String = result.trim().chars().take(LONGEST).collect();
             text.push_str(&format!("\n[{}] {}\n{shown}\n", subtask.id, subtask.description));
+        }
+        if !background.is_empty() {
+            text.push_str(&format!(
+                "\nWhat the question is asked on, and how it is to be answered:\n{background}\n"
+            ));
         }
         let mut request =
             Request::new(self.model.model.clone(), vec![Message::user(text, context.clock.now())]);
@@ -136,6 +144,7 @@ impl Conclude for LlmConclusion {
     fn conclude<'a>(
         &'a self,
         task: &'a Task,
+        background: &'a str,
         left: Lease,
         context: &'a Context,
     ) -> BoxFuture<'a, Result<Conclusion, PlanError>> {
@@ -147,7 +156,7 @@ impl Conclude for LlmConclusion {
                 return Ok(as_they_are(task));
             }
             let expenses = Expenses::default();
-            let request = self.request(task, context);
+            let request = self.request(task, background, context);
             let answer = self.model.ask(request, Some(left), &expenses, context).await?;
             let mut text = answer.text();
             if text.trim().is_empty() {

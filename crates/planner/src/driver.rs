@@ -400,6 +400,7 @@ impl Following {
     async fn conclude(&mut self, command: CommandId) -> Result<(), JournalError> {
         self.plan_record(PlanRecord::Concluding { command }).await?;
         let (parts, task) = (self.parts.clone(), self.machine.task());
+        let background = self.machine.background().to_owned();
         let mut context = self.context.clone();
         context.cancel = self.stop.clone();
         let left = self.machine.left();
@@ -408,7 +409,7 @@ impl Following {
             match is_spent {
                 // All is done, and what there is costs nothing more.
                 true => Ok(LastResults::of(&task)),
-                false => parts.conclude.conclude(&task, left, &context).await,
+                false => parts.conclude.conclude(&task, &background, left, &context).await,
             }
         };
         let concluded = AssertUnwindSafe(concluded).catch_unwind().map(move |concluded| {

@@ -1,6 +1,6 @@
 //! Why a plan's run could not be begun, gone on with, or kept.
 
-use archon_types::{CallId, JournalError, PlanError, RunId, RunRefused};
+use archon_types::{CallId, JournalError, PlanError, RunError, RunId, RunRefused};
 
 use crate::problem::{PlanProblem, with_remedy};
 
@@ -95,4 +95,17 @@ impl PlanRunError {
 
 fn all(problems: &[PlanProblem]) -> String {
     problems.iter().filter(|p| p.is_error()).map(with_remedy).collect::<Vec<_>>().join("; ")
+}
+
+impl From<PlanRunError> for RunError {
+    fn from(error: PlanRunError) -> Self {
+        match error {
+            PlanRunError::Journal(error) => error.into(),
+            PlanRunError::Refused(refused) => refused.into(),
+            error => {
+                let advice = error.advice();
+                Self::agent(error, advice)
+            }
+        }
+    }
 }

@@ -45,7 +45,6 @@ mod processes;
 mod read;
 mod references;
 mod render;
-mod run_agent;
 mod scripted_planner;
 mod step_by_step;
 mod template;

@@ -352,6 +352,9 @@ fn prompt(goal: &str, context: &PlanningContext) -> String {
         text.push_str("\nRemembered from before:\n");
         context.memories.iter().for_each(|memory| _ = writeln!(text, "- {memory}"));
     }
+    if !context.background.is_empty() {
+        let _ = writeln!(text, "\nBackground:\n{}", context.background);
+    }
     if !context.completed.is_empty() {
         text.push_str("\nDone already:\n");
         context.completed.iter().for_each(|done| _ = writeln!(text, "- {}: {}", done.id, done.description));

@@ -85,6 +85,9 @@ pub struct PlanMachine {
     /// What the subtasks belong to; its own list of subtasks is empty.
     task: Task,
     memories: Vec<String>,
+    /// What the agents read beside the goal.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    background: String,
     /// The plan, where nobody is asked for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     fixed: Option<Vec<SubTask>>,
@@ -173,6 +176,7 @@ impl PlanMachine {
             query: String::new(),
             task: Task::new(TaskId::new(started.run.as_str()), ""),
             memories: Vec::new(),
+            background: String::new(),
             fixed: None,
             nodes: Nodes::default(),
             next_command: 0,
@@ -246,9 +250,10 @@ impl PlanMachine {
                 self.settings = settings.clone();
                 self.nodes.limit(&self.settings);
             }
-            PlanRecord::Given { values, memories } => {
+            PlanRecord::Given { values, memories, background } => {
                 self.task.context = values.clone();
                 self.memories = memories.clone();
+                self.background.clone_from(background);
             }
             PlanRecord::Fixed { subtasks } if self.phase == Phase::Fresh => {
                 self.fixed = Some(subtasks.clone());

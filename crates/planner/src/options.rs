@@ -1,6 +1,6 @@
 //! The choices of a planning agent.
 
-use archon_types::{AgentId, ExecutionLimits, FallbackModel, Json, PlanSettings, SubTask, ToolMode};
+use archon_types::{AgentId, ExecutionLimits, Json, PlanSettings, RunConfig, SubTask};
 
 use crate::{Briefing, PlanSize};
 
@@ -12,17 +12,9 @@ pub struct PlanningAgentOptions {
     pub name: String,
     /// Stable for the agent's whole life.
     pub agent_id: AgentId,
-    /// The id of the provider that is asked for plans and for subtasks, and the model, for whoever takes the run
-    /// up in another process; empty where several are asked, or none.
-    pub provider: String,
-    /// See [`provider`](Self::provider).
-    pub model: String,
-    /// Models that subtasks ask when their own cannot answer, for whoever takes the run up in another process.
-    pub fallbacks: Vec<FallbackModel>,
-    /// The folder that the tools work in; see [`RunConfig::workspace`](archon_types::RunConfig::workspace).
-    pub workspace: Option<String>,
-    /// How tools are spoken about in subtasks, likewise.
-    pub tool_mode: ToolMode,
+    /// What the runs of the agent begin with that does the subtasks, for whoever resumes a run elsewhere: it builds the
+    /// same agent from it. Limits and tools of a run are its own.
+    pub config: RunConfig,
     /// How plans are followed.
     pub settings: PlanSettings,
     /// How much the agents are told that do subtasks.
@@ -43,11 +35,7 @@ impl Default for PlanningAgentOptions {
         Self {
             name: "planner".to_owned(),
             agent_id: AgentId::new("planner"),
-            provider: String::new(),
-            model: String::new(),
-            fallbacks: Vec::new(),
-            workspace: None,
-            tool_mode: ToolMode::default(),
+            config: RunConfig::default(),
             settings: PlanSettings::default(),
             briefing: Briefing::default(),
             limits: ExecutionLimits::default(),

@@ -34,6 +34,7 @@ impl Parts {
         }
         planning.values = machine.task().context;
         planning.memories = machine.memories().to_vec();
+        machine.background().clone_into(&mut planning.background);
         planning.max_subtasks = Some(self.options.size.max);
         planning
     }

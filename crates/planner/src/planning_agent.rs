@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use archon_types::{
-    Agent, Answer, ApprovalRequest, Approver, BoxFuture, CallId, Context, FailureKind, FailurePolicy,
+    Agent, Answer, ApprovalRequest, Approver, BoxFuture, CallId, Context, ExecutionLimits, FailureKind,
     InboxEntry, Journal, LogAppender, LongTerm, Message, MoreLimits, OpenMode, Origin, Outcome,
-    OutcomeStatus, PlanRecord, Planner, PromptSource, Record, RecordBody, RunConfig, RunId, RunKind,
-    RunRefused, RunStarted, Spending, Task, Toolbox, check_called, received_messages,
+    OutcomeStatus, PendingApproval, PlanRecord, Planner, PromptSource, Record, RecordBody, RunId, RunKind,
+    RunRefused, RunStarted, SessionPlace, Spending, Task, Toolbox, check_called, received_messages,
 };
 
 use crate::{
@@ -96,6 +96,11 @@ impl PlanningAgent {
         self
     }
 
+    /// The same agent with other limits of its runs.
+    pub fn with_limits(self, limits: ExecutionLimits) -> Self {
+        self.with(|parts| parts.options.limits = limits)
+    }
+
     /// What the agent works with.
     pub fn options(&self) -> &PlanningAgentOptions {
         &self.parts.options
@@ -106,16 +111,30 @@ impl PlanningAgent {
     /// # Errors
     /// The goal is empty, or there is no plan.
     pub async fn draft(&self, goal: &str, context: &Context) -> Result<PlanDraft, PlanRunError> {
+        self.draft_in(SessionPlace::new(Origin::Prompt), goal, context).await
+    }
+
+    /// As [`draft`](Self::draft), for a run that would go on in a conversation.
+    ///
+    /// # Errors
+    /// As [`draft`](Self::draft).
+    pub async fn draft_in(
+        &self,
+        place: SessionPlace,
+        goal: &str,
+        context: &Context,
+    ) -> Result<PlanDraft, PlanRunError> {
         if goal.trim().is_empty() {
             return Err(PlanRunError::Problems {
                 problems: vec![PlanProblem::of_plan(ProblemKind::EmptyGoal)],
             });
         }
-        let machine = PlanMachine::new(&self.started(Origin::Prompt, context), context.clock.now());
+        let machine = PlanMachine::new(&self.started(&place, context), context.clock.now());
         let mut planning = self.parts.planning(context, &machine);
         planning.left = Some(machine.left());
         planning.values = self.parts.options.values.clone();
         planning.memories = self.parts.recall(goal).await;
+        planning.background = place.background;
         let mut task = match self.parts.options.plan.clone() {
             Some(subtasks) => Task::new(context.run.as_str(), goal).with_subtasks(subtasks),
             None => self.parts.planner.create_plan(goal, &planning).await?,
@@ -134,20 +153,29 @@ impl PlanningAgent {
     /// # Errors
     /// A limit forbids the run, or the journal failed.
     pub async fn start(&self, goal: &str, context: &Context) -> Result<Outcome, PlanRunError> {
-        self.begin(goal, Origin::Prompt, context).await
+        self.start_in(SessionPlace::new(Origin::Prompt), goal, context).await
     }
 
-    async fn begin(&self, goal: &str, origin: Origin, context: &Context) -> Result<Outcome, PlanRunError> {
-        let started = self.started(origin, context);
+    /// As [`start`](Self::start), for a run that goes on in a conversation.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub async fn start_in(
+        &self,
+        place: SessionPlace,
+        goal: &str,
+        context: &Context,
+    ) -> Result<Outcome, PlanRunError> {
+        let started = self.started(&place, context);
         context.may_delegate(started.config.limits.max_depth)?;
         let journal = context.journal(&self.parts.journal);
-        let opening = self.opening(goal, context).await;
+        let opening = self.opening(goal, place.background, context).await;
         let (log, records) = LogAppender::begin(&**journal, started, opening, context).await?;
         self.drive(fold_plan(context, &records)?, log, Said::default(), context).await
     }
 
     /// The first records of the run.
-    async fn opening(&self, goal: &str, context: &Context) -> Vec<RecordBody> {
+    async fn opening(&self, goal: &str, background: String, context: &Context) -> Vec<RecordBody> {
         let memories = self.parts.recall(goal).await;
         let options = &self.parts.options;
         let plan = |record| RecordBody::Plan(Box::new(record));
@@ -160,8 +188,8 @@ impl PlanningAgent {
             bodies.push(plan(PlanRecord::Fixed { subtasks }));
         }
         let values = options.values.clone();
-        if !values.is_empty() || !memories.is_empty() {
-            bodies.push(plan(PlanRecord::Given { values, memories }));
+        if !values.is_empty() || !memories.is_empty() || !background.is_empty() {
+            bodies.push(plan(PlanRecord::Given { values, memories, background }));
         }
         let message = Message::user(goal, context.clock.now()).into();
         bodies.push(RecordBody::Prompted { message, source: PromptSource::Prompt });
@@ -215,6 +243,24 @@ impl PlanningAgent {
         self.take_up(None, Some((Question::Named(request_id), answer)), &MoreLimits::default(), context).await
     }
 
+    /// Checks an answer to a question of the run that `context` names, before it is kept: a plan that was edited has to
+    /// be one that can be followed. What a run below asks is checked there.
+    ///
+    /// # Errors
+    /// The answer cannot be taken, the log is not a plan's, or the journal failed.
+    pub async fn check_answer(
+        &self,
+        pending: &PendingApproval,
+        answer: &Answer,
+        context: &Context,
+    ) -> Result<(), PlanRunError> {
+        if !pending.request.path.is_empty() {
+            return Ok(());
+        }
+        let records = context.journal(&self.parts.journal).read(&context.run).await?;
+        self.parts.take(&fold_plan(context, &records)?, pending.call, answer, context)
+    }
+
     async fn take_up(
         &self,
         goal: Option<&str>,
@@ -260,7 +306,7 @@ impl PlanningAgent {
         }
         // Only the first record reached the journal; who calls says the goal again.
         let opening = match goal.filter(|_| !open.is_asked()) {
-            Some(goal) => self.opening(goal, &context).await,
+            Some(goal) => self.opening(goal, String::new(), &context).await,
             None => Vec::new(),
         };
         let said = Said {
@@ -308,22 +354,14 @@ impl PlanningAgent {
         Ok(driver::drive(following).await?)
     }
 
-    fn started(&self, origin: Origin, context: &Context) -> RunStarted {
+    fn started(&self, place: &SessionPlace, context: &Context) -> RunStarted {
         let options = &self.parts.options;
-        let mut config = RunConfig::default();
-        (config.provider, config.model) = (options.provider.clone(), options.model.clone());
-        config.tool_mode = options.tool_mode;
-        config.workspace.clone_from(&options.workspace);
-        if !options.fallbacks.is_empty() {
-            let mut failure = FailurePolicy::default();
-            failure.fallbacks.clone_from(&options.fallbacks);
-            config.failure = Some(failure);
-        }
+        let mut config = options.config.clone();
         config.limits = context.limits(options.limits.clone());
         if let Some(toolbox) = &self.parts.toolbox {
             config.tools = toolbox.specs();
         }
-        RunStarted::of_lead(context, origin, options.agent_id.clone(), RunKind::Plan, config)
+        RunStarted::of_lead(context, place, options.agent_id.clone(), RunKind::Plan, config)
     }
 }
 
@@ -373,7 +411,7 @@ impl Agent for PlanningAgent {
         Box::pin(async move {
             let outcome = match context.called_by() {
                 Some(by) => {
-                    let begin = self.begin(task, by.origin(), context);
+                    let begin = self.start_in(SessionPlace::new(by.origin()), task, context);
                     by.attach(begin, self.take_up(Some(task), None, &MoreLimits::default(), context)).await
                 }
                 None => self.start(task, context).await,

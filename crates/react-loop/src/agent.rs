@@ -20,7 +20,7 @@ use crate::{
     ReactMachine, RunLog,
     drive::panic_text,
     fold, fold_before, fold_chain, fold_with, form, is_paired,
-    resume::{seen_files, started},
+    resume::{seen_files, spoken, started},
     spawns::left_behind,
     tool_batch::NoTools,
 };
@@ -622,6 +622,10 @@ impl Agent for ReactAgent {
             }
         })
     }
+
+    fn config(&self) -> Option<RunConfig> {
+        Some(self.config_with(self.options.limits.clone(), self.tools(true)))
+    }
 }
 
 impl std::fmt::Debug for ReactAgent {
@@ -637,6 +641,9 @@ impl std::fmt::Debug for ReactAgent {
 pub async fn conversation(journal: &dyn Journal, run: &RunId) -> Result<Messages, LoopError> {
     let records = journal.read(run).await?;
     let history = fold_before(journal, run, &records).await?.history;
+    if matches!(spoken(run, &records)?.kind, RunKind::Plan | RunKind::Team) {
+        return Ok(history.after(&records).messages().clone());
+    }
     let machine = fold(run, &records, history)?;
     match machine.ended() {
         // With what the run that goes on from here is told of its end.

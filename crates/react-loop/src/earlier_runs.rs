@@ -23,13 +23,13 @@ use std::{
 
 use archon_types::{
     Carried, CarriedMessage, CarriedResult, Journal, JournalError, Origin, Record, RecordBody, Redactor,
-    RunId, metadata,
+    RunId, RunKind, metadata,
 };
 use serde::Serialize;
 
 use crate::{
     History, LoopError, fold,
-    resume::{seen_files, started},
+    resume::{seen_files, spoken},
     window::Entry,
 };
 
@@ -98,7 +98,7 @@ pub async fn fold_before(
 ) -> Result<EarlierRuns, LoopError> {
     match carried_to(journal, run, records).await {
         Some(chain) => Ok(chain),
-        None => fold_chain(journal, &started(run, records)?.origin).await,
+        None => fold_chain(journal, &spoken(run, records)?.origin).await,
     }
 }
 
@@ -111,7 +111,7 @@ async fn walk(journal: &dyn Journal, origin: &Origin, use_carried: bool) -> Resu
         let carried = if use_carried { carried_to(journal, &run, &log).await } else { None };
         next = match &carried {
             Some(_) => Origin::Prompt,
-            None => started(&run, &log)?.origin.clone(),
+            None => spoken(&run, &log)?.origin.clone(),
         };
         logs.push((run, log));
         if let Some(carried) = carried {
@@ -199,10 +199,19 @@ impl EarlierRuns {
     fn push(&mut self, run: &RunId, log: &[Arc<Record>]) -> Result<(), LoopError> {
         let history = std::mem::take(&mut self.history);
         let before = history.entries.len();
-        let machine = fold(run, log, history)?;
-        self.bytes_said += sum(machine.window().whole().skip(before));
+        self.history = match spoken(run, log)?.kind {
+            RunKind::Plan | RunKind::Team => {
+                let history = history.after(log);
+                self.bytes_said += sum(history.entries.iter().skip(before).map(CarriedMessage::from));
+                history
+            }
+            _ => {
+                let machine = fold(run, log, history)?;
+                self.bytes_said += sum(machine.window().whole().skip(before));
+                machine.into_history()
+            }
+        };
         self.seen.extend(seen_files(log));
-        self.history = machine.into_history();
         self.history.seen = latest(&self.seen);
         self.runs += 1;
         self.folded += 1;

@@ -1,6 +1,8 @@
 //! Why a run could not be started or went no further.
 
-use archon_types::{EvaluationError, FailureKind, JournalError, LimitReached, RunId, RunKind};
+use archon_types::{
+    EvaluationError, FailureKind, JournalError, LimitReached, RunError, RunId, RunKind, RunRefused,
+};
 #[cfg(doc)]
 use archon_types::{ExecutionLimits, Outcome};
 
@@ -173,6 +175,27 @@ impl LoopError {
             Self::Panicked { .. } => "mend what panicked, then resume the run",
             Self::AtLimit { .. } => "take it up with more of that, or continue its session with a new prompt",
             Self::Ended { .. } => "continue its session with a new prompt",
+        }
+    }
+}
+
+impl From<LoopError> for RunError {
+    fn from(error: LoopError) -> Self {
+        match error {
+            LoopError::Journal(error) => error.into(),
+            LoopError::EmptyPrompt => Self::EmptyPrompt,
+            LoopError::Ended { run } => RunRefused::Ended { run }.into(),
+            LoopError::AtLimit { run, limit } => RunRefused::AtLimit { run, limit }.into(),
+            LoopError::OtherKind { run, kind } => Self::Unsupported {
+                run,
+                kind,
+                action: "do what a loop can",
+                instead: "resume it with the agent of its kind; steer, fork or replay the runs that it called",
+            },
+            error => {
+                let advice = error.advice();
+                Self::agent(error, advice)
+            }
         }
     }
 }

@@ -8,30 +8,11 @@
 use std::sync::Arc;
 
 use archon_types::{
-    Context, ContinuationKind, Journal, LOG_FORMAT, LoopId, OpenMode, Origin, Record, RecordBody, RunId,
-    Salvaged, SessionId,
+    Context, ContinuationKind, Fork, Journal, LOG_FORMAT, LoopId, OpenMode, Origin, Record, RecordBody,
+    RunId, Salvaged,
 };
-use serde::Serialize;
 
 use crate::{History, LoopError, RunLog, fold_before, fold_with};
-
-/// A run that was forked off another.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct Fork {
-    /// The new run: what `resume` takes, or the next prompt goes on from.
-    pub run: RunId,
-    /// The session of both runs.
-    pub session: SessionId,
-    /// The run that it leaves.
-    pub of: RunId,
-    /// How many of that run's records it has in common.
-    pub records: u64,
-    /// How many of that run's turns.
-    pub turns: u32,
-    /// Whether the model has the next word; if not, the fork waits for a prompt.
-    pub wants_answer: bool,
-}
 
 /// Begins the run that `context` names where `run` stood after `turns` turns of its own; by default
 /// where it stands now. After 0 turns nothing but the prompt is there.

@@ -19,8 +19,11 @@ use futures_util::future::{Either, join_all, select};
 
 use crate::{
     Command, EarlierRuns, History, LoopError, Opening, ReactAgent, ReactMachine, RunLog,
-    agent::cancelled_alone, drive::note_cancel, fold, fold_before, fold_chain, mailbox::Mailbox,
-    resume::started,
+    agent::cancelled_alone,
+    drive::note_cancel,
+    fold, fold_before, fold_chain,
+    mailbox::Mailbox,
+    resume::{spoken, started},
 };
 
 /// Several agents that work on the same thing, and who chooses among them.
@@ -78,7 +81,7 @@ impl Parallel {
     }
 
     /// The agent of the first branch, which stands in the log of the parallel loop.
-    pub(crate) fn id(&self) -> AgentId {
+    pub fn id(&self) -> AgentId {
         self.branches[0].options().agent_id.clone()
     }
 
@@ -204,7 +207,7 @@ pub async fn stands_at(
     run: &RunId,
     records: &[Arc<Record>],
 ) -> Result<Origin, LoopError> {
-    let own = started(run, records)?;
+    let own = spoken(run, records)?;
     let (parallel, log) = match &own.parallel {
         None if own.kind == RunKind::Parallel => (run, records.to_vec()),
         None => return Ok(continues(run.clone(), records)),

@@ -104,6 +104,14 @@ pub(crate) fn started<'a>(run: &RunId, records: &'a [Arc<Record>]) -> Result<&'a
     }
 }
 
+/// The first record of a run that is a part of a conversation: every kind but the call of an agent.
+pub(crate) fn spoken<'a>(run: &RunId, records: &'a [Arc<Record>]) -> Result<&'a RunStarted, LoopError> {
+    match RunStarted::of(records) {
+        Some(started) if matches!(started.kind, RunKind::Plan | RunKind::Team) => Ok(started),
+        _ => started(run, records),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use archon_types::{AgentId, LoopId, RunConfig, SessionId, Timestamp};

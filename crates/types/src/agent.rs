@@ -8,8 +8,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     Clock, CredentialStore, Delegation, FailureKind, Ids, LimitReached, NullSink, ProcessLog, Redactor,
-    Reply, RunError, RunId, SeenResult, SessionId, Sink, Spending, StopReason, Subject, TenantId, ToolSpec,
-    Usage,
+    Reply, RunConfig, RunError, RunId, SeenResult, SessionId, Sink, Spending, StopReason, Subject, TenantId,
+    ToolSpec, Usage,
 };
 
 /// Something that works on a task: a ReAct agent, a planning agent, a team, an agent elsewhere.
@@ -22,6 +22,12 @@ pub trait Agent: Send + Sync {
     /// With a [`Context::delegation`] the run may be there already, from before a crash. What has ended
     /// then is not repeated, and what was cut off goes on.
     fn run<'a>(&'a self, task: &'a str, context: &'a Context) -> BoxFuture<'a, Outcome>;
+
+    /// What its runs begin with, for the log of a run that calls it: whoever resumes that run elsewhere builds the same
+    /// agent from it. None by default: then only the program that built the agent can.
+    fn config(&self) -> Option<RunConfig> {
+        None
+    }
 }
 
 impl<A: Agent + ?Sized> Agent for Arc<A> {
@@ -31,6 +37,10 @@ impl<A: Agent + ?Sized> Agent for Arc<A> {
 
     fn run<'a>(&'a self, task: &'a str, context: &'a Context) -> BoxFuture<'a, Outcome> {
         (**self).run(task, context)
+    }
+
+    fn config(&self) -> Option<RunConfig> {
+        (**self).config()
     }
 }
 

@@ -10,4 +10,10 @@ pub trait Instructions: Send + Sync {
     /// # Errors
     /// Why it cannot be read, for people. What was read before stays in force.
     fn read(&self) -> BoxFuture<'_, Result<Option<String>, String>>;
+
+    /// The files that are looked for, with their whole paths, for the log of each run: whoever resumes it elsewhere reads
+    /// the same. None by default.
+    fn files(&self) -> Vec<String> {
+        Vec::new()
+    }
 }

@@ -6,8 +6,8 @@ use futures_core::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AgentMessage, Inbox, OutcomeStatus, Record, RecordBody, RunFilter, RunId, RunKind, RunPlace, RunStatus,
-    SessionId, TenantId, Timestamp,
+    AgentMessage, Inbox, Record, RecordBody, RunFilter, RunId, RunKind, RunPlace, RunStatus, SessionId,
+    TenantId, Timestamp,
 };
 
 /// Keeps the logs of runs.
@@ -209,13 +209,7 @@ impl RunHead {
         match last {
             RecordBody::RunStarted(_) => RunStatus::Begun,
             RecordBody::Suspended { .. } => RunStatus::Suspended,
-            RecordBody::RunFinished(outcome) => match outcome.status {
-                OutcomeStatus::Finished => RunStatus::Finished,
-                OutcomeStatus::Failed => RunStatus::Failed,
-                OutcomeStatus::Limit(_) => RunStatus::Limit,
-                OutcomeStatus::Cancelled => RunStatus::Cancelled,
-                OutcomeStatus::Suspended => RunStatus::Suspended,
-            },
+            RecordBody::RunFinished(outcome) => outcome.status.into(),
             _ => RunStatus::Running,
         }
     }

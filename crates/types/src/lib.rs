@@ -109,6 +109,7 @@ mod schema;
 mod secret;
 mod session;
 mod session_fold;
+mod session_place;
 mod session_recorder;
 mod session_store;
 mod speaker;
@@ -197,8 +198,8 @@ pub use provider::{
     ProviderError, Request, RequestOptions, ResponseFormat, ThinkingLevel, ToolChoice,
 };
 pub use record::{
-    ContinuationKind, LOG_FORMAT, ModelFailure, Origin, PromptSource, QueueMode, Record, RecordBody,
-    RunConfig, RunStarted, SideQuestion, ToolMode, TurnTrigger,
+    ContinuationKind, LOG_FORMAT, MemoryConfig, ModelFailure, Origin, PromptSource, QueueMode, Record,
+    RecordBody, RunConfig, RunStarted, SideQuestion, ToolMode, TurnTrigger,
 };
 pub use redactor::{RedactedStream, Redactor};
 pub use reply::{FinalAnswer, Reply, Unfinished};
@@ -210,8 +211,8 @@ pub use run_filter::{RunFilter, RunPlace, RunStatus};
 pub use run_kind::RunKind;
 pub use run_memory::{RunMemory, Told};
 pub use run_service::{
-    AnswerRuns, KeepRuns, Removed, ResumedRuns, RunAgent, RunService, StartRun, StartRuns, Started,
-    StartedRun, Watch, WhenBusy,
+    AnswerRuns, Fork, KeepRuns, Removed, ResumedRuns, RunAgent, RunService, RunSettings, StartRun, StartRuns,
+    Started, StartedRun, Watch, WhenBusy,
 };
 #[cfg(feature = "schema")]
 pub use schema::event_log_schema;
@@ -220,6 +221,7 @@ pub use session::{
     ChildLoopRef, LoopConfigSnapshot, LoopEvent, LoopRecord, LoopStatus, ParallelGroupRecord, Session,
     SessionFormation, SessionState, SpawnRef, restore_messages, save_messages,
 };
+pub use session_place::SessionPlace;
 pub use session_recorder::{SessionFormationPolicy, SessionRecorder, SessionRecorderConfig};
 pub use session_store::{SessionError, SessionStore};
 pub use speaker::{Said, Speaker};

@@ -157,6 +157,8 @@ pub struct PlanningContext {
     pub values: serde_json::Map<String, Json>,
     /// What was remembered for this goal, most relevant first.
     pub memories: Vec<String>,
+    /// What is to be known beside the goal; see [`SessionPlace::background`](crate::SessionPlace::background).
+    pub background: String,
     /// Steps of an earlier plan that are completed: a new step may depend on one, and not reuse its id.
     pub completed: Vec<SubTask>,
     /// Why the earlier plan failed, if there was one.
@@ -197,6 +199,7 @@ impl PlanningContext {
             specs: Arc::default(),
             values: serde_json::Map::new(),
             memories: Vec::new(),
+            background: String::new(),
             completed: Vec::new(),
             failure: None,
             targets: Vec::new(),

@@ -25,6 +25,9 @@ pub enum PlanRecord {
         /// What was remembered, most relevant first.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         memories: Vec<String>,
+        /// What the agents read beside the goal; see [`SessionPlace::background`](crate::SessionPlace::background).
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        background: String,
     },
     /// The plan, where it is fixed: no planner is asked for it, nor for another one. Before the goal.
     Fixed {

@@ -11,11 +11,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     AgentId, AgentMessage, Answer, ApiErrorKind, ApprovalRequest, ApprovalSettings, AssistantMessage, CallId,
-    Carried, CommandId, Compaction, Context, ContextConfig, ContextLevel, Effect, Encoded, ExecutionLimits,
-    FailurePolicy, FailureStep, FormCheck, FormProblem, GoalCheck, GoalVerdict, HookPoint, Lease,
-    LimitReached, LoopId, Message, ModelErrorCode, ModelPrice, MoreLimits, Outcome, ParallelBranch,
+    Carried, Collection, CommandId, Compaction, Context, ContextConfig, ContextLevel, Effect, Encoded,
+    ExecutionLimits, FailurePolicy, FailureStep, FormCheck, FormProblem, GoalCheck, GoalVerdict, HookPoint,
+    Lease, LimitReached, LoopId, Message, ModelErrorCode, ModelPrice, MoreLimits, Outcome, ParallelBranch,
     ParallelChoice, PlanRecord, ProcessGroup, RequestOptions, RetryConfig, RunId, RunKind, SessionId,
-    Spending, Summary, TeamRecord, TenantId, Timestamp, ToolResult, ToolSpec,
+    SessionPlace, Spending, Summary, TeamRecord, TenantId, Timestamp, ToolResult, ToolSpec,
 };
 
 /// Version of the log's format, in the first record of every run. Readers refuse a newer one.
@@ -414,16 +414,17 @@ impl RunStarted {
     }
 
     /// The run that `context` names, for an agent that has others work for it: its display name is
-    /// `{session}.{kind}.1`.
+    /// `{session}.{kind}.{n}`, where `n` grows along a conversation.
     pub fn of_lead(
         context: &Context,
-        origin: Origin,
+        place: &SessionPlace,
         agent: AgentId,
         kind: RunKind,
         config: RunConfig,
     ) -> Self {
-        let session = context.session.as_str().replace(['.', '/', ':'], "-");
-        let loop_id = LoopId::new(format!("{session}.{kind}.1"));
+        let (session, origin) =
+            (context.session.as_str().replace(['.', '/', ':'], "-"), place.origin.clone());
+        let loop_id = LoopId::new(format!("{session}.{kind}.{}", place.earlier + 1));
         let mut started = Self::new(context.run.clone(), context.session.clone(), agent, loop_id, config);
         started.kind = kind;
         started.tenant = context.tenant.clone();
@@ -572,6 +573,24 @@ pub struct RunConfig {
     /// How many follow-ups the model reads at once.
     #[serde(skip_serializing_if = "QueueMode::is_default")]
     pub follow_ups: QueueMode,
+    /// The files in which the project says what its agents should know, with their whole paths; the first that is there
+    /// counts. They are read anew before each question.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub project_files: Vec<String>,
+    /// What the run remembers in, and recalls from; none for a run without a memory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory: Option<MemoryConfig>,
+}
+
+/// Which memory a run has.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct MemoryConfig {
+    /// Whose memories they are.
+    pub collection: Collection,
+    /// The id of what makes their vectors; none where they are found by words alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub embedder: Option<String>,
 }
 
 /// How many of the messages that wait the model reads at once.

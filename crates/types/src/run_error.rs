@@ -66,6 +66,16 @@ pub enum RunError {
         /// The way that works instead, in a line.
         instead: &'static str,
     },
+    /// Runs of this kind cannot have that.
+    #[error("runs of kind {kind} cannot have {what}")]
+    NotForKind {
+        /// The kind of the run.
+        kind: RunKind,
+        /// The thing, as in "tools for one run".
+        what: &'static str,
+        /// The way that works instead, in a line.
+        instead: &'static str,
+    },
     /// No agent is registered for the run.
     #[error("no agent {agent} is registered for runs of kind {kind}{}", known_text(known))]
     NoAgent {
@@ -76,13 +86,15 @@ pub enum RunError {
         /// The registered agents, each as `KIND NAME`.
         known: Vec<String>,
     },
-    /// The idempotency key belongs to a run that was started with another prompt, or for another tenant.
-    #[error("the key {key:?} started run {run}, with another prompt or for another tenant")]
+    /// The idempotency key belongs to a run that was asked for otherwise.
+    #[error("the key {key:?} started run {run}, with another {differs}")]
     KeyUsed {
         /// The key.
         key: String,
         /// The run that it started.
         run: RunId,
+        /// What differs, as in "prompt".
+        differs: &'static str,
     },
     /// The newest run of the session works or waits: a message beside it would be missing from the conversation.
     #[error("the session's run {run} is {status}")]
@@ -208,7 +220,7 @@ impl RunError {
             Self::Journal(error) => error.advice(),
             Self::Refused(refused) => refused.advice(),
             Self::UnknownRun { .. } => "`archon runs list` shows the runs there are",
-            Self::Unsupported { instead, .. } => instead,
+            Self::Unsupported { instead, .. } | Self::NotForKind { instead, .. } => instead,
             Self::NoAgent { .. } => "register the agent that started the run, under the same id",
             Self::KeyUsed { .. } => "use a new key for each request",
             Self::SessionBusy { status: RunStatus::Suspended, .. } => {

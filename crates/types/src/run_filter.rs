@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{RunHead, RunId, SessionId, TenantId, Timestamp};
+use crate::{OutcomeStatus, RunHead, RunId, SessionId, TenantId, Timestamp};
 
 /// How a run is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -28,6 +28,18 @@ pub enum RunStatus {
     Cancelled,
     /// Its log is damaged, or is of a newer version.
     Unreadable,
+}
+
+impl From<OutcomeStatus> for RunStatus {
+    fn from(status: OutcomeStatus) -> Self {
+        match status {
+            OutcomeStatus::Finished => Self::Finished,
+            OutcomeStatus::Failed => Self::Failed,
+            OutcomeStatus::Limit(_) => Self::Limit,
+            OutcomeStatus::Cancelled => Self::Cancelled,
+            OutcomeStatus::Suspended => Self::Suspended,
+        }
+    }
 }
 
 impl RunStatus {

@@ -2,8 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Origin, RunError};
-
 /// The kind of a run. Names in logs, JSON and messages are stable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -41,22 +39,6 @@ impl RunKind {
     /// The kind of that name.
     pub fn of_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == name)
-    }
-
-    /// Refuses a run of this kind that is to go on in a session: for kinds that continue no conversation.
-    ///
-    /// # Errors
-    /// [`RunError::Unsupported`], of the run that would be continued.
-    pub fn refuse_session(self, origin: &Origin) -> Result<(), RunError> {
-        match origin {
-            Origin::Continues { run, .. } => Err(RunError::Unsupported {
-                run: run.clone(),
-                kind: self,
-                action: "go on in a session that has runs",
-                instead: "start it in a session of its own",
-            }),
-            _ => Ok(()),
-        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use futures_core::future::BoxFuture;
 
-use crate::{Compaction, Context, Message, Said, Trust};
+use crate::{Compaction, Context, MemoryConfig, Message, Said, Trust};
 
 /// What a memory tells a model with a prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,5 +50,10 @@ pub trait RunMemory: Send + Sync {
     ) -> BoxFuture<'a, Option<Told>> {
         let _ = (context, message, window);
         Box::pin(std::future::ready(None))
+    }
+
+    /// Which memory it is, for the log of each run: whoever resumes it elsewhere opens the same. Nothing by default.
+    fn config(&self) -> Option<MemoryConfig> {
+        None
     }
 }

@@ -11,13 +11,15 @@
 //!
 //! A [`RunAgent`] is the other side: an agent of one kind whose runs a service begins and resumes.
 
-use std::{pin::Pin, sync::Arc};
+use std::pin::Pin;
 
 use futures_core::{Stream, future::BoxFuture};
+use serde::Serialize;
 
 use crate::{
-    AgentId, AgentMessage, Answer, Context, Event, Message, MoreLimits, Origin, Outcome, PendingApproval,
-    Record, Reply, RunError, RunFilter, RunHead, RunId, RunKind, SessionId, TenantId, Timestamp,
+    AgentId, AgentMessage, Answer, Context, Event, ExecutionLimits, Message, MoreLimits, Origin, Outcome,
+    PendingApproval, Reply, RunError, RunFilter, RunHead, RunId, RunKind, Salvaged, SessionId, TenantId,
+    Timestamp,
 };
 
 /// All that can be done with runs. Every type that has the three parts is one.
@@ -63,15 +65,13 @@ pub trait StartRuns: Send + Sync {
     /// The journal failed.
     fn list<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<RunHead>, RunError>>;
 
-    /// The records of a run behind the one with sequence number `after`, or all.
+    /// The records of a run behind the one with sequence number `after`, or all; of a damaged log those before the
+    /// damage, and the damage.
     ///
     /// # Errors
     /// As [`get`](Self::get).
-    fn records<'a>(
-        &'a self,
-        run: &'a RunId,
-        after: Option<u64>,
-    ) -> BoxFuture<'a, Result<Vec<Arc<Record>>, RunError>>;
+    fn records<'a>(&'a self, run: &'a RunId, after: Option<u64>)
+    -> BoxFuture<'a, Result<Salvaged, RunError>>;
 
     /// The records behind `after`, then what happens live, until the run ends or waits for somebody. Dropping a
     /// watcher cancels nothing, and any number may watch.
@@ -148,11 +148,11 @@ pub trait AnswerRuns: Send + Sync {
 /// Forks and removes runs.
 pub trait KeepRuns: Send + Sync {
     /// Begins another run where `run` stood after `turns` of its turns, or where it stands. Resume it, or go on with
-    /// a prompt in its session.
+    /// a prompt in its session: [`Fork::wants_answer`] tells.
     ///
     /// # Errors
     /// The run is unknown, has fewer turns, or is of a kind without turns.
-    fn fork<'a>(&'a self, run: &'a RunId, turns: Option<u32>) -> BoxFuture<'a, Result<StartedRun, RunError>>;
+    fn fork<'a>(&'a self, run: &'a RunId, turns: Option<u32>) -> BoxFuture<'a, Result<Fork, RunError>>;
 
     /// Deletes a run that has ended or waits, with all that is kept for it.
     ///
@@ -191,6 +191,36 @@ pub struct StartRun {
     pub when_busy: WhenBusy,
     /// On whose behalf; `local` by default.
     pub tenant: Option<TenantId>,
+    /// What differs in this run from the agent's others.
+    pub settings: RunSettings,
+}
+
+/// What differs in one run from the agent's others. It stands in the run's log, and holds for whoever resumes it.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct RunSettings {
+    /// How far the run may go, instead of as far as the agent's others.
+    pub limits: Option<ExecutionLimits>,
+    /// Standing instructions, instead of the agent's.
+    pub system: Option<String>,
+    /// The names of the agent's tools that the run has; all by default.
+    pub tools: Option<Vec<String>>,
+}
+
+impl RunSettings {
+    /// Refuses what a run of one agent alone can have, for a kind in which several work.
+    ///
+    /// # Errors
+    /// [`RunError::NotForKind`], if a system text or tools are set.
+    pub fn refuse_for(&self, kind: RunKind) -> Result<(), RunError> {
+        let what = match self {
+            Self { system: Some(_), .. } => "a system text for one run",
+            Self { tools: Some(_), .. } => "tools for one run",
+            _ => return Ok(()),
+        };
+        let instead = "start a loop with it, or give it to each of the agents when they are built";
+        Err(RunError::NotForKind { kind, what, instead })
+    }
 }
 
 impl StartRun {
@@ -209,6 +239,7 @@ impl StartRun {
             session: None,
             when_busy: WhenBusy::default(),
             tenant: None,
+            settings: RunSettings::default(),
         }
     }
 
@@ -247,6 +278,24 @@ impl StartRun {
         self.tenant = Some(tenant.into());
         self
     }
+
+    /// The same request with limits for this run.
+    pub fn limits(mut self, limits: ExecutionLimits) -> Self {
+        self.settings.limits = Some(limits);
+        self
+    }
+
+    /// The same request with standing instructions for this run.
+    pub fn system(mut self, instructions: impl Into<String>) -> Self {
+        self.settings.system = Some(instructions.into());
+        self
+    }
+
+    /// The same request with the names of the agent's tools that this run has.
+    pub fn tools<T: Into<String>>(mut self, names: impl IntoIterator<Item = T>) -> Self {
+        self.settings.tools = Some(names.into_iter().map(Into::into).collect());
+        self
+    }
 }
 
 /// What happens to a message for a session whose newest run works or waits.
@@ -262,7 +311,7 @@ pub enum WhenBusy {
     Branch,
 }
 
-/// A run that a service started, resumed, forked or found.
+/// A run that a service started, resumed or found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StartedRun {
@@ -286,8 +335,23 @@ pub enum Started {
     Before,
     /// It works on something already, and reads the message when it would end.
     Queued,
-    /// It was forked, and waits to be resumed.
-    Forked,
+}
+
+/// A run that was forked off another.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Fork {
+    /// The new run. Resume it, or go on with a prompt in its session.
+    pub run: RunId,
+    /// The session of both runs.
+    pub session: SessionId,
+    /// The run that it leaves.
+    pub of: RunId,
+    /// How many of that run's records it has in common.
+    pub records: u64,
+    /// How many of that run's turns.
+    pub turns: u32,
+    /// Whether the model has the next word; if not, the fork waits for a prompt.
+    pub wants_answer: bool,
 }
 
 impl StartedRun {
@@ -327,11 +391,12 @@ pub trait RunAgent: Send + Sync {
     /// Begins the run that `context` names, and works on it until it ends or waits.
     ///
     /// # Errors
-    /// The run could not be begun, or not be kept.
+    /// The run could not be begun, or not be kept, or its kind cannot have the settings: the error names the kind.
     fn begin<'a>(
         &'a self,
         prompts: Vec<AgentMessage>,
         origin: Origin,
+        settings: RunSettings,
         context: &'a Context,
     ) -> BoxFuture<'a, Result<Outcome, RunError>>;
 
@@ -344,4 +409,19 @@ pub trait RunAgent: Send + Sync {
         more: &'a MoreLimits,
         context: &'a Context,
     ) -> BoxFuture<'a, Result<Outcome, RunError>>;
+
+    /// Checks an answer to a question of a run before it is kept, as far as this agent can tell: changed arguments
+    /// meet the tool, a changed plan is checked. Any answer can be taken by default.
+    ///
+    /// # Errors
+    /// The answer cannot be taken; the question stays open.
+    fn check_answer<'a>(
+        &'a self,
+        pending: &'a PendingApproval,
+        answer: &'a Answer,
+        context: &'a Context,
+    ) -> BoxFuture<'a, Result<(), RunError>> {
+        let _ = (pending, answer, context);
+        Box::pin(std::future::ready(Ok(())))
+    }
 }

@@ -3,9 +3,9 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use crate::{
-    AgentEvents, Event, Journal, JournalError, LoopConfigSnapshot, LoopRecord, LoopStatus, Origin,
-    OutcomeStatus, Record, RecordBody, RunFilter, RunId, RunKind, RunStarted, Session, SessionId,
-    SessionRecorder,
+    AgentEvents, AssistantMessage, Content, Event, Journal, JournalError, LoopConfigSnapshot, LoopRecord,
+    LoopStatus, Message, Origin, OutcomeStatus, Record, RecordBody, RunFilter, RunId, RunKind, RunStarted,
+    Session, SessionId, SessionRecorder,
 };
 
 type Logs = BTreeMap<RunId, Vec<Arc<Record>>>;
@@ -68,6 +68,15 @@ impl Session {
 
 /// Adds what records know and events do not say.
 fn complete(record: &mut LoopRecord, started: &RunStarted, log: &[Arc<Record>]) {
+    // What others worked out together no model of the run has said.
+    if let (RunKind::Plan | RunKind::Team, Some(last)) = (started.kind, log.last())
+        && let RecordBody::RunFinished(outcome) = &last.body
+        && let Some(answer) = outcome.answer()
+    {
+        let content = vec![Content::text(answer)];
+        let answer = AssistantMessage { content, timestamp: last.at, ..AssistantMessage::default() };
+        record.messages.push(Message::Assistant(answer).into());
+    }
     record.config = Some(LoopConfigSnapshot::from(&started.config));
     record.status = match log.last().map(|r| &r.body) {
         Some(RecordBody::RunFinished(outcome)) => match outcome.status {

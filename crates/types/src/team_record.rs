@@ -1,8 +1,13 @@
 //! What a team's log holds that only a team has.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
-use crate::{AgentId, CallId, CommandId, FailureKind, Json, Member, Role, Task, TeamSettings, Timestamp};
+use crate::{
+    AgentId, CallId, CommandId, FailureKind, Json, Member, Role, RunConfig, SubTask, Task, TeamSettings,
+    Timestamp,
+};
 
 /// An event in the life of a team's run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -21,6 +26,19 @@ pub enum TeamRecord {
         /// Who does what nobody else can, and puts the answer together, if somebody does.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         lead: Option<AgentId>,
+    },
+    /// What the team works with, for whoever resumes the run; before the goal.
+    Given {
+        /// What the runs of the members begin with, and of the one that leads, by their ids. Those are missing whose
+        /// agents cannot tell.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        agents: BTreeMap<AgentId, RunConfig>,
+        /// The plan, where it is fixed: no planner is asked for one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        plan: Option<Vec<SubTask>>,
+        /// What the agents read beside the goal; see [`SessionPlace::background`](crate::SessionPlace::background).
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        background: String,
     },
     /// There is a plan.
     Planned {

@@ -2,7 +2,7 @@
 
 use archon_types::{
     AgentMessage, Answer, AnswerRuns, BoxFuture, InboxRequest, JournalError, MoreLimits, PendingApproval,
-    RunError, RunFilter, RunId, RunRefused, RunStatus, TenantId, pending_approvals,
+    RunError, RunFilter, RunId, RunRefused, RunStatus, StartedRun, TenantId, pending_approvals,
 };
 
 use super::Runs;
@@ -40,10 +40,23 @@ impl AnswerRuns for Runs {
             let Some(pending) = open.into_iter().find(|open| open.request.request_id == request_id) else {
                 return Ok(false);
             };
-            if !self.archon().answer_pending(&pending, answer).await? {
+            let root = self.root(&pending.run).await?;
+            let records = self.archon().journal.read(&root).await?;
+            let agent = match (self.agent_of(&root, &records).await, &answer) {
+                (Ok(agent), _) => {
+                    let context = self.archon().context_after(root.clone(), &records);
+                    agent.check_answer(&pending, &answer, &context).await?;
+                    Ok(agent)
+                }
+                // Who changes arguments is told at once whether they fit.
+                (Err(error), Answer::Edit { .. }) => return Err(error),
+                // The answer is kept, and the run resumed when its agent can be built.
+                (Err(error), _) => Err(error),
+            };
+            if !self.archon().pending().answer(&pending, answer).await? {
                 return Ok(false);
             }
-            self.go_on(&pending.run).await?;
+            went_on(self.resume_by(agent?, root, &records, &MoreLimits::default()).await)?;
             Ok(true)
         })
     }
@@ -78,13 +91,23 @@ impl Runs {
         }
     }
 
-    /// Resumes a run for what its inbox has, unless somebody works on it and reads it anyway.
+    /// Resumes a run for what its inbox has, unless somebody works on it and reads it anyway, or it has ended by now:
+    /// a run that was just cancelled is not begun again.
     async fn go_on(&self, run: &RunId) -> Result<(), RunError> {
-        match self.resume_run(run, &MoreLimits::default()).await {
-            Err(
-                RunError::Journal(JournalError::Locked { .. }) | RunError::Refused(RunRefused::Ended { .. }),
-            ) => Ok(()),
-            resumed => resumed.map(|_| ()),
+        let status = self.head(&self.root(run).await?).await?.status;
+        match status.has_ended() || status == RunStatus::Running {
+            true => Ok(()),
+            false => went_on(self.resume_run(run, &MoreLimits::default()).await),
         }
+    }
+}
+
+/// Somebody works on the run, or it has ended: then what its inbox has is not read by a resume.
+fn went_on(resumed: Result<StartedRun, RunError>) -> Result<(), RunError> {
+    match resumed {
+        Err(RunError::Journal(JournalError::Locked { .. }) | RunError::Refused(RunRefused::Ended { .. })) => {
+            Ok(())
+        }
+        resumed => resumed.map(drop),
     }
 }

@@ -1,14 +1,14 @@
 //! Forking and removing.
 
 use archon_types::{
-    AnswerRuns, BoxFuture, JournalError, KeepRuns, Removed, RunError, RunFilter, RunHead, RunId, RunKind,
-    Started, StartedRun, TenantId, Timestamp,
+    AnswerRuns, BoxFuture, Fork, JournalError, KeepRuns, Removed, RunError, RunFilter, RunHead, RunId,
+    RunKind, TenantId, Timestamp,
 };
 
 use super::Runs;
 
 impl KeepRuns for Runs {
-    fn fork<'a>(&'a self, run: &'a RunId, turns: Option<u32>) -> BoxFuture<'a, Result<StartedRun, RunError>> {
+    fn fork<'a>(&'a self, run: &'a RunId, turns: Option<u32>) -> BoxFuture<'a, Result<Fork, RunError>> {
         Box::pin(async move {
             let head = self.head(run).await?;
             match head.kind {
@@ -18,10 +18,7 @@ impl KeepRuns for Runs {
                     action: "be forked",
                     instead: "fork one of the loops that it called, or start it again",
                 }),
-                _ => {
-                    let fork = self.archon().fork(run, turns).await?;
-                    Ok(StartedRun::new(fork.run, fork.session, Started::Forked))
-                }
+                _ => Ok(self.archon().fork(run, turns).await?),
             }
         })
     }

@@ -8,12 +8,12 @@ use std::{
 
 use archon_types::{
     AgentMessage, BoxFuture, ContentHash, Event, JournalError, MoreLimits, Outcome, OutcomeStatus, Record,
-    RecordBody, Reply, ResumedRuns, RunError, RunFilter, RunHead, RunId, RunStarted, RunStatus, SessionId,
-    StartRun, StartRuns, Started, StartedRun, TenantId, Watch, WhenBusy,
+    RecordBody, Reply, ResumedRuns, RunError, RunFilter, RunHead, RunId, RunStarted, RunStatus, Salvaged,
+    SessionId, StartRun, StartRuns, Started, StartedRun, TenantId, Watch, WhenBusy,
 };
 use futures_util::{StreamExt, stream};
 
-use super::Runs;
+use super::{Runs, live::Live};
 use crate::{RunOptions, watch::EventStream};
 
 /// How often a run is looked at that another process works on.
@@ -44,17 +44,27 @@ impl StartRuns for Runs {
         &'a self,
         run: &'a RunId,
         after: Option<u64>,
-    ) -> BoxFuture<'a, Result<Vec<Arc<Record>>, RunError>> {
-        Box::pin(self.records_behind(run, after))
+    ) -> BoxFuture<'a, Result<Salvaged, RunError>> {
+        Box::pin(async move {
+            let mut salvaged = match self.archon().journal.salvage(run).await {
+                Err(JournalError::UnknownRun { .. }) => return Err(self.unknown(run).await),
+                salvaged => salvaged?,
+            };
+            salvaged.records.retain(|record| after.is_none_or(|after| record.seq > after));
+            Ok(salvaged)
+        })
     }
 
     fn watch<'a>(&'a self, run: &'a RunId, after: Option<u64>) -> BoxFuture<'a, Result<Watch, RunError>> {
         Box::pin(async move {
             // Subscribed before the log is read, so that nothing falls between the two.
-            let live = self.live().get(run).cloned().and_then(|live| live.subscribe());
-            let records = self.records_behind(run, after).await?;
-            let watching =
-                Watching { runs: self.clone(), run: run.clone(), after, live, ready: records.into() };
+            let live = self.watched(run).and_then(|live| Some((live.subscribe()?, live)));
+            let mut ready: VecDeque<_> = self.records_behind(run, after).await?.into();
+            // The events have the rest of the records, each in its place.
+            let from = live.as_ref().and_then(|((_, from), _)| *from);
+            ready.retain(|record| from.is_none_or(|from| record.seq < from));
+            let live = live.map(|((events, _), live)| (events, live));
+            let watching = Watching { runs: self.clone(), run: run.clone(), after, live, ready };
             let events = stream::unfold(watching, |mut watching| async move {
                 let event = watching.next().await?;
                 Some((event, watching))
@@ -114,7 +124,7 @@ impl Runs {
             false => None,
         };
         if let (Some(run), Some(key)) = (&keyed, &request.key)
-            && let Some(before) = self.started_before(run, key, &tenant, &prompts).await?
+            && let Some(before) = self.started_before(run, key, &tenant, &request).await?
         {
             return Ok(before);
         }
@@ -133,20 +143,20 @@ impl Runs {
             }
             prepared => prepared?,
         };
-        let again = prompts.clone();
+        let settings = request.settings.clone();
         let started = self
             .work(context, Started::New, move |context| async move {
-                agent.begin(prompts, origin, &context).await
+                agent.begin(prompts, origin, settings, &context).await
             })
             .await;
-        match (started, keyed, request.key) {
+        match (started, keyed, &request.key) {
             // Another process came first with the same key.
             (
                 Err(RunError::Journal(JournalError::Exists { .. } | JournalError::Locked { .. })),
                 Some(run),
                 Some(key),
             ) => {
-                let before = self.started_before(&run, &key, &tenant, &again).await?;
+                let before = self.started_before(&run, key, &tenant, &request).await?;
                 before.ok_or_else(|| JournalError::Locked { run }.into())
             }
             (started, ..) => started,
@@ -159,18 +169,21 @@ impl Runs {
         run: &RunId,
         key: &str,
         tenant: &TenantId,
-        prompts: &[AgentMessage],
+        request: &StartRun,
     ) -> Result<Option<StartedRun>, RunError> {
         let records = match self.archon().journal.read(run).await {
             Err(JournalError::UnknownRun { .. }) => return Ok(None),
             records => records?,
         };
         let Some(started) = RunStarted::of(&records) else { return Ok(None) };
-        let texts = |prompts: &[AgentMessage]| AgentMessage::joined_text(prompts).unwrap_or_default();
-        let begun: Vec<_> = first_prompts(&records);
-        // A memory adds to a prompt what it recalls.
-        if started.tenant != *tenant || !texts(&begun).contains(&texts(prompts)) {
-            return Err(RunError::KeyUsed { key: key.to_owned(), run: run.clone() });
+        let own = &self.archon().agent.options().agent_id;
+        let differs = match started {
+            started if started.tenant != *tenant => Some("tenant"),
+            started if started.agent != *request.agent.as_ref().unwrap_or(own) => Some("agent"),
+            started => asked_otherwise(started, &records, request),
+        };
+        if let Some(differs) = differs {
+            return Err(RunError::KeyUsed { key: key.to_owned(), run: run.clone(), differs });
         }
         Ok(Some(StartedRun::new(run.clone(), started.session.clone(), Started::Before)))
     }
@@ -205,6 +218,35 @@ fn of_key(tenant: &TenantId, key: &str) -> RunId {
     RunId::new(format!("run_key_{:016x}", ContentHash::of(&(tenant, key))))
 }
 
+/// What a request asks for otherwise than the one that started a run. What it leaves to the agent or to the service is
+/// not compared: the agent may have others by now.
+fn asked_otherwise(
+    started: &RunStarted,
+    records: &[Arc<Record>],
+    request: &StartRun,
+) -> Option<&'static str> {
+    let texts = |prompts: &[AgentMessage]| AgentMessage::joined_text(prompts).unwrap_or_default();
+    let (config, settings) = (&started.config, &request.settings);
+    let tools = || config.tools.iter().map(|tool| tool.name.as_str()).collect::<BTreeSet<_>>();
+    let wanted = |names: &Vec<String>| names.iter().map(String::as_str).collect::<BTreeSet<_>>() == tools();
+    let same = [
+        ("kind", started.kind == request.kind),
+        // A memory adds to a prompt what it recalls.
+        ("prompt", texts(&first_prompts(records)).contains(&texts(&request.prompts))),
+        ("session", request.session.as_ref().is_none_or(|session| *session == started.session)),
+        ("limits", settings.limits.as_ref().is_none_or(|limits| *limits == config.limits)),
+        (
+            "system text",
+            settings
+                .system
+                .as_ref()
+                .is_none_or(|text| config.system.as_deref().is_some_and(|own| **own == *text)),
+        ),
+        ("list of tools", settings.tools.as_ref().is_none_or(wanted)),
+    ];
+    same.into_iter().find(|(_, is_same)| !is_same).map(|(what, _)| what)
+}
+
 /// The messages that a run began with.
 fn first_prompts(records: &[Arc<Record>]) -> Vec<AgentMessage> {
     let mut prompts = Vec::new();
@@ -225,7 +267,7 @@ struct Watching {
     run: RunId,
     /// The last record that the watcher has.
     after: Option<u64>,
-    live: Option<EventStream>,
+    live: Option<(EventStream, Arc<Live>)>,
     ready: VecDeque<Arc<Record>>,
 }
 
@@ -236,14 +278,14 @@ impl Watching {
                 self.after = Some(record.seq);
                 return Some(Ok(Event::Record { run: self.run.clone(), record }));
             }
-            let Some(live) = &mut self.live else {
+            let Some((events, live)) = &mut self.live else {
                 match self.elsewhere().await {
                     Ok(true) => continue,
                     Ok(false) => return None,
                     Err(error) => return Some(Err(error)),
                 }
             };
-            match live.next().await {
+            match events.next().await {
                 Some(Event::Record { run, record }) if run == self.run => {
                     if self.after.is_none_or(|after| record.seq > after) {
                         self.after = Some(record.seq);
@@ -251,7 +293,13 @@ impl Watching {
                     }
                 }
                 Some(event) => return Some(Ok(event)),
-                None => self.live = None,
+                None => {
+                    let failure = live.failure();
+                    self.live = None;
+                    if let Some(error) = failure {
+                        return Some(Err(error));
+                    }
+                }
             }
         }
     }

@@ -1,14 +1,14 @@
 //! `archon approvals`: the questions that wait for an answer, and answering them.
 
-use std::sync::Arc;
-
-use archon::{
-    Approvals,
-    types::{Answer, Json, PendingApproval, QuestionKind},
-};
+use archon::types::{Answer, AnswerRuns, Json, Outcome, PendingApproval, QuestionKind, RunStatus, StartRuns};
 use clap::Subcommand;
+use serde_json::json;
 
-use crate::{app::App, exit::Exit, failure::Failure, output::Look, question, text::visible};
+use super::resume::RecordedFlags;
+use crate::{
+    app::App, config::Settings, drive::follow, exit::Exit, failure::Failure, output::Look, question,
+    text::visible,
+};
 
 /// What to do with questions.
 #[derive(Debug, Subcommand)]
@@ -20,8 +20,10 @@ pub(crate) enum ApprovalsCommand {
         /// The question's id, or the beginning of it
         question: String,
     },
-    /// Say yes; the run goes on when it is resumed
+    /// Say yes, and let the run go on
     Approve {
+        #[command(flatten)]
+        flags: RecordedFlags,
         /// The question's id, or the beginning of it
         question: String,
         /// Do it with these arguments instead: a JSON object
@@ -30,27 +32,45 @@ pub(crate) enum ApprovalsCommand {
     },
     /// Say what a call came to, in its place: for one that asks you, or that was cut off and has happened
     Reply {
+        #[command(flatten)]
+        flags: RecordedFlags,
         /// The question's id, or the beginning of it
         question: String,
         /// The result of the call, for the model
         text: String,
     },
-    /// Say no
+    /// Say no, and let the run go on without the call
     Deny {
+        #[command(flatten)]
+        flags: RecordedFlags,
         /// The question's id, or the beginning of it
         question: String,
         /// Why, for the model
         #[arg(long, value_name = "TEXT", default_value = "")]
         reason: String,
     },
+    /// Let the runs go on whose questions nobody answered in time, as if somebody had said no
+    Sweep {
+        #[command(flatten)]
+        flags: RecordedFlags,
+    },
 }
 
 impl ApprovalsCommand {
+    pub(crate) fn settings(&self) -> Option<Settings> {
+        match self {
+            Self::List | Self::Show { .. } => None,
+            Self::Approve { flags, .. }
+            | Self::Reply { flags, .. }
+            | Self::Deny { flags, .. }
+            | Self::Sweep { flags } => Some(flags.settings()),
+        }
+    }
+
     pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
-        let approvals = Approvals::new(Arc::new(app.journal()));
-        let open = approvals.list(None).await?;
         match self {
             Self::List => {
+                let open = app.runs()?.questions(None).await?;
                 for pending in &open {
                     app.item(pending, || line(pending));
                 }
@@ -60,35 +80,30 @@ impl ApprovalsCommand {
                 Ok(Exit::Finished)
             }
             Self::Show { question } => {
+                let open = app.runs()?.questions(None).await?;
                 let pending = meant(&open, &question)?;
                 app.item(pending, || whole(pending));
                 Ok(Exit::Finished)
             }
-            Self::Approve { question, edit } => {
+            Self::Approve { question, edit, .. } => {
                 let answer = match edit {
                     None => Answer::Approve,
                     Some(text) => Answer::Edit { arguments: arguments(&text)? },
                 };
-                answered(&approvals, &open, &question, answer, app).await
+                answered(app, &question, answer).await
             }
-            Self::Reply { question, text } => {
-                answered(&approvals, &open, &question, Answer::Reply { text }, app).await
-            }
-            Self::Deny { question, reason } => {
-                answered(&approvals, &open, &question, Answer::Cancel { reason }, app).await
-            }
+            Self::Reply { question, text, .. } => answered(app, &question, Answer::Reply { text }).await,
+            Self::Deny { question, reason, .. } => answered(app, &question, Answer::Cancel { reason }).await,
+            Self::Sweep { .. } => sweep(app).await,
         }
     }
 }
 
-async fn answered(
-    approvals: &Approvals,
-    open: &[PendingApproval],
-    question: &str,
-    answer: Answer,
-    app: &App,
-) -> Result<Exit, Failure> {
-    let pending = meant(open, question)?;
+/// Answers a question, and shows its run as it goes on: here, unless another process works on it.
+async fn answered(app: &App, question: &str, answer: Answer) -> Result<Exit, Failure> {
+    let runs = app.open_runs()?;
+    let open = runs.questions(None).await?;
+    let pending = meant(&open, question)?;
     if matches!(answer, Answer::Edit { .. }) && !pending.request.allow_modification {
         return Err(Failure::usage("this call must not be changed", "approve or deny it"));
     }
@@ -97,16 +112,33 @@ async fn answered(
     {
         return Err(Failure::usage("this question takes no text for an answer", "approve or deny it"));
     }
-    if !approvals.answer(pending, answer).await? {
+    let before = runs.records(&pending.run, None).await?.records;
+    let is_elsewhere = runs.get(&pending.run).await?.status == RunStatus::Running;
+    if !runs.answer(&pending.request.request_id, answer).await? {
         return Err(Failure::failed(
             "somebody else has answered it",
             "`archon approvals list` shows what waits",
         ));
     }
-    let resume = super::run::resume_line(app, pending.run.as_str(), None);
-    app.output.note(Look::Plain, format!("resume with: {resume}"));
-    let note = "what the run had of --memory, --embedder, --workspace and --project-file, say again";
-    app.output.note(Look::Dim, note);
+    if is_elsewhere {
+        app.output.note(Look::Plain, format!("another process works on {} and goes on", pending.run));
+        return Ok(Exit::Finished);
+    }
+    follow(app, &runs, &pending.run, before).await
+}
+
+/// Resumes the runs whose questions have expired, and waits for each.
+async fn sweep(app: &App) -> Result<Exit, Failure> {
+    let runs = app.open_runs()?;
+    let swept = runs.sweep().await?;
+    if swept.is_empty() && !app.json {
+        app.output.note(Look::Dim, "no question has expired");
+    }
+    for run in swept {
+        let outcome = Outcome::of_result(runs.reply(&run).await)?;
+        let status = RunStatus::from(outcome.status);
+        app.item(&json!({ "run_id": run, "status": status }), || format!("{run}  {status}"));
+    }
     Ok(Exit::Finished)
 }
 

@@ -8,18 +8,28 @@ mod template;
 use std::path::PathBuf;
 
 use archon::{
-    Planning,
+    Planning, RunOptions, Runs,
     planner::{PlanDraft, PlanFormat, PlanRunError, fold, render, with_remedy},
-    types::{Confirm, Journal, Json, RunId, Spending, Task},
+    types::{Confirm, Json, RunId, RunKind, Spending, StartRun, StartRuns, Task},
 };
 use clap::{Subcommand, ValueEnum};
 
-use super::{AgentFlags, AllowFlags, ModelFlags, ToolFlags, run};
-use crate::{app::App, config::Settings, exit::Exit, failure::Failure, output::Look};
+use super::{
+    AgentFlags, AllowFlags, MemoryFlags, ModelFlags, SessionFlags, ToolFlags, run, which::which_run,
+};
+use crate::{
+    app::App,
+    assemble::{self, AGENT},
+    config::Settings,
+    drive,
+    exit::Exit,
+    failure::Failure,
+    output::Look,
+};
 
 use answer::{ApproveArgs, RejectArgs};
-use follow::planning;
-pub(crate) use follow::{follow, resume};
+pub(crate) use confirm::{say_how_to_answer, show as show_question};
+pub(crate) use follow::{ask_about_plan, planning};
 
 /// What `archon plan` takes.
 #[derive(Debug, clap::Args)]
@@ -35,6 +45,10 @@ pub(crate) struct PlanArgs {
     agent: AgentFlags,
     #[command(flatten)]
     allow: AllowFlags,
+    #[command(flatten)]
+    session: SessionFlags,
+    #[command(flatten)]
+    memory: MemoryFlags,
     /// How the plan is drawn [default: text]
     #[arg(long, value_enum)]
     format: Option<Format>,
@@ -60,7 +74,7 @@ pub(crate) struct PlanArgs {
 pub(crate) enum PlanCommand {
     /// The plan of a run, with how far its subtasks are and its longest way
     Show {
-        /// The run's id
+        /// The run's id, its beginning or end, or `last`
         run: String,
         /// How it is drawn [default: text]
         #[arg(long, value_enum)]
@@ -108,6 +122,7 @@ impl PlanArgs {
                 let mut settings = super::settings(&self.model, &self.tools);
                 self.agent.apply(&mut settings);
                 self.allow.apply(&mut settings);
+                self.memory.apply(&mut settings);
                 settings
             }
         }
@@ -116,7 +131,7 @@ impl PlanArgs {
     pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
         match self.command {
             Some(PlanCommand::Show { run, format }) => {
-                return show(app, RunId::new(run), format.or(self.format)).await;
+                return show(app, which_run(app, &run).await?, format.or(self.format)).await;
             }
             Some(PlanCommand::Approve(args)) => return args.run(app).await,
             Some(PlanCommand::Reject(args)) => return args.run(app).await,
@@ -127,17 +142,33 @@ impl PlanArgs {
             Some(used) if self.goal.is_empty() => used.goal.clone(),
             _ => run::task(app, &self.goal)?,
         };
-        let archon = run::chosen(app).await?;
+        let archon = assemble::chosen(app, self.memory.open(app).await?).await?;
         let confirm = confirm_if(self.confirm && self.execute);
         let planning = match used {
             Some(used) => used.planning(&archon, confirm),
             None => planning(&archon, confirm),
         };
-        match self.execute {
-            true => follow::follow_drawn(app, &archon, &planning, goal, self.format).await,
-            false => draft(app, &planning, &goal, self.format).await,
+        let request = StartRun::new(goal.clone()).agent(AGENT).kind(RunKind::Plan);
+        if !self.execute {
+            let request = self.session.of(&app.runs()?, request).await?;
+            return draft(app, &planning, &goal, request, self.format).await;
         }
+        let runs = app.open_runs()?.with_agent(planning.run_agent());
+        let started = runs.start(self.session.of(&runs, request).await?).await?;
+        follow(app, &runs, &started.run, self.format).await
     }
+}
+
+/// Shows the run until it has ended; then the plan is drawn as far as it came, where a form is given.
+async fn follow(app: &App, runs: &Runs, run: &RunId, format: Option<Format>) -> Result<Exit, Failure> {
+    let exit = drive::follow(app, runs, run, Vec::new()).await;
+    if let Some(format) = format
+        && let Ok(log) = runs.records(run, None).await
+        && let Some(machine) = fold(&log.records)
+    {
+        app.output.note(Look::Plain, drawn(&machine.task(), format));
+    }
+    exit
 }
 
 /// What a flag means for a plan's settings.
@@ -146,9 +177,17 @@ pub(crate) fn confirm_if(asked: bool) -> Confirm {
 }
 
 /// Makes a plan and says what is wrong with it. Nothing is begun and nothing is kept.
-async fn draft(app: &App, planning: &Planning, goal: &str, format: Option<Format>) -> Result<Exit, Failure> {
+async fn draft(
+    app: &App,
+    planning: &Planning,
+    goal: &str,
+    request: StartRun,
+    format: Option<Format>,
+) -> Result<Exit, Failure> {
     app.output.wait("planning");
-    let drafted = planning.draft(goal).await;
+    let mut options = RunOptions::default();
+    options.session = request.session;
+    let drafted = planning.draft_with(goal, options).await;
     app.output.stop_waiting();
     let PlanDraft { task, problems, spent, .. } = drafted?;
     if !app.json && spent != Spending::default() {
@@ -167,7 +206,7 @@ async fn draft(app: &App, planning: &Planning, goal: &str, format: Option<Format
 
 /// Shows what can be read even of a damaged log; the damage is said, and the exit code tells.
 async fn show(app: &App, run: RunId, format: Option<Format>) -> Result<Exit, Failure> {
-    let salvaged = app.journal().salvage(&run).await?;
+    let salvaged = app.runs()?.records(&run, None).await?;
     let Some(machine) = fold(&salvaged.records) else {
         let advice = format!("`archon runs show {run}` shows what happened in it");
         return Err(Failure::usage(format!("run {run} follows no plan"), advice));

@@ -1,27 +1,19 @@
-//! `archon resume`: takes up a run where its log ends.
+//! `archon resume`: takes up a run where its log ends. What it needs stands in its log and in the settings.
 
-use std::{path::PathBuf, sync::Arc};
+use std::sync::Arc;
 
-use archon::{
-    Archon, ArchonBuilder,
-    memory::Memory,
-    types::{
-        ExecutionLimits, Journal, MoreLimits, Record, RecordBody, RunConfig, RunHead, RunId, RunKind,
-        RunStarted, RunStatus, ToolMode,
-    },
-};
+use archon::types::{MoreLimits, Outcome, Record, RunHead, RunId, RunKind, RunStarted, RunStatus, StartRuns};
+use serde_json::json;
 
-use super::{AllowFlags, MemoryFlags, ModelFlags, ToolFlags, plan, run, which::which_run};
+use super::{AllowFlags, ModelFlags, ToolFlags, plan, which::which_run};
 use crate::{
     app::App,
-    choose,
     config::{Money, Settings, Span},
-    drive::drive,
+    drive::follow,
     exit::Exit,
     failure::Failure,
     output::Look,
-    text::visible,
-    toolset,
+    text::one_line,
 };
 
 /// What `archon resume` takes.
@@ -30,34 +22,21 @@ pub(crate) struct ResumeArgs {
     #[command(flatten)]
     flags: RecordedFlags,
     #[command(flatten)]
-    memory: MemoryFlags,
-    #[command(flatten)]
     more: MoreFlags,
+    /// Take up every run whose process died, and say what became of each
+    #[arg(long, conflicts_with_all = ["run", "max_turns", "max_tokens", "max_cost", "max_duration"])]
+    all: bool,
     /// The run's id, its beginning or end, or `last`
-    run: String,
+    #[arg(required_unless_present = "all")]
+    run: Option<String>,
 }
 
 /// Larger limits for a run that is there. Each is for the whole run, what it has used included.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
 struct MoreFlags {
-    /// Let it ask its model up to N times in all
+    /// Let it ask its model up to N times in all; of a plan or a team, let each of its agents
     #[arg(long, value_name = "N")]
     max_turns: Option<u32>,
-    #[command(flatten)]
-    budget: MoreBudget,
-}
-
-impl MoreFlags {
-    fn limits(self) -> MoreLimits {
-        let mut more = self.budget.limits();
-        more.max_turns = self.max_turns;
-        more
-    }
-}
-
-/// The same without turns, which a team does not have.
-#[derive(Clone, Copy, Debug, Default, clap::Args)]
-pub(crate) struct MoreBudget {
     /// Let it use up to N tokens in all
     #[arg(long, value_name = "N")]
     max_tokens: Option<u64>,
@@ -69,9 +48,10 @@ pub(crate) struct MoreBudget {
     max_duration: Option<Span>,
 }
 
-impl MoreBudget {
-    pub(super) fn limits(self) -> MoreLimits {
+impl MoreFlags {
+    fn limits(self) -> MoreLimits {
         let mut more = MoreLimits::default();
+        more.max_turns = self.max_turns;
         more.max_total_tokens = self.max_tokens;
         more.max_duration_ms = self.max_duration.map(|span| span.0);
         more.max_cost = self.max_cost.map(|money| money.0);
@@ -80,8 +60,9 @@ impl MoreBudget {
 
     /// A limit can only be raised: one that was not there cannot be set any more.
     fn check(self, run: &RunId, records: &[Arc<Record>]) -> Result<(), Failure> {
-        let has_limit = |record: &Arc<Record>| matches!(&record.body, RecordBody::RunStarted(started) if started.config.limits.max_cost.is_some());
-        match self.max_cost.is_some() && !records.first().is_some_and(has_limit) {
+        let has_limit =
+            RunStarted::of(records).is_some_and(|started| started.config.limits.max_cost.is_some());
+        match self.max_cost.is_some() && !has_limit {
             true => Err(Failure::usage(
                 format!("run {run} was begun without --max-cost, so there is no limit to raise"),
                 "leave --max-cost out, or limit it with --max-tokens",
@@ -100,114 +81,70 @@ pub(crate) struct RecordedFlags {
     tools: ToolFlags,
     #[command(flatten)]
     allow: AllowFlags,
-    /// A file with the project's instructions, read anew before each question
-    #[arg(long, value_name = "FILE")]
-    project_file: Option<PathBuf>,
 }
 
 impl RecordedFlags {
     pub(crate) fn settings(&self) -> Settings {
         let mut settings = super::settings(&self.model, &self.tools);
-        settings.project_file.clone_from(&self.project_file);
         self.allow.apply(&mut settings);
         settings
     }
-
-    /// The agent that a run was begun with, and the run's records. What it remembers stands in no log.
-    pub(super) async fn agent(
-        &self,
-        app: &App,
-        run: &RunId,
-        memory: Option<Memory>,
-    ) -> Result<(Archon, Vec<Arc<Record>>), Failure> {
-        let records = app.journal().read(run).await?;
-        let Some(started) = RunStarted::of(&records) else {
-            return Err(archon::react_loop::LoopError::NotARun { run: run.clone() }.into());
-        };
-        if started.kind == RunKind::Team {
-            return Err(Failure::usage(
-                format!("run {run} is a team's"),
-                format!("name its team, too: archon team resume TEAM.toml {run}"),
-            ));
-        }
-        // A run of the loop keeps to its log by itself; the subtasks of a plan that are still to begin do not.
-        let mut builder = recorded(app, &started.config, &self.tools, started.kind).await?;
-        if let Some(memory) = memory {
-            builder = builder.memory(memory);
-        }
-        Ok((builder.build()?, records))
-    }
-}
-
-/// The surroundings of a run that was begun in a folder: its tools work there, wherever it is resumed.
-fn in_its_folder(app: &App, config: &RunConfig, flags: &ToolFlags) -> Result<App, Failure> {
-    let mut app = app.clone();
-    let Some(folder) = config.workspace.as_ref().filter(|_| flags.workspace.is_none()) else {
-        return Ok(app);
-    };
-    let folder = PathBuf::from(folder);
-    if !folder.is_dir() {
-        return Err(Failure::usage(
-            format!("the run was begun in '{}', which is no folder any more", folder.display()),
-            "name the folder that its tools may see: --workspace DIR",
-        ));
-    }
-    if toolset::folder(&app).as_ref() != Some(&folder) {
-        let folder = visible(&folder.display().to_string());
-        app.output.note(Look::Plain, format!("its tools work in {folder}, where it was begun"));
-    }
-    app.config.settings.workspace = Some(folder);
-    Ok(app)
-}
-
-async fn recorded(
-    app: &App,
-    config: &RunConfig,
-    flags: &ToolFlags,
-    kind: RunKind,
-) -> Result<ArchonBuilder, Failure> {
-    let app = &in_its_folder(app, config, flags)?;
-    let tools = match flags.tools {
-        Some(_) => toolset::chosen(app)?,
-        None => toolset::recorded(config.tools.iter().map(|t| t.name.as_str()), app)?,
-    };
-    let model = format!("{}:{}", config.provider, config.model);
-    let chosen = choose::model(app, Some(&model)).await?;
-    let fallbacks = config.failure.as_ref().map_or(&[][..], |policy| &policy.fallbacks);
-    let fallbacks = choose::fallbacks(app, Some(fallbacks)).await?;
-    let is_plan = kind == RunKind::Plan;
-    let limits = if is_plan { config.limits.clone() } else { ExecutionLimits::default() };
-    let mut builder = run::assemble(app, chosen, fallbacks, tools, limits)?;
-    if is_plan && config.tool_mode == ToolMode::Text {
-        builder = builder.tool_mode(ToolMode::Text);
-    }
-    Ok(builder)
 }
 
 impl ResumeArgs {
     pub(crate) fn settings(&self) -> Settings {
-        let mut settings = self.flags.settings();
-        self.memory.apply(&mut settings);
-        settings
+        self.flags.settings()
     }
 
     pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
-        let run = which_run(app, &self.run).await?;
-        let (archon, records) = self.flags.agent(app, &run, self.memory.open(app).await?).await?;
-        self.more.budget.check(&run, &records)?;
-        if RunStarted::of(&records).is_some_and(|started| started.kind == RunKind::Plan) {
-            if self.memory.memory.is_some() {
-                let what = format!("run {run} follows a plan, and a plan remembers nothing");
-                return Err(Failure::usage(what, "leave --memory out"));
-            }
-            return plan::resume(app, &archon, run, self.more.limits(), records).await;
+        let Some(run) = &self.run else { return all(app).await };
+        let (run, runs) = (which_run(app, run).await?, app.open_runs()?);
+        let records = runs.records(&run, None).await?.whole()?;
+        self.more.check(&run, &records)?;
+        let head = RunHead::of(run.clone(), &records);
+        if head.kind == Some(RunKind::Plan) {
+            plan::show_question(app, &records);
         }
-        let resume = run::resume_line(app, run.as_str(), self.memory.memory.as_ref());
-        let has_ended = RunHead::of(run.clone(), &records).status == RunStatus::Finished;
-        let exit = drive(archon.resume_with(run, self.more.limits()).await?, &records, &resume, app).await?;
-        if has_ended && self.memory.memory.is_some() {
+        let started = runs.resume(&run, &self.more.limits()).await?;
+        // Of a run that another one called, the one that a person started is resumed.
+        let before =
+            if started.run == run { records } else { runs.records(&started.run, None).await?.records };
+        let exit = follow(app, &runs, &started.run, before).await?;
+        if head.status == RunStatus::Finished {
             app.output.note(Look::Plain, "what was said in the run is in the memory");
         }
         Ok(exit)
     }
+}
+
+/// Takes up every run whose process died, and waits until each has ended or waits for somebody.
+async fn all(app: &App) -> Result<Exit, Failure> {
+    let runs = app.open_runs()?;
+    let mut exit = Exit::Finished;
+    let resumed = runs.resume_unfinished(None).await?;
+    if resumed.is_empty() && !app.json {
+        app.output.note(Look::Dim, "no run was interrupted");
+    }
+    for (run, started) in resumed {
+        let outcome = match started {
+            Ok(_) => Outcome::of_result(runs.reply(&run).await),
+            Err(error) => Err(error),
+        };
+        let (status, what) = match outcome {
+            Ok(outcome) => {
+                exit = if outcome.is_finished() { exit } else { Exit::of(&outcome) };
+                (
+                    RunStatus::from(outcome.status),
+                    outcome.error.clone().or(outcome.said().map(str::to_owned)).unwrap_or_default(),
+                )
+            }
+            Err(error) => {
+                exit = Exit::Failed;
+                (RunStatus::Interrupted, format!("{error} ({})", error.advice()))
+            }
+        };
+        let item = json!({ "run_id": run, "status": status, "text": what });
+        app.item(&item, || format!("{run}  {status:<11}  {}", one_line(&what, 80)));
+    }
+    Ok(exit)
 }

@@ -1,24 +1,25 @@
 //! `archon runs`: the runs there are, what happened in them, and what can be done with one.
 
-use std::sync::Arc;
-
 use archon::{
-    RandomIds, SystemClock, react_loop,
+    SystemClock,
     types::{
-        Clock, Context, Cycle, Event, Ids, InboxEntry, InboxRequest, Journal, RunFilter, RunHead, RunId,
-        RunStatus, SessionId,
+        AgentMessage, AnswerRuns, Clock, Cycle, Event, KeepRuns, Message, Outcome, RunFilter, RunHead, RunId,
+        RunStatus, StartRuns, Timestamp,
     },
 };
 use clap::Subcommand;
+use futures_util::StreamExt;
 use serde_json::json;
 
-use super::which::which_run;
+use super::{resume::RecordedFlags, which::which_run};
 use crate::{
     app::App,
+    assemble::resume_line,
+    config::{Settings, Span},
     exit::Exit,
     failure::Failure,
     output::Look,
-    render::{record_line, replay},
+    render::{record_line, renderer, replay},
     text::{format_time, one_line},
 };
 
@@ -55,8 +56,26 @@ pub(crate) enum RunsCommand {
         #[arg(long, value_name = "TURN")]
         at: Option<u32>,
     },
+    /// Show a run while another process works on it, until it ends or waits
+    Watch {
+        /// The run's id, its beginning or end, or `last`
+        run: String,
+    },
+    /// Say something to a run that another process works on: its model reads it next
+    Steer {
+        /// Let it finish first, and read it then
+        #[arg(long)]
+        later: bool,
+        /// The run's id, its beginning or end, or `last`
+        run: String,
+        /// The message
+        #[arg(required = true)]
+        text: Vec<String>,
+    },
     /// Stop a run, whichever process works on it
     Cancel {
+        #[command(flatten)]
+        flags: RecordedFlags,
         /// The run's id, its beginning or end, or `last`
         run: String,
     },
@@ -65,9 +84,22 @@ pub(crate) enum RunsCommand {
         /// The run's id, its beginning or end, or `last`
         run: String,
     },
+    /// Remove the runs that have ended and were not written since, but for those that others need
+    Prune {
+        /// How long ago they were written at least: 90s, 20m or 720h
+        #[arg(long, value_name = "TIME")]
+        older_than: Span,
+    },
 }
 
 impl RunsCommand {
+    pub(crate) fn settings(&self) -> Option<Settings> {
+        match self {
+            Self::Cancel { flags, .. } => Some(flags.settings()),
+            _ => None,
+        }
+    }
+
     pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
         match self {
             Self::List { all, status } => list(app, all, status).await,
@@ -75,8 +107,13 @@ impl RunsCommand {
             Self::Events { run, cycles: false } => events(app, which_run(app, &run).await?).await,
             Self::Events { run, cycles: true } => cycles(app, which_run(app, &run).await?).await,
             Self::Fork { run, at } => fork(app, which_run(app, &run).await?, at).await,
-            Self::Cancel { run } => cancel(app, which_run(app, &run).await?).await,
+            Self::Watch { run } => watch(app, which_run(app, &run).await?).await,
+            Self::Steer { later, run, text } => {
+                steer(app, which_run(app, &run).await?, text.join(" "), later).await
+            }
+            Self::Cancel { run, .. } => cancel(app, which_run(app, &run).await?).await,
             Self::Delete { run } => delete(app, which_run(app, &run).await?).await,
+            Self::Prune { older_than } => prune(app, older_than).await,
         }
     }
 }
@@ -93,7 +130,7 @@ async fn list(app: &App, all: bool, status: Vec<RunStatus>) -> Result<Exit, Fail
     let such = if status.is_empty() { "no runs" } else { "no such runs" };
     let mut filter = RunFilter::all().status(status);
     filter.limit = (!all).then_some(LISTED + 1);
-    let heads = app.journal().list(&filter).await?;
+    let heads = app.runs()?.list(&filter).await?;
     if heads.is_empty() && !app.json {
         app.output.note(Look::Dim, format!("{such} in {}", app.data_dir.display()));
     }
@@ -121,14 +158,14 @@ fn row(head: &RunHead) -> String {
 
 /// Shows what can be read even of a damaged log; the damage is said, and the exit code tells.
 async fn show(app: &App, run: RunId) -> Result<Exit, Failure> {
-    let salvaged = app.journal().salvage(&run).await?;
+    let salvaged = app.runs()?.records(&run, None).await?;
     replay(&run, &salvaged.records, app.json, &app.output);
     salvaged.damage.map_or(Ok(Exit::Finished), |damage| Err(damage.into()))
 }
 
 /// As `show`, but every record as it is, and nothing else.
 async fn events(app: &App, run: RunId) -> Result<Exit, Failure> {
-    let salvaged = app.journal().salvage(&run).await?;
+    let salvaged = app.runs()?.records(&run, None).await?;
     for record in salvaged.records {
         let event = Event::Record { run: run.clone(), record: record.clone() };
         app.item(&event, || record_line(&record));
@@ -138,7 +175,7 @@ async fn events(app: &App, run: RunId) -> Result<Exit, Failure> {
 
 /// The log as one structured entry for each turn.
 async fn cycles(app: &App, run: RunId) -> Result<Exit, Failure> {
-    let salvaged = app.journal().salvage(&run).await?;
+    let salvaged = app.runs()?.records(&run, None).await?;
     for cycle in Cycle::of(&salvaged.records) {
         app.item(&cycle, || {
             let state = format!("{:?}", cycle.state).to_lowercase();
@@ -154,14 +191,12 @@ async fn cycles(app: &App, run: RunId) -> Result<Exit, Failure> {
 }
 
 async fn fork(app: &App, run: RunId, at: Option<u32>) -> Result<Exit, Failure> {
-    let new = RunId::new(RandomIds.fresh("run"));
-    let context = Context::new(new, SessionId::new(""), Arc::new(SystemClock), Arc::new(RandomIds));
-    let fork = react_loop::fork(&app.journal(), &run, at, &context).await?;
+    let fork = app.runs()?.fork(&run, at).await?;
     app.item(&fork, || fork.run.to_string());
     if !app.json {
         let turns = if fork.turns == 1 { "turn" } else { "turns" };
         let next = match fork.wants_answer {
-            true => super::run::resume_line(app, fork.run.as_str(), None),
+            true => resume_line(app, fork.run.as_str()),
             false => format!("archon run --session {} TASK", fork.session),
         };
         app.output.note(Look::Dim, format!("forked {run} after {} {turns}; go on with: {next}", fork.turns));
@@ -169,22 +204,67 @@ async fn fork(app: &App, run: RunId, at: Option<u32>) -> Result<Exit, Failure> {
     Ok(Exit::Finished)
 }
 
-/// The wish is kept until somebody reads it: the process that works on the run, or else the next resume.
+/// Ctrl-C ends the watching, and not the run.
+async fn watch(app: &App, run: RunId) -> Result<Exit, Failure> {
+    let mut events = app.runs()?.watch(&run, None).await?;
+    let mut renderer = renderer(app.json);
+    while let Some(event) = events.next().await {
+        renderer.event(&event?, &app.output);
+    }
+    app.output.stop_waiting();
+    app.output.close_board();
+    Ok(Exit::Finished)
+}
+
+async fn steer(app: &App, run: RunId, text: String, later: bool) -> Result<Exit, Failure> {
+    if text.trim().is_empty() {
+        return Err(Failure::usage(
+            "the message is empty",
+            "say it: archon runs steer RUN \"Use the other file.\"",
+        ));
+    }
+    let (runs, message) = (app.runs()?, AgentMessage::from(Message::user(text, Timestamp::default())));
+    match later {
+        true => runs.follow_up(&run, message).await?,
+        false => runs.steer(&run, message).await?,
+    }
+    app.item(&json!({ "steered": run }), || format!("said to {run}"));
+    Ok(Exit::Finished)
+}
+
+/// A run that nobody works on is taken up here for as long as it takes to end.
 async fn cancel(app: &App, run: RunId) -> Result<Exit, Failure> {
-    let request = InboxRequest::Cancel { reason: "archon runs cancel".to_owned() };
-    let entry = InboxEntry::new(RandomIds.fresh("in"), SystemClock.now(), request);
-    react_loop::post(&app.journal(), &run, entry).await?;
-    app.item(&json!({ "cancelled": run }), || format!("asked {run} to stop"));
-    if !app.json {
-        let note = "if no process works on it, the next `archon resume` ends it as cancelled";
-        app.output.note(Look::Dim, note);
+    let runs = app.open_runs()?;
+    let is_elsewhere = runs.get(&run).await?.status == RunStatus::Running;
+    runs.cancel(&run, "archon runs cancel").await?;
+    match is_elsewhere {
+        true => app.item(&json!({ "cancelled": run }), || format!("asked {run} to stop")),
+        false => {
+            Outcome::of_result(runs.reply(&run).await)?;
+            app.item(&json!({ "cancelled": run }), || format!("cancelled {run}"));
+        }
     }
     Ok(Exit::Finished)
 }
 
 async fn delete(app: &App, run: RunId) -> Result<Exit, Failure> {
-    app.journal().delete(&run).await?;
+    app.runs()?.delete(&run).await?;
     app.item(&json!({ "deleted": run }), || format!("deleted {run}"));
+    Ok(Exit::Finished)
+}
+
+async fn prune(app: &App, older_than: Span) -> Result<Exit, Failure> {
+    let before = SystemClock.now().as_millis().saturating_sub(older_than.0);
+    let removed = app.runs()?.prune(Timestamp::from_millis(before)).await?;
+    for run in &removed.runs {
+        app.item(&json!({ "deleted": run }), || format!("deleted {run}"));
+    }
+    for (run, why) in &removed.left {
+        app.output.note(Look::Dim, format!("{run} stays: {why}"));
+    }
+    if removed.runs.is_empty() && !app.json {
+        app.output.note(Look::Dim, "no run that has ended is that old");
+    }
     Ok(Exit::Finished)
 }
 

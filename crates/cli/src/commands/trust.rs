@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use clap::Subcommand;
 use serde_json::json;
 
-use super::run::quoted;
 use crate::{
     app::App,
     ask::Prompt,
+    assemble::quoted,
     config::{Agreements, Origin, asks},
     exit::Exit,
     failure::Failure,

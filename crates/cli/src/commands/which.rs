@@ -1,27 +1,27 @@
 //! Which run a person means: by its id, the beginning or the end of it, or `last`.
 
-use archon::types::{Journal, RunFilter, RunId};
+use archon::types::{RunFilter, RunId, StartRuns};
 
 use crate::{app::App, failure::Failure};
 
 /// How many runs are named where a word fits several.
 const NAMED: usize = 5;
 
-/// The run that a word means. A word that fits none is taken for an id, for whoever looks for that run to say so.
+/// The run that a word means. A word that fits none is answered with the nearest ids.
 pub(crate) async fn which_run(app: &App, word: &str) -> Result<RunId, Failure> {
-    let journal = app.journal();
-    let id = RunId::new(word);
-    if journal.path(&id).is_ok_and(|log| log.exists()) {
+    let (runs, id) = (app.runs()?, RunId::new(word));
+    // An empty log is no run, but can be removed.
+    if app.journal().path(&id).is_ok_and(|log| log.exists()) {
         return Ok(id);
     }
     if word == "last" {
-        let newest = journal.list(&RunFilter::all().top_level().limit(1)).await?.pop();
+        let newest = runs.list(&RunFilter::all().top_level().limit(1)).await?.pop();
         let none = || Failure::usage("there is no run yet", "begin one: archon run TASK");
         return newest.map(|head| head.run_id).ok_or_else(none);
     }
     let fits =
         |run: &RunId| !word.is_empty() && (run.as_str().starts_with(word) || run.as_str().ends_with(word));
-    let heads = journal.list(&RunFilter::all()).await?;
+    let heads = runs.list(&RunFilter::all()).await?;
     let mut found: Vec<_> = heads.into_iter().filter(|head| fits(&head.run_id)).collect();
     // The ids of called runs begin with that of their caller.
     if found.iter().any(|head| head.called_by.is_none()) {
@@ -29,7 +29,7 @@ pub(crate) async fn which_run(app: &App, word: &str) -> Result<RunId, Failure> {
     }
     let mut found: Vec<RunId> = found.into_iter().map(|head| head.run_id).collect();
     match found.len() {
-        0 => Ok(id),
+        0 => runs.get(&id).await.map(|head| head.run_id).map_err(Failure::from),
         1 => Ok(found.swap_remove(0)),
         count => {
             let names: Vec<_> = found.iter().take(NAMED).map(RunId::as_str).collect();

@@ -127,8 +127,9 @@ fn about_plan(said: &PlanRecord) -> String {
     };
     match said {
         PlanRecord::Settings(settings) => format!("settings, {} at the same time", settings.max_concurrent),
-        PlanRecord::Given { values, memories } => {
-            format!("given, {} values, {} memories", values.len(), memories.len())
+        PlanRecord::Given { values, memories, background } => {
+            let background = if background.is_empty() { "" } else { ", a background" };
+            format!("given, {} values, {} memories{background}", values.len(), memories.len())
         }
         PlanRecord::Fixed { subtasks } => format!("fixed: {}", names(subtasks)),
         PlanRecord::Asked { attempt, reason, .. } => {
@@ -168,6 +169,12 @@ fn about_team(said: &TeamRecord) -> String {
                 members.iter().map(|m| format!("{} ({})", m.id, m.roles.join(", "))).collect();
             let lead = lead.as_ref().map(|lead| format!("; {lead} leads")).unwrap_or_default();
             format!("formed of {}{lead}", members.join(", "))
+        }
+        TeamRecord::Given { agents, plan, background } => {
+            let plan =
+                plan.as_ref().map(|plan| format!(", a plan of {} subtasks", plan.len())).unwrap_or_default();
+            let background = if background.is_empty() { "" } else { ", a background" };
+            format!("given, {} agents{plan}{background}", agents.len())
         }
         TeamRecord::Planned { task } => {
             let ids: Vec<_> = task.subtasks.iter().map(|subtask| subtask.id.as_str()).collect();

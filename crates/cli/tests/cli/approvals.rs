@@ -60,13 +60,9 @@ async fn a_run_that_waits_is_listed_approved_and_goes_on() {
         "approvals list",
     );
     let ran = place.archon("approvals approve", &[question]).await;
-    assert_eq!(ran.code, Some(0), "{ran:?}");
-    // With the place that was said, and a word on what no log says.
-    let line = format!("resume with: archon resume {run} --data-dir {}\n", place.data().display());
-    assert!(ran.err.starts_with(&line) && ran.err.contains("--memory"), "{ran:?}");
-    assert_eq!(place.archon("approvals list", &[]).await.out, "");
-    let ran = place.archon("resume", &[run]).await;
     assert_eq!((ran.code, ran.out.as_str()), (Some(0), "It is written.\n"), "{ran:?}");
+    assert_eq!(place.archon("approvals list", &[]).await.out, "");
+    place.archon("resume", &[run]).await.check_refused(2, "has ended", "archon runs show");
     assert_eq!(std::fs::read_to_string(place.path("notes.txt")).unwrap(), "hello\n");
     server.assert_paired();
 }
@@ -89,24 +85,21 @@ async fn an_edit_that_is_approved_later_takes_effect_and_so_does_the_next_prompt
         let ran = place.archon(&format!("{line} --ask-later {tools}"), &["Change the notes."]).await;
         assert_eq!(ran.code, Some(3), "{ran:?}");
         let waits = &place.archon("approvals list --json", &[]).await.json()[0];
-        let (question, run) = (waits["request_id"].as_str().unwrap(), waits["run"].as_str().unwrap());
-        assert_eq!(place.archon("approvals approve", &[question]).await.code, Some(0));
-        let ran = place.archon("resume", &[run]).await;
+        let question = waits["request_id"].as_str().unwrap();
+        let ran = place.archon("approvals approve", &[question]).await;
         assert_eq!((ran.code, ran.out.trim_end(), text().as_str()), (Some(0), said, now), "{ran:?}");
     }
 }
 
 // spec: TE-48
 #[tokio::test]
-async fn resume_from_another_folder_works_in_the_folder_that_the_run_was_begun_in() {
+async fn answer_from_another_folder_works_in_the_folder_that_the_run_was_begun_in() {
     let server = MockServer::start([asks_for("write_file", WRITE), answer("It is written.")]).await;
     let place = Place::with_server(&server);
     place.archon("run --ask-later --tools write_file", &["Write notes."]).await;
     let listed = place.archon("approvals list --json", &[]).await.json();
-    let run = listed[0]["run"].as_str().unwrap().to_owned();
-    place.archon("approvals approve", &[listed[0]["request_id"].as_str().unwrap()]).await;
     std::fs::create_dir(place.path("other")).unwrap();
-    let mut command = place.command("resume", &[&run]);
+    let mut command = place.command("approvals approve", &[listed[0]["request_id"].as_str().unwrap()]);
     let ran: Ran = command.current_dir(place.path("other")).output().await.unwrap().into();
     assert_eq!((ran.code, ran.out.as_str()), (Some(0), "It is written.\n"), "{ran:?}");
     let folder = place.dir.path().canonicalize().unwrap();
@@ -126,9 +119,8 @@ async fn a_run_that_waits_reads_a_no_and_its_reason() {
     let listed = place.archon("approvals list --json", &[]).await;
     let waits = &listed.json()[0];
     let question = waits["request_id"].as_str().unwrap();
-    let ran = place.archon("approvals deny", &[question, "--reason", "Use another name."]).await;
+    let ran = place.archon("approvals deny --json", &[question, "--reason", "Use another name."]).await;
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    let ran = place.archon("resume --json", &[waits["run"].as_str().unwrap()]).await;
     assert!(ran.out.contains("User cancelled this action. Use another name."), "{ran:?}");
     assert!(!place.path("notes.txt").exists());
 }

@@ -53,18 +53,14 @@ async fn a_run_of_another_process_is_cancelled_and_can_be_resumed() {
 
 // spec: R-13
 #[tokio::test]
-async fn a_cancel_waits_for_whoever_takes_the_run_up() {
+async fn cancel_of_a_run_that_nobody_works_on_ends_it_here() {
     let server = MockServer::start([half()]).await;
     let place = Place::with_server(&server);
     let (mut child, run) = hanging(&place).await;
     child.kill().await.expect("it is killed");
     let json = place.archon("runs cancel --json", &[&run]).await.json();
     assert_eq!(json[0]["cancelled"], run.as_str());
-    assert_eq!(status(&place, &run).await, "interrupted");
-
-    let resumed = place.archon("resume", &[&run]).await;
-    assert_eq!((resumed.code, server.requests().len()), (Some(130), 1), "{resumed:?}");
-    assert_eq!(status(&place, &run).await, "cancelled");
+    assert_eq!((status(&place, &run).await.as_str(), server.requests().len()), ("cancelled", 1));
     server.push(answer("whole"));
     assert_eq!(place.archon("resume", &[&run]).await.out, "whole\n");
 }

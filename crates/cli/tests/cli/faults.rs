@@ -67,11 +67,8 @@ impl Kind {
         }
     }
 
-    pub(crate) fn resume(self, place: &Place, run: &str) -> tokio::process::Command {
-        match self {
-            Self::Loop | Self::Plan => place.command("resume --json", &[run]),
-            Self::Team => place.command("team resume --json", &[&file(place), run]),
-        }
+    pub(crate) fn resume(place: &Place, run: &str) -> tokio::process::Command {
+        place.command("resume --json", &[run])
     }
 }
 
@@ -174,7 +171,7 @@ async fn round(kind: Kind, chance: &mut Chance) -> u64 {
             None => kind.start(&place),
             // The last kill may have come behind the end.
             Some((_, status)) if status == "finished" => break,
-            Some((run, _)) => kind.resume(&place, &run),
+            Some((run, _)) => Kind::resume(&place, &run),
         };
         let after = if kills < MOST { chance.below(250) } else { 60_000 };
         match killed(command, Duration::from_millis(after)).await {
@@ -231,7 +228,7 @@ async fn resume_by_several_at_once_has_one_writer() {
         let Some((run, _)) = run_of(&place).await.filter(|(_, status)| status != "finished") else {
             continue;
         };
-        let resumes = (0..2 + chance.below(3)).map(|_| Kind::Loop.resume(&place, &run).output());
+        let resumes = (0..2 + chance.below(3)).map(|_| Kind::resume(&place, &run).output());
         let ended: Vec<Ran> = futures_util::future::join_all(resumes)
             .await
             .into_iter()

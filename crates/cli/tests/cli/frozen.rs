@@ -33,7 +33,7 @@ async fn freeze(kind: Kind, records: u64) -> u64 {
     let (since, mut refused) = (Instant::now(), 0);
     let (run, _) = run_of(&place).await.unwrap();
     loop {
-        let other: Ran = kind.resume(&place, &run).output().await.unwrap().into();
+        let other: Ran = Kind::resume(&place, &run).output().await.unwrap().into();
         assert!(other.code == Some(1) && other.err.contains("in use by another process"), "{other:?}");
         refused += 1;
         let left = frozen_for().saturating_sub(since.elapsed());

@@ -30,6 +30,7 @@ mod local;
 mod logs;
 mod memories;
 mod plans;
+mod resumes;
 mod runs;
 mod screen;
 mod services;

@@ -87,8 +87,6 @@ async fn a_plan_is_followed_with_a_line_for_each_subtask_and_can_be_shown_afterw
     place.archon("replay", &[&run]).await.check_refused(2, "of kind plan", "archon runs events");
     let events = place.archon("runs events", &[&run]).await;
     assert!(events.out.contains("made, 2 subtasks: sum, say"), "{events:?}");
-    let next = place.archon("run --continue", &["And 20%?"]).await;
-    next.check_refused(2, "of kind plan", "archon runs show");
     assert_eq!(server.requests().len(), 3);
 }
 
@@ -151,6 +149,36 @@ async fn a_plan_that_was_interrupted_is_taken_up_without_doing_anything_twice() 
     assert_eq!(server.requests().len(), 4, "the plan is not made again");
 }
 
+#[tokio::test]
+async fn plan_in_a_session_knows_what_was_said_before_and_its_answer_is_known_afterwards() {
+    let script =
+        [answer("Noted: 200 chairs."), plan(), answer("It is 30."), answer("It is 30 [say]."), answer("60.")];
+    let server = MockServer::start(script).await;
+    let place = Place::with_server(&server);
+    place.archon("run --session shop", &["We have 200 chairs."]).await;
+    let ran = place.archon("plan --execute --session shop", &["What are 15% of them?"]).await;
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "It is 30 [say].\n"), "{ran:?}");
+    for (n, who) in [(1, "the planner"), (2, "the subtask"), (3, "the conclusion")] {
+        let asked = server.requests()[n].body.to_string();
+        assert!(
+            asked.contains("user: We have 200 chairs.") && asked.contains("Noted: 200 chairs."),
+            "{who}: {asked}"
+        );
+    }
+    let ran = place.archon("run --continue", &["Twice that?"]).await;
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "60.\n"), "{ran:?}");
+    let said = server.requests()[4].body["messages"].clone();
+    let said: Vec<_> = said.as_array().expect("messages").iter().filter(|m| m["role"] != "system").collect();
+    let texts: Vec<_> = said.iter().map(|message| message["content"].to_string()).collect();
+    assert_eq!(texts.len(), 5, "{texts:?}");
+    assert!(texts[2].contains("What are 15% of them?") && texts[3].contains("It is 30 [say]."), "{texts:?}");
+    let shown = place.archon("sessions show", &["shop"]).await;
+    assert!(
+        shown.out.contains("> What are 15% of them?") && shown.out.contains("It is 30 [say]."),
+        "{shown:?}"
+    );
+}
+
 // spec: PL-24
 #[tokio::test]
 async fn without_somebody_who_says_yes_nothing_of_a_plan_is_begun_and_the_yes_can_come_later() {
@@ -167,8 +195,6 @@ async fn without_somebody_who_says_yes_nothing_of_a_plan_is_begun_and_the_yes_ca
     assert!(ran.err.contains(&format!("archon plan approve {run}")), "{ran:?}");
     let again = place.archon("resume", &[&run]).await;
     assert!(again.code == Some(3) && again.err.contains("nobody is here"), "{again:?}");
-    let again = place.archon("resume --memory user:anna", &[&run]).await;
-    again.check_refused(2, "a plan remembers nothing", "leave --memory out");
     assert_eq!(server.requests().len(), 1);
 
     server.push(answer("It is 30."));
@@ -189,14 +215,11 @@ async fn a_plan_that_waits_is_listed_and_answered_with_all_other_questions() {
     let listed = place.archon("approvals list --json", &[]).await.json();
     assert_eq!((listed.len(), listed[0]["run"].as_str()), (1, Some(run.as_str())), "{listed:?}");
     let question = listed[0]["request_id"].as_str().expect("an id");
-    let said = place.archon("approvals approve", &[question]).await;
-    assert_eq!(said.code, Some(0), "{said:?}");
-    assert!(said.err.starts_with(&format!("resume with: archon resume {run} ")), "{said:?}");
-    assert!(place.archon("approvals list --json", &[]).await.json().is_empty());
     server.push(answer("It is 30."));
     server.push(answer("It is 30 [say]."));
-    let ran = place.archon("resume", &[&run]).await;
+    let ran = place.archon("approvals approve", &[question]).await;
     assert_eq!((ran.code, ran.out.as_str()), (Some(0), "It is 30 [say].\n"), "{ran:?}");
+    assert!(place.archon("approvals list --json", &[]).await.json().is_empty());
 }
 
 // spec: PL-24

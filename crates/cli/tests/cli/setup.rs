@@ -68,6 +68,10 @@ impl Place {
 
     /// A command in this place. Words with spaces are given as further arguments.
     pub(crate) fn command(&self, line: &str, more: &[&str]) -> Command {
+        self.command_at(self.server.as_deref(), line, more)
+    }
+
+    fn command_at(&self, server: Option<&str>, line: &str, more: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_archon"));
         command.env_clear().env("HOME", self.dir.path()).env("PATH", "/usr/bin:/bin");
         // Nothing is fetched unless a test says from where.
@@ -83,11 +87,18 @@ impl Place {
         command.args(words);
         let asks = matches!(line.split(' ').next(), Some("run" | "resume" | "plan" | "team"))
             && !line.contains(" show");
-        if let (Some(url), true) = (&self.server, asks) {
+        if let (Some(url), true) = (server, asks) {
             command.args(["--base-url", url, "--model", "mock"]);
         }
         command.args(more);
         command
+    }
+
+    /// Runs a command in another folder, with nothing but the place of the data: no model, no address.
+    pub(crate) async fn alone(&self, line: &str, more: &[&str]) -> Ran {
+        let elsewhere = tempfile::tempdir().expect("a directory");
+        let mut command = self.command_at(None, line, more);
+        command.current_dir(elsewhere.path()).output().await.expect("the program runs").into()
     }
 
     pub(crate) async fn archon(&self, line: &str, more: &[&str]) -> Ran {

@@ -52,8 +52,7 @@ async fn a_team_works_with_a_line_for_each_delegation_and_the_lead_has_the_last_
     for line in ["formed of ada (researcher), ben (writer); lead leads", "delegated to ada: find"] {
         assert!(events.out.contains(line), "{line}: {events:?}");
     }
-    place.archon("resume", &[&run]).await.check_refused(2, "is a team's", "archon team resume TEAM.toml");
-    place.archon("team resume", &[&file, &run]).await.check_refused(2, "has ended", "archon runs show");
+    place.archon("resume", &[&run]).await.check_refused(2, "has ended", "archon runs show");
 }
 
 #[tokio::test]
@@ -87,10 +86,10 @@ async fn a_team_that_was_interrupted_is_taken_up_without_doing_anything_twice() 
     let ran = Ran::from(child.wait_with_output().await.expect("it ends"));
     assert_eq!(ran.code, Some(130), "{ran:?}");
     let run = only_run(&place).await;
-    assert!(ran.err.contains(&format!("archon team resume {file} {run}")), "{ran:?}");
+    assert!(ran.err.contains(&format!("archon resume {run}")), "{ran:?}");
     server.push(answer("It rises slowly."));
     server.push(answer("It rises by 3.7 mm."));
-    let resumed = place.archon("team resume", &[&file, &run]).await;
+    let resumed = place.archon("resume", &[&run]).await;
     assert_eq!((resumed.code, resumed.out.as_str()), (Some(0), "It rises by 3.7 mm.\n"), "{resumed:?}");
     assert_eq!(server.requests().len(), 4, "what ada found is not looked for again");
 }
@@ -101,16 +100,16 @@ async fn team_resume_of_a_run_that_met_a_limit_goes_on_with_more() {
     let (place, file) = place(&server, &TEAM.replace("[limits]", "[limits]\nmax_tokens = 10"));
     let ran = place.archon("team run", &[&file, "Does the sea rise?"]).await;
     let run = only_run(&place).await;
-    let way_on = format!("let it go on with `archon team resume {file} {run} ");
+    let way_on = format!("let it go on with `archon resume {run} ");
     assert!(
         ran.code == Some(4) && ran.err.contains(&way_on) && ran.err.contains(" --max-tokens N`"),
         "{ran:?}"
     );
-    let refused = place.archon("team resume", &[&file, &run]).await;
-    refused.check_refused(2, "has ended", &format!("archon team resume TEAM.toml {run} --max-tokens N"));
+    let refused = place.archon("resume", &[&run]).await;
+    refused.check_refused(2, "has ended", &format!("archon resume {run} --max-tokens N"));
     server.push(answer("It rises slowly."));
     server.push(answer("It rises by 3.7 mm."));
-    let resumed = place.archon("team resume --max-tokens 100000", &[&file, &run]).await;
+    let resumed = place.archon("resume --max-tokens 100000", &[&run]).await;
     assert_eq!((resumed.code, resumed.out.as_str()), (Some(0), "It rises by 3.7 mm.\n"), "{resumed:?}");
 }
 
@@ -123,7 +122,7 @@ async fn team_resume_of_a_run_that_was_cut_off_in_its_first_record_says_to_begin
     let log = place.data().join("runs").join(format!("{run}.jsonl"));
     let text = std::fs::read_to_string(&log).expect("a log");
     std::fs::write(&log, text.split_inclusive('\n').next().expect("a line")).expect("it is written");
-    let refused = place.archon("team resume", &[&file, &run]).await;
+    let refused = place.archon("resume", &[&run]).await;
     refused.check_refused(2, "was cut off before its task was kept", "archon team run TEAM.toml TASK");
 }
 

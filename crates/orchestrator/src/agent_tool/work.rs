@@ -5,7 +5,8 @@ use std::{collections::HashSet, pin::pin, sync::Arc};
 use archon_types::{
     AgentId, ApprovalSettings, BoxFuture, Context, Delegation, Effect, Encoded, FailureKind, InboxRequest,
     JournalError, Json, LogAppender, Message, OpenMode, Outcome, OutcomeStatus, PromptSource, RecordBody,
-    RunConfig, RunId, RunKind, RunStarted, check_called, is_lost, questions_below, received_messages,
+    RunConfig, RunId, RunKind, RunStarted, SessionPlace, check_called, is_lost, questions_below,
+    received_messages,
 };
 use futures_util::future::{Either, select};
 use serde_json::Map;
@@ -81,7 +82,7 @@ impl Parts {
         });
         RunStarted::of_lead(
             context,
-            by.origin(),
+            &SessionPlace::new(by.origin()),
             AgentId::new(self.spec.name.as_str()),
             RunKind::AgentCall,
             config,

@@ -90,6 +90,10 @@ impl TeamMachine {
                 }
                 self.touched.all = true;
             }
+            TeamRecord::Given { plan, background, .. } if self.phase == Phase::Fresh => {
+                self.fixed.clone_from(plan);
+                self.background.clone_from(background);
+            }
             TeamRecord::Planned { task } if self.phase == Phase::Planning => {
                 let query = std::mem::take(&mut self.task.original_query);
                 self.task = task.as_ref().clone();

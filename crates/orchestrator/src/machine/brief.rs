@@ -110,6 +110,7 @@ impl TeamMachine {
         if let Some(expected) = &subtask.expected_output {
             brief.line(format!("Expected: {expected}"));
         }
+        self.background_of_goal(brief);
         for id in subtask.dependencies() {
             if let Some(response) = self.job_of(id).and_then(|job| job.response.as_ref()) {
                 brief.data("result", id.as_str(), &response.text());
@@ -124,6 +125,12 @@ impl TeamMachine {
             for (key, item) in self.board.items() {
                 brief.data("shared", key, &text_of(&item.value));
             }
+        }
+    }
+
+    fn background_of_goal(&self, brief: &mut Brief) {
+        if !self.background.is_empty() {
+            brief.data("background", "goal", &self.background);
         }
     }
 
@@ -156,6 +163,7 @@ impl TeamMachine {
     fn synthesis(&self, notes: Option<&str>, brief: &mut Brief) {
         brief.line(format!("The goal of the team: {}", self.task.goal));
         brief.line("Put the answer together from every contribution.");
+        self.background_of_goal(brief);
         for (id, text) in self.contributors() {
             brief.data("contribution", id, &text);
         }

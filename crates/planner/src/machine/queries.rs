@@ -32,6 +32,11 @@ impl PlanMachine {
         &self.memories
     }
 
+    /// What the agents read beside the goal.
+    pub fn background(&self) -> &str {
+        &self.background
+    }
+
     /// What was wrong with the planner's last answer to the question that is open.
     pub fn problems(&self) -> &[String] {
         match (&self.phase, &self.replan) {

@@ -303,7 +303,7 @@ fn results_reach_those_that_refer_to_them_and_what_was_known_fills_gaps() {
         .with_tool("calculator", Some(json!({"a": "{search.n}", "t": "{hits.n} it"})));
     let mut fed = Fed::new(cap(1));
     let values = json!({"unit": "km", "a": 5}).as_object().cloned().unwrap();
-    fed.plan(PlanRecord::Given { values, memories: vec![] });
+    fed.plan(PlanRecord::Given { values, memories: vec![], background: String::new() });
     let task = Box::new(Task::new("run_1", "Do it").with_subtasks(vec![search, calc]));
     fed.plan(PlanRecord::Made { command: CommandId(0), task, warnings: vec![] });
     let begun = fed.begin_all();

@@ -19,29 +19,16 @@ impl ReactAgent {
         context: &Context,
     ) -> RunStarted {
         let options = &self.options;
-        let capabilities = self.driver.provider.capabilities(&options.model);
-        let mut config = RunConfig::default();
-        self.driver.provider.id().clone_into(&mut config.provider);
-        config.model.clone_from(&options.model);
-        config.system = options.system.clone().map(|s| Arc::new(Encoded::new(s)));
-        config.limits = self.limits(context);
-        config.tools = self.tools(config.limits.max_depth, context);
-        config.options = Arc::new(options.request.clone());
-        config.retry = if capabilities.retries { RetryConfig::none() } else { options.retry.clone() };
-        config.failure = Some(self.failure_policy());
-        config.tool_mode = options.tool_mode.unwrap_or(match capabilities.native_tools {
-            true => ToolMode::Native,
-            false => ToolMode::Text,
-        });
+        let limits = self.limits(context);
+        let tools = self.tools(context.depth < limits.max_depth);
+        let mut config = self.config_with(limits, tools);
         config.result_mark =
             (config.tool_mode == ToolMode::Text).then(|| text_mode::mark_of(&context.ids.fresh("mark")));
-        config.workspace.clone_from(&options.workspace);
-        config.expected_output.clone_from(&options.expected_output);
-        (config.goal_check, config.form_check) = (options.goal_check, options.form_check);
-        config.context.clone_from(&options.context);
         config.approvals = context.can_ask.then(|| options.approvals.clone());
-        (config.price, config.steers, config.follow_ups) =
-            (options.price.or(capabilities.price), options.steers, options.follow_ups);
+        if context.called_by().is_none() {
+            config.memory = self.driver.memory.as_ref().and_then(|memory| memory.config());
+            config.project_files = self.driver.instructions.as_ref().map(|i| i.files()).unwrap_or_default();
+        }
         let is_called = matches!(origin, Origin::CalledBy { .. });
         let mut loop_id = match is_called {
             true => LoopId::new(format!("{}.sub.1", clean(context.session.as_str()))),
@@ -64,6 +51,35 @@ impl ReactAgent {
         started
     }
 
+    /// What a run of this agent begins with that has these limits and tools, without what only a run can tell.
+    pub(super) fn config_with(
+        &self,
+        limits: ExecutionLimits,
+        tools: Arc<Encoded<Vec<ToolSpec>>>,
+    ) -> RunConfig {
+        let options = &self.options;
+        let capabilities = self.driver.provider.capabilities(&options.model);
+        let mut config = RunConfig::default();
+        self.driver.provider.id().clone_into(&mut config.provider);
+        config.model.clone_from(&options.model);
+        config.system = options.system.clone().map(|s| Arc::new(Encoded::new(s)));
+        (config.limits, config.tools) = (limits, tools);
+        config.options = Arc::new(options.request.clone());
+        config.retry = if capabilities.retries { RetryConfig::none() } else { options.retry.clone() };
+        config.failure = Some(self.failure_policy());
+        config.tool_mode = options.tool_mode.unwrap_or(match capabilities.native_tools {
+            true => ToolMode::Native,
+            false => ToolMode::Text,
+        });
+        config.workspace.clone_from(&options.workspace);
+        config.expected_output.clone_from(&options.expected_output);
+        (config.goal_check, config.form_check) = (options.goal_check, options.form_check);
+        config.context.clone_from(&options.context);
+        (config.price, config.steers, config.follow_ups) =
+            (options.price.or(capabilities.price), options.steers, options.follow_ups);
+        config
+    }
+
     fn failure_policy(&self) -> FailurePolicy {
         let mut policy = fallback::policy(&self.driver.keys, &self.driver.fallbacks, &self.options.retry);
         policy.tool_retry = self.options.tool_retry.clone();
@@ -76,13 +92,12 @@ impl ReactAgent {
         context.limits(self.options.limits.clone())
     }
 
-    /// What the model is told of: the tools that were chosen, and at the greatest depth no agents.
-    fn tools(&self, max_depth: u32, context: &Context) -> Arc<Encoded<Vec<ToolSpec>>> {
+    /// What the model is told of: the tools that were chosen, and agents only where they may be called.
+    pub(super) fn tools(&self, may_call: bool) -> Arc<Encoded<Vec<ToolSpec>>> {
         let all = self.driver.toolbox.specs();
         let is_chosen =
             |tool: &ToolSpec| self.options.tools.as_ref().is_none_or(|own| own.contains(&tool.name));
-        let is_told =
-            |tool: &ToolSpec| is_chosen(tool) && (context.depth < max_depth || !tool.annotations.agent);
+        let is_told = |tool: &ToolSpec| is_chosen(tool) && (may_call || !tool.annotations.agent);
         match all.iter().all(is_told) {
             true => all,
             false => Arc::new(Encoded::new(all.iter().filter(|tool| is_told(tool)).cloned().collect())),

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use archon_types::{CarriedResult, CarriedSpending, Message, Said, Speaker, Tokenizer};
+use archon_types::{
+    AssistantMessage, CarriedResult, CarriedSpending, Content, Message, Record, RecordBody, Said, Speaker,
+    Tokenizer, Trust,
+};
 
 use super::{Messages, entries::Entry};
 
@@ -28,8 +31,35 @@ impl History {
         &self.messages
     }
 
+    /// The same after a plan or a team, from the log of that run: what was asked, and the answer, if there is one. The
+    /// answer rests on what tools and other agents said, and is believed no more than they are.
+    pub(crate) fn after(mut self, records: &[Arc<Record>]) -> Self {
+        for record in records {
+            let (message, by) = match &record.body {
+                RecordBody::Prompted { message, .. } => match message.as_llm() {
+                    Some(said) => (said.clone(), message.speaker().unwrap_or(Speaker::Person)),
+                    None => continue,
+                },
+                RecordBody::RunFinished(outcome) => {
+                    let Some(answer) = outcome.answer() else { continue };
+                    let content = vec![Content::text(answer)];
+                    let said =
+                        AssistantMessage { content, timestamp: record.at, ..AssistantMessage::default() };
+                    (Message::Assistant(said), Speaker::Model)
+                }
+                _ => continue,
+            };
+            let trust = if by == Speaker::Model { Trust::Untrusted } else { by.trust() };
+            let entry = Entry { trust, ..Entry::new(Arc::new(message), 0, by) };
+            Arc::make_mut(&mut self.messages).push(entry.entered().clone());
+            self.entries.push(entry);
+            self.counted_by = None;
+        }
+        self
+    }
+
     /// What a run that begins with it reads as it was said, with nothing cut.
-    pub(crate) fn in_full(&self) -> Vec<Said> {
+    pub fn in_full(&self) -> Vec<Said> {
         self.entries.iter().filter(|entry| entry.is_whole()).map(Entry::said).collect()
     }
 

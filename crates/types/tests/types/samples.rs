@@ -231,7 +231,11 @@ pub(crate) fn plan_records() -> Vec<Arc<Record>> {
     let citations = vec![Citation::new(&steps[0], Some("run_1.1-0".into()))];
     let bodies = [
         PlanRecord::Settings(settings),
-        PlanRecord::Given { values, memories: vec!["likes museums".into()] },
+        PlanRecord::Given {
+            values,
+            memories: vec!["likes museums".into()],
+            background: "It is about Paris.".into(),
+        },
         PlanRecord::Asked { command, attempt: 0, reason: None },
         PlanRecord::Rejected {
             command,
@@ -281,6 +285,11 @@ pub(crate) fn team_records() -> Vec<Arc<Record>> {
     let call = CallId::new(CommandId(1), 0);
     let other = CallId::new(CommandId(1), 1);
     let bodies = [
+        TeamRecord::Given {
+            agents: [("ada".into(), RunConfig::default())].into(),
+            plan: Some(vec![SubTask::new("a", "Look")]),
+            background: "It is about Paris.".into(),
+        },
         TeamRecord::Formed {
             settings,
             roles: vec![role],

@@ -7,13 +7,20 @@ use std::{
 
 use archon::{
     planner::{fold, open_questions},
-    types::{Answer, Confirm, OutcomeStatus, RunId},
+    types::{Answer, AnswerRuns, OutcomeStatus, StartRuns},
 };
 
-use super::{confirm::edited, follow};
+use super::{confirm::edited, which_run};
 use crate::{
-    app::App, commands::resume::RecordedFlags, config::Settings, drive::watch, exit::Exit, failure::Failure,
-    output::Look, text::one_line,
+    app::App,
+    assemble::resume_line,
+    commands::resume::RecordedFlags,
+    config::Settings,
+    drive::{follow, watch},
+    exit::Exit,
+    failure::Failure,
+    output::Look,
+    text::one_line,
 };
 
 /// What `archon plan approve` takes.
@@ -46,7 +53,7 @@ pub(crate) struct Which {
     /// The question, where there are several
     #[arg(long, value_name = "ID")]
     question: Option<String>,
-    /// The run's id
+    /// The run's id, its beginning or end, or `last`
     run: String,
 }
 
@@ -63,7 +70,7 @@ impl ApproveArgs {
 
     pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
         let said = self.edit.map_or(Said::Yes, Said::Edited);
-        answer(app, &self.flags, &self.which, said).await
+        answer(app, &self.which, said).await
     }
 }
 
@@ -73,13 +80,13 @@ impl RejectArgs {
     }
 
     pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
-        answer(app, &self.flags, &self.which, Said::No(self.reason.unwrap_or_default())).await
+        answer(app, &self.which, Said::No(self.reason.unwrap_or_default())).await
     }
 }
 
-async fn answer(app: &App, flags: &RecordedFlags, which: &Which, said: Said) -> Result<Exit, Failure> {
-    let run = RunId::new(which.run.as_str());
-    let records = archon::types::Journal::read(&app.journal(), &run).await?;
+async fn answer(app: &App, which: &Which, said: Said) -> Result<Exit, Failure> {
+    let (run, runs) = (which_run(app, &which.run).await?, app.open_runs()?);
+    let records = runs.records(&run, None).await?.whole()?;
     let shows = |text: &str| format!("`archon {text} {run}` shows how far it is");
     let Some(machine) = fold(&records) else {
         return Err(Failure::usage(format!("run {run} follows no plan"), shows("runs show")));
@@ -116,23 +123,24 @@ async fn answer(app: &App, flags: &RecordedFlags, which: &Which, said: Said) -> 
         }
         Said::No(reason) => (Answer::Cancel { reason }, true),
     };
-    let question = request.request_id.clone();
-    let (archon, records) = flags.agent(app, &run, None).await?;
-    let planning = follow::planning(&archon, Confirm::Never);
-    let handle = planning.answer_question(run.clone(), question, answer).await?;
+    if !runs.answer(&request.request_id, answer).await? {
+        return Err(Failure::failed(
+            format!("question {} was answered before, or its time is over", request.request_id),
+            format!("`archon plan show {run}` shows how far the run is; `archon resume {run}` lets it go on"),
+        ));
+    }
     if is_no && is_of_plan {
-        let resume = super::run::resume_line(app, run.as_str(), None);
-        let ended = watch(handle, &records, &resume, app).await?;
+        let ended = watch(app, &runs, &run, &records).await?;
         // That it was not followed is what was wanted.
         return match ended.outcome.status {
             OutcomeStatus::Failed => {
                 app.output.note(Look::Dim, format!("nothing of the plan of {run} was begun"));
                 Ok(Exit::Finished)
             }
-            _ => ended.said(&resume, app),
+            _ => ended.said(&resume_line(app, run.as_str()), app),
         };
     }
-    follow::go_on(app, &archon, &planning, handle, records).await
+    follow(app, &runs, &run, records).await
 }
 
 fn text_of(file: &Path) -> Result<String, Failure> {

@@ -21,7 +21,7 @@ use crate::{
 const SHOWN: usize = 400;
 
 /// Shows the plan of a run that was begun before, if it waits for a yes to that.
-pub(super) fn show(app: &App, records: &[Arc<Record>]) {
+pub(crate) fn show(app: &App, records: &[Arc<Record>]) {
     let Some(machine) = fold(records).filter(|_| !app.json) else { return };
     if open_questions(records).iter().any(|(call, _)| machine.node(*call).is_none()) {
         let text = match machine.proposal() {
@@ -80,7 +80,7 @@ fn print(app: &App, lines: Vec<String>) {
 }
 
 /// Without somebody to ask the answer is not yes. How it can be given later.
-pub(super) fn say_how_to_answer(app: &App, run: &RunId, request: &ApprovalRequest) {
+pub(crate) fn say_how_to_answer(app: &App, run: &RunId, request: &ApprovalRequest) {
     if app.json {
         return;
     }

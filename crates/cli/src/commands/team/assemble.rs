@@ -3,74 +3,59 @@
 use std::{path::Path, sync::Arc};
 
 use archon::{
-    Archon, ArchonBuilder, Teamwork,
+    ArchonBuilder, Teamwork,
+    memory::Memory,
     orchestrator::Desk,
-    planner::{LlmPlannerOptions, ScriptedPlanner},
-    types::{DynPlanner, ExecutionLimits, Role},
+    planner::LlmPlannerOptions,
+    types::{ExecutionLimits, Member},
 };
 
 use super::file::{Seated, TeamFile, read};
 use crate::{
     app::App,
-    ask::Prompt,
+    assemble::{apply_limits, by_settings, remembering},
     choose,
-    commands::{Asking, run},
     failure::Failure,
-    permissions, toolset,
+    recorded::filled,
+    toolset,
 };
 
-/// The team of a file.
-pub(super) async fn team(app: &App, path: &Path) -> Result<Teamwork, Failure> {
+/// The team of a file, with a memory if there is one.
+pub(super) async fn team(app: &App, path: &Path, memory: Option<Memory>) -> Result<Teamwork, Failure> {
     let file = read(path, &toolset::names(app)?)?;
-    // One question at a time, whoever asks.
-    let here = (Asking::of(app) == Asking::Here)
-        .then(|| Prompt::new(app.output.clone(), Prompt::keyboard(), permissions::kept(app)));
-    let lead = agent(app, &file.lead, here.as_ref()).await?.build()?;
+    let lead = remembering(agent(app, &file.lead).await?, memory).build()?;
     let desk = Desk::new();
-    let mut members = Vec::new();
-    for (member, seat) in &file.members {
-        let agent = agent(app, seat, here.as_ref()).await?.tools(desk.tools());
-        members.push((member.clone(), agent.build()?));
-    }
-    let planner = planner(&lead, &file);
     let mut options = lead.team_options();
     options.limits = limits(&file);
-    run::apply_limits(&app.config.settings, &mut options.limits);
+    apply_limits(&app.config.settings, &mut options.limits);
+    let members: Vec<Member> = file.members.iter().map(|(member, _)| member.clone()).collect();
+    let mut planner = LlmPlannerOptions::default();
+    planner.roles = filled(&file.roles, &members);
+    options.plan = (!file.steps.is_empty()).then_some(file.steps);
     (options.settings, options.roles) = (file.settings, file.roles);
-    let work = lead.team_with(planner, options).with(|team| team.with_desk(desk));
-    Ok(members.into_iter().fold(work, |work, (member, agent)| work.member(member, Arc::new(agent))))
-}
-
-/// Who makes the plan: the file, or the one who leads, who is told of the roles.
-fn planner(lead: &Archon, file: &TeamFile) -> Arc<dyn DynPlanner> {
-    if !file.steps.is_empty() {
-        return Arc::new(ScriptedPlanner::new(file.steps.clone()));
+    let mut work = lead.team_with(Arc::new(lead.planner().with_options(planner)), options);
+    for (member, seat) in &file.members {
+        let agent = agent(app, seat).await?.tools(desk.tools());
+        work = work.member(member.clone(), Arc::new(agent.build()?));
     }
-    let is_filled = |role: &&Role| file.members.iter().any(|(member, _)| member.roles.contains(&role.name));
-    let mut options = LlmPlannerOptions::default();
-    options.roles = file.roles.iter().filter(is_filled).cloned().collect();
-    Arc::new(lead.planner().with_options(options))
+    Ok(work.with(|team| team.with_desk(desk)))
 }
 
-async fn agent(app: &App, seat: &Seated, here: Option<&Prompt>) -> Result<ArchonBuilder, Failure> {
+async fn agent(app: &App, seat: &Seated) -> Result<ArchonBuilder, Failure> {
     let settings = &app.config.settings;
     let tools = toolset::recorded(seat.tools.iter().map(String::as_str), app)?;
     let chosen = match &seat.model {
         Some(model) => choose::of_member(app, model, &seat.id).await?,
         None => choose::model(app, None).await?,
     };
-    let fallbacks = choose::fallbacks(app, None).await?;
-    let mut builder = run::assemble(app, chosen, fallbacks, tools, ExecutionLimits::default())?
-        .agent_id(seat.id.as_str())
-        .name(seat.id.as_str());
-    if let Some(prompt) = here {
-        builder = builder.approver(Arc::new(prompt.clone()));
-    }
-    if let Some(instructions) = &seat.instructions {
-        let all = settings.system.iter().chain([instructions]).map(String::as_str);
-        builder = builder.system(all.collect::<Vec<_>>().join("\n\n"));
-    }
-    Ok(builder)
+    let builder = by_settings(app, chosen, tools).await?.agent_id(seat.id.as_str()).name(seat.id.as_str());
+    Ok(match &seat.instructions {
+        Some(instructions) => {
+            let all = settings.system.iter().chain([instructions]).map(String::as_str);
+            builder.system(all.collect::<Vec<_>>().join("\n\n"))
+        }
+        None => builder,
+    })
 }
 
 fn limits(file: &TeamFile) -> ExecutionLimits {

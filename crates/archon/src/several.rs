@@ -1,0 +1,167 @@
+//! Runs on which several agents work, as plans and teams, in a conversation: what they know of it when they begin, and
+//! what is remembered of them.
+
+use std::{fmt::Write as _, sync::Arc};
+
+use archon_react_loop::fold_chain;
+use archon_types::{
+    AssistantMessage, Content, Context, Message, Origin, Outcome, OutcomeStatus, Record, RecordBody,
+    RunConfig, RunError, RunRefused, Said, SessionPlace, Speaker, Trust,
+};
+
+use crate::Archon;
+
+/// Characters of the conversation that the agents of a run read; of a longer one the end.
+const LONGEST: usize = 12_000;
+
+impl Archon {
+    /// Where a run begins whose agents work on `goal`: with the project's instructions, with what this agent's memory
+    /// knows, and with the conversation so far.
+    pub(crate) async fn place(
+        &self,
+        origin: Origin,
+        goal: &str,
+        context: &Context,
+    ) -> Result<SessionPlace, RunError> {
+        let earlier = fold_chain(&**context.journal(&self.journal), &origin).await?;
+        let mut parts = Vec::new();
+        if let Some(instructions) = &self.parts.instructions {
+            match instructions.read().await {
+                Ok(text) => parts.extend(text.map(|text| format!("The project says:\n{}", text.trim()))),
+                Err(error) => {
+                    tracing::warn!(run = %context.run, error, "the project's instructions are not read");
+                }
+            }
+        }
+        let window = earlier.history.in_full();
+        if let Some(memory) = self.run_memory() {
+            let prompt = Message::user(goal, context.clock.now());
+            let told = context.cancel.run_until_cancelled(memory.recall(context, &prompt, &window)).await;
+            parts.extend(told.flatten().map(|told| told.text));
+        }
+        parts.extend(said_before(&window));
+        let mut place = SessionPlace::new(origin);
+        (place.earlier, place.background) = (earlier.runs, parts.join("\n\n"));
+        Ok(place)
+    }
+
+    /// Lets the memory keep what was asked and answered in a run that has ended. What was kept before stays as it is.
+    pub(crate) async fn remember(&self, outcome: &Outcome, context: &Context) -> Result<(), RunError> {
+        let Some(memory) = self.run_memory() else { return Ok(()) };
+        if matches!(outcome.status, OutcomeStatus::Suspended) {
+            return Ok(());
+        }
+        let records = context.journal(&self.journal).read(&context.run).await?;
+        memory.keep(context, said_in(&records), None).await;
+        Ok(())
+    }
+
+    /// A run that has ended is not resumed. But its process may have died before the memory had what was said: then it
+    /// keeps that now, and the run gives its outcome, as a loop's does.
+    pub(crate) async fn remember_ended(
+        &self,
+        resumed: Result<Outcome, RunError>,
+        context: &Context,
+    ) -> Result<Outcome, RunError> {
+        let outcome = match resumed {
+            Err(error @ RunError::Refused(RunRefused::Ended { .. })) if self.run_memory().is_some() => {
+                let records = context.journal(&self.journal).read(&context.run).await?;
+                match records.last().map(|record| &record.body) {
+                    Some(RecordBody::RunFinished(outcome)) => (**outcome).clone(),
+                    _ => return Err(error),
+                }
+            }
+            resumed => resumed?,
+        };
+        self.remember(&outcome, context).await?;
+        Ok(outcome)
+    }
+
+    fn run_memory(&self) -> Option<&Arc<dyn archon_types::RunMemory>> {
+        self.parts.run_memory.as_ref()
+    }
+
+    /// What the first record of a run says of the agents that work in it: what this agent begins with, and which memory
+    /// and files the run has.
+    pub(crate) fn lead_config(&self) -> RunConfig {
+        let mut config = archon_types::Agent::config(&self.agent).unwrap_or_default();
+        config.memory = self.run_memory().and_then(|memory| memory.config());
+        config.project_files = self.parts.instructions.as_ref().map(|i| i.files()).unwrap_or_default();
+        config
+    }
+}
+
+/// The end of a conversation, as text; none if nothing was said.
+fn said_before(window: &[Said]) -> Option<String> {
+    let mut lines = Vec::new();
+    for said in window.iter().rev() {
+        let who = match (said.by, &*said.message) {
+            (Speaker::Tool | Speaker::Program, _) | (_, Message::ToolResult(_)) => continue,
+            (_, Message::Assistant(_)) => "assistant",
+            (_, Message::User(_)) => "user",
+        };
+        let texts = said.message.said().iter().filter_map(Content::as_text).collect::<Vec<_>>().join("\n");
+        if !texts.trim().is_empty() {
+            lines.push(format!("{who}: {}", texts.trim()));
+        }
+    }
+    let mut text = "The conversation so far:".to_owned();
+    let mut room = LONGEST;
+    let fits = lines.iter().take_while(|line| {
+        let length = line.chars().count();
+        room = room.saturating_sub(length);
+        room > 0
+    });
+    let count = fits.count().max(1).min(lines.len());
+    lines.truncate(count);
+    for line in lines.iter().rev() {
+        // Of one message that is too long its end.
+        let skipped = line.chars().count().saturating_sub(LONGEST);
+        let _ = write!(text, "\n{}", line.chars().skip(skipped).collect::<String>());
+    }
+    (!lines.is_empty()).then_some(text)
+}
+
+/// What a person asked in a run, and the answer.
+fn said_in(records: &[Arc<Record>]) -> Vec<Said> {
+    let mut said = Vec::new();
+    for record in records {
+        match &record.body {
+            RecordBody::Prompted { message, .. } => {
+                let by = message.speaker().unwrap_or(Speaker::Person);
+                said.extend(
+                    message.as_llm().map(|prompt| Said::new(prompt.clone(), by).believed(by.trust())),
+                );
+            }
+            RecordBody::RunFinished(outcome) => {
+                let Some(answer) = outcome.answer() else { continue };
+                let content = vec![Content::text(answer)];
+                let answer =
+                    AssistantMessage { content, timestamp: record.at, ..AssistantMessage::default() };
+                let answer = Said::new(Message::Assistant(answer), Speaker::Model);
+                said.push(answer.believed(Trust::Untrusted));
+            }
+            _ => {}
+        }
+    }
+    said
+}
+
+#[cfg(test)]
+mod tests {
+    use archon_types::Timestamp;
+
+    use super::*;
+
+    #[test]
+    fn said_before_of_a_long_conversation_is_its_end() {
+        let at = Timestamp::from_millis(0);
+        let say = |text: String| Said::new(Message::user(text, at), Speaker::Person);
+        assert_eq!(said_before(&[]), None);
+        let window = [say("old".repeat(LONGEST)), say("middle".to_owned()), say("new".to_owned())];
+        let text = said_before(&window).unwrap();
+        assert_eq!(text, "The conversation so far:\nuser: middle\nuser: new");
+        let text = said_before(&window[..1]).unwrap();
+        assert!(text.ends_with("oldold") && text.len() < LONGEST + 100);
+    }
+}

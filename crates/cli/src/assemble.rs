@@ -1,0 +1,260 @@
+//! From settings, or from what a log says, to an agent.
+
+use std::{path::PathBuf, sync::Arc};
+
+use archon::{
+    Archon, ArchonBuilder, ProjectFile,
+    memory::{HashEmbedder, Memory},
+    react_loop::Fallback,
+    tools::{Ask, EngineOptions},
+    types::{AskLater, ExecutionLimits, MemoryConfig, RunConfig},
+};
+
+use crate::{
+    app::App,
+    ask::Prompt,
+    choose::{self, Chosen},
+    commands::{Asking, open_memory},
+    config::{EmbedderChoice, Origin, Settings},
+    failure::Failure,
+    permissions,
+    text::visible,
+    toolset,
+};
+
+/// The agent that the settings describe, with the model that they lead to, and with a memory if there is one.
+pub(crate) async fn chosen(app: &App, memory: Option<Memory>) -> Result<Archon, Failure> {
+    let tools = toolset::chosen(app)?;
+    let chosen = choose::model(app, None).await?;
+    let builder = by_settings(app, chosen, tools).await?;
+    Ok(remembering(builder, memory).build()?)
+}
+
+/// The same with a memory.
+pub(crate) fn remembering(builder: ArchonBuilder, memory: Option<Memory>) -> ArchonBuilder {
+    match memory {
+        Some(memory) => builder.memory(memory),
+        None => builder,
+    }
+}
+
+/// An agent with this model and these tools; everything else is as the settings say.
+pub(crate) async fn by_settings(
+    app: &App,
+    chosen: Chosen,
+    tools: toolset::Tools,
+) -> Result<ArchonBuilder, Failure> {
+    let settings = &app.config.settings;
+    let fallbacks = choose::fallbacks(app, None).await?;
+    let mut limits = ExecutionLimits::default();
+    apply_limits(settings, &mut limits);
+    let mut builder = assemble(app, chosen, fallbacks, tools, limits)?;
+    if let Some(system) = &settings.system {
+        builder = builder.system(system);
+    }
+    if let Some(file) = &settings.project_file {
+        builder = builder.project_file(ProjectFile::new(file));
+    }
+    if let Some(mode) = settings.mode {
+        builder = builder.tool_mode(mode.into());
+    }
+    Ok(builder)
+}
+
+/// The agent that a log describes. Flags win over the model, the tools and the folder that it names.
+pub(crate) async fn from_config(
+    app: &App,
+    config: &RunConfig,
+    leave_out: &[String],
+) -> Result<ArchonBuilder, Failure> {
+    let app = &in_its_folder(app, config)?;
+    let tools = match app.config.is_flag("tools") {
+        true => toolset::chosen(app)?,
+        false => {
+            let names = config.tools.iter().map(|tool| tool.name.as_str());
+            toolset::recorded(names.filter(|name| leave_out.iter().all(|other| other != name)), app)?
+        }
+    };
+    let model = format!("{}:{}", config.provider, config.model);
+    let chosen = choose::model(app, Some(&model)).await?;
+    let fallbacks = config.failure.as_ref().map_or(&[][..], |policy| &policy.fallbacks);
+    let fallbacks = choose::fallbacks(app, Some(fallbacks)).await?;
+    let mut builder =
+        assemble(app, chosen, fallbacks, tools, config.limits.clone())?.tool_mode(config.tool_mode);
+    if let Some(system) = &config.system {
+        builder = builder.system(system.as_str());
+    }
+    Ok(with_surroundings(app, builder, config).await?)
+}
+
+/// The same agent with the memory and the project's files of a run.
+pub(crate) async fn with_surroundings(
+    app: &App,
+    mut builder: ArchonBuilder,
+    config: &RunConfig,
+) -> Result<ArchonBuilder, Failure> {
+    if !config.project_files.is_empty() {
+        builder = builder.project_file(ProjectFile::first_of(&config.project_files));
+    }
+    let memory = match &config.memory {
+        Some(memory) => Some(recorded_memory(app, memory).await?),
+        None => None,
+    };
+    Ok(remembering(builder, memory))
+}
+
+/// The memory that a log names, with the embedder that made its vectors.
+async fn recorded_memory(app: &App, config: &MemoryConfig) -> Result<Memory, Failure> {
+    let mut app = app.clone();
+    app.config.settings.embedder = Some(match config.embedder.as_deref() {
+        None => EmbedderChoice::None,
+        Some(HashEmbedder::ID) => EmbedderChoice::Hash,
+        Some(_) => EmbedderChoice::Local,
+    });
+    open_memory(&app, &config.collection).await
+}
+
+/// The surroundings of a run that was begun in a folder: its tools work there, wherever it is resumed.
+fn in_its_folder(app: &App, config: &RunConfig) -> Result<App, Failure> {
+    let mut app = app.clone();
+    let is_said = app.config.is_flag("workspace");
+    let Some(folder) = config.workspace.as_ref().filter(|_| !is_said) else { return Ok(app) };
+    let folder = PathBuf::from(folder);
+    if !folder.is_dir() {
+        return Err(Failure::usage(
+            format!("the run was begun in '{}', which is no folder any more", folder.display()),
+            "name the folder that its tools may see: --workspace DIR",
+        ));
+    }
+    if toolset::folder(&app).as_ref() != Some(&folder) {
+        let folder = visible(&folder.display().to_string());
+        app.output.note_once(format!("its tools work in {folder}, where it was begun"));
+    }
+    app.config.settings.workspace = Some(folder);
+    Ok(app)
+}
+
+fn assemble(
+    app: &App,
+    chosen: Chosen,
+    fallbacks: Vec<Chosen>,
+    tools: toolset::Tools,
+    limits: ExecutionLimits,
+) -> Result<ArchonBuilder, Failure> {
+    check_prices(&limits, std::iter::once(&chosen).chain(&fallbacks))?;
+    let mut engine = EngineOptions::default().granting(["code_exec", "fs_write", "shell_exec"]);
+    engine.ask = Ask::BeforeChanges;
+    engine.permissions = permissions::all(app)?;
+    permissions::warn_of_wide(&tools, &engine.permissions, app);
+    let has_tools = !tools.is_empty();
+    let mut builder = Archon::builder()
+        .engine_options(engine)
+        .agent_id(AGENT)
+        .provider_with_keys(chosen.provider, chosen.keys, chosen.model)
+        .tools(tools)
+        .journal(app.open_journal()?)
+        .limits(limits);
+    for Chosen { provider, keys, model, .. } in fallbacks {
+        builder = builder.fallback_provider(Fallback::new(provider, model).with_keys(keys));
+    }
+    builder = match Asking::of(app) {
+        Asking::Here => builder.approver(Arc::new(Prompt::of(app))),
+        Asking::Later => builder.approver(Arc::new(AskLater)),
+        Asking::Nobody => builder,
+    };
+    Ok(match has_tools.then(|| toolset::folder(app)).flatten() {
+        Some(folder) => builder.workspace(folder),
+        None => builder,
+    })
+}
+
+/// The id of the agent of loops and of plans.
+pub(crate) const AGENT: &str = "archon";
+
+/// The limits that the settings set.
+pub(crate) fn apply_limits(settings: &Settings, limits: &mut ExecutionLimits) {
+    limits.max_turns = settings.max_turns.unwrap_or(limits.max_turns);
+    limits.max_total_tokens = settings.max_tokens.unwrap_or(limits.max_total_tokens);
+    limits.max_duration_ms = settings.max_duration.map_or(limits.max_duration_ms, |span| span.0);
+    limits.max_cost = settings.max_cost.map(|money| money.0).or(limits.max_cost);
+}
+
+/// A limit of money holds only where each model's price is known.
+fn check_prices<'a>(
+    limits: &ExecutionLimits,
+    models: impl IntoIterator<Item = &'a Chosen>,
+) -> Result<(), Failure> {
+    let price = |of: &Chosen| of.provider.capabilities(&of.model).price;
+    match (limits.max_cost, models.into_iter().find(|of| price(of).is_none())) {
+        (Some(_), Some(of)) => Err(Failure::usage(
+            format!(
+                "the price of {} from {} is not known, so --max-cost cannot hold",
+                of.model,
+                of.provider.id()
+            ),
+            "use --max-tokens, or a model with a price: `archon models list --provider PROVIDER` shows some",
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// The command that resumes a run: its id is enough, wherever its data is.
+pub(crate) fn resume_line(app: &App, run: &str) -> String {
+    match (app.config.origin("data_dir"), &app.config.settings.data_dir) {
+        (Some(Origin::Flag(flag)), Some(dir)) => {
+            format!("archon resume {run} {flag} {}", quoted(&dir.display().to_string()))
+        }
+        _ => format!("archon resume {run}"),
+    }
+}
+
+/// A word as a shell reads it back.
+pub(crate) fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-:@+=,".contains(c);
+    match word.chars().all(plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Money, Sources, Span};
+
+    #[test]
+    fn apply_limits_sets_what_is_given_and_leaves_the_rest() {
+        let mut limits = ExecutionLimits::default();
+        apply_limits(&Settings::default(), &mut limits);
+        assert_eq!(limits, ExecutionLimits::default());
+        let settings = Settings {
+            max_turns: Some(3),
+            max_tokens: Some(4),
+            max_cost: Some(Money(5)),
+            max_duration: Some(Span(6)),
+            ..Settings::default()
+        };
+        apply_limits(&settings, &mut limits);
+        assert_eq!((limits.max_turns, limits.max_total_tokens), (3, 4));
+        assert_eq!((limits.max_cost, limits.max_duration_ms), (Some(5), 6));
+    }
+
+    #[tokio::test]
+    async fn check_prices_refuses_a_limit_of_money_only_where_a_price_is_unknown() {
+        let key = [("OPENAI_API_KEY".to_owned(), "sk".to_owned())];
+        let mut limits = ExecutionLimits::default();
+        for (model, max_cost, is_refused) in [
+            ("openai:gpt-5-mini", Some(1), false),
+            ("openai:unheard-of", Some(1), true),
+            ("openai:unheard-of", None, false),
+        ] {
+            let app = App {
+                sources: Sources { env: key.clone().into(), ..Sources::default() },
+                ..App::of(Settings { model: Some(model.to_owned()), ..Settings::default() })
+            };
+            let chosen = choose::model(&app, None).await.unwrap();
+            limits.max_cost = max_cost;
+            assert_eq!(check_prices(&limits, [&chosen]).is_err(), is_refused, "{model}");
+        }
+    }
+}

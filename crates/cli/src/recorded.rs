@@ -1,0 +1,140 @@
+//! The agents of runs that are there, built from their logs: what a run needs to be resumed stands in its log and in the
+//! settings, so that its id is enough.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use archon::{
+    AgentSource, Teamwork,
+    orchestrator::Desk,
+    planner::LlmPlannerOptions,
+    types::{
+        AgentId, BoxFuture, Confirm, Member, Record, RecordBody, Role, RunAgent, RunConfig, RunError,
+        RunKind, RunStarted, SubTask, TeamRecord, TeamSettings,
+    },
+};
+
+use crate::{
+    app::App,
+    assemble::{from_config, with_surroundings},
+    commands::planning,
+    failure::Failure,
+};
+
+/// Builds the agent of a run from the run's log.
+pub(crate) struct Recorded {
+    app: App,
+}
+
+impl Recorded {
+    pub(crate) fn new(app: &App) -> Self {
+        Self { app: app.clone() }
+    }
+
+    async fn agent(&self, records: &[Arc<Record>]) -> Result<Arc<dyn RunAgent>, RunError> {
+        let Some(started) = RunStarted::of(records) else {
+            let what = "the log does not begin as a run's log does";
+            return Err(Failure::failed(what, "start the run again").into());
+        };
+        let app = &self.app;
+        match started.kind {
+            RunKind::Loop => {
+                let agent = from_config(app, &started.config, &[]).await?.agent_id(started.agent.clone());
+                Ok(agent.build()?.run_agent())
+            }
+            RunKind::Plan => {
+                let agent = from_config(app, &started.config, &[]).await?.agent_id(started.agent.clone());
+                Ok(planning(&agent.build()?, Confirm::Never).run_agent())
+            }
+            RunKind::Team => Ok(team(app, started, records).await?.run_agent()),
+            kind => Err(RunError::Unsupported {
+                run: started.run.clone(),
+                kind,
+                action: "be resumed by this command",
+                instead: "resume it with the program that started it; its log does not say which agents it has",
+            }),
+        }
+    }
+}
+
+impl AgentSource for Recorded {
+    fn agent_of<'a>(
+        &'a self,
+        records: &'a [Arc<Record>],
+    ) -> BoxFuture<'a, Result<Arc<dyn RunAgent>, RunError>> {
+        Box::pin(self.agent(records))
+    }
+}
+
+/// What the first records of a team's run say.
+#[derive(Default)]
+struct Formed {
+    settings: TeamSettings,
+    roles: Vec<Role>,
+    members: Vec<Member>,
+    lead: Option<AgentId>,
+    agents: BTreeMap<AgentId, RunConfig>,
+    plan: Option<Vec<SubTask>>,
+}
+
+impl Formed {
+    fn of(records: &[Arc<Record>]) -> Self {
+        let mut formed = Self::default();
+        for record in records {
+            let RecordBody::Team(record) = &record.body else { continue };
+            match &**record {
+                TeamRecord::Formed { settings, roles, members, lead } => {
+                    (formed.settings, formed.roles) = (settings.clone(), roles.clone());
+                    (formed.members, formed.lead) = (members.clone(), lead.clone());
+                }
+                TeamRecord::Given { agents, plan, .. } => {
+                    (formed.agents, formed.plan) = (agents.clone(), plan.clone());
+                    break;
+                }
+                _ => {}
+            }
+        }
+        formed
+    }
+
+    /// What an agent of the team begins with.
+    fn config(&self, id: &AgentId) -> Result<&RunConfig, Failure> {
+        self.agents.get(id).ok_or_else(|| {
+            let what = format!("the log does not say which model and tools {id} has");
+            Failure::usage(what, "begin it again: archon team run TEAM.toml TASK")
+        })
+    }
+}
+
+async fn team(app: &App, started: &RunStarted, records: &[Arc<Record>]) -> Result<Teamwork, Failure> {
+    let formed = Formed::of(records);
+    let Some(id) = formed.lead.as_ref() else {
+        return Err(Failure::usage(
+            format!("run {} was cut off before its task was kept", started.run),
+            "begin it again: archon team run TEAM.toml TASK",
+        ));
+    };
+    let desk = Desk::new();
+    let desks: Vec<String> = desk.tools().iter().map(|tool| tool.spec().name.clone()).collect();
+    let lead = from_config(app, formed.config(id)?, &[]).await?.agent_id(id.clone()).name(id.as_str());
+    let lead = with_surroundings(app, lead, &started.config).await?.build()?;
+    let mut planner = LlmPlannerOptions::default();
+    planner.roles = filled(&formed.roles, &formed.members);
+    let mut options = lead.team_options();
+    options.agent_id = started.agent.clone();
+    options.limits = started.config.limits.clone();
+    (options.settings, options.roles) = (formed.settings.clone(), formed.roles.clone());
+    options.plan.clone_from(&formed.plan);
+    let mut work = lead.team_with(Arc::new(lead.planner().with_options(planner)), options);
+    for member in &formed.members {
+        let agent = from_config(app, formed.config(&member.id)?, &desks).await?;
+        let agent = agent.agent_id(member.id.clone()).name(member.id.as_str()).tools(desk.tools());
+        work = work.member(member.clone(), Arc::new(agent.build()?));
+    }
+    Ok(work.with(|team| team.with_desk(desk)))
+}
+
+/// The roles that somebody has: a planner is told of no other.
+pub(crate) fn filled(roles: &[Role], members: &[Member]) -> Vec<Role> {
+    let is_filled = |role: &&Role| members.iter().any(|member| member.roles.contains(&role.name));
+    roles.iter().filter(is_filled).cloned().collect()
+}
