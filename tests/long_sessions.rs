@@ -22,7 +22,7 @@ use archon::{
         RunStarted, Salvaged, SessionId, ToolCall, ToolMode, ToolResult, ToolSpec, metadata,
     },
 };
-use archon_testkit::{Chance, FnProvider, SeededIds, VirtualClock, cases, first_seed};
+use archon_testkit::{Chance, Ended, FnProvider, SeededIds, VirtualClock, cases, first_seed};
 use serde_json::json;
 
 /// Counts the logs that are read of a journal, and the records in them.
