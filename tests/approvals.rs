@@ -66,8 +66,8 @@ impl Person {
 impl Approver for Person {
     async fn decide(&self, _: &ApprovalRequest) -> Decision {
         let mut says = self.says.lock().unwrap();
-        let next = if says.is_empty() { Decision::Later } else { says.remove(0) };
-        next
+
+        if says.is_empty() { Decision::Later } else { says.remove(0) }
     }
 
     async fn decide_all(&self, requests: &[ApprovalRequest]) -> Vec<Decision> {

@@ -41,8 +41,7 @@ impl Scribe {
 
 impl Hooks for Scribe {
     async fn before_loop(&self, messages: &Transcript, index: u32) -> bool {
-        let pass = self.note(format!("before_loop {} {index}", messages.iter().count()));
-        pass
+        self.note(format!("before_loop {} {index}", messages.iter().count()))
     }
 
     async fn after_loop(&self, _: &Outcome) {
@@ -50,8 +49,7 @@ impl Hooks for Scribe {
     }
 
     async fn before_turn(&self, _: &Transcript, turn: u32) -> bool {
-        let pass = self.note(format!("before_turn {turn}"));
-        pass
+        self.note(format!("before_turn {turn}"))
     }
 
     async fn after_turn(&self, _: &Transcript, _: Usage) {
@@ -63,8 +61,7 @@ impl Hooks for Scribe {
     }
 
     async fn before_tool(&self, call: &ToolCall) -> bool {
-        let pass = self.note(format!("before_tool {}", call.id));
-        pass
+        self.note(format!("before_tool {}", call.id))
     }
 
     async fn after_tool(&self, call: &ToolCall, _: &ToolResult) {

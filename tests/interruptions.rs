@@ -32,8 +32,7 @@ struct Denies;
 
 impl Hooks for Denies {
     async fn before_tool(&self, call: &ToolCall) -> bool {
-        let allowed = call.name != "forbidden";
-        allowed
+        call.name != "forbidden"
     }
 }
 
