@@ -114,8 +114,7 @@ pub(crate) async fn watch(
     let mut renderer = renderer(app.json);
     before.iter().for_each(|record| renderer.remember(record));
     let asks_here = Asking::of(app) == Asking::Here;
-    let (mut failure, mut refused, mut end) = (None, Vec::new(), None);
-    let mut is_stopped = false;
+    let (mut seen, mut is_stopped) = (Seen::default(), false);
     let stopped = loop {
         let event = tokio::select! {
             event = events.next() => event,
@@ -141,22 +140,12 @@ pub(crate) async fn watch(
             }
             _ => renderer.event(&event, &app.output),
         }
-        let Event::Record { run: of, record } = &event else { continue };
-        match &record.body {
-            RecordBody::ModelFailed { failure: last, .. } if of == run => failure = Some(last.clone()),
-            RecordBody::RunFinished(outcome) if of == run => end = Some((**outcome).clone()),
-            RecordBody::Suspended { .. } if of == run => {
-                end = Some(Outcome::new(run.clone(), OutcomeStatus::Suspended));
-            }
-            RecordBody::ToolRefused { result, .. } | RecordBody::ToolFinished { result, .. } => {
-                refused.extend(find_missing_rule(result));
-            }
-            _ => {}
-        }
+        seen.note(run, &event);
     };
     listener.abort();
     app.output.stop_waiting();
     app.output.close_board();
+    let Seen { failure, refused, end } = seen;
     let outcome = match (stopped, end) {
         (Some(error), _) if is_storage(&error) => {
             return Err(Failure::from(error).then(&resume_line(app, run.as_str())));
@@ -167,6 +156,31 @@ pub(crate) async fn watch(
         (None, None) => Outcome::of_result(runs.reply(run).await)?,
     };
     Ok(Ended { outcome, failure, refused })
+}
+
+/// What of a run's events its end is told by.
+#[derive(Default)]
+struct Seen {
+    failure: Option<ModelFailure>,
+    refused: Vec<String>,
+    end: Option<Outcome>,
+}
+
+impl Seen {
+    fn note(&mut self, run: &RunId, event: &Event) {
+        let Event::Record { run: of, record } = event else { return };
+        match &record.body {
+            RecordBody::ModelFailed { failure, .. } if of == run => self.failure = Some(failure.clone()),
+            RecordBody::RunFinished(outcome) if of == run => self.end = Some((**outcome).clone()),
+            RecordBody::Suspended { .. } if of == run => {
+                self.end = Some(Outcome::new(run.clone(), OutcomeStatus::Suspended));
+            }
+            RecordBody::ToolRefused { result, .. } | RecordBody::ToolFinished { result, .. } => {
+                self.refused.extend(find_missing_rule(result));
+            }
+            _ => {}
+        }
+    }
 }
 
 /// Whether the disk is full, or the folder of the logs cannot be written to.
