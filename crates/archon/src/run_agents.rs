@@ -43,7 +43,7 @@ impl RunAgent for Archon {
         answer: &'a Answer,
         _: &'a Context,
     ) -> BoxFuture<'a, Result<(), RunError>> {
-        Box::pin(async move { Ok(self.check_edit(pending, answer).await?) })
+        Box::pin(async move { self.check_edit(pending, answer).await })
     }
 }
 
@@ -109,7 +109,7 @@ impl RunAgent for crate::Planning {
         Box::pin(async move {
             settings.refuse_for(RunKind::Plan)?;
             let goal = AgentMessage::joined_text(&prompts)?;
-            Ok(self.limited(settings.limits).begin(&goal, origin, context).await?)
+            self.limited(settings.limits).begin(&goal, origin, context).await
         })
     }
 
@@ -118,7 +118,7 @@ impl RunAgent for crate::Planning {
         more: &'a MoreLimits,
         context: &'a Context,
     ) -> BoxFuture<'a, Result<Outcome, RunError>> {
-        Box::pin(async move { Ok(self.take_up(more, context).await?) })
+        Box::pin(self.take_up(more, context))
     }
 
     fn check_answer<'a>(
@@ -151,7 +151,7 @@ impl RunAgent for crate::Teamwork {
         Box::pin(async move {
             settings.refuse_for(RunKind::Team)?;
             let goal = AgentMessage::joined_text(&prompts)?;
-            Ok(self.limited(settings.limits).begin(&goal, origin, context).await?)
+            self.limited(settings.limits).begin(&goal, origin, context).await
         })
     }
 
@@ -160,6 +160,6 @@ impl RunAgent for crate::Teamwork {
         more: &'a MoreLimits,
         context: &'a Context,
     ) -> BoxFuture<'a, Result<Outcome, RunError>> {
-        Box::pin(async move { Ok(self.take_up(more, context).await?) })
+        Box::pin(self.take_up(more, context))
     }
 }

@@ -84,7 +84,7 @@ pub(crate) async fn from_config(
     if let Some(system) = &config.system {
         builder = builder.system(system.as_str());
     }
-    Ok(with_surroundings(app, builder, config).await?)
+    with_surroundings(app, builder, config).await
 }
 
 /// The same agent with the memory and the project's files of a run.

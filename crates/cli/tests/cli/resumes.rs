@@ -124,7 +124,8 @@ async fn resume_all_resumes_what_was_cut_off_and_says_what_became_of_each() {
     assert_eq!(resumed.code, Some(0), "{resumed:?}");
     let mut seen: Vec<_> = resumed.json().iter().map(|line| line["run_id"].to_string()).collect();
     let mut expected = vec![json!(one).to_string(), json!(other).to_string()];
-    (seen.sort(), expected.sort());
+    seen.sort();
+    expected.sort();
     assert_eq!(seen, expected);
     assert!(resumed.json().iter().all(|line| line["status"] == "finished"), "{resumed:?}");
 }
