@@ -13,8 +13,8 @@ use archon::{
     react_loop::replay,
     tools::FnTool,
     types::{
-        Answer, ApprovalRequest, ApprovalSettings, Approver, AskLater, BoxFuture, Clock, Decision, Json,
-        Message, OnDeny, OnExpiry, RecordBody, Request, ToolAnnotations, ToolCall, ToolSpec,
+        Answer, ApprovalRequest, ApprovalSettings, Approver, AskLater, Clock, Decision, Json, Message,
+        OnDeny, OnExpiry, RecordBody, Request, ToolAnnotations, ToolCall, ToolSpec,
     },
 };
 use archon_testkit::{Ended, FnProvider, VirtualClock};
@@ -64,22 +64,21 @@ impl Person {
 }
 
 impl Approver for Person {
-    fn decide<'a>(&'a self, _: &'a ApprovalRequest) -> BoxFuture<'a, Decision> {
+    async fn decide(&self, _: &ApprovalRequest) -> Decision {
         let mut says = self.says.lock().unwrap();
-        let next = if says.is_empty() { Decision::Later } else { says.remove(0) };
-        Box::pin(std::future::ready(next))
+
+        if says.is_empty() { Decision::Later } else { says.remove(0) }
     }
 
-    fn decide_all<'a>(&'a self, requests: &'a [ApprovalRequest]) -> BoxFuture<'a, Vec<Decision>> {
+    async fn decide_all(&self, requests: &[ApprovalRequest]) -> Vec<Decision> {
         let shown = requests.iter().map(|r| r.action_summary.as_str()).collect::<Vec<_>>().join(" | ");
         self.seen.lock().unwrap().push(shown);
-        Box::pin(async move {
-            let mut decisions = Vec::new();
-            for request in requests {
-                decisions.push(self.decide(request).await);
-            }
-            decisions
-        })
+
+        let mut decisions = Vec::new();
+        for request in requests {
+            decisions.push(self.decide(request).await);
+        }
+        decisions
     }
 }
 

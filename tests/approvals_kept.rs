@@ -8,8 +8,8 @@ use archon::{
     store::MemoryJournal,
     tools::{Ask, EngineOptions, Permissions, builtin},
     types::{
-        Answer, ApprovalRequest, Approver, BoxFuture, Decision, Durability, Effect, Journal, OpenMode,
-        QuestionKind, Record, RecordBody, ToolAnnotations,
+        Answer, ApprovalRequest, Approver, Decision, Durability, Effect, Journal, OpenMode, QuestionKind,
+        Record, RecordBody, ToolAnnotations,
     },
 };
 use archon_testkit::{Ended, FnProvider, VirtualClock};
@@ -24,12 +24,12 @@ use crate::{
 struct Agrees;
 
 impl Approver for Agrees {
-    fn decide<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, Decision> {
+    async fn decide(&self, request: &ApprovalRequest) -> Decision {
         let answer = match request.kind {
             QuestionKind::Consent => Answer::Approve,
             _ => Answer::Cancel { reason: String::new() },
         };
-        Box::pin(std::future::ready(now(answer)))
+        now(answer)
     }
 }
 

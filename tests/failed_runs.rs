@@ -9,8 +9,8 @@ use archon::{
     react_loop::PickFirst,
     store::MemoryJournal,
     types::{
-        AskLater, BoxFuture, ExecutionLimits, Json, LimitReached, Member, OnLimit, PlanError, Planner,
-        PlanningContext, ProviderError, StartRun, StartRuns, SubTask, Task, ToolCall,
+        AskLater, ExecutionLimits, Json, LimitReached, Member, OnLimit, PlanError, Planner, PlanningContext,
+        ProviderError, StartRun, StartRuns, SubTask, Task, ToolCall,
     },
 };
 use archon_testkit::{FnProvider, SeededIds, VirtualClock};
@@ -84,13 +84,9 @@ async fn parallel_loop_of_unreachable_models_fails_as_they_do() {
 struct Steps;
 
 impl Planner for Steps {
-    fn create_plan<'a>(
-        &'a self,
-        goal: &'a str,
-        _: &'a PlanningContext,
-    ) -> BoxFuture<'a, Result<Task, PlanError>> {
+    async fn create_plan(&self, goal: &str, _: &PlanningContext) -> Result<Task, PlanError> {
         let task = Task::new("t", goal).with_subtasks(vec![SubTask::new("a", "Think")]);
-        Box::pin(std::future::ready(Ok(task)))
+        Ok(task)
     }
 }
 

@@ -40,39 +40,32 @@ impl Scribe {
 }
 
 impl Hooks for Scribe {
-    fn before_loop<'a>(&'a self, messages: &'a Transcript, index: u32) -> BoxFuture<'a, bool> {
-        let pass = self.note(format!("before_loop {} {index}", messages.iter().count()));
-        Box::pin(async move { pass })
+    async fn before_loop(&self, messages: &Transcript, index: u32) -> bool {
+        self.note(format!("before_loop {} {index}", messages.iter().count()))
     }
 
-    fn after_loop<'a>(&'a self, _: &'a Outcome) -> BoxFuture<'a, ()> {
+    async fn after_loop(&self, _: &Outcome) {
         self.note("after_loop");
-        Box::pin(async {})
     }
 
-    fn before_turn<'a>(&'a self, _: &'a Transcript, turn: u32) -> BoxFuture<'a, bool> {
-        let pass = self.note(format!("before_turn {turn}"));
-        Box::pin(async move { pass })
+    async fn before_turn(&self, _: &Transcript, turn: u32) -> bool {
+        self.note(format!("before_turn {turn}"))
     }
 
-    fn after_turn<'a>(&'a self, _: &'a Transcript, _: Usage) -> BoxFuture<'a, ()> {
+    async fn after_turn(&self, _: &Transcript, _: Usage) {
         self.note("after_turn");
-        Box::pin(async {})
     }
 
-    fn on_error<'a>(&'a self, error: &'a str) -> BoxFuture<'a, ()> {
+    async fn on_error(&self, error: &str) {
         self.note(format!("on_error {error}"));
-        Box::pin(async {})
     }
 
-    fn before_tool<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, bool> {
-        let pass = self.note(format!("before_tool {}", call.id));
-        Box::pin(async move { pass })
+    async fn before_tool(&self, call: &ToolCall) -> bool {
+        self.note(format!("before_tool {}", call.id))
     }
 
-    fn after_tool<'a>(&'a self, call: &'a ToolCall, _: &'a ToolResult) -> BoxFuture<'a, ()> {
+    async fn after_tool(&self, call: &ToolCall, _: &ToolResult) {
         self.note(format!("after_tool {}", call.id));
-        Box::pin(async {})
     }
 
     fn before_update(&self, call: &ToolCall, _: &ToolResult) -> bool {
@@ -205,33 +198,25 @@ impl Told {
 }
 
 impl Hooks for Told {
-    fn before_turn<'a>(&'a self, messages: &'a Transcript, turn: u32) -> BoxFuture<'a, bool> {
-        Box::pin(async move {
-            let last = messages.iter().last().map(|m| m.text()).unwrap_or_default();
-            self.hears(format!("turn {turn} after {last:?}")).await
-        })
+    async fn before_turn(&self, messages: &Transcript, turn: u32) -> bool {
+        let last = messages.iter().last().map(|m| m.text()).unwrap_or_default();
+        self.hears(format!("turn {turn} after {last:?}")).await
     }
 
-    fn after_turn<'a>(&'a self, messages: &'a Transcript, usage: Usage) -> BoxFuture<'a, ()> {
-        Box::pin(async move {
-            self.hears(format!("{} messages, {} tokens", messages.len(), usage.total())).await;
-        })
+    async fn after_turn(&self, messages: &Transcript, usage: Usage) {
+        self.hears(format!("{} messages, {} tokens", messages.len(), usage.total())).await;
     }
 
-    fn on_error<'a>(&'a self, error: &'a str) -> BoxFuture<'a, ()> {
-        Box::pin(async move {
-            self.hears(format!("error {error}")).await;
-        })
+    async fn on_error(&self, error: &str) {
+        self.hears(format!("error {error}")).await;
     }
 
-    fn before_tool<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, bool> {
-        Box::pin(self.hears(format!("{} {} {}", call.name, call.id, call.arguments)))
+    async fn before_tool(&self, call: &ToolCall) -> bool {
+        self.hears(format!("{} {} {}", call.name, call.id, call.arguments)).await
     }
 
-    fn after_tool<'a>(&'a self, call: &'a ToolCall, result: &'a ToolResult) -> BoxFuture<'a, ()> {
-        Box::pin(async move {
-            self.hears(format!("{} said {}", call.name, result.text())).await;
-        })
+    async fn after_tool(&self, call: &ToolCall, result: &ToolResult) {
+        self.hears(format!("{} said {}", call.name, result.text())).await;
     }
 }
 

@@ -31,9 +31,8 @@ impl Tool for Stops {
 struct Denies;
 
 impl Hooks for Denies {
-    fn before_tool<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, bool> {
-        let allowed = call.name != "forbidden";
-        Box::pin(async move { allowed })
+    async fn before_tool(&self, call: &ToolCall) -> bool {
+        call.name != "forbidden"
     }
 }
 

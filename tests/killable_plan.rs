@@ -25,9 +25,9 @@ use archon::{
     react_loop::{ReactAgent, ReactAgentOptions},
     tools::FnTool,
     types::{
-        Answer, BoxFuture, Effect, Journal, Message, ModelEvent, OutcomeStatus, PlanError, Planner,
-        PlanningContext, ProviderError, Request, SubTask, SubTaskRules, SubTaskStatus, Task, TaskId,
-        ToolAnnotations, ToolCall, ToolResult, ToolSpec, Toolbox, Usage,
+        Answer, Effect, Journal, Message, ModelEvent, OutcomeStatus, PlanError, Planner, PlanningContext,
+        ProviderError, Request, SubTask, SubTaskRules, SubTaskStatus, Task, TaskId, ToolAnnotations,
+        ToolCall, ToolResult, ToolSpec, Toolbox, Usage,
     },
 };
 use archon_planner::{PlanningAgent, PlanningAgentOptions, open_questions};
@@ -78,39 +78,26 @@ async fn main() -> Result<()> {
 struct Author;
 
 impl Planner for Author {
-    fn create_plan<'a>(
-        &'a self,
-        goal: &'a str,
-        context: &'a PlanningContext,
-    ) -> BoxFuture<'a, Result<Task, PlanError>> {
+    async fn create_plan(&self, goal: &str, context: &PlanningContext) -> Result<Task, PlanError> {
         let id = TaskId::new(context.run.run.as_str());
-        Box::pin(async move { Ok(Task::new(id, goal).with_subtasks(plan())) })
+        Ok(Task::new(id, goal).with_subtasks(plan()))
     }
 
     /// What was done is not repeated: where it is unknown whether something was, somebody looks.
-    fn replan<'a>(
-        &'a self,
-        task: &'a Task,
-        _: &'a str,
-        _: &'a PlanningContext,
-    ) -> BoxFuture<'a, Result<Task, PlanError>> {
-        Box::pin(async move {
-            let has_failed = |id: &str| {
-                task.subtasks.iter().any(|s| s.id.as_str() == id && s.status() == SubTaskStatus::Failed)
-            };
-            let now = |id: &str| if has_failed(id) { format!("{id}_instead") } else { id.to_owned() };
-            let other = |old: &SubTask| -> SubTask {
-                let after: Vec<String> = old.dependencies().iter().map(|id| now(id.as_str())).collect();
-                match old.status() {
-                    SubTaskStatus::Failed => {
-                        look(&now(old.id.as_str()), json!({"what": old.id})).after(after)
-                    }
-                    SubTaskStatus::Completed | SubTaskStatus::Executing => old.clone(),
-                    _ => old.clone().after(after),
-                }
-            };
-            Ok(task.clone().with_subtasks(task.subtasks.iter().map(other).collect()))
-        })
+    async fn replan(&self, task: &Task, _: &str, _: &PlanningContext) -> Result<Task, PlanError> {
+        let has_failed = |id: &str| {
+            task.subtasks.iter().any(|s| s.id.as_str() == id && s.status() == SubTaskStatus::Failed)
+        };
+        let now = |id: &str| if has_failed(id) { format!("{id}_instead") } else { id.to_owned() };
+        let other = |old: &SubTask| -> SubTask {
+            let after: Vec<String> = old.dependencies().iter().map(|id| now(id.as_str())).collect();
+            match old.status() {
+                SubTaskStatus::Failed => look(&now(old.id.as_str()), json!({"what": old.id})).after(after),
+                SubTaskStatus::Completed | SubTaskStatus::Executing => old.clone(),
+                _ => old.clone().after(after),
+            }
+        };
+        Ok(task.clone().with_subtasks(task.subtasks.iter().map(other).collect()))
     }
 }
 

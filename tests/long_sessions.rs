@@ -22,7 +22,7 @@ use archon::{
         RunStarted, Salvaged, SessionId, ToolCall, ToolMode, ToolResult, ToolSpec, metadata,
     },
 };
-use archon_testkit::{Chance, FnProvider, SeededIds, VirtualClock, cases, first_seed};
+use archon_testkit::{Chance, Ended, FnProvider, SeededIds, VirtualClock, cases, first_seed};
 use serde_json::json;
 
 /// Counts the logs that are read of a journal, and the records in them.
@@ -143,7 +143,7 @@ impl World {
 
     async fn say(&self, agent: &Archon, text: &str) {
         self.clock.advance(Duration::from_secs(60));
-        agent.run_with(text, RunOptions::in_session(session())).await.unwrap().into_text().unwrap();
+        agent.run_with(text, RunOptions::in_session(session())).await.ended();
     }
 
     /// The runs, the oldest first.
@@ -206,7 +206,7 @@ async fn live(world: &World, mut chance: Chance) {
                     Message::user("And then?", Default::default()),
                 ];
                 conversation.restore_messages(&serde_json::to_string(&messages).unwrap()).unwrap();
-                conversation.prompt("Go on.").await.unwrap().reply().await.unwrap().into_text().unwrap();
+                conversation.prompt("Go on.").await.unwrap().reply().await.ended();
             }
         }
     }
@@ -426,6 +426,33 @@ async fn logs_of_a_long_session_repeat_less_than_1_2_kib_a_turn() {
     }
 }
 
+/// A journal in which the first two looks end at the same time.
+struct Together {
+    inner: Arc<dyn Journal>,
+    looks: AtomicUsize,
+    both: tokio::sync::Barrier,
+}
+
+impl Journal for Together {
+    fn open<'a>(&'a self, run: &'a RunId, mode: OpenMode) -> BoxFuture<'a, Result<OpenRun, JournalError>> {
+        self.inner.open(run, mode)
+    }
+
+    fn read<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Vec<Arc<Record>>, JournalError>> {
+        self.inner.read(run)
+    }
+
+    fn list<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<RunHead>, JournalError>> {
+        Box::pin(async move {
+            let heads = self.inner.list(filter).await;
+            if self.looks.fetch_add(1, Ordering::Relaxed) < 2 {
+                self.both.wait().await;
+            }
+            heads
+        })
+    }
+}
+
 /// Of two first messages at one moment, in one process or in two, one begins the conversation.
 #[tokio::test]
 async fn two_first_messages_of_a_session_at_one_moment_begin_one_conversation() {
@@ -433,7 +460,8 @@ async fn two_first_messages_of_a_session_at_one_moment_begin_one_conversation() 
     let journals: [Arc<dyn Journal>; 2] =
         [Arc::new(MemoryJournal::new()), Arc::new(JsonlJournal::open(dir.path()).unwrap())];
     for journal in journals {
-        let world = World { journal, ..World::new(MemoryJournal::new(), None) };
+        let (looks, both) = (AtomicUsize::new(0), tokio::sync::Barrier::new(2));
+        let world = World::new(Together { inner: journal, looks, both }, None);
         let (one, other) = (world.agent(), world.to_agent(8));
         let says =
             |agent: Archon| async move { agent.run_with("Hello.", RunOptions::in_session(session())).await };

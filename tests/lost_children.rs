@@ -10,7 +10,7 @@ use archon::{
     Archon, Outcome, OutcomeStatus, RunId, RunOptions, SubAgentTool, Teamwork,
     store::MemoryJournal,
     types::{
-        Answer, Approver, AskLater, Durability, Journal, Member, Message, OpenMode, PendingApproval,
+        Answer, AskLater, Durability, DynApprover, Journal, Member, Message, OpenMode, PendingApproval,
         QuestionKind, Record, RecordBody, Role, SubTask, SubTaskRules, ToolCall, pending_approvals,
     },
 };
@@ -41,7 +41,7 @@ fn steps() -> Vec<SubTask> {
     vec![SubTask::new("pay", "Pay Ann").with_rules(rules)]
 }
 
-fn process(caller: Caller, journal: &MemoryJournal, approver: Option<Arc<dyn Approver>>) -> Process {
+fn process(caller: Caller, journal: &MemoryJournal, approver: Option<Arc<dyn DynApprover>>) -> Process {
     let worked = Arc::new(AtomicUsize::new(0));
     let count = worked.clone();
     let model = FnProvider::new(move |_, _| {

@@ -8,7 +8,7 @@ use archon::{
     store::MemoryJournal,
     tools::builtin::HumanGuidance,
     types::{
-        Answer, ApprovalRequest, Approver, BoxFuture, Confirm, Decision, InboxEntry, InboxRequest, Journal,
+        Answer, ApprovalRequest, Approver, Confirm, Decision, DynApprover, InboxEntry, InboxRequest, Journal,
         Message, PendingApproval, Request, RunId, SubTask, SubTaskRules, Task, Timestamp, ToolCall,
     },
 };
@@ -45,8 +45,8 @@ struct Office {
 struct Silent;
 
 impl Approver for Silent {
-    fn decide<'a>(&'a self, _: &'a ApprovalRequest) -> BoxFuture<'a, Decision> {
-        Box::pin(std::future::pending())
+    async fn decide(&self, _: &ApprovalRequest) -> Decision {
+        std::future::pending().await
     }
 }
 
@@ -80,7 +80,7 @@ impl Office {
             }
             _ => FnProvider::calls(writes_to.iter().enumerate().map(letter).collect()),
         };
-        let person: Arc<dyn Approver> = match self.is_silent {
+        let person: Arc<dyn DynApprover> = match self.is_silent {
             true => Arc::new(Silent),
             false => Arc::new(Person::saying(self.says.iter().cloned().map(now))),
         };

@@ -236,11 +236,9 @@ async fn a_run_that_exists_already_is_never_worked_on_twice() {
 struct Panics;
 
 impl Hooks for Panics {
-    fn before_turn<'a>(&'a self, _: &'a Transcript, turn: u32) -> BoxFuture<'a, bool> {
-        Box::pin(async move {
-            assert_eq!(turn, 0, "a bug in a hook");
-            true
-        })
+    async fn before_turn(&self, _: &Transcript, turn: u32) -> bool {
+        assert_eq!(turn, 0, "a bug in a hook");
+        true
     }
 }
 

@@ -36,6 +36,7 @@ mod memory_limit;
 mod memory_parts;
 mod memory_places;
 mod memory_speakers;
+mod own_code;
 mod parallel;
 mod parallel_budget;
 mod plan_approvals;

@@ -10,8 +10,8 @@ use archon::{
     react_loop::replay,
     store::MemoryJournal,
     types::{
-        BoxFuture, CircuitBreaker, Durability, Effect, ErrorContext, Hooks, Message, OpenMode, OutcomeStatus,
-        Record, RecordBody, RetryConfig, Timestamp, ToolAnnotations, ToolCall,
+        CircuitBreaker, Durability, Effect, ErrorContext, Hooks, Message, OpenMode, OutcomeStatus, Record,
+        RecordBody, RetryConfig, Timestamp, ToolAnnotations, ToolCall,
     },
 };
 use archon_testkit::{Ended, FnProvider, VirtualClock};
@@ -197,14 +197,13 @@ async fn a_steer_or_a_cancel_ends_the_wait_with_the_failure_that_there_was() {
 struct Heard(Arc<Mutex<Vec<String>>>);
 
 impl Hooks for Heard {
-    fn before_tool<'a>(&'a self, _: &'a ToolCall) -> BoxFuture<'a, bool> {
+    async fn before_tool(&self, _: &ToolCall) -> bool {
         self.0.lock().unwrap().push("before".to_owned());
-        Box::pin(async { true })
+        true
     }
 
-    fn after_tool<'a>(&'a self, _: &'a ToolCall, result: &'a ToolResult) -> BoxFuture<'a, ()> {
+    async fn after_tool(&self, _: &ToolCall, result: &ToolResult) {
         self.0.lock().unwrap().push(format!("after: {}", result.text()));
-        Box::pin(async {})
     }
 }
 

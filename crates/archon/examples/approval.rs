@@ -10,7 +10,7 @@ use archon::{
     providers::{ScriptedProvider, Step},
     tool,
     tools::{Ask, EngineOptions},
-    types::{Answer, ApprovalRequest, Approver, BoxFuture, Decision},
+    types::{Answer, ApprovalRequest, Approver, Decision},
 };
 use serde_json::json;
 
@@ -24,13 +24,13 @@ async fn send(to: String, text: String) -> String {
 struct OnlyAnna;
 
 impl Approver for OnlyAnna {
-    fn decide<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, Decision> {
+    async fn decide(&self, request: &ApprovalRequest) -> Decision {
         println!("asked: {}", request.action_summary);
         let answer = match request.details["arguments"]["to"] == "anna" {
             true => Answer::Approve,
             false => Answer::Cancel { reason: "to Anna only".to_owned() },
         };
-        Box::pin(std::future::ready(Decision::Now(answer)))
+        Decision::Now(answer)
     }
 }
 
@@ -47,7 +47,7 @@ async fn main() -> anyhow::Result<()> {
         .provider(Arc::new(model), "scripted")
         .tool(send)
         .engine_options(engine)
-        .approver(Arc::new(OnlyAnna))
+        .approver(OnlyAnna)
         .build()?;
     println!("{}", agent.run("Greet Anna and Ben").await?.into_text()?);
     Ok(())

@@ -75,9 +75,9 @@ impl Tool for Counter {
 struct Agrees;
 
 impl Approver for Agrees {
-    fn decide<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, Decision> {
+    async fn decide(&self, request: &ApprovalRequest) -> Decision {
         println!("{} asks: {}", request.agent_name, request.action_summary);
-        Box::pin(std::future::ready(Decision::Now(Answer::Approve)))
+        Decision::Now(Answer::Approve)
     }
 }
 
@@ -96,7 +96,7 @@ async fn main() -> anyhow::Result<()> {
         .tool(add)
         .tool(refund(db.clone()))
         .tool(Counter::new())
-        .approver(Arc::new(Agrees))
+        .approver(Agrees)
         .build()?;
     println!("{}", agent.run("Pay 19 + 23 cents of order A-1021 back. Count it.").await?.into_text()?);
     println!("paid back: {:?}", db.0.lock().map(|refunds| refunds.clone()).unwrap_or_default());

@@ -31,8 +31,8 @@ async fn main() -> anyhow::Result<()> {
     ]);
     let model = ScriptedProvider::texts(["London, by 49 km."]);
     let agent = Archon::builder().provider(Arc::new(model), "scripted").tool(distance).build()?;
-    // With a real model: `Arc::new(agent.planner())`.
-    let planning = agent.planning(Arc::new(planner));
+    // With a real model: `agent.planner()`.
+    let planning = agent.planning(planner);
 
     let reply = planning.run("Is Lyon or London nearer to Paris?").await?;
     let log = agent.journal().read(reply.run()).await?;

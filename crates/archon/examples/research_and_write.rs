@@ -11,8 +11,8 @@ use archon::{
     orchestrator::{Desk, TeamOptions, sample_roles},
     providers::{ScriptedProvider, Step},
     types::{
-        BoxFuture, CallId, ConflictStrategy, Json, Member, Message, PlanError, Planner, PlanningContext,
-        Record, RecordBody, Request, SubTask, SubTaskRules, Task, TaskId, TeamRecord,
+        CallId, ConflictStrategy, Json, Member, Message, PlanError, Planner, PlanningContext, Record,
+        RecordBody, Request, SubTask, SubTaskRules, Task, TaskId, TeamRecord,
     },
 };
 use serde_json::json;
@@ -57,11 +57,7 @@ pub(crate) async fn story() -> anyhow::Result<String> {
 struct Plan;
 
 impl Planner for Plan {
-    fn create_plan<'a>(
-        &'a self,
-        goal: &'a str,
-        _: &'a PlanningContext,
-    ) -> BoxFuture<'a, Result<Task, PlanError>> {
+    async fn create_plan(&self, goal: &str, _: &PlanningContext) -> Result<Task, PlanError> {
         let step = |id: &str, what: &str, role: &str| {
             let mut rules = SubTaskRules::default();
             rules.role = Some(role.to_owned());
@@ -73,7 +69,7 @@ impl Planner for Plan {
             step("satellites", "Find what satellites say", "researcher"),
             step("report", "Write two sentences", "writer").after(["gauges", "satellites", "causes"]),
         ];
-        Box::pin(std::future::ready(Ok(Task::new(TaskId::new("task"), goal).with_subtasks(steps))))
+        Ok(Task::new(TaskId::new("task"), goal).with_subtasks(steps))
     }
 }
 

@@ -46,7 +46,7 @@ async fn main() -> anyhow::Result<()> {
     let agent = Archon::builder()
         .provider(Arc::new(Counting), "any")
         .journal(Arc::new(MemoryJournal::new()))
-        .approver(Arc::new(AskLater))
+        .approver(AskLater)
         .clock(Arc::new(SystemClock))
         .ids(Arc::new(RandomIds))
         .build()?;

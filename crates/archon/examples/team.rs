@@ -8,21 +8,14 @@ use std::sync::Arc;
 use archon::{
     Archon,
     providers::ScriptedProvider,
-    types::{
-        BoxFuture, Member, PlanError, Planner, PlanningContext, SubTask, SubTaskRules, Task, TaskId,
-        TeamRecord,
-    },
+    types::{Member, PlanError, Planner, PlanningContext, SubTask, SubTaskRules, Task, TaskId, TeamRecord},
 };
 
 /// Always the same two steps. With a real model and the feature `planner`: `Arc::new(lead.planner())`.
 struct TwoSteps;
 
 impl Planner for TwoSteps {
-    fn create_plan<'a>(
-        &'a self,
-        goal: &'a str,
-        _: &'a PlanningContext,
-    ) -> BoxFuture<'a, Result<Task, PlanError>> {
+    async fn create_plan(&self, goal: &str, _: &PlanningContext) -> Result<Task, PlanError> {
         let step = |id: &str, what: &str, role: &str| {
             let mut rules = SubTaskRules::default();
             rules.role = Some(role.to_owned());
@@ -31,7 +24,7 @@ impl Planner for TwoSteps {
         let find = step("find", "Find the figures", "researcher");
         let write = step("write", "Write one sentence", "writer").after(["find"]);
         let task = Task::new(TaskId::new("task"), goal).with_subtasks(vec![find, write]);
-        Box::pin(std::future::ready(Ok(task)))
+        Ok(task)
     }
 }
 
@@ -43,7 +36,7 @@ fn agent(id: &str, says: &'static str) -> Result<Archon, archon::BuildError> {
 async fn main() -> anyhow::Result<()> {
     let lead = agent("lead", "The sea rises by 3.7 mm a year.")?;
     let team = lead
-        .team(Arc::new(TwoSteps))
+        .team(TwoSteps)
         .member(Member::new("ada", "researcher"), Arc::new(agent("ada", "3.7 mm a year, says NASA")?))
         .member(Member::new("ben", "writer"), Arc::new(agent("ben", "It rises, by 3.7 mm a year.")?));
     let reply = team.run("Does the sea rise?").await?;

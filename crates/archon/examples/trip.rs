@@ -35,7 +35,7 @@ async fn main() -> anyhow::Result<()> {
     options.request.temperature = Some(0.0);
     options.request.max_tokens = Some(400);
     let planner = LlmPlanner::new(provider, &model).with_options(options);
-    let planning = agent.planning(Arc::new(planner));
+    let planning = agent.planning(planner);
 
     // A plan that failed is shown as one that did not.
     let outcome = Outcome::of_result(planning.run(&goal).await)?;

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use archon_providers::HttpOptions;
 use archon_react_loop::{ContextParts, Fallback, ReactAgent, ReactAgentOptions};
 use archon_store::MemoryJournal;
-use archon_tools::{EngineOptions, IntoTool, ToolEngine, ToolRegistry};
+use archon_tools::{CallGuard, EngineOptions, IntoTool, ToolEngine, ToolRegistry};
 use archon_types::{
-    AgentId, ApprovalSettings, Approver, CircuitBreaker, Clock, ContextConfig, CredentialStore,
-    ExecutionLimits, GoalCheck, Hooks, Ids, InputFilter, Instructions, Journal, ModelPrice, OnStorageFailure,
-    Provider, QueueMode, RequestOptions, RetryConfig, RunMemory, Secret, Tool, ToolMode, Toolbox,
+    AgentId, ApprovalSettings, Approver, CircuitBreaker, Clock, ContextConfig, CredentialStore, DynApprover,
+    DynHooks, ExecutionLimits, GoalCheck, Hooks, Ids, InputFilter, Instructions, Journal, ModelPrice,
+    OnStorageFailure, Provider, QueueMode, RequestOptions, RetryConfig, RunMemory, Secret, Tool, ToolMode,
+    Toolbox,
 };
 
 use crate::{Archon, AutoSave, BuildError, MemoryLimit, RandomIds, SystemClock};
@@ -56,15 +57,17 @@ pub struct ArchonBuilder {
     agent_id: Option<AgentId>,
     /// `None` is as large as the model's, `Some(None)` no window at all.
     context: Option<Option<ContextConfig>>,
-    context_parts: ContextParts,
-    hooks: Option<Arc<dyn Hooks>>,
+    context_parts: Option<ContextParts>,
+    hooks: Option<Arc<dyn DynHooks>>,
     filters: Vec<Arc<dyn InputFilter>>,
     auto_save: Option<AutoSave>,
     pub(crate) instructions: Option<Arc<dyn Instructions>>,
-    approver: Option<Arc<dyn Approver>>,
+    approver: Option<Arc<dyn DynApprover>>,
     engine: Option<EngineOptions>,
+    guards: Vec<Arc<dyn CallGuard>>,
     pub(crate) memory_limit: Option<MemoryLimit>,
-    http: Http,
+    /// None is as services are reached by default.
+    http: Option<Http>,
     pub(crate) run_memory: Option<Arc<dyn RunMemory>>,
     credentials: Option<Arc<dyn CredentialStore>>,
 }
@@ -83,15 +86,16 @@ impl Default for ArchonBuilder {
             options: ReactAgentOptions::new(""),
             agent_id: None,
             context: None,
-            context_parts: ContextParts::default(),
+            context_parts: None,
             hooks: None,
             filters: Vec::new(),
             auto_save: None,
             instructions: None,
             approver: None,
             engine: None,
+            guards: Vec::new(),
             memory_limit: None,
-            http: Http::default(),
+            http: None,
             run_memory: None,
             credentials: None,
         }
@@ -128,7 +132,7 @@ impl ArchonBuilder {
     /// same options: one value per process is best.
     #[cfg(feature = "named-models")]
     pub fn http(mut self, http: HttpOptions) -> Self {
-        self.http = http;
+        self.http = Some(http);
         self
     }
 
@@ -323,7 +327,7 @@ impl ArchonBuilder {
 
     /// A token counter or a compaction strategy of your own.
     pub fn context_parts(mut self, parts: ContextParts) -> Self {
-        self.context_parts = parts;
+        self.context_parts = Some(parts);
         self
     }
 
@@ -342,8 +346,8 @@ impl ArchonBuilder {
     }
 
     /// Your own code at fixed places of every run.
-    pub fn hooks(mut self, hooks: Arc<dyn Hooks>) -> Self {
-        self.hooks = Some(hooks);
+    pub fn hooks(mut self, hooks: impl Hooks + 'static) -> Self {
+        self.hooks = Some(Arc::new(hooks));
         self
     }
 
@@ -357,8 +361,8 @@ impl ArchonBuilder {
     /// want it each time, unless the [engine's options](Self::engine_options) say otherwise. Without one the answer is no. One that says
     /// [`Decision::Later`](archon_types::Decision::Later) lets the run suspend: see [`Archon::approvals`]. A question waits
     /// for 30 minutes, unless the [settings](Self::approval_settings) say otherwise.
-    pub fn approver(mut self, approver: Arc<dyn Approver>) -> Self {
-        self.approver = Some(approver);
+    pub fn approver(mut self, approver: impl Approver + 'static) -> Self {
+        self.approver = Some(Arc::new(approver));
         self
     }
 
@@ -373,6 +377,22 @@ impl ArchonBuilder {
     /// [`toolbox`](Self::toolbox) has its own.
     pub fn engine_options(mut self, options: EngineOptions) -> Self {
         self.engine = Some(options);
+        self
+    }
+
+    /// Adds a guard of the program's own: it sees each call before it runs, behind the guards of the engine and before a
+    /// person is asked, and each result before the model does. A whole [`toolbox`](Self::toolbox) has its own.
+    ///
+    /// ```
+    /// use archon::{Archon, prelude::FnGuard};
+    ///
+    /// let agent = Archon::builder().guard(FnGuard::new(|call| match call.tool.name.as_str() {
+    ///     "send_email" => Err("No mail is sent on Sundays.".to_owned()),
+    ///     _ => Ok(()),
+    /// }));
+    /// ```
+    pub fn guard(mut self, guard: impl CallGuard + 'static) -> Self {
+        self.guards.push(Arc::new(guard));
         self
     }
 
@@ -406,11 +426,12 @@ impl ArchonBuilder {
     ///
     /// # Errors
     /// No model was given or its name leads nowhere, two tools have one name, the journal's
-    /// directory or database cannot be used, or a part has no effect beside another: [`BuildError::NoEffect`].
+    /// directory or database cannot be used, or a part has no effect: [`BuildError::NoEffect`],
+    /// [`BuildError::Needs`].
     pub fn build(self) -> Result<Archon, BuildError> {
         self.check()?;
         let mut parts = self.clone();
-        let http = &self.http;
+        let http = &self.http.unwrap_or_default();
         let (mut providers, model) = self.model.ok_or(BuildError::NoModel)?.ready(&self.keys, http)?;
         let keys = providers.split_off(1);
         let provider = providers.swap_remove(0);
@@ -418,7 +439,7 @@ impl ArchonBuilder {
         let fallbacks: Vec<Fallback> = self.fallbacks.into_iter().map(ready).collect::<Result<_, _>>()?;
         let toolbox = match self.toolbox {
             Some(toolbox) => toolbox,
-            None => registry_of(self.tools, self.engine.unwrap_or_default())?,
+            None => registry_of(self.tools, self.engine.unwrap_or_default(), self.guards)?,
         };
         let journal = match &self.journal {
             Some(journal) => journal.opened()?,
@@ -439,7 +460,7 @@ impl ArchonBuilder {
             .with_keys(keys)
             .with_fallbacks(fallbacks)
             .with_toolbox(toolbox.clone())
-            .with_context_parts(self.context_parts)
+            .with_context_parts(self.context_parts.unwrap_or_default())
             .with_input_filters(self.filters);
         if let Some(hooks) = self.hooks {
             agent = agent.with_hooks(hooks);
@@ -479,10 +500,26 @@ impl ArchonBuilder {
         if self.toolbox.is_some() && self.engine.is_some() {
             return refuse("engine_options", "toolbox");
         }
+        if self.toolbox.is_some() && !self.guards.is_empty() {
+            return refuse("guard", "toolbox");
+        }
+        if self.context_parts.is_some() && self.context.as_ref().is_some_and(Option::is_none) {
+            return refuse("context_parts", "context(None)");
+        }
+        if self.options.goal_check.is_some() && self.options.expected_output.is_none() {
+            return Err(BuildError::Needs { setting: "goal_check", needs: "expected_output" });
+        }
         match &self.model {
             Some(Model::Given(..)) if !self.keys.is_empty() => refuse("api_keys", "provider"),
+            Some(Model::Given(..)) if self.http.is_some() && !self.has_named_fallback() => {
+                refuse("http", "provider")
+            }
             _ => Ok(()),
         }
+    }
+
+    fn has_named_fallback(&self) -> bool {
+        self.fallbacks.iter().any(|fallback| !matches!(fallback, Standby::Given(_)))
     }
 
     /// What an agent has that its own builder did not say.
@@ -509,10 +546,14 @@ fn fit_window(
     }
 }
 
-fn registry_of(tools: Vec<Arc<dyn Tool>>, options: EngineOptions) -> Result<Arc<dyn Toolbox>, BuildError> {
+fn registry_of(
+    tools: Vec<Arc<dyn Tool>>,
+    options: EngineOptions,
+    guards: Vec<Arc<dyn CallGuard>>,
+) -> Result<Arc<dyn Toolbox>, BuildError> {
     let registry = ToolRegistry::new();
     registry.register_all(tools)?;
-    Ok(Arc::new(ToolEngine::new(registry).with_options(options)))
+    Ok(Arc::new(ToolEngine::new(registry).with_options(options).with_guards(guards)))
 }
 
 /// How services are reached, where there are any.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use archon_react_loop::stands_at;
 use archon_types::{
-    Context, Event, JournalError, OpenMode, OpenRun, Origin, RunFilter, RunHead, RunId, RunStatus, RunWriter,
+    Context, Event, JournalError, OpenMode, OpenRun, Origin, RunFilter, RunId, RunStatus, RunWriter,
     SessionId, Sink, TenantId,
 };
 
@@ -117,7 +117,7 @@ impl Archon {
                 None => self.claim_first(session, tenant).await?,
             };
             match self.newest(of(session, tenant).top_level()).await? {
-                Some(RunHead { run_id: run, status: status @ RunStatus::Running, .. }) => {
+                Some(archon_types::RunHead { run_id: run, status: status @ RunStatus::Running, .. }) => {
                     return Err(RunError::SessionBusy { run, status });
                 }
                 _ if last().await? == run => return Ok(start),

@@ -114,10 +114,10 @@ impl Conversation {
 
     /// As [`prompt_messages`](Self::prompt_messages), with a sink, a tenant, a token, limits, a system text or tools for
     /// this one prompt.
-    /// The run and the session of `options` are the conversation's own business and ignored.
+    /// The run and the session are the conversation's own.
     ///
     /// # Errors
-    /// As [`prompt_messages`](Self::prompt_messages).
+    /// As [`prompt_messages`](Self::prompt_messages); and `options` name a run, a session or a branch.
     pub async fn prompt_with(
         &self,
         messages: Vec<AgentMessage>,
@@ -247,6 +247,7 @@ impl Conversation {
         prompts: Vec<AgentMessage>,
         mut options: RunOptions,
     ) -> Result<RunHandle, RunError> {
+        options.refuse_place("a prompt of a conversation")?;
         self.archon.admit()?;
         let own = self.archon.for_run(options.settings())?;
         let run = RunId::new(self.archon.ids.fresh("run"));

@@ -28,6 +28,14 @@ pub enum BuildError {
         /// Because of what.
         beside: &'static str,
     },
+    /// The builder was given something that has no effect without another part.
+    #[error("`{setting}` has no effect without `{needs}`")]
+    Needs {
+        /// What was given.
+        setting: &'static str,
+        /// What was not.
+        needs: &'static str,
+    },
 }
 
 impl BuildError {
@@ -41,10 +49,15 @@ impl BuildError {
                 "give every tool a name of its own, an object as its parameters, and a folder that is there"
             }
             Self::Journal(error) => error.advice(),
-            Self::NoEffect { beside: "provider", .. } => {
+            Self::NoEffect { setting: "api_keys", .. } => {
                 "give the keys to the providers: `provider_with_keys`"
             }
-            Self::NoEffect { .. } => "give tools and their options to the toolbox, or leave the toolbox out",
+            Self::NoEffect { setting: "http", .. } => "give the options to the provider itself",
+            Self::NoEffect { setting: "context_parts", .. } => "leave one of the two out",
+            Self::Needs { .. } => "give both, or leave both out",
+            Self::NoEffect { .. } => {
+                "give tools, their options and guards to the toolbox, or leave the toolbox out"
+            }
         }
     }
 }

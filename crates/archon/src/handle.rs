@@ -7,6 +7,7 @@ use std::{
 
 use archon_types::{CancellationToken, Event, Outcome, Reply, RunId, SessionId};
 use futures_core::Stream;
+use futures_util::{StreamExt, future::ready};
 use tokio::task::JoinHandle;
 
 use crate::{Archon, RunError, watch::EventStream};
@@ -57,6 +58,42 @@ impl RunHandle {
     /// Asks the run to stop. Its reply is [`Reply::Cancelled`], and it can be resumed.
     pub fn cancel(&self) {
         self.cancel.cancel();
+    }
+
+    /// The text of this run's answers, piece by piece as the model writes it, until the run ends; then
+    /// [`reply`](Self::reply) tells how. What the run's tools and the agents that it calls say is left out.
+    ///
+    /// ```no_run
+    /// use archon::{Archon, RunError, RunOptions};
+    /// use futures_util::StreamExt;
+    ///
+    /// # async fn run(agent: Archon) -> Result<(), RunError> {
+    /// let mut run = agent.start("Tell me a story", RunOptions::default()).await?;
+    /// let mut pieces = run.text_stream();
+    /// while let Some(piece) = pieces.next().await {
+    ///     print!("{piece}");
+    /// }
+    /// drop(pieces);
+    /// run.text().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn text_stream(&mut self) -> impl Stream<Item = String> + Send + Unpin + '_ {
+        let run = self.run.clone();
+        self.filter_map(move |event| {
+            let is_own = *event.run() == run;
+            ready(event.as_text().filter(|_| is_own).map(str::to_owned))
+        })
+    }
+
+    /// Waits for the answer's whole text: a shorthand of [`reply`](Self::reply) and
+    /// [`Reply::into_text`]. As with an HTTP response, whose `text` is all of it; for pieces of it there is
+    /// [`text_stream`](Self::text_stream).
+    ///
+    /// # Errors
+    /// As [`reply`](Self::reply); and [`RunError::NotFinished`]: the run met a limit, waits or was cancelled.
+    pub async fn text(self) -> Result<String, RunError> {
+        self.reply().await?.into_text()
     }
 
     /// Waits for the reply. Events that were not read are dropped.

@@ -21,7 +21,7 @@
 //! | to | use |
 //! |---|---|
 //! | put an agent together | [`Archon::builder`] |
-//! | run a task, or watch it run | [`Archon::run`], [`Archon::start`] |
+//! | run a task, or watch it run | [`Archon::run`], [`Archon::start`], [`RunHandle::text_stream`] |
 //! | give one run a budget, instructions or fewer tools | [`RunOptions`] |
 //! | make an agent that differs from another in a part | [`Archon::to_builder`] |
 //! | have an answer as a value of a type | [`Archon::run_typed`], or [`Archon::answering`] and [`RunHandle::typed`] |
@@ -29,6 +29,7 @@
 //! | speak into a run, or stop it, from anywhere | [`Archon::steer`], [`Archon::cancel`] |
 //! | take up a run after a crash or a cancel | [`Archon::resume`] |
 //! | ask people before harm is done, and list what waits | [`ArchonBuilder::approver`], [`Archon::approvals`], [`Archon::answer`] |
+//! | refuse calls by a rule of one's own, or change results | [`ArchonBuilder::guard`] |
 //! | start, watch, answer and resume runs of every kind by one handle | [`Runs`] |
 //! | try another way from an earlier turn | [`Archon::fork`] |
 //! | let several agents try, and take the best | [`Archon::parallel`] |
@@ -149,6 +150,22 @@ pub use typed::{AnswerForm, Typed};
 
 /// The derive of [`JsonSchema`](schemars::JsonSchema), which the types of [`Archon::run_typed`] need.
 pub use schemars;
+
+/// What most programs name: `use archon::prelude::*;`.
+///
+/// Agents and their runs, tools, and what a program writes itself: approvers, hooks, guards, planners.
+pub mod prelude {
+    pub use crate::{
+        Archon, ArchonBuilder, BuildError, Conversation, Event, FailureKind, FinalAnswer, Reply, RunError,
+        RunHandle, RunId, RunOptions, Runs, SessionId, Tool, ToolContext, ToolError, ToolResult, Typed,
+        Unfinished, tool,
+        tools::{CallGuard, EngineOptions, FnGuard, GuardedCall},
+        types::{
+            Answer, AnswerRuns, ApprovalRequest, Approver, AskLater, Decision, ExecutionLimits, FnApprover,
+            FnHooks, FnPlanner, Hooks, KeepRuns, Planner, StartRun, StartRuns,
+        },
+    };
+}
 
 /// Programs that an agent writes, run in this process under limits.
 #[cfg(any(feature = "code-python", feature = "code-javascript"))]

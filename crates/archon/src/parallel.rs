@@ -128,6 +128,7 @@ impl Parallel {
     /// journal failed.
     pub async fn resume(&self, run: RunId, options: RunOptions) -> Result<ParallelReply, RunError> {
         options.refuse_settings()?;
+        options.refuse_place("a run that is resumed")?;
         let context = self.archon.context(run, SessionId::new(""), options);
         ParallelReply::of(self.branches.resume(&context).await?)
     }

@@ -28,10 +28,10 @@ impl Archon {
     ///
     /// # Errors
     /// As [`Planning::run`].
-    pub async fn run_task(&self, query: &str) -> Result<Reply, RunError> {
+    pub async fn run_task(&self, task: impl Into<String>) -> Result<Reply, RunError> {
         let conclusion = Arc::new(self.conclusion());
-        let planning = self.planning(Arc::new(self.planner()));
-        planning.with(|agent| agent.with_conclusion(conclusion)).run(query).await
+        let planning = self.planning(self.planner());
+        planning.with(|agent| agent.with_conclusion(conclusion)).run(task).await
     }
 
     /// A planner that asks this agent's model, with its keys, its retries and the models that stand in for it.
@@ -66,17 +66,17 @@ impl Archon {
     /// # async fn run() -> Result<(), archon::RunError> {
     /// use std::sync::Arc;
     /// let agent = archon::Archon::builder().model("ollama:qwen3").build()?;
-    /// let planning = agent.planning(Arc::new(agent.planner()));
+    /// let planning = agent.planning(agent.planner());
     /// println!("{}", planning.run("Compare the rivers of Paris and London").await?.into_text()?);
     /// # Ok(())
     /// # }
     /// ```
-    pub fn planning(&self, planner: Arc<dyn Planner>) -> Planning {
+    pub fn planning(&self, planner: impl Planner + 'static) -> Planning {
         self.planning_with(planner, self.planning_options())
     }
 
     /// As [`planning`](Self::planning), with other options.
-    pub fn planning_with(&self, planner: Arc<dyn Planner>, options: PlanningAgentOptions) -> Planning {
+    pub fn planning_with(&self, planner: impl Planner + 'static, options: PlanningAgentOptions) -> Planning {
         let is_small = self.is_small();
         let workers = OwnWorkers { agent: self.agent.clone(), toolbox: self.toolbox.clone(), is_small };
         let agent = PlanningAgent::new(planner, Arc::new(self.agent.clone()), self.journal.clone(), options)
@@ -129,19 +129,24 @@ impl Planning {
     /// Makes a plan and says what is wrong with it; nothing of it is followed and nothing is kept.
     ///
     /// # Errors
-    /// The goal is empty, or there is no plan.
-    pub async fn draft(&self, goal: &str) -> Result<PlanDraft, RunError> {
-        self.draft_with(goal, RunOptions::default()).await
+    /// The task is empty, or there is no plan.
+    pub async fn draft(&self, task: impl Into<String>) -> Result<PlanDraft, RunError> {
+        self.draft_with(task, RunOptions::default()).await
     }
 
     /// As [`draft`](Self::draft), for a run with these options: the plan knows the conversation of their session.
     ///
     /// # Errors
     /// As [`draft`](Self::draft); and the session is busy, or the journal failed.
-    pub async fn draft_with(&self, goal: &str, options: RunOptions) -> Result<PlanDraft, RunError> {
-        let (own, context, origin) = self.prepare(goal, options).await?;
-        let place = own.archon.place(origin, goal, &context).await?;
-        Ok(own.agent.draft_in(place, goal, &context).await?)
+    pub async fn draft_with(
+        &self,
+        task: impl Into<String>,
+        options: RunOptions,
+    ) -> Result<PlanDraft, RunError> {
+        let task = task.into();
+        let (own, context, origin) = self.prepare(&task, options).await?;
+        let place = own.archon.place(origin, &task, &context).await?;
+        Ok(own.agent.draft_in(place, &task, &context).await?)
     }
 
     /// Makes a plan and follows it until there is an answer, or until the run waits for somebody.
@@ -149,8 +154,8 @@ impl Planning {
     /// # Errors
     /// [`RunError::Failed`]: there is no plan, or what failed is needed. Or the goal is empty, or the run could not be
     /// started or kept in the journal.
-    pub async fn run(&self, goal: &str) -> Result<Reply, RunError> {
-        self.run_with(goal, RunOptions::default()).await
+    pub async fn run(&self, task: impl Into<String>) -> Result<Reply, RunError> {
+        self.run_with(task, RunOptions::default()).await
     }
 
     /// As [`run`](Self::run). In a session the agents know the conversation before, and the answer is part of it
@@ -159,19 +164,20 @@ impl Planning {
     /// # Errors
     /// As [`run`](Self::run); the session is busy; and `options` have a system text or tools, which one run of several
     /// agents cannot have.
-    pub async fn run_with(&self, goal: &str, options: RunOptions) -> Result<Reply, RunError> {
-        let (own, context, origin) = self.prepare(goal, options).await?;
-        Reply::of(own.begin(goal, origin, &context).await?)
+    pub async fn run_with(&self, task: impl Into<String>, options: RunOptions) -> Result<Reply, RunError> {
+        let task = task.into();
+        let (own, context, origin) = self.prepare(&task, options).await?;
+        Reply::of(own.begin(&task, origin, &context).await?)
     }
 
     /// Begins in the background and returns at once; otherwise as [`run_with`](Self::run_with).
     ///
     /// # Errors
-    /// The goal is empty, or as [`run_with`](Self::run_with).
-    pub async fn start(&self, goal: impl Into<String>, options: RunOptions) -> Result<RunHandle, RunError> {
-        let goal = goal.into();
-        let (own, context, origin) = self.prepare(&goal, options).await?;
-        let work = |_, context| async move { own.begin(&goal, origin, &context).await };
+    /// The task is empty, or as [`run_with`](Self::run_with).
+    pub async fn start(&self, task: impl Into<String>, options: RunOptions) -> Result<RunHandle, RunError> {
+        let task = task.into();
+        let (own, context, origin) = self.prepare(&task, options).await?;
+        let work = |_, context| async move { own.begin(&task, origin, &context).await };
         Ok(self.archon.spawn(context, work))
     }
 

@@ -122,6 +122,15 @@ impl RunOptions {
         self
     }
 
+    /// Refuses to choose a run, where `on` chooses it.
+    pub(crate) fn refuse_place(&self, on: &'static str) -> Result<(), RunError> {
+        let set = [(self.run.is_some(), "run"), (self.session.is_some(), "session"), (self.branch, "branch")];
+        match set.into_iter().find(|(is_set, _)| *is_set) {
+            Some((_, option)) => Err(RunError::NoEffect { option, on }),
+            None => Ok(()),
+        }
+    }
+
     /// What differs in this run from the agent's others.
     pub(crate) fn settings(&mut self) -> RunSettings {
         let mut settings = RunSettings::default();

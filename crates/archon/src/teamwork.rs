@@ -26,7 +26,7 @@ impl Archon {
     /// use std::sync::Arc;
     /// use archon::{Archon, providers::ScriptedProvider, types::{Member, Planner}};
     ///
-    /// # fn example(planner: Arc<dyn Planner>) -> Result<(), archon::RunError> {
+    /// # fn example(planner: impl Planner + 'static) -> Result<(), archon::RunError> {
     /// let says = |text| Arc::new(ScriptedProvider::texts([text]));
     /// let researcher = Archon::builder().provider(says("3.7 mm a year"), "scripted").build()?;
     /// let lead = Archon::builder().provider(says("The sea rises."), "scripted").build()?;
@@ -35,12 +35,12 @@ impl Archon {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn team(&self, planner: Arc<dyn Planner>) -> Teamwork {
+    pub fn team(&self, planner: impl Planner + 'static) -> Teamwork {
         self.team_with(planner, self.team_options())
     }
 
     /// As [`team`](Self::team), with other options.
-    pub fn team_with(&self, planner: Arc<dyn Planner>, options: TeamOptions) -> Teamwork {
+    pub fn team_with(&self, planner: impl Planner + 'static, options: TeamOptions) -> Teamwork {
         let lead = self.agent.options().agent_id.clone();
         let team =
             Team::new(planner, self.journal.clone(), options).with_lead(lead, Arc::new(self.agent.clone()));
@@ -78,15 +78,15 @@ impl Teamwork {
         Arc::new(self.clone())
     }
 
-    /// Works on a goal until there is an answer, or until the run waits for somebody. The team itself asks people only if
+    /// Works on a task until there is an answer, or until the run waits for somebody. The team itself asks people only if
     /// the agent that leads it has an approver ([`ArchonBuilder::approver`](crate::ArchonBuilder::approver)); else it goes
     /// on, or stops, as if nobody had answered.
     ///
     /// # Errors
     /// [`RunError::Failed`]: there is no plan, or what failed is needed. Or the goal is empty, the team cannot work, or the
     /// run could not be started or kept in the journal.
-    pub async fn run(&self, goal: &str) -> Result<Reply, RunError> {
-        self.run_with(goal, RunOptions::default()).await
+    pub async fn run(&self, task: impl Into<String>) -> Result<Reply, RunError> {
+        self.run_with(task, RunOptions::default()).await
     }
 
     /// As [`run`](Self::run). In a session the agents know the conversation before, and the answer is part of it
@@ -95,20 +95,21 @@ impl Teamwork {
     /// # Errors
     /// As [`run`](Self::run); the session is busy; and `options` have a system text or tools, which one run of several
     /// agents cannot have.
-    pub async fn run_with(&self, goal: &str, options: RunOptions) -> Result<Reply, RunError> {
-        let (own, context, origin) = self.prepare(goal, options).await?;
-        Reply::of(own.begin(goal, origin, &context).await?)
+    pub async fn run_with(&self, task: impl Into<String>, options: RunOptions) -> Result<Reply, RunError> {
+        let task = task.into();
+        let (own, context, origin) = self.prepare(&task, options).await?;
+        Reply::of(own.begin(&task, origin, &context).await?)
     }
 
     /// Begins in the background and returns at once; the events of the members' runs come with the team's own.
     ///
     /// # Errors
-    /// The goal is empty, or as [`run_with`](Self::run_with). What else [`run`](Self::run) fails with the handle's
+    /// The task is empty, or as [`run_with`](Self::run_with). What else [`run`](Self::run) fails with the handle's
     /// reply tells.
-    pub async fn start(&self, goal: impl Into<String>, options: RunOptions) -> Result<RunHandle, RunError> {
-        let goal = goal.into();
-        let (own, context, origin) = self.prepare(&goal, options).await?;
-        let work = |_, context| async move { own.begin(&goal, origin, &context).await };
+    pub async fn start(&self, task: impl Into<String>, options: RunOptions) -> Result<RunHandle, RunError> {
+        let task = task.into();
+        let (own, context, origin) = self.prepare(&task, options).await?;
+        let work = |_, context| async move { own.begin(&task, origin, &context).await };
         Ok(self.archon.spawn(context, work))
     }
 

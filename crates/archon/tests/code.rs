@@ -69,8 +69,8 @@ async fn run(engine: &ToolEngine, code: &str) -> ToolResult {
 struct Says(Answer);
 
 impl Approver for Says {
-    fn decide<'a>(&'a self, _: &'a ApprovalRequest) -> BoxFuture<'a, Decision> {
-        Box::pin(std::future::ready(Decision::Now(self.0.clone())))
+    async fn decide(&self, _: &ApprovalRequest) -> Decision {
+        Decision::Now(self.0.clone())
     }
 }
 

@@ -70,7 +70,8 @@ struct Gated {
 impl Journal for Gated {
     fn open<'a>(&'a self, run: &'a RunId, mode: OpenMode) -> BoxFuture<'a, Result<OpenRun, JournalError>> {
         Box::pin(async move {
-            if mode == OpenMode::Create {
+            // The first message of a session locks a run that never begins.
+            if mode == OpenMode::Create && !run.as_str().starts_with("first-") {
                 self.waits.notify_one();
                 self.gate.notified().await;
             }

@@ -34,11 +34,7 @@ async fn the_guide_shows_what_the_team_that_researches_and_writes_does() {
 struct Steps;
 
 impl Planner for Steps {
-    fn create_plan<'a>(
-        &'a self,
-        goal: &'a str,
-        _: &'a PlanningContext,
-    ) -> BoxFuture<'a, Result<Task, PlanError>> {
+    async fn create_plan(&self, goal: &str, _: &PlanningContext) -> Result<Task, PlanError> {
         let step = |id: &str, what: &str, role: &str| {
             let mut rules = SubTaskRules::default();
             rules.role = Some(role.to_owned());
@@ -46,7 +42,7 @@ impl Planner for Steps {
         };
         let steps =
             vec![step("find", "Find out", "researcher"), step("write", "Write it", "writer").after(["find"])];
-        Box::pin(std::future::ready(Ok(Task::new(TaskId::new("t"), goal).with_subtasks(steps))))
+        Ok(Task::new(TaskId::new("t"), goal).with_subtasks(steps))
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use archon::{
     tools::Rule,
-    types::{Answer, ApprovalRequest, Approver, BoxFuture, Decision, Json, QuestionKind},
+    types::{Answer, ApprovalRequest, Approver, Decision, Json, QuestionKind},
 };
 
 use crate::{
@@ -295,18 +295,15 @@ impl Clone for Prompt {
 }
 
 impl Approver for Prompt {
-    fn decide<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, Decision> {
-        Box::pin(async move {
-            self.decide_all(std::slice::from_ref(request)).await.pop().unwrap_or(Decision::Later)
-        })
+    async fn decide(&self, request: &ApprovalRequest) -> Decision {
+        self.decide_all(std::slice::from_ref(request)).await.pop().unwrap_or(Decision::Later)
     }
 
-    fn decide_all<'a>(&'a self, requests: &'a [ApprovalRequest]) -> BoxFuture<'a, Vec<Decision>> {
+    async fn decide_all(&self, requests: &[ApprovalRequest]) -> Vec<Decision> {
         let (own, requests) = (self.clone(), requests.to_vec());
-        Box::pin(async move {
-            // A keyboard cannot be waited for without a thread.
-            tokio::task::spawn_blocking(move || own.ask_all(&requests)).await.unwrap_or_default()
-        })
+
+        // A keyboard cannot be waited for without a thread.
+        tokio::task::spawn_blocking(move || own.ask_all(&requests)).await.unwrap_or_default()
     }
 }
 

@@ -62,18 +62,14 @@ impl Agent for Worker {
 struct SideBySide;
 
 impl Planner for SideBySide {
-    fn create_plan<'a>(
-        &'a self,
-        goal: &'a str,
-        _: &'a PlanningContext,
-    ) -> BoxFuture<'a, Result<Task, PlanError>> {
+    async fn create_plan(&self, goal: &str, _: &PlanningContext) -> Result<Task, PlanError> {
         let step = |n| {
             let mut rules = SubTaskRules::default();
             rules.role = Some("worker".to_owned());
             SubTask::new(format!("s{n}"), "work").with_rules(rules)
         };
         let steps: Vec<_> = (0..AGENTS).map(step).collect();
-        Box::pin(std::future::ready(Ok(Task::new("t", goal).with_subtasks(steps))))
+        Ok(Task::new("t", goal).with_subtasks(steps))
     }
 }
 

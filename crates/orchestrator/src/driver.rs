@@ -11,7 +11,7 @@ use std::{
 use archon_types::{
     Answer, ApprovalRequest, BoxFuture, BusMessage, CallId, CancellationToken, CommandId, Context, Effect,
     FailureKind, InboxRequest, JournalError, Json, LogAppender, MessageType, Outcome, OutcomeStatus,
-    PlanError, PlanningContext, RecordBody, SharedItem, Task, TeamRecord, Timestamp, is_lost,
+    PlanError, Planner, PlanningContext, RecordBody, SharedItem, Task, TeamRecord, Timestamp, is_lost,
     questions_below,
 };
 use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};

@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use archon_types::{
-    Agent, AgentId, Answer, BoxFuture, Bus, CallId, Context, ExecutionLimits, FailureKind, InboxEntry,
-    Journal, JournalError, LogAppender, Member, Message, MoreLimits, OpenMode, Origin, Outcome,
+    Agent, AgentId, Answer, BoxFuture, Bus, CallId, Context, DynPlanner, ExecutionLimits, FailureKind,
+    InboxEntry, Journal, JournalError, LogAppender, Member, Message, MoreLimits, OpenMode, Origin, Outcome,
     OutcomeStatus, PendingApproval, Planner, PromptSource, Record, RecordBody, Role, RunConfig, RunId,
     RunKind, RunRefused, RunStarted, SessionPlace, SubTask, TeamRecord, TeamSettings, check_called,
     pending_approvals, received_messages,
@@ -57,7 +57,7 @@ impl Default for TeamOptions {
 /// Who does what in a team.
 #[derive(Clone)]
 pub(crate) struct Parts {
-    pub(crate) planner: Arc<dyn Planner>,
+    pub(crate) planner: Arc<dyn DynPlanner>,
     pub(crate) desk: Desk,
     pub(crate) bus: Option<Arc<dyn Bus>>,
     pub(crate) options: TeamOptions,
@@ -69,9 +69,9 @@ pub(crate) struct Parts {
 
 impl Team {
     /// A team without members.
-    pub fn new(planner: Arc<dyn Planner>, journal: Arc<dyn Journal>, options: TeamOptions) -> Self {
+    pub fn new(planner: impl Planner + 'static, journal: Arc<dyn Journal>, options: TeamOptions) -> Self {
         let parts = Parts {
-            planner,
+            planner: Arc::new(planner),
             desk: Desk::new(),
             bus: None,
             options,

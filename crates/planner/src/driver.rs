@@ -4,7 +4,7 @@ use std::{panic::AssertUnwindSafe, task::Poll, time::Duration};
 
 use archon_types::{
     CallId, CommandId, Decision, FailureKind, InboxRequest, JournalError, Outcome, OutcomeStatus, PlanError,
-    PlanRecord, QuestionKind, RecordBody, Spending, SubTask, Task, Timestamp,
+    PlanRecord, Planner, QuestionKind, RecordBody, Spending, SubTask, Task, Timestamp,
 };
 use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 

@@ -3,7 +3,7 @@
 use std::{collections::HashSet, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use archon_types::{
-    Answer, ApprovalRequest, BoxFuture, CallId, CancellationToken, CommandId, Context, Decision,
+    Answer, ApprovalRequest, Approver, BoxFuture, CallId, CancellationToken, CommandId, Context, Decision,
     InboxRequest, Journal, JournalError, LogAppender, PlanError, PlanRecord, QuestionKind, RecordBody,
     Spending, Task, Timestamp, ToolDefinition,
 };

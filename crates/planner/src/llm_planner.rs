@@ -10,9 +10,9 @@ use std::{
 };
 
 use archon_types::{
-    ApiErrorKind, AssistantMessage, BoxFuture, Encoded, FallbackModel, Json, Message, ModelPrice, OnFailure,
-    PlanError, Planner, PlanningContext, Provider, ProviderError, Request, RequestOptions, ResponseFormat,
-    Role, StopReason, SubTask, SubTaskId, SubTaskRules, SubTaskStatus, Task, TaskId,
+    ApiErrorKind, AssistantMessage, Encoded, FallbackModel, Json, Message, ModelPrice, OnFailure, PlanError,
+    Planner, PlanningContext, Provider, ProviderError, Request, RequestOptions, ResponseFormat, Role,
+    StopReason, SubTask, SubTaskId, SubTaskRules, SubTaskStatus, Task, TaskId,
 };
 use serde_json::json;
 
@@ -198,59 +198,46 @@ impl LlmPlanner {
 }
 
 impl Planner for LlmPlanner {
-    fn create_plan<'a>(
-        &'a self,
-        goal: &'a str,
-        context: &'a PlanningContext,
-    ) -> BoxFuture<'a, Result<Task, PlanError>> {
-        Box::pin(async move {
-            let options = check_options(context);
-            if self.goes_step_by_step() {
-                let made = step_by_step::subtasks(&self.model, &self.options.request, goal, context).await?;
-                let mut task = Task::new(TaskId::new(context.run.run.as_str()), goal).with_subtasks(made);
-                task.context = context.values.clone();
-                return accepted(task, &options).map_err(refusal);
-            }
-            let asked = format!("{}{}", prompt(goal, context), told_of(&self.options.roles));
-            self.plan(asked, context, |said, subtasks| {
-                let mut task = Task::new(TaskId::new(context.run.run.as_str()), goal).with_subtasks(subtasks);
-                task.goal = said.filter(|said| !said.trim().is_empty()).unwrap_or_else(|| goal.to_owned());
-                task.context = context.values.clone();
-                accepted(task, &options)
-            })
-            .await
+    async fn create_plan(&self, goal: &str, context: &PlanningContext) -> Result<Task, PlanError> {
+        let options = check_options(context);
+        if self.goes_step_by_step() {
+            let made = step_by_step::subtasks(&self.model, &self.options.request, goal, context).await?;
+            let mut task = Task::new(TaskId::new(context.run.run.as_str()), goal).with_subtasks(made);
+            task.context = context.values.clone();
+            return accepted(task, &options).map_err(refusal);
+        }
+        let asked = format!("{}{}", prompt(goal, context), told_of(&self.options.roles));
+        self.plan(asked, context, |said, subtasks| {
+            let mut task = Task::new(TaskId::new(context.run.run.as_str()), goal).with_subtasks(subtasks);
+            task.goal = said.filter(|said| !said.trim().is_empty()).unwrap_or_else(|| goal.to_owned());
+            task.context = context.values.clone();
+            accepted(task, &options)
         })
+        .await
     }
 
-    fn replan<'a>(
-        &'a self,
-        task: &'a Task,
-        reason: &'a str,
-        context: &'a PlanningContext,
-    ) -> BoxFuture<'a, Result<Task, PlanError>> {
-        Box::pin(async move {
-            if self.goes_step_by_step() {
-                let new = step_by_step::left_open(task).ok_or(PlanError::Fixed)?;
-                return accepted(new, &check_options(context)).map_err(refusal);
-            }
-            let options = check_options(context);
-            let stays = stays(task, &context.targets);
-            let roles = told_of(&self.options.roles);
-            let progress = progress(task, reason, &context.targets);
-            let prompt = format!("{}{roles}{progress}", prompt(&task.goal, context));
-            self.plan(prompt, context, |_, subtasks| {
-                let mut new = task.clone();
-                let is_named = |old: &SubTask| subtasks.iter().any(|s| s.id == old.id);
-                new.subtasks.retain(|old| stays(old) && !is_named(old));
-                let done: Vec<SubTask> =
-                    task.subtasks.iter().filter(|s| is_named(s) && is_done(s)).cloned().collect();
-                let fresh = subtasks.iter().filter(|s| !done.iter().any(|d| d.id == s.id));
-                let fresh = fresh.map(|new| with_rules_of(task.get_subtask(&new.id), new.clone()));
-                new.subtasks.extend(done.iter().cloned().chain(fresh));
-                accepted(new, &options)
-            })
-            .await
+    async fn replan(&self, task: &Task, reason: &str, context: &PlanningContext) -> Result<Task, PlanError> {
+        if self.goes_step_by_step() {
+            let new = step_by_step::left_open(task).ok_or(PlanError::Fixed)?;
+            return accepted(new, &check_options(context)).map_err(refusal);
+        }
+        let options = check_options(context);
+        let stays = stays(task, &context.targets);
+        let roles = told_of(&self.options.roles);
+        let progress = progress(task, reason, &context.targets);
+        let prompt = format!("{}{roles}{progress}", prompt(&task.goal, context));
+        self.plan(prompt, context, |_, subtasks| {
+            let mut new = task.clone();
+            let is_named = |old: &SubTask| subtasks.iter().any(|s| s.id == old.id);
+            new.subtasks.retain(|old| stays(old) && !is_named(old));
+            let done: Vec<SubTask> =
+                task.subtasks.iter().filter(|s| is_named(s) && is_done(s)).cloned().collect();
+            let fresh = subtasks.iter().filter(|s| !done.iter().any(|d| d.id == s.id));
+            let fresh = fresh.map(|new| with_rules_of(task.get_subtask(&new.id), new.clone()));
+            new.subtasks.extend(done.iter().cloned().chain(fresh));
+            accepted(new, &options)
         })
+        .await
     }
 }
 

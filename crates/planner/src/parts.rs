@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use archon_types::{
-    Answer, Approver, CallId, Context, Journal, LongTerm, MemoryQuery, PlanError, Planner, PlanningContext,
-    Task, Toolbox,
+    Answer, CallId, Context, DynApprover, DynPlanner, Journal, LongTerm, MemoryQuery, PlanError,
+    PlanningContext, Task, Toolbox,
 };
 
 use crate::{
@@ -15,12 +15,12 @@ use crate::{
 /// Who does what for a planning agent.
 #[derive(Clone)]
 pub(crate) struct Parts {
-    pub(crate) planner: Arc<dyn Planner>,
+    pub(crate) planner: Arc<dyn DynPlanner>,
     pub(crate) workers: Arc<dyn Workers>,
     pub(crate) toolbox: Option<Arc<dyn Toolbox>>,
     pub(crate) conclude: Arc<dyn Conclude>,
     pub(crate) memory: Option<Arc<dyn LongTerm>>,
-    pub(crate) approver: Option<Arc<dyn Approver>>,
+    pub(crate) approver: Option<Arc<dyn DynApprover>>,
     pub(crate) journal: Arc<dyn Journal>,
     pub(crate) options: PlanningAgentOptions,
 }

@@ -41,13 +41,13 @@ pub struct PlanningAgent {
 impl PlanningAgent {
     /// An agent that follows the planner's plans, each subtask a run of `worker`.
     pub fn new(
-        planner: Arc<dyn Planner>,
+        planner: impl Planner + 'static,
         worker: Arc<dyn Agent>,
         journal: Arc<dyn Journal>,
         options: PlanningAgentOptions,
     ) -> Self {
         let parts = Parts {
-            planner,
+            planner: Arc::new(planner),
             workers: Arc::new(OneWorker(worker)),
             toolbox: None,
             conclude: Arc::new(LastResults),
@@ -81,8 +81,8 @@ impl PlanningAgent {
 
     /// The same agent with somebody who is asked at once about a tool that needs consent. What is not answered at once
     /// waits, as everything else does that a plan asks: the run is suspended.
-    pub fn with_approver(self, approver: Arc<dyn Approver>) -> Self {
-        self.with(|parts| parts.approver = Some(approver))
+    pub fn with_approver(self, approver: impl Approver + 'static) -> Self {
+        self.with(|parts| parts.approver = Some(Arc::new(approver)))
     }
 
     /// The same agent, whose run can be paused and redirected through `control`.

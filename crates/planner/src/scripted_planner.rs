@@ -5,7 +5,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use archon_types::{BoxFuture, PlanError, Planner, PlanningContext, SubTask, Task, TaskId};
+use archon_types::{PlanError, Planner, PlanningContext, SubTask, Task, TaskId};
 
 /// Answers each question with the next of its plans; the last one is given again and again.
 #[derive(Debug, Default)]
@@ -32,16 +32,9 @@ impl ScriptedPlanner {
 }
 
 impl Planner for ScriptedPlanner {
-    fn create_plan<'a>(
-        &'a self,
-        goal: &'a str,
-        context: &'a PlanningContext,
-    ) -> BoxFuture<'a, Result<Task, PlanError>> {
-        Box::pin(async move {
-            let mut task =
-                Task::new(TaskId::new(context.run.run.as_str()), goal).with_subtasks(self.answer()?);
-            task.context = context.values.clone();
-            Ok(task)
-        })
+    async fn create_plan(&self, goal: &str, context: &PlanningContext) -> Result<Task, PlanError> {
+        let mut task = Task::new(TaskId::new(context.run.run.as_str()), goal).with_subtasks(self.answer()?);
+        task.context = context.values.clone();
+        Ok(task)
     }
 }

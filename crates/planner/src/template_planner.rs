@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use archon_types::{BoxFuture, PlanError, Planner, PlanningContext, SubTaskStatus, Task, TaskId};
+use archon_types::{DynPlanner, PlanError, Planner, PlanningContext, SubTaskStatus, Task, TaskId};
 
 use crate::{
     WorkflowTemplate,
@@ -61,7 +61,7 @@ fn numbers(version: &str) -> Vec<u64> {
 /// replaced by its steps.
 pub struct TemplatePlanner {
     registry: TemplateRegistry,
-    otherwise: Option<Arc<dyn Planner>>,
+    otherwise: Option<Arc<dyn DynPlanner>>,
 }
 
 impl TemplatePlanner {
@@ -71,8 +71,8 @@ impl TemplatePlanner {
     }
 
     /// The same planner with another one for goals that match no template.
-    pub fn or(mut self, planner: Arc<dyn Planner>) -> Self {
-        self.otherwise = Some(planner);
+    pub fn or(mut self, planner: impl Planner + 'static) -> Self {
+        self.otherwise = Some(Arc::new(planner));
         self
     }
 
@@ -102,43 +102,28 @@ impl TemplatePlanner {
 }
 
 impl Planner for TemplatePlanner {
-    fn create_plan<'a>(
-        &'a self,
-        goal: &'a str,
-        context: &'a PlanningContext,
-    ) -> BoxFuture<'a, Result<Task, PlanError>> {
-        Box::pin(async move {
-            if let Some(template) = self.registry.matching(goal) {
-                let is_parameter = |name: &str| template.parameters.iter().any(|p| p.name == name);
-                let mut values = context.values.clone();
-                values.retain(|name, _| is_parameter(name));
-                let id = TaskId::new(context.run.run.as_str());
-                return template.instantiate(id, goal, &values).map_err(unreadable);
-            }
-            match &self.otherwise {
-                Some(planner) => self.expand(planner.create_plan(goal, &self.with_templates(context)).await?),
-                None => Err(PlanError::Unreadable { problem: format!("no template is one for {goal:?}") }),
-            }
-        })
+    async fn create_plan(&self, goal: &str, context: &PlanningContext) -> Result<Task, PlanError> {
+        if let Some(template) = self.registry.matching(goal) {
+            let is_parameter = |name: &str| template.parameters.iter().any(|p| p.name == name);
+            let mut values = context.values.clone();
+            values.retain(|name, _| is_parameter(name));
+            let id = TaskId::new(context.run.run.as_str());
+            return template.instantiate(id, goal, &values).map_err(unreadable);
+        }
+        match &self.otherwise {
+            Some(planner) => self.expand(planner.create_plan(goal, &self.with_templates(context)).await?),
+            None => Err(PlanError::Unreadable { problem: format!("no template is one for {goal:?}") }),
+        }
     }
 
-    fn replan<'a>(
-        &'a self,
-        task: &'a Task,
-        reason: &'a str,
-        context: &'a PlanningContext,
-    ) -> BoxFuture<'a, Result<Task, PlanError>> {
-        Box::pin(async move {
-            match &self.otherwise {
-                Some(planner) => {
-                    self.expand(planner.replan(task, reason, &self.with_templates(context)).await?)
-                }
-                None => {
-                    let problem = "the template has no other way".to_owned();
-                    Err(PlanError::Unreadable { problem })
-                }
+    async fn replan(&self, task: &Task, reason: &str, context: &PlanningContext) -> Result<Task, PlanError> {
+        match &self.otherwise {
+            Some(planner) => self.expand(planner.replan(task, reason, &self.with_templates(context)).await?),
+            None => {
+                let problem = "the template has no other way".to_owned();
+                Err(PlanError::Unreadable { problem })
             }
-        })
+        }
     }
 }
 

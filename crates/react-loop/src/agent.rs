@@ -7,8 +7,8 @@ use std::{panic::AssertUnwindSafe, sync::Arc};
 
 use archon_types::{
     Agent, AgentId, AgentMessage, ApprovalSettings, Approver, BoxFuture, CancellationToken, CarriedResult,
-    CircuitBreaker, Context, ContextConfig, ContinuationKind, ExecutionLimits, FailurePolicy, FormCheck,
-    GoalCheck, HookPoint, Hooks, InputFilter, Instructions, Journal, JournalError, Lease, Message,
+    CircuitBreaker, Context, ContextConfig, ContinuationKind, DynApprover, ExecutionLimits, FailurePolicy,
+    FormCheck, GoalCheck, HookPoint, Hooks, InputFilter, Instructions, Journal, JournalError, Lease, Message,
     ModelPrice, MoreLimits, OnStorageFailure, OpenMode, Origin, Outcome, OutcomeStatus, Provider, QueueMode,
     Record, RecordBody, Redactor, RequestOptions, ResponseFormat, RetryConfig, RunConfig, RunId, RunKind,
     RunMemory, Said, ToolMode, Toolbox, TurnTrigger, check_called,
@@ -160,8 +160,8 @@ impl ReactAgent {
     }
 
     /// The same agent with the program's own code at fixed places of every run.
-    pub fn with_hooks(mut self, hooks: Arc<dyn Hooks>) -> Self {
-        self.driver.hooks = Some(hooks);
+    pub fn with_hooks(mut self, hooks: impl Hooks + 'static) -> Self {
+        self.driver.hooks = Some(Arc::new(hooks));
         self
     }
 
@@ -208,13 +208,13 @@ impl ReactAgent {
     }
 
     /// The same agent with somebody who is asked about calls that need a person's consent.
-    pub fn with_approver(mut self, approver: Arc<dyn Approver>) -> Self {
-        self.driver.approver = Some(approver);
+    pub fn with_approver(mut self, approver: impl Approver + 'static) -> Self {
+        self.driver.approver = Some(Arc::new(approver));
         self
     }
 
     /// The approver: it is asked about calls that need a person's consent.
-    pub fn approver(&self) -> Option<&Arc<dyn Approver>> {
+    pub fn approver(&self) -> Option<&Arc<dyn DynApprover>> {
         self.driver.approver.as_ref()
     }
 

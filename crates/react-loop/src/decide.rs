@@ -3,8 +3,8 @@
 use std::{future::poll_fn, pin::pin, sync::Arc, task::Poll};
 
 use archon_types::{
-    ApprovalRequest, Approver, CallId, Context, Decision, InboxEntry, InboxRequest, JournalError, RecordBody,
-    RunId, Subject, ToolSpec,
+    ApprovalRequest, CallId, Context, Decision, DynApprover, InboxEntry, InboxRequest, JournalError,
+    RecordBody, RunId, Subject, ToolSpec,
 };
 
 use crate::{CallState, Driver, ReactMachine, RunLog, interrupt::Watch};
@@ -49,12 +49,12 @@ pub(crate) async fn decide(
 
 /// What the approver says; none if a question expires or the run is cancelled before.
 async fn asked(
-    approver: &dyn Approver,
+    approver: &dyn DynApprover,
     requests: &[ApprovalRequest],
     machine: &ReactMachine,
     context: &Context,
 ) -> Option<Vec<Decision>> {
-    let mut work = approver.decide_all(requests);
+    let mut work = approver.boxed_decide_all(requests);
     let mut cancelled = pin!(context.cancel.cancelled());
     let mut expiry = machine.next_expiry().map(|end| context.clock.sleep_until(end));
     poll_fn(|task| {

@@ -3,8 +3,8 @@
 use std::{any::Any, panic::AssertUnwindSafe, pin::pin, sync::Arc};
 
 use archon_types::{
-    AssistantMessage, CommandId, Compaction, Context, FailureKind, HookPoint, JournalError, ModelFailure,
-    Outcome, Provider, ProviderError, RecordBody, Request, Timestamp,
+    AssistantMessage, CommandId, Compaction, Context, FailureKind, HookPoint, Hooks, JournalError,
+    ModelFailure, Outcome, Provider, ProviderError, RecordBody, Request, Timestamp,
 };
 use futures_util::{
     FutureExt,

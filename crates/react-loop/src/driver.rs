@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use archon_types::{
-    Approver, Hooks, Instructions, Journal, Provider, Redactor, RunMemory, ToolCall, Toolbox,
+    DynApprover, DynHooks, Hooks, Instructions, Journal, Provider, Redactor, RunMemory, ToolCall, Toolbox,
 };
 
 use crate::{Fallback, History, ReactMachine, fallback};
@@ -23,7 +23,7 @@ pub struct Driver {
     /// The tools.
     pub toolbox: Arc<dyn Toolbox>,
     /// The program's own code at fixed places, if it has any.
-    pub hooks: Option<Arc<dyn Hooks>>,
+    pub hooks: Option<Arc<dyn DynHooks>>,
     /// Where the project says what its agents should know; read before each question.
     pub instructions: Option<Arc<dyn Instructions>>,
     /// Keeps what leaves the window, and what was said when the run ends.
@@ -32,7 +32,7 @@ pub struct Driver {
     pub journal: Option<Arc<dyn Journal>>,
     /// The approver: it is asked about calls that need a person's consent. Without one the answer is no, unless somebody can be
     /// asked above.
-    pub approver: Option<Arc<dyn Approver>>,
+    pub approver: Option<Arc<dyn DynApprover>>,
 }
 
 impl Driver {

@@ -3,22 +3,22 @@
 use std::{collections::HashMap, sync::Arc};
 
 use archon_types::{
-    CallId, Context, Delta, DeltaKind, Event, Hooks, Outcome, OutcomeStatus, ReadyCall, RecordBody, RunId,
-    Sink, ToolCall, ToolResult, ToolResultStatus, metadata,
+    CallId, Context, Delta, DeltaKind, DynHooks, Event, Hooks, Outcome, OutcomeStatus, ReadyCall, RecordBody,
+    RunId, Sink, ToolCall, ToolResult, ToolResultStatus, metadata,
 };
 
 use crate::{CallStage, CallState, ReactMachine};
 
 /// Calls the hooks of turns in order, whatever happens in between.
 pub(crate) struct Turns<'a> {
-    hooks: Option<&'a dyn Hooks>,
+    hooks: Option<&'a dyn DynHooks>,
     open: bool,
     /// The latest failure that was heard.
     failure: Option<String>,
 }
 
 impl<'a> Turns<'a> {
-    pub(crate) fn new(hooks: Option<&'a dyn Hooks>, machine: &ReactMachine) -> Self {
+    pub(crate) fn new(hooks: Option<&'a dyn DynHooks>, machine: &ReactMachine) -> Self {
         Self { hooks, open: machine.is_in_turn(), failure: None }
     }
 
@@ -75,7 +75,7 @@ pub(crate) type Calls = HashMap<CallId, ToolCall>;
 
 /// The context in which a batch runs: its watchers see what the hooks let through.
 pub(crate) fn context(
-    hooks: Option<&Arc<dyn Hooks>>,
+    hooks: Option<&Arc<dyn DynHooks>>,
     ready: &[ReadyCall],
     context: &Context,
 ) -> Option<Context> {
@@ -89,7 +89,7 @@ pub(crate) fn context(
 
 struct HookedSink {
     inner: Arc<dyn Sink>,
-    hooks: Arc<dyn Hooks>,
+    hooks: Arc<dyn DynHooks>,
     /// The run whose calls these are; runs that they start are heard here, too.
     run: RunId,
     calls: Calls,

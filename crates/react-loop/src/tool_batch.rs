@@ -3,9 +3,9 @@
 use std::{sync::Arc, task::Poll, time::Duration};
 
 use archon_types::{
-    ApprovalRequest, CLEANUP_TOOL, CallId, Content, Context, Delta, DeltaKind, Event, Executed, JournalError,
-    Prepared, ReadyCall, RecordBody, SeenResult, ToolCall, ToolResult, ToolResultStatus, ToolSpec, Toolbox,
-    metadata, questions_below,
+    ApprovalRequest, CLEANUP_TOOL, CallId, Content, Context, Delta, DeltaKind, Event, Executed, Hooks,
+    JournalError, Prepared, ReadyCall, RecordBody, SeenResult, ToolCall, ToolResult, ToolResultStatus,
+    ToolSpec, Toolbox, metadata, questions_below,
 };
 use futures_util::{StreamExt, stream::FuturesUnordered};
 

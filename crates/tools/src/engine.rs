@@ -8,9 +8,9 @@ use std::{
 };
 
 use archon_types::{
-    Answer, ApprovalRequest, Approver, BoxFuture, CallId, Ceiling, Context, Correction, Decision, Encoded,
-    Executed, Json, Prepared, ReadyCall, RunId, SessionId, Subject, ToolCall, ToolContext, ToolResult,
-    ToolSpec, Toolbox, metadata,
+    Answer, ApprovalRequest, Approver, BoxFuture, CallId, Ceiling, Context, Correction, Decision,
+    DynApprover, Encoded, Executed, Json, Prepared, ReadyCall, RunId, SessionId, Subject, ToolCall,
+    ToolContext, ToolResult, ToolSpec, Toolbox, metadata,
 };
 
 use tracing::Instrument;
@@ -21,7 +21,7 @@ use crate::process::{self, CallProcesses};
 use archon_types::ProcessGroup;
 
 use crate::{
-    EngineOptions, MetricsCollector, ToolRegistry, ToolStats, ToolUsage,
+    CallGuard, EngineOptions, MetricsCollector, ToolRegistry, ToolStats, ToolUsage,
     ceiling::Above,
     chat_tokens, correction,
     execute::execute,
@@ -70,7 +70,8 @@ use crate::{
 pub struct ToolEngine {
     registry: ToolRegistry,
     options: EngineOptions,
-    approver: Option<Arc<dyn Approver>>,
+    approver: Option<Arc<dyn DynApprover>>,
+    guards: Arc<[Arc<dyn CallGuard>]>,
     statistics: Statistics,
     metrics: Option<Arc<MetricsCollector>>,
     context_usage: Option<ContextUsage>,
@@ -166,6 +167,7 @@ impl ToolEngine {
             registry,
             options: EngineOptions::default(),
             approver: None,
+            guards: Arc::new([]),
             statistics: Statistics::default(),
             metrics: None,
             context_usage: None,
@@ -186,8 +188,19 @@ impl ToolEngine {
     }
 
     /// The same engine with somebody to ask.
-    pub fn with_approver(mut self, approver: Arc<dyn Approver>) -> Self {
-        self.approver = Some(approver);
+    pub fn with_approver(mut self, approver: impl Approver + 'static) -> Self {
+        self.approver = Some(Arc::new(approver));
+        self
+    }
+
+    /// The same engine with a guard of the program's own, behind those that it has.
+    pub fn with_guard(self, guard: impl CallGuard + 'static) -> Self {
+        self.with_guards([Arc::new(guard) as Arc<dyn CallGuard>])
+    }
+
+    /// As [`with_guard`](Self::with_guard), with several.
+    pub fn with_guards(mut self, guards: impl IntoIterator<Item = Arc<dyn CallGuard>>) -> Self {
+        self.guards = self.guards.iter().cloned().chain(guards).collect();
         self
     }
 
@@ -294,7 +307,7 @@ impl ToolEngine {
         level: Option<&str>,
         mut consent: Consent,
     ) -> Result<Admitted, Stopped> {
-        let mut inspection = Inspection::new(call, run, &self.registry, &self.options, level);
+        let mut inspection = Inspection::new(call, run, &self.registry, (&self.options, &self.guards), level);
         let mut correction = None;
         loop {
             let question = match first_objection(&mut inspection, &consent) {
@@ -452,6 +465,7 @@ impl ToolEngine {
             tool: &notes.tool,
             context: &context,
             options: &self.options,
+            guards: &self.guards,
             statistics: &self.statistics,
             metrics: self.metrics.as_deref(),
             context_usage: self.context_usage.as_ref().map(|usage| usage(&run.run)),

@@ -8,7 +8,8 @@ use archon_types::{
 };
 
 use crate::{
-    EngineOptions, MetricsCollector, Ruling, ToolRegistry, registry::Registered, statistics::Statistics,
+    CallGuard, EngineOptions, MetricsCollector, Ruling, ToolRegistry, registry::Registered,
+    statistics::Statistics,
 };
 
 /// A step that a call passes on its way to the tool, or that its result passes on the way back.
@@ -43,6 +44,8 @@ pub(crate) struct Inspection<'c> {
     pub(crate) run: &'c Context,
     pub(crate) registry: &'c ToolRegistry,
     pub(crate) options: &'c EngineOptions,
+    /// Those of the program.
+    pub(crate) guards: &'c [Arc<dyn CallGuard>],
     /// What the caller may do, where it said so.
     pub(crate) level: Option<&'c str>,
     /// What a person wants done instead of what the model sent.
@@ -66,7 +69,7 @@ impl<'c> Inspection<'c> {
         call: &'c ToolCall,
         run: &'c Context,
         registry: &'c ToolRegistry,
-        options: &'c EngineOptions,
+        (options, guards): (&'c EngineOptions, &'c [Arc<dyn CallGuard>]),
         level: Option<&'c str>,
     ) -> Self {
         Self {
@@ -74,6 +77,7 @@ impl<'c> Inspection<'c> {
             run,
             registry,
             options,
+            guards,
             level,
             edited: None,
             tool: None,
@@ -106,6 +110,7 @@ pub(crate) struct Ended<'e> {
     pub(crate) tool: &'e Registered,
     pub(crate) context: &'e ToolContext,
     pub(crate) options: &'e EngineOptions,
+    pub(crate) guards: &'e [Arc<dyn CallGuard>],
     pub(crate) statistics: &'e Statistics,
     pub(crate) metrics: Option<&'e MetricsCollector>,
     /// How full the run's context window is, 0 to 1, where somebody knows.

@@ -13,6 +13,7 @@ mod format;
 mod log;
 mod markup;
 mod matches_schema;
+mod own;
 mod permission;
 mod preview;
 mod rules;
@@ -36,6 +37,7 @@ pub(crate) const GUARDS: &[&dyn Guard] = &[
     &permission::Permission,        // the tool may do what it does
     &rules::Rules,                  // no rule denies it, here or above
     &preview::Preview,              // the tool foresees no obstacle, such as a file that nobody has read
+    &own::Own,                      // the guards of the program agree; the first to see the result
     &consent::Consent,              // a person agrees, where one has to
     // Here the tool runs: `execute.rs`; outside a run perhaps again: `retry.rs`.
     &facts::Facts,           // times, attempts, version

@@ -7,7 +7,7 @@
 //! | [`FnTool`], a closure as a tool | `from_fn.rs` |
 //! | [`ToolRegistry`], the tools by name | `registry.rs` |
 //! | [`ToolEngine`], the [`Toolbox`](archon_types::Toolbox) over a registry | `engine.rs` |
-//! | what a call has to pass, in order | `guard.rs` and `guards/` |
+//! | what a call has to pass, in order | `guard.rs` and `guards/`; a program's own: `call_guard.rs` |
 //! | [`Permissions`], what is allowed, asked about or denied by rule | `permissions.rs` |
 //! | time limit, cancellation, panics | `execute.rs` |
 //! | the second and third try | `retry.rs` |
@@ -54,6 +54,7 @@ mod action_summary;
 mod arguments;
 #[cfg(all(unix, feature = "files"))]
 mod beneath;
+mod call_guard;
 mod ceiling;
 mod chat_tokens;
 #[cfg(feature = "composite")]
@@ -108,6 +109,7 @@ pub mod builtin;
 #[doc(hidden)]
 pub mod macro_support;
 
+pub use call_guard::{CallGuard, FnGuard, GuardedCall};
 #[cfg(feature = "composite")]
 pub use composite::{Composite, CompositeProblem, CompositeTool, ForEach, Mapping, OnNodeFailure, ToolNode};
 #[cfg(feature = "files")]

@@ -130,6 +130,42 @@ impl EngineOptions {
         Self { timeout: Duration::from_secs(120), ..Self::default() }
     }
 
+    /// The same options with other limits of arguments: bytes as JSON, and levels of nesting.
+    pub fn with_max_arguments(mut self, bytes: usize, levels: usize) -> Self {
+        (self.max_argument_bytes, self.max_argument_depth) = (bytes, levels);
+        self
+    }
+
+    /// The same options with another policy for calls outside a run.
+    pub fn with_retry(mut self, policy: ToolRetryPolicy) -> Self {
+        self.retry = policy;
+        self
+    }
+
+    /// The same options, with results of this much detail.
+    pub fn with_output_level(mut self, level: OutputLevel) -> Self {
+        self.output_level = Some(level);
+        self
+    }
+
+    /// The same options, which tell the model of failures so.
+    pub fn with_error_text(mut self, text: ErrorText) -> Self {
+        self.error_text = text;
+        self
+    }
+
+    /// The same options with a folder for large data.
+    pub fn with_storage_dir(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.storage_dir = Some(folder.into());
+        self
+    }
+
+    /// The same options, which take these tags out of results.
+    pub fn stripping_tags<T: Into<String>>(mut self, tags: impl IntoIterator<Item = T>) -> Self {
+        self.stripped_tags = tags.into_iter().map(Into::into).collect();
+        self
+    }
+
     /// The same options under which a person is asked about these calls.
     pub fn asking(mut self, ask: Ask) -> Self {
         self.ask = ask;

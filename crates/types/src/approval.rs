@@ -328,31 +328,107 @@ pub enum OnExpiry {
     Escalate,
 }
 
-/// Decides about questions, now or later.
+/// Decides about questions, now or later. Written as any async code; [`FnApprover`] makes one of a closure:
+///
+/// ```
+/// use archon_types::{Answer, ApprovalRequest, Approver, Decision};
+///
+/// /// Agrees to whatever the agent of the shop wants.
+/// struct Shop;
+///
+/// impl Approver for Shop {
+///     async fn decide(&self, request: &ApprovalRequest) -> Decision {
+///         match request.agent_name == "shop" {
+///             true => Decision::Now(Answer::Approve),
+///             false => Decision::Later,
+///         }
+///     }
+/// }
+/// ```
 pub trait Approver: Send + Sync {
     /// Answers at once, or says that a person will.
-    fn decide<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, Decision>;
+    fn decide(&self, request: &ApprovalRequest) -> impl Future<Output = Decision> + Send;
 
     /// As [`decide`](Self::decide) for all that a turn asks, in order; whoever shows questions to a person can show
     /// them at once. Missing decisions count as later.
-    fn decide_all<'a>(&'a self, requests: &'a [ApprovalRequest]) -> BoxFuture<'a, Vec<Decision>> {
-        Box::pin(async move {
+    fn decide_all(&self, requests: &[ApprovalRequest]) -> impl Future<Output = Vec<Decision>> + Send {
+        async move {
             let mut decisions = Vec::with_capacity(requests.len());
             for request in requests {
                 decisions.push(self.decide(request).await);
             }
             decisions
-        })
+        }
+    }
+}
+
+/// An [`Approver`] as an object. Every approver is one: nobody implements it.
+pub trait DynApprover: Send + Sync {
+    /// As [`Approver::decide`].
+    fn boxed_decide<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, Decision>;
+
+    /// As [`Approver::decide_all`].
+    fn boxed_decide_all<'a>(&'a self, requests: &'a [ApprovalRequest]) -> BoxFuture<'a, Vec<Decision>>;
+}
+
+impl<A: Approver> DynApprover for A {
+    fn boxed_decide<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, Decision> {
+        Box::pin(self.decide(request))
+    }
+
+    fn boxed_decide_all<'a>(&'a self, requests: &'a [ApprovalRequest]) -> BoxFuture<'a, Vec<Decision>> {
+        Box::pin(self.decide_all(requests))
+    }
+}
+
+impl Approver for dyn DynApprover + '_ {
+    async fn decide(&self, request: &ApprovalRequest) -> Decision {
+        self.boxed_decide(request).await
+    }
+
+    async fn decide_all(&self, requests: &[ApprovalRequest]) -> Vec<Decision> {
+        self.boxed_decide_all(requests).await
     }
 }
 
 impl<A: Approver + ?Sized> Approver for std::sync::Arc<A> {
-    fn decide<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, Decision> {
-        (**self).decide(request)
+    async fn decide(&self, request: &ApprovalRequest) -> Decision {
+        (**self).decide(request).await
     }
 
-    fn decide_all<'a>(&'a self, requests: &'a [ApprovalRequest]) -> BoxFuture<'a, Vec<Decision>> {
-        (**self).decide_all(requests)
+    async fn decide_all(&self, requests: &[ApprovalRequest]) -> Vec<Decision> {
+        (**self).decide_all(requests).await
+    }
+}
+
+/// An [`Approver`] of a closure.
+///
+/// ```
+/// use archon_types::{Answer, Decision, FnApprover};
+///
+/// let agrees = FnApprover::new(|_| async { Decision::Now(Answer::Approve) });
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct FnApprover<F>(F);
+
+impl<F, D> FnApprover<F>
+where
+    F: Fn(ApprovalRequest) -> D + Send + Sync,
+    D: Future<Output = Decision> + Send,
+{
+    /// An approver that decides as `decide` does.
+    pub fn new(decide: F) -> Self {
+        Self(decide)
+    }
+}
+
+impl<F, D> Approver for FnApprover<F>
+where
+    F: Fn(ApprovalRequest) -> D + Send + Sync,
+    D: Future<Output = Decision> + Send,
+{
+    async fn decide(&self, request: &ApprovalRequest) -> Decision {
+        (self.0)(request.clone()).await
     }
 }
 
@@ -375,8 +451,8 @@ impl<A: Approver + ?Sized> Approver for std::sync::Arc<A> {
 pub struct AskLater;
 
 impl Approver for AskLater {
-    fn decide<'a>(&'a self, _: &'a ApprovalRequest) -> BoxFuture<'a, Decision> {
-        Box::pin(std::future::ready(Decision::Later))
+    async fn decide(&self, _: &ApprovalRequest) -> Decision {
+        Decision::Later
     }
 }
 

@@ -25,6 +25,25 @@ pub enum Event {
     Delta(Delta),
 }
 
+impl Event {
+    /// The run that it is of: the one that is watched, or one that it called.
+    pub fn run(&self) -> &RunId {
+        match self {
+            Self::Record { run, .. } => run,
+            Self::Delta(delta) => &delta.run,
+        }
+    }
+
+    /// A piece of the text that a model writes, as it comes. Each piece goes behind the one before; an answer that broke
+    /// off begins again.
+    pub fn as_text(&self) -> Option<&str> {
+        match self {
+            Self::Delta(Delta { kind: DeltaKind::Text { text }, .. }) => Some(text),
+            _ => None,
+        }
+    }
+}
+
 /// A piece of an answer or of a tool's output on its way. Never stored; folds ignore it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -129,8 +129,8 @@ mod transcript;
 pub use agent::{Agent, AgentState, Ceiling, Context, Outcome, OutcomeStatus, Permit, ReactState};
 pub use agent_event::AgentEvent;
 pub use approval::{
-    Answer, ApprovalRequest, ApprovalSettings, Approver, AskLater, Asker, Decision, OnDeny, OnExpiry,
-    QuestionKind, binding, rebound,
+    Answer, ApprovalRequest, ApprovalSettings, Approver, AskLater, Asker, Decision, DynApprover, FnApprover,
+    OnDeny, OnExpiry, QuestionKind, binding, rebound,
 };
 pub use budget::{Budget, Loan};
 pub use bus::{BROADCAST, Bus, BusError, BusMessage, Echo, MessageType};
@@ -162,7 +162,7 @@ pub use failure_kind::{FailureKind, ModelErrorCode};
 pub use form::{FormCheck, FormProblem};
 pub use goal::{GoalCheck, GoalVerdict};
 pub use hidden::is_hidden;
-pub use hooks::{HookPoint, Hooks, InputFilter, InputVerdict};
+pub use hooks::{DynHooks, FnHooks, HookPoint, Hooks, InputFilter, InputVerdict};
 pub use ids::{
     AgentId, CallId, CommandId, Ids, LoopId, MessageId, RunId, SessionId, SubTaskId, TaskId, TenantId,
     ToolCallId, TurnId,
@@ -186,7 +186,7 @@ pub use message::{
 };
 pub use nearest::{likeness, nearest};
 pub use pending::{PendingApproval, pending_approvals, questions_below};
-pub use plan::{Expenses, Plan, PlanError, Planner, PlanningContext};
+pub use plan::{DynPlanner, Expenses, FnPlanner, Plan, PlanError, Planner, PlanningContext};
 pub use plan_record::{Citation, Confirm, OnCritical, PlanDiff, PlanRecord, PlanSettings, ReplanPolicy};
 pub use pool::{AgentStatus, PoolFilter, PoolIndex};
 pub use preview::{FileChange, Preview};

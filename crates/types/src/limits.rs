@@ -110,6 +110,24 @@ impl ExecutionLimits {
         self
     }
 
+    /// The same limits with another number of calls that may repeat each other.
+    pub fn with_max_repeats(mut self, repeats: u32) -> Self {
+        self.max_repeats = repeats;
+        self
+    }
+
+    /// The same limits with another number of answers in a row that may not be understood.
+    pub fn with_max_parse_failures(mut self, failures: u32) -> Self {
+        self.max_parse_failures = failures;
+        self
+    }
+
+    /// The same limits with another [`stuck_after`](Self::stuck_after).
+    pub fn with_stuck_after(mut self, turns: u32) -> Self {
+        self.stuck_after = turns;
+        self
+    }
+
     /// The same limits with another end at a limit.
     pub fn with_on_limit(mut self, end: OnLimit) -> Self {
         self.on_limit = end;

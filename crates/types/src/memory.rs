@@ -71,7 +71,8 @@ pub trait Working: Send + Sync {
     }
 }
 
-/// What is kept for good and found by meaning.
+/// What is kept for good and found by meaning. Memories are passed as `Arc<dyn LongTerm>` and wrapped in one another, so their
+/// futures are boxed in the trait itself.
 pub trait LongTerm: Send + Sync {
     /// Keeps a text and returns its id.
     fn store<'a>(

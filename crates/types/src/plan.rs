@@ -13,17 +13,18 @@ use crate::{
     Task, TaskId, ToolDefinition, ToolSpec,
 };
 
-/// Turns a goal into a task with subtasks: with a model, from a template, from a script.
+/// Turns a goal into a task with subtasks: with a model, from a template, from a script. Written as any async code;
+/// [`FnPlanner`] makes one of a closure.
 pub trait Planner: Send + Sync {
     /// Makes a plan for the goal.
     ///
     /// # Errors
     /// [`PlanError`] when there is no plan, or none that can be followed.
-    fn create_plan<'a>(
-        &'a self,
-        goal: &'a str,
-        context: &'a PlanningContext,
-    ) -> BoxFuture<'a, Result<Task, PlanError>>;
+    fn create_plan(
+        &self,
+        goal: &str,
+        context: &PlanningContext,
+    ) -> impl Future<Output = Result<Task, PlanError>> + Send;
 
     /// Makes a new plan for the rest of a task, of which something failed for `reason`.
     ///
@@ -32,17 +33,113 @@ pub trait Planner: Send + Sync {
     ///
     /// # Errors
     /// As for [`create_plan`](Self::create_plan), and [`PlanError::IdTaken`].
-    fn replan<'a>(
+    fn replan(
+        &self,
+        task: &Task,
+        reason: &str,
+        context: &PlanningContext,
+    ) -> impl Future<Output = Result<Task, PlanError>> + Send {
+        async move {
+            let context = context.clone().after_failure(task, reason);
+            let fresh = self.create_plan(&task.goal, &context).await?;
+            task.replanned(fresh.subtasks)
+        }
+    }
+}
+
+/// A [`Planner`] as an object. Every planner is one: nobody implements it.
+pub trait DynPlanner: Send + Sync {
+    /// As [`Planner::create_plan`].
+    ///
+    /// # Errors
+    /// As [`Planner::create_plan`].
+    fn boxed_create_plan<'a>(
+        &'a self,
+        goal: &'a str,
+        context: &'a PlanningContext,
+    ) -> BoxFuture<'a, Result<Task, PlanError>>;
+
+    /// As [`Planner::replan`].
+    ///
+    /// # Errors
+    /// As [`Planner::replan`].
+    fn boxed_replan<'a>(
+        &'a self,
+        task: &'a Task,
+        reason: &'a str,
+        context: &'a PlanningContext,
+    ) -> BoxFuture<'a, Result<Task, PlanError>>;
+}
+
+impl<P: Planner> DynPlanner for P {
+    fn boxed_create_plan<'a>(
+        &'a self,
+        goal: &'a str,
+        context: &'a PlanningContext,
+    ) -> BoxFuture<'a, Result<Task, PlanError>> {
+        Box::pin(self.create_plan(goal, context))
+    }
+
+    fn boxed_replan<'a>(
         &'a self,
         task: &'a Task,
         reason: &'a str,
         context: &'a PlanningContext,
     ) -> BoxFuture<'a, Result<Task, PlanError>> {
-        Box::pin(async move {
-            let context = context.clone().after_failure(task, reason);
-            let fresh = self.create_plan(&task.goal, &context).await?;
-            task.replanned(fresh.subtasks)
-        })
+        Box::pin(self.replan(task, reason, context))
+    }
+}
+
+impl Planner for dyn DynPlanner + '_ {
+    async fn create_plan(&self, goal: &str, context: &PlanningContext) -> Result<Task, PlanError> {
+        self.boxed_create_plan(goal, context).await
+    }
+
+    async fn replan(&self, task: &Task, reason: &str, context: &PlanningContext) -> Result<Task, PlanError> {
+        self.boxed_replan(task, reason, context).await
+    }
+}
+
+impl<P: Planner + ?Sized> Planner for Arc<P> {
+    async fn create_plan(&self, goal: &str, context: &PlanningContext) -> Result<Task, PlanError> {
+        (**self).create_plan(goal, context).await
+    }
+
+    async fn replan(&self, task: &Task, reason: &str, context: &PlanningContext) -> Result<Task, PlanError> {
+        (**self).replan(task, reason, context).await
+    }
+}
+
+/// A [`Planner`] of a closure. It plans anew when something failed; the failure stands in the context.
+///
+/// ```
+/// use archon_types::{FnPlanner, SubTask, Task};
+///
+/// let planner = FnPlanner::new(|goal, _| async move {
+///     Ok(Task::new("task", goal).with_subtasks(vec![SubTask::new("look", "Look it up")]))
+/// });
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct FnPlanner<F>(F);
+
+impl<F, D> FnPlanner<F>
+where
+    F: Fn(String, PlanningContext) -> D + Send + Sync,
+    D: Future<Output = Result<Task, PlanError>> + Send,
+{
+    /// A planner that plans a goal as `plan` does.
+    pub fn new(plan: F) -> Self {
+        Self(plan)
+    }
+}
+
+impl<F, D> Planner for FnPlanner<F>
+where
+    F: Fn(String, PlanningContext) -> D + Send + Sync,
+    D: Future<Output = Result<Task, PlanError>> + Send,
+{
+    async fn create_plan(&self, goal: &str, context: &PlanningContext) -> Result<Task, PlanError> {
+        (self.0)(goal.to_owned(), context.clone()).await
     }
 }
 

@@ -13,7 +13,8 @@ use crate::{
 
 /// A service or an engine that runs models.
 ///
-/// A wrapper (recorder, cache, limit) is a provider around a provider.
+/// A wrapper (recorder, cache, limit) is a provider around a provider. It is passed as `Arc<dyn Provider>` everywhere, and
+/// gives a boxed stream: a native method would save one `Box::pin`.
 pub trait Provider: Send + Sync {
     /// A stable lower-case name, for instance `openai`.
     fn id(&self) -> &str;
@@ -124,6 +125,44 @@ pub struct RequestOptions {
     /// What of the prompt the service is told to cache.
     #[serde(skip_serializing_if = "is_default")]
     pub cache: CacheConfig,
+}
+
+impl RequestOptions {
+    /// The same options with a largest answer, in tokens.
+    pub fn with_max_tokens(mut self, tokens: u32) -> Self {
+        self.max_tokens = Some(tokens);
+        self
+    }
+
+    /// The same options with a temperature.
+    pub fn with_temperature(mut self, temperature: f32) -> Self {
+        self.temperature = Some(temperature);
+        self
+    }
+
+    /// The same options with a seed.
+    pub fn with_seed(mut self, seed: u64) -> Self {
+        self.seed = Some(seed);
+        self
+    }
+
+    /// The same options with texts that end an answer.
+    pub fn with_stop<T: Into<String>>(mut self, texts: impl IntoIterator<Item = T>) -> Self {
+        self.stop = texts.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// The same options with another choice of tools.
+    pub fn with_tool_choice(mut self, choice: ToolChoice) -> Self {
+        self.tool_choice = choice;
+        self
+    }
+
+    /// The same options, thinking so much.
+    pub fn with_thinking(mut self, level: ThinkingLevel) -> Self {
+        self.thinking = level;
+        self
+    }
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {

@@ -38,6 +38,7 @@ pub struct Record {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case")]
+#[allow(clippy::large_enum_variant, reason = "a prompt is the largest, and records are kept behind pointers")]
 #[non_exhaustive]
 pub enum RecordBody {
     /// First record of every run.

@@ -233,6 +233,7 @@ impl RunError {
             Self::NothingToContinue => "start a run first",
             Self::OtherTenant { .. } => "resume runs of the tenant that they were started for",
             Self::UnknownTool { .. } => "choose among the tools that the agent was built with",
+            Self::NoEffect { option: "run" | "session" | "branch", .. } => "leave it out",
             Self::NoEffect { .. } => {
                 "set it where each of the agents is built; `Archon::to_builder` begins with an agent's parts"
             }

@@ -14,6 +14,10 @@ use crate::{
 ///
 /// Implement it by hand, or write a function with `#[tool]`. Arguments reach [`call`](Self::call)
 /// validated against the spec's schema, exactly as the model sent them.
+///
+/// The future is boxed here, unlike that of an [`Approver`](crate::Approver): engines hold tools as `Arc<dyn Tool>` and call
+/// them once for each call of a model, so a second trait would box the same future a layer further. `#[tool]` and `FnTool`
+/// take an `async fn` or a closure, and box it for you.
 pub trait Tool: Send + Sync {
     /// The tool's name, description, schema and traits. Must not change while the tool is registered.
     fn spec(&self) -> &ToolSpec;

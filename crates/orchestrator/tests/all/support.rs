@@ -112,13 +112,9 @@ pub(crate) async fn pause(context: &Context, ms: u64) {
 pub(crate) struct Fixed(pub Vec<SubTask>);
 
 impl Planner for Fixed {
-    fn create_plan<'a>(
-        &'a self,
-        goal: &'a str,
-        _: &'a PlanningContext,
-    ) -> BoxFuture<'a, Result<Task, PlanError>> {
+    async fn create_plan(&self, goal: &str, _: &PlanningContext) -> Result<Task, PlanError> {
         let task = Task::new("task_1", goal).with_subtasks(self.0.clone());
-        Box::pin(std::future::ready(Ok(task)))
+        Ok(task)
     }
 }
 

@@ -63,22 +63,13 @@ struct Two {
 }
 
 impl Planner for Two {
-    fn create_plan<'a>(
-        &'a self,
-        goal: &'a str,
-        _: &'a PlanningContext,
-    ) -> BoxFuture<'a, Result<Task, PlanError>> {
-        Box::pin(async move { Ok(Task::new("t", goal).with_subtasks(self.first.clone())) })
+    async fn create_plan(&self, goal: &str, _: &PlanningContext) -> Result<Task, PlanError> {
+        Ok(Task::new("t", goal).with_subtasks(self.first.clone()))
     }
 
-    fn replan<'a>(
-        &'a self,
-        task: &'a Task,
-        _: &'a str,
-        context: &'a PlanningContext,
-    ) -> BoxFuture<'a, Result<Task, PlanError>> {
+    async fn replan(&self, task: &Task, _: &str, context: &PlanningContext) -> Result<Task, PlanError> {
         self.targets.lock().unwrap().clone_from(&context.targets);
-        Box::pin(async move { Ok(task.clone().with_subtasks(self.second.clone())) })
+        Ok(task.clone().with_subtasks(self.second.clone()))
     }
 }
 

@@ -219,16 +219,10 @@ async fn an_outline_lets_through_graphs_without_circles_only() {
 struct Thinker;
 
 impl Planner for Thinker {
-    fn create_plan<'a>(
-        &'a self,
-        _: &'a str,
-        context: &'a PlanningContext,
-    ) -> BoxFuture<'a, Result<Task, PlanError>> {
-        Box::pin(async move {
-            context.expenses.add(Spending::new(70, 0));
-            context.run.cancel.cancelled().await;
-            Err(PlanError::Cancelled)
-        })
+    async fn create_plan(&self, _: &str, context: &PlanningContext) -> Result<Task, PlanError> {
+        context.expenses.add(Spending::new(70, 0));
+        context.run.cancel.cancelled().await;
+        Err(PlanError::Cancelled)
     }
 }
 

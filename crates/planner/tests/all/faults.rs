@@ -156,54 +156,41 @@ impl World {
 }
 
 impl Planner for World {
-    fn create_plan<'a>(
-        &'a self,
-        goal: &'a str,
-        _: &'a PlanningContext,
-    ) -> BoxFuture<'a, Result<Task, PlanError>> {
-        Box::pin(async move {
-            self.take_time().await;
-            Ok(Task::new("t", goal).with_subtasks(self.plan("s")))
-        })
+    async fn create_plan(&self, goal: &str, _: &PlanningContext) -> Result<Task, PlanError> {
+        self.take_time().await;
+        Ok(Task::new("t", goal).with_subtasks(self.plan("s")))
     }
 
-    fn replan<'a>(
-        &'a self,
-        task: &'a Task,
-        _: &'a str,
-        _: &'a PlanningContext,
-    ) -> BoxFuture<'a, Result<Task, PlanError>> {
-        Box::pin(async move {
-            self.take_time().await;
-            let plans = {
-                let mut state = self.0.lock().unwrap();
-                state.plans += 1;
-                state.plans
-            };
-            let mut new = task.clone();
-            match self.chance(|c| c.below(6)) {
-                0 => return Err(PlanError::Unreadable { problem: "no idea".into() }),
-                // Nothing else, which is refused.
-                1 => new.subtasks.clear(),
-                // One that cannot be followed.
-                2 => new.subtasks.push(SubTask::new("x", "x").after(["nowhere"])),
-                // What failed is tried once more.
-                3 => {}
-                // What failed goes away with all that depends on it; something else is done.
-                _ => {
-                    let graph = archon_planner::PlanGraph::new(&task.subtasks);
-                    let failed = |s: &SubTask| s.status() == SubTaskStatus::Failed;
-                    let mut gone: Vec<_> =
-                        task.subtasks.iter().filter(|s| failed(s)).map(|s| s.id.clone()).collect();
-                    for id in gone.clone() {
-                        gone.extend(graph.downstream(&id).into_iter().cloned());
-                    }
-                    new.subtasks.retain(|s| !gone.contains(&s.id) || s.status() == SubTaskStatus::Completed);
-                    new.subtasks.extend(self.plan(&format!("p{plans}_")));
+    async fn replan(&self, task: &Task, _: &str, _: &PlanningContext) -> Result<Task, PlanError> {
+        self.take_time().await;
+        let plans = {
+            let mut state = self.0.lock().unwrap();
+            state.plans += 1;
+            state.plans
+        };
+        let mut new = task.clone();
+        match self.chance(|c| c.below(6)) {
+            0 => return Err(PlanError::Unreadable { problem: "no idea".into() }),
+            // Nothing else, which is refused.
+            1 => new.subtasks.clear(),
+            // One that cannot be followed.
+            2 => new.subtasks.push(SubTask::new("x", "x").after(["nowhere"])),
+            // What failed is tried once more.
+            3 => {}
+            // What failed goes away with all that depends on it; something else is done.
+            _ => {
+                let graph = archon_planner::PlanGraph::new(&task.subtasks);
+                let failed = |s: &SubTask| s.status() == SubTaskStatus::Failed;
+                let mut gone: Vec<_> =
+                    task.subtasks.iter().filter(|s| failed(s)).map(|s| s.id.clone()).collect();
+                for id in gone.clone() {
+                    gone.extend(graph.downstream(&id).into_iter().cloned());
                 }
+                new.subtasks.retain(|s| !gone.contains(&s.id) || s.status() == SubTaskStatus::Completed);
+                new.subtasks.extend(self.plan(&format!("p{plans}_")));
             }
-            Ok(new)
-        })
+        }
+        Ok(new)
     }
 }
 

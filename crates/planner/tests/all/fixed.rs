@@ -19,13 +19,9 @@ use crate::support::step;
 struct Unasked(Arc<AtomicU32>);
 
 impl Planner for Unasked {
-    fn create_plan<'a>(
-        &'a self,
-        _: &'a str,
-        _: &'a PlanningContext,
-    ) -> BoxFuture<'a, Result<Task, PlanError>> {
+    async fn create_plan(&self, _: &str, _: &PlanningContext) -> Result<Task, PlanError> {
         self.0.fetch_add(1, Ordering::Relaxed);
-        Box::pin(async { Err(PlanError::Cancelled) })
+        Err(PlanError::Cancelled)
     }
 }
 

@@ -10,7 +10,7 @@ use archon_tools::{
     sandbox,
 };
 use archon_types::{
-    Answer, ApprovalRequest, Approver, BoxFuture, Decision, Json, Prepared, Tool, ToolCall, ToolResult,
+    Answer, ApprovalRequest, Approver, Decision, Json, Prepared, Tool, ToolCall, ToolResult,
     ToolResultStatus, Toolbox,
 };
 use expect_test::expect;
@@ -711,9 +711,9 @@ async fn folders_that_belong_to_no_workspace_are_refused_by_file_tools() {
 struct Yes(std::sync::Mutex<Vec<ApprovalRequest>>);
 
 impl Approver for Yes {
-    fn decide<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, Decision> {
+    async fn decide(&self, request: &ApprovalRequest) -> Decision {
         self.0.lock().unwrap().push(request.clone());
-        Box::pin(std::future::ready(Decision::Now(Answer::Approve)))
+        Decision::Now(Answer::Approve)
     }
 }
 

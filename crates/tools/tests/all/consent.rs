@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 
 use archon_tools::ToolEngine;
 use archon_types::{
-    Answer, ApprovalRequest, Approver, BoxFuture, Decision, Executed, Json, Prepared, ReadyCall,
-    ToolAnnotations, ToolCall, ToolSpec, Toolbox,
+    Answer, ApprovalRequest, Approver, Decision, Executed, Json, Prepared, ReadyCall, ToolAnnotations,
+    ToolCall, ToolSpec, Toolbox,
 };
 use expect_test::{Expect, expect};
 use serde_json::json;
@@ -16,9 +16,9 @@ use crate::fixture::{Recorder, call_id, context, engine, show};
 struct Says(Decision, Mutex<Vec<ApprovalRequest>>);
 
 impl Approver for Says {
-    fn decide<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, Decision> {
+    async fn decide(&self, request: &ApprovalRequest) -> Decision {
         self.1.lock().unwrap().push(request.clone());
-        Box::pin(std::future::ready(self.0.clone()))
+        self.0.clone()
     }
 }
 

@@ -137,10 +137,10 @@ struct Slow {
 }
 
 impl Approver for Slow {
-    fn decide<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, Decision> {
+    async fn decide(&self, request: &ApprovalRequest) -> Decision {
         self.asked.lock().unwrap().push(request.details["arguments"].clone());
         fs::write(&self.file, "one two one\n").unwrap();
-        Box::pin(std::future::ready(self.says.lock().unwrap().remove(0)))
+        self.says.lock().unwrap().remove(0)
     }
 }
 

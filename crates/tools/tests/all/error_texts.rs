@@ -4,7 +4,7 @@ use std::{fs, sync::Arc, time::Duration};
 
 use archon_tools::{EngineOptions, ToolEngine, Workspace, builtin::file_tools};
 use archon_types::{
-    Answer, ApprovalRequest, Approver, BoxFuture, Decision, Json, Tool, ToolAnnotations, ToolCall, ToolError,
+    Answer, ApprovalRequest, Approver, Decision, Json, Tool, ToolAnnotations, ToolCall, ToolError,
     ToolResult, ToolSpec,
 };
 use expect_test::expect_file;
@@ -22,8 +22,8 @@ fn with(name: &str, change: impl FnOnce(&mut ToolAnnotations)) -> ToolSpec {
 struct Declines(&'static str);
 
 impl Approver for Declines {
-    fn decide<'a>(&'a self, _: &'a ApprovalRequest) -> BoxFuture<'a, Decision> {
-        Box::pin(std::future::ready(Decision::Now(Answer::Cancel { reason: self.0.to_owned() })))
+    async fn decide(&self, _: &ApprovalRequest) -> Decision {
+        Decision::Now(Answer::Cancel { reason: self.0.to_owned() })
     }
 }
 

@@ -3,9 +3,7 @@
 use std::{fs, path::Path, sync::Arc};
 
 use archon_tools::{EngineOptions, Permissions, ToolEngine, Workspace, builtin::file_tools};
-use archon_types::{
-    Answer, ApprovalRequest, Approver, BoxFuture, Context, Decision, Json, ToolCall, ToolResult,
-};
+use archon_types::{Answer, ApprovalRequest, Approver, Context, Decision, Json, ToolCall, ToolResult};
 use proptest::prelude::*;
 use serde_json::json;
 use tempfile::TempDir;
@@ -107,9 +105,9 @@ async fn what_may_not_be_read_is_not_shown_by_a_search() {
 struct Says(bool);
 
 impl Approver for Says {
-    fn decide<'a>(&'a self, _: &'a ApprovalRequest) -> BoxFuture<'a, Decision> {
+    async fn decide(&self, _: &ApprovalRequest) -> Decision {
         let no = Answer::Cancel { reason: String::new() };
-        Box::pin(std::future::ready(Decision::Now(if self.0 { Answer::Approve } else { no })))
+        Decision::Now(if self.0 { Answer::Approve } else { no })
     }
 }
 

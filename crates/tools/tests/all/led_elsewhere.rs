@@ -15,8 +15,8 @@ use archon_tools::{
     builtin::{Glob, ListFiles, file_tools},
 };
 use archon_types::{
-    Answer, ApprovalRequest, Approver, BoxFuture, Context, Decision, Executed, Json, Prepared, Tool,
-    ToolCall, ToolResult, Toolbox,
+    Answer, ApprovalRequest, Approver, Context, Decision, Executed, Json, Prepared, Tool, ToolCall,
+    ToolResult, Toolbox,
 };
 use serde_json::json;
 use tempfile::TempDir;
@@ -150,13 +150,13 @@ struct Swaps {
 }
 
 impl Approver for Swaps {
-    fn decide<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, Decision> {
+    async fn decide(&self, request: &ApprovalRequest) -> Decision {
         if self.asked.lock().unwrap().is_empty() {
             swap(&self.folder);
         }
         self.asked.lock().unwrap().push(request.action_summary.clone());
         let answer = self.answers.lock().unwrap().remove(0);
-        Box::pin(std::future::ready(Decision::Now(answer)))
+        Decision::Now(answer)
     }
 }
 

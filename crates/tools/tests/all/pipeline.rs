@@ -82,9 +82,9 @@ impl Tool for Foresees {
 struct Agrees(Mutex<Vec<ApprovalRequest>>);
 
 impl Approver for Agrees {
-    fn decide<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, Decision> {
+    async fn decide(&self, request: &ApprovalRequest) -> Decision {
         self.0.lock().unwrap().push(request.clone());
-        Box::pin(std::future::ready(Decision::Now(Answer::Approve)))
+        Decision::Now(Answer::Approve)
     }
 }
 

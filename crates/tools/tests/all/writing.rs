@@ -278,11 +278,8 @@ async fn whoever_is_asked_sees_the_difference() {
 struct Later;
 
 impl archon_types::Approver for Later {
-    fn decide<'a>(
-        &'a self,
-        _: &'a archon_types::ApprovalRequest,
-    ) -> archon_types::BoxFuture<'a, archon_types::Decision> {
-        Box::pin(std::future::ready(archon_types::Decision::Later))
+    async fn decide(&self, _: &archon_types::ApprovalRequest) -> archon_types::Decision {
+        archon_types::Decision::Later
     }
 }
 

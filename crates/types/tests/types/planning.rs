@@ -6,7 +6,7 @@ use std::{
 };
 
 use archon_types::{
-    BoxFuture, IllegalTransition, Plan, PlanError, Planner, PlanningContext, ProviderError, SubTask,
+    DynPlanner, IllegalTransition, Plan, PlanError, Planner, PlanningContext, ProviderError, SubTask,
     SubTaskId, SubTaskStatus, Task, ToolResult,
 };
 use expect_test::expect;
@@ -186,20 +186,16 @@ struct Scripted {
 }
 
 impl Planner for Scripted {
-    fn create_plan<'a>(
-        &'a self,
-        goal: &'a str,
-        context: &'a PlanningContext,
-    ) -> BoxFuture<'a, Result<Task, PlanError>> {
+    async fn create_plan(&self, goal: &str, context: &PlanningContext) -> Result<Task, PlanError> {
         self.told.lock().unwrap().push((goal.to_owned(), context.failure.clone(), context.completed.len()));
         let task = Task::new("task_new", goal).with_subtasks(self.plan.clone());
-        Box::pin(async { Ok(task) })
+        Ok(task)
     }
 }
 
 fn replan(old: &Task, plan: Vec<SubTask>) -> (Result<Task, PlanError>, Vec<Told>) {
     let scripted = Scripted { plan, told: Mutex::default() };
-    let planner: &dyn Planner = &scripted;
+    let planner: &dyn DynPlanner = &scripted;
     let result = ready(planner.replan(old, "b broke", &PlanningContext::new(context())));
     (result, scripted.told.into_inner().unwrap())
 }

@@ -1,0 +1,160 @@
+//! What a program writes itself: approvers, hooks, guards and planners of closures and of async functions; text as it
+//! comes; and builders that refuse what they would ignore.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use archon::{
+    BuildError,
+    prelude::*,
+    providers::{ScriptedProvider, Step},
+    types::{Context, ContextConfig, GoalCheck, Json, SubTask, Task, ToolAnnotations, ToolCall, ToolSpec},
+};
+use archon_testkit::{FnProvider, SeededIds, VirtualClock};
+use futures_util::StreamExt;
+use serde_json::json;
+
+fn builder(model: FnProvider) -> ArchonBuilder {
+    Archon::builder()
+        .provider(Arc::new(model), "m")
+        .clock(Arc::new(VirtualClock::new()))
+        .ids(Arc::new(SeededIds::new(1)))
+        .tool(pay())
+}
+
+/// A tool that needs consent.
+fn pay() -> impl Tool {
+    let mut annotations = ToolAnnotations::default();
+    annotations.requires_confirmation = true;
+    let spec = ToolSpec::new("pay", "Pays.", json!({"type": "object"})).with_annotations(annotations);
+    archon::tools::FnTool::new(spec, |_: Json, _: ToolContext| async { Ok(ToolResult::success("paid 42")) })
+}
+
+/// Calls the tool once, and then says what came of it.
+fn pays() -> FnProvider {
+    FnProvider::new(|n, request| match n {
+        0 => FnProvider::calls(vec![ToolCall::new("c1", "pay", json!({}))]),
+        _ => FnProvider::text(&request.messages.iter().last().unwrap().text()),
+    })
+}
+
+#[tokio::test]
+async fn approver_of_a_closure_decides_and_hooks_of_closures_hear() {
+    let agrees = FnApprover::new(|request: ApprovalRequest| async move {
+        assert!(request.action_summary.contains("pay"), "{request:?}");
+        Decision::Now(Answer::Approve)
+    });
+    let ended = Arc::new(AtomicUsize::new(0));
+    let count = ended.clone();
+    let hooks =
+        FnHooks::new().before_tool(|call| async move { call.name == "pay" }).after_loop(move |outcome| {
+            let count = count.clone();
+            async move { _ = count.fetch_add(outcome.turns as usize, Ordering::SeqCst) }
+        });
+    let agent = builder(pays()).approver(agrees).hooks(hooks).build().unwrap();
+    assert_eq!(agent.run("Pay.").await.unwrap().into_text().unwrap(), "paid 42");
+    assert_eq!(ended.load(Ordering::SeqCst), 2);
+
+    let skips = FnHooks::new().before_tool(|_| async { false });
+    let agrees = FnApprover::new(|_| async { Decision::Now(Answer::Approve) });
+    let agent = builder(pays()).approver(agrees).hooks(skips).build().unwrap();
+    assert!(!agent.run("Pay.").await.unwrap().into_text().unwrap().contains("paid"));
+}
+
+/// Blacks the sum out.
+struct Discreet;
+
+impl CallGuard for Discreet {
+    fn after(&self, tool: &ToolSpec, _: &Context, result: &mut ToolResult) {
+        assert_eq!(tool.name, "pay");
+        *result = ToolResult::success(result.text().replace("42", "some"));
+    }
+}
+
+#[tokio::test]
+async fn guard_of_the_program_refuses_before_anybody_is_asked_and_changes_results() {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = asked.clone();
+    let agrees = move |_: ApprovalRequest| {
+        count.fetch_add(1, Ordering::SeqCst);
+        async { Decision::Now(Answer::Approve) }
+    };
+    let closed = FnGuard::new(|call| match call.tool.name.as_str() {
+        "pay" => Err(format!("The bank is closed for {}.", call.arguments)),
+        _ => Ok(()),
+    });
+    let agent = builder(pays()).approver(FnApprover::new(agrees.clone())).guard(closed).build().unwrap();
+    let said = agent.run("Pay.").await.unwrap().into_text().unwrap();
+    assert!(said.contains("The bank is closed for {}."), "{said}");
+    assert_eq!(asked.load(Ordering::SeqCst), 0, "nobody is asked about what is refused");
+
+    let agent = builder(pays()).approver(FnApprover::new(agrees)).guard(Discreet).build().unwrap();
+    assert_eq!(agent.run("Pay.").await.unwrap().into_text().unwrap(), "paid some");
+    assert_eq!(asked.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn planner_of_a_closure_makes_the_plan() {
+    let planner = FnPlanner::new(|goal, _| async move {
+        Ok(Task::new("t", goal).with_subtasks(vec![SubTask::new("a", "Think")]))
+    });
+    let agent = builder(FnProvider::new(|_, _| FnProvider::text("thought"))).build().unwrap();
+    assert_eq!(agent.planning(planner).run("Think").await.unwrap().into_text().unwrap(), "thought");
+}
+
+#[tokio::test]
+async fn text_of_a_run_comes_in_pieces_or_whole() {
+    let agent = || {
+        let model = ScriptedProvider::new([Step::text("one two three")]);
+        Archon::builder().provider(Arc::new(model), "scripted").build().unwrap()
+    };
+    let mut run = agent().start("Count", RunOptions::default()).await.unwrap();
+    let pieces: Vec<String> = run.text_stream().collect().await;
+    assert!(!pieces.is_empty());
+    assert_eq!(pieces.concat(), "one two three");
+    assert_eq!(run.text().await.unwrap(), "one two three", "the reply is there after the pieces");
+    let run = agent().start("Count", RunOptions::default()).await.unwrap();
+    assert_eq!(run.text().await.unwrap(), "one two three");
+}
+
+#[test]
+fn builder_refuses_what_it_would_ignore() {
+    let toolbox = builder(pays()).build().unwrap().toolbox().clone();
+    let plain = || Archon::builder().provider(Arc::new(pays()), "m");
+    let refused = [
+        (plain().toolbox(toolbox.clone()).guard(Discreet), "guard", "toolbox"),
+        (plain().toolbox(toolbox.clone()).tool(pay()), "tool", "toolbox"),
+        (plain().toolbox(toolbox).engine_options(EngineOptions::default()), "engine_options", "toolbox"),
+        (plain().api_keys(["k"]), "api_keys", "provider"),
+        (plain().http(archon::providers::HttpOptions::default()), "http", "provider"),
+        (
+            plain().context(None::<ContextConfig>).context_parts(Default::default()),
+            "context_parts",
+            "context(None)",
+        ),
+    ];
+    for (builder, given, reason) in refused {
+        let error = builder.build().unwrap_err();
+        let is_as_said =
+            matches!(error, BuildError::NoEffect { setting, beside } if setting == given && beside == reason);
+        assert!(is_as_said && !error.advice().is_empty(), "{error}");
+    }
+    let error = plain().goal_check(GoalCheck::Text).build().unwrap_err();
+    assert!(matches!(error, BuildError::Needs { setting: "goal_check", .. }), "{error}");
+}
+
+#[tokio::test]
+async fn conversation_refuses_options_that_choose_a_run() {
+    let talk = builder(pays()).build().unwrap().conversation();
+    let said = || vec![archon::types::Message::user("Hi", Default::default()).into()];
+    for options in [
+        RunOptions::default().with_run("r".into()),
+        RunOptions::in_session("s".into()),
+        RunOptions::default().branch(),
+    ] {
+        let error = talk.prompt_with(said(), options).await.unwrap_err();
+        assert!(matches!(error, RunError::NoEffect { on: "a prompt of a conversation", .. }), "{error}");
+    }
+}
