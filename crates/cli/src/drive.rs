@@ -108,9 +108,9 @@ pub(crate) async fn watch(
     run: &RunId,
     before: &[Arc<Record>],
 ) -> Result<Ended, Failure> {
-    let mut events = runs.watch(run, before.last().map(|record| record.seq)).await?;
     let stop = CancellationToken::new();
     let listener = interrupt::listen(stop.clone(), app.output.clone());
+    let mut events = runs.watch(run, before.last().map(|record| record.seq)).await?;
     let mut renderer = renderer(app.json);
     before.iter().for_each(|record| renderer.remember(record));
     let asks_here = Asking::of(app) == Asking::Here;

@@ -1,5 +1,7 @@
 //! Ctrl-C: the first press asks the run to stop, three quick ones stop the program.
 
+#[cfg(unix)]
+use std::task::Poll;
 use std::{sync::Arc, time::Duration};
 
 use archon::types::CancellationToken;
@@ -15,11 +17,13 @@ const QUICK: Duration = Duration::from_millis(500);
 /// So many quick presses end the program as it stands.
 const FORCE: u32 = 3;
 
-/// Listens for Ctrl-C, for the request to terminate, and for the end of the terminal, until it is aborted.
+/// Listens for Ctrl-C, for the request to terminate, and for the end of the terminal, until it is aborted. Whatever comes
+/// from now on is heard.
 pub(crate) fn listen(cancel: CancellationToken, output: Arc<Output>) -> JoinHandle<()> {
+    let mut requests = Requests::new();
     tokio::spawn(async move {
         let mut presses = Presses::default();
-        while asked_to_stop().await {
+        while requests.next().await {
             if presses.is_forced(Instant::now()) {
                 output.stop_waiting();
                 std::process::exit(Exit::Interrupted as i32);
@@ -32,27 +36,50 @@ pub(crate) fn listen(cancel: CancellationToken, output: Arc<Output>) -> JoinHand
     })
 }
 
-/// Waits for the next request; false if none can come.
-async fn asked_to_stop() -> bool {
-    #[cfg(unix)]
-    {
+/// The requests to stop. They are caught as soon as this is made, not when it is first waited for.
+#[cfg(unix)]
+struct Requests {
+    signals: Vec<tokio::signal::unix::Signal>,
+}
+
+#[cfg(unix)]
+impl Requests {
+    fn new() -> Self {
         use tokio::signal::unix::{SignalKind, signal};
-        let Ok(mut terminate) = signal(SignalKind::terminate()) else { return false };
-        let mut hang_up = if is_hang_up_ignored() { None } else { signal(SignalKind::hangup()).ok() };
-        let hung_up = async {
-            match &mut hang_up {
-                Some(hang_up) => hang_up.recv().await,
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            pressed = tokio::signal::ctrl_c() => pressed.is_ok(),
-            _ = terminate.recv() => true,
-            _ = hung_up => true,
-        }
+        let hang_up = (!is_hang_up_ignored()).then_some(SignalKind::hangup());
+        let kinds = [SignalKind::interrupt(), SignalKind::terminate()].into_iter().chain(hang_up);
+        Self { signals: kinds.filter_map(|kind| signal(kind).ok()).collect() }
     }
-    #[cfg(not(unix))]
-    tokio::signal::ctrl_c().await.is_ok()
+
+    /// Waits for the next request; false if none can come.
+    async fn next(&mut self) -> bool {
+        std::future::poll_fn(|task| {
+            let mut are_over = true;
+            for signal in &mut self.signals {
+                match signal.poll_recv(task) {
+                    Poll::Ready(Some(())) => return Poll::Ready(true),
+                    Poll::Ready(None) => {}
+                    Poll::Pending => are_over = false,
+                }
+            }
+            if are_over { Poll::Ready(false) } else { Poll::Pending }
+        })
+        .await
+    }
+}
+
+#[cfg(not(unix))]
+struct Requests;
+
+#[cfg(not(unix))]
+impl Requests {
+    fn new() -> Self {
+        Self
+    }
+
+    async fn next(&mut self) -> bool {
+        tokio::signal::ctrl_c().await.is_ok()
+    }
 }
 
 /// Whether whoever started the program wants it to outlive its terminal, as `nohup` does. Only Linux tells; elsewhere the
