@@ -191,7 +191,7 @@ async fn live(world: &World, mut chance: Chance) {
                 let Some(head) = newest else { continue };
                 let fork = agent.fork(&head.run_id, chance.percent(50).then_some(0)).await.unwrap();
                 if fork.wants_answer {
-                    let _ = agent.resume(fork.run).await.unwrap().reply().await.unwrap();
+                    agent.resume(fork.run).await.unwrap().reply().await.ended();
                 }
             }
             18 => {
