@@ -13,7 +13,7 @@ use archon::{
     providers::{ScriptedProvider, Step},
     tools::{Ask, EngineOptions, FnTool, Permissions},
     types::{
-        Answer, ApprovalRequest, Approver, BoxFuture, Decision, Json, RecordBody, ToolAnnotations, ToolError,
+        Answer, ApprovalRequest, Approver, Decision, Json, RecordBody, ToolAnnotations, ToolError,
         ToolResult, ToolSpec,
     },
 };
