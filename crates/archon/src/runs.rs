@@ -28,12 +28,19 @@ use crate::{Archon, BuildError};
 /// that they work on.
 ///
 /// ```no_run
-/// use archon::{Archon, Runs, types::{MoreLimits, StartRun, StartRuns}};
+/// use archon::{Archon, Runs, types::{AnswerRuns, StartRun, StartRuns}};
 ///
 /// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
-/// let agent = Archon::builder().model("ollama:qwen3").data_dir("data").build()?;
+/// // The id stands in the logs: with another one after a restart, runs find no agent.
+/// let agent = Archon::builder().model("ollama:qwen3").agent_id("desk").data_dir("data").build()?;
 /// let runs = Runs::new(agent);
-/// runs.resume_unfinished(None).await?;
+/// for (run, resumed) in runs.resume_unfinished(None).await? {
+///     if let Err(error) = resumed {
+///         eprintln!("{run} cannot go on: {error}");
+///     }
+/// }
+/// // From time to time: questions that nobody answered in time count as refused.
+/// runs.sweep().await?;
 /// let started = runs.start(StartRun::new("What is 19 + 23?").key("request-7")).await?;
 /// println!("{}", runs.reply(&started.run).await?.into_text()?);
 /// # Ok(())

@@ -33,6 +33,14 @@ pub(crate) struct Said {
 impl AnswerLimits {
     /// Which limit the answer is past, in words.
     pub(crate) fn exceeded(&self, said: Said) -> Option<String> {
+        // Asked with each delta.
+        if said.text_bytes <= self.text_bytes
+            && said.thinking_bytes <= self.thinking_bytes
+            && said.calls <= self.calls
+            && said.argument_bytes <= self.argument_bytes
+        {
+            return None;
+        }
         let checks = [
             (said.text_bytes, self.text_bytes, "bytes of text", "text_bytes"),
             (said.thinking_bytes, self.thinking_bytes, "bytes of thinking", "thinking_bytes"),

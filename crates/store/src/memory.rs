@@ -125,9 +125,12 @@ impl Journal for MemoryJournal {
 
 impl MemoryJournal {
     fn with_log<T>(&self, run: &RunId, work: impl FnOnce(&mut Log) -> T) -> Result<T, JournalError> {
-        check_id(run)?;
         let log = guard(&self.runs).get(run).cloned();
-        let log = log.ok_or_else(|| JournalError::UnknownRun { run: run.clone() })?;
+        let Some(log) = log else {
+            // Runs that are there have ids that can be.
+            check_id(run)?;
+            return Err(JournalError::UnknownRun { run: run.clone() });
+        };
         let mut log = guard(&log);
         Ok(work(&mut log))
     }
