@@ -85,8 +85,13 @@ impl Place {
         let mut words = line.split_whitespace();
         command.args(words.by_ref().take(1)).args(["--data-dir".as_ref(), self.data().as_os_str()]);
         command.args(words);
-        let asks = matches!(line.split(' ').next(), Some("run" | "resume" | "plan" | "team"))
-            && !line.contains(" show");
+        let mut words = line.split(' ');
+        let asks = match (words.next(), words.next()) {
+            (Some("run" | "resume" | "plan" | "team"), second) => second != Some("show"),
+            // Lets a run go on.
+            (Some("approvals"), second) => !matches!(second, Some("list" | "show")),
+            _ => false,
+        };
         if let (Some(url), true) = (server, asks) {
             command.args(["--base-url", url, "--model", "mock"]);
         }
