@@ -330,7 +330,7 @@ async fn a_conversation_goes_on_is_kept_elsewhere_and_begins_anew() {
 #[tokio::test]
 async fn messages_that_would_break_a_request_are_not_restored() {
     let talk = conversation(vec![]);
-    let call = archon::types::Content::ToolCall(say("c1", json!({})));
+    let call = archon::types::Content::from(say("c1", json!({})));
     let answer = archon::types::AssistantMessage { content: vec![call], ..Default::default() };
     let torn = serde_json::to_string(&[Message::Assistant(answer)]).unwrap();
     let refused = talk.restore_messages(&torn).unwrap_err();

@@ -180,7 +180,7 @@ fn long_log() -> Vec<Arc<Record>> {
                 log.push(RecordBody::ModelAsked { command, attempt, turn, request_hash });
                 let call =
                     ToolCall::new(format!("call_{turn:024}"), "add", serde_json::json!({"a": turn, "b": 1}));
-                let content = vec![Content::text("I will add the next number."), Content::ToolCall(call)];
+                let content = vec![Content::text("I will add the next number."), Content::from(call)];
                 let message =
                     AssistantMessage { content, stop_reason: StopReason::ToolUse, ..Default::default() };
                 RecordBody::ModelAnswered { command, attempt, message: Box::new(message) }

@@ -87,7 +87,7 @@ impl Listener {
                     ..cut
                 },
             };
-            self.message.content.push(Content::ToolCall(call));
+            self.message.content.push(Content::from(call));
         }
         let usage = &mut self.message.usage;
         usage.total_tokens = usage.input + usage.cache_read + usage.output;

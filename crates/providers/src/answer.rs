@@ -240,7 +240,7 @@ impl Answer {
         out.push_back(ModelEvent::ToolCallStart { index: number(place), id: id.clone(), name: name.clone() });
         let block = self.message.content.len();
         // Holds the call's place until its arguments are complete.
-        self.message.content.push(Content::ToolCall(ToolCall::new("", "", Json::Null)));
+        self.message.content.push(Content::from(ToolCall::new("", "", Json::Null)));
         self.calls.push(OpenCall { id, name, arguments: String::new(), block, closed: false });
         place
     }
@@ -266,7 +266,7 @@ impl Answer {
         open.closed = true;
         let arguments = mem::take(&mut open.arguments);
         let done = ToolCall::from_json_text(open.id.as_str(), open.name.as_str(), &arguments);
-        self.message.content[open.block] = Content::ToolCall(done);
+        self.message.content[open.block] = Content::from(done);
         out.push_back(ModelEvent::ToolCallEnd { index: number(call) });
     }
 

@@ -8,7 +8,7 @@ use super::*;
 
 fn all_events() -> Heard {
     let message = AssistantMessage {
-        content: vec![Content::text("hi"), Content::ToolCall(ToolCall::new("c", "add", json!({"a": 1})))],
+        content: vec![Content::text("hi"), Content::from(ToolCall::new("c", "add", json!({"a": 1})))],
         model: "m".into(),
         ..AssistantMessage::default()
     };

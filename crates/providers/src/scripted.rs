@@ -48,7 +48,7 @@ impl Step {
 
     /// Asks for several tools at once.
     pub fn calls(calls: Vec<ToolCall>) -> Self {
-        Self::content(calls.into_iter().map(Content::ToolCall).collect())
+        Self::content(calls.into_iter().map(Content::from).collect())
     }
 
     /// Thinks, then says this text.

@@ -74,7 +74,7 @@ fn ids_of_calls_go_back_only_if_the_service_gave_them_to_a_model_that_takes_them
     let at = Timestamp::default();
     let turn = |id: &str, provider: &str| {
         let call = ToolCall::new(id, "add", json!({"a": 1}));
-        let content = vec![Content::ToolCall(call.clone())];
+        let content = vec![Content::from(call.clone())];
         let answer = AssistantMessage { content, provider: provider.into(), ..AssistantMessage::default() };
         [Message::Assistant(answer), Message::tool_result(&call, &ToolResult::success("2"), at)]
     };

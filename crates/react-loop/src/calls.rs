@@ -95,10 +95,10 @@ pub enum CallStage {
 }
 
 impl CallState {
-    pub(crate) fn requested(id: CallId, call: ToolCall) -> Self {
+    pub(crate) fn requested(id: CallId, call: impl Into<Arc<ToolCall>>) -> Self {
         Self {
             id,
-            call: Arc::new(call),
+            call: call.into(),
             stage: CallStage::Requested { attempts: 0 },
             consent: None,
             is_begun: false,

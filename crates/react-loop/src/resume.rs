@@ -82,7 +82,7 @@ pub(crate) fn seen_files(records: &[Arc<Record>]) -> Vec<CarriedResult> {
         match &record.body {
             RecordBody::ModelAnswered { command, message, .. } => {
                 let made = unique_calls(message, command.0).into_iter().zip(0..);
-                calls.extend(made.map(|(call, index)| (CallId::new(*command, index), call.name)));
+                calls.extend(made.map(|(call, index)| (CallId::new(*command, index), call.name.clone())));
             }
             RecordBody::ToolFinished { call, result } if result.metadata.contains_key(metadata::SEEN) => {
                 let mut result = ToolResult::clone(result);

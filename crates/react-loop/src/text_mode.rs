@@ -35,7 +35,7 @@ pub fn decode_answer(mut answer: AssistantMessage, mode: ToolMode, command: Comm
             if let Some(reason) = written.refused {
                 call.refuse(reason);
             }
-            answer.content.push(Content::ToolCall(call));
+            answer.content.push(Content::from(call));
         }
     }
     answer

@@ -58,7 +58,7 @@ fn name_calls(answer: &mut AssistantMessage, calls: &[CallState]) {
         _ => None,
     });
     for (block, state) in blocks.zip(calls) {
-        block.id = state.call.id.clone();
+        block.clone_from(&state.call);
     }
 }
 
@@ -86,15 +86,18 @@ pub fn is_paired(messages: &[Message]) -> bool {
 }
 
 /// The calls of an answer under ids that are unique within it.
-pub(crate) fn unique_calls(answer: &AssistantMessage, command: u64) -> Vec<ToolCall> {
-    let mut calls: Vec<ToolCall> = Vec::new();
-    for call in answer.tool_calls() {
-        let mut call = call.clone();
+pub(crate) fn unique_calls(answer: &AssistantMessage, command: u64) -> Vec<Arc<ToolCall>> {
+    let mut calls: Vec<Arc<ToolCall>> = Vec::new();
+    for block in &answer.content {
+        let Content::ToolCall(call) = block else { continue };
+        let mut call = Arc::clone(call);
         let taken = call.id.as_str().is_empty() || calls.iter().any(|c| c.id == call.id);
         if taken {
             let is_free = |id: &ToolCallId| calls.iter().all(|c| c.id != *id);
             let mut ids = (calls.len()..).map(|n| ToolCallId::new(format!("auto-{command}-{n}")));
-            call.id = ids.find(is_free).unwrap_or(call.id);
+            if let Some(id) = ids.find(is_free) {
+                Arc::make_mut(&mut call).id = id;
+            }
         }
         calls.push(call);
     }

@@ -154,7 +154,7 @@ fn lost(command: CommandId, attempt: u32) -> RecordBody {
 }
 
 fn answer(command: CommandId, attempt: u32, choice: u8, mode: ToolMode) -> RecordBody {
-    let call = |id: &str, args| Content::ToolCall(ToolCall::from_json_text(id, "t", args));
+    let call = |id: &str, args| Content::from(ToolCall::from_json_text(id, "t", args));
     let (content, stop_reason) = match choice % 12 {
         0 => (vec![Content::text("Final Answer: done")], StopReason::Stop),
         1 => (vec![Content::text("prose")], StopReason::Length),
@@ -263,7 +263,7 @@ fn hostile(choice: u8, n: u64) -> RecordBody {
 fn elsewhere(n: u64) -> Vec<Message> {
     let call = ToolCall::new("x", "t", json!({}));
     let answer =
-        AssistantMessage { content: vec![Content::ToolCall(call.clone())], ..AssistantMessage::default() };
+        AssistantMessage { content: vec![Content::from(call.clone())], ..AssistantMessage::default() };
     let result = Message::tool_result(&call, &ToolResult::success("ok"), Timestamp::default());
     let mut messages = vec![Message::Assistant(answer), result.clone()];
     match n {
@@ -477,7 +477,7 @@ fn spoken_into(config: impl FnOnce(&mut RunConfig)) -> Walk {
     walk.apply(prompt());
     let Command::AskModel { command, .. } = walk.machine.next() else { panic!("no question") };
     walk.apply(RecordBody::ModelAsked { command, attempt: 0, turn: 0, request_hash: String::new() });
-    let call = |n: usize| Content::ToolCall(ToolCall::new(format!("c{n}"), "t", json!({ "n": n })));
+    let call = |n: usize| Content::from(ToolCall::new(format!("c{n}"), "t", json!({ "n": n })));
     walk.apply(answered(command, vec![call(0), call(1), call(2)]));
     let first = CallId::new(command, 0);
     walk.apply(RecordBody::ToolStarted {
@@ -599,7 +599,7 @@ fn money_is_set_aside_before_each_call_and_the_cap_is_never_passed() {
         walk.apply(prompt());
         while let Command::AskModel { command, turn, .. } = walk.machine.next() {
             walk.apply(RecordBody::ModelAsked { command, attempt: 0, turn, request_hash: String::new() });
-            let content = vec![Content::ToolCall(ToolCall::new("c", "t", json!({ "n": turn })))];
+            let content = vec![Content::from(ToolCall::new("c", "t", json!({ "n": turn })))];
             let message = Box::new(AssistantMessage { content, usage, ..AssistantMessage::default() });
             walk.apply(RecordBody::ModelAnswered { command, attempt: 0, message });
             let (call, result) = (CallId::new(command, 0), Box::new(ToolResult::success("ok")));
@@ -630,7 +630,7 @@ fn turns_without_progress_are_pointed_out_in_a_record() {
         };
         walk.apply(RecordBody::ModelAsked { command, attempt: 0, turn: asked, request_hash: String::new() });
         let call = ToolCall::new("c", "t", json!({ "n": turn }));
-        walk.apply(answered(command, vec![Content::ToolCall(call)]));
+        walk.apply(answered(command, vec![Content::from(call)]));
         let result = Box::new(ToolResult::error("no such file"));
         walk.apply(RecordBody::ToolFinished { call: CallId::new(command, 0), result: result.into() });
     }

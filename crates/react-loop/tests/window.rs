@@ -117,7 +117,7 @@ impl Run {
         self.asked += 1;
         let n = self.asked;
         let mode = self.machine.config().tool_mode;
-        let call = |id: String| Content::ToolCall(ToolCall::new(id, "t", json!({ "n": n })));
+        let call = |id: String| Content::from(ToolCall::new(id, "t", json!({ "n": n })));
         let (content, results) = match answer(n) {
             Answer::Call { result } => (vec![call(format!("c{n}"))], vec![result]),
             Answer::Calls(count) => {
@@ -604,7 +604,7 @@ impl Run {
             }
         };
         let call = ToolCall::new(format!("g{}", command.0), CLEANUP_TOOL, json!({}));
-        let content = vec![Content::ToolCall(call)];
+        let content = vec![Content::from(call)];
         let message = AssistantMessage { content, stop_reason: StopReason::ToolUse, ..Default::default() };
         let message = Box::new(decode_answer(message, ToolMode::Native, command));
         self.apply(RecordBody::ModelAnswered { command, attempt, message });

@@ -53,7 +53,7 @@ impl FnProvider {
             events.push(Ok(ModelEvent::ToolCallDelta { index, arguments }));
             events.push(Ok(ModelEvent::ToolCallEnd { index }));
         }
-        let content = calls.into_iter().map(Content::ToolCall).collect();
+        let content = calls.into_iter().map(Content::from).collect();
         let message = AssistantMessage { content, stop_reason: StopReason::ToolUse, ..answer() };
         events.push(Ok(ModelEvent::Done(Box::new(message))));
         events

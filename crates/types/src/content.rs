@@ -1,5 +1,7 @@
 //! What a message is made of: text, images, thinking and tool calls.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{Json, ToolCallId};
@@ -30,8 +32,8 @@ pub enum Content {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         signature: Option<String>,
     },
-    /// A request to run a tool.
-    ToolCall(ToolCall),
+    /// A request to run a tool; shared by the conversation and what works on the call.
+    ToolCall(Arc<ToolCall>),
 }
 
 impl Content {
@@ -79,6 +81,12 @@ impl From<String> for Content {
 
 impl From<ToolCall> for Content {
     fn from(call: ToolCall) -> Self {
+        Self::ToolCall(Arc::new(call))
+    }
+}
+
+impl From<Arc<ToolCall>> for Content {
+    fn from(call: Arc<ToolCall>) -> Self {
         Self::ToolCall(call)
     }
 }

@@ -1,5 +1,7 @@
 //! Messages: what a person, a model or a tool said, in the order in which a model reads them.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -124,7 +126,8 @@ impl AssistantMessage {
         let is_cut = self.stop_reason == StopReason::Length;
         let said = |block: &&mut Content| block.as_text().is_none_or(|text| !text.trim().is_empty());
         if is_cut && let Some(Content::ToolCall(call)) = self.content.iter_mut().rev().find(said) {
-            call.refuse("the answer was cut off by its token limit, and the call may not be complete");
+            Arc::make_mut(call)
+                .refuse("the answer was cut off by its token limit, and the call may not be complete");
         }
     }
 }

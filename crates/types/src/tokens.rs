@@ -99,7 +99,7 @@ mod tests {
             (assistant(vec![]), 5),
             (assistant(vec![Content::text("x".repeat(38)), thinking]), 25),
             // "calculator" and {"expression":"1+1"}: 10 and 20 characters.
-            (assistant(vec![Content::ToolCall(call.clone())]), 5 + 2 + 5),
+            (assistant(vec![Content::from(call.clone())]), 5 + 2 + 5),
             (Message::tool_result(&call, &ToolResult::success("x".repeat(38)), at), 15),
             (assistant(vec![image]), 1_005),
         ];

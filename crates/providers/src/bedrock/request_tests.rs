@@ -58,7 +58,7 @@ fn conversation(model: &str) -> Request {
         unsigned,
         Content::text("I look."),
     ];
-    content.extend([good.clone(), cut.clone()].map(Content::ToolCall));
+    content.extend([good.clone(), cut.clone()].map(Content::from));
     let assistant = AssistantMessage { content, ..AssistantMessage::default() };
     let nothing = AssistantMessage {
         content: vec![thought("hm", "EqQB"), Content::text(" ")],
@@ -253,7 +253,7 @@ fn a_turn_that_another_model_began_goes_on_without_thinking() {
         let call = ToolCall::new("c1", "add", json!({}));
         let signature = signature.map(str::to_owned);
         let thinking = Content::Thinking { thinking: "hm".into(), signature };
-        let content = vec![thinking, Content::ToolCall(call.clone())];
+        let content = vec![thinking, Content::from(call.clone())];
         let answer = AssistantMessage { content, ..AssistantMessage::default() };
         let mut request = ask(model);
         let mut messages = (*request.messages).clone();

@@ -303,7 +303,7 @@ impl ChatDecoder {
         out.push_back(ModelEvent::ToolCallStart { index: number(index), id: id.clone(), name: known_name });
         let block = self.message.content.len();
         // Holds the call's place until its arguments are complete.
-        self.message.content.push(Content::ToolCall(ToolCall::new("", "", Json::Null)));
+        self.message.content.push(Content::from(ToolCall::new("", "", Json::Null)));
         let (wire_id, name) = (wire_id.to_owned(), name.to_owned());
         self.calls.push(OpenCall { wire_index, wire_id, id, name, arguments: String::new(), block });
         index
@@ -343,7 +343,7 @@ impl ChatDecoder {
         for (index, call) in mem::take(&mut self.calls).into_iter().enumerate() {
             let name = names::from_wire(&call.name, &self.tools);
             self.message.content[call.block] =
-                Content::ToolCall(ToolCall::from_json_text(call.id, name, &call.arguments));
+                Content::from(ToolCall::from_json_text(call.id, name, &call.arguments));
             out.push_back(ModelEvent::ToolCallEnd { index: number(index) });
         }
     }

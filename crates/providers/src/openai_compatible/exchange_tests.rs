@@ -38,7 +38,7 @@ fn conversation() -> Request {
     let thinking = Content::Thinking { thinking: "hm".into(), signature: None };
     let said = [thinking, Content::text("I look.")].into_iter();
     let assistant = AssistantMessage {
-        content: said.chain(calls.clone().map(Content::ToolCall)).collect(),
+        content: said.chain(calls.clone().map(Content::from)).collect(),
         ..AssistantMessage::default()
     };
     let mut messages = vec![Message::User(user), Message::Assistant(assistant)];

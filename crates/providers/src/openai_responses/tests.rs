@@ -396,7 +396,7 @@ fn conversation() -> Request {
     let signed =
         |signature: &str| Content::Thinking { thinking: "hm".into(), signature: Some(signature.to_owned()) };
     let unsigned = Content::Thinking { thinking: "hm".into(), signature: None };
-    let calls = [good.clone(), cut.clone()].map(Content::ToolCall);
+    let calls = [good.clone(), cut.clone()].map(Content::from);
     let mut content = vec![signed(item), signed("another service's"), unsigned, Content::text("I look.")];
     content.extend(calls);
     let provider = "openai-responses".to_owned();

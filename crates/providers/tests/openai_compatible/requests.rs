@@ -44,7 +44,7 @@ fn conversation() -> Request {
     let good = ToolCall::new("c1", "files.read", json!({"z": 1, "a": "ä\n"}));
     let cut = ToolCall::from_json_text("c2", "add", "{\"a\": 1");
     let thinking = Content::Thinking { thinking: "hm".into(), signature: None };
-    let calls = [good.clone(), cut.clone()].map(Content::ToolCall);
+    let calls = [good.clone(), cut.clone()].map(Content::from);
     let assistant = AssistantMessage {
         content: [thinking, Content::text("I look.")].into_iter().chain(calls).collect(),
         ..AssistantMessage::default()

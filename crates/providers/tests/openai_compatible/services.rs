@@ -20,7 +20,7 @@ fn everything(model: &str) -> Request {
     let call = ToolCall::new("call_of_another_service", "add", json!({"a": 1}));
     let thinking = Content::Thinking { thinking: "hm".into(), signature: None };
     let assistant = AssistantMessage {
-        content: vec![thinking, Content::ToolCall(call.clone())],
+        content: vec![thinking, Content::from(call.clone())],
         ..AssistantMessage::default()
     };
     let result = Message::tool_result(&call, &ToolResult::success("2"), at);
@@ -113,7 +113,7 @@ async fn where_reasoning_must_not_be_missing_something_stands_for_it() {
     let thought = Content::Thinking { thinking: "hm".into(), signature: None };
     let messages = vec![
         Message::user("hi", at),
-        said(vec![Content::ToolCall(call.clone())]),
+        said(vec![Content::from(call.clone())]),
         Message::tool_result(&call, &ToolResult::success("2"), at),
         said(vec![thought, Content::text("Two.")]),
         Message::user("and?", at),

@@ -129,7 +129,7 @@ impl Tree {
         node.used += Spending::new(usage.total(), self.price.cost(&usage));
         node.largest_call = node.largest_call.max(usage.total());
         let calls = if node.depth < LEVELS { usize::from(choice) % (FAN + 1) } else { 0 };
-        let ask = |n| Content::ToolCall(ToolCall::new(format!("c{n}"), "ask", json!({"task": n})));
+        let ask = |n| Content::from(ToolCall::new(format!("c{n}"), "ask", json!({"task": n})));
         let content = match calls {
             0 => vec![Content::text("done")],
             n => (0..n).map(ask).collect(),

@@ -1,5 +1,7 @@
 //! What an answer of the model leads to: calls, an end, a reminder.
 
+use std::sync::Arc;
+
 use archon_types::{
     AssistantMessage, CallId, CommandId, FailureKind, OutcomeStatus, StopReason, ToolCall, ToolMode,
 };
@@ -80,7 +82,7 @@ impl ReactMachine {
         }
     }
 
-    fn act(&mut self, command: CommandId, calls: Vec<ToolCall>, answer: &AssistantMessage) {
+    fn act(&mut self, command: CommandId, calls: Vec<Arc<ToolCall>>, answer: &AssistantMessage) {
         let calls = (0..)
             .zip(calls)
             .map(|(index, call)| CallState::requested(CallId::new(command, index), call))

@@ -179,7 +179,7 @@ mod tests {
     fn turns_of_work() -> Vec<WindowItem> {
         let at = Timestamp::default();
         let call = ToolCall::new("a", "search", json!({"query": "rust"}));
-        let content = vec![Content::text("I look\nit up."), Content::ToolCall(call.clone())];
+        let content = vec![Content::text("I look\nit up."), Content::from(call.clone())];
         vec![
             item(Message::user("And Rust?", at)),
             item(Message::Assistant(AssistantMessage { content, ..AssistantMessage::default() })),
@@ -246,7 +246,7 @@ mod tests {
             attempt: 0,
             message: Box::new(AssistantMessage { content, ..AssistantMessage::default() }),
         };
-        push(answer(vec![Content::ToolCall(ToolCall::new("a", "search", json!({})))]));
+        push(answer(vec![Content::from(ToolCall::new("a", "search", json!({})))]));
         push(answer(vec![Content::text("y".repeat(101))]));
         let rounds = ConversationRound::of(&records);
         expect![[r#"

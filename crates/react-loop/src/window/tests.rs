@@ -37,7 +37,7 @@ fn window(budget: u64) -> ContextConfig {
 }
 
 fn turn(manager: &mut ContextManager, n: u64, call: ToolCall, result: ToolResult) {
-    let answer = AssistantMessage { content: vec![Content::ToolCall(call.clone())], ..Default::default() };
+    let answer = AssistantMessage { content: vec![Content::from(call.clone())], ..Default::default() };
     let mut state = CallState::requested(CallId::new(CommandId(n), 0), call);
     state.finish(result.into(), at(n));
     manager.push_turn(answer, &[state]);
@@ -370,13 +370,13 @@ fn the_window_is_as_full_as_the_service_says() {
 // spec: TE-27
 #[test]
 fn calls_without_an_id_or_with_one_that_is_taken_get_one_of_their_own() {
-    let calls = ["", "a", "", "a", "auto-7-0"].map(|id| Content::ToolCall(ToolCall::new(id, "t", json!({}))));
+    let calls = ["", "a", "", "a", "auto-7-0"].map(|id| Content::from(ToolCall::new(id, "t", json!({}))));
     let answer = AssistantMessage { content: calls.into(), ..Default::default() };
     let ids = unique_calls(&answer, 7).into_iter().map(|call| call.id.to_string()).collect::<Vec<_>>();
     assert_eq!(ids[..4], ["auto-7-0", "a", "auto-7-2", "auto-7-3"]);
     let distinct: std::collections::BTreeSet<_> = ids.iter().collect();
     assert_eq!(distinct.len(), 5, "{ids:?}");
-    let calls = ["auto-7-1", ""].map(|id| Content::ToolCall(ToolCall::new(id, "t", json!({}))));
+    let calls = ["auto-7-1", ""].map(|id| Content::from(ToolCall::new(id, "t", json!({}))));
     let answer = AssistantMessage { content: calls.into(), ..Default::default() };
     assert_eq!(unique_calls(&answer, 7)[1].id.as_str(), "auto-7-2");
     // The same every time, so that a log folds to the same calls.

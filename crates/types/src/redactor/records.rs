@@ -151,7 +151,7 @@ impl Forms {
                     self.clean_text(thinking);
                     self.clean_optional(signature);
                 }
-                Content::ToolCall(call) => self.clean_call(call),
+                Content::ToolCall(call) => self.clean_call(Arc::make_mut(call)),
                 Content::Image { .. } => {}
             }
         }
