@@ -60,6 +60,12 @@ pub enum PlanRunError {
         /// The question.
         call: CallId,
     },
+    /// Nothing can be held against the form that the answer must have.
+    #[error("the answer cannot be held against its form: {problem}")]
+    Form {
+        /// What is wrong with it.
+        problem: String,
+    },
     /// The run is neither begun nor taken up.
     #[error(transparent)]
     Refused(#[from] RunRefused),
@@ -85,6 +91,7 @@ impl PlanRunError {
             Self::NoSuchQuestion { .. } => "look at the run's questions first".to_owned(),
             Self::SeveralQuestions { .. } => "answer one of them by its id".to_owned(),
             Self::Expired { .. } => "resume the run: that nobody answered counts as a no".to_owned(),
+            Self::Form { .. } => "correct the schema".to_owned(),
             Self::NotAPlan { .. } => "resume it with the agent that began it".to_owned(),
             Self::ProcessesLeft { group, .. } => {
                 format!("end them yourself (kill -9 -{group}), then resume the run")
