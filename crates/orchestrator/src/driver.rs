@@ -79,6 +79,7 @@ enum Step {
     Append(Box<RecordBody>),
     MakePlan,
     Start(CallId),
+    CheckForm(String),
     Wait(Option<Timestamp>),
     Suspend,
     Done(Box<Outcome>),
@@ -166,6 +167,7 @@ impl<'a> Driver<'a> {
                 Step::MakePlan if self.is_planning => self.wait(None).await?,
                 Step::MakePlan => self.make_plan(),
                 Step::Start(call) => self.start(call).await?,
+                Step::CheckForm(answer) => self.check_form(&answer).await?,
                 Step::Wait(until) => self.wait(until).await?,
             }
         }
@@ -177,6 +179,7 @@ impl<'a> Driver<'a> {
             TeamCommand::Append(body) => Step::Append(Box::new(body)),
             TeamCommand::MakePlan => Step::MakePlan,
             TeamCommand::Start { call } => Step::Start(call),
+            TeamCommand::CheckForm { answer } => Step::CheckForm(answer),
             TeamCommand::Wait { until } => Step::Wait(until),
             TeamCommand::Suspend => Step::Suspend,
             // The team never drives a run without a goal.
@@ -538,6 +541,11 @@ impl<'a> Driver<'a> {
         self.in_flight.push(Box::pin(planned));
     }
 
+    async fn check_form(&mut self, answer: &str) -> Result<(), JournalError> {
+        let problems = self.machine.form().map(|form| form.problems(answer)).unwrap_or_default();
+        self.record(vec![RecordBody::FormChecked { problems }]).await
+    }
+
     async fn start(&mut self, call: CallId) -> Result<(), JournalError> {
         let (lease, child) = (self.machine.lease(call), self.context.run.of_call(call));
         let started = self.started(call);
@@ -557,7 +565,7 @@ impl<'a> Driver<'a> {
         let vital = Vital::new(self.context.clock.clone());
         let stop = self.stop.child_token();
         let context = self.child_context(call, &vital, &stop);
-        let brief = self.machine.brief(call);
+        let mut brief = self.machine.brief(call);
         let role =
             self.machine.job(call.command).and_then(|job| self.machine.role(job.role.as_deref()?)).cloned();
         let seat = Seat { call, role, team: self.team.clone(), vital: vital.clone() };
@@ -570,6 +578,14 @@ impl<'a> Driver<'a> {
             return self
                 .in_flight
                 .push(Box::pin(std::future::ready(Happened::Ended(call, Box::new(outcome)))));
+        };
+        let form = self.machine.form().filter(|_| self.machine.is_synthesis(call));
+        let agent = match form.map(|form| agent.in_form(form)) {
+            Some(Some(agent)) => agent,
+            _ => {
+                brief.push_str(&self.machine.form_in_words(call).unwrap_or_default());
+                agent
+            }
         };
         let work = AssertUnwindSafe(async move { agent.run(&brief, &context).await }).catch_unwind();
         let work = Attended::new(Box::pin(work), vital).map(move |done| {

@@ -91,7 +91,7 @@ impl PlanRunError {
             Self::NoSuchQuestion { .. } => "look at the run's questions first".to_owned(),
             Self::SeveralQuestions { .. } => "answer one of them by its id".to_owned(),
             Self::Expired { .. } => "resume the run: that nobody answered counts as a no".to_owned(),
-            Self::Form { .. } => "correct the schema".to_owned(),
+            Self::Form { .. } => "give a schema of JSON Schema's draft 2020-12".to_owned(),
             Self::NotAPlan { .. } => "resume it with the agent that began it".to_owned(),
             Self::ProcessesLeft { group, .. } => {
                 format!("end them yourself (kill -9 -{group}), then resume the run")

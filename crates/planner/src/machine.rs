@@ -353,7 +353,9 @@ impl PlanMachine {
             Phase::Confirming { call, asked: Asked::No } => PlanCommand::Append(self.confirmation(*call)),
             Phase::Confirming { call, .. } => self.suspend(vec![*call]),
             Phase::Following => self.follow(),
-            Phase::Concluding { command, asked: Asked::No, .. } => PlanCommand::Conclude { command: *command },
+            Phase::Concluding { command, asked: Asked::No, .. } => {
+                PlanCommand::Conclude { command: *command }
+            }
             Phase::Concluding { .. } => PlanCommand::Wait { until: None },
             Phase::Matching { answer } => PlanCommand::CheckForm { answer },
             Phase::Concluded { answer } => {

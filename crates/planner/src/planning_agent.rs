@@ -5,8 +5,9 @@ use std::sync::Arc;
 use archon_types::{
     Agent, Answer, ApprovalRequest, Approver, BoxFuture, CallId, Context, ExecutionLimits, FailureKind,
     FormCheck, InboxEntry, Journal, LogAppender, LongTerm, Message, MoreLimits, OpenMode, Origin, Outcome,
-    OutcomeStatus, PendingApproval, PlanRecord, Planner, PromptSource, Record, RecordBody, ResponseFormat, RunId, RunKind,
-    RunRefused, RunStarted, SessionPlace, Spending, Task, Toolbox, check_called, received_messages,
+    OutcomeStatus, PendingApproval, PlanRecord, Planner, PromptSource, Record, RecordBody, ResponseFormat,
+    RunId, RunKind, RunRefused, RunStarted, SessionPlace, Spending, Task, Toolbox, check_called,
+    received_messages,
 };
 
 use crate::{

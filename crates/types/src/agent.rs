@@ -8,8 +8,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     Clock, CredentialStore, Delegation, FailureKind, Ids, LimitReached, NullSink, ProcessLog, Redactor,
-    Reply, ResponseFormat, RunConfig, RunError, RunId, SeenResult, SessionId, Sink, Spending, StopReason, Subject, TenantId,
-    ToolSpec, Usage,
+    Reply, ResponseFormat, RunConfig, RunError, RunId, SeenResult, SessionId, Sink, Spending, StopReason,
+    Subject, TenantId, ToolSpec, Usage,
 };
 
 /// Something that works on a task: a ReAct agent, a planning agent, a team, an agent elsewhere.

@@ -65,10 +65,7 @@ pub fn misfit_line(problems: &[FormProblem]) -> String {
 /// What a model is told whose answer does not fit; `how` says in which words it is to answer again.
 pub fn misfit_note(problems: &[FormProblem], how: &str) -> String {
     let lines: Vec<String> = problems.iter().map(|problem| format!("- {problem}")).collect();
-    format!(
-        "Your answer is not of the form that it must have:\n{}\nAnswer again: {how}.",
-        lines.join("\n")
-    )
+    format!("Your answer is not of the form that it must have:\n{}\nAnswer again: {how}.", lines.join("\n"))
 }
 
 /// Why a run fails whose last answer, after so many tries, does not fit.
@@ -91,7 +88,7 @@ pub struct HeldForm {
     /// The form.
     pub format: ResponseFormat,
     check: FormCheck,
-    /// Answers that did not fit, since the run was begun or taken up after a failure.
+    /// Answers that did not fit, since one did.
     misses: u32,
     problems: Vec<FormProblem>,
 }
@@ -118,6 +115,7 @@ impl HeldForm {
     pub fn checked(&mut self, problems: &[FormProblem]) -> FormVerdict {
         self.problems = problems.to_vec();
         if problems.is_empty() {
+            self.misses = 0;
             return FormVerdict::Fits;
         }
         self.misses = self.misses.saturating_add(1);

@@ -183,11 +183,11 @@ pub use memory_store::{
     Candidate, Damaged, Found, Listing, MemoryChange, MemoryFilter, MemoryOrder, MemoryPage, MemorySearch,
     MemoryStore, Validity,
 };
-pub use misfits::json_in;
 pub use message::{
     AgentMessage, AssistantMessage, ExtensionMessage, LlmMessage, Message, MessageMetadata, StopReason,
     ToolResultMessage, Usage, UserMessage,
 };
+pub use misfits::json_in;
 pub use nearest::{likeness, nearest};
 pub use pending::{PendingApproval, pending_approvals, questions_below};
 pub use plan::{DynPlanner, Expenses, FnPlanner, Plan, PlanError, Planner, PlanningContext};

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use archon_planner::{ConclusionQuestion, 
-    CheckOptions, Conclude as _, LlmConclusion, LlmPlanner, LlmPlannerOptions, Shape, check,
+use archon_planner::{
+    CheckOptions, Conclude as _, ConclusionQuestion, LlmConclusion, LlmPlanner, LlmPlannerOptions, Shape,
+    check,
 };
 use archon_testkit::{FnProvider, SeededIds, VirtualClock};
 use archon_types::{
