@@ -11,8 +11,8 @@ use std::{
 use archon_types::{
     Answer, ApprovalRequest, BoxFuture, BusMessage, CallId, CancellationToken, CommandId, Context, Effect,
     FailureKind, InboxRequest, JournalError, Json, LogAppender, MessageType, Outcome, OutcomeStatus,
-    PlanError, Planner, PlanningContext, RecordBody, SharedItem, Task, TeamRecord, Timestamp, is_lost,
-    questions_below,
+    PlanError, Planner, PlanningContext, RecordBody, SharedItem, Spending, Task, TeamRecord, Timestamp,
+    is_lost, questions_below,
 };
 use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 use tokio::sync::{mpsc, oneshot};
@@ -71,7 +71,8 @@ struct AtWork {
 /// What came of something that was under way.
 enum Happened {
     Ended(CallId, Box<Outcome>),
-    Planned(Result<Task, PlanError>),
+    /// The planner answered, and this is what its own questions took.
+    Planned(Result<Task, PlanError>, Spending),
 }
 
 /// What the machine wants, without a hold on it.
@@ -432,14 +433,15 @@ impl<'a> Driver<'a> {
 
     async fn take(&mut self, happened: Happened) -> Result<(), JournalError> {
         match happened {
-            Happened::Planned(planned) => {
+            Happened::Planned(planned, spent) => {
                 self.is_planning = false;
                 let record = match planned.map(|task| (check_plan(&task), task)) {
-                    Ok((Ok(()), task)) => TeamRecord::Planned { task: Box::new(task) },
-                    Ok((Err(problem), _)) => TeamRecord::NotPlanned { problem, failure: None },
+                    Ok((Ok(()), task)) => TeamRecord::Planned { task: Box::new(task), spent },
+                    Ok((Err(problem), _)) => TeamRecord::NotPlanned { problem, failure: None, spent },
                     Err(error) => TeamRecord::NotPlanned {
                         problem: format!("{error} ({})", error.advice()),
                         failure: Some(error.kind()),
+                        spent,
                     },
                 };
                 self.team_record(record).await
@@ -526,17 +528,18 @@ impl<'a> Driver<'a> {
         self.is_planning = true;
         if let Some(subtasks) = self.machine.fixed() {
             let task = self.machine.task().clone().with_subtasks(subtasks.to_vec());
-            let planned = Happened::Planned(Ok(task));
+            let planned = Happened::Planned(Ok(task), Spending::default());
             return self.in_flight.push(Box::pin(std::future::ready(planned)));
         }
         let mut planning = PlanningContext::new(self.context.clone());
         planning.run.cancel = self.stop.clone();
         self.machine.background().clone_into(&mut planning.background);
         let (planner, goal) = (self.parts.planner.clone(), self.machine.task().goal.clone());
+        let expenses = planning.expenses.clone();
         let planned = async move { planner.create_plan(&goal, &planning).await };
-        let planned = AssertUnwindSafe(planned).catch_unwind().map(|planned| {
+        let planned = AssertUnwindSafe(planned).catch_unwind().map(move |planned| {
             let panicked = |_| Err(PlanError::Unreadable { problem: "the planner panicked".to_owned() });
-            Happened::Planned(planned.unwrap_or_else(panicked))
+            Happened::Planned(planned.unwrap_or_else(panicked), expenses.total())
         });
         self.in_flight.push(Box::pin(planned));
     }

@@ -95,13 +95,15 @@ impl TeamMachine {
                 self.fixed.clone_from(plan);
                 self.background.clone_from(background);
             }
-            TeamRecord::Planned { task } if self.phase == Phase::Planning => {
+            TeamRecord::Planned { task, spent } if self.phase == Phase::Planning => {
+                self.budget.spend(*spent);
                 let query = std::mem::take(&mut self.task.original_query);
                 self.task = task.as_ref().clone();
                 self.task.original_query = query;
                 self.adopt();
             }
-            TeamRecord::NotPlanned { problem, failure } if self.phase == Phase::Planning => {
+            TeamRecord::NotPlanned { problem, failure, spent } if self.phase == Phase::Planning => {
+                self.budget.spend(*spent);
                 self.phase = Phase::Broken {
                     kind: failure.unwrap_or(FailureKind::Plan),
                     error: format!("there is no plan: {problem}"),
