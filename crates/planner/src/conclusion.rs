@@ -182,7 +182,7 @@ impl LlmConclusion {
             (false, true) => Some(as_they_are(task)),
             (false, false) => None,
         };
-        let conclusion = whole().or_else(results).filter(|_| question.misfit.is_none())?;
+        let conclusion = whole().or_else(results)?;
         question.fits(&conclusion.answer).then_some(conclusion)
     }
 

@@ -1,6 +1,6 @@
 //! Why a plan's run could not be begun, gone on with, or kept.
 
-use archon_types::{CallId, JournalError, PlanError, RunError, RunId, RunRefused};
+use archon_types::{CallId, JournalError, PlanError, RunError, RunId, RunRefused, Spending};
 
 use crate::problem::{PlanProblem, with_remedy};
 
@@ -14,6 +14,14 @@ pub enum PlanRunError {
     /// There is no plan.
     #[error(transparent)]
     Plan(#[from] PlanError),
+    /// There is no draft of a plan.
+    #[error("{error}")]
+    NoDraft {
+        /// Why.
+        error: PlanError,
+        /// What it took all the same.
+        spent: Spending,
+    },
     /// The plan cannot be followed.
     #[error("the plan cannot be followed: {}", all(problems))]
     Problems {
@@ -85,7 +93,7 @@ impl PlanRunError {
         match self {
             Self::Journal(error) => error.advice().to_owned(),
             Self::Refused(refused) => refused.advice().to_owned(),
-            Self::Plan(error) => error.advice().to_owned(),
+            Self::Plan(error) | Self::NoDraft { error, .. } => error.advice().to_owned(),
             Self::Problems { problems } => problems.first().map(PlanProblem::remedy).unwrap_or_default(),
             Self::NotChangeable { .. } => "approve it or cancel it as it is".to_owned(),
             Self::NoSuchQuestion { .. } => "look at the run's questions first".to_owned(),

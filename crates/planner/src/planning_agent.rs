@@ -121,7 +121,7 @@ impl PlanningAgent {
     /// Asks the planner for a plan and checks it; nothing is run and nothing is kept.
     ///
     /// # Errors
-    /// The goal is empty, or there is no plan.
+    /// The goal is empty; or there is no plan, and what that took ([`PlanRunError::NoDraft`]).
     pub async fn draft(&self, goal: &str, context: &Context) -> Result<PlanDraft, PlanRunError> {
         self.draft_in(SessionPlace::new(Origin::Prompt), goal, context).await
     }
@@ -149,7 +149,12 @@ impl PlanningAgent {
         planning.background = place.background;
         let mut task = match self.parts.options.plan.clone() {
             Some(subtasks) => Task::new(context.run.as_str(), goal).with_subtasks(subtasks),
-            None => self.parts.planner.create_plan(goal, &planning).await?,
+            None => self
+                .parts
+                .planner
+                .create_plan(goal, &planning)
+                .await
+                .map_err(|error| PlanRunError::NoDraft { error, spent: planning.expenses.total() })?,
         };
         for (key, value) in &planning.values {
             task.context.entry(key.clone()).or_insert_with(|| value.clone());

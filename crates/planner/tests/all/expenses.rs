@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use archon_planner::{
-    LlmConclusion, LlmPlanner, LlmPlannerOptions, PlanningAgent, PlanningAgentOptions, fold, plan_outline,
+    LlmConclusion, LlmPlanner, LlmPlannerOptions, PlanRunError, PlanningAgent, PlanningAgentOptions, fold,
+    plan_outline,
 };
 use archon_testkit::{FnProvider, MortalJournal, SeededIds, VirtualClock};
 use archon_types::{
@@ -109,6 +110,17 @@ async fn a_run_without_a_plan_has_in_its_outcome_what_planning_cost() {
     let asked = prose.requests().len() as u64;
     assert_eq!(outcome.status, OutcomeStatus::Failed);
     assert_eq!(outcome.spending(), Spending::new(110 * asked, 120 * asked));
+    // So has a draft that there is none of.
+    let prose = FnProvider::new(|_, _| said("no plan", 100, 10));
+    let planner = LlmPlanner::new(Arc::new(prose.clone()), "m").with_price(price);
+    let (journal, options) = (Arc::new(MortalJournal::default()), PlanningAgentOptions::default());
+    let agent = PlanningAgent::new(Arc::new(planner), Arc::new(Echo), journal, options);
+    let ids = Arc::new(SeededIds::new(1));
+    let context = Context::new("run_1".into(), "s".into(), Arc::new(VirtualClock::new()), ids);
+    let error = agent.draft("Go", &context).await.unwrap_err();
+    let asked = prose.requests().len() as u64;
+    let PlanRunError::NoDraft { spent, .. } = error else { panic!("{error:?}") };
+    assert_eq!(spent, Spending::new(110 * asked, 120 * asked));
     // A model that declines is paid, too.
     let declines = FnProvider::new(|_, _| {
         let mut events = said("I cannot help with that.", 100, 10);
