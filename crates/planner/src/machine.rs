@@ -316,11 +316,9 @@ impl PlanMachine {
                     *asked = Asked::Yes;
                 }
             }
-            PlanRecord::Concluded { command, answer, spent, .. } => {
-                if self.is_concluding(*command) {
-                    self.budget.spend(*spent);
-                    self.concluded(answer);
-                }
+            PlanRecord::Concluded { command, answer, spent, .. } if self.is_concluding(*command) => {
+                self.budget.spend(*spent);
+                self.concluded(answer);
             }
             PlanRecord::NotConcluded { command, problem, failure } if self.is_concluding(*command) => {
                 let error = format!("the answer was not put together: {problem}");
