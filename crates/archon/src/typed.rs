@@ -81,8 +81,8 @@ impl Archon {
     /// sent back; when that was done often enough, the run fails and says what does not fit, and where.
     ///
     /// This holds for whatever the agent begins: its runs and conversations, its calls as a tool of another agent, and
-    /// the answers of its plans ([`planning`](Self::planning), [`run_task`](Self::run_task)), teams
-    /// ([`team`](Self::team)) and parallel loops ([`parallel`](Self::parallel), of which each branch answers in the form).
+    /// the answers of its plans (`planning`, `run_task`), teams (`team`) and parallel loops
+    /// ([`parallel`](Self::parallel), of which each branch answers in the form).
     /// The subtasks of a plan and the jobs of a team are not held to it.
     pub fn answering(&self, form: AnswerForm) -> Self {
         let mut archon = self.clone();
