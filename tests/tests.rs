@@ -60,5 +60,6 @@ mod storage_failures;
 mod sub_agents;
 mod times;
 mod tool_retries;
+mod typed_answers;
 mod uncounted;
 mod wire;

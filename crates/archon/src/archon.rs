@@ -6,7 +6,7 @@ use archon_react_loop::{ReactAgent, stands_at};
 use archon_types::{
     Agent, BoxFuture, Clock, Context, CredentialStore, Event, ExecutionLimits, Fork, Ids, InboxEntry,
     InboxRequest, Journal, Message, MoreLimits, NullSink, Origin, Outcome, Record, RecordBody, Reply,
-    RunAgent, RunConfig, RunFilter, RunHead, RunId, SessionId, Sink, TenantId, Toolbox,
+    ResponseFormat, RunAgent, RunConfig, RunFilter, RunHead, RunId, SessionId, Sink, TenantId, Toolbox,
 };
 
 use crate::{
@@ -354,6 +354,10 @@ impl Agent for Archon {
 
     fn config(&self) -> Option<RunConfig> {
         self.agent.config()
+    }
+
+    fn in_form(&self, form: &ResponseFormat) -> Option<Arc<dyn Agent>> {
+        self.agent.in_form(form)
     }
 }
 

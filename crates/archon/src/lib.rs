@@ -24,7 +24,7 @@
 //! | run a task, or watch it run | [`Archon::run`], [`Archon::start`], [`RunHandle::text_stream`] |
 //! | give one run a budget, instructions or fewer tools | [`RunOptions`] |
 //! | make an agent that differs from another in a part | [`Archon::to_builder`] |
-//! | have an answer as a value of a type | [`Archon::run_typed`], or [`Archon::answering`] and [`RunHandle::typed`] |
+//! | have an answer as a value of a type | [`Archon::run_typed`], `Planning::run_typed`, `Teamwork::run_typed`, [`ParallelReply::typed`]; or [`Archon::answering`] and [`RunHandle::typed`] |
 //! | go on in a conversation | [`Archon::conversation`], or [`RunOptions::session`] |
 //! | speak into a run, or stop it, from anywhere | [`Archon::steer`], [`Archon::cancel`] |
 //! | take up a run after a crash or a cancel | [`Archon::resume`] |

@@ -51,7 +51,8 @@ impl Archon {
     /// Each branch keeps its own model, instructions and tools, and its own limits as far as these go. The
     /// branches share the limits of this agent: each has an equal part of its tokens and its money, and all of
     /// its time. What a strategy takes that asks a model comes on top. Tools that change the world do so
-    /// in every branch.
+    /// in every branch. A branch that is [`answering`](Self::answering) in a form answers in it; if this agent is, all
+    /// do. [`ParallelReply::typed`] reads the chosen answer as a value.
     ///
     /// # Errors
     /// There is no branch, or the strategy cannot choose among so many.
@@ -60,7 +61,11 @@ impl Archon {
         branches: impl IntoIterator<Item = Archon>,
         strategy: Arc<dyn EvaluationStrategy>,
     ) -> Result<Parallel, RunError> {
-        let agents = branches.into_iter().map(|branch| branch.agent).collect();
+        let in_form = |branch: Archon| match self.form() {
+            Some(form) => branch.answering(form).agent,
+            None => branch.agent,
+        };
+        let agents = branches.into_iter().map(in_form).collect();
         let branches = archon_react_loop::Parallel::new(self.journal.clone(), agents, strategy)?
             .with_limits(self.agent.options().limits.clone());
         Ok(Parallel { archon: self.clone(), branches })

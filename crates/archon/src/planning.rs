@@ -60,7 +60,8 @@ impl Archon {
     /// An agent that follows the plans of `planner`, with this agent's tools, limits and journal.
     ///
     /// A subtask whose tool and arguments stand in the plan is one call of the tool. Each other one is a run of
-    /// this agent, which sees no tool but the one that the subtask names, or all if it names none.
+    /// this agent, which sees no tool but the one that the subtask names, or all if it names none. If this agent is
+    /// [`answering`](Self::answering) in a form, that is the form of the plan's answer.
     ///
     /// ```no_run
     /// # async fn run() -> Result<(), archon::RunError> {
@@ -78,10 +79,15 @@ impl Archon {
     /// As [`planning`](Self::planning), with other options.
     pub fn planning_with(&self, planner: impl Planner + 'static, options: PlanningAgentOptions) -> Planning {
         let is_small = self.is_small();
-        let workers = OwnWorkers { agent: self.agent.clone(), toolbox: self.toolbox.clone(), is_small };
-        let agent = PlanningAgent::new(planner, Arc::new(self.agent.clone()), self.journal.clone(), options)
+        let worker = self.agent.clone().without_form();
+        let workers = OwnWorkers { agent: worker.clone(), toolbox: self.toolbox.clone(), is_small };
+        let mut agent = PlanningAgent::new(planner, Arc::new(worker), self.journal.clone(), options)
             .with_toolbox(self.toolbox.clone())
-            .with_workers(Arc::new(workers));
+            .with_workers(Arc::new(workers))
+            .with_conclusion(Arc::new(self.conclusion().for_forms()));
+        if let Some(form) = self.form() {
+            agent = form.of_plan(agent);
+        }
         let agent = match self.agent.approver() {
             Some(approver) => agent.with_approver(approver.clone()),
             None => agent,

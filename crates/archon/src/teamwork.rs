@@ -20,7 +20,8 @@ pub struct Teamwork {
 
 impl Archon {
     /// A team that this agent leads, without members yet, in this agent's journal. Each part is a trait object: any
-    /// planner says what there is to do, any agents do it.
+    /// planner says what there is to do, any agents do it. If this agent is [`answering`](Self::answering) in a form, that
+    /// is the form of the team's answer.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -42,8 +43,11 @@ impl Archon {
     /// As [`team`](Self::team), with other options.
     pub fn team_with(&self, planner: impl Planner + 'static, options: TeamOptions) -> Teamwork {
         let lead = self.agent.options().agent_id.clone();
-        let team =
-            Team::new(planner, self.journal.clone(), options).with_lead(lead, Arc::new(self.agent.clone()));
+        let agent = Arc::new(self.agent.clone().without_form());
+        let mut team = Team::new(planner, self.journal.clone(), options).with_lead(lead, agent);
+        if let Some(form) = self.form() {
+            team = form.of_team(team);
+        }
         Teamwork { archon: self.clone(), team }
     }
 

@@ -1,14 +1,15 @@
 //! Answers as values: a type says which form the answer has, and the answer is read as that type.
 //!
 //! The form is in the run's first record, so whoever takes the run up asks for the same. An answer that does not fit
-//! is sent back within the run, with what is wrong with it; what was found is in the log.
+//! is sent back within the run, with what is wrong with it; what was found is in the log. The answer of a plan or of a
+//! team is what is put together at its end; what its subtasks come to may be of any form.
 
 use archon_types::{FormCheck, Json, Outcome, Reply, ResponseFormat};
 use schemars::{JsonSchema, SchemaGenerator};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, json};
 
-use crate::{Archon, RunError, RunHandle, RunOptions};
+use crate::{Archon, ParallelReply, RunError, RunHandle, RunOptions};
 
 /// The form that answers must have; for [`Archon::answering`].
 #[derive(Clone, Debug, PartialEq)]
@@ -44,11 +45,21 @@ impl AnswerForm {
         self.check.retries = retries;
         self
     }
+
+    #[cfg(feature = "planner")]
+    pub(crate) fn of_plan(self, agent: archon_planner::PlanningAgent) -> archon_planner::PlanningAgent {
+        agent.with_form(self.format, self.check)
+    }
+
+    #[cfg(feature = "orchestrator")]
+    pub(crate) fn of_team(self, team: archon_orchestrator::Team) -> archon_orchestrator::Team {
+        team.with_form(self.format, self.check)
+    }
 }
 
 impl<T: DeserializeOwned + JsonSchema> Typed<T> {
-    /// Reads the answer of a run that was started with [`AnswerForm::of`] this type, whoever took it up since. The
-    /// last words at a limit are an answer too, if they fit: [`Outcome::status`] tells.
+    /// Reads the answer of a run that was started with [`AnswerForm::of`] this type, of a loop, a plan or a team, whoever
+    /// took it up since. The last words at a limit are an answer too, if they fit: [`Outcome::status`] tells.
     ///
     /// # Errors
     /// [`RunError::NotTyped`]: the answer is of another type. [`RunError::NotFinished`]: there is none, because the run
@@ -69,12 +80,20 @@ impl Archon {
     /// The same agent, whose answers are JSON of this form. Tools stay as they are. An answer that does not fit is
     /// sent back; when that was done often enough, the run fails and says what does not fit, and where.
     ///
-    /// This holds for the runs of this agent: its subtasks in a plan and its jobs in a team answer in this form
-    /// too, but nobody holds the conclusion of a plan or of a team to it.
+    /// This holds for whatever the agent begins: its runs and conversations, its calls as a tool of another agent, and
+    /// the answers of its plans (`planning`, `run_task`), teams (`team`) and parallel loops
+    /// ([`parallel`](Self::parallel), of which each branch answers in the form).
+    /// The subtasks of a plan and the jobs of a team are not held to it.
     pub fn answering(&self, form: AnswerForm) -> Self {
         let mut archon = self.clone();
         archon.agent = archon.agent.with_form(form.format, form.check);
         archon
+    }
+
+    /// The form of this agent's answers, if they have one.
+    pub(crate) fn form(&self) -> Option<AnswerForm> {
+        let own = self.agent.options();
+        Some(AnswerForm { format: own.form()?.clone(), check: own.form_check? })
     }
 
     /// Works on a task until there is an answer that is a `T`, in a session of its own.
@@ -124,8 +143,132 @@ impl Archon {
     }
 }
 
+#[cfg(feature = "planner")]
+impl crate::Planning {
+    /// The same, whose answer is JSON of this form: what is put together at the end of a plan. One that does not fit is
+    /// sent back; when that was done often enough, the run fails and says what does not fit, and where. Subtasks may
+    /// come to anything.
+    ///
+    /// Where the last results are the answer as they are, they must fit; this agent's model is asked only if they do
+    /// not. A conclusion of the program's own ([`with`](Self::with)) is told of the form and held to it.
+    pub fn answering(&self, form: AnswerForm) -> Self {
+        self.clone().with(|agent| form.of_plan(agent))
+    }
+
+    /// Makes a plan and follows it until there is an answer that is a `T`.
+    ///
+    /// ```no_run
+    /// use archon::schemars::{self, JsonSchema};
+    ///
+    /// #[derive(serde::Deserialize, JsonSchema)]
+    /// struct Trip {
+    ///     city: String,
+    ///     days: u8,
+    /// }
+    ///
+    /// # async fn run() -> Result<(), archon::RunError> {
+    /// let agent = archon::Archon::builder().model("ollama:qwen3").build()?;
+    /// let planning = agent.planning(agent.planner());
+    /// let trip = planning.run_typed::<Trip>("Plan a trip to the largest city of France").await?.value;
+    /// println!("{} days in {}", trip.days, trip.city);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`run`](Self::run) and [`Typed::of`]. An answer that does not fit, after all that were sent back, is a
+    /// [`RunError::Failed`] of the kind [`Form`](archon_types::FailureKind::Form); resuming the run tries again.
+    pub async fn run_typed<T>(&self, task: impl Into<String>) -> Result<Typed<T>, RunError>
+    where
+        T: DeserializeOwned + JsonSchema,
+    {
+        self.run_typed_with(task, RunOptions::default()).await
+    }
+
+    /// As [`run_typed`](Self::run_typed), with options. To watch, start what is [`answering`](Self::answering) in the
+    /// form, and wait with [`RunHandle::typed`].
+    ///
+    /// # Errors
+    /// As [`run_typed`](Self::run_typed) and [`run_with`](Self::run_with).
+    pub async fn run_typed_with<T>(
+        &self,
+        task: impl Into<String>,
+        options: RunOptions,
+    ) -> Result<Typed<T>, RunError>
+    where
+        T: DeserializeOwned + JsonSchema,
+    {
+        Typed::of(self.answering(AnswerForm::of::<T>()).run_with(task, options).await?)
+    }
+}
+
+#[cfg(feature = "orchestrator")]
+impl crate::Teamwork {
+    /// The same team, whose answer is JSON of this form: what the lead puts together. If it does not fit, the lead puts
+    /// it together anew, with what is wrong; when that was done often enough, the run fails and says what does not fit,
+    /// and where. Members may answer anything, and a reviewer sees only what fits.
+    pub fn answering(&self, form: AnswerForm) -> Self {
+        self.clone().with(|team| form.of_team(team))
+    }
+
+    /// Works on a task until there is an answer that is a `T`.
+    ///
+    /// ```no_run
+    /// use archon::schemars::{self, JsonSchema};
+    ///
+    /// #[derive(serde::Deserialize, JsonSchema)]
+    /// struct Finding {
+    ///     rises: bool,
+    ///     millimetres_a_year: f64,
+    /// }
+    ///
+    /// # async fn run(team: archon::Teamwork) -> Result<(), archon::RunError> {
+    /// let finding = team.run_typed::<Finding>("Does the sea rise?").await?.value;
+    /// println!("{} mm a year", finding.millimetres_a_year);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`run`](Self::run) and [`Typed::of`]. An answer that does not fit, after all that were sent back, is a
+    /// [`RunError::Failed`] of the kind [`Form`](archon_types::FailureKind::Form); resuming the run tries again.
+    pub async fn run_typed<T>(&self, task: impl Into<String>) -> Result<Typed<T>, RunError>
+    where
+        T: DeserializeOwned + JsonSchema,
+    {
+        self.run_typed_with(task, RunOptions::default()).await
+    }
+
+    /// As [`run_typed`](Self::run_typed), with options. To watch, start a team that is [`answering`](Self::answering) in
+    /// the form, and wait with [`RunHandle::typed`].
+    ///
+    /// # Errors
+    /// As [`run_typed`](Self::run_typed) and [`run_with`](Self::run_with).
+    pub async fn run_typed_with<T>(
+        &self,
+        task: impl Into<String>,
+        options: RunOptions,
+    ) -> Result<Typed<T>, RunError>
+    where
+        T: DeserializeOwned + JsonSchema,
+    {
+        Typed::of(self.answering(AnswerForm::of::<T>()).run_with(task, options).await?)
+    }
+}
+
+impl ParallelReply {
+    /// Reads the answer of the branch that was chosen, where the branches answer in the form of this type: they are
+    /// [`answering`](Archon::answering) in it, or the agent is that made the [`Parallel`](crate::Parallel).
+    ///
+    /// # Errors
+    /// As [`Typed::of`].
+    pub fn typed<T: DeserializeOwned + JsonSchema>(self) -> Result<Typed<T>, RunError> {
+        Typed::of(self.reply)
+    }
+}
+
 impl RunHandle {
-    /// Waits for the reply, and reads its answer; also for a run that was taken up.
+    /// Waits for the reply, and reads its answer; also of a plan or a team, and of a run that was taken up.
     ///
     /// # Errors
     /// As [`reply`](Self::reply) and [`Typed::of`].

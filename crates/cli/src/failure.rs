@@ -260,7 +260,8 @@ fn of_plan(e: &PlanRunError) -> Failure {
     };
     match e {
         PlanRunError::Problems { problems } => Failure::of_problems(problems),
-        PlanRunError::Plan(PlanError::Unreadable { problem }) => {
+        PlanRunError::Plan(PlanError::Unreadable { problem })
+        | PlanRunError::NoDraft { error: PlanError::Unreadable { problem }, .. } => {
             let mut lines: Vec<String> = problem.split("; ").map(str::to_owned).collect();
             lines.push("a larger model plans better: --model PROVIDER:MODEL".to_owned());
             all(&lines)

@@ -11,8 +11,8 @@ use std::{
 use archon_types::{
     Answer, ApprovalRequest, BoxFuture, BusMessage, CallId, CancellationToken, CommandId, Context, Effect,
     FailureKind, InboxRequest, JournalError, Json, LogAppender, MessageType, Outcome, OutcomeStatus,
-    PlanError, Planner, PlanningContext, RecordBody, SharedItem, Task, TeamRecord, Timestamp, is_lost,
-    questions_below,
+    PlanError, Planner, PlanningContext, RecordBody, SharedItem, Spending, Task, TeamRecord, Timestamp,
+    is_lost, questions_below,
 };
 use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 use tokio::sync::{mpsc, oneshot};
@@ -71,7 +71,8 @@ struct AtWork {
 /// What came of something that was under way.
 enum Happened {
     Ended(CallId, Box<Outcome>),
-    Planned(Result<Task, PlanError>),
+    /// The planner answered, and this is what its own questions took.
+    Planned(Result<Task, PlanError>, Spending),
 }
 
 /// What the machine wants, without a hold on it.
@@ -79,6 +80,7 @@ enum Step {
     Append(Box<RecordBody>),
     MakePlan,
     Start(CallId),
+    CheckForm(String),
     Wait(Option<Timestamp>),
     Suspend,
     Done(Box<Outcome>),
@@ -166,6 +168,7 @@ impl<'a> Driver<'a> {
                 Step::MakePlan if self.is_planning => self.wait(None).await?,
                 Step::MakePlan => self.make_plan(),
                 Step::Start(call) => self.start(call).await?,
+                Step::CheckForm(answer) => self.check_form(&answer).await?,
                 Step::Wait(until) => self.wait(until).await?,
             }
         }
@@ -177,6 +180,7 @@ impl<'a> Driver<'a> {
             TeamCommand::Append(body) => Step::Append(Box::new(body)),
             TeamCommand::MakePlan => Step::MakePlan,
             TeamCommand::Start { call } => Step::Start(call),
+            TeamCommand::CheckForm { answer } => Step::CheckForm(answer),
             TeamCommand::Wait { until } => Step::Wait(until),
             TeamCommand::Suspend => Step::Suspend,
             // The team never drives a run without a goal.
@@ -429,14 +433,15 @@ impl<'a> Driver<'a> {
 
     async fn take(&mut self, happened: Happened) -> Result<(), JournalError> {
         match happened {
-            Happened::Planned(planned) => {
+            Happened::Planned(planned, spent) => {
                 self.is_planning = false;
                 let record = match planned.map(|task| (check_plan(&task), task)) {
-                    Ok((Ok(()), task)) => TeamRecord::Planned { task: Box::new(task) },
-                    Ok((Err(problem), _)) => TeamRecord::NotPlanned { problem, failure: None },
+                    Ok((Ok(()), task)) => TeamRecord::Planned { task: Box::new(task), spent },
+                    Ok((Err(problem), _)) => TeamRecord::NotPlanned { problem, failure: None, spent },
                     Err(error) => TeamRecord::NotPlanned {
                         problem: format!("{error} ({})", error.advice()),
                         failure: Some(error.kind()),
+                        spent,
                     },
                 };
                 self.team_record(record).await
@@ -523,19 +528,25 @@ impl<'a> Driver<'a> {
         self.is_planning = true;
         if let Some(subtasks) = self.machine.fixed() {
             let task = self.machine.task().clone().with_subtasks(subtasks.to_vec());
-            let planned = Happened::Planned(Ok(task));
+            let planned = Happened::Planned(Ok(task), Spending::default());
             return self.in_flight.push(Box::pin(std::future::ready(planned)));
         }
         let mut planning = PlanningContext::new(self.context.clone());
         planning.run.cancel = self.stop.clone();
         self.machine.background().clone_into(&mut planning.background);
         let (planner, goal) = (self.parts.planner.clone(), self.machine.task().goal.clone());
+        let expenses = planning.expenses.clone();
         let planned = async move { planner.create_plan(&goal, &planning).await };
-        let planned = AssertUnwindSafe(planned).catch_unwind().map(|planned| {
+        let planned = AssertUnwindSafe(planned).catch_unwind().map(move |planned| {
             let panicked = |_| Err(PlanError::Unreadable { problem: "the planner panicked".to_owned() });
-            Happened::Planned(planned.unwrap_or_else(panicked))
+            Happened::Planned(planned.unwrap_or_else(panicked), expenses.total())
         });
         self.in_flight.push(Box::pin(planned));
+    }
+
+    async fn check_form(&mut self, answer: &str) -> Result<(), JournalError> {
+        let problems = self.machine.form().map(|form| form.problems(answer)).unwrap_or_default();
+        self.record(vec![RecordBody::FormChecked { problems }]).await
     }
 
     async fn start(&mut self, call: CallId) -> Result<(), JournalError> {
@@ -557,7 +568,7 @@ impl<'a> Driver<'a> {
         let vital = Vital::new(self.context.clock.clone());
         let stop = self.stop.child_token();
         let context = self.child_context(call, &vital, &stop);
-        let brief = self.machine.brief(call);
+        let mut brief = self.machine.brief(call);
         let role =
             self.machine.job(call.command).and_then(|job| self.machine.role(job.role.as_deref()?)).cloned();
         let seat = Seat { call, role, team: self.team.clone(), vital: vital.clone() };
@@ -570,6 +581,14 @@ impl<'a> Driver<'a> {
             return self
                 .in_flight
                 .push(Box::pin(std::future::ready(Happened::Ended(call, Box::new(outcome)))));
+        };
+        let form = self.machine.form().filter(|_| self.machine.is_synthesis(call));
+        let agent = match form.map(|form| agent.in_form(form)) {
+            Some(Some(agent)) => agent,
+            _ => {
+                brief.push_str(&self.machine.form_in_words(call).unwrap_or_default());
+                agent
+            }
         };
         let work = AssertUnwindSafe(async move { agent.run(&brief, &context).await }).catch_unwind();
         let work = Attended::new(Box::pin(work), vital).map(move |done| {

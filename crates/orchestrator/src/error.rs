@@ -23,6 +23,12 @@ pub enum TeamError {
         /// The run.
         run: RunId,
     },
+    /// Nothing can be held against the form that the answer must have.
+    #[error("the answer cannot be held against its form: {problem}")]
+    Form {
+        /// What is wrong with it.
+        problem: String,
+    },
     /// The run is neither begun nor taken up.
     #[error(transparent)]
     Refused(#[from] RunRefused),
@@ -35,6 +41,7 @@ impl TeamError {
             Self::Journal(error) => error.advice().to_owned(),
             Self::Refused(refused) => refused.advice().to_owned(),
             Self::Problems { problems } => problems.first().map(TeamProblem::advice).unwrap_or_default(),
+            Self::Form { .. } => "give a schema of JSON Schema's draft 2020-12".to_owned(),
             Self::NotATeam { .. } => "resume it with the agent that began it".to_owned(),
         }
     }

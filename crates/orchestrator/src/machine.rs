@@ -7,6 +7,7 @@
 mod apply;
 mod brief;
 mod conflicts;
+mod form;
 mod hands;
 mod index;
 mod job;
@@ -20,8 +21,8 @@ use std::{
 };
 
 use archon_types::{
-    AgentId, Budget, CallId, Claim, CommandId, FailureKind, LimitReached, Member, MoreLimits, Outcome,
-    RecordBody, Role, RunId, RunStarted, SubTask, SubTaskId, Task, TaskId, TeamRecord, TeamSettings,
+    AgentId, Budget, CallId, Claim, CommandId, FailureKind, HeldForm, LimitReached, Member, MoreLimits,
+    Outcome, RecordBody, Role, RunId, RunStarted, SubTask, SubTaskId, Task, TaskId, TeamRecord, TeamSettings,
     Timestamp,
 };
 use serde::{Deserialize, Serialize};
@@ -49,6 +50,11 @@ pub enum TeamCommand<'a> {
     Start {
         /// The delegation.
         call: CallId,
+    },
+    /// Hold this answer against [`TeamMachine::form`], then append `FormChecked`.
+    CheckForm {
+        /// The answer.
+        answer: String,
     },
     /// Wait for something that is under way, or until a time, then append `Beat` for whoever was heard, and
     /// `ClockRead`.
@@ -94,6 +100,12 @@ pub struct TeamMachine {
     failures: u32,
     late: u32,
     answer: Option<String>,
+    /// The form of the answer, and how those so far did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    form: Option<HeldForm>,
+    /// The newest answer has its form.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    fits: bool,
     suspended: bool,
     cancelled: bool,
     limit: Option<LimitReached>,
@@ -163,6 +175,8 @@ impl TeamMachine {
             failures: 0,
             late: 0,
             answer: None,
+            form: HeldForm::of(&started.config),
+            fits: false,
             suspended: false,
             cancelled: false,
             limit: None,
@@ -195,6 +209,9 @@ impl TeamMachine {
         }
         if self.answer.is_some() {
             return finish(self.final_outcome());
+        }
+        if let Some(answer) = self.form_due() {
+            return TeamCommand::CheckForm { answer };
         }
         if let Some(limit) = self.budget.reached() {
             return TeamCommand::Append(RecordBody::LimitReached(limit));
@@ -233,7 +250,7 @@ impl TeamMachine {
             };
         }
         if self.phase == Phase::Concluding {
-            let answer = self.contributions();
+            let answer = self.draft();
             return TeamCommand::Append(RecordBody::Team(Box::new(TeamRecord::Concluded { answer })));
         }
         finish(self.failed_outcome(FailureKind::Subtasks, self.stuck()))

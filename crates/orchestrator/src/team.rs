@@ -4,10 +4,10 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use archon_types::{
     Agent, AgentId, Answer, BoxFuture, Bus, CallId, Context, DynPlanner, ExecutionLimits, FailureKind,
-    InboxEntry, Journal, JournalError, LogAppender, Member, Message, MoreLimits, OpenMode, Origin, Outcome,
-    OutcomeStatus, PendingApproval, Planner, PromptSource, Record, RecordBody, Role, RunConfig, RunId,
-    RunKind, RunRefused, RunStarted, SessionPlace, SubTask, TeamRecord, TeamSettings, check_called,
-    pending_approvals, received_messages,
+    FormCheck, InboxEntry, Journal, JournalError, LogAppender, Member, Message, MoreLimits, OpenMode, Origin,
+    Outcome, OutcomeStatus, PendingApproval, Planner, PromptSource, Record, RecordBody, ResponseFormat, Role,
+    RunConfig, RunId, RunKind, RunRefused, RunStarted, SessionPlace, SubTask, TeamRecord, TeamSettings,
+    check_called, pending_approvals, received_messages,
 };
 
 use crate::{Desk, TeamError, TeamMachine, TeamProblem, check_team, driver::Driver};
@@ -116,6 +116,18 @@ impl Team {
         self.with(|parts| parts.options.limits = limits)
     }
 
+    /// The same team, whose answer must be JSON of a form. What the lead puts together is held against it; if it does not
+    /// fit, the lead puts it together anew, so often as `check` says; then the run fails. Without a lead the result of the
+    /// only subtask must fit. The form is in the run's first record, so whoever takes the run up asks for the same.
+    /// Members are not told of it, and the reviewer sees only what fits: an objection at the end is left to the log.
+    pub fn with_form(self, form: ResponseFormat, check: FormCheck) -> Self {
+        self.with(|parts| {
+            let config = &mut parts.options.config;
+            Arc::make_mut(&mut config.options).response_format = Some(form);
+            config.form_check = Some(check);
+        })
+    }
+
     fn with(mut self, change: impl FnOnce(&mut Parts)) -> Self {
         change(Arc::make_mut(&mut self.parts));
         self
@@ -158,6 +170,9 @@ impl Team {
         }
         let started = self.started(&place, context);
         context.may_delegate(started.config.limits.max_depth)?;
+        if let Some(problem) = started.config.form().and_then(ResponseFormat::schema_problem) {
+            return Err(TeamError::Form { problem });
+        }
         let journal = context.journal(&self.parts.journal);
         let opening = self.opening(goal, place.background, context);
         let (log, records) = LogAppender::begin(&**journal, started, opening, context).await?;
@@ -264,6 +279,7 @@ impl Team {
         let run = || context.run.clone();
         match (machine.ended().map(|outcome| outcome.status), machine.ended_at(more)) {
             (None | Some(OutcomeStatus::Cancelled), _) | (Some(OutcomeStatus::Limit(_)), None) => {}
+            (Some(OutcomeStatus::Failed), _) if machine.is_misfit() => {}
             (Some(OutcomeStatus::Limit(_)), Some(limit)) => {
                 return Err(RunRefused::AtLimit { run: run(), limit }.into());
             }

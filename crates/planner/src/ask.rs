@@ -45,6 +45,7 @@ impl Asked {
             _ => self.price_of(&answer, own).map_or(0, |price| price.cost(&answer.usage)),
         };
         expenses.add(Spending::new(answer.usage.total(), cost));
+        refused(&answer, context)?;
         Ok(answer)
     }
 
@@ -95,6 +96,16 @@ fn at_most(request: &Request, price: Option<&ModelPrice>) -> u64 {
     price.at_most(input, request.options.max_tokens.map_or(ASSUMED_OUTPUT, u64::from))
 }
 
+/// An answer that is none, because the model declines. It is paid for.
+fn refused(answer: &AssistantMessage, context: &Context) -> Result<(), ProviderError> {
+    if answer.stop_reason != StopReason::Refusal {
+        return Ok(());
+    }
+    let why = answer.error_message.clone().unwrap_or_else(|| answer.text());
+    let message = context.redactor.clean(format!("the model refused to answer: {why}"));
+    Err(ProviderError::Api { status: 200, kind: ApiErrorKind::ContentFiltered, message })
+}
+
 /// What comes before the whole answer is not looked at.
 async fn ask(
     provider: &dyn Provider,
@@ -107,11 +118,6 @@ async fn ask(
         match event.map_err(|error| error.with_text(|text| context.redactor.clean(text)))? {
             ModelEvent::Done(answer) if answer.stop_reason == StopReason::Aborted => {
                 return Err(ProviderError::Cancelled);
-            }
-            ModelEvent::Done(answer) if answer.stop_reason == StopReason::Refusal => {
-                let why = answer.error_message.clone().unwrap_or_else(|| answer.text());
-                let message = context.redactor.clean(format!("the model refused to answer: {why}"));
-                return Err(ProviderError::Api { status: 200, kind: ApiErrorKind::ContentFiltered, message });
             }
             ModelEvent::Done(mut answer) => {
                 context.redactor.clean_answer(&mut answer);

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use archon_types::{
-    BoxFuture, Context, Expenses, FallbackModel, Lease, Message, ModelPrice, PlanError, Provider, Request,
-    RequestOptions, Spending, SubTask, SubTaskId, SubTaskStatus, Task,
+    AssistantMessage, BoxFuture, Content, Context, Expenses, FallbackModel, FormProblem, Lease, Message,
+    ModelPrice, PlanError, Provider, Request, RequestOptions, ResponseFormat, Spending, SubTask, SubTaskId,
+    SubTaskStatus, Task, json_in, misfit_note,
 };
 
 use crate::{PlanGraph, ask::Asked};
@@ -12,17 +13,65 @@ use crate::{PlanGraph, ask::Asked};
 /// Puts the final answer of a plan together.
 pub trait Conclude: Send + Sync {
     /// The answer to the task's query, from the results of its completed subtasks, for no more than what is left.
-    /// `background` is what is to be known beside the query: what the project says, what was said before.
     ///
     /// # Errors
-    /// [`PlanError`] when there is none; the results themselves are the answer then.
+    /// [`PlanError`] when there is none; the results themselves are the answer then, if they have the form that it must
+    /// have.
     fn conclude<'a>(
         &'a self,
-        task: &'a Task,
-        background: &'a str,
-        left: Lease,
+        question: ConclusionQuestion<'a>,
         context: &'a Context,
     ) -> BoxFuture<'a, Result<Conclusion, PlanError>>;
+}
+
+/// What is to be put together.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct ConclusionQuestion<'a> {
+    /// The query, and the subtasks with their results.
+    pub task: &'a Task,
+    /// What is to be known beside the query: what the project says, what was said before.
+    pub background: &'a str,
+    /// What it may take at most.
+    pub left: Lease,
+    /// The form that the answer must have, if it must have one. Whoever asks holds the answer against it.
+    pub form: Option<&'a ResponseFormat>,
+    /// The last answer, if it did not fit.
+    pub misfit: Option<Misfit<'a>>,
+}
+
+/// An answer that did not fit.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Misfit<'a> {
+    /// The answer.
+    pub answer: &'a str,
+    /// What was wrong with it.
+    pub problems: &'a [FormProblem],
+}
+
+impl<'a> ConclusionQuestion<'a> {
+    /// A question about a task, without a background and in any form.
+    pub fn new(task: &'a Task, left: Lease) -> Self {
+        Self { task, background: "", left, form: None, misfit: None }
+    }
+
+    /// The same question, whose answer must have this form.
+    pub fn in_form(mut self, form: &'a ResponseFormat) -> Self {
+        self.form = Some(form);
+        self
+    }
+
+    /// The same question again, as the last answer did not fit.
+    pub fn after(mut self, answer: &'a str, problems: &'a [FormProblem]) -> Self {
+        self.misfit = Some(Misfit { answer, problems });
+        self
+    }
+
+    /// Whether an answer has the form that it must have.
+    fn fits(&self, answer: &str) -> bool {
+        self.form.is_none_or(|form| form.problems(&json_in(answer)).is_empty())
+    }
 }
 
 /// A final answer.
@@ -72,27 +121,30 @@ impl LastResults {
 impl Conclude for LastResults {
     fn conclude<'a>(
         &'a self,
-        task: &'a Task,
-        _: &'a str,
-        _: Lease,
+        question: ConclusionQuestion<'a>,
         _: &'a Context,
     ) -> BoxFuture<'a, Result<Conclusion, PlanError>> {
-        Box::pin(async move { Ok(Self::of(task)) })
+        Box::pin(async move { Ok(Self::of(question.task)) })
     }
 }
 
 /// A model writes the answer, and cites subtasks by their ids in square brackets. The answer of an agent that did all
 /// there was to do is taken as it is, and so are results where the model is small: it would only spoil them.
+///
+/// An answer that must have a form is JSON, in which nothing is cited: it rests on all results. What would be taken as
+/// it is must fit; if it does not, the model is asked. It reads an answer of its own that did not fit again, with what is
+/// wrong with it.
 pub struct LlmConclusion {
     model: Asked,
     options: RequestOptions,
+    is_for_forms: bool,
 }
 
 impl LlmConclusion {
     /// A model that writes answers.
     pub fn new(provider: Arc<dyn Provider>, model: impl Into<String>) -> Self {
         let model = Asked { provider, model: model.into(), price: None, others: Vec::new() };
-        Self { model, options: RequestOptions::default() }
+        Self { model, options: RequestOptions::default(), is_for_forms: false }
     }
 
     /// The same with a price; by default the one that the provider knows.
@@ -113,12 +165,40 @@ impl LlmConclusion {
         self
     }
 
-    fn request(&self, task: &Task, background: &str, context: &Context) -> Request {
+    /// The same, where the results are the answer, as of [`LastResults`]: the model is asked only for a form that they do
+    /// not have.
+    pub fn for_forms(mut self) -> Self {
+        self.is_for_forms = true;
+        self
+    }
+
+    /// The results, where they are the answer without anybody being asked.
+    fn as_it_is(&self, question: &ConclusionQuestion<'_>) -> Option<Conclusion> {
+        let task = question.task;
+        let is_small = || self.model.provider.capabilities(&self.model.model).is_small;
+        let whole = || whole_answer(task).filter(|_| !self.is_for_forms);
+        let results = || match (self.is_for_forms, is_small()) {
+            (true, _) => Some(LastResults::of(task)),
+            (false, true) => Some(as_they_are(task)),
+            (false, false) => None,
+        };
+        let conclusion = whole().or_else(results)?;
+        question.fits(&conclusion.answer).then_some(conclusion)
+    }
+
+    fn request(&self, question: &ConclusionQuestion<'_>, context: &Context) -> Request {
+        let ConclusionQuestion { task, background, form, misfit, .. } = question;
+        let how = match form {
+            Some(_) => "Answer with JSON of the form that is asked for, and with nothing else.".to_owned(),
+            None => format!(
+                "Name the steps that a statement rests on in square brackets, as in [{}]. If a result that is needed \
+                 is missing, say so.",
+                task.subtasks.first().map_or("step", |s| s.id.as_str())
+            ),
+        };
         let mut text = format!(
-            "Answer this from the results of the steps below, and from nothing else:\n{}\n\nName the steps that a \
-             statement rests on in square brackets, as in [{}]. If a result that is needed is missing, say so.\n",
-            task.original_query,
-            task.subtasks.first().map_or("step", |s| s.id.as_str()),
+            "Answer this from the results of the steps below, and from nothing else:\n{}\n\n{how}\n",
+            task.original_query
         );
         for subtask in task.subtasks.iter().filter(|s| has_result(s)) {
             let result = subtask.result().map(|r| r.text()).unwrap_or_default();
@@ -130,9 +210,22 @@ impl LlmConclusion {
                 "\nWhat the question is asked on, and how it is to be answered:\n{background}\n"
             ));
         }
-        let mut request =
-            Request::new(self.model.model.clone(), vec![Message::user(text, context.clock.now())]);
-        request.options = Arc::new(self.options.clone());
+        let now = context.clock.now();
+        let mut messages = vec![Message::user(text, now)];
+        if let Some(misfit) = misfit {
+            // Services refuse an empty message.
+            if !misfit.answer.trim().is_empty() {
+                let content = vec![Content::text(misfit.answer)];
+                let said = AssistantMessage { content, timestamp: now, ..AssistantMessage::default() };
+                messages.push(Message::Assistant(said));
+            }
+            messages
+                .push(Message::user(misfit_note(misfit.problems, "the whole JSON, and nothing else"), now));
+        }
+        let mut request = Request::new(self.model.model.clone(), messages);
+        let mut options = self.options.clone();
+        options.response_format = form.cloned().or(options.response_format);
+        request.options = Arc::new(options);
         request
     }
 }
@@ -143,22 +236,22 @@ const LONGEST: usize = 16_000;
 impl Conclude for LlmConclusion {
     fn conclude<'a>(
         &'a self,
-        task: &'a Task,
-        background: &'a str,
-        left: Lease,
+        question: ConclusionQuestion<'a>,
         context: &'a Context,
     ) -> BoxFuture<'a, Result<Conclusion, PlanError>> {
         Box::pin(async move {
-            if let Some(whole) = whole_answer(task) {
-                return Ok(whole);
+            if let Some(conclusion) = self.as_it_is(&question) {
+                return Ok(conclusion);
             }
-            if self.model.provider.capabilities(&self.model.model).is_small {
-                return Ok(as_they_are(task));
-            }
-            let expenses = Expenses::default();
-            let request = self.request(task, background, context);
-            let answer = self.model.ask(request, Some(left), &expenses, context).await?;
+            let (task, expenses) = (question.task, Expenses::default());
+            let request = self.request(&question, context);
+            let answer = self.model.ask(request, Some(question.left), &expenses, context).await?;
             let mut text = answer.text();
+            if question.form.is_some() {
+                let mut conclusion = Conclusion::new(text, LastResults::of(task).citations);
+                conclusion.spent = expenses.total();
+                return Ok(conclusion);
+            }
             if text.trim().is_empty() {
                 // It is paid for, and what there is has to do.
                 let mut results = LastResults::of(task);

@@ -4,12 +4,12 @@ use std::{panic::AssertUnwindSafe, task::Poll, time::Duration};
 
 use archon_types::{
     CallId, CommandId, Decision, FailureKind, InboxRequest, JournalError, Outcome, OutcomeStatus, PlanError,
-    PlanRecord, Planner, QuestionKind, RecordBody, Spending, SubTask, Task, Timestamp,
+    PlanRecord, Planner, QuestionKind, RecordBody, Spending, SubTask, Task, Timestamp, json_in,
 };
 use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 
 use crate::{
-    Conclusion, LastResults, PlanCommand, PlanNode, calls, check, check_diff, difference,
+    Conclusion, ConclusionQuestion, LastResults, PlanCommand, PlanNode, calls, check, check_diff, difference,
     following::{Deciding, Following, Happened},
     problem::with_remedy,
 };
@@ -23,6 +23,7 @@ enum Step {
     MakePlan(CommandId, u32, Option<String>),
     Start(CallId, Box<SubTask>, Option<String>),
     Conclude(CommandId),
+    CheckForm(String),
     Wait(Option<Timestamp>),
     Suspend,
     Done(Box<Outcome>),
@@ -60,6 +61,7 @@ impl Following {
                     calls::start(&mut self, call, &subtask, tool.as_deref()).await?
                 }
                 Step::Conclude(command) => self.conclude(command).await?,
+                Step::CheckForm(answer) => self.check_form(&answer).await?,
                 Step::Wait(until) => {
                     if let Some(happened) = self.wait(until).await? {
                         // A call that a cancel has stopped did not fail: the log has the cancel first.
@@ -101,6 +103,7 @@ impl Following {
                 Step::Start(call, Box::new(subtask.clone()), tool.map(str::to_owned))
             }
             PlanCommand::Conclude { command } => Step::Conclude(command),
+            PlanCommand::CheckForm { answer } => Step::CheckForm(answer.to_owned()),
             PlanCommand::Wait { until } => Step::Wait(until),
             PlanCommand::Suspend => Step::Suspend,
             // The agent never drives a run without a goal.
@@ -401,16 +404,23 @@ impl Following {
         self.plan_record(PlanRecord::Concluding { command }).await?;
         let (parts, task) = (self.parts.clone(), self.machine.task());
         let background = self.machine.background().to_owned();
+        let form = self.machine.form().cloned();
+        let misfit = self.machine.misfit().map(|(answer, problems)| (answer.to_owned(), problems.to_vec()));
         let mut context = self.context.clone();
         context.cancel = self.stop.clone();
         let left = self.machine.left();
         let is_spent = left.tokens == 0 || left.cost == Some(0);
         let concluded = async move {
-            match is_spent {
+            if is_spent {
                 // All is done, and what there is costs nothing more.
-                true => Ok(LastResults::of(&task)),
-                false => parts.conclude.conclude(&task, &background, left, &context).await,
+                return Ok(LastResults::of(&task));
             }
+            let mut question = ConclusionQuestion::new(&task, left);
+            (question.background, question.form) = (&background, form.as_ref());
+            if let Some((answer, problems)) = &misfit {
+                question = question.after(answer, problems);
+            }
+            parts.conclude.conclude(question, &context).await
         };
         let concluded = AssertUnwindSafe(concluded).catch_unwind().map(move |concluded| {
             let panicked = |_| Err(PlanError::Unreadable { problem: "it panicked".to_owned() });
@@ -425,16 +435,40 @@ impl Following {
         command: CommandId,
         concluded: Result<Conclusion, PlanError>,
     ) -> Result<(), JournalError> {
-        // Without somebody who puts an answer together the results are the answer.
         let task = self.machine.task();
-        let Conclusion { answer, citations, spent } = concluded.unwrap_or_else(|error| {
-            tracing::warn!(run = %self.context.run, %error, "no answer was put together");
-            LastResults::of(&task)
-        });
+        let conclusion = match concluded {
+            Ok(conclusion) => conclusion,
+            // Without somebody who puts an answer together the results are the answer.
+            Err(error) => {
+                tracing::warn!(run = %self.context.run, %error, "no answer was put together");
+                let results = LastResults::of(&task);
+                let form = self.machine.form();
+                if form.is_some_and(|form| !form.problems(&json_in(&results.answer)).is_empty()) {
+                    let problem = match &error {
+                        PlanError::Model(error) => error.to_string(),
+                        error => format!("{error} ({})", error.advice()),
+                    };
+                    let failure = error.kind();
+                    return self.plan_record(PlanRecord::NotConcluded { command, problem, failure }).await;
+                }
+                results
+            }
+        };
+        let Conclusion { answer, citations, spent } = conclusion;
         let cite = |id| self.machine.nodes().find(|node| node.subtask.id == id).map(calls::citation);
         let citations = citations.into_iter().filter_map(cite).collect();
-        self.parts.remember(&task, &answer).await;
+        if self.machine.form().is_none() {
+            self.parts.remember(&task, &answer).await;
+        }
         self.plan_record(PlanRecord::Concluded { command, answer, citations, spent }).await
+    }
+
+    async fn check_form(&mut self, answer: &str) -> Result<(), JournalError> {
+        let problems = self.machine.form().map(|form| form.problems(answer)).unwrap_or_default();
+        if problems.is_empty() {
+            self.parts.remember(&self.machine.task(), answer).await;
+        }
+        self.record(vec![RecordBody::FormChecked { problems }]).await
     }
 }
 

@@ -1,6 +1,6 @@
 //! Why a plan's run could not be begun, gone on with, or kept.
 
-use archon_types::{CallId, JournalError, PlanError, RunError, RunId, RunRefused};
+use archon_types::{CallId, JournalError, PlanError, RunError, RunId, RunRefused, Spending};
 
 use crate::problem::{PlanProblem, with_remedy};
 
@@ -14,6 +14,14 @@ pub enum PlanRunError {
     /// There is no plan.
     #[error(transparent)]
     Plan(#[from] PlanError),
+    /// There is no draft of a plan.
+    #[error("{error}")]
+    NoDraft {
+        /// Why.
+        error: PlanError,
+        /// What it took all the same.
+        spent: Spending,
+    },
     /// The plan cannot be followed.
     #[error("the plan cannot be followed: {}", all(problems))]
     Problems {
@@ -60,6 +68,12 @@ pub enum PlanRunError {
         /// The question.
         call: CallId,
     },
+    /// Nothing can be held against the form that the answer must have.
+    #[error("the answer cannot be held against its form: {problem}")]
+    Form {
+        /// What is wrong with it.
+        problem: String,
+    },
     /// The run is neither begun nor taken up.
     #[error(transparent)]
     Refused(#[from] RunRefused),
@@ -79,12 +93,13 @@ impl PlanRunError {
         match self {
             Self::Journal(error) => error.advice().to_owned(),
             Self::Refused(refused) => refused.advice().to_owned(),
-            Self::Plan(error) => error.advice().to_owned(),
+            Self::Plan(error) | Self::NoDraft { error, .. } => error.advice().to_owned(),
             Self::Problems { problems } => problems.first().map(PlanProblem::remedy).unwrap_or_default(),
             Self::NotChangeable { .. } => "approve it or cancel it as it is".to_owned(),
             Self::NoSuchQuestion { .. } => "look at the run's questions first".to_owned(),
             Self::SeveralQuestions { .. } => "answer one of them by its id".to_owned(),
             Self::Expired { .. } => "resume the run: that nobody answered counts as a no".to_owned(),
+            Self::Form { .. } => "give a schema of JSON Schema's draft 2020-12".to_owned(),
             Self::NotAPlan { .. } => "resume it with the agent that began it".to_owned(),
             Self::ProcessesLeft { group, .. } => {
                 format!("end them yourself (kill -9 -{group}), then resume the run")

@@ -17,6 +17,7 @@
 //! | who makes plans? | `llm_planner.rs`, `plan_form.rs`, `scripted_planner.rs`, `template_planner.rs`, `template.rs` |
 //! | what does a plan look like? | `render.rs` |
 //! | who puts the answer together? | `conclusion.rs` |
+//! | and if it must have a form? | `machine/form.rs` |
 //! | how does a result reach those that need it? | `references.rs`, `condition.rs` |
 
 mod arguments;
@@ -53,7 +54,7 @@ mod workers;
 
 pub use brief::Briefing;
 pub use check::{CheckOptions, PlanBudget, PlanSize, check, check_running};
-pub use conclusion::{Conclude, Conclusion, LastResults, LlmConclusion};
+pub use conclusion::{Conclude, Conclusion, ConclusionQuestion, LastResults, LlmConclusion, Misfit};
 pub use condition::Condition;
 pub use control::PlanControl;
 pub use diff::{changed, check_diff, difference, show_diff};

@@ -7,6 +7,7 @@
 
 mod changes;
 mod failures;
+mod form;
 mod node;
 mod nodes;
 mod outcome;
@@ -16,7 +17,7 @@ mod questions;
 mod values;
 
 use archon_types::{
-    Budget, CallId, CommandId, Effect, FailureKind, LimitReached, Outcome, OutcomeStatus, PlanDiff,
+    Budget, CallId, CommandId, Effect, FailureKind, HeldForm, LimitReached, Outcome, OutcomeStatus, PlanDiff,
     PlanRecord, PlanSettings, Record, RecordBody, RunId, RunStarted, SubTask, SubTaskId, Task, TaskId,
     Timestamp, ToolResult,
 };
@@ -53,10 +54,16 @@ pub enum PlanCommand<'a> {
         /// The tool that does it this time, if it names one: its own, or one that stands in for it.
         tool: Option<&'a str>,
     },
-    /// Append `Concluding`, and put the final answer together.
+    /// Append `Concluding`, and put the final answer together; [`PlanMachine::misfit`] is the last one, if it did not have
+    /// its form.
     Conclude {
         /// The command that the answer must name.
         command: CommandId,
+    },
+    /// Hold the answer against [`PlanMachine::form`], then append `FormChecked`.
+    CheckForm {
+        /// The answer.
+        answer: &'a str,
     },
     /// Wait for something that is under way, or until a time, then append `ClockRead`.
     Wait {
@@ -88,6 +95,12 @@ pub struct PlanMachine {
     /// What the agents read beside the goal.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     background: String,
+    /// The form of the answer, and how those so far did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    form: Option<HeldForm>,
+    /// The last answer of a run that failed because of its form.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    said: Option<String>,
     /// The plan, where nobody is asked for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     fixed: Option<Vec<SubTask>>,
@@ -128,7 +141,15 @@ enum Phase {
     /// The plan is followed.
     Following,
     /// All is done but the answer.
-    Concluding { command: CommandId, asked: Asked },
+    Concluding {
+        command: CommandId,
+        asked: Asked,
+        /// The last answer, which did not fit.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        last: Option<String>,
+    },
+    /// The answer is held against the form that it must have.
+    Matching { answer: String },
     /// There is an answer.
     Concluded { answer: String },
     /// There will be none.
@@ -177,6 +198,8 @@ impl PlanMachine {
             task: Task::new(TaskId::new(started.run.as_str()), ""),
             memories: Vec::new(),
             background: String::new(),
+            form: HeldForm::of(&started.config),
+            said: None,
             fixed: None,
             nodes: Nodes::default(),
             next_command: 0,
@@ -228,6 +251,7 @@ impl PlanMachine {
             }
             RecordBody::ToolFinished { call, result } => self.finished(*call, result, record.at),
             RecordBody::ToolRefused { call, result } => self.refused(*call, result, record.at),
+            RecordBody::FormChecked { problems } => self.form_checked(problems),
             RecordBody::CancelRequested { .. } => self.cancelled = true,
             RecordBody::LimitReached(limit) => self.limit = Some(*limit),
             RecordBody::Suspended { .. } => self.suspended = true,
@@ -286,17 +310,19 @@ impl PlanMachine {
             PlanRecord::Paused { .. } => self.paused = true,
             PlanRecord::Unpaused => self.paused = false,
             PlanRecord::Concluding { command } => {
-                if let Phase::Concluding { command: open, asked } = &mut self.phase
+                if let Phase::Concluding { command: open, asked, .. } = &mut self.phase
                     && open == command
                 {
                     *asked = Asked::Yes;
                 }
             }
-            PlanRecord::Concluded { command, answer, spent, .. } => {
-                if matches!(&self.phase, Phase::Concluding { command: open, .. } if open == command) {
-                    self.budget.spend(*spent);
-                    self.phase = Phase::Concluded { answer: answer.clone() };
-                }
+            PlanRecord::Concluded { command, answer, spent, .. } if self.is_concluding(*command) => {
+                self.budget.spend(*spent);
+                self.concluded(answer);
+            }
+            PlanRecord::NotConcluded { command, problem, failure } if self.is_concluding(*command) => {
+                let error = format!("the answer was not put together: {problem}");
+                self.phase = Phase::Broken { kind: *failure, error };
             }
             _ => {}
         }
@@ -325,8 +351,11 @@ impl PlanMachine {
             Phase::Confirming { call, asked: Asked::No } => PlanCommand::Append(self.confirmation(*call)),
             Phase::Confirming { call, .. } => self.suspend(vec![*call]),
             Phase::Following => self.follow(),
-            Phase::Concluding { command, asked: Asked::No } => PlanCommand::Conclude { command: *command },
+            Phase::Concluding { command, asked: Asked::No, .. } => {
+                PlanCommand::Conclude { command: *command }
+            }
             Phase::Concluding { .. } => PlanCommand::Wait { until: None },
+            Phase::Matching { answer } => PlanCommand::CheckForm { answer },
             Phase::Concluded { answer } => {
                 let mut outcome = self.outcome(OutcomeStatus::Finished);
                 outcome.set_answer(answer.as_str());
@@ -337,11 +366,13 @@ impl PlanMachine {
     }
 
     /// Whether the run ends at a limit that was reached. When all is done but the answer, only time stops it: there
-    /// is an answer that costs nothing.
+    /// is an answer that costs nothing, unless that does not have the form that it must have.
     fn stops_at(&self, limit: &LimitReached) -> bool {
         match &self.phase {
             Phase::Planning(_) | Phase::Following => true,
-            Phase::Concluding { .. } => matches!(limit, LimitReached::Duration { .. }),
+            Phase::Concluding { last, .. } => {
+                last.is_some() || matches!(limit, LimitReached::Duration { .. })
+            }
             _ => false,
         }
     }
@@ -459,11 +490,13 @@ impl PlanMachine {
         let may_go_on = |outcome: &Outcome| match outcome.status {
             OutcomeStatus::Cancelled => true,
             OutcomeStatus::Limit(_) => self.limit.is_none(),
+            OutcomeStatus::Failed => self.is_misfit(),
             _ => false,
         };
         if self.ended.as_deref().is_some_and(may_go_on) {
             self.ended = None;
             self.ask_all_again();
+            self.conclude_again();
         }
         (self.cancelled, self.suspended) = (false, false);
         self.nodes.doubt_cut_off();
@@ -488,8 +521,7 @@ impl PlanMachine {
         self.nodes.settle(self.settings.max_concurrent);
         self.begin_replan();
         if self.nodes.open() == 0 && self.replan.is_none() && !self.nodes.any_failed() {
-            let command = self.take_command();
-            self.phase = Phase::Concluding { command, asked: Asked::No };
+            self.put_together(None);
         }
     }
 }

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use archon_types::{
     Agent, Answer, ApprovalRequest, Approver, BoxFuture, CallId, Context, ExecutionLimits, FailureKind,
-    InboxEntry, Journal, LogAppender, LongTerm, Message, MoreLimits, OpenMode, Origin, Outcome,
-    OutcomeStatus, PendingApproval, PlanRecord, Planner, PromptSource, Record, RecordBody, RunId, RunKind,
-    RunRefused, RunStarted, SessionPlace, Spending, Task, Toolbox, check_called, received_messages,
+    FormCheck, InboxEntry, Journal, LogAppender, LongTerm, Message, MoreLimits, OpenMode, Origin, Outcome,
+    OutcomeStatus, PendingApproval, PlanRecord, Planner, PromptSource, Record, RecordBody, ResponseFormat,
+    RunId, RunKind, RunRefused, RunStarted, SessionPlace, Spending, Task, Toolbox, check_called,
+    received_messages,
 };
 
 use crate::{
@@ -91,6 +92,17 @@ impl PlanningAgent {
         self
     }
 
+    /// The same agent, whose answer must be JSON of a form. What is put together is held against it and put together anew
+    /// if it does not fit, so often as `check` says; then the run fails. The form is in the run's first record, so
+    /// whoever takes the run up asks for the same. Those who do subtasks are not told of it.
+    pub fn with_form(self, form: ResponseFormat, check: FormCheck) -> Self {
+        self.with(|parts| {
+            let config = &mut parts.options.config;
+            Arc::make_mut(&mut config.options).response_format = Some(form);
+            config.form_check = Some(check);
+        })
+    }
+
     fn with(mut self, change: impl FnOnce(&mut Parts)) -> Self {
         change(Arc::make_mut(&mut self.parts));
         self
@@ -109,7 +121,7 @@ impl PlanningAgent {
     /// Asks the planner for a plan and checks it; nothing is run and nothing is kept.
     ///
     /// # Errors
-    /// The goal is empty, or there is no plan.
+    /// The goal is empty; or there is no plan, and what that took ([`PlanRunError::NoDraft`]).
     pub async fn draft(&self, goal: &str, context: &Context) -> Result<PlanDraft, PlanRunError> {
         self.draft_in(SessionPlace::new(Origin::Prompt), goal, context).await
     }
@@ -137,7 +149,12 @@ impl PlanningAgent {
         planning.background = place.background;
         let mut task = match self.parts.options.plan.clone() {
             Some(subtasks) => Task::new(context.run.as_str(), goal).with_subtasks(subtasks),
-            None => self.parts.planner.create_plan(goal, &planning).await?,
+            None => self
+                .parts
+                .planner
+                .create_plan(goal, &planning)
+                .await
+                .map_err(|error| PlanRunError::NoDraft { error, spent: planning.expenses.total() })?,
         };
         for (key, value) in &planning.values {
             task.context.entry(key.clone()).or_insert_with(|| value.clone());
@@ -168,6 +185,9 @@ impl PlanningAgent {
     ) -> Result<Outcome, PlanRunError> {
         let started = self.started(&place, context);
         context.may_delegate(started.config.limits.max_depth)?;
+        if let Some(problem) = started.config.form().and_then(ResponseFormat::schema_problem) {
+            return Err(PlanRunError::Form { problem });
+        }
         let journal = context.journal(&self.parts.journal);
         let opening = self.opening(goal, place.background, context).await;
         let (log, records) = LogAppender::begin(&**journal, started, opening, context).await?;
@@ -274,6 +294,7 @@ impl PlanningAgent {
         let run = || context.run.clone();
         match (machine.ended().map(|outcome| outcome.status), machine.ended_at(more)) {
             (None | Some(OutcomeStatus::Cancelled), _) | (Some(OutcomeStatus::Limit(_)), None) => {}
+            (Some(OutcomeStatus::Failed), _) if machine.is_misfit() => {}
             (Some(OutcomeStatus::Limit(_)), Some(limit)) => {
                 return Err(RunRefused::AtLimit { run: run(), limit }.into());
             }

@@ -4,10 +4,11 @@
 //! many, fenced code, almost JSON, several spellings of the keys, and the ways of others to write a call. It never invents a
 //! name or an argument, and takes nothing that was cut off for less than it was to be.
 
-use archon_types::{Json, StopReason};
+use archon_types::{
+    Json, StopReason,
+    almost_json::{Found, NoObject, OpenEnd, object_at, starts_with},
+};
 use serde_json::Map;
-
-use crate::almost_json::{Found, NoObject, OpenEnd, object_at, starts_with};
 
 /// What an answer in text mode asks for.
 #[derive(Clone, Debug, PartialEq)]

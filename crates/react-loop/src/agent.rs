@@ -19,7 +19,7 @@ use crate::{
     Command, ContextParts, Driver, EarlierRuns, Fallback, History, LlmJudge, LoopError, Messages, Opening,
     ReactMachine, RunLog,
     drive::panic_text,
-    fold, fold_before, fold_chain, fold_with, form, is_paired,
+    fold, fold_before, fold_chain, fold_with, is_paired,
     resume::{seen_files, spoken, started},
     spawns::left_behind,
     tool_batch::NoTools,
@@ -121,7 +121,7 @@ impl ReactAgentOptions {
 
 impl ReactAgentOptions {
     /// The form that answers are held against, if they are.
-    fn form(&self) -> Option<&ResponseFormat> {
+    pub fn form(&self) -> Option<&ResponseFormat> {
         self.form_check.and(self.request.response_format.as_ref())
     }
 }
@@ -229,6 +229,12 @@ impl ReactAgent {
     pub fn with_form(mut self, form: ResponseFormat, check: FormCheck) -> Self {
         self.options.request.response_format = Some(form);
         self.options.form_check = Some(check);
+        self
+    }
+
+    /// The same agent, whose answers may be of any form.
+    pub fn without_form(mut self) -> Self {
+        (self.options.request.response_format, self.options.form_check) = (None, None);
         self
     }
 
@@ -361,7 +367,7 @@ impl ReactAgent {
         if context.depth > limits.max_depth {
             return Err(LoopError::TooDeep { depth: context.depth, max: limits.max_depth });
         }
-        if let Some(problem) = self.options.form().and_then(|form| form::schema_problem(&form.schema)) {
+        if let Some(problem) = self.options.form().and_then(ResponseFormat::schema_problem) {
             return Err(LoopError::Form { problem });
         }
         let model = &self.options.model;
@@ -625,6 +631,16 @@ impl Agent for ReactAgent {
 
     fn config(&self) -> Option<RunConfig> {
         Some(self.config_with(self.options.limits.clone(), self.tools(true)))
+    }
+
+    fn in_form(&self, form: &ResponseFormat) -> Option<Arc<dyn Agent>> {
+        // A model that has to write more than the answer is told in the task.
+        let mode = self.config()?.tool_mode;
+        (mode == ToolMode::Native).then(|| {
+            let mut agent = self.clone().without_form();
+            agent.options.request.response_format = Some(form.clone());
+            Arc::new(agent) as Arc<dyn Agent>
+        })
     }
 }
 

@@ -15,7 +15,7 @@ use tracing::Instrument;
 use crate::{
     Command, Driver, GoalDue, ReactMachine, RunLog, SummaryDue, decide, decode_answer, delegate,
     deltas::Deltas,
-    form, goal_check,
+    goal_check,
     hooked::{self, Turns},
     interrupt::Watch,
     retry::draw_jitter,
@@ -92,7 +92,7 @@ impl Driver {
                     let verdict = self.verdict(machine, &due, &mut watch).await;
                     log.step(machine, verdict).await?;
                 }
-                Command::CheckForm => log.step(machine, form::checked(machine)).await?,
+                Command::CheckForm => log.step(machine, machine.form_record()).await?,
                 Command::RunCalls(_) => tool_batch::run(self, machine, log, &mut watch, context).await?,
                 Command::WaitUntil(due) => {
                     watch.wait_until(due).await;

@@ -28,7 +28,6 @@
 
 mod action_parser;
 mod agent;
-mod almost_json;
 mod calls;
 mod circuit_breaker;
 mod decide;
@@ -41,7 +40,6 @@ mod error;
 mod evaluation;
 mod fallback;
 mod fork;
-mod form;
 mod goal_check;
 mod hooked;
 mod interrupt;

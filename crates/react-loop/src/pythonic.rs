@@ -1,12 +1,12 @@
 //! Calls as some models write them, in the syntax of Python: `[weather(city="Paris", days=3), now()]`.
 
-use archon_types::Json;
-use serde_json::Map;
-
-use crate::{
-    action_parser::WrittenCall,
+use archon_types::{
+    Json,
     almost_json::{OpenEnd, object_at},
 };
+use serde_json::Map;
+
+use crate::action_parser::WrittenCall;
 
 /// The calls of a text that is a list of calls and nothing else, with named arguments only. In all other cases nothing:
 /// a program in prose is no request.

@@ -8,8 +8,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     Clock, CredentialStore, Delegation, FailureKind, Ids, LimitReached, NullSink, ProcessLog, Redactor,
-    Reply, RunConfig, RunError, RunId, SeenResult, SessionId, Sink, Spending, StopReason, Subject, TenantId,
-    ToolSpec, Usage,
+    Reply, ResponseFormat, RunConfig, RunError, RunId, SeenResult, SessionId, Sink, Spending, StopReason,
+    Subject, TenantId, ToolSpec, Usage,
 };
 
 /// Something that works on a task: a ReAct agent, a planning agent, a team, an agent elsewhere.
@@ -28,6 +28,13 @@ pub trait Agent: Send + Sync {
     fn config(&self) -> Option<RunConfig> {
         None
     }
+
+    /// The same agent, whose model is asked for answers in this form where its service knows forms. Whoever asks holds
+    /// the answer against the form. None by default: then the task has to describe it.
+    fn in_form(&self, form: &ResponseFormat) -> Option<Arc<dyn Agent>> {
+        let _ = form;
+        None
+    }
 }
 
 impl<A: Agent + ?Sized> Agent for Arc<A> {
@@ -41,6 +48,10 @@ impl<A: Agent + ?Sized> Agent for Arc<A> {
 
     fn config(&self) -> Option<RunConfig> {
         (**self).config()
+    }
+
+    fn in_form(&self, form: &ResponseFormat) -> Option<Arc<dyn Agent>> {
+        (**self).in_form(form)
     }
 }
 

@@ -38,6 +38,7 @@
 //! | round | [`ConversationRound`] | a question with its thoughts, calls and answer: a fold over records |
 //! | approval | [`Approver`], [`ApprovalRequest`], [`PendingApproval`] | a person's answer before harm is done |
 //! | pool | [`PoolIndex`], [`AgentStatus`] | finds the runs of a tenant that wait for people |
+//! | form | [`FormCheck`], [`HeldForm`], [`json_in`] | what an answer must look like, and what of it does not |
 //! | secret | [`Secret`], [`Redactor`] | what nobody may see, and who takes it out of what is kept and shown |
 //! | time, identity | [`Clock`], [`Ids`], [`Timestamp`] | inputs, so that tests decide them |
 //!
@@ -45,6 +46,7 @@
 
 mod agent;
 mod agent_event;
+pub mod almost_json;
 mod approval;
 mod budget;
 mod bus;
@@ -82,6 +84,7 @@ mod log_appender;
 mod memory;
 mod memory_store;
 mod message;
+mod misfits;
 mod nearest;
 mod pending;
 mod plan;
@@ -159,7 +162,7 @@ pub use event::{Delta, DeltaKind, Event, NullSink, Sink, StreamDelta};
 pub use executions::{ToolExecutionState, ToolExecutions};
 pub use failure::{CircuitBreaker, FailurePolicy, FailureStep, FallbackModel, ModelTarget, OnStorageFailure};
 pub use failure_kind::{FailureKind, ModelErrorCode};
-pub use form::{FormCheck, FormProblem};
+pub use form::{FormCheck, FormProblem, FormVerdict, HeldForm, misfit_failure, misfit_line, misfit_note};
 pub use goal::{GoalCheck, GoalVerdict};
 pub use hidden::is_hidden;
 pub use hooks::{DynHooks, FnHooks, HookPoint, Hooks, InputFilter, InputVerdict};
@@ -184,6 +187,7 @@ pub use message::{
     AgentMessage, AssistantMessage, ExtensionMessage, LlmMessage, Message, MessageMetadata, StopReason,
     ToolResultMessage, Usage, UserMessage,
 };
+pub use misfits::json_in;
 pub use nearest::{likeness, nearest};
 pub use pending::{PendingApproval, pending_approvals, questions_below};
 pub use plan::{DynPlanner, Expenses, FnPlanner, Plan, PlanError, Planner, PlanningContext};

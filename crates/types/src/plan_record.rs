@@ -111,7 +111,7 @@ pub enum PlanRecord {
         /// The command that the answer must name.
         command: CommandId,
     },
-    /// The final answer.
+    /// The final answer. One that must have a form is held against it next, and put together anew if it does not fit.
     Concluded {
         /// The command that this answers.
         command: CommandId,
@@ -122,6 +122,15 @@ pub enum PlanRecord {
         /// What it took to put it together.
         #[serde(default, skip_serializing_if = "Spending::is_zero")]
         spent: Spending,
+    },
+    /// Nobody put an answer together in the form that it must have, and the results do not have it.
+    NotConcluded {
+        /// The command that this answers.
+        command: CommandId,
+        /// Why.
+        problem: String,
+        /// The kind of that.
+        failure: FailureKind,
     },
 }
 

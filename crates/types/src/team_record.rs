@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AgentId, CallId, CommandId, FailureKind, Json, Member, Role, RunConfig, SubTask, Task, TeamSettings,
-    Timestamp,
+    AgentId, CallId, CommandId, FailureKind, Json, Member, Role, RunConfig, Spending, SubTask, Task,
+    TeamSettings, Timestamp,
 };
 
 /// An event in the life of a team's run.
@@ -44,6 +44,9 @@ pub enum TeamRecord {
     Planned {
         /// The goal with its subtasks.
         task: Box<Task>,
+        /// What the planner's own questions took.
+        #[serde(default, skip_serializing_if = "Spending::is_zero")]
+        spent: Spending,
     },
     /// There is none.
     NotPlanned {
@@ -52,6 +55,9 @@ pub enum TeamRecord {
         /// Why there is no plan, where a program can tell: the planner's model gave no answer, for instance.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         failure: Option<FailureKind>,
+        /// What the planner's own questions took.
+        #[serde(default, skip_serializing_if = "Spending::is_zero")]
+        spent: Spending,
     },
     /// A member is about to be given work. Derived.
     Delegated {

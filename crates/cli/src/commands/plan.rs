@@ -189,11 +189,18 @@ async fn draft(
     options.session = request.session;
     let drafted = planning.draft_with(goal, options).await;
     app.output.stop_waiting();
-    let PlanDraft { task, problems, spent, .. } = drafted?;
+    let spent = match &drafted {
+        Ok(draft) => draft.spent,
+        Err(error) => match error.cause() {
+            Some(PlanRunError::NoDraft { spent, .. }) => *spent,
+            _ => Spending::default(),
+        },
+    };
     if !app.json && spent != Spending::default() {
         let money = if spent.cost > 0 { format!(", {} millionths", spent.cost) } else { String::new() };
         app.output.note(Look::Dim, format!("planned: {} tokens{money}", spent.tokens));
     }
+    let PlanDraft { task, problems, .. } = drafted?;
     if problems.iter().any(|problem| problem.is_error()) {
         return Err(PlanRunError::Problems { problems }.into());
     }

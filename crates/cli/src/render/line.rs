@@ -155,6 +155,7 @@ fn about_plan(said: &PlanRecord) -> String {
         PlanRecord::Paused { reason } => format!("paused: {reason}"),
         PlanRecord::Unpaused => "unpaused".to_owned(),
         PlanRecord::Concluding { .. } => "concluding".to_owned(),
+        PlanRecord::NotConcluded { problem, .. } => format!("no answer: {problem}"),
         PlanRecord::Concluded { answer, citations, .. } => {
             format!("concluded from {} subtasks: {answer}", citations.len())
         }
@@ -176,7 +177,7 @@ fn about_team(said: &TeamRecord) -> String {
             let background = if background.is_empty() { "" } else { ", a background" };
             format!("given, {} agents{plan}{background}", agents.len())
         }
-        TeamRecord::Planned { task } => {
+        TeamRecord::Planned { task, .. } => {
             let ids: Vec<_> = task.subtasks.iter().map(|subtask| subtask.id.as_str()).collect();
             format!("planned, {} subtasks: {}", ids.len(), ids.join(", "))
         }

@@ -128,7 +128,7 @@ impl TeamView {
                 note(format!("the team: {}{lead}", members.join(", ")));
                 output.wait("planning");
             }
-            TeamRecord::Planned { task } => {
+            TeamRecord::Planned { task, .. } => {
                 output.stop_waiting();
                 note("the plan:".to_owned());
                 for subtask in &task.subtasks {

@@ -56,6 +56,18 @@ async fn a_plan_is_made_and_drawn_and_nothing_is_begun() {
     assert_eq!(place.archon("runs list", &[]).await.out, "");
 }
 
+#[tokio::test]
+async fn a_plan_that_cannot_be_made_says_what_it_took() {
+    let counted = json!({"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "mock", "choices": [],
+                         "usage": {"prompt_tokens": 100, "completion_tokens": 23, "total_tokens": 123}});
+    let prose = || MockResponse::events([text("I would rather not."), counted.to_string(), "[DONE]".into()]);
+    let server = MockServer::start((0..9).map(|_| prose()).collect::<Vec<_>>()).await;
+    let ran = Place::with_server(&server).archon("plan", &["What is 15% of 200?"]).await;
+    let tokens = 123 * server.requests().len();
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.err.starts_with(&format!("planned: {tokens} tokens\nerror: ")), "{ran:?}");
+}
+
 // spec: CL-14
 #[tokio::test]
 async fn a_plan_is_followed_with_a_line_for_each_subtask_and_can_be_shown_afterwards() {

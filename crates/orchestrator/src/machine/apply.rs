@@ -61,6 +61,7 @@ impl TeamMachine {
             RecordBody::ToolFinished { call, result } => self.finished(*call, result),
             RecordBody::ToolAsked { call, request } => self.asked(*call, request),
             RecordBody::ToolAnswered { call, answer } => self.answered(*call, answer),
+            RecordBody::FormChecked { problems } => self.form_checked(problems),
             RecordBody::CancelRequested { .. } => self.cancelled = true,
             RecordBody::LimitReached(limit) => self.limit = Some(*limit),
             RecordBody::Suspended { .. } => self.suspended = true,
@@ -94,13 +95,15 @@ impl TeamMachine {
                 self.fixed.clone_from(plan);
                 self.background.clone_from(background);
             }
-            TeamRecord::Planned { task } if self.phase == Phase::Planning => {
+            TeamRecord::Planned { task, spent } if self.phase == Phase::Planning => {
+                self.budget.spend(*spent);
                 let query = std::mem::take(&mut self.task.original_query);
                 self.task = task.as_ref().clone();
                 self.task.original_query = query;
                 self.adopt();
             }
-            TeamRecord::NotPlanned { problem, failure } if self.phase == Phase::Planning => {
+            TeamRecord::NotPlanned { problem, failure, spent } if self.phase == Phase::Planning => {
+                self.budget.spend(*spent);
                 self.phase = Phase::Broken {
                     kind: failure.unwrap_or(FailureKind::Plan),
                     error: format!("there is no plan: {problem}"),
@@ -165,13 +168,17 @@ impl TeamMachine {
     }
 
     fn finished(&mut self, call: CallId, result: &ToolResult) {
-        let is_stopping = self.is_stopping();
+        let (is_stopping, is_formed) = (self.is_stopping(), self.form.is_some() && self.is_synthesis(call));
         let Some(hand) = self.hand_mut(call).filter(|hand| hand.is_open()) else { return };
         if is_stopping && result.status == archon_types::ToolResultStatus::Cancelled {
             // It goes on with the run, if that goes on.
             return;
         }
-        let response = Response::of(result);
+        // The JSON of a form may have fields of any name.
+        let response = match is_formed && !result.is_error() {
+            true => Some(Response::text_only(result.text())),
+            false => Response::of(result),
+        };
         let problem = || {
             let text = result.error_message.clone().unwrap_or_else(|| Response::read(&result.text()).text());
             text.chars().take(LONGEST).collect::<String>()
@@ -364,10 +371,12 @@ impl TeamMachine {
         let may_go_on = |outcome: &Outcome| match outcome.status {
             OutcomeStatus::Cancelled => true,
             OutcomeStatus::Limit(_) => self.limit.is_none(),
+            OutcomeStatus::Failed => self.is_misfit(),
             _ => false,
         };
         if self.ended.as_deref().is_some_and(may_go_on) {
             self.ended = None;
+            self.conclude_again();
         }
         self.cancelled = false;
         self.touched.all = true;

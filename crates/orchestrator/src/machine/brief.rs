@@ -1,6 +1,6 @@
 //! What whoever gets a job is told: the role, the work, and what is known.
 
-use archon_types::{CallId, Json};
+use archon_types::{CallId, FormProblem, json_in};
 
 use super::{Job, JobState, Purpose, TeamMachine};
 use crate::response::text_of;
@@ -73,7 +73,9 @@ impl TeamMachine {
                     self.subtask(job, &mut brief);
                 }
             }
-            Purpose::Synthesize { notes, .. } => self.synthesis(notes.as_deref(), &mut brief),
+            Purpose::Synthesize { notes, misfits, .. } => {
+                self.synthesis(notes.as_deref(), misfits, &mut brief);
+            }
             Purpose::Review { .. } => {
                 brief.line(format!("The goal of the team: {}", self.task.goal));
                 brief.line(
@@ -160,7 +162,7 @@ impl TeamMachine {
         }
     }
 
-    fn synthesis(&self, notes: Option<&str>, brief: &mut Brief) {
+    fn synthesis(&self, notes: Option<&str>, misfits: &[FormProblem], brief: &mut Brief) {
         brief.line(format!("The goal of the team: {}", self.task.goal));
         brief.line("Put the answer together from every contribution.");
         self.background_of_goal(brief);
@@ -178,6 +180,14 @@ impl TeamMachine {
         if let Some(notes) = notes {
             brief.line("A reviewer wants the last answer changed:");
             brief.data("review", "notes", notes);
+        }
+        if !misfits.is_empty() {
+            brief.line("Your last answer is not of the form that it must have:");
+            let lines: Vec<String> = misfits.iter().map(|problem| format!("- {problem}")).collect();
+            brief.data("misfit", "form", &lines.join("\n"));
+            brief.line("Answer again: the whole JSON, and nothing else.");
+        }
+        if notes.is_some() || !misfits.is_empty() {
             brief.data("answer", "draft", &self.draft());
         }
     }
@@ -189,19 +199,27 @@ impl TeamMachine {
         })
     }
 
-    /// The answer as it stands.
+    /// The answer as it stands: of one that must have a form the JSON, without what stands around it.
     pub(super) fn draft(&self) -> String {
         let last = self.jobs.iter().rev().find_map(|job| match &job.purpose {
             Purpose::Synthesize { .. } => job.response.as_ref(),
             _ => None,
         });
-        last.map_or_else(
-            || self.contributions(),
-            |response| match &response.result {
-                Json::String(text) => text.clone(),
-                other => text_of(other),
-            },
-        )
+        let draft = last.map_or_else(|| self.results(), |response| text_of(&response.result));
+        match self.form {
+            Some(_) => json_in(&draft).into_owned(),
+            None => draft,
+        }
+    }
+
+    /// The answer that nobody has put together. Where it must have a form and one subtask is all there was to do, that is
+    /// what came of it.
+    fn results(&self) -> String {
+        let mut contributors = self.contributors();
+        match (contributors.next(), contributors.next()) {
+            (Some((_, only)), None) if self.form.is_some() => only,
+            _ => self.contributions(),
+        }
     }
 }
 

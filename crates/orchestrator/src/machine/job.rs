@@ -1,6 +1,6 @@
 //! One piece of work, and the hands that it is in.
 
-use archon_types::{AgentId, CallId, CommandId, Loan, SubTask, Timestamp};
+use archon_types::{AgentId, CallId, CommandId, FormProblem, Loan, SubTask, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::response::Response;
@@ -92,6 +92,9 @@ pub enum Purpose {
         round: u32,
         /// What the reviewer said of the last one.
         notes: Option<String>,
+        /// What of the last one did not fit the form that the answer must have.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        misfits: Vec<FormProblem>,
     },
     /// Whether the answer is good.
     Review {

@@ -10,6 +10,9 @@ impl TeamMachine {
         let mut outcome = Outcome::new(self.run.clone(), status);
         outcome.delegated = self.charged();
         outcome.set_answer(self.answer.clone().unwrap_or_else(|| self.contributions()));
+        if matches!(status, OutcomeStatus::Limit(_)) && self.form.is_some() {
+            outcome.error = Some("there is no answer yet in the form that it must have".to_owned());
+        }
         outcome
     }
 

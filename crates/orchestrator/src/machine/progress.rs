@@ -1,6 +1,6 @@
 //! What follows from what is known: who may begin, what is done, and when the answer can be put together.
 
-use archon_types::{CommandId, FailureKind, Json, OnFailure, SubTask, SubTaskId, TeamPattern};
+use archon_types::{CommandId, FailureKind, FormProblem, Json, OnFailure, SubTask, SubTaskId, TeamPattern};
 
 use super::{HandState, Job, JobState, Match, Phase, Purpose, TeamMachine};
 
@@ -234,10 +234,14 @@ impl TeamMachine {
             if self.contributors().next().is_none() {
                 self.phase = Phase::Broken { kind: FailureKind::Subtasks, error: self.stuck() };
             } else if self.lead.is_some() {
-                self.synthesize(0, None);
-            } else {
+                self.synthesize(0, None, Vec::new());
+            } else if self.form.is_none() {
                 self.review(0);
             }
+            return;
+        }
+        // Nobody looks at an answer that does not have its form.
+        if self.form.is_some() && !self.fits {
             return;
         }
         // Others may have been asked for something meanwhile: their jobs come behind, and change nothing here.
@@ -250,12 +254,16 @@ impl TeamMachine {
             Some(Job { purpose: Purpose::Review { round }, response, .. }) => {
                 self.reviewed(round, response.as_ref());
             }
+            None if self.form.is_some() => {
+                self.review(0);
+            }
             _ => {}
         }
     }
 
-    fn synthesize(&mut self, round: u32, notes: Option<String>) {
-        self.add_job(Purpose::Synthesize { round, notes }, |job| job.by_lead = true);
+    pub(super) fn synthesize(&mut self, round: u32, notes: Option<String>, misfits: Vec<FormProblem>) {
+        self.fits = false;
+        self.add_job(Purpose::Synthesize { round, notes, misfits }, |job| job.by_lead = true);
     }
 
     /// Lets the reviewer look, if there is one.
@@ -280,10 +288,13 @@ impl TeamMachine {
         });
         match objection {
             Some(notes) if self.lead.is_some() && round < self.settings.max_revisions => {
-                self.synthesize(round + 1, Some(notes));
+                self.synthesize(round + 1, Some(notes), Vec::new());
             }
-            Some(notes) => self.answer = Some(format!("{}\n\n[The reviewer objects: {notes}]", self.draft())),
-            None => self.answer = Some(self.draft()),
+            Some(notes) if self.form.is_none() => {
+                self.answer = Some(format!("{}\n\n[The reviewer objects: {notes}]", self.draft()))
+            }
+            // A form has no room for an objection; it stands in the log.
+            _ => self.answer = Some(self.draft()),
         }
     }
 }

@@ -40,7 +40,8 @@ impl Starting {
         starting.team(TeamRecord::Formed { settings, roles, members, lead: None });
         let message = Message::user("Go", Timestamp::from_millis(0)).into();
         starting.apply(RecordBody::Prompted { message, source: PromptSource::Prompt });
-        starting.team(TeamRecord::Planned { task: Box::new(Task::new("t", "Go").with_subtasks(steps)) });
+        let task = Box::new(Task::new("t", "Go").with_subtasks(steps));
+        starting.team(TeamRecord::Planned { task, spent: Default::default() });
         starting
     }
 

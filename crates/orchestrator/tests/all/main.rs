@@ -6,6 +6,7 @@ mod assistant;
 mod bus;
 mod concluding;
 mod desk;
+mod forms;
 mod growth;
 mod mini_loop;
 mod office;

@@ -8,10 +8,11 @@ use std::{
     time::Duration,
 };
 
-use archon_orchestrator::{Team, TeamError, TeamProblem, check_team, contradict, needs_team};
+use archon_orchestrator::{Team, TeamError, TeamOptions, TeamProblem, check_team, contradict, needs_team};
 use archon_types::{
     Agent, Answer, CallId, CommandId, ConflictStrategy, FailureKind, LimitReached, MoreLimits, Outcome,
-    OutcomeStatus, RecordBody, Role, RunRefused, Task, TeamPattern, TeamRecord, TeamSettings,
+    OutcomeStatus, PlanError, Planner, PlanningContext, RecordBody, Role, RunRefused, Spending, SubTask,
+    Task, TeamPattern, TeamRecord, TeamSettings,
 };
 use serde_json::json;
 
@@ -545,4 +546,33 @@ fn a_team_is_an_agent_and_a_member_may_be_a_team() {
     assert!(!world.journal.log("run_1.1-0").is_empty(), "the inner run is kept beside the outer one");
     let settings = TeamSettings::default();
     assert_eq!((settings.beat_ms, settings.missed_beats, settings.max_chain), (5_000, 3, 5));
+}
+
+/// A planner whose questions cost something, and that has a plan or none.
+struct Dear(Result<Vec<SubTask>, ()>);
+
+impl Planner for Dear {
+    async fn create_plan(&self, goal: &str, context: &PlanningContext) -> Result<Task, PlanError> {
+        context.expenses.add(Spending::new(30, 6));
+        match &self.0 {
+            Ok(steps) => Ok(Task::new("task_1", goal).with_subtasks(steps.clone())),
+            Err(()) => Err(PlanError::Unreadable { problem: "prose".into() }),
+        }
+    }
+}
+
+#[test]
+fn what_planning_cost_is_spent_whether_there_is_a_plan_or_not() {
+    let plans = [
+        (Ok(vec![step("a", "Do it", "worker", &[])]), Spending::new(40, 6)),
+        (Err(()), Spending::new(30, 6)),
+    ];
+    for (plan, spent) in plans {
+        let world = World::new();
+        let mut options = TeamOptions::default();
+        options.roles = vec![Role::new("worker", "")];
+        let team = Team::new(Dear(plan), Arc::new(world.journal.clone()), options)
+            .with_member(member("ann", "worker"), FnAgent::saying("done"));
+        assert_eq!(world.start(&team, "Do it").spending(), spent);
+    }
 }

@@ -10,6 +10,7 @@ impl PlanMachine {
         outcome.delegated = self.budget.spent();
         if status != OutcomeStatus::Finished {
             outcome.set_answer(self.partial_results());
+            self.note_form(&mut outcome);
         }
         outcome
     }

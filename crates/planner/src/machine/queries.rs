@@ -85,6 +85,7 @@ impl PlanMachine {
     pub fn ended_at(&self, more: &MoreLimits) -> Option<LimitReached> {
         let mut budget = self.budget.clone();
         budget.raise(more);
+        // What is lent is not lost: the calls that have it go on with it.
         self.limit.and_then(|_| budget.reached())
     }
 

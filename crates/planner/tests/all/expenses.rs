@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use archon_planner::{
-    LlmConclusion, LlmPlanner, LlmPlannerOptions, PlanningAgent, PlanningAgentOptions, fold, plan_outline,
+    LlmConclusion, LlmPlanner, LlmPlannerOptions, PlanRunError, PlanningAgent, PlanningAgentOptions, fold,
+    plan_outline,
 };
 use archon_testkit::{FnProvider, MortalJournal, SeededIds, VirtualClock};
 use archon_types::{
     Agent, BoxFuture, Context, FallbackModel, Journal, Json, LimitReached, LongTerm, MemoryError,
     MemoryQuery, ModelEvent, ModelPrice, Outcome, OutcomeStatus, PlanError, PlanRecord, Planner,
-    PlanningContext, Provider, ProviderError, Recalled, Record, RecordBody, Spending, Task, Usage,
+    PlanningContext, Provider, ProviderError, Recalled, Record, RecordBody, Spending, StopReason, Task,
+    Usage,
 };
 use serde_json::json;
 
@@ -97,6 +99,40 @@ async fn every_question_of_the_planner_is_in_the_records_and_in_the_outcome() {
     assert_eq!(paid(&records), [Spending::new(330, 360), Spending::new(330, 360)]);
     assert_eq!(outcome.spending(), Spending::new(670, 720), "and five tokens for each subtask");
     assert_eq!(fold(&records).unwrap().spending(), Spending::new(670, 720));
+}
+
+// spec: PL-01, PL-20
+#[tokio::test]
+async fn a_run_without_a_plan_has_in_its_outcome_what_planning_cost() {
+    let price = ModelPrice::new(1_000_000, 2_000_000);
+    let prose = FnProvider::new(|_, _| said("no plan", 100, 10));
+    let (outcome, _) = run(prose.clone(), Some(price), |_| {}).await;
+    let asked = prose.requests().len() as u64;
+    assert_eq!(outcome.status, OutcomeStatus::Failed);
+    assert_eq!(outcome.spending(), Spending::new(110 * asked, 120 * asked));
+    // So has a draft that there is none of.
+    let prose = FnProvider::new(|_, _| said("no plan", 100, 10));
+    let planner = LlmPlanner::new(Arc::new(prose.clone()), "m").with_price(price);
+    let (journal, options) = (Arc::new(MortalJournal::default()), PlanningAgentOptions::default());
+    let agent = PlanningAgent::new(Arc::new(planner), Arc::new(Echo), journal, options);
+    let ids = Arc::new(SeededIds::new(1));
+    let context = Context::new("run_1".into(), "s".into(), Arc::new(VirtualClock::new()), ids);
+    let error = agent.draft("Go", &context).await.unwrap_err();
+    let asked = prose.requests().len() as u64;
+    let PlanRunError::NoDraft { spent, .. } = error else { panic!("{error:?}") };
+    assert_eq!(spent, Spending::new(110 * asked, 120 * asked));
+    // A model that declines is paid, too.
+    let declines = FnProvider::new(|_, _| {
+        let mut events = said("I cannot help with that.", 100, 10);
+        if let Some(Ok(ModelEvent::Done(answer))) = events.last_mut() {
+            answer.stop_reason = StopReason::Refusal;
+        }
+        events
+    });
+    let (outcome, _) = run(declines.clone(), Some(price), |_| {}).await;
+    let asked = declines.requests().len() as u64;
+    assert_eq!(outcome.status, OutcomeStatus::Failed);
+    assert_eq!(outcome.spending(), Spending::new(110 * asked, 120 * asked));
 }
 
 #[tokio::test]

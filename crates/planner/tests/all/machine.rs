@@ -527,3 +527,29 @@ fn a_tool_that_answers_null_has_not_failed() {
         assert_eq!(names(&fed.begin_all()).first().copied(), next);
     }
 }
+
+// spec: PL-20
+#[test]
+fn ended_at_counts_nothing_against_calls_that_go_on_with_what_they_were_lent() {
+    let mut limits = archon_types::ExecutionLimits::default();
+    (limits.max_total_tokens, limits.max_duration_ms) = (1_000, 5_000);
+    let mut started = crate::support::started();
+    started.config.limits = limits;
+    let mut fed = Fed::of(&started, PlanSettings::default()).follow(vec![step("a", &[])]);
+    let PlanCommand::Start { call, .. } = fed.machine.next() else { panic!() };
+    let lease = fed.machine.lease(call).unwrap();
+    assert_eq!(lease.tokens, 1_000, "it may use all there is");
+    fed.feed(RecordBody::Granted { call, child: "run_1.a".into(), lease });
+    let child_run = Some("run_1.a".into());
+    fed.feed(RecordBody::ToolStarted { call, attempt: 0, effect: Effect::Idempotent, child_run });
+    fed.now = 6_000;
+    fed.feed(RecordBody::ClockRead);
+    let PlanCommand::Append(reached) = fed.machine.next() else { panic!() };
+    fed.feed(reached);
+    let PlanCommand::Append(end) = fed.machine.next() else { panic!() };
+    fed.feed(end);
+    let mut more = archon_types::MoreLimits::default();
+    assert!(fed.machine.ended_at(&more).is_some());
+    more.max_duration_ms = Some(60_000);
+    assert_eq!(fed.machine.ended_at(&more), None, "nothing is free, and nothing more is needed");
+}

@@ -8,6 +8,7 @@ mod dags;
 mod expenses;
 mod faults;
 mod fixed;
+mod forms;
 mod machine;
 mod planners;
 mod processes;

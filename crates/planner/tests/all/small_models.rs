@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use archon_planner::{
-    CheckOptions, Conclude as _, LlmConclusion, LlmPlanner, LlmPlannerOptions, Shape, check,
+    CheckOptions, Conclude as _, ConclusionQuestion, LlmConclusion, LlmPlanner, LlmPlannerOptions, Shape,
+    check,
 };
 use archon_testkit::{FnProvider, SeededIds, VirtualClock};
 use archon_types::{
@@ -191,7 +192,7 @@ async fn conclude_of_a_small_model_takes_results_as_they_are() {
     let task = Task::new(archon_types::TaskId::new("t"), "goal")
         .with_subtasks(vec![done("s1", "one"), done("s2", "two")]);
     let run = context().run;
-    let told = conclusion.conclude(&task, "", Lease::default(), &run).await.unwrap();
+    let told = conclusion.conclude(ConclusionQuestion::new(&task, Lease::default()), &run).await.unwrap();
     assert_eq!(told.answer, "Say s1: one\nSay s2: two");
     assert!(asked.requests().is_empty());
 }

@@ -29,9 +29,14 @@ pub(crate) struct Fed {
 impl Fed {
     /// A run that was asked for a goal.
     pub(crate) fn new(settings: PlanSettings) -> Self {
+        Self::of(&started(), settings)
+    }
+
+    /// As [`new`](Self::new), of a run that begins with this.
+    pub(crate) fn of(started: &RunStarted, settings: PlanSettings) -> Self {
         let at = Timestamp::from_millis(0);
-        let first = RecordBody::RunStarted(Box::new(started()));
-        let machine = PlanMachine::new(&started(), at);
+        let first = RecordBody::RunStarted(Box::new(started.clone()));
+        let machine = PlanMachine::new(started, at);
         let mut fed = Self { machine, records: vec![Arc::new(Record { seq: 0, at, body: first })], now: 0 };
         fed.plan(PlanRecord::Settings(settings));
         fed.feed(RecordBody::Prompted {
@@ -43,11 +48,16 @@ impl Fed {
 
     /// A run that follows a plan.
     pub(crate) fn following(settings: PlanSettings, subtasks: Vec<SubTask>) -> Self {
-        let mut fed = Self::new(settings);
+        Self::new(settings).follow(subtasks)
+    }
+
+    /// The same run with a plan.
+    pub(crate) fn follow(mut self, subtasks: Vec<SubTask>) -> Self {
+        let fed = &mut self;
         fed.plan(PlanRecord::Asked { command: CommandId(0), attempt: 0, reason: None });
         let task = Box::new(Task::new("run_1", "Do it").with_subtasks(subtasks));
         fed.plan(PlanRecord::Made { command: CommandId(0), task, warnings: vec![] });
-        fed
+        self
     }
 
     pub(crate) fn feed(&mut self, body: RecordBody) {

@@ -1,14 +1,22 @@
 //! Whether an answer has the form that it must have: it stands, is sent back, or the run fails.
 
-use archon_types::{FailureKind, FormCheck, FormProblem, Message, ResponseFormat, ToolMode};
+use archon_types::{
+    FailureKind, FormCheck, FormProblem, Message, RecordBody, ResponseFormat, ToolMode, json_in,
+    misfit_failure, misfit_line, misfit_note,
+};
 
 use super::{Phase, ReactMachine};
-use crate::form::json_in;
 
 impl ReactMachine {
     /// The form that answers are held against, if they are.
     pub(crate) fn form(&self) -> Option<&ResponseFormat> {
-        self.config.form_check.and(self.config.options.response_format.as_ref())
+        self.config.form()
+    }
+
+    /// The record of what does not fit in the answer.
+    pub(crate) fn form_record(&self) -> RecordBody {
+        let problems = self.form().map(|form| form.problems(self.answer()));
+        RecordBody::FormChecked { problems: problems.unwrap_or_default() }
     }
 
     /// The latest answer. If it must have a form, what was written around the JSON is left out.
@@ -47,8 +55,7 @@ impl ReactMachine {
             self.phase = Phase::Finishing(Box::new(self.outcome_at_limit()));
         } else if self.form_misses >= retries {
             let tries = self.form_misses.saturating_add(1);
-            let error =
-                format!("the answer does not fit its form (try {tries} of {tries}): {}", self.misfit());
+            let error = misfit_failure(&self.misfits, tries);
             let then = Phase::Finishing(Box::new(self.failure(FailureKind::Form, error)));
             self.phase = Phase::Noting { text: self.correction(), then: Box::new(then) };
         } else {
@@ -70,7 +77,7 @@ impl ReactMachine {
 
     /// What is wrong with the last answer, in a line; nothing if it has no such fault.
     pub(super) fn misfit(&self) -> String {
-        self.misfits.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+        misfit_line(&self.misfits)
     }
 
     fn form_fits(&mut self) {
@@ -81,14 +88,10 @@ impl ReactMachine {
     }
 
     fn correction(&self) -> String {
-        let lines: Vec<String> = self.misfits.iter().map(|problem| format!("- {problem}")).collect();
         let how = match self.config.tool_mode {
             ToolMode::Text => "write `Final Answer:`, then the whole JSON and nothing else",
             _ => "the whole JSON, and nothing else",
         };
-        format!(
-            "Your answer is not of the form that it must have:\n{}\nAnswer again: {how}.",
-            lines.join("\n")
-        )
+        misfit_note(&self.misfits, how)
     }
 }

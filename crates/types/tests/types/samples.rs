@@ -6,12 +6,12 @@ use archon_types::{
     AgentMessage, Answer, ApiErrorKind, ApprovalRequest, ApprovalSettings, AssistantMessage, CallId, Carried,
     CarriedMessage, CarriedResult, CarriedSpending, CircuitBreaker, Citation, Claim, CommandId, Compaction,
     CompactionLevel, ConflictStrategy, Content, ContextConfig, ContextLevel, ContinuationKind, Delta,
-    DeltaKind, Effect, Encoded, Event, ExtensionMessage, FailurePolicy, FailureStep, FallbackModel,
-    FormCheck, FormProblem, GoalCheck, GoalVerdict, HookPoint, Lease, LimitReached, LlmMessage,
-    MalformedArguments, Member, Message, MessageMetadata, MessageType, ModelFailure, ModelPrice, MoreLimits,
-    OnDeny, OnExpiry, OnFailure, Origin, Outcome, OutcomeStatus, ParallelBranch, ParallelChoice, PlanDiff,
-    PlanRecord, PlanSettings, ProcessGroup, PromptSource, ProviderError, QuestionKind, QueueMode, Record,
-    RecordBody, Role, RunConfig, RunStarted, SideQuestion, Speaker, Spending, StopReason, SubTask,
+    DeltaKind, Effect, Encoded, Event, ExtensionMessage, FailureKind, FailurePolicy, FailureStep,
+    FallbackModel, FormCheck, FormProblem, GoalCheck, GoalVerdict, HookPoint, Lease, LimitReached,
+    LlmMessage, MalformedArguments, Member, Message, MessageMetadata, MessageType, ModelFailure, ModelPrice,
+    MoreLimits, OnDeny, OnExpiry, OnFailure, Origin, Outcome, OutcomeStatus, ParallelBranch, ParallelChoice,
+    PlanDiff, PlanRecord, PlanSettings, ProcessGroup, PromptSource, ProviderError, QuestionKind, QueueMode,
+    Record, RecordBody, Role, RunConfig, RunStarted, SideQuestion, Speaker, Spending, StopReason, SubTask,
     SubTaskRules, Summary, Task, TeamPattern, TeamRecord, TeamSettings, ThinkingLevel, Tokenizer,
     ToolAnnotations, ToolCall, ToolMode, ToolResult, ToolResultMessage, ToolSpec, Trust, TurnTrigger, Usage,
     UserMessage, ViewPart, metadata,
@@ -296,8 +296,11 @@ pub(crate) fn team_records() -> Vec<Arc<Record>> {
             members: vec![Member::new("ann", "writer").with_tools(["draft"]).with_authority(2)],
             lead: Some("lead".into()),
         },
-        TeamRecord::NotPlanned { problem: "no model".into(), failure: None },
-        TeamRecord::Planned { task: Box::new(Task::new("run_1", "A report").with_subtasks(steps)) },
+        TeamRecord::NotPlanned { problem: "no model".into(), failure: None, spent: Spending::default() },
+        TeamRecord::Planned {
+            task: Box::new(Task::new("run_1", "A report").with_subtasks(steps)),
+            spent: Spending::default(),
+        },
         TeamRecord::Delegated {
             call,
             member: "ann".into(),
@@ -361,6 +364,11 @@ pub(crate) fn form_records() -> Vec<Arc<Record>> {
         RecordBody::RunStarted(Box::new(started)),
         RecordBody::FormChecked { problems: vec![FormProblem::new("", "it is empty"), problem] },
         RecordBody::FormChecked { problems: Vec::new() },
+        RecordBody::Plan(Box::new(PlanRecord::NotConcluded {
+            command: CommandId(5),
+            problem: "no key".into(),
+            failure: FailureKind::Auth,
+        })),
     ];
     (0..)
         .zip(bodies)

@@ -1,20 +1,22 @@
 //! JSON as models write it by hand: single and curly quotes, Python's literals, bare keys, line ends in texts, commas too
 //! many, a bracket too few. What a text says is never changed, and no text is ended that its writer did not end.
 
-use archon_types::Json;
 use serde_json::Map;
+
+use crate::Json;
 
 /// An object that begins a text.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Found {
-    pub(crate) fields: Map<String, Json>,
+pub struct Found {
+    /// What it holds.
+    pub fields: Map<String, Json>,
     /// Where it ends.
-    pub(crate) end: usize,
+    pub end: usize,
 }
 
 /// Why there is no object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NoObject {
+pub enum NoObject {
     /// A bracket that is none of JSON's: prose.
     Prose,
     /// It has no end.
@@ -25,7 +27,7 @@ pub(crate) enum NoObject {
 
 /// What may be done about an object without an end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum OpenEnd {
+pub enum OpenEnd {
     /// Brackets are closed where something shows that the writer was done: the end of the text, of a code block or of a
     /// tag, or the next word of the format.
     Close,
@@ -34,7 +36,7 @@ pub(crate) enum OpenEnd {
 }
 
 /// The object that begins at the start of `text`, which is a `{`.
-pub(crate) fn object_at(text: &str, open_end: OpenEnd) -> Result<Found, NoObject> {
+pub fn object_at(text: &str, open_end: OpenEnd) -> Result<Found, NoObject> {
     let mut strict = serde_json::Deserializer::from_str(text).into_iter::<Map<String, Json>>();
     if let Some(Ok(fields)) = strict.next() {
         return Ok(Found { fields, end: strict.byte_offset() });
@@ -230,12 +232,12 @@ fn ends_a_text(behind: &str) -> bool {
 }
 
 /// Whether a text begins with a word in any case.
-pub(crate) fn starts_with(text: &str, lower: &str) -> bool {
+pub fn starts_with(text: &str, lower: &str) -> bool {
     text.get(..lower.len()).is_some_and(|start| start.eq_ignore_ascii_case(lower))
 }
 
 /// A whole text as a value, read kindly, unless it is plain JSON or no JSON at all.
-pub(crate) fn mended(text: &str) -> Option<Json> {
+pub fn mended(text: &str) -> Option<Json> {
     let is_nested = text.starts_with(['{', '[']);
     if !is_nested {
         return None;

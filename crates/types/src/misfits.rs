@@ -1,16 +1,22 @@
-//! The form of an answer: where its JSON is, and what of it does not fit a schema.
+//! An answer and the form that it must have: where its JSON is, and what of it does not fit the schema.
 
 use std::borrow::Cow;
 
-use archon_types::{FormProblem, Json, RecordBody, ResponseFormat};
 use serde::de::IgnoredAny;
 
-use crate::{ReactMachine, almost_json::mended};
+use crate::{FormProblem, Json, ResponseFormat, almost_json::mended};
 
-/// The record of what does not fit in the machine's answer.
-pub(crate) fn checked(machine: &ReactMachine) -> RecordBody {
-    let problems = machine.form().map(|form| problems(form, machine.answer()));
-    RecordBody::FormChecked { problems: problems.unwrap_or_default() }
+impl ResponseFormat {
+    /// What of an answer does not fit, the first few problems; nothing if it fits. Without the feature `forms` nothing
+    /// fits, and the problem says why.
+    pub fn problems(&self, answer: &str) -> Vec<FormProblem> {
+        problems(self, answer)
+    }
+
+    /// Why nothing can be held against the schema, if so.
+    pub fn schema_problem(&self) -> Option<String> {
+        schema::misfits(&self.schema, &Json::Null).err()
+    }
 }
 
 /// What of an answer does not fit a form; the first few problems.
@@ -24,16 +30,10 @@ fn problems(form: &ResponseFormat, answer: &str) -> Vec<FormProblem> {
         .unwrap_or_else(|problem| whole(&format!("nothing can be held against its form: {problem}")))
 }
 
-/// Why nothing can be held against a schema, if so.
-pub(crate) fn schema_problem(schema: &Json) -> Option<String> {
-    schema::misfits(schema, &Json::Null).err()
-}
-
 #[cfg(feature = "forms")]
 mod schema {
-    use archon_types::{FormProblem, Json};
-
     use super::{MOST, clip};
+    use crate::{FormProblem, Json};
 
     /// What of a value does not fit, the first few problems, or what is wrong with the schema.
     pub(super) fn misfits(schema: &Json, value: &Json) -> Result<Vec<FormProblem>, String> {
@@ -52,17 +52,17 @@ mod schema {
 
 #[cfg(not(feature = "forms"))]
 mod schema {
-    use archon_types::{FormProblem, Json};
+    use crate::{FormProblem, Json};
 
     /// This build cannot tell.
     pub(super) fn misfits(_: &Json, _: &Json) -> Result<Vec<FormProblem>, String> {
-        Err("this build knows no schemas: turn on the feature `forms` of archon-react-loop".to_owned())
+        Err("this build knows no schemas: turn on the feature `forms` of archon-types".to_owned())
     }
 }
 
 /// The JSON in a text: the whole of it, what stands in a fence, or what stands between the first and the last
 /// bracket; and if none of these is JSON, the first that is almost JSON, mended. Where there is none, the text.
-pub(crate) fn json_in(text: &str) -> Cow<'_, str> {
+pub fn json_in(text: &str) -> Cow<'_, str> {
     let whole = text.trim();
     let fenced = || {
         let (_, behind) = whole.split_once("```")?;
@@ -150,7 +150,8 @@ mod tests {
         assert!(said(&long)[0].chars().count() < 350);
         let many = json!({"city": "x", "days": vec!["x"; 999]}).to_string();
         assert_eq!(said(&many).len(), MOST);
-        assert!(schema_problem(&json!({"type": "thing"})).is_some());
-        assert_eq!(schema_problem(&form.schema), None);
+        assert_eq!(form.schema_problem(), None);
+        let odd = ResponseFormat { name: "odd".into(), schema: json!({"type": "thing"}) };
+        assert!(odd.schema_problem().is_some());
     }
 }

@@ -1,0 +1,95 @@
+//! The form of a team's answer: what the lead puts together is held against it, and put together anew if it does not fit.
+
+use archon_types::{CallId, FailureKind, FormProblem, FormVerdict, ResponseFormat, misfit_failure};
+
+use super::{Job, JobState, Phase, Purpose, TeamMachine};
+
+impl TeamMachine {
+    /// The form that the answer must have, if it must have one.
+    pub fn form(&self) -> Option<&ResponseFormat> {
+        self.form.as_ref().map(|form| &form.format)
+    }
+
+    /// Whether the run has failed because its answer did not fit: whoever takes it up lets the lead try again.
+    pub fn is_misfit(&self) -> bool {
+        let is_broken = matches!(&self.phase, Phase::Broken { kind: FailureKind::Form, .. });
+        is_broken && self.form.is_some() && self.lead.is_some()
+    }
+
+    /// The form in words, for a delegation whose answer must have it: for an agent whose model is not asked for it.
+    pub fn form_in_words(&self, call: CallId) -> Option<String> {
+        let form = self.form().filter(|_| self.is_synthesis(call))?;
+        Some(format!(
+            "Answer with nothing but JSON that fits this JSON Schema of a {}:\n{}\n",
+            form.name, form.schema
+        ))
+    }
+
+    /// Whether a delegation is to put the answer together.
+    pub fn is_synthesis(&self, call: CallId) -> bool {
+        self.job(call.command).is_some_and(|job| matches!(job.purpose, Purpose::Synthesize { .. }))
+    }
+
+    /// The answer that is to be held against its form now.
+    pub(super) fn form_due(&self) -> Option<String> {
+        let is_open = self.form.is_some() && !self.fits && self.answer.is_none();
+        if !is_open || self.phase != Phase::Concluding {
+            return None;
+        }
+        let is_at_rest = self.jobs.iter().all(|job| job.is_over() && job.under_way() == 0);
+        (is_at_rest && !self.has_open_conflict()).then(|| self.draft())
+    }
+
+    pub(super) fn form_checked(&mut self, problems: &[FormProblem]) {
+        let Some(answer) = self.form_due() else { return };
+        let Some(form) = &mut self.form else { return };
+        let verdict = form.checked(problems);
+        let lost = match self.last_synthesis().map(|job| &job.state) {
+            Some(JobState::Failed { reason }) => Some(reason.clone()),
+            _ => None,
+        };
+        match (verdict, lost) {
+            (FormVerdict::Fits, _) => self.fits = true,
+            (_, Some(reason)) => {
+                let error =
+                    format!("the answer was not put together in the form that it must have: {reason}");
+                self.broken(FailureKind::Subtasks, error, answer);
+            }
+            (FormVerdict::Again, None) if self.lead.is_some() => self.synthesize_again(problems),
+            (FormVerdict::Again, None) => {
+                let error = format!("{}; and nobody leads the team", misfit_failure(problems, 1));
+                self.broken(FailureKind::Form, error, answer);
+            }
+            (FormVerdict::Failed(error), None) => self.broken(FailureKind::Form, error, answer),
+        }
+    }
+
+    /// A run that failed because of its form is taken up: the lead puts the answer together anew, as often as before.
+    pub(super) fn conclude_again(&mut self) {
+        if self.is_misfit()
+            && let Some(form) = &mut self.form
+        {
+            form.begin_again();
+            let problems = form.problems().to_vec();
+            (self.phase, self.answer) = (Phase::Concluding, None);
+            self.synthesize_again(&problems);
+        }
+    }
+
+    fn synthesize_again(&mut self, problems: &[FormProblem]) {
+        let (round, notes) = match self.last_synthesis().map(|job| &job.purpose) {
+            Some(Purpose::Synthesize { round, notes, .. }) => (*round, notes.clone()),
+            _ => (0, None),
+        };
+        self.synthesize(round, notes, problems.to_vec());
+    }
+
+    fn last_synthesis(&self) -> Option<&Job> {
+        self.jobs.iter().rev().find(|job| matches!(job.purpose, Purpose::Synthesize { .. }))
+    }
+
+    fn broken(&mut self, kind: FailureKind, error: String, answer: String) {
+        self.answer = Some(answer);
+        self.phase = Phase::Broken { kind, error };
+    }
+}
