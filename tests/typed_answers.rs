@@ -14,6 +14,7 @@ use archon::{
         StartRun, StartRuns, SubTask, SubTaskRules,
     },
 };
+use archon_orchestrator::TeamOptions;
 use archon_planner::ScriptedPlanner;
 use archon_testkit::{Ended, FnProvider, MortalJournal, SeededIds, VirtualClock};
 
@@ -102,7 +103,8 @@ impl Work {
         match kind {
             Kind::Plan => Self::Plan(agent.planning(ScriptedPlanner::new(steps()))),
             Kind::Team => {
-                let mut options = agent.team_options();
+                // With options of the program's own: the form is the agent's.
+                let mut options = TeamOptions::default();
                 options.roles = vec![Role::new("worker", "")];
                 let team = agent.team_with(ScriptedPlanner::new(steps()), options);
                 Self::Team(team.member(Member::new("w", "worker"), Arc::new(worker.clone())))
