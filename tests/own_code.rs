@@ -2,12 +2,12 @@
 //! comes; and builders that refuse what they would ignore.
 
 use std::sync::{
-    Arc,
+    Arc, Mutex,
     atomic::{AtomicUsize, Ordering},
 };
 
 use archon::{
-    BuildError,
+    BuildError, SubAgentTool,
     prelude::*,
     providers::{ScriptedProvider, Step},
     types::{Context, ContextConfig, GoalCheck, Json, SubTask, Task, ToolAnnotations, ToolCall, ToolSpec},
@@ -98,10 +98,15 @@ async fn guard_of_the_program_refuses_before_anybody_is_asked_and_changes_result
 #[tokio::test]
 async fn planner_of_a_closure_makes_the_plan() {
     let planner = FnPlanner::new(|goal, _| async move {
-        Ok(Task::new("t", goal).with_subtasks(vec![SubTask::new("a", "Think")]))
+        let step = SubTask::new("a", format!("Ponder why {goal}"));
+        Ok(Task::new("t", goal).with_subtasks(vec![step]))
     });
-    let agent = builder(FnProvider::new(|_, _| FnProvider::text("thought"))).build().unwrap();
-    assert_eq!(agent.planning(planner).run("Think").await.unwrap().into_text().unwrap(), "thought");
+    let model = FnProvider::new(|_, _| FnProvider::text("thought"));
+    let agent = builder(model.clone()).build().unwrap();
+    let reply = agent.planning(planner).run("the sky is blue").await.unwrap();
+    assert_eq!(reply.into_text().unwrap(), "thought");
+    let asked: Vec<_> = model.requests().iter().map(|r| r.messages.iter().last().unwrap().text()).collect();
+    assert!(asked[0].contains("Ponder why the sky is blue"), "{asked:?}");
 }
 
 #[tokio::test]
@@ -117,6 +122,56 @@ async fn text_of_a_run_comes_in_pieces_or_whole() {
     assert_eq!(run.text().await.unwrap(), "one two three", "the reply is there after the pieces");
     let run = agent().start("Count", RunOptions::default()).await.unwrap();
     assert_eq!(run.text().await.unwrap(), "one two three");
+}
+
+#[tokio::test]
+async fn text_stream_has_the_words_of_the_run_and_not_of_agents_that_it_calls() {
+    let agent = |model| Archon::builder().provider(Arc::new(model), "m");
+    let helper = agent(FnProvider::new(|_, _| FnProvider::text("whispered"))).build().unwrap();
+    let caller = || {
+        let model = FnProvider::new(|n, _| match n {
+            0 => FnProvider::calls(vec![ToolCall::new("c", "helper", json!({"task": "Whisper"}))]),
+            _ => FnProvider::text("said aloud"),
+        });
+        agent(model).tool(SubAgentTool::new("helper", helper.clone())).build().unwrap()
+    };
+    let run = caller().start("Ask the helper", RunOptions::default()).await.unwrap();
+    let all: String = run.collect::<Vec<_>>().await.iter().filter_map(Event::as_text).collect();
+    assert!(all.contains("whispered"), "{all}");
+    let mut run = caller().start("Ask the helper", RunOptions::default()).await.unwrap();
+    let pieces: Vec<String> = run.text_stream().collect().await;
+    assert_eq!(pieces.concat(), "said aloud");
+}
+
+#[tokio::test]
+async fn hooks_of_closures_end_a_run_before_a_turn_and_hear_results() {
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let results = heard.clone();
+    let hooks =
+        FnHooks::new().before_turn(|turn| async move { turn == 0 }).after_tool(move |call, result| {
+            results.lock().unwrap().push(format!("{}: {}", call.name, result.text()));
+            async {}
+        });
+    let agrees = FnApprover::new(|_| async { Decision::Now(Answer::Approve) });
+    let model = pays();
+    let agent = builder(model.clone()).approver(agrees).hooks(hooks).build().unwrap();
+    agent.run("Pay.").await.ok();
+    assert_eq!(model.requests().len(), 1, "the second turn is not begun");
+    assert_eq!(*heard.lock().unwrap(), ["pay: paid 42"]);
+}
+
+#[tokio::test]
+async fn hooks_of_closures_hear_why_a_run_failed() {
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let errors = heard.clone();
+    let hooks = FnHooks::new().on_error(move |error| {
+        errors.lock().unwrap().push(error);
+        async {}
+    });
+    let refuses = FnProvider::new(|_, _| vec![Err(archon::types::ProviderError::Auth("no key".into()))]);
+    let agent = builder(refuses).hooks(hooks).build().unwrap();
+    agent.run("Pay.").await.unwrap_err();
+    assert!(heard.lock().unwrap().iter().any(|error| error.contains("no key")), "{heard:?}");
 }
 
 #[test]

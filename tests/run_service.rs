@@ -25,34 +25,36 @@ use archon::{
 };
 use archon_orchestrator::{AgentTool, TeamOptions};
 use archon_planner::ScriptedPlanner;
-use archon_testkit::{Ended, FnProvider};
+use archon_testkit::{Ended, FnProvider, VirtualClock};
 use futures_util::StreamExt;
 use serde_json::json;
 use tokio::sync::Semaphore;
 
 /// What the processes of a test share: the journal, and the world that a tool changes.
 #[derive(Clone)]
-struct World {
-    journal: MemoryJournal,
+pub(crate) struct World {
+    pub(crate) journal: MemoryJournal,
     /// Calls of the tool that had their effect.
-    effects: Arc<AtomicUsize>,
+    pub(crate) effects: Arc<AtomicUsize>,
     entered: Arc<Semaphore>,
     gate: Arc<Semaphore>,
-    asks: Arc<AtomicBool>,
+    pub(crate) asks: Arc<AtomicBool>,
     /// What the models of this world were asked, as text.
     asked: Arc<Mutex<Vec<String>>>,
+    /// The time of all agents, if it is not that of this machine.
+    clock: Option<VirtualClock>,
 }
 
 impl World {
     /// A world whose tool works at once.
-    fn open() -> Self {
+    pub(crate) fn open() -> Self {
         let world = Self::closed();
         world.open_gate();
         world
     }
 
     /// A world whose tool waits at a gate.
-    fn closed() -> Self {
+    pub(crate) fn closed() -> Self {
         Self {
             journal: MemoryJournal::new(),
             effects: Arc::default(),
@@ -60,25 +62,33 @@ impl World {
             gate: Arc::new(Semaphore::new(0)),
             asks: Arc::default(),
             asked: Arc::default(),
+            clock: None,
         }
     }
 
+    pub(crate) fn with_clock(mut self, clock: &VirtualClock) -> Self {
+        self.clock = Some(clock.clone());
+        self
+    }
+
     /// A world whose tool asks a person first.
-    fn asking() -> Self {
+    pub(crate) fn asking() -> Self {
         let world = Self::open();
         world.asks.store(true, Ordering::SeqCst);
         world
     }
 
-    fn open_gate(&self) {
+    pub(crate) fn open_gate(&self) {
         self.gate.add_permits(100);
     }
 
-    async fn tool_entered(&self) {
+    pub(crate) async fn tool_entered(&self) {
         self.entered.acquire().await.unwrap().forget();
     }
 
-    fn tool(&self) -> FnTool<impl Fn(archon::types::Json, archon::ToolContext) -> ToolWork + use<>> {
+    pub(crate) fn tool(
+        &self,
+    ) -> FnTool<impl Fn(archon::types::Json, archon::ToolContext) -> ToolWork + use<>> {
         let mut annotations = ToolAnnotations::default();
         annotations.effect = Effect::Idempotent;
         annotations.requires_confirmation = self.asks.load(Ordering::SeqCst);
@@ -95,16 +105,20 @@ impl World {
         })
     }
 
-    fn agent(&self, id: &str) -> Archon {
+    pub(crate) fn agent(&self, id: &str) -> Archon {
         self.builder(id).tool(self.tool()).build().unwrap()
     }
 
-    fn builder(&self, id: &str) -> archon::ArchonBuilder {
-        Archon::builder()
+    pub(crate) fn builder(&self, id: &str) -> archon::ArchonBuilder {
+        let builder = Archon::builder()
             .provider(Arc::new(self.model()), "test")
             .agent_id(id)
             .approver(Arc::new(AskLater))
-            .journal(Arc::new(self.journal.clone()))
+            .journal(Arc::new(self.journal.clone()));
+        match &self.clock {
+            Some(clock) => builder.clock(Arc::new(clock.clone())),
+            None => builder,
+        }
     }
 
     fn model(&self) -> FnProvider {
@@ -126,7 +140,7 @@ impl World {
     }
 
     /// A process with an agent of every kind.
-    fn process(&self) -> Runs {
+    pub(crate) fn process(&self) -> Runs {
         let agent = self.agent("agent");
         let planning = agent.planning(Arc::new(ScriptedPlanner::new(vec![SubTask::new("one", "Step")])));
         let branches = [self.agent("left"), self.agent("right")];
@@ -150,12 +164,12 @@ impl World {
             .with_agent(caller.run_agent())
     }
 
-    async fn log(&self, run: &RunId) -> Vec<Arc<Record>> {
+    pub(crate) async fn log(&self, run: &RunId) -> Vec<Arc<Record>> {
         self.journal.read(run).await.unwrap()
     }
 }
 
-type ToolWork = archon::types::BoxFuture<'static, Result<ToolResult, archon::ToolError>>;
+pub(crate) type ToolWork = archon::types::BoxFuture<'static, Result<ToolResult, archon::ToolError>>;
 
 /// A model that takes one step, or calls the clerk, and then says what it was told.
 fn reply(request: &Request) -> crate::stage::Answer {
@@ -173,7 +187,7 @@ fn reply(request: &Request) -> crate::stage::Answer {
 }
 
 /// The kinds that are started by name; an agent call is started by its caller.
-const STARTED: [(RunKind, &str); 5] = [
+pub(crate) const STARTED: [(RunKind, &str); 5] = [
     (RunKind::Loop, "agent"),
     (RunKind::Parallel, "left"),
     (RunKind::Plan, "agent"),
@@ -181,13 +195,13 @@ const STARTED: [(RunKind, &str); 5] = [
     (RunKind::AgentCall, "caller"),
 ];
 
-fn request(kind: RunKind, agent: &str) -> StartRun {
+pub(crate) fn request(kind: RunKind, agent: &str) -> StartRun {
     let kind = if kind == RunKind::AgentCall { RunKind::Loop } else { kind };
     StartRun::new("Take a step").kind(kind).agent(agent)
 }
 
 /// The run of that kind: the one that was started, or the call that it made.
-fn of_kind(kind: RunKind, started: &RunId) -> RunId {
+pub(crate) fn of_kind(kind: RunKind, started: &RunId) -> RunId {
     match kind {
         RunKind::AgentCall => RunId::new(format!("{started}.0-0")),
         _ => started.clone(),
@@ -195,7 +209,7 @@ fn of_kind(kind: RunKind, started: &RunId) -> RunId {
 }
 
 /// How often the tool has its effect in a run of that kind.
-fn steps(kind: RunKind) -> usize {
+pub(crate) fn steps(kind: RunKind) -> usize {
     if kind == RunKind::Parallel { 2 } else { 1 }
 }
 
@@ -240,7 +254,7 @@ async fn watch_twice_gives_every_record_and_a_dropped_watcher_cancels_nothing() 
     }
 }
 
-async fn records(run: &RunId, mut events: archon::types::Watch) -> Vec<u64> {
+pub(crate) async fn records(run: &RunId, mut events: archon::types::Watch) -> Vec<u64> {
     let mut seen = Vec::new();
     while let Some(event) = events.next().await {
         if let Event::Record { run: of, record } = event.unwrap()
@@ -389,9 +403,13 @@ fn run_of_any_kind_whose_process_is_killed_is_resumed_by_another_process() {
 
 /// A process that dies while the tool of a run is at work.
 fn killed(world: &World, kind: RunKind, agent: &str) -> RunId {
+    killed_for(world, kind, agent, "local")
+}
+
+pub(crate) fn killed_for(world: &World, kind: RunKind, agent: &str, tenant: &str) -> RunId {
     let process = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let run = process.block_on(async {
-        let started = world.process().start(request(kind, agent)).await.unwrap();
+        let started = world.process().start(request(kind, agent).tenant(tenant)).await.unwrap();
         world.tool_entered().await;
         started.run
     });
@@ -428,15 +446,34 @@ fn resume_unfinished_resumes_every_interrupted_run_and_no_other() {
         let done = runs.start(StartRun::new("Take a step")).await.unwrap();
         runs.reply(&done.run).await.ended();
         let mut resumed = Vec::new();
-        for (run, started) in runs.resume_unfinished(None).await.unwrap() {
-            started.unwrap();
-            assert_eq!(runs.reply(&run).await.ended().status, OutcomeStatus::Finished);
-            resumed.push(run);
+        for started in runs.resume_unfinished(None).await.unwrap().all_ok().unwrap() {
+            assert_eq!(runs.reply(&started.run).await.ended().status, OutcomeStatus::Finished);
+            resumed.push(started.run);
         }
         resumed.sort();
         let mut expected = cut_off;
         expected.sort();
         assert_eq!(resumed, expected);
+    });
+}
+
+#[test]
+fn resume_unfinished_run_that_cannot_go_on_is_a_failure_and_holds_up_no_other() {
+    let world = World::closed();
+    let cut_off = [(RunKind::Loop, "agent"), (RunKind::Team, "team")];
+    let [known, unknown] = cut_off.map(|(kind, agent)| killed(&world, kind, agent));
+    world.open_gate();
+    let process = tokio::runtime::Runtime::new().unwrap();
+    process.block_on(async {
+        let alone = Runs::new(world.agent("agent"));
+        let resumed = alone.resume_unfinished(None).await.unwrap();
+        assert_eq!((resumed.len(), resumed.is_empty()), (2, false));
+        assert_eq!(resumed.started().map(|started| &started.run).collect::<Vec<_>>(), [&known]);
+        let failures: Vec<_> = resumed.failures().map(|(run, error)| (run, error.to_string())).collect();
+        let why = "no agent team is registered for runs of kind team; there is: loop agent";
+        assert_eq!(failures, [(&unknown, why.to_owned())]);
+        assert!(matches!(resumed.all_ok(), Err(RunError::NoAgent { .. })));
+        assert_eq!(alone.reply(&known).await.ended().status, OutcomeStatus::Finished);
     });
 }
 
@@ -684,18 +721,22 @@ async fn prune_removes_ended_runs_before_a_time_and_erase_all_of_a_tenant() {
 }
 
 #[tokio::test]
-async fn sweep_resumes_runs_whose_question_has_expired() {
-    let world = World::asking();
-    let clock = archon_testkit::VirtualClock::new();
-    let agent = || world.builder("agent").tool(world.tool()).clock(Arc::new(clock.clone())).build().unwrap();
-    let runs = Runs::new(agent());
-    let started = runs.start(StartRun::new("Take a step")).await.unwrap();
-    assert_eq!(runs.reply(&started.run).await.ended().status, OutcomeStatus::Suspended);
-    assert_eq!(runs.sweep().await.unwrap(), []);
-    clock.advance(Duration::from_secs(3_600));
-    assert_eq!(runs.sweep().await.unwrap(), std::slice::from_ref(&started.run));
-    assert_eq!(runs.reply(&started.run).await.ended().status, OutcomeStatus::Finished);
-    assert_eq!(world.effects.load(Ordering::SeqCst), 0);
-    let log = world.log(&started.run).await;
-    assert!(log.iter().any(|record| matches!(record.body, RecordBody::ToolRefused { .. })), "{log:?}");
+async fn erase_of_a_run_that_was_written_after_one_that_needs_it_removes_both() {
+    let clock = VirtualClock::new();
+    let world = World::asking().with_clock(&clock);
+    let runs = world.process();
+    let asked = StartRun::new("Take a step").session("chat").tenant("anna");
+    let waits = runs.start(asked).await.unwrap().run;
+    runs.reply(&waits).await.ended();
+    let beside = StartRun::new("Hello").session("chat").tenant("anna").tools(Vec::<String>::new());
+    let beside = runs.start(beside.when_busy(WhenBusy::Branch)).await.unwrap().run;
+    runs.reply(&beside).await.ended();
+    clock.advance(Duration::from_secs(1));
+    let question = runs.questions(None).await.unwrap().remove(0).request;
+    assert!(runs.answer(&question.request_id, Answer::Approve).await.unwrap());
+    runs.reply(&waits).await.ended();
+    let refused = runs.delete(&waits).await.unwrap_err();
+    assert!(matches!(refused, RunError::Journal(JournalError::Needed { .. })), "{refused}");
+    let erased = runs.erase(&TenantId::new("anna")).await.unwrap();
+    assert_eq!((erased.runs.len(), erased.left.len()), (2, 0), "{:?}", erased.left);
 }

@@ -39,7 +39,7 @@ use runs::Runs;
 /// # }
 /// ```
 ///
-/// Parts that are shared stay shared: a journal, the database of [`sqlite`](Self::sqlite), providers, tools. Without a
+/// Parts that are shared stay shared: a journal, the database of `sqlite`, providers, tools. Without a
 /// journal each agent that is built has one of its own in memory.
 #[derive(Clone)]
 #[must_use]
@@ -367,7 +367,8 @@ impl ArchonBuilder {
     }
 
     /// How long questions to people wait, by default 30 minutes, and what follows a no. Afterwards a question takes no
-    /// answer; its run goes on without the call when it is next taken up.
+    /// answer; its run goes on without the call when it is next taken up: [`Runs::keep_sweeping`](crate::Runs::keep_sweeping)
+    /// and [`sweep`](archon_types::AnswerRuns::sweep) do that.
     pub fn approval_settings(mut self, settings: ApprovalSettings) -> Self {
         self.options.approvals = settings;
         self

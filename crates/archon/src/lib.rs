@@ -31,6 +31,8 @@
 //! | ask people before harm is done, and list what waits | [`ArchonBuilder::approver`], [`Archon::approvals`], [`Archon::answer`] |
 //! | refuse calls by a rule of one's own, or change results | [`ArchonBuilder::guard`] |
 //! | start, watch, answer and resume runs of every kind by one handle | [`Runs`] |
+//! | let runs go on whose questions nobody answered in time | [`Runs::keep_sweeping`] |
+//! | serve many customers, each of whom sees the own runs alone | [`Runs::for_tenant`] |
 //! | try another way from an earlier turn | [`Archon::fork`] |
 //! | let several agents try, and take the best | [`Archon::parallel`] |
 //! | let a goal become a plan, and follow it | `Archon::planning`, with the feature `planner` |
@@ -124,6 +126,7 @@ mod watch;
 pub use agent_memory::AgentMemory;
 pub use approvals::Approvals;
 pub use archon::Archon;
+#[doc = include_str!("../../tools/src/tool_macro.md")]
 pub use archon_macros::facade_tool as tool;
 pub use archon_react_loop::SubAgentTool;
 pub use archon_tools::{ToolEngine, ToolRegistry};
@@ -142,7 +145,7 @@ pub use parallel::{Parallel, ParallelReply};
 pub use planning::Planning;
 pub use project_file::ProjectFile;
 pub use run_options::RunOptions;
-pub use runs::{AgentSource, Runs};
+pub use runs::{AgentSource, Runs, Sweeping, TenantRuns};
 pub use system::{RandomIds, SystemClock};
 #[cfg(feature = "orchestrator")]
 pub use teamwork::Teamwork;
@@ -190,6 +193,7 @@ pub mod tools {
     pub use archon_tools::*;
 
     // Shadows the macro of the same name, whose paths only users of `archon-tools` can follow.
+    /// The macro [`tool`](macro@crate::tool).
     pub use archon_macros::facade_tool as tool;
 }
 /// The vocabulary.
@@ -199,3 +203,8 @@ pub use archon_types as types;
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
+
+/// The guide to services compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/service.md")]
+struct ServiceGuide;

@@ -7,6 +7,8 @@ mod answer;
 mod keep;
 mod live;
 mod start;
+mod sweeping;
+mod tenant;
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
@@ -21,26 +23,32 @@ use archon_types::{
 };
 use futures_util::future::{Either, select};
 
+pub use self::{sweeping::Sweeping, tenant::TenantRuns};
+
 use self::live::Live;
 use crate::{Archon, BuildError};
 
 /// Runs of every kind, behind [`RunService`](archon_types::RunService). Cloning one is cheap, and clones share the runs
 /// that they work on.
 ///
+/// Its methods are those of three traits: [`StartRuns`](archon_types::StartRuns) starts, resumes, lists and watches,
+/// [`AnswerRuns`](archon_types::AnswerRuns) steers, cancels and answers, and [`KeepRuns`](archon_types::KeepRuns) forks and
+/// removes. For requests that name a run there is [`for_tenant`](Self::for_tenant).
+///
 /// ```no_run
-/// use archon::{Archon, Runs, types::{AnswerRuns, StartRun, StartRuns}};
+/// use std::time::Duration;
+///
+/// use archon::{Archon, Runs, types::{StartRun, StartRuns}};
 ///
 /// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
 /// // The id stands in the logs: with another one after a restart, runs find no agent.
 /// let agent = Archon::builder().model("ollama:qwen3").agent_id("desk").data_dir("data").build()?;
 /// let runs = Runs::new(agent);
-/// for (run, resumed) in runs.resume_unfinished(None).await? {
-///     if let Err(error) = resumed {
-///         eprintln!("{run} cannot go on: {error}");
-///     }
+/// // Questions that nobody answered in time count as refused.
+/// let _sweeping = runs.keep_sweeping(Duration::from_secs(60));
+/// for (run, error) in runs.resume_unfinished(None).await?.failures() {
+///     eprintln!("{run} cannot go on: {error}");
 /// }
-/// // From time to time: questions that nobody answered in time count as refused.
-/// runs.sweep().await?;
 /// let started = runs.start(StartRun::new("What is 19 + 23?").key("request-7")).await?;
 /// println!("{}", runs.reply(&started.run).await?.into_text()?);
 /// # Ok(())

@@ -164,7 +164,9 @@ impl From<RunError> for Failure {
                     RunStatus::Suspended => format!(
                         "answer its question (`archon approvals list`), and it goes on, or leave it with `archon runs fork {run}`"
                     ),
-                    _ => format!("wait until it has ended, or stop it with `archon runs cancel {run}`"),
+                    _ => format!(
+                        "wait until it has ended, say it to the run (`archon runs steer {run} TEXT`), or stop it with `archon runs cancel {run}`"
+                    ),
                 },
             ),
             RunError::NothingToContinue => {

@@ -50,7 +50,7 @@ impl Recorded {
                 run: started.run.clone(),
                 kind,
                 action: "be resumed by this command",
-                instead: "resume it with the program that started it; its log does not say which agents it has",
+                instead: "the program that started it can: `Runs::with_agent(parallel.run_agent())`, then `resume` or `answer`; the log does not say which agents its branches have",
             }),
         }
     }

@@ -437,7 +437,8 @@ where
 /// A question waits for 30 minutes, unless [`ApprovalSettings::timeout_ms`] says otherwise. After that it takes no
 /// answer and is listed no more; its run stays suspended until it is taken up, and then goes on as
 /// [`ApprovalSettings::on_expiry`] says, by default with a result that tells the model that nobody answered. So a
-/// program that asks people who sleep gives questions more time, and takes up suspended runs now and then:
+/// program that asks people who sleep gives questions more time, and resumes such runs now and then, with
+/// [`AnswerRuns::sweep`](crate::AnswerRuns::sweep):
 ///
 /// ```
 /// use std::time::Duration;

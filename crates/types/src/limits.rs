@@ -93,7 +93,7 @@ impl ExecutionLimits {
 
     /// The same limits with another one of active time.
     pub fn with_max_duration(mut self, duration: Duration) -> Self {
-        self.max_duration_ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        self.max_duration_ms = millis(duration);
         self
     }
 
@@ -147,6 +147,14 @@ impl ExecutionLimits {
 
 /// Larger limits for a run that is taken up. Each is for the whole run, what was used before included; one that is not
 /// given, or is smaller than the run's own, changes nothing.
+///
+/// ```
+/// use archon_types::{ExecutionLimits, MoreLimits};
+///
+/// let mut limits = ExecutionLimits::default().with_max_turns(10);
+/// limits.raise(&MoreLimits::default().with_max_turns(20));
+/// assert_eq!(limits.max_turns, 20);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -167,10 +175,39 @@ pub struct MoreLimits {
 }
 
 impl MoreLimits {
+    /// The same with a larger limit of turns.
+    pub fn with_max_turns(mut self, turns: u32) -> Self {
+        self.max_turns = Some(turns);
+        self
+    }
+
+    /// The same with a larger limit of tokens.
+    pub fn with_max_total_tokens(mut self, tokens: u64) -> Self {
+        self.max_total_tokens = Some(tokens);
+        self
+    }
+
+    /// The same with a larger limit of active time.
+    pub fn with_max_duration(mut self, duration: Duration) -> Self {
+        self.max_duration_ms = Some(millis(duration));
+        self
+    }
+
+    /// The same with a larger limit of money, in millionths of a currency unit: `50_000` are five cents. A run that was
+    /// started without one gets none.
+    pub fn with_max_cost(mut self, millionths: u64) -> Self {
+        self.max_cost = Some(millionths);
+        self
+    }
+
     /// Whether nothing is given.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// What happens when a limit is reached.

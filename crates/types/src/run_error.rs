@@ -224,16 +224,16 @@ impl RunError {
             Self::NoAgent { .. } => "register the agent that started the run, under the same id",
             Self::KeyUsed { .. } => "use a new key for each request",
             Self::SessionBusy { status: RunStatus::Suspended, .. } => {
-                "answer its questions and resume it, cancel it, or begin a branch: `RunOptions::branch`, `WhenBusy::Branch`"
+                "answer its questions and resume it (`AnswerRuns::answer` does both), or cancel it; or start the message with `WhenBusy::Queue`, so that the run reads it, or with `WhenBusy::Branch` or `RunOptions::branch` beside the run"
             }
             Self::SessionBusy { .. } => {
-                "say it to the run, `follow_up` or `WhenBusy::Queue`; wait until the run has ended; or begin a branch: `RunOptions::branch`, `WhenBusy::Branch`"
+                "wait until it has ended; or start the message with `WhenBusy::Queue`, so that the run reads it, or with `WhenBusy::Branch` or `RunOptions::branch` beside the run"
             }
             Self::EmptyPrompt => "say what is to be done",
             Self::NothingToContinue => "start a run first",
             Self::OtherTenant { .. } => "resume runs of the tenant that they were started for",
             Self::UnknownTool { .. } => "choose among the tools that the agent was built with",
-            Self::NoEffect { option: "run" | "session" | "branch", .. } => "leave it out",
+            Self::NoEffect { option: "run" | "session" | "branch" | "tenant", .. } => "leave it out",
             Self::NoEffect { .. } => {
                 "set it where each of the agents is built; `Archon::to_builder` begins with an agent's parts"
             }

@@ -7,6 +7,7 @@
 //! | read its records, or watch it as often as you like | [`StartRuns::records`], [`StartRuns::watch`] |
 //! | go on after a crash, a cancel, a failure or a limit | [`StartRuns::resume`], [`StartRuns::resume_unfinished`] |
 //! | steer, cancel, answer questions | [`AnswerRuns`] |
+//! | let runs go on whose questions nobody answered in time | [`AnswerRuns::sweep`] |
 //! | fork, delete, prune, erase a tenant | [`KeepRuns`] |
 //!
 //! A [`RunAgent`] is the other side: an agent of one kind whose runs a service begins and resumes.
@@ -77,7 +78,7 @@ pub trait StartRuns: Send + Sync {
     /// watcher cancels nothing, and any number may watch.
     ///
     /// Events of runs that it calls are part of it while this process works on them. Of a run that another process
-    /// works on there are records only, a moment later.
+    /// works on there are records only, a moment later. An error is the last that a watcher is told.
     ///
     /// # Errors
     /// As [`get`](Self::get).
@@ -137,12 +138,13 @@ pub trait AnswerRuns: Send + Sync {
     /// The journal failed, changed arguments do not fit the tool, or the run cannot be resumed.
     fn answer<'a>(&'a self, request_id: &'a str, answer: Answer) -> BoxFuture<'a, Result<bool, RunError>>;
 
-    /// Resumes the runs with a question whose time is over, so that each goes on as if somebody had said no. Returns
-    /// their ids.
+    /// Resumes the runs with a question whose time is over, so that each goes on as if somebody had said no. Each is
+    /// named with what became of it. A service sweeps from time to time, since nothing else looks at the time of a
+    /// question whose run is at rest.
     ///
     /// # Errors
     /// The journal cannot be listed.
-    fn sweep<'a>(&'a self) -> BoxFuture<'a, Result<Vec<RunId>, RunError>>;
+    fn sweep<'a>(&'a self) -> BoxFuture<'a, Result<ResumedRuns, RunError>>;
 }
 
 /// Forks and removes runs.
@@ -305,7 +307,8 @@ pub enum WhenBusy {
     /// It is refused with [`RunError::SessionBusy`].
     #[default]
     Refuse,
-    /// The run reads it when it would end, as with [`AnswerRuns::follow_up`].
+    /// The run reads it when it would end, as with [`AnswerRuns::follow_up`]. The key of such a request is not kept: sent
+    /// again, it is queued again.
     Queue,
     /// It starts a run beside the other. What is said in one of the two is not known in the other.
     Branch,
@@ -371,8 +374,76 @@ pub struct Removed {
     pub left: Vec<(RunId, RunError)>,
 }
 
-/// Runs that were to be resumed, each with what became of it.
-pub type ResumedRuns = Vec<(RunId, Result<StartedRun, RunError>)>;
+/// Runs that were to be resumed, each with what became of it. It iterates over them.
+///
+/// One run that cannot go on holds up no other, so it is an error here alone, and must not be dropped:
+///
+/// ```
+/// use archon_types::{RunError, StartRuns};
+///
+/// # async fn run(runs: &dyn StartRuns) -> Result<(), RunError> {
+/// for (run, error) in runs.resume_unfinished(None).await?.failures() {
+///     eprintln!("{run} cannot go on: {error} ({})", error.advice());
+/// }
+/// # Ok(())
+/// # }
+/// ```
+///
+/// ```compile_fail
+/// #![deny(unused_must_use)]
+/// # async fn run(runs: &dyn archon_types::StartRuns) -> Result<(), archon_types::RunError> {
+/// runs.resume_unfinished(None).await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Default)]
+#[must_use = "a run that cannot go on is named here alone: look at `failures`, or ask for `all_ok`"]
+pub struct ResumedRuns(Vec<(RunId, Result<StartedRun, RunError>)>);
+
+impl ResumedRuns {
+    /// The runs that go on.
+    pub fn started(&self) -> impl Iterator<Item = &StartedRun> {
+        self.0.iter().filter_map(|(_, resumed)| resumed.as_ref().ok())
+    }
+
+    /// The runs that could not be resumed, each with the reason.
+    pub fn failures(&self) -> impl Iterator<Item = (&RunId, &RunError)> {
+        self.0.iter().filter_map(|(run, resumed)| Some((run, resumed.as_ref().err()?)))
+    }
+
+    /// The runs that go on, if all do.
+    ///
+    /// # Errors
+    /// That of the first run that could not be resumed.
+    pub fn all_ok(self) -> Result<Vec<StartedRun>, RunError> {
+        self.0.into_iter().map(|(_, resumed)| resumed).collect()
+    }
+
+    /// How many runs were to be resumed.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether no run was to be resumed.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl FromIterator<(RunId, Result<StartedRun, RunError>)> for ResumedRuns {
+    fn from_iter<I: IntoIterator<Item = (RunId, Result<StartedRun, RunError>)>>(runs: I) -> Self {
+        Self(runs.into_iter().collect())
+    }
+}
+
+impl IntoIterator for ResumedRuns {
+    type Item = (RunId, Result<StartedRun, RunError>);
+    type IntoIter = std::vec::IntoIter<Self::Item>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
 
 /// The events of a run, as [`StartRuns::watch`] gives them.
 pub type Watch = Pin<Box<dyn Stream<Item = Result<Event, RunError>> + Send>>;

@@ -1,8 +1,10 @@
 //! Steering, cancelling and answering.
 
+use std::collections::BTreeSet;
+
 use archon_types::{
     AgentMessage, Answer, AnswerRuns, BoxFuture, InboxRequest, JournalError, MoreLimits, PendingApproval,
-    RunError, RunFilter, RunId, RunRefused, RunStatus, StartedRun, TenantId, pending_approvals,
+    ResumedRuns, RunError, RunFilter, RunId, RunRefused, RunStatus, StartedRun, TenantId, pending_approvals,
 };
 
 use super::Runs;
@@ -35,50 +37,80 @@ impl AnswerRuns for Runs {
     }
 
     fn answer<'a>(&'a self, request_id: &'a str, answer: Answer) -> BoxFuture<'a, Result<bool, RunError>> {
-        Box::pin(async move {
-            let open = self.archon().approvals(None).await?;
-            let Some(pending) = open.into_iter().find(|open| open.request.request_id == request_id) else {
-                return Ok(false);
-            };
-            let root = self.root(&pending.run).await?;
-            let records = self.archon().journal.read(&root).await?;
-            let agent = match (self.agent_of(&root, &records).await, &answer) {
-                (Ok(agent), _) => {
-                    let context = self.archon().context_after(root.clone(), &records);
-                    agent.check_answer(&pending, &answer, &context).await?;
-                    Ok(agent)
-                }
-                // Who changes arguments is told at once whether they fit.
-                (Err(error), Answer::Edit { .. }) => return Err(error),
-                // The answer is kept, and the run resumed when its agent can be built.
-                (Err(error), _) => Err(error),
-            };
-            if !self.archon().pending().answer(&pending, answer).await? {
-                return Ok(false);
-            }
-            went_on(self.resume_by(agent?, root, &records, &MoreLimits::default()).await)?;
-            Ok(true)
-        })
+        Box::pin(self.answer_of(None, request_id, answer))
     }
 
-    fn sweep<'a>(&'a self) -> BoxFuture<'a, Result<Vec<RunId>, RunError>> {
-        Box::pin(async move {
-            let now = self.archon().clock.now();
-            let waiting = RunFilter::all().status([RunStatus::Suspended]).top_level();
-            let mut swept = Vec::new();
-            for head in self.archon().journal.list(&waiting).await? {
-                let Ok(records) = self.archon().journal.read(&head.run_id).await else { continue };
-                if pending_approvals(&records).iter().any(|open| open.request.is_expired(now)) {
-                    self.go_on(&head.run_id).await?;
-                    swept.push(head.run_id);
-                }
-            }
-            Ok(swept)
-        })
+    fn sweep<'a>(&'a self) -> BoxFuture<'a, Result<ResumedRuns, RunError>> {
+        Box::pin(self.sweep_of(None))
     }
 }
 
 impl Runs {
+    /// Answers a question of anybody's, or of one tenant's.
+    pub(super) async fn answer_of(
+        &self,
+        tenant: Option<&TenantId>,
+        request_id: &str,
+        answer: Answer,
+    ) -> Result<bool, RunError> {
+        let open = self.archon().approvals(tenant).await?;
+        let Some(pending) = open.into_iter().find(|open| open.request.request_id == request_id) else {
+            return Ok(false);
+        };
+        let root = self.root(&pending.run).await?;
+        let records = self.archon().journal.read(&root).await?;
+        let agent = match (self.agent_of(&root, &records).await, &answer) {
+            (Ok(agent), _) => {
+                let context = self.archon().context_after(root.clone(), &records);
+                agent.check_answer(&pending, &answer, &context).await?;
+                Ok(agent)
+            }
+            // Who changes arguments is told at once whether they fit.
+            (Err(error), Answer::Edit { .. }) => return Err(error),
+            // The answer is kept, and the run resumed when its agent can be built.
+            (Err(error), _) => Err(error),
+        };
+        if !self.archon().pending().answer(&pending, answer).await? {
+            return Ok(false);
+        }
+        went_on(self.resume_by(agent?, root, &records, &MoreLimits::default()).await)?;
+        Ok(true)
+    }
+
+    /// Sweeps the runs of all, or of one tenant. A run that cannot go on holds up no other.
+    pub(super) async fn sweep_of(&self, tenant: Option<&TenantId>) -> Result<ResumedRuns, RunError> {
+        let now = self.archon().clock.now();
+        let mut waiting = RunFilter::all().status([RunStatus::Suspended]).top_level();
+        waiting.tenant = tenant.cloned();
+        // Branches of one parallel loop are resumed together.
+        let mut roots = BTreeSet::new();
+        for head in self.archon().journal.list(&waiting).await? {
+            let Ok(records) = self.archon().journal.read(&head.run_id).await else { continue };
+            if pending_approvals(&records).iter().any(|open| open.request.is_expired(now))
+                && let Ok(root) = self.root(&head.run_id).await
+                && self.can_be_swept(&root).await
+            {
+                roots.insert(root);
+            }
+        }
+        let mut swept = Vec::new();
+        for root in roots {
+            match self.resume_run(&root, &MoreLimits::default()).await {
+                // Another process came first.
+                Err(RunError::Journal(JournalError::Locked { .. })) => {}
+                resumed => swept.push((root, resumed)),
+            }
+        }
+        Ok(swept.into_iter().collect())
+    }
+
+    /// Whether a run with an expired question is at rest and not over. A parallel loop whose branches wait has failed;
+    /// one that was cancelled stays cancelled.
+    async fn can_be_swept(&self, root: &RunId) -> bool {
+        let status = self.head(root).await.map(|head| head.status);
+        matches!(status, Ok(RunStatus::Suspended | RunStatus::Interrupted | RunStatus::Failed))
+    }
+
     pub(super) async fn post_follow_up(&self, run: &RunId, message: AgentMessage) -> Result<(), RunError> {
         let message = message.dated(self.archon().clock.now());
         self.post(run, InboxRequest::FollowUp { message }).await

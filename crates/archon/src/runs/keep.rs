@@ -33,11 +33,7 @@ impl KeepRuns for Runs {
     }
 
     fn prune<'a>(&'a self, before: Timestamp) -> BoxFuture<'a, Result<Removed, RunError>> {
-        Box::pin(async move {
-            let heads = self.archon().journal.list(&RunFilter::all()).await?;
-            let old = |head: &RunHead| head.status.has_ended() && head.updated_at < before;
-            self.remove(heads.into_iter().filter(old).map(|head| head.run_id).collect()).await
-        })
+        Box::pin(self.prune_of(RunFilter::all(), before))
     }
 
     fn erase<'a>(&'a self, tenant: &'a TenantId) -> BoxFuture<'a, Result<Removed, RunError>> {
@@ -57,6 +53,13 @@ impl KeepRuns for Runs {
 }
 
 impl Runs {
+    /// Prunes those runs that a filter lets through.
+    pub(super) async fn prune_of(&self, of: RunFilter, before: Timestamp) -> Result<Removed, RunError> {
+        let heads = self.archon().journal.list(&of).await?;
+        let old = |head: &RunHead| head.status.has_ended() && head.updated_at < before;
+        self.remove(heads.into_iter().filter(old).map(|head| head.run_id).collect()).await
+    }
+
     /// Deletes runs in whatever order works: a run that another one needs goes after it.
     async fn remove(&self, mut runs: Vec<RunId>) -> Result<Removed, RunError> {
         let mut removed = Removed::default();

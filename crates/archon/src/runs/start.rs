@@ -7,9 +7,9 @@ use std::{
 };
 
 use archon_types::{
-    AgentMessage, BoxFuture, ContentHash, Event, JournalError, MoreLimits, Outcome, OutcomeStatus, Record,
-    RecordBody, Reply, ResumedRuns, RunError, RunFilter, RunHead, RunId, RunStarted, RunStatus, Salvaged,
-    SessionId, StartRun, StartRuns, Started, StartedRun, TenantId, Watch, WhenBusy,
+    AgentMessage, BoxFuture, Event, JournalError, MoreLimits, Outcome, OutcomeStatus, Record, RecordBody,
+    Reply, ResumedRuns, RunError, RunFilter, RunHead, RunId, RunStarted, RunStatus, Salvaged, SessionId,
+    StartRun, StartRuns, Started, StartedRun, TenantId, Watch, WhenBusy,
 };
 use futures_util::{StreamExt, stream};
 
@@ -64,9 +64,14 @@ impl StartRuns for Runs {
             let from = live.as_ref().and_then(|((_, from), _)| *from);
             ready.retain(|record| from.is_none_or(|from| record.seq < from));
             let live = live.map(|((events, _), live)| (events, live));
-            let watching = Watching { runs: self.clone(), run: run.clone(), after, live, ready };
+            let watching =
+                Watching { runs: self.clone(), run: run.clone(), after, live, ready, has_failed: false };
             let events = stream::unfold(watching, |mut watching| async move {
+                if watching.has_failed {
+                    return None;
+                }
                 let event = watching.next().await?;
+                watching.has_failed = event.is_err();
                 Some((event, watching))
             });
             Ok(events.boxed())
@@ -89,7 +94,7 @@ impl StartRuns for Runs {
                 let started = self.resume_run(&run, &MoreLimits::default()).await;
                 resumed.push((run, started));
             }
-            Ok(resumed)
+            Ok(resumed.into_iter().collect())
         })
     }
 
@@ -213,9 +218,12 @@ impl Runs {
     }
 }
 
-/// The run of an idempotency key: the same for every process.
+/// The run of an idempotency key: the same for every process. By SHA-256, since a customer chooses the key: it must not be
+/// possible to choose one that takes the place of another tenant's.
 fn of_key(tenant: &TenantId, key: &str) -> RunId {
-    RunId::new(format!("run_key_{:016x}", ContentHash::of(&(tenant, key))))
+    let hash = hmac_sha256::Hash::hash(serde_json::json!([tenant, key]).to_string().as_bytes());
+    let hex: String = hash[..16].iter().map(|byte| format!("{byte:02x}")).collect();
+    RunId::new(format!("run_key_{hex}"))
 }
 
 /// What a request asks for otherwise than the one that started a run. What it leaves to the agent or to the service is
@@ -269,6 +277,8 @@ struct Watching {
     after: Option<u64>,
     live: Option<(EventStream, Arc<Live>)>,
     ready: VecDeque<Arc<Record>>,
+    /// An error is the last thing that a watcher is told.
+    has_failed: bool,
 }
 
 impl Watching {

@@ -1,10 +1,9 @@
 //! `archon approvals`: the questions that wait for an answer, and answering them.
 
-use archon::types::{Answer, AnswerRuns, Json, Outcome, PendingApproval, QuestionKind, RunStatus, StartRuns};
+use archon::types::{Answer, AnswerRuns, Json, PendingApproval, QuestionKind, RunStatus, StartRuns};
 use clap::Subcommand;
-use serde_json::json;
 
-use super::resume::RecordedFlags;
+use super::resume::{RecordedFlags, say_what_became};
 use crate::{
     app::App, config::Settings, drive::follow, exit::Exit, failure::Failure, output::Look, question,
     text::visible,
@@ -134,12 +133,7 @@ async fn sweep(app: &App) -> Result<Exit, Failure> {
     if swept.is_empty() && !app.json {
         app.output.note(Look::Dim, "no question has expired");
     }
-    for run in swept {
-        let outcome = Outcome::of_result(runs.reply(&run).await)?;
-        let status = RunStatus::from(outcome.status);
-        app.item(&json!({ "run_id": run, "status": status }), || format!("{run}  {status}"));
-    }
-    Ok(Exit::Finished)
+    say_what_became(app, &runs, swept, RunStatus::Suspended).await
 }
 
 /// The one question whose id this is, or begins.

@@ -91,6 +91,7 @@ fn settings(app: &App) -> Vec<Finding> {
 
 async fn data_directory(app: &App) -> Finding {
     let dir = app.data_dir.display();
+    // The journal itself: whether its files can be read is what is looked at.
     match app.journal().list(&RunFilter::all()).await {
         Ok(heads) => Finding { check: "data", ok: true, found: format!("{dir}, {} runs", heads.len()) },
         Err(e) => Finding { check: "data", ok: false, found: format!("{e}; {}", e.advice()) },

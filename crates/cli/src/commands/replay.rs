@@ -17,6 +17,7 @@ pub(crate) struct ReplayArgs {
 
 impl ReplayArgs {
     pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
+        // From the journal and not by the handle on runs: the machine is built again from the logs of all earlier runs.
         let found = replay(&app.journal(), &which_run(app, &self.run).await?).await.map_err(refused)?;
         app.item(&found, || verdict(&found));
         match &found {

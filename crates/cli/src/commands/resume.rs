@@ -2,7 +2,12 @@
 
 use std::sync::Arc;
 
-use archon::types::{MoreLimits, Outcome, Record, RunHead, RunId, RunKind, RunStarted, RunStatus, StartRuns};
+use archon::{
+    Runs,
+    types::{
+        MoreLimits, Outcome, Record, ResumedRuns, RunHead, RunId, RunKind, RunStarted, RunStatus, StartRuns,
+    },
+};
 use serde_json::json;
 
 use super::{AllowFlags, ModelFlags, ToolFlags, plan, which::which_run};
@@ -120,11 +125,21 @@ impl ResumeArgs {
 /// Takes up every run whose process died, and waits until each has ended or waits for somebody.
 async fn all(app: &App) -> Result<Exit, Failure> {
     let runs = app.open_runs()?;
-    let mut exit = Exit::Finished;
     let resumed = runs.resume_unfinished(None).await?;
     if resumed.is_empty() && !app.json {
         app.output.note(Look::Dim, "no run was interrupted");
     }
+    say_what_became(app, &runs, resumed, RunStatus::Interrupted).await
+}
+
+/// Waits for each of the runs that were resumed, and says how it stands; one that could not be resumed is still `before`.
+pub(super) async fn say_what_became(
+    app: &App,
+    runs: &Runs,
+    resumed: ResumedRuns,
+    before: RunStatus,
+) -> Result<Exit, Failure> {
+    let mut exit = Exit::Finished;
     for (run, started) in resumed {
         let outcome = match started {
             Ok(_) => Outcome::of_result(runs.reply(&run).await),
@@ -140,7 +155,7 @@ async fn all(app: &App) -> Result<Exit, Failure> {
             }
             Err(error) => {
                 exit = Exit::Failed;
-                (RunStatus::Interrupted, format!("{error} ({})", error.advice()))
+                (before, format!("{error} ({})", error.advice()))
             }
         };
         let item = json!({ "run_id": run, "status": status, "text": what });

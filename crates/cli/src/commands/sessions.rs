@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use archon::{
     store::FileSystemSessionStore,
     types::{
-        AgentMessage, Content, Journal, LoopId, LoopRecord, Message, RunFilter, RunHead, RunStatus, Session,
-        SessionId, SessionStore, Timestamp,
+        AgentMessage, Content, LoopId, LoopRecord, Message, RunFilter, RunHead, RunStatus, Session,
+        SessionId, SessionStore, StartRuns, Timestamp,
     },
 };
 use clap::Subcommand;
@@ -65,7 +65,7 @@ impl SessionsCommand {
 }
 
 async fn list(app: &App) -> Result<Exit, Failure> {
-    let items = items(app.journal().list(&RunFilter::all()).await?);
+    let items = items(app.runs()?.list(&RunFilter::all()).await?);
     if items.is_empty() && !app.json {
         app.output.note(Look::Dim, format!("no sessions in {}", app.data_dir.display()));
     }
@@ -212,6 +212,7 @@ fn write(path: &Path, text: &str) -> Result<PathBuf, Failure> {
     })
 }
 
+/// From the journal and not by the handle on runs: a session is folded from the logs of its runs and of those around them.
 async fn read(app: &App, id: &SessionId) -> Result<Session, Failure> {
     Session::read(&app.journal(), id).await?.ok_or_else(|| {
         Failure::usage(format!("no session {id}"), "`archon sessions list` shows the sessions there are")

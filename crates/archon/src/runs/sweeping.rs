@@ -1,0 +1,54 @@
+//! Sweeping again and again, for as long as a service runs.
+
+use std::time::Duration;
+
+use archon_types::AnswerRuns;
+use tokio::task::JoinHandle;
+
+use super::Runs;
+
+/// A task that sweeps; see [`Runs::keep_sweeping`]. Dropping it ends the task.
+#[derive(Debug)]
+#[must_use = "the sweeping ends when this is dropped"]
+pub struct Sweeping(JoinHandle<()>);
+
+impl Runs {
+    /// [Sweeps](AnswerRuns::sweep) now, and again each time that `period` is over, until what is returned is dropped. A
+    /// run that cannot go on is named in the log of the program (`tracing`, at `warn`), and tried again.
+    ///
+    /// ```no_run
+    /// use std::time::Duration;
+    ///
+    /// # async fn serve(runs: archon::Runs) {
+    /// let sweeping = runs.keep_sweeping(Duration::from_secs(60));
+    /// // … the service listens, until it is told to end …
+    /// drop(sweeping);
+    /// # }
+    /// ```
+    pub fn keep_sweeping(&self, period: Duration) -> Sweeping {
+        let runs = self.clone();
+        Sweeping(tokio::spawn(async move {
+            loop {
+                runs.sweep_and_log().await;
+                let clock = &runs.archon().clock;
+                clock.sleep_until(clock.now() + period).await;
+            }
+        }))
+    }
+
+    async fn sweep_and_log(&self) {
+        match self.sweep().await {
+            Ok(swept) => swept.failures().for_each(
+                |(run, error)| tracing::warn!(%run, %error, "a run whose question has expired cannot go on"),
+            ),
+            Err(error) => tracing::warn!(%error, "runs whose questions have expired cannot be looked for"),
+        }
+    }
+}
+
+impl Drop for Sweeping {
+    fn drop(&mut self) {
+        // Runs that it resumed have tasks of their own, and go on.
+        self.0.abort();
+    }
+}

@@ -1,0 +1,213 @@
+//! The runs of one tenant behind the same traits, for services whose customers name runs.
+//!
+//! A run of another tenant is answered as one that is not there: whoever guesses an id learns nothing.
+
+use archon_types::{
+    AgentMessage, Answer, AnswerRuns, BoxFuture, Fork, JournalError, KeepRuns, MoreLimits, PendingApproval,
+    Removed, Reply, ResumedRuns, RunError, RunFilter, RunHead, RunId, RunStarted, Salvaged, StartRun,
+    StartRuns, StartedRun, TenantId, Timestamp, Watch,
+};
+use futures_util::StreamExt;
+
+use super::{MOST_COMPARED, Runs, nearest};
+
+/// The runs of one tenant; see [`Runs::for_tenant`]. Cloning one is cheap.
+#[derive(Clone, Debug)]
+pub struct TenantRuns {
+    runs: Runs,
+    tenant: TenantId,
+}
+
+impl Runs {
+    /// A handle on the runs of one tenant, for requests that name runs: it starts runs of this tenant, and sees no
+    /// others. A run of another tenant is [`RunError::UnknownRun`], as one that never was, and the ids that are named
+    /// instead of it are this tenant's own. A question of another tenant is one that is not there.
+    ///
+    /// A list is of this tenant's runs, whatever tenant its filter names besides. A start or an erasure that names
+    /// another tenant is refused, [`RunError::NoEffect`].
+    ///
+    /// ```no_run
+    /// use archon::{Runs, RunError, RunId, types::StartRuns};
+    ///
+    /// // The run's id comes from the request; the customer comes from its login.
+    /// async fn status(runs: &Runs, customer: &str, run: &RunId) -> Result<&'static str, RunError> {
+    ///     Ok(runs.for_tenant(customer).get(run).await?.status.as_str())
+    /// }
+    /// ```
+    pub fn for_tenant(&self, tenant: impl Into<TenantId>) -> TenantRuns {
+        TenantRuns { runs: self.clone(), tenant: tenant.into() }
+    }
+}
+
+impl TenantRuns {
+    /// The tenant.
+    pub fn tenant(&self) -> &TenantId {
+        &self.tenant
+    }
+
+    /// What is to be done with a run, if it is one of the tenant's.
+    async fn with<T>(
+        &self,
+        run: &RunId,
+        work: impl Future<Output = Result<T, RunError>>,
+    ) -> Result<T, RunError> {
+        let log = match self.runs.records(run, None).await {
+            // The storage fails for whichever run: a client must not take that for the end of its own.
+            Err(error @ RunError::Journal(JournalError::Storage { .. })) => return Err(error),
+            log => log.unwrap_or_default(),
+        };
+        match RunStarted::of(&log.records) {
+            Some(started) if started.tenant == self.tenant => work.await.map_err(without_ids),
+            // Also one that cannot be read far enough to tell whose it is.
+            _ => Err(self.unknown(run).await),
+        }
+    }
+
+    async fn unknown(&self, run: &RunId) -> RunError {
+        let heads = self.list(&RunFilter::all().limit(MOST_COMPARED)).await.unwrap_or_default();
+        let ids = heads.into_iter().map(|head| head.run_id);
+        RunError::UnknownRun { run: run.clone(), nearest: nearest(run, ids) }
+    }
+
+    fn is_own(&self, tenant: Option<&TenantId>) -> bool {
+        tenant.is_none_or(|tenant| *tenant == self.tenant)
+    }
+
+    fn check(&self, tenant: Option<&TenantId>) -> Result<(), RunError> {
+        match self.is_own(tenant) {
+            true => Ok(()),
+            false => Err(RunError::NoEffect { option: "tenant", on: "a handle on another tenant's runs" }),
+        }
+    }
+}
+
+/// A run that was deleted meanwhile is answered by the service with ids near it, which are anybody's.
+fn without_ids(error: RunError) -> RunError {
+    match error {
+        RunError::UnknownRun { run, .. } => RunError::UnknownRun { run, nearest: Vec::new() },
+        error => error,
+    }
+}
+
+impl StartRuns for TenantRuns {
+    fn start<'a>(&'a self, request: StartRun) -> BoxFuture<'a, Result<StartedRun, RunError>> {
+        Box::pin(async move {
+            self.check(request.tenant.as_ref())?;
+            self.runs.start(request.tenant(self.tenant.clone())).await.map_err(without_ids)
+        })
+    }
+
+    fn resume<'a>(
+        &'a self,
+        run: &'a RunId,
+        more: &'a MoreLimits,
+    ) -> BoxFuture<'a, Result<StartedRun, RunError>> {
+        Box::pin(self.with(run, self.runs.resume(run, more)))
+    }
+
+    fn get<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<RunHead, RunError>> {
+        Box::pin(self.with(run, self.runs.get(run)))
+    }
+
+    fn list<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<RunHead>, RunError>> {
+        Box::pin(async move {
+            match self.is_own(filter.tenant.as_ref()) {
+                true => self.runs.list(&filter.clone().tenant(self.tenant.clone())).await,
+                false => Ok(Vec::new()),
+            }
+        })
+    }
+
+    fn records<'a>(
+        &'a self,
+        run: &'a RunId,
+        after: Option<u64>,
+    ) -> BoxFuture<'a, Result<Salvaged, RunError>> {
+        Box::pin(self.with(run, self.runs.records(run, after)))
+    }
+
+    fn watch<'a>(&'a self, run: &'a RunId, after: Option<u64>) -> BoxFuture<'a, Result<Watch, RunError>> {
+        Box::pin(async move {
+            let events = self.with(run, self.runs.watch(run, after)).await?;
+            Ok(events.map(|event| event.map_err(without_ids)).boxed())
+        })
+    }
+
+    fn reply<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Reply, RunError>> {
+        Box::pin(self.with(run, self.runs.reply(run)))
+    }
+
+    fn resume_unfinished<'a>(
+        &'a self,
+        tenant: Option<&'a TenantId>,
+    ) -> BoxFuture<'a, Result<ResumedRuns, RunError>> {
+        Box::pin(async move {
+            match self.is_own(tenant) {
+                true => Ok(own(self.runs.resume_unfinished(Some(&self.tenant)).await?)),
+                false => Ok(ResumedRuns::default()),
+            }
+        })
+    }
+}
+
+impl AnswerRuns for TenantRuns {
+    fn steer<'a>(&'a self, run: &'a RunId, message: AgentMessage) -> BoxFuture<'a, Result<(), RunError>> {
+        Box::pin(self.with(run, self.runs.steer(run, message)))
+    }
+
+    fn follow_up<'a>(&'a self, run: &'a RunId, message: AgentMessage) -> BoxFuture<'a, Result<(), RunError>> {
+        Box::pin(self.with(run, self.runs.follow_up(run, message)))
+    }
+
+    fn cancel<'a>(&'a self, run: &'a RunId, reason: &'a str) -> BoxFuture<'a, Result<(), RunError>> {
+        Box::pin(self.with(run, self.runs.cancel(run, reason)))
+    }
+
+    fn questions<'a>(
+        &'a self,
+        tenant: Option<&'a TenantId>,
+    ) -> BoxFuture<'a, Result<Vec<PendingApproval>, RunError>> {
+        Box::pin(async move {
+            match self.is_own(tenant) {
+                true => self.runs.questions(Some(&self.tenant)).await,
+                false => Ok(Vec::new()),
+            }
+        })
+    }
+
+    fn answer<'a>(&'a self, request_id: &'a str, answer: Answer) -> BoxFuture<'a, Result<bool, RunError>> {
+        Box::pin(async move {
+            self.runs.answer_of(Some(&self.tenant), request_id, answer).await.map_err(without_ids)
+        })
+    }
+
+    fn sweep<'a>(&'a self) -> BoxFuture<'a, Result<ResumedRuns, RunError>> {
+        Box::pin(async move { Ok(own(self.runs.sweep_of(Some(&self.tenant)).await?)) })
+    }
+}
+
+impl KeepRuns for TenantRuns {
+    fn fork<'a>(&'a self, run: &'a RunId, turns: Option<u32>) -> BoxFuture<'a, Result<Fork, RunError>> {
+        Box::pin(self.with(run, self.runs.fork(run, turns)))
+    }
+
+    fn delete<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<(), RunError>> {
+        Box::pin(self.with(run, self.runs.delete(run)))
+    }
+
+    fn prune<'a>(&'a self, before: Timestamp) -> BoxFuture<'a, Result<Removed, RunError>> {
+        Box::pin(self.runs.prune_of(RunFilter::all().tenant(self.tenant.clone()), before))
+    }
+
+    fn erase<'a>(&'a self, tenant: &'a TenantId) -> BoxFuture<'a, Result<Removed, RunError>> {
+        Box::pin(async move {
+            self.check(Some(tenant))?;
+            self.runs.erase(tenant).await
+        })
+    }
+}
+
+/// Runs of one tenant, resumed without a word of another's.
+fn own(resumed: ResumedRuns) -> ResumedRuns {
+    resumed.into_iter().map(|(run, resumed)| (run, resumed.map_err(without_ids))).collect()
+}

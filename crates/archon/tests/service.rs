@@ -1,0 +1,16 @@
+//! The example of a service does what its guide shows.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+#[path = "../examples/service.rs"]
+mod service;
+
+#[tokio::test]
+async fn guide_of_services_shows_what_the_example_does() {
+    let story = service::story().await.unwrap();
+    let guide = include_str!("../../../docs/service.md");
+    assert!(
+        guide.contains(&format!("```text\n{story}```\n")),
+        "docs/service.md does not show this:\n{story}"
+    );
+}
