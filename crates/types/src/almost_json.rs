@@ -1,6 +1,9 @@
 //! JSON as models write it by hand: single and curly quotes, Python's literals, bare keys, line ends in texts, commas too
 //! many, a bracket too few. What a text says is never changed, and no text is ended that its writer did not end.
 
+use std::borrow::Cow;
+
+use serde::de::IgnoredAny;
 use serde_json::Map;
 
 use crate::Json;
@@ -247,6 +250,28 @@ pub fn mended(text: &str) -> Option<Json> {
     is_whole.then(|| json5::from_str(&plain.text).ok()).flatten()
 }
 
+/// The JSON in a text: the whole of it, what stands in a fence, or what stands between the first and the last
+/// bracket; and if none of these is JSON, the first that is almost JSON, mended. Where there is none, the text.
+pub fn json_in(text: &str) -> Cow<'_, str> {
+    let whole = text.trim();
+    let fenced = || {
+        let (_, behind) = whole.split_once("```")?;
+        let (_, behind) = behind.split_once('\n')?;
+        Some(behind[..behind.find("```")?].trim())
+    };
+    let bracketed = || whole.get(whole.find(['{', '['])?..=whole.rfind(['}', ']'])?);
+    let places = [Some(whole), fenced(), bracketed()];
+    let places = || places.into_iter().flatten();
+    if let Some(json) = places().find(|text| is_json(text)) {
+        return json.into();
+    }
+    places().find_map(mended).map_or(text.into(), |value| value.to_string().into())
+}
+
+fn is_json(text: &str) -> bool {
+    serde_json::from_str::<IgnoredAny>(text).is_ok()
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -259,6 +284,29 @@ mod tests {
     }
 
     // spec: R-20
+    #[test]
+    fn the_json_of_an_answer_is_found() {
+        let table = [
+            (r#" {"a": 1} "#, r#"{"a": 1}"#),
+            ("42", "42"),
+            ("Here it is:\n```json\n{\"a\": 1}\n```\nBye.", r#"{"a": 1}"#),
+            ("```\n[1]\n```", "[1]"),
+            (r#"Sure! {"a": {"b": 2}} Anything else?"#, r#"{"a": {"b": 2}}"#),
+            (r#"{"a": 1} and {"a": 2}"#, r#"{"a": 1} and {"a": 2}"#),
+            // What is almost JSON is mended; what has no end is not.
+            ("{'a': True, b: \"x\",} // done", r#"{"a":true,"b":"x"}"#),
+            ("```json\n{“a”: [1, 2,]}\n```", r#"{"a":[1,2]}"#),
+            (r#"{"a": [1, 2"#, r#"{"a": [1, 2"#),
+            (r#"{"a": "b}"#, r#"{"a": "b}"#),
+            ("] no [", "] no ["),
+            ("It is warm.", "It is warm."),
+            ("", ""),
+        ];
+        for (text, json) in table {
+            assert_eq!(json_in(text), json, "{text:?}");
+        }
+    }
+
     #[test]
     fn object_at_reads_what_models_write_by_hand() {
         let table = [

@@ -38,7 +38,7 @@
 //! | round | [`ConversationRound`] | a question with its thoughts, calls and answer: a fold over records |
 //! | approval | [`Approver`], [`ApprovalRequest`], [`PendingApproval`] | a person's answer before harm is done |
 //! | pool | [`PoolIndex`], [`AgentStatus`] | finds the runs of a tenant that wait for people |
-//! | form | [`FormCheck`], [`HeldForm`], [`json_in`] | what an answer must look like, and what of it does not |
+//! | form | [`FormCheck`], [`HeldForm`], `json_in` | what an answer must look like, and what of it does not |
 //! | secret | [`Secret`], [`Redactor`] | what nobody may see, and who takes it out of what is kept and shown |
 //! | time, identity | [`Clock`], [`Ids`], [`Timestamp`] | inputs, so that tests decide them |
 //!
@@ -46,6 +46,7 @@
 
 mod agent;
 mod agent_event;
+#[cfg(feature = "almost-json")]
 pub mod almost_json;
 mod approval;
 mod budget;
@@ -131,6 +132,8 @@ mod transcript;
 
 pub use agent::{Agent, AgentState, Ceiling, Context, Outcome, OutcomeStatus, Permit, ReactState};
 pub use agent_event::AgentEvent;
+#[cfg(feature = "almost-json")]
+pub use almost_json::json_in;
 pub use approval::{
     Answer, ApprovalRequest, ApprovalSettings, Approver, AskLater, Asker, Decision, DynApprover, FnApprover,
     OnDeny, OnExpiry, QuestionKind, binding, rebound,
@@ -187,7 +190,6 @@ pub use message::{
     AgentMessage, AssistantMessage, ExtensionMessage, LlmMessage, Message, MessageMetadata, StopReason,
     ToolResultMessage, Usage, UserMessage,
 };
-pub use misfits::json_in;
 pub use nearest::{likeness, nearest};
 pub use pending::{PendingApproval, pending_approvals, questions_below};
 pub use plan::{DynPlanner, Expenses, FnPlanner, Plan, PlanError, Planner, PlanningContext};

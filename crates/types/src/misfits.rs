@@ -1,10 +1,6 @@
-//! An answer and the form that it must have: where its JSON is, and what of it does not fit the schema.
+//! What of an answer does not fit the form that it must have.
 
-use std::borrow::Cow;
-
-use serde::de::IgnoredAny;
-
-use crate::{FormProblem, Json, ResponseFormat, almost_json::mended};
+use crate::{FormProblem, Json, ResponseFormat};
 
 impl ResponseFormat {
     /// What of an answer does not fit, the first few problems; nothing if it fits. Without the feature `forms` nothing
@@ -60,28 +56,6 @@ mod schema {
     }
 }
 
-/// The JSON in a text: the whole of it, what stands in a fence, or what stands between the first and the last
-/// bracket; and if none of these is JSON, the first that is almost JSON, mended. Where there is none, the text.
-pub fn json_in(text: &str) -> Cow<'_, str> {
-    let whole = text.trim();
-    let fenced = || {
-        let (_, behind) = whole.split_once("```")?;
-        let (_, behind) = behind.split_once('\n')?;
-        Some(behind[..behind.find("```")?].trim())
-    };
-    let bracketed = || whole.get(whole.find(['{', '['])?..=whole.rfind(['}', ']'])?);
-    let places = [Some(whole), fenced(), bracketed()];
-    let places = || places.into_iter().flatten();
-    if let Some(json) = places().find(|text| is_json(text)) {
-        return json.into();
-    }
-    places().find_map(mended).map_or(text.into(), |value| value.to_string().into())
-}
-
-fn is_json(text: &str) -> bool {
-    serde_json::from_str::<IgnoredAny>(text).is_ok()
-}
-
 fn whole(problem: &str) -> Vec<FormProblem> {
     vec![FormProblem::new("", clip(problem))]
 }
@@ -99,37 +73,12 @@ const MOST: usize = 10;
 /// Characters of a problem that are shown.
 const LONGEST: usize = 300;
 
-#[cfg(test)]
+#[cfg(all(test, feature = "forms"))]
 mod tests {
-    #[cfg(feature = "forms")]
     use serde_json::json;
 
     use super::*;
 
-    #[test]
-    fn the_json_of_an_answer_is_found() {
-        let table = [
-            (r#" {"a": 1} "#, r#"{"a": 1}"#),
-            ("42", "42"),
-            ("Here it is:\n```json\n{\"a\": 1}\n```\nBye.", r#"{"a": 1}"#),
-            ("```\n[1]\n```", "[1]"),
-            (r#"Sure! {"a": {"b": 2}} Anything else?"#, r#"{"a": {"b": 2}}"#),
-            (r#"{"a": 1} and {"a": 2}"#, r#"{"a": 1} and {"a": 2}"#),
-            // What is almost JSON is mended; what has no end is not.
-            ("{'a': True, b: \"x\",} // done", r#"{"a":true,"b":"x"}"#),
-            ("```json\n{“a”: [1, 2,]}\n```", r#"{"a":[1,2]}"#),
-            (r#"{"a": [1, 2"#, r#"{"a": [1, 2"#),
-            (r#"{"a": "b}"#, r#"{"a": "b}"#),
-            ("] no [", "] no ["),
-            ("It is warm.", "It is warm."),
-            ("", ""),
-        ];
-        for (text, json) in table {
-            assert_eq!(json_in(text), json, "{text:?}");
-        }
-    }
-
-    #[cfg(feature = "forms")]
     #[test]
     fn problems_say_where_and_what() {
         let schema = json!({
