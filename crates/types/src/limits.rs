@@ -147,14 +147,6 @@ impl ExecutionLimits {
 
 /// Larger limits for a run that is taken up. Each is for the whole run, what was used before included; one that is not
 /// given, or is smaller than the run's own, changes nothing.
-///
-/// ```
-/// use archon_types::{ExecutionLimits, MoreLimits};
-///
-/// let mut limits = ExecutionLimits::default().with_max_turns(10);
-/// limits.raise(&MoreLimits::default().with_max_turns(20));
-/// assert_eq!(limits.max_turns, 20);
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -176,6 +168,19 @@ pub struct MoreLimits {
 
 impl MoreLimits {
     /// The same with a larger limit of turns.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use archon_types::{ExecutionLimits, MoreLimits};
+    ///
+    /// let more = MoreLimits::default().with_max_turns(20).with_max_total_tokens(9_000_000);
+    /// let more = more.with_max_duration(Duration::from_secs(3_600)).with_max_cost(90_000);
+    /// let mut limits = ExecutionLimits::default().with_max_turns(10).with_max_cost(50_000);
+    /// limits.raise(&more);
+    /// assert_eq!((limits.max_turns, limits.max_total_tokens), (20, 9_000_000));
+    /// assert_eq!((limits.max_duration_ms, limits.max_cost), (3_600_000, Some(90_000)));
+    /// ```
     pub fn with_max_turns(mut self, turns: u32) -> Self {
         self.max_turns = Some(turns);
         self
