@@ -34,7 +34,7 @@ async fn refund(#[state] ledger: &Arc<AtomicU64>, order: String, cents: u64) -> 
     format!("refunded {order}; {all} cents in all")
 }
 
-/// What a message is about.
+/// The topic and the urgency of a message.
 #[derive(serde::Deserialize, JsonSchema)]
 struct Ticket {
     topic: String,
@@ -48,7 +48,7 @@ struct Service {
     _sweeping: Sweeping,
 }
 
-/// What a handler gives back: the HTTP status, and the body.
+/// The result of a handler: the HTTP status, and the body.
 type Response = Result<(u16, String), RunError>;
 
 impl Service {
@@ -163,7 +163,7 @@ async fn main() -> Result<(), RunError> {
     Ok(())
 }
 
-/// What is asked of two processes of the service, a line for each request and its response.
+/// Sends requests to two processes of the service; a line for each request and its response.
 pub(crate) async fn story() -> Result<String, RunError> {
     let mut told = String::new();
     let mut tell = |request: &str, response: Response| {

@@ -24,7 +24,7 @@ pub trait Conclude: Send + Sync {
     ) -> BoxFuture<'a, Result<Conclusion, PlanError>>;
 }
 
-/// What is to be put together.
+/// A request for the final answer of a plan.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct ConclusionQuestion<'a> {

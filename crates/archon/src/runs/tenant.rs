@@ -45,7 +45,7 @@ impl TenantRuns {
         &self.tenant
     }
 
-    /// What is to be done with a run, if it is one of the tenant's.
+    /// Does `work` if the run is one of the tenant's; it is not begun otherwise.
     async fn with<T>(
         &self,
         run: &RunId,
