@@ -17,10 +17,10 @@ use archon::{
     store::MemoryJournal,
     tools::FnTool,
     types::{
-        Answer, AnswerRuns, AskLater, Effect, Journal, JournalError, KeepRuns, Member, Message, MoreLimits,
+        Answer, AnswerRuns, AskLater, Clock, Content, Effect, Journal, JournalError, KeepRuns, Member, Message, MoreLimits,
         Record, RecordBody, Request, Role, RunError, RunFilter, RunKind, RunStarted, RunStatus, StartRun,
         StartRuns, Started, SubTask, SubTaskRules, TenantId, Timestamp, ToolAnnotations, ToolCall,
-        ToolResult, ToolSpec, WhenBusy,
+        ToolResult, ToolSpec, UserMessage, WhenBusy,
     },
 };
 use archon_orchestrator::{AgentTool, TeamOptions};
@@ -42,7 +42,7 @@ pub(crate) struct World {
     /// What the models of this world were asked, as text.
     asked: Arc<Mutex<Vec<String>>>,
     /// The time of all agents, if it is not that of this machine.
-    clock: Option<VirtualClock>,
+    clock: Option<Arc<dyn Clock>>,
 }
 
 impl World {
@@ -66,8 +66,8 @@ impl World {
         }
     }
 
-    pub(crate) fn with_clock(mut self, clock: &VirtualClock) -> Self {
-        self.clock = Some(clock.clone());
+    pub(crate) fn with_clock(mut self, clock: &(impl Clock + Clone + 'static)) -> Self {
+        self.clock = Some(Arc::new(clock.clone()));
         self
     }
 
@@ -116,7 +116,7 @@ impl World {
             .approver(Arc::new(AskLater))
             .journal(Arc::new(self.journal.clone()));
         match &self.clock {
-            Some(clock) => builder.clock(Arc::new(clock.clone())),
+            Some(clock) => builder.clock(clock.clone()),
             None => builder,
         }
     }
@@ -321,11 +321,8 @@ async fn answer_in_another_process_lets_any_kind_go_on() {
         let started = runs.start(request(kind, agent)).await.unwrap();
         let outcome = runs.reply(&started.run).await.ended();
         // The branches of a parallel loop wait each by itself.
-        let (status, asked) = match kind {
-            RunKind::Parallel => (OutcomeStatus::Failed, 2),
-            _ => (OutcomeStatus::Suspended, 1),
-        };
-        assert_eq!(outcome.status, status, "{kind}: {outcome:?}");
+        let asked = if kind == RunKind::Parallel { 2 } else { 1 };
+        assert_eq!(outcome.status, OutcomeStatus::Suspended, "{kind}: {outcome:?}");
         assert_eq!(world.effects.load(Ordering::SeqCst), 0);
         let other = world.process();
         let questions = other.questions(Some(&TenantId::new("local"))).await.unwrap();
@@ -365,8 +362,7 @@ fn question_of_any_kind_is_answered_by_another_process_when_its_own_is_gone() {
         std::fs::write(dir.path().join("asks"), "").unwrap();
         let started = if kind == RunKind::AgentCall { RunKind::Loop } else { kind };
         let asked = ran(dir.path(), &["start", started.as_str(), agent]);
-        let rests = if kind == RunKind::Parallel { "failed" } else { "suspended" };
-        assert!(asked[1].contains(rests), "{kind}: {asked:?}");
+        assert!(asked[1].contains("suspended"), "{kind}: {asked:?}");
         assert_eq!(effects(dir.path()), 0, "{kind}");
         let answered = ran(dir.path(), &["answer", &asked[0]]);
         assert!(answered[0].contains("finished"), "{kind}: {answered:?}");
@@ -528,10 +524,12 @@ async fn start_with_a_used_key_gives_the_same_run_and_another_prompt_is_refused(
         let again = world.process().start(asked.clone()).await.unwrap();
         assert_eq!((again.run, again.how), (started.run.clone(), Started::Before), "{kind}");
         assert_eq!(world.effects.load(Ordering::SeqCst), steps(kind), "{kind}");
-        let mut other = asked;
-        other.prompts = vec![Message::user("Jump", Timestamp::default()).into()];
-        let refused = runs.start(other).await.unwrap_err();
-        assert!(matches!(refused, RunError::KeyUsed { .. }), "{kind}: {refused}");
+        for text in ["Jump", "Take a st", "step"] {
+            let mut other = asked.clone();
+            other.prompts = vec![Message::user(text, Timestamp::default()).into()];
+            let refused = runs.start(other).await.unwrap_err();
+            assert!(matches!(refused, RunError::KeyUsed { .. }), "{kind}: {refused}");
+        }
     }
 }
 
@@ -667,6 +665,59 @@ async fn message_to_a_busy_session_is_refused_queued_or_branched() {
     world.open_gate();
     assert_eq!(runs.reply(&first.run).await.ended().said(), Some("done: and then?"));
     assert_eq!(runs.reply(&branch.run).await.ended().status, OutcomeStatus::Finished);
+}
+
+#[tokio::test]
+async fn message_to_a_session_whose_run_of_any_kind_waits_is_refused() {
+    for (kind, agent) in STARTED {
+        let world = World::asking();
+        let runs = world.process();
+        let waits = runs.start(request(kind, agent).session("anna")).await.unwrap();
+        runs.reply(&waits.run).await.ended();
+        let refused = runs.start(StartRun::new("and then?").session("anna")).await.unwrap_err();
+        let RunError::SessionBusy { run, status } = refused else { panic!("{kind}: {refused}") };
+        assert_eq!((&run, status), (&waits.run, RunStatus::Suspended), "{kind}");
+        runs.cancel(&waits.run, "no more").await.unwrap();
+        assert_eq!(runs.reply(&waits.run).await.ended().status, OutcomeStatus::Cancelled, "{kind}");
+    }
+}
+
+#[tokio::test]
+async fn messages_that_may_queue_at_the_same_moment_are_all_read() {
+    let world = World::open();
+    let runs = world.process();
+    for session in ["new", "old"] {
+        if session == "old" {
+            let before = runs.start(StartRun::new("Take a step").session("old")).await.unwrap();
+            runs.reply(&before.run).await.ended();
+        }
+        let texts = ["one", "two", "three"];
+        let start = |text: &str| {
+            runs.start(StartRun::new(text).session(session).when_busy(WhenBusy::Queue))
+        };
+        let started = futures_util::future::join_all(texts.map(start)).await;
+        for started in started {
+            runs.reply(&started.unwrap().run).await.ended();
+        }
+        let newest = RunFilter::of_session(SessionId::new(session)).limit(1);
+        let newest = runs.list(&newest).await.unwrap().remove(0);
+        // Whatever run each is in, the conversation has them all.
+        let asked = world.asked();
+        let last = asked.last().unwrap();
+        assert!(texts.iter().all(|text| last.contains(text)), "{session}, {}: {last}", newest.run_id);
+    }
+}
+
+#[tokio::test]
+async fn start_with_a_picture_alone_is_no_empty_prompt() {
+    let world = World::open();
+    let runs = world.process();
+    let picture = Content::Image { data: "aGk=".to_owned(), mime_type: "image/png".to_owned() };
+    let user = |content| Message::User(UserMessage::new(content, Timestamp::default()));
+    let started = runs.start(StartRun::with_messages(vec![user(vec![picture]).into()])).await.unwrap();
+    runs.reply(&started.run).await.ended();
+    let blank = runs.start(StartRun::with_messages(vec![user(vec![Content::text(" ")]).into()])).await;
+    assert!(matches!(blank, Err(RunError::EmptyPrompt)));
 }
 
 #[tokio::test]

@@ -8,7 +8,10 @@ use std::{
 use archon::{
     OutcomeStatus, RunId, Runs,
     react_loop::PickFirst,
-    types::{AnswerRuns, RecordBody, RunError, RunFilter, RunKind, RunStatus, StartRun, StartRuns},
+    types::{
+        Answer, AnswerRuns, BoxFuture, Clock, RecordBody, RunError, RunFilter, RunKind, RunStatus, StartRun,
+        StartRuns, Timestamp,
+    },
 };
 use archon_testkit::{Ended, VirtualClock};
 
@@ -38,6 +41,49 @@ async fn sweep_resumes_runs_of_any_kind_whose_question_has_expired() {
         assert_eq!(outcome.status, OutcomeStatus::Finished, "{kind}: {outcome:?}");
         assert_eq!(world.effects.load(Ordering::SeqCst), 0, "{kind}");
         assert_eq!(swept(&runs).await, [], "{kind}");
+    }
+}
+
+/// The clock of a machine that sleeps for an hour as soon as a run has begun.
+#[derive(Clone)]
+struct Slept {
+    wall: VirtualClock,
+    behind: Duration,
+}
+
+impl Clock for Slept {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(0) + self.wall.now().since(Timestamp::from_millis(0)).saturating_sub(self.behind)
+    }
+
+    fn now_for_others(&self) -> Timestamp {
+        self.wall.now()
+    }
+
+    fn sleep_until(&self, deadline: Timestamp) -> BoxFuture<'static, ()> {
+        self.wall.sleep_until(deadline + self.behind)
+    }
+
+    fn for_run(&self) -> Option<Arc<dyn Clock>> {
+        Some(Arc::new(Self { wall: self.wall.clone(), behind: HOUR }))
+    }
+}
+
+// spec: AP-03
+#[tokio::test]
+async fn question_of_a_run_whose_machine_slept_is_open_for_its_whole_time() {
+    for (kind, agent) in STARTED {
+        let wall = VirtualClock::new();
+        wall.advance(HOUR + HOUR);
+        let world = World::asking().with_clock(&Slept { wall: wall.clone(), behind: Duration::ZERO });
+        let runs = world.process();
+        let started = runs.start(request(kind, agent)).await.unwrap();
+        runs.reply(&started.run).await.ended();
+        wall.advance(HOUR / 2 - Duration::from_secs(1));
+        assert_eq!(swept(&runs).await, [], "{kind}");
+        assert_eq!(runs.questions(None).await.unwrap().len(), 1, "{kind}");
+        wall.advance(Duration::from_secs(1));
+        assert_eq!(swept(&runs).await, std::slice::from_ref(&started.run), "{kind}");
     }
 }
 
@@ -137,4 +183,20 @@ async fn sleeps_until(clock: &VirtualClock, then: Option<Duration>) {
         }
     };
     tokio::time::timeout(Duration::from_secs(20), asleep).await.expect("it sleeps so");
+}
+
+#[tokio::test]
+async fn sweep_resumes_a_run_that_was_answered_where_its_agent_is_not_registered() {
+    let world = World::asking();
+    let runs = world.process();
+    let started = runs.start(request(RunKind::Team, "team")).await.unwrap();
+    runs.reply(&started.run).await.ended();
+    let question = runs.questions(None).await.unwrap().remove(0).request.request_id;
+    let alone = Runs::new(world.agent("agent"));
+    let refused = alone.answer(&question, Answer::Approve).await.unwrap_err();
+    assert!(matches!(refused, RunError::NoAgent { .. }), "{refused}");
+    assert_eq!(runs.questions(None).await.unwrap().len(), 0);
+    assert_eq!(swept(&runs).await, std::slice::from_ref(&started.run));
+    assert_eq!(runs.reply(&started.run).await.ended().status, OutcomeStatus::Finished);
+    assert_eq!(world.effects.load(Ordering::SeqCst), 1);
 }

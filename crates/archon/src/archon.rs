@@ -248,9 +248,10 @@ impl Archon {
     /// The context in which a run is taken up: on behalf of whom it was started for.
     ///
     /// # Errors
-    /// The run is unknown, or its log cannot be read.
+    /// The run is unknown, or its log cannot be read; or its session has gone on from it.
     pub(crate) async fn context_of(&self, run: RunId) -> Result<Context, RunError> {
         let records = self.journal.read(&run).await?;
+        self.check_is_last(&run, &records).await?;
         Ok(self.context_after(run, &records))
     }
 

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use archon_react_loop::stands_at;
 use archon_types::{
-    Context, Event, JournalError, OpenMode, OpenRun, Origin, RunFilter, RunId, RunStatus, RunWriter,
-    SessionId, Sink, TenantId,
+    Context, ContinuationKind, Event, JournalError, OpenMode, OpenRun, Origin, OutcomeStatus, Record,
+    RecordBody, RunFilter, RunId, RunStarted, RunStatus, RunWriter, SessionId, Sink, TenantId,
 };
 
 use crate::{Archon, RunError};
@@ -70,7 +70,8 @@ impl Archon {
                     None => return Ok(start),
                 }
             };
-            if head.status.is_busy() {
+            // One that was interrupted is taken up first: a run beside it would lack what it goes on to say.
+            if head.status.is_busy() || head.status == RunStatus::Interrupted {
                 return Err(RunError::SessionBusy { run: head.run_id, status: head.status });
             }
             let start = self.claim(&head.run_id).await?;
@@ -133,6 +134,36 @@ impl Archon {
                 Err(RunError::SessionBusy { run, status: RunStatus::Running })
             }
             open => Ok(Start { origin: Origin::Prompt, lock: Some(open?.writer) }),
+        }
+    }
+
+    /// A run that ended without an answer is not resumed once the session has gone on from it: what it would say then is
+    /// missing from the conversation, and what was said since, from it.
+    ///
+    /// # Errors
+    /// [`RunError::WentOn`]; or the journal failed.
+    pub(crate) async fn check_is_last(&self, run: &RunId, records: &[Arc<Record>]) -> Result<(), RunError> {
+        let has_failed = records.last().is_some_and(|record| match &record.body {
+            RecordBody::RunFinished(outcome) => outcome.status != OutcomeStatus::Finished,
+            _ => false,
+        });
+        let Some(own) = RunStarted::of(records).filter(|own| has_failed && !own.session.as_str().is_empty())
+        else {
+            return Ok(());
+        };
+        let mut last = self.newest(of(&own.session, &own.tenant)).await?.map(|head| head.run_id);
+        let mut by = None;
+        while let Some(next) = last.filter(|next| next != run) {
+            let log = self.journal.read(&next).await?;
+            last = match RunStarted::of(&log).map(|started| &started.origin) {
+                Some(Origin::Continues { run, continuation: ContinuationKind::Default, .. }) => Some(run.clone()),
+                _ => return Ok(()),
+            };
+            by = Some(next);
+        }
+        match by {
+            Some(by) => Err(RunError::WentOn { run: run.clone(), by }),
+            None => Ok(()),
         }
     }
 

@@ -97,7 +97,7 @@ impl Parallel {
     /// its sink hears of all of them.
     ///
     /// A branch that fails does not disturb the others. If none has an answer, or the loop was cancelled, the session
-    /// stands where it stood.
+    /// stands where it stood. If none has an answer and one waits for a person, the reply is [`Reply::Waiting`].
     ///
     /// # Errors
     /// [`RunError::Failed`]: no branch has an answer, or none was chosen; of which kind, if all failed in the same way. Or

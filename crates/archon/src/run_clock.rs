@@ -9,6 +9,8 @@ use std::{
 
 use archon_types::{BoxFuture, Clock, Timestamp};
 
+use crate::SystemClock;
+
 /// A clock that only goes on as time passes for this process. See [`SystemClock`](crate::SystemClock).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RunClock {
@@ -35,6 +37,10 @@ impl Clock for RunClock {
     fn now(&self) -> Timestamp {
         let now = Instant::now();
         self.reads(now, pulse().stopped_by(now))
+    }
+
+    fn now_for_others(&self) -> Timestamp {
+        self.now().max(SystemClock.now())
     }
 
     fn sleep_until(&self, deadline: Timestamp) -> BoxFuture<'static, ()> {
@@ -169,6 +175,21 @@ mod tests {
         let clock = RunClock { wall: Timestamp::from_millis(0), since: since + 100 * SECOND, stopped };
         let now = since + 101 * SECOND;
         assert_eq!(clock.reads(now, pulse.stopped_by(now)).as_millis(), 1_000);
+    }
+
+    #[test]
+    fn run_clock_dates_for_others_by_the_later_of_its_time_and_the_walls() {
+        let wall = SystemClock.now();
+        let behind = RunClock::new(Timestamp::from_millis(0));
+        assert!(behind.now() < wall && behind.now_for_others() >= wall);
+        let ahead = RunClock::new(wall + 3_600 * SECOND);
+        assert!(ahead.now_for_others() >= wall + 3_600 * SECOND);
+    }
+
+    #[test]
+    fn context_of_the_system_clock_has_a_clock_of_its_own() {
+        // A context that kept the system's clock would follow its steps.
+        assert!(Arc::new(SystemClock).for_run().is_some_and(|clock| clock.for_run().is_none()));
     }
 
     #[tokio::test]

@@ -11,7 +11,7 @@ mod sweeping;
 mod tenant;
 
 use std::{
-    collections::{BTreeMap, HashMap, VecDeque},
+    collections::{BTreeMap, HashMap, VecDeque, hash_map::Entry},
     pin::pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
@@ -19,7 +19,7 @@ use std::{
 use archon_providers::ScriptedProvider;
 use archon_types::{
     AgentId, BoxFuture, Context, Journal, JournalError, MoreLimits, Origin, Outcome, Record, RunAgent,
-    RunError, RunFilter, RunHead, RunId, RunKind, RunStarted, Started, StartedRun,
+    RunError, RunFilter, RunHead, RunId, RunKind, RunStarted, RunStatus, Started, StartedRun,
 };
 use futures_util::future::{Either, select};
 
@@ -68,8 +68,8 @@ struct Inner {
     live: Mutex<HashMap<RunId, Arc<Live>>>,
     /// The last runs that rest, for who watches one that was over at once.
     rested: Mutex<VecDeque<Arc<Live>>>,
-    /// Held while a run with an idempotency key is started.
-    keyed: tokio::sync::Mutex<()>,
+    /// The runs with an idempotency key that are being started: each is held meanwhile.
+    keyed: Mutex<HashMap<RunId, Arc<tokio::sync::Mutex<()>>>>,
 }
 
 impl Inner {
@@ -84,7 +84,7 @@ impl Inner {
             source,
             live: Mutex::default(),
             rested: Mutex::default(),
-            keyed: tokio::sync::Mutex::default(),
+            keyed: Mutex::default(),
         }
     }
 }
@@ -148,6 +148,16 @@ impl Runs {
     fn live(&self) -> MutexGuard<'_, HashMap<RunId, Arc<Live>>> {
         // A panic elsewhere leaves the map whole: every change to it is one call.
         self.inner.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until no other start with the key of this run is under way here.
+    async fn alone(&self, run: &RunId) -> tokio::sync::OwnedMutexGuard<()> {
+        let held = {
+            let mut keyed = self.inner.keyed.lock().unwrap_or_else(PoisonError::into_inner);
+            keyed.retain(|_, held| Arc::strong_count(held) > 1);
+            keyed.entry(run.clone()).or_default().clone()
+        };
+        held.lock_owned().await
     }
 
     fn rested(&self) -> MutexGuard<'_, VecDeque<Arc<Live>>> {
@@ -224,10 +234,13 @@ impl Runs {
         Ok(if self.live().contains_key(run) { head } else { self.listed(head).await })
     }
 
-    /// Of a run that has no end only the journal's list knows whether another process works on it.
+    /// Of a run whose log has no end only the journal's list knows whether another process works on it.
     async fn listed(&self, head: RunHead) -> RunHead {
-        let Some(session) = head.session.clone().filter(|_| !head.status.has_ended()) else { return head };
-        let listed = self.archon().journal.list(&RunFilter::of_session(session)).await.unwrap_or_default();
+        let is_known = head.status.has_ended() || head.status == RunStatus::Suspended;
+        let Some(session) = head.session.clone().filter(|_| !is_known) else { return head };
+        let mut filter = RunFilter::of_session(session);
+        filter.tenant.clone_from(&head.tenant);
+        let listed = self.archon().journal.list(&filter).await.unwrap_or_default();
         listed.into_iter().find(|listed| listed.run_id == head.run_id).unwrap_or(head)
     }
 
@@ -249,10 +262,10 @@ impl Runs {
     {
         let started = StartedRun::new(context.run.clone(), context.session.clone(), how);
         let live = Arc::new(Live::new(started.run.clone()));
-        if self.live().contains_key(&started.run) {
-            return Err(JournalError::Locked { run: started.run }.into());
+        match self.live().entry(started.run.clone()) {
+            Entry::Occupied(_) => return Err(JournalError::Locked { run: started.run }.into()),
+            Entry::Vacant(place) => drop(place.insert(live.clone())),
         }
-        self.live().insert(started.run.clone(), live.clone());
         self.rested().retain(|rested| *rested.run() != started.run);
         let (done, ended) = tokio::sync::oneshot::channel();
         let begun = live.begun();
@@ -292,6 +305,7 @@ impl Runs {
         records: &[Arc<Record>],
         more: &MoreLimits,
     ) -> Result<StartedRun, RunError> {
+        self.archon().check_is_last(&root, records).await?;
         let context = self.archon().context_after(root, records);
         let more = *more;
         self.work(

@@ -5,12 +5,12 @@
 use std::sync::Arc;
 
 use archon::{
-    Archon, Journal, OutcomeStatus, RunError, RunOptions, SessionId, Tool, ToolResult,
+    Archon, Journal, OutcomeStatus, RunError, RunOptions, Runs, SessionId, Tool, ToolResult,
     store::MemoryJournal,
     tools::FnTool,
     types::{
-        AskLater, BoxFuture, Durability, JournalError, Message, OpenMode, OpenRun, Record, RecordBody,
-        RunFilter, RunHead, RunId, RunStatus, ToolAnnotations, ToolCall, ToolSpec,
+        AskLater, BoxFuture, Durability, JournalError, Message, MoreLimits, OpenMode, OpenRun, ProviderError, Record, RecordBody,
+        RunFilter, RunHead, RunId, RunStatus, StartRuns, ToolAnnotations, ToolCall, ToolSpec,
     },
 };
 use archon_testkit::{Ended, FnProvider, SeededIds, VirtualClock};
@@ -34,6 +34,7 @@ fn desk_in(memory: MemoryJournal, journal: Arc<dyn Journal>) -> Desk {
         Some(last) if last.text() == "refund" => {
             FnProvider::calls(vec![ToolCall::new("c", "refund", json!({}))])
         }
+        Some(last) if last.text() == "fail" => vec![Err(ProviderError::Auth("no key".into()))],
         _ => {
             let people = request.messages.iter().filter(|m| matches!(&***m, Message::User(_)));
             FnProvider::text(&people.count().to_string())
@@ -128,6 +129,46 @@ async fn in_session_whose_run_is_taken_up_at_the_same_moment_is_refused() {
     let _taken = desk.journal.open(&first.run, OpenMode::Existing).await.unwrap();
     let e = desk.archon.run_with("more", anna()).await.unwrap_err();
     assert!(matches!(&e, RunError::SessionBusy { run, .. } if *run == first.run), "{e}");
+}
+
+#[tokio::test]
+async fn in_session_whose_run_was_interrupted_is_refused_until_it_is_resumed() {
+    let desk = desk();
+    let waits = desk.archon.run_with("refund", anna()).await.ended();
+    // Its process took it up, and was killed.
+    let mut open = desk.journal.open(&waits.run, OpenMode::Existing).await.unwrap();
+    let mut record = Record::clone(open.records.last().unwrap());
+    record.seq += 1;
+    record.body = RecordBody::Resumed;
+    open.writer.append(&[Arc::new(record)], Durability::Synced).await.unwrap();
+    drop(open);
+    let e = desk.archon.run_with("my number is 4711", anna()).await.unwrap_err();
+    assert!(e.advice().contains("resume it"), "{e}: {}", e.advice());
+    let RunError::SessionBusy { run, status } = e else { panic!("{e}") };
+    assert_eq!((&run, status), (&waits.run, RunStatus::Interrupted));
+    let branch = desk.archon.run_with("by the way", anna().branch()).await.ended();
+    assert!(branch.is_finished(), "{branch:?}");
+}
+
+#[tokio::test]
+async fn resume_of_a_failed_run_that_its_session_went_on_from_is_refused() {
+    let desk = desk();
+    let failed = desk.archon.run_with("fail", anna()).await.ended();
+    assert_eq!(failed.status, OutcomeStatus::Failed);
+    let second = desk.archon.run_with("hello", anna()).await.ended();
+    let third = desk.archon.run_with("again", anna()).await.ended();
+    let by_the_agent = desk.archon.resume(failed.run.clone()).await.unwrap_err();
+    let by_the_service = Runs::new(desk.archon.clone()).resume(&failed.run, &MoreLimits::default()).await;
+    for e in [by_the_agent, by_the_service.unwrap_err()] {
+        let RunError::WentOn { run, by } = e else { panic!("{e}") };
+        assert_eq!((&run, &by), (&failed.run, &second.run));
+    }
+    // The newest may be resumed, and one that was left for another way.
+    let failed = desk.archon.run_with("fail", anna()).await.ended();
+    desk.archon.resume(failed.run.clone()).await.unwrap().reply().await.ended();
+    desk.archon.fork(&failed.run, None).await.unwrap();
+    assert!(desk.archon.resume(failed.run).await.is_ok());
+    assert_eq!(third.said(), Some("3"));
 }
 
 #[tokio::test]

@@ -164,10 +164,17 @@ impl From<RunError> for Failure {
                     RunStatus::Suspended => format!(
                         "answer its question (`archon approvals list`), and it goes on, or leave it with `archon runs fork {run}`"
                     ),
+                    RunStatus::Interrupted => format!(
+                        "go on with it first: `archon resume {run}`; or leave it with `archon runs fork {run}`"
+                    ),
                     _ => format!(
                         "wait until it has ended, say it to the run (`archon runs steer {run} TEXT`), or stop it with `archon runs cancel {run}`"
                     ),
                 },
+            ),
+            RunError::WentOn { ref run, .. } => Self::usage(
+                e.to_string(),
+                format!("go on with `archon run --continue TASK`, or leave it with `archon runs fork {run}`"),
             ),
             RunError::NothingToContinue => {
                 Self::usage(e.to_string(), "`archon runs list --json` shows runs and their sessions")
@@ -380,6 +387,8 @@ mod tests {
             BuildError::NoModel.into(),
             RunError::SessionBusy { run: run(), status: RunStatus::Suspended },
             RunError::SessionBusy { run: run(), status: RunStatus::Running },
+            RunError::SessionBusy { run: run(), status: RunStatus::Interrupted },
+            RunError::WentOn { run: run(), by: run() },
             RunError::NothingToContinue,
             RunError::Lost { run: run() },
         ];

@@ -201,7 +201,14 @@ impl<'a> Driver<'a> {
     }
 
     /// Writes down what the machine derived, and tells those who listen.
-    async fn append(&mut self, body: RecordBody) -> Result<(), JournalError> {
+    async fn append(&mut self, mut body: RecordBody) -> Result<(), JournalError> {
+        if let RecordBody::ToolAsked { request, .. } = &mut body
+            && let Some(wait) = request.timeout_ms
+        {
+            // The machine counts from its last record; whoever answers, from the time of day.
+            let end = self.context.clock.now_for_others() + Duration::from_millis(wait);
+            request.expires_at = request.expires_at.max(Some(end));
+        }
         if let RecordBody::Team(record) = &body {
             self.tell(record);
         }

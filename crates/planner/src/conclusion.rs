@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use archon_types::{
-    AssistantMessage, BoxFuture, Content, Context, Expenses, FallbackModel, FormProblem, Lease, Message,
-    ModelPrice, PlanError, Provider, Request, RequestOptions, ResponseFormat, Spending, SubTask, SubTaskId,
+    AssistantMessage, BoxFuture, CUT_OFF, Content, Context, Expenses, FallbackModel, FormProblem, Lease, Message,
+    ModelPrice, PlanError, Provider, Request, RequestOptions, ResponseFormat, Spending, StopReason, SubTask, SubTaskId,
     SubTaskStatus, Task, json_in, misfit_note,
 };
 
@@ -257,6 +257,10 @@ impl Conclude for LlmConclusion {
                 let mut results = LastResults::of(task);
                 results.spent = expenses.total();
                 return Ok(results);
+            }
+            if answer.stop_reason == StopReason::Length {
+                text.push('\n');
+                text.push_str(CUT_OFF);
             }
             let mut cited = cited(task, &text);
             if cited.is_empty() {

@@ -288,12 +288,19 @@ impl Transport {
     pub(crate) fn failure(&self, error: reqwest::Error) -> ProviderError {
         let (timeout, connect) = (error.is_timeout(), error.is_connect());
         let is_refused = connect && is_this_machine(&self.url) && is_connection_refused(&error);
-        let text = self.redactor.clean(with_causes(&error.without_url()));
+        let causes = with_causes(&error.without_url());
+        // How rustls names an answer that is no handshake.
+        let is_plain = connect && causes.contains("InvalidContentType");
+        let text = self.redactor.clean(causes);
         let text = if connect { format!("{} is not reached: {text}", self.shown_url()) } else { text };
         match (timeout, is_refused) {
             (true, _) => ProviderError::Timeout(text.into()),
             // A service of this machine that does not run will not come up by waiting a few seconds.
             (_, true) => ProviderError::Unreachable(text.into()),
+            _ if is_plain => {
+                let text = format!("{text}; the server answers without TLS: its address may begin with http://");
+                ProviderError::Unreachable(text.into())
+            }
             _ => ProviderError::Network(text.into()),
         }
     }

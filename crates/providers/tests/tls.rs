@@ -116,3 +116,13 @@ async fn a_connection_that_never_comes_about_is_a_timeout() {
     assert!(matches!(error, ProviderError::Timeout(_)), "{error:?}");
     assert!(error.to_string().contains("is not reached"), "{error}");
 }
+
+// spec: P-31
+#[tokio::test]
+async fn tls_to_a_server_without_it_is_unreachable_and_not_asked_again() {
+    let server = archon_testkit::MockServer::start([]).await;
+    let url = server.url().replace("http://", "https://");
+    let error = ask(&format!("{url}/v1"), HttpOptions::default()).await.unwrap_err();
+    assert!(matches!(error, ProviderError::Unreachable(_)) && !error.is_retryable(), "{error:?}");
+    assert!(error.to_string().contains("answers without TLS"), "{error}");
+}

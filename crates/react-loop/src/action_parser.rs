@@ -72,7 +72,8 @@ pub enum ParseFailure {
 /// # Errors
 /// [`ParseFailure`] says what is missing, in words that the model can act on.
 pub fn parse_answer(text: &str, stop: StopReason) -> Result<Written, ParseFailure> {
-    let open_end = if stop == StopReason::Length { OpenEnd::Refuse } else { OpenEnd::Close };
+    let is_cut = matches!(stop, StopReason::Length | StopReason::StopSequence);
+    let open_end = if is_cut { OpenEnd::Refuse } else { OpenEnd::Close };
     let lower = text.to_ascii_lowercase();
     let mut reader = Reader { text, lower: &lower, open_end, calls: Vec::new(), invented: false };
     match reader.read()? {
@@ -123,7 +124,7 @@ enum Meant {
 
 const INVENTED: &str =
     "it stands behind an observation that you wrote yourself; wait for the real result of the call before it";
-const UNREADABLE: &str = "it could not be read as one whole JSON object";
+const UNREADABLE: &str = "it could not be read as one whole JSON object, and nothing behind it was run";
 
 impl Reader<'_> {
     /// Reads on to the final answer, or to the end.
@@ -147,6 +148,7 @@ impl Reader<'_> {
                     Ok((_, Some(answer))) if self.calls.is_empty() => return Ok(Some(answer)),
                     Ok((_, Some(_))) => return Ok(None),
                     Err(failure) if self.calls.is_empty() => return Err(failure),
+                    // Where it ends is not known: what stands behind it may be a part of it.
                     Err(_) => {
                         self.unreadable(behind);
                         return Ok(None);
@@ -293,8 +295,9 @@ impl Reader<'_> {
 
     /// An action behind others that is not understood has a result, too, if it says which tool it is for.
     fn unreadable(&mut self, from: usize) {
+        let section = &self.text[from..self.section_end(from)];
         let name = ["\"tool\"", "'tool'", "\"name\"", "\"tool_name\""].iter().find_map(|key| {
-            let (_, value) = self.text[from..].split_once(key)?;
+            let (_, value) = section.split_once(key)?;
             let value = value.trim_start().strip_prefix(':')?.trim_start();
             let quote = value.chars().next().filter(|c| matches!(c, '"' | '\''))?;
             Some(value[1..].split_once(quote)?.0.to_owned())

@@ -94,7 +94,7 @@ fn a_torn_action_is_never_run() {
         assert!(!matches!(parse_answer(cut, Length), Ok(Written::Calls(_))), "{cut}");
         // Where nobody says that it was cut off, brackets are all that is added.
         if let Ok(Written::Calls(calls)) = parse_answer(cut, Stop) {
-            assert!(cut.ends_with(['"', '}', ',', '{', ' ']), "{cut}: {calls:?}");
+            assert!(cut.ends_with(['"', '}']), "{cut}: {calls:?}");
         }
     }
     assert!(matches!(parse_answer(whole, Length), Ok(Written::Calls(_))));
@@ -133,7 +133,7 @@ fn all_calls_of_an_answer_are_taken_in_order() {
     );
     assert_eq!(
         calls("Action: {\"tool\": \"a\"}\nAction: {\"tool\": \"b\", \"arguments\": {\"x\": \"hel"),
-        "a {}, b {} (it could not be read as one whole JSON object)"
+        "a {}, b {} (it could not be read as one whole JSON object, and nothing behind it was run)"
     );
 }
 

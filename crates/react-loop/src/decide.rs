@@ -96,7 +96,7 @@ pub(crate) fn complete(
     }
     let settings = machine.config().approvals.clone().unwrap_or_default();
     let wait = request.timeout_ms.unwrap_or(settings.timeout_ms);
-    let end = context.clock.now() + std::time::Duration::from_millis(wait);
+    let end = context.clock.now_for_others() + std::time::Duration::from_millis(wait);
     request.expires_at.get_or_insert(end);
     Box::new(request)
 }

@@ -108,7 +108,8 @@ impl Parallel {
     /// stops all branches.
     ///
     /// A branch that fails does not disturb the others. If none has an answer, or the loop was cancelled,
-    /// none is chosen, and the session stands where it stood.
+    /// none is chosen, and the session stands where it stood. If none has an answer and one waits for a person, the loop
+    /// waits too: resume it when the questions of its branches are answered.
     ///
     /// # Errors
     /// The journal failed.
@@ -338,6 +339,11 @@ impl<'a> Work<'a> {
         if choice.outcome.status == OutcomeStatus::Cancelled {
             note_cancel(&mut machine, &mut log).await?;
         }
+        if choice.outcome.status == OutcomeStatus::Suspended {
+            // What is asked stands in the logs of the branches.
+            log.step(&mut machine, RecordBody::Suspended { waiting: Vec::new() }).await?;
+            return Ok(ParallelOutcome { session: self.context.session.clone(), branches, choice });
+        }
         if self.choice.is_none() {
             log.step(&mut machine, RecordBody::ParallelEnded(Box::new(choice.clone()))).await?;
         }
@@ -394,6 +400,10 @@ impl<'a> Work<'a> {
         let Candidates { results, kept } = candidates;
         if self.context.cancel.is_cancelled() {
             return none(OutcomeStatus::Cancelled, String::new());
+        }
+        let waits = |outcome: &Outcome| outcome.status == OutcomeStatus::Suspended;
+        if results.is_empty() && branches.iter().any(waits) {
+            return none(OutcomeStatus::Suspended, String::new());
         }
         if results.is_empty() {
             return none(OutcomeStatus::Failed, no_answer(branches));
@@ -492,7 +502,6 @@ fn no_answer(branches: &[Outcome]) -> String {
     let why = |(index, outcome): (usize, &Outcome)| {
         let status = match outcome.status {
             OutcomeStatus::Cancelled => "cancelled",
-            OutcomeStatus::Suspended => "it waits for somebody",
             _ => "failed",
         };
         format!("{index}: {}", outcome.error.as_deref().unwrap_or(status))

@@ -170,6 +170,22 @@ fn a_paused_turn_is_asked_again_with_what_was_said() {
     assert!(matches!(run.machine.next(), Command::Append(RecordBody::LimitReached(_))));
 }
 
+// spec: P-10, R-28
+#[test]
+fn result_of_a_called_run_whose_answer_was_cut_off_says_so_to_its_caller() {
+    for (stop, expected) in [
+        (StopReason::Stop, "Once upon"),
+        (
+            StopReason::Length,
+            "Once upon\n[Cut off: the limit of tokens of one answer; the answer is not complete]",
+        ),
+    ] {
+        let mut run = Run::new(|_| {});
+        run.answer(vec![Content::text("Once upon")], stop);
+        assert_eq!(run.outcome().to_result("ann").text(), expected);
+    }
+}
+
 // spec: R-29
 #[test]
 fn a_refusal_is_told_from_an_answer_by_its_type() {

@@ -216,9 +216,9 @@ impl<'a> Plain<'a> {
         self.source.len()
     }
 
-    /// Whether the last thing is whole: a number or a word might go on.
+    /// Whether the last thing is whole: a number or a word might go on, and something has to follow a comma.
     fn may_end_here(&self) -> bool {
-        self.is_ended || self.text.trim_end().ends_with(['"', '}', ']', '{', '[', ','])
+        self.is_ended || self.text.trim_end().ends_with(['"', '}', ']'])
     }
 
     fn close(&mut self) {

@@ -230,11 +230,15 @@ impl Context {
     }
 }
 
+/// The line behind an answer that the limit of its tokens cut off, for whoever reads it instead of an [`Outcome`].
+pub const CUT_OFF: &str = "[Cut off: the limit of tokens of one answer; the answer is not complete]";
+
 impl Outcome {
     /// What the run came to, as the result of the call that `agent` worked for.
     pub fn to_result(&self, agent: &str) -> ToolResult {
         let said = self.said().unwrap_or_default().trim();
         let result = match self.status {
+            OutcomeStatus::Finished if self.is_cut() => ToolResult::success(format!("{said}\n{CUT_OFF}")),
             OutcomeStatus::Finished => ToolResult::success(self.said().unwrap_or_default()),
             OutcomeStatus::Limit(limit) if said.is_empty() => {
                 ToolResult::error(format!("{agent} was stopped before it had an answer: {limit}"))

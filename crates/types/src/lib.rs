@@ -140,7 +140,7 @@ pub use approval::{
 };
 pub use budget::{Budget, Loan};
 pub use bus::{BROADCAST, Bus, BusError, BusMessage, Echo, MessageType};
-pub use called_run::{CalledRun, RunRefused, check_called, is_lost};
+pub use called_run::{CUT_OFF, CalledRun, RunRefused, check_called, is_lost};
 pub use calls_below::MAX_TOOL_DEPTH;
 pub use carried::{Carried, CarriedMessage, CarriedResult, CarriedSpending};
 pub use cleanup::{CLEANUP_TOOL, CleanedUp, SeenResult};

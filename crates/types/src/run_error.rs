@@ -96,13 +96,22 @@ pub enum RunError {
         /// What differs, as in "prompt".
         differs: &'static str,
     },
-    /// The newest run of the session works or waits: a message beside it would be missing from the conversation.
+    /// The newest run of the session works, waits, or was interrupted: a message beside it would be missing from the
+    /// conversation.
     #[error("the session's run {run} is {status}")]
     SessionBusy {
         /// The run.
         run: RunId,
         /// Its status.
         status: RunStatus,
+    },
+    /// The session has gone on from the run: what it would say now is missing from the conversation.
+    #[error("run {run} ended, and the session went on from it with run {by}")]
+    WentOn {
+        /// The run that was to be resumed.
+        run: RunId,
+        /// The run that goes on from it.
+        by: RunId,
     },
     /// There is nothing to work on.
     #[error("the prompt is empty")]
@@ -189,6 +198,7 @@ impl RunError {
             | Self::Unsupported { run, .. }
             | Self::KeyUsed { run, .. }
             | Self::SessionBusy { run, .. }
+            | Self::WentOn { run, .. }
             | Self::OtherTenant { run, .. } => Some(run),
             _ => None,
         }
@@ -225,6 +235,12 @@ impl RunError {
             Self::KeyUsed { .. } => "use a new key for each request",
             Self::SessionBusy { status: RunStatus::Suspended, .. } => {
                 "answer its questions and resume it (`AnswerRuns::answer` does both), or cancel it; or start the message with `WhenBusy::Queue`, so that the run reads it, or with `WhenBusy::Branch` or `RunOptions::branch` beside the run"
+            }
+            Self::SessionBusy { status: RunStatus::Interrupted, .. } => {
+                "resume it, or cancel it and resume it, which ends it; or start the message with `WhenBusy::Queue`, so that the run reads it, or with `WhenBusy::Branch` or `RunOptions::branch` beside the run"
+            }
+            Self::WentOn { .. } => {
+                "send the session a new message, or leave the run for another way with `KeepRuns::fork`"
             }
             Self::SessionBusy { .. } => {
                 "wait until it has ended; or start the message with `WhenBusy::Queue`, so that the run reads it, or with `WhenBusy::Branch` or `RunOptions::branch` beside the run"

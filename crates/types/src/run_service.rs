@@ -138,8 +138,8 @@ pub trait AnswerRuns: Send + Sync {
     /// The journal failed, changed arguments do not fit the tool, or the run cannot be resumed.
     fn answer<'a>(&'a self, request_id: &'a str, answer: Answer) -> BoxFuture<'a, Result<bool, RunError>>;
 
-    /// Resumes the runs with a question whose time is over, so that each goes on as if somebody had said no. Each is
-    /// named with what became of it. A service sweeps from time to time, since nothing else looks at the time of a
+    /// Resumes the runs with a question whose time is over, so that each goes on as if somebody had said no, and those
+    /// with an answer that no process resumed them for. Each is named with what became of it. A service sweeps from time to time, since nothing else looks at the time of a
     /// question whose run is at rest.
     ///
     /// # Errors

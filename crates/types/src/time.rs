@@ -96,6 +96,13 @@ pub trait Clock: Send + Sync {
     /// Completes when the clock reads `deadline` or later.
     fn sleep_until(&self, deadline: Timestamp) -> BoxFuture<'static, ()>;
 
+    /// The time by which others judge a date from here, such as the end of a question that another process answers:
+    /// [`now`](Self::now), or the time of the machine's clock where that is later. A clock of one run falls behind it
+    /// while the machine sleeps.
+    fn now_for_others(&self) -> Timestamp {
+        self.now()
+    }
+
     /// A clock for one run, which reads the time of now and then never jumps; none if this one never does.
     fn for_run(&self) -> Option<Arc<dyn Clock>> {
         None
@@ -119,6 +126,10 @@ struct Ahead {
 impl Clock for Ahead {
     fn now(&self) -> Timestamp {
         self.clock.now() + self.lead
+    }
+
+    fn now_for_others(&self) -> Timestamp {
+        self.now().max(self.clock.now_for_others())
     }
 
     fn sleep_until(&self, deadline: Timestamp) -> BoxFuture<'static, ()> {

@@ -1,13 +1,14 @@
 //! Steering, cancelling and answering.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use archon_types::{
-    AgentMessage, Answer, AnswerRuns, BoxFuture, InboxRequest, JournalError, MoreLimits, PendingApproval,
-    ResumedRuns, RunError, RunFilter, RunId, RunRefused, RunStatus, StartedRun, TenantId, pending_approvals,
+    AgentMessage, Answer, AnswerRuns, BoxFuture, InboxEntry, InboxRequest, JournalError, MoreLimits, PendingApproval,
+    ResumedRuns, RunError, RunFilter, RunId, RunRefused, RunStatus, StartedRun, TenantId, Timestamp,
+    pending_approvals,
 };
 
-use super::Runs;
+use super::{Runs, live::Live};
 
 impl AnswerRuns for Runs {
     fn steer<'a>(&'a self, run: &'a RunId, message: AgentMessage) -> BoxFuture<'a, Result<(), RunError>> {
@@ -70,11 +71,43 @@ impl Runs {
             // The answer is kept, and the run resumed when its agent can be built.
             (Err(error), _) => Err(error),
         };
-        if !self.archon().pending().answer(&pending, answer).await? {
-            return Ok(false);
+        // In a task: a caller that goes away after the answer is kept does not leave the run waiting.
+        let runs = self.clone();
+        let answered = tokio::spawn(async move {
+            if !runs.archon().pending().answer(&pending, answer).await? {
+                return Ok(false);
+            }
+            let at_work = runs.live().get(&root).cloned();
+            match at_work {
+                None => went_on(runs.resume_by(agent?, root, &records, &MoreLimits::default()).await)?,
+                Some(live) => drop(tokio::spawn(runs.go_on_after(live))),
+            }
+            Ok(true)
+        });
+        answered.await.unwrap_or_else(|error| Err(RunError::agent(error, "answer again")))
+    }
+
+    /// Resumes a run that is at work here or about to rest, once it rests: it may have missed what came to its inbox.
+    async fn go_on_after(self, live: Arc<Live>) {
+        live.ended().await;
+        if let Err(error) = self.go_on(live.run()).await {
+            tracing::warn!(run = %live.run(), %error, "a run that was answered is not resumed");
         }
-        went_on(self.resume_by(agent?, root, &records, &MoreLimits::default()).await)?;
-        Ok(true)
+    }
+
+    /// Whether one of the questions has expired, or has an answer that no process has resumed its run for.
+    async fn has_answer(&self, open: &[PendingApproval], now: Timestamp) -> bool {
+        for open in open {
+            if open.request.is_expired(now) {
+                return true;
+            }
+            let Some(inbox) = self.archon().journal.inbox() else { continue };
+            let is_answer = |entry: &InboxEntry| matches!(entry.request, InboxRequest::Answer { .. });
+            if inbox.waiting(open.asker()).await.is_ok_and(|entries| entries.iter().any(is_answer)) {
+                return true;
+            }
+        }
+        false
     }
 
     /// Sweeps the runs of all, or of one tenant. A run that cannot go on holds up no other.
@@ -86,7 +119,7 @@ impl Runs {
         let mut roots = BTreeSet::new();
         for head in self.archon().journal.list(&waiting).await? {
             let Ok(records) = self.archon().journal.read(&head.run_id).await else { continue };
-            if pending_approvals(&records).iter().any(|open| open.request.is_expired(now))
+            if self.has_answer(&pending_approvals(&records), now).await
                 && let Ok(root) = self.root(&head.run_id).await
                 && self.can_be_swept(&root).await
             {
@@ -104,11 +137,10 @@ impl Runs {
         Ok(swept.into_iter().collect())
     }
 
-    /// Whether a run with an expired question is at rest and not over. A parallel loop whose branches wait has failed;
-    /// one that was cancelled stays cancelled.
+    /// Whether a run with a question that is over waits. One that was cancelled stays cancelled.
     async fn can_be_swept(&self, root: &RunId) -> bool {
         let status = self.head(root).await.map(|head| head.status);
-        matches!(status, Ok(RunStatus::Suspended | RunStatus::Interrupted | RunStatus::Failed))
+        matches!(status, Ok(RunStatus::Suspended | RunStatus::Interrupted))
     }
 
     pub(super) async fn post_follow_up(&self, run: &RunId, message: AgentMessage) -> Result<(), RunError> {

@@ -2,7 +2,7 @@
 
 use archon_types::{
     AnswerRuns, BoxFuture, Fork, JournalError, KeepRuns, Removed, RunError, RunFilter, RunHead, RunId,
-    RunKind, TenantId, Timestamp,
+    RunKind, RunRefused, RunStatus, TenantId, Timestamp,
 };
 
 use super::Runs;
@@ -40,9 +40,16 @@ impl KeepRuns for Runs {
         Box::pin(async move {
             let all = RunFilter::all().tenant(tenant.clone());
             for head in self.archon().journal.list(&all).await? {
-                if self.live().contains_key(&head.run_id) {
-                    self.cancel(&head.run_id, "the tenant is erased").await?;
-                    // However it ends, it is at rest now.
+                let is_here = self.live().contains_key(&head.run_id);
+                if is_here || head.status == RunStatus::Running {
+                    match self.cancel(&head.run_id, "the tenant is erased").await {
+                        // It ended by itself.
+                        Ok(()) | Err(RunError::Refused(RunRefused::Ended { .. })) => {}
+                        Err(error) => return Err(error),
+                    }
+                }
+                if is_here {
+                    // However it ends, it is at rest then.
                     let _ = archon_types::StartRuns::reply(self, &head.run_id).await;
                 }
             }

@@ -16,6 +16,7 @@ pub(super) struct Live {
     state: Mutex<State>,
     has_begun: AtomicBool,
     first: Arc<Notify>,
+    rests: Notify,
 }
 
 struct State {
@@ -37,7 +38,7 @@ impl Live {
     pub(super) fn new(run: RunId) -> Self {
         let (sink, stream) = channel();
         let state = State { watchers: Some(vec![sink]), early: Some(stream), from: None, failure: None };
-        Self { run, state: Mutex::new(state), has_begun: AtomicBool::new(false), first: Arc::default() }
+        Self { run, state: Mutex::new(state), has_begun: AtomicBool::new(false), first: Arc::default(), rests: Notify::new() }
     }
 
     pub(super) fn run(&self) -> &RunId {
@@ -68,6 +69,14 @@ impl Live {
         Some((stream, None))
     }
 
+    /// Ready once the run rests.
+    pub(super) async fn ended(&self) {
+        let rests = self.rests.notified();
+        if self.state().watchers.is_some() {
+            rests.await;
+        }
+    }
+
     /// Keeps why the run stopped without an end, as when its log cannot be written.
     pub(super) fn fail(&self, error: RunError) {
         self.state().failure = Some(error);
@@ -81,6 +90,7 @@ impl Live {
     /// Ends the streams of all watchers, after what they have still to read.
     pub(super) fn end(&self) {
         drop(self.state().watchers.take());
+        self.rests.notify_waiters();
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -7,8 +7,9 @@ use std::{
 };
 
 use archon_types::{
-    AgentMessage, BoxFuture, Event, JournalError, MoreLimits, Outcome, OutcomeStatus, Record, RecordBody,
-    Reply, ResumedRuns, RunError, RunFilter, RunHead, RunId, RunStarted, RunStatus, Salvaged, SessionId,
+    AgentMessage, BoxFuture, Content, Event, InboxRequest, JournalError, Message, MoreLimits, Outcome,
+    OutcomeStatus, Record, RecordBody, Reply, ResumedRuns, RunError, RunFilter, RunHead, RunId, RunKind,
+    RunRefused, RunStarted, RunStatus, Salvaged, SessionId,
     StartRun, StartRuns, Started, StartedRun, TenantId, Watch, WhenBusy,
 };
 use futures_util::{StreamExt, stream};
@@ -18,6 +19,8 @@ use crate::{RunOptions, watch::EventStream};
 
 /// How often a run is looked at that another process works on.
 const POLL: Duration = Duration::from_millis(250);
+/// How often a message is offered to a session whose runs end before they read it.
+const MOST_TRIES: u32 = 20;
 
 impl StartRuns for Runs {
     fn start<'a>(&'a self, request: StartRun) -> BoxFuture<'a, Result<StartedRun, RunError>> {
@@ -121,12 +124,16 @@ impl Runs {
         let archon = self.archon();
         let now = archon.clock.now();
         let prompts: Vec<_> = request.prompts.iter().map(|prompt| prompt.clone().dated(now)).collect();
-        AgentMessage::joined_text(&prompts)?;
+        match request.kind {
+            // These may be a picture alone.
+            RunKind::Loop | RunKind::Parallel if prompts.iter().any(|prompt| !is_empty(prompt)) => {}
+            _ => drop(AgentMessage::joined_text(&prompts)?),
+        }
         let tenant = request.tenant.clone().unwrap_or_else(|| TenantId::new("local"));
         let keyed = request.key.as_ref().map(|key| of_key(&tenant, key));
-        let _one_by_one = match keyed.is_some() {
-            true => Some(self.inner.keyed.lock().await),
-            false => None,
+        let _one_by_one = match &keyed {
+            Some(run) => Some(self.alone(run).await),
+            None => None,
         };
         if let (Some(run), Some(key)) = (&keyed, &request.key)
             && let Some(before) = self.started_before(run, key, &tenant, &request).await?
@@ -142,11 +149,20 @@ impl Runs {
             tenant: Some(tenant.clone()),
             ..RunOptions::default()
         };
-        let (context, origin) = match archon.prepare(options).await {
-            Err(RunError::SessionBusy { run, .. }) if request.when_busy == WhenBusy::Queue => {
-                return self.queue(run, prompts).await;
+        let mut tries = 0;
+        let (context, origin) = loop {
+            match archon.prepare(options.clone()).await {
+                Err(RunError::SessionBusy { run, status }) if request.when_busy == WhenBusy::Queue => {
+                    match self.queue(&run, &prompts).await? {
+                        Some(queued) => return Ok(queued),
+                        // It has ended meanwhile, or another message begins the next run.
+                        None if tries < MOST_TRIES => tries += 1,
+                        None => return Err(RunError::SessionBusy { run, status }),
+                    }
+                    archon.clock.sleep_until(archon.clock.now() + POLL / 10).await;
+                }
+                prepared => break prepared?,
             }
-            prepared => prepared?,
         };
         let settings = request.settings.clone();
         let started = self
@@ -193,13 +209,34 @@ impl Runs {
         Ok(Some(StartedRun::new(run.clone(), started.session.clone(), Started::Before)))
     }
 
-    /// Leaves prompts with a busy run of their session.
-    async fn queue(&self, run: RunId, prompts: Vec<AgentMessage>) -> Result<StartedRun, RunError> {
+    /// Leaves prompts with a busy run of their session; `None` if it ends without reading them.
+    async fn queue(&self, run: &RunId, prompts: &[AgentMessage]) -> Result<Option<StartedRun>, RunError> {
+        let inbox = self.archon().journal.inbox();
+        let waiting = async || match &inbox {
+            Some(inbox) => inbox.waiting(run).await,
+            None => Ok(Vec::new()),
+        };
+        let before: BTreeSet<_> = waiting().await?.into_iter().map(|entry| entry.id).collect();
         for message in prompts {
-            self.post_follow_up(&run, message).await?;
+            match self.archon().post(run, InboxRequest::FollowUp { message: message.clone() }).await {
+                Err(
+                    RunError::Refused(RunRefused::Ended { .. })
+                    | RunError::Journal(JournalError::UnknownRun { .. }),
+                ) => return Ok(None),
+                posted => posted?,
+            }
         }
-        let session = self.head(&run).await?.session.unwrap_or_else(|| SessionId::new(""));
-        Ok(StartedRun::new(run, session, Started::Queued))
+        let head = self.head(run).await?;
+        if head.status.has_ended() {
+            let unread = waiting().await?.into_iter().map(|entry| entry.id).filter(|id| !before.contains(id));
+            let unread: Vec<_> = unread.collect();
+            if let Some(inbox) = inbox.as_ref().filter(|_| !unread.is_empty()) {
+                inbox.remove(run, &unread).await?;
+                return Ok(None);
+            }
+        }
+        let session = head.session.unwrap_or_else(|| SessionId::new(""));
+        Ok(Some(StartedRun::new(run.clone(), session, Started::Queued)))
     }
 
     pub(super) async fn records_behind(
@@ -233,14 +270,17 @@ fn asked_otherwise(
     records: &[Arc<Record>],
     request: &StartRun,
 ) -> Option<&'static str> {
-    let texts = |prompts: &[AgentMessage]| AgentMessage::joined_text(prompts).unwrap_or_default();
+    let texts = |prompts: &[AgentMessage]| {
+        let said = prompts.iter().filter_map(AgentMessage::as_llm).map(Message::said);
+        said.map(Content::join_text).collect::<Vec<_>>().join("\n\n")
+    };
     let (config, settings) = (&started.config, &request.settings);
     let tools = || config.tools.iter().map(|tool| tool.name.as_str()).collect::<BTreeSet<_>>();
     let wanted = |names: &Vec<String>| names.iter().map(String::as_str).collect::<BTreeSet<_>>() == tools();
     let same = [
         ("kind", started.kind == request.kind),
-        // A memory adds to a prompt what it recalls.
-        ("prompt", texts(&first_prompts(records)).contains(&texts(&request.prompts))),
+        // A filter may have added to it.
+        ("prompt", has_lines(&texts(&first_prompts(records)), &texts(&request.prompts))),
         ("session", request.session.as_ref().is_none_or(|session| *session == started.session)),
         ("limits", settings.limits.as_ref().is_none_or(|limits| *limits == config.limits)),
         (
@@ -253,6 +293,22 @@ fn asked_otherwise(
         ("list of tools", settings.tools.as_ref().is_none_or(wanted)),
     ];
     same.into_iter().find(|(_, is_same)| !is_same).map(|(what, _)| what)
+}
+
+/// Whether whole lines of one text are the other.
+fn has_lines(text: &str, wanted: &str) -> bool {
+    text.match_indices(wanted).any(|(at, _)| {
+        let (before, behind) = (&text[..at], &text[at + wanted.len()..]);
+        (before.is_empty() || before.ends_with('\n')) && (behind.is_empty() || behind.starts_with('\n'))
+    })
+}
+
+fn is_empty(prompt: &AgentMessage) -> bool {
+    let is_blank = |content: &Content| matches!(content, Content::Text { text } if text.trim().is_empty());
+    match prompt.as_llm() {
+        Some(Message::User(user)) => user.content.iter().all(is_blank),
+        message => message.is_none_or(|message| message.text().trim().is_empty()),
+    }
 }
 
 /// The messages that a run began with.

@@ -311,6 +311,9 @@ fn name_ending(outcome: &Outcome) -> String {
             "finished with an empty answer".to_owned()
         }
         OutcomeStatus::Finished if outcome.is_refusal() => "finished; the model declined".to_owned(),
+        OutcomeStatus::Finished if outcome.is_cut() => {
+            "finished; the answer was cut off at the limit of its tokens".to_owned()
+        }
         OutcomeStatus::Finished => "finished".to_owned(),
         OutcomeStatus::Limit(limit) => limit.to_string(),
         OutcomeStatus::Cancelled => "cancelled".to_owned(),

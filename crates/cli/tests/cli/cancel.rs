@@ -4,7 +4,7 @@ use archon_testkit::{MockResponse, MockServer};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, BufReader};
 
-use crate::setup::{Place, Ran, answer, asks_for, text};
+use crate::setup::{Place, Ran, answer, asks_for, chunk, text};
 
 /// A run that waits for its model for ever, and its id.
 async fn hanging(place: &Place) -> (tokio::process::Child, String) {
@@ -76,6 +76,20 @@ async fn an_answer_that_is_empty_or_declines_is_pointed_out() {
     let declined = place.archon("run", &["do harm"]).await;
     assert_eq!((declined.code, declined.out.trim_end()), (Some(0), sorry), "{declined:?}");
     assert!(declined.err.contains("finished; the model declined: 1 turn"), "{declined:?}");
+}
+
+// spec: P-10
+#[tokio::test]
+async fn run_whose_answer_was_cut_off_says_so_in_its_last_line() {
+    let cut = MockResponse::events([
+        text("Once upon"),
+        chunk(&serde_json::json!({}), Some("length")),
+        "[DONE]".into(),
+    ]);
+    let server = MockServer::start([cut]).await;
+    let ran = Place::with_server(&server).archon("run", &["tell a story"]).await;
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "Once upon\n"), "{ran:?}");
+    assert!(ran.err.contains("finished; the answer was cut off at the limit of its tokens: 1 turn"), "{ran:?}");
 }
 
 // spec: ER-09

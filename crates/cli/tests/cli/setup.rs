@@ -115,7 +115,7 @@ impl Place {
     }
 }
 
-fn chunk(delta: &Value, finish: Option<&str>) -> String {
+pub(crate) fn chunk(delta: &Value, finish: Option<&str>) -> String {
     json!({"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "mock",
            "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]})
     .to_string()

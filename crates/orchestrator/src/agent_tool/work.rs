@@ -130,7 +130,7 @@ impl Parts {
     ) -> Result<Outcome, JournalError> {
         let context = log.context().clone();
         loop {
-            let bodies = match form.next(context.clock.now(), context.can_ask) {
+            let bodies = match form.next(context.clock.now_for_others(), context.can_ask) {
                 Next::Done(outcome) => return Ok(outcome),
                 Next::Suspend => return Ok(Outcome::new(context.run.clone(), OutcomeStatus::Suspended)),
                 Next::Append(body) => vec![body],

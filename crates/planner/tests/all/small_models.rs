@@ -9,7 +9,7 @@ use archon_planner::{
 use archon_testkit::{FnProvider, SeededIds, VirtualClock};
 use archon_types::{
     BoxStream, CancellationToken, Capabilities, Context, Json, Lease, ModelEvent, PlanError, Planner,
-    PlanningContext, Provider, ProviderError, Request, SubTask, SubTaskStatus, Task, ToolCall,
+    PlanningContext, Provider, ProviderError, Request, StopReason, SubTask, SubTaskStatus, Task, ToolCall,
     ToolDefinition, ToolResult,
 };
 use serde_json::json;
@@ -179,6 +179,25 @@ async fn replan_of_a_small_model_leaves_open_what_failed_once_and_then_has_no_ot
     again.subtasks[1] = failed(&again.subtasks[1]);
     let more = planner.replan(&again, "no such file", &context()).await;
     assert!(matches!(more, Err(PlanError::Fixed)), "{more:?}");
+}
+
+// spec: P-10
+#[tokio::test]
+async fn conclude_with_an_answer_that_was_cut_off_says_so() {
+    let model = FnProvider::new(|_, _| {
+        let mut events = FnProvider::text("One and");
+        if let Some(Ok(ModelEvent::Done(message))) = events.last_mut() {
+            message.stop_reason = StopReason::Length;
+        }
+        events
+    });
+    let done = SubTask::new("s1", "Say one.").with_status(SubTaskStatus::Executing).unwrap();
+    let done = done.with_result(ToolResult::success("one")).unwrap();
+    let task = Task::new(archon_types::TaskId::new("t"), "goal").with_subtasks(vec![done]);
+    let conclusion = LlmConclusion::new(Arc::new(model), "m");
+    let question = ConclusionQuestion::new(&task, Lease::default());
+    let answer = conclusion.conclude(question, &context().run).await.unwrap().answer;
+    assert!(answer.starts_with("One and\n[Cut off: "), "{answer}");
 }
 
 #[tokio::test]

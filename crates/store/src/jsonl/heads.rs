@@ -35,7 +35,8 @@ pub(super) fn list(runs: &Path, filter: &RunFilter) -> Result<Vec<RunHead>, Jour
     let waits = filter.status == [RunStatus::Suspended];
     // Damage is in no index.
     let is_page = filter.limit.is_some() && !filter.status.contains(&RunStatus::Unreadable);
-    if !(filter.session.is_some() || waits || is_page) || !runs.exists() {
+    let is_indexed = filter.session.is_some() || filter.tenant.is_some() || waits || is_page;
+    if !is_indexed || !runs.exists() {
         let heads = all(runs)?;
         index.check(&heads);
         return Ok(filter.page(heads));
@@ -229,6 +230,7 @@ mod tests {
             of_session.clone().tenant(TenantId::new("t")).limit(1),
             of_session.tenant(TenantId::new("t")).status([RunStatus::Finished]).limit(1),
             RunFilter::all().status([RunStatus::Suspended]).tenant(TenantId::new("t")),
+            RunFilter::all().tenant(TenantId::new("small")),
         ];
         let mut costs = Vec::new();
         for count in [10, 1000] {
@@ -241,6 +243,7 @@ mod tests {
                 run_of(&runs, 2 * n + 1, "s", "other", "suspended").await;
             }
             run_of(&runs, 2 * count, "w", "t", "suspended").await;
+            run_of(&runs, 2 * count + 1, "v", "small", "run_finished").await;
             costs.push(filters.iter().map(|filter| cost(&runs, filter)).collect::<Vec<_>>());
         }
         assert_eq!(costs[0], costs[1]);
