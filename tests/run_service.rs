@@ -17,10 +17,10 @@ use archon::{
     store::MemoryJournal,
     tools::FnTool,
     types::{
-        Answer, AnswerRuns, AskLater, Clock, Content, Effect, Journal, JournalError, KeepRuns, Member, Message, MoreLimits,
-        Record, RecordBody, Request, Role, RunError, RunFilter, RunKind, RunStarted, RunStatus, StartRun,
-        StartRuns, Started, SubTask, SubTaskRules, TenantId, Timestamp, ToolAnnotations, ToolCall,
-        ToolResult, ToolSpec, UserMessage, WhenBusy,
+        Answer, AnswerRuns, AskLater, Clock, Content, Effect, Journal, JournalError, KeepRuns, Member,
+        Message, MoreLimits, Record, RecordBody, Request, Role, RunError, RunFilter, RunKind, RunStarted,
+        RunStatus, StartRun, StartRuns, Started, SubTask, SubTaskRules, TenantId, Timestamp, ToolAnnotations,
+        ToolCall, ToolResult, ToolSpec, UserMessage, WhenBusy,
     },
 };
 use archon_orchestrator::{AgentTool, TeamOptions};
@@ -676,7 +676,9 @@ async fn message_to_a_session_whose_run_of_any_kind_waits_is_refused() {
         runs.reply(&waits.run).await.ended();
         let refused = runs.start(StartRun::new("and then?").session("anna")).await.unwrap_err();
         let RunError::SessionBusy { run, status } = refused else { panic!("{kind}: {refused}") };
-        assert_eq!((&run, status), (&waits.run, RunStatus::Suspended), "{kind}");
+        // A branch of a parallel loop may be the one that was written last.
+        assert!(run.as_str().starts_with(waits.run.as_str()), "{kind}: {run}");
+        assert_eq!(status, RunStatus::Suspended, "{kind}");
         runs.cancel(&waits.run, "no more").await.unwrap();
         assert_eq!(runs.reply(&waits.run).await.ended().status, OutcomeStatus::Cancelled, "{kind}");
     }
@@ -692,9 +694,7 @@ async fn messages_that_may_queue_at_the_same_moment_are_all_read() {
             runs.reply(&before.run).await.ended();
         }
         let texts = ["one", "two", "three"];
-        let start = |text: &str| {
-            runs.start(StartRun::new(text).session(session).when_busy(WhenBusy::Queue))
-        };
+        let start = |text: &str| runs.start(StartRun::new(text).session(session).when_busy(WhenBusy::Queue));
         let started = futures_util::future::join_all(texts.map(start)).await;
         for started in started {
             runs.reply(&started.unwrap().run).await.ended();

@@ -156,7 +156,9 @@ impl Archon {
         while let Some(next) = last.filter(|next| next != run) {
             let log = self.journal.read(&next).await?;
             last = match RunStarted::of(&log).map(|started| &started.origin) {
-                Some(Origin::Continues { run, continuation: ContinuationKind::Default, .. }) => Some(run.clone()),
+                Some(Origin::Continues { run, continuation: ContinuationKind::Default, .. }) => {
+                    Some(run.clone())
+                }
                 _ => return Ok(()),
             };
             by = Some(next);

@@ -9,8 +9,9 @@ use archon::{
     store::MemoryJournal,
     tools::FnTool,
     types::{
-        AskLater, BoxFuture, Durability, JournalError, Message, MoreLimits, OpenMode, OpenRun, ProviderError, Record, RecordBody,
-        RunFilter, RunHead, RunId, RunStatus, StartRuns, ToolAnnotations, ToolCall, ToolSpec,
+        AskLater, BoxFuture, Durability, JournalError, Message, MoreLimits, OpenMode, OpenRun, ProviderError,
+        Record, RecordBody, RunFilter, RunHead, RunId, RunStatus, StartRuns, ToolAnnotations, ToolCall,
+        ToolSpec,
     },
 };
 use archon_testkit::{Ended, FnProvider, SeededIds, VirtualClock};

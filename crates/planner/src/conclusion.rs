@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use archon_types::{
-    AssistantMessage, BoxFuture, CUT_OFF, Content, Context, Expenses, FallbackModel, FormProblem, Lease, Message,
-    ModelPrice, PlanError, Provider, Request, RequestOptions, ResponseFormat, Spending, StopReason, SubTask, SubTaskId,
-    SubTaskStatus, Task, json_in, misfit_note,
+    AssistantMessage, BoxFuture, CUT_OFF, Content, Context, Expenses, FallbackModel, FormProblem, Lease,
+    Message, ModelPrice, PlanError, Provider, Request, RequestOptions, ResponseFormat, Spending, StopReason,
+    SubTask, SubTaskId, SubTaskStatus, Task, json_in, misfit_note,
 };
 
 use crate::{PlanGraph, ask::Asked};

@@ -92,7 +92,9 @@ impl Following {
         // A call in doubt waits for as long as it takes: without an answer the run could not go on.
         if request.path.is_empty() && request.kind != QuestionKind::InDoubt {
             let wait = request.timeout_ms.unwrap_or(self.machine.settings().answer_within_ms);
-            request.expires_at.get_or_insert(self.context.clock.now_for_others() + Duration::from_millis(wait));
+            request
+                .expires_at
+                .get_or_insert(self.context.clock.now_for_others() + Duration::from_millis(wait));
         }
         // Those that have their answers are over; one that is put again replaces itself.
         let machine = &self.machine;

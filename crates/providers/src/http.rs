@@ -298,7 +298,8 @@ impl Transport {
             // A service of this machine that does not run will not come up by waiting a few seconds.
             (_, true) => ProviderError::Unreachable(text.into()),
             _ if is_plain => {
-                let text = format!("{text}; the server answers without TLS: its address may begin with http://");
+                let text =
+                    format!("{text}; the server answers without TLS: its address may begin with http://");
                 ProviderError::Unreachable(text.into())
             }
             _ => ProviderError::Network(text.into()),

@@ -3,9 +3,9 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use archon_types::{
-    AgentMessage, Answer, AnswerRuns, BoxFuture, InboxEntry, InboxRequest, JournalError, MoreLimits, PendingApproval,
-    ResumedRuns, RunError, RunFilter, RunId, RunRefused, RunStatus, StartedRun, TenantId, Timestamp,
-    pending_approvals,
+    AgentMessage, Answer, AnswerRuns, BoxFuture, InboxEntry, InboxRequest, JournalError, MoreLimits,
+    PendingApproval, ResumedRuns, RunError, RunFilter, RunId, RunRefused, RunStatus, StartedRun, TenantId,
+    Timestamp, pending_approvals,
 };
 
 use super::{Runs, live::Live};

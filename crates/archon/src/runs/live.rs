@@ -38,7 +38,13 @@ impl Live {
     pub(super) fn new(run: RunId) -> Self {
         let (sink, stream) = channel();
         let state = State { watchers: Some(vec![sink]), early: Some(stream), from: None, failure: None };
-        Self { run, state: Mutex::new(state), has_begun: AtomicBool::new(false), first: Arc::default(), rests: Notify::new() }
+        Self {
+            run,
+            state: Mutex::new(state),
+            has_begun: AtomicBool::new(false),
+            first: Arc::default(),
+            rests: Notify::new(),
+        }
     }
 
     pub(super) fn run(&self) -> &RunId {

@@ -9,8 +9,8 @@ use std::{
 use archon_types::{
     AgentMessage, BoxFuture, Content, Event, InboxRequest, JournalError, Message, MoreLimits, Outcome,
     OutcomeStatus, Record, RecordBody, Reply, ResumedRuns, RunError, RunFilter, RunHead, RunId, RunKind,
-    RunRefused, RunStarted, RunStatus, Salvaged, SessionId,
-    StartRun, StartRuns, Started, StartedRun, TenantId, Watch, WhenBusy,
+    RunRefused, RunStarted, RunStatus, Salvaged, SessionId, StartRun, StartRuns, Started, StartedRun,
+    TenantId, Watch, WhenBusy,
 };
 use futures_util::{StreamExt, stream};
 

@@ -89,7 +89,10 @@ async fn run_whose_answer_was_cut_off_says_so_in_its_last_line() {
     let server = MockServer::start([cut]).await;
     let ran = Place::with_server(&server).archon("run", &["tell a story"]).await;
     assert_eq!((ran.code, ran.out.as_str()), (Some(0), "Once upon\n"), "{ran:?}");
-    assert!(ran.err.contains("finished; the answer was cut off at the limit of its tokens: 1 turn"), "{ran:?}");
+    assert!(
+        ran.err.contains("finished; the answer was cut off at the limit of its tokens: 1 turn"),
+        "{ran:?}"
+    );
 }
 
 // spec: ER-09
