@@ -70,8 +70,7 @@ impl Archon {
                     None => return Ok(start),
                 }
             };
-            // One that was interrupted is taken up first: a run beside it would lack what it goes on to say.
-            if head.status.is_busy() || head.status == RunStatus::Interrupted {
+            if head.status.is_busy() {
                 return Err(RunError::SessionBusy { run: head.run_id, status: head.status });
             }
             let start = self.claim(&head.run_id).await?;

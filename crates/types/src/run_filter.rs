@@ -81,9 +81,9 @@ impl RunStatus {
         matches!(self, Self::Finished | Self::Failed | Self::Limit | Self::Cancelled)
     }
 
-    /// Whether the run goes on: somebody works on it, or it waits.
+    /// Whether the run has more to say: somebody works on it, it waits, or it was interrupted and is to be resumed.
     pub fn is_busy(self) -> bool {
-        matches!(self, Self::Running | Self::Suspended)
+        matches!(self, Self::Running | Self::Suspended | Self::Interrupted)
     }
 }
 
