@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn context_of_the_system_clock_has_a_clock_of_its_own() {
         // A context that kept the system's clock would follow its steps.
-        assert!(Arc::new(SystemClock).for_run().is_some_and(|clock| clock.for_run().is_none()));
+        assert!(SystemClock.for_run().is_some_and(|clock| clock.for_run().is_none()));
     }
 
     #[tokio::test]
