@@ -19,7 +19,7 @@ use archon_providers::{HttpOptions, OpenAiCompatible, OpenAiOptions, Timeouts};
 use archon_types::{
     AssistantMessage, CancellationToken, Message, ModelEvent, Provider, ProviderError, Request, Timestamp,
 };
-use tokio::net::TcpListener;
+use tokio::{io::AsyncWriteExt as _, net::TcpListener};
 use tokio_rustls::{
     TlsAcceptor,
     rustls::{
@@ -120,8 +120,15 @@ async fn a_connection_that_never_comes_about_is_a_timeout() {
 // spec: P-31
 #[tokio::test]
 async fn tls_to_a_server_without_it_is_unreachable_and_not_asked_again() {
-    let server = archon_testkit::MockServer::start([]).await;
-    let url = server.url().replace("http://", "https://");
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("https://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        loop {
+            let (mut socket, _) = listener.accept().await.unwrap();
+            // A plain server reads no request in a handshake.
+            let _ = socket.write_all(b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n").await;
+        }
+    });
     let error = ask(&format!("{url}/v1"), HttpOptions::default()).await.unwrap_err();
     assert!(matches!(error, ProviderError::Unreachable(_)) && !error.is_retryable(), "{error:?}");
     assert!(error.to_string().contains("answers without TLS"), "{error}");
