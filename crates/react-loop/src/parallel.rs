@@ -322,6 +322,10 @@ impl<'a> Work<'a> {
 
     async fn run(self, mut machine: ReactMachine, mut log: RunLog) -> Result<ParallelOutcome, LoopError> {
         let mailbox = log.mailbox();
+        if let Some(mailbox) = &mailbox {
+            // A cancel that waits comes before the branches, which may be at rest at once.
+            mailbox.look().await;
+        }
         let branches = (0..self.parallel.branches.len()).map(|index| self.branch(index));
         let branches = beside_pump(mailbox.as_deref(), join_all(branches)).await;
         let choice = match &self.choice {

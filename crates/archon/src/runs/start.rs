@@ -7,10 +7,10 @@ use std::{
 };
 
 use archon_types::{
-    AgentMessage, BoxFuture, Content, Event, InboxRequest, JournalError, Message, MoreLimits, Outcome,
-    OutcomeStatus, Record, RecordBody, Reply, ResumedRuns, RunError, RunFilter, RunHead, RunId, RunKind,
-    RunRefused, RunStarted, RunStatus, Salvaged, SessionId, StartRun, StartRuns, Started, StartedRun,
-    TenantId, Watch, WhenBusy,
+    AgentMessage, BoxFuture, Content, Context, Event, InboxRequest, JournalError, Message, MoreLimits,
+    Origin, Outcome, OutcomeStatus, Record, RecordBody, Reply, ResumedRuns, RunError, RunFilter, RunHead,
+    RunId, RunKind, RunRefused, RunStarted, RunStatus, Salvaged, SessionId, StartRun, StartRuns, Started,
+    StartedRun, TenantId, Watch, WhenBusy,
 };
 use futures_util::{StreamExt, stream};
 
@@ -119,15 +119,23 @@ impl StartRuns for Runs {
     }
 }
 
+/// Where prompts go.
+enum Place {
+    /// To a run of their own.
+    Own(Box<Context>, Origin),
+    /// To a run that is busy.
+    Queued(StartedRun),
+}
+
 impl Runs {
     async fn start_run(&self, request: StartRun) -> Result<StartedRun, RunError> {
         let archon = self.archon();
         let now = archon.clock.now();
         let prompts: Vec<_> = request.prompts.iter().map(|prompt| prompt.clone().dated(now)).collect();
-        match request.kind {
-            // These may be a picture alone.
-            RunKind::Loop | RunKind::Parallel if prompts.iter().any(|prompt| !is_empty(prompt)) => {}
-            _ => drop(AgentMessage::joined_text(&prompts)?),
+        // A loop's prompt may be a picture alone.
+        let is_loop = matches!(request.kind, RunKind::Loop | RunKind::Parallel);
+        if !(is_loop && prompts.iter().any(|prompt| !is_empty(prompt))) {
+            AgentMessage::joined_text(&prompts)?;
         }
         let tenant = request.tenant.clone().unwrap_or_else(|| TenantId::new("local"));
         let keyed = request.key.as_ref().map(|key| of_key(&tenant, key));
@@ -149,20 +157,9 @@ impl Runs {
             tenant: Some(tenant.clone()),
             ..RunOptions::default()
         };
-        let mut tries = 0;
-        let (context, origin) = loop {
-            match archon.prepare(options.clone()).await {
-                Err(RunError::SessionBusy { run, status }) if request.when_busy == WhenBusy::Queue => {
-                    match self.queue(&run, &prompts).await? {
-                        Some(queued) => return Ok(queued),
-                        // It has ended meanwhile, or another message begins the next run.
-                        None if tries < MOST_TRIES => tries += 1,
-                        None => return Err(RunError::SessionBusy { run, status }),
-                    }
-                    archon.clock.sleep_until(archon.clock.now() + POLL / 10).await;
-                }
-                prepared => break prepared?,
-            }
+        let (context, origin) = match self.place(options, &request, &prompts).await? {
+            Place::Own(context, origin) => (*context, origin),
+            Place::Queued(queued) => return Ok(queued),
         };
         let settings = request.settings.clone();
         let started = self
@@ -207,6 +204,32 @@ impl Runs {
             return Err(RunError::KeyUsed { key: key.to_owned(), run: run.clone(), differs });
         }
         Ok(Some(StartedRun::new(run.clone(), started.session.clone(), Started::Before)))
+    }
+
+    /// Where the prompts of a request go.
+    async fn place(
+        &self,
+        options: RunOptions,
+        request: &StartRun,
+        prompts: &[AgentMessage],
+    ) -> Result<Place, RunError> {
+        let archon = self.archon();
+        let mut tries = 0;
+        loop {
+            let (run, status) = match archon.prepare(options.clone()).await {
+                Err(RunError::SessionBusy { run, status }) if request.when_busy == WhenBusy::Queue => {
+                    (run, status)
+                }
+                prepared => return prepared.map(|(context, origin)| Place::Own(Box::new(context), origin)),
+            };
+            match self.queue(&run, prompts).await? {
+                Some(queued) => return Ok(Place::Queued(queued)),
+                // It has ended meanwhile, or another message begins the next run.
+                None if tries < MOST_TRIES => tries += 1,
+                None => return Err(RunError::SessionBusy { run, status }),
+            }
+            archon.clock.sleep_until(archon.clock.now() + POLL / 10).await;
+        }
     }
 
     /// Leaves prompts with a busy run of their session; `None` if it ends without reading them.

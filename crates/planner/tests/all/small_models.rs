@@ -195,7 +195,7 @@ async fn conclude_with_an_answer_that_was_cut_off_says_so() {
     let done = done.with_result(ToolResult::success("one")).unwrap();
     let task = Task::new(archon_types::TaskId::new("t"), "goal").with_subtasks(vec![done]);
     let conclusion = LlmConclusion::new(Arc::new(model), "m");
-    let question = ConclusionQuestion::new(&task, Lease::default());
+    let question = ConclusionQuestion::new(&task, Lease::new(100_000, 60_000));
     let answer = conclusion.conclude(question, &context().run).await.unwrap().answer;
     assert!(answer.starts_with("One and\n[Cut off: "), "{answer}");
 }
