@@ -9,7 +9,7 @@ from anthropic.types.beta import message_create_params as beta_params
 import replay
 import strict
 
-REASONS = {"end_turn": "stop", "stop_sequence": "stop", "max_tokens": "length", "tool_use": "toolUse"}
+REASONS = {"end_turn": "stop", "stop_sequence": "stopSequence", "max_tokens": "length", "tool_use": "toolUse"}
 
 
 def check_request(exchange):
