@@ -6,7 +6,7 @@
 
 use std::{path::Path, process::Command};
 
-use archon_testkit::{cases, instructions};
+use archon_testkit::{cases, instructions, may_skip};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_history");
 
@@ -44,6 +44,7 @@ fn check(what: &str, store: &str) {
         let made = command(make, store, dir.path(), &[runs]).status().unwrap();
         assert!(made.success(), "{what}, {store}");
         let Some(cost) = cost(what, store, dir.path()) else {
+            assert!(may_skip(), "costs of a history are not counted: install `valgrind`");
             eprintln!("SKIP: costs of a history are not counted: there is no `valgrind`");
             return;
         };

@@ -62,6 +62,10 @@ impl Journal for Counting {
         Box::pin(async move { self.inner.salvage(run).await.inspect(|log| self.count(&log.records)) })
     }
 
+    fn head<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<RunHead, JournalError>> {
+        self.inner.head(run)
+    }
+
     fn list<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<RunHead>, JournalError>> {
         self.inner.list(filter)
     }

@@ -457,3 +457,37 @@ async fn what_is_not_in_the_window_is_recalled_in_its_own_session_too() {
     assert!(told.contains("The door code of the office is 7431."), "{told}");
     assert!(!told.contains("past session"), "{told}");
 }
+
+// spec: M-23
+#[tokio::test]
+async fn what_was_forgotten_is_not_kept_again_by_the_next_run_of_its_session() {
+    let store = InMemoryStore::new();
+    let open = || {
+        let store = store.collection(Collection::new("user:anna").unwrap()).unwrap();
+        Memory::new(Arc::new(store), Arc::new(SystemClock), Arc::new(SeededIds::new(3)))
+    };
+    let journal = MemoryJournal::new();
+    let model = FnProvider::new(|_, _| FnProvider::text("Noted."));
+    // Each run is of a process of its own: nothing is known but what is stored.
+    let agent = || {
+        let builder = Archon::builder().provider(Arc::new(model.clone()), "m");
+        let parts = AgentMemory::new(open()).with_extractor(Arc::new(RuleExtractor));
+        builder.memory(parts).journal(Arc::new(journal.clone())).build().unwrap()
+    };
+    let told = async || all_entries(&**open().store(), MemoryFilter::all().of(&MemoryKind::TOLD)).await;
+    let texts = async || told().await.into_iter().map(|entry| entry.content).collect::<Vec<_>>();
+    let first = agent().start("My name is Anna.", archon::RunOptions::default()).await.unwrap();
+    let session = first.session_id().clone();
+    first.reply().await.ended();
+    let said = told().await.into_iter().find(|entry| entry.content == "My name is Anna.").unwrap();
+    assert!(open().forget(&said.id).await.unwrap());
+    assert!(!open().forget(&said.id).await.unwrap(), "it is gone");
+    agent().run_with("Thank you.", archon::RunOptions::in_session(session)).await.ended();
+    assert_eq!(texts().await, ["Noted.", "Thank you.", "Noted."]);
+    // Of the mark nobody hears, and it is in no export.
+    let marks = all_entries(&**open().store(), MemoryFilter::all().of(&[MemoryKind::Forgotten])).await;
+    let kept: Vec<_> = marks.iter().map(|mark| (mark.id.as_str(), mark.content.as_str())).collect();
+    assert_eq!(kept, [(said.id.as_str(), "-")]);
+    assert!(!open().export().await.unwrap().iter().any(|line| line.contains(&said.id)));
+    assert_eq!(open().long_term().query(&MemoryQuery::new("Anna -")).await.unwrap(), []);
+}

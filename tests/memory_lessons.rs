@@ -12,12 +12,13 @@ use std::{
 };
 
 use archon::{
-    AgentMemory, Archon, RunHandle, RunOptions, SystemClock,
+    AgentMemory, Archon, RunHandle, RunOptions, Runs, SystemClock,
     memory::{Fact, InMemoryStore, KnowledgeExtractor, Memory, Passage, RuleExtractor},
     types::{
         BoxFuture, Collection, Content, ContentHash, Embedder, Found, InputFilter, InputVerdict, Listing,
         LongTerm, MemoryChange, MemoryEntry, MemoryError, MemoryFilter, MemoryKind, MemoryPage, MemoryQuery,
-        MemorySearch, MemoryStore, Message, OutcomeStatus, SessionId, Timestamp, Trust, UserMessage,
+        MemorySearch, MemoryStore, Message, Origin, OutcomeStatus, RunStarted, RunStatus, SessionId,
+        StartRun, StartRuns, Started, Timestamp, Trust, UserMessage,
     },
 };
 use archon_testkit::{Ended, FnProvider, SeededIds, VirtualClock, all_entries};
@@ -107,6 +108,52 @@ async fn what_an_extractor_failed_at_is_read_when_something_is_kept_again() {
     agent(parts).run("Hello again.").await.ended();
     assert_eq!(moody.given(), ["Hello.", "Hello again."]);
     assert!(turns(&memory).await.iter().all(|turn| !format!("{:?}", turn.metadata).contains("unread")));
+}
+
+/// Reads for as long as the test wants.
+#[derive(Default)]
+struct Slow {
+    reads: Notify,
+    may_end: Notify,
+}
+
+impl KnowledgeExtractor for Slow {
+    fn id(&self) -> &str {
+        RuleExtractor.id()
+    }
+
+    fn extract<'a>(&'a self, passage: &'a Passage) -> BoxFuture<'a, Result<Vec<Fact>, MemoryError>> {
+        Box::pin(async move {
+            if passage.text.contains("Anna") {
+                self.reads.notify_one();
+                self.may_end.notified().await;
+            }
+            RuleExtractor.extract(passage).await
+        })
+    }
+}
+
+// spec: M-23
+#[tokio::test]
+async fn next_message_of_a_session_starts_while_a_memory_keeps_the_run_before() {
+    let (memory, slow) = (memory(), Arc::new(Slow::default()));
+    let parts = AgentMemory::new(memory.clone()).with_extractor(slow.clone());
+    let runs = Runs::new(agent(parts));
+    let first = runs.start(StartRun::new("My name is Anna.").session("chat")).await.unwrap();
+    slow.reads.notified().await;
+    assert_eq!(runs.get(&first.run).await.unwrap().status, RunStatus::Finished, "the answer is there");
+    let second = runs.start(StartRun::new("I live in Bern.").session("chat")).await.unwrap();
+    assert_eq!(second.how, Started::New);
+    slow.may_end.notify_one();
+    for run in [&first.run, &second.run] {
+        assert_eq!(runs.reply(run).await.ended().status, OutcomeStatus::Finished);
+    }
+    let log = runs.records(&second.run, None).await.unwrap().records;
+    let origin = &RunStarted::of(&log).unwrap().origin;
+    assert!(matches!(origin, Origin::Continues { run, .. } if *run == first.run), "{origin:?}");
+    let mut learnt = facts(&memory).await;
+    learnt.sort();
+    assert_eq!(learnt, ["user is called Anna", "user lives in Bern"]);
 }
 
 // spec: M-23, M-25

@@ -93,6 +93,7 @@ impl Office {
             .clock(Arc::new(self.clock.clone()))
             .ids(Arc::new(SeededIds::new(seed)))
             .approver(person)
+            .name("clerk")
             .build()
             .unwrap();
         let mut options = archon.planning_options();
@@ -113,6 +114,7 @@ fn letter(to: &str) -> SubTask {
 async fn only_question(archon: &Archon) -> PendingApproval {
     let mut open = archon.approvals(None).await.unwrap();
     assert_eq!(open.len(), 1, "{open:?}");
+    assert_eq!(open[0].request.agent_name, "clerk", "whoever asks says its name");
     open.remove(0)
 }
 

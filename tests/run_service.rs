@@ -314,6 +314,24 @@ async fn cancel_any_kind_at_work_ends_it_and_resume_by_id_finishes_it() {
 }
 
 #[tokio::test]
+async fn cancel_agent_call_at_work_ends_it_and_its_caller_goes_on() {
+    let world = World::closed();
+    let runs = world.process();
+    let started = runs.start(request(RunKind::AgentCall, "caller")).await.unwrap();
+    world.tool_entered().await;
+    let call = of_kind(RunKind::AgentCall, &started.run);
+    runs.cancel(&call, "not now").await.unwrap();
+    let ended = tokio::time::timeout(Duration::from_secs(20), runs.reply(&started.run)).await;
+    let outcome = ended.expect("the caller goes on").ended();
+    assert_eq!(outcome.status, OutcomeStatus::Finished, "{outcome:?}");
+    assert_eq!(runs.get(&call).await.unwrap().status, RunStatus::Cancelled);
+    let log = world.log(&call).await;
+    let asked = |record: &Arc<Record>| matches!(&record.body, RecordBody::CancelRequested { reason } if reason == "not now");
+    assert!(log.iter().any(asked), "{log:?}");
+}
+
+// spec: AP-02
+#[tokio::test]
 async fn answer_in_another_process_lets_any_kind_go_on() {
     for (kind, agent) in STARTED {
         let world = World::asking();

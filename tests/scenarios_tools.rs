@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use archon::{
-    OutcomeStatus, ToolContext, ToolError, ToolResult,
-    tools::FnTool,
+    OutcomeStatus, ToolContext, ToolResult,
+    tools::{Ask, EngineOptions, FnTool, Workspace, builtin},
     types::{Clock, Json, RecordBody, ToolAnnotations, ToolResultStatus, ToolSpec},
 };
 use archon_testkit::{FnProvider, VirtualClock};
@@ -59,37 +59,26 @@ async fn one_agent_calculates_and_then_searches_for_the_result() {
     assert_eq!(outcome.said(), Some("15 * 24 = 360. A full turn has 360 degrees."));
 }
 
-/// A stand-in for the shell: runs the command, says what it printed as it comes, and with which code it ended.
-fn bash() -> Arc<dyn archon::Tool> {
-    let schema = json!({"type": "object", "properties": {"command": {"type": "string"}}});
-    let spec = ToolSpec::new("bash", "Runs a command.", schema);
-    let run = |arguments: Json, context: ToolContext| async move {
-        let command = arguments["command"].as_str().unwrap_or_default().to_owned();
-        context.on_progress(format!("running {command}"));
-        let output = tokio::process::Command::new("sh").arg("-c").arg(&command).output().await;
-        let output = output.map_err(|e| ToolError::Failed(e.to_string()))?;
-        let said = String::from_utf8_lossy(&output.stdout).into_owned();
-        context.on_update(ToolResult::success(said.clone()));
-        Ok(ToolResult::success(said).with_metadata("exit_code", output.status.code()))
-    };
-    Arc::new(FnTool::new(spec, run))
-}
-
 // spec: A-43, R-04
 #[tokio::test]
 async fn a_command_that_ends_with_3_is_a_result_with_its_code_and_its_events_come_in_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let bash = builtin::Bash::new(Workspace::new(folder.path()).unwrap(), builtin::BashOptions::default());
+    let grants = EngineOptions::default().granting(["shell_exec"]).asking(Ask::WhereRequired);
     let stage = Stage::new(|n, _| match n {
         0 => call("c0", "bash", json!({"command": "echo before; exit 3"})),
         _ => FnProvider::text("It ended with 3."),
     });
-    let (outcome, show) = stage.with(|b| b.tool(bash())).play("Run it.").await;
+    let stage = stage.with(|b| b.tool(bash).engine_options(grants));
+    let (outcome, show) = stage.play("Run it.").await;
     assert!(outcome.is_finished());
     let result = show.bodies().into_iter().find_map(|body| match body {
         RecordBody::ToolFinished { result, .. } => Some(result),
         _ => None,
     });
     let result = result.unwrap();
-    assert_eq!((result.status, result.text().as_str()), (ToolResultStatus::Success, "before\n"));
+    assert_eq!(result.status, ToolResultStatus::Success);
+    assert_eq!(result.text(), "before\n[exit code 3]");
     assert_eq!(result.metadata["exit_code"], 3);
     expect![[r#"
         AgentStart
@@ -100,7 +89,6 @@ async fn a_command_that_ends_with_3_is_a_result_with_its_code_and_its_events_com
         MessageUpdate
         MessageEnd(assistant)
         ToolExecutionStart
-        ProgressMessage
         ToolExecutionUpdate
         ToolExecutionEnd
         MessageStart(toolResult)

@@ -3,16 +3,18 @@
 use std::{io, sync::Arc};
 
 use archon::{
-    Archon, ArchonBuilder, RunError, RunId, RunOptions,
+    Archon, ArchonBuilder, RunError, RunId, RunOptions, Runs,
     react_loop::LoopError,
     store::MemoryJournal,
     tools::FnTool,
     types::{
         BoxFuture, Durability, Hooks, Journal, JournalError, OnStorageFailure, OpenMode, OpenRun, Record,
-        RecordBody, RunFilter, RunHead, RunWriter, ToolCall, ToolContext, ToolResult, ToolSpec, Transcript,
+        RecordBody, RunFilter, RunHead, RunWriter, StartRun, StartRuns, ToolCall, ToolContext, ToolResult,
+        ToolSpec, Transcript,
     },
 };
 use archon_testkit::{Ended, FnProvider, RecordingSink};
+use futures_util::StreamExt;
 use serde_json::json;
 
 /// A journal on a disk that takes `room` appends.
@@ -100,6 +102,36 @@ async fn a_run_that_cannot_be_kept_works_only_if_that_is_allowed() {
     let (ran, told) = run(agent(journal.clone()).on_storage_failure(OnStorageFailure::Ephemeral)).await;
     assert_eq!((ran.unwrap().into_text().unwrap(), told), ("done".to_owned(), true));
     assert!(journal.read(&RunId::new("run")).await.is_err(), "nobody can take it up");
+}
+
+/// What a watcher is told last.
+async fn told_last(mut events: archon::types::Watch) -> RunError {
+    let mut last = None;
+    while let Some(event) = events.next().await {
+        last = Some(event);
+    }
+    last.expect("there is a record").expect_err("the run stopped")
+}
+
+#[tokio::test]
+async fn watch_of_a_run_that_stopped_names_the_cause_to_each_watcher() {
+    let runs = Runs::new(agent(Full { inner: MemoryJournal::new(), room: 3 }).build().unwrap());
+    let run = runs.start(StartRun::new("Do it.")).await.unwrap().run;
+    let watchers = [runs.watch(&run, None).await.unwrap(), runs.watch(&run, None).await.unwrap()];
+    let mut told = Vec::new();
+    for watcher in watchers {
+        told.push(told_last(watcher).await);
+    }
+    // And who comes when all is over.
+    told.push(told_last(runs.watch(&run, None).await.unwrap()).await);
+    told.push(runs.reply(&run).await.unwrap_err());
+    for error in told {
+        let RunError::Stopped { error: cause, .. } = &error else { panic!("{error:?}") };
+        assert!(matches!(**cause, RunError::Journal(JournalError::Storage { .. })), "{error:?}");
+        assert_eq!(error.run(), Some(&run));
+        assert_eq!(error.advice(), full().advice());
+        assert!(error.to_string().contains("no space left"), "{error}");
+    }
 }
 
 /// A journal whose medium fails when a run begins: of what is appended first, so many records are stored all the

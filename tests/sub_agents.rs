@@ -413,7 +413,7 @@ impl RunWriter for SlowWriter {
     }
 }
 
-// spec: R-16, MA-28
+// spec: MA-28
 #[tokio::test]
 async fn cancelling_the_caller_cancels_its_sub_agent_and_both_can_be_taken_up() {
     let (journal, (began, waiting)) = (MemoryJournal::new(), tokio::sync::mpsc::unbounded_channel());

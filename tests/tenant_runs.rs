@@ -207,3 +207,53 @@ async fn watch_of_a_run_that_is_deleted_meanwhile_ends_without_the_ids_of_others
     let last = events.filter_map(|event| std::future::ready(event.err())).collect::<Vec<_>>().await;
     assert_eq!(last.iter().map(ToString::to_string).collect::<Vec<_>>(), [format!("no run {run}")]);
 }
+
+#[tokio::test]
+async fn history_of_a_session_is_the_conversation_of_its_own_tenant() {
+    let world = World::open();
+    let runs = world.process();
+    let (anna, ben) = (runs.for_tenant("anna"), runs.for_tenant("ben"));
+    let chat = "chat".into();
+    for (tenant, texts) in [(&anna, ["One", "Two"]), (&ben, ["Three", "Four"])] {
+        for text in texts {
+            let request = StartRun::new(text).session("chat").tools(Vec::<String>::new());
+            let started = tenant.start(request).await.unwrap();
+            tenant.reply(&started.run).await.ended();
+        }
+    }
+    let said = async |runs: &TenantRuns, of: Option<&TenantId>| -> Vec<String> {
+        let messages = runs.history(&chat, of).await.unwrap();
+        messages.iter().filter(|m| matches!(m, Message::User(_))).map(Message::text).collect()
+    };
+    assert_eq!(said(&anna, None).await, ["One", "Two"]);
+    assert_eq!(said(&ben, Some(ben.tenant())).await, ["Three", "Four"]);
+    assert_eq!(said(&anna, Some(ben.tenant())).await, [""; 0]);
+    assert_eq!(anna.history(&"other".into(), None).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn history_of_every_kind_of_run_ends_with_its_answer() {
+    for (kind, agent) in STARTED {
+        let world = World::open();
+        let anna = world.process().for_tenant("anna");
+        let started = anna.start(request(kind, agent)).await.unwrap();
+        let answer = anna.reply(&started.run).await.ended();
+        let messages = anna.history(&started.session, None).await.unwrap();
+        assert_eq!(messages.last().map(Message::text).as_deref(), answer.answer(), "{kind}");
+    }
+}
+
+#[tokio::test]
+async fn run_whose_log_cannot_be_read_by_the_disk_is_an_error_and_not_an_unknown_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let runs =
+        archon::Runs::over(std::sync::Arc::new(archon::store::JsonlJournal::open(dir.path()).unwrap()));
+    let anna = runs.unwrap().for_tenant("anna");
+    // A folder in the place of the log: it is there, and every read of it fails.
+    std::fs::create_dir(dir.path().join("runs/run_1.jsonl")).unwrap();
+    let error = anna.get(&RunId::new("run_1")).await.unwrap_err();
+    assert_eq!(error.http_status(), 503, "{error}");
+    // One without a record is no run.
+    std::fs::write(dir.path().join("runs/run_2.jsonl"), "").unwrap();
+    assert_eq!(anna.get(&RunId::new("run_2")).await.unwrap_err().http_status(), 404);
+}

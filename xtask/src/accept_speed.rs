@@ -11,7 +11,10 @@ use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::{callgrind, repository};
+use crate::{
+    callgrind::{self, Without},
+    repository,
+};
 
 pub(crate) const NAME: &str = "speed";
 
@@ -35,7 +38,7 @@ const CELLS: [Cell; 3] = [
 ];
 
 pub(crate) fn run() -> Result<()> {
-    if callgrind::is_missing() {
+    if callgrind::is_skipped(Without::Fail)? {
         return Ok(());
     }
     let (root, target) = (repository::root(), callgrind::target());

@@ -8,14 +8,34 @@ use anyhow::{Context, Result, bail};
 use crate::command_line::find_on_path;
 use crate::repository;
 
-/// Whether nothing can be counted here; says so.
-pub(crate) fn is_missing() -> bool {
-    let missing = find_on_path("valgrind").is_none();
-    if missing {
-        println!("SKIP: instructions are not counted: there is no `valgrind`; install that package");
-    }
-    missing
+/// What follows where nothing can be counted.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Without {
+    /// An error: whoever runs an acceptance wants to know what it came to.
+    Fail,
+    /// A line that says so, on a person's machine; an error on that of CI.
+    Skip,
 }
+
+/// Whether nothing can be counted here, and that is to be skipped; says so.
+pub(crate) fn is_skipped(without: Without) -> Result<bool> {
+    let is_ci = std::env::var("CI").is_ok_and(|value| value == "true");
+    let is_there = find_on_path("valgrind").is_some();
+    let skipped = skips(is_there, if is_ci { Without::Fail } else { without })?;
+    if skipped {
+        println!("SKIP: instructions are not counted: {MISSING}");
+    }
+    Ok(skipped)
+}
+
+fn skips(is_there: bool, without: Without) -> Result<bool> {
+    if !is_there && without == Without::Fail {
+        bail!("instructions cannot be counted: {MISSING}");
+    }
+    Ok(!is_there)
+}
+
+const MISSING: &str = "there is no `valgrind`; install that package, as with `apt-get install valgrind` or `dnf install valgrind`";
 
 /// The folder that cargo builds into.
 pub(crate) fn target() -> PathBuf {
@@ -80,6 +100,14 @@ fn collected(printed: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn missing_valgrind_is_an_error_where_a_result_is_wanted_and_a_skip_elsewhere() {
+        assert!(!skips(true, Without::Fail).unwrap() && !skips(true, Without::Skip).unwrap());
+        assert!(skips(false, Without::Skip).unwrap());
+        let error = skips(false, Without::Fail).unwrap_err().to_string();
+        assert!(error.contains("apt-get install valgrind"), "{error}");
+    }
 
     #[test]
     fn collected_of_what_valgrind_prints_is_its_count() {

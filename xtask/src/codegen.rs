@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use crate::args::Args;
 use crate::command_line::CommandLine;
 use crate::metadata::Metadata;
-use crate::repository;
+use crate::{reach, repository};
 
 /// A page and how its text is made by the built `archon`.
 struct Page {
@@ -19,6 +19,7 @@ struct Page {
 const PAGES: &[Page] = &[
     Page { path: "docs/reference/cli.md", write: cli_reference },
     Page { path: "docs/reference/events.schema.json", write: events_schema },
+    Page { path: "docs/reference/reach.md", write: reach::page },
 ];
 
 const REFRESH: &str = "cargo xtask codegen";

@@ -58,6 +58,7 @@ const PURPOSES: &[(&str, &str)] = &[
     ("json5", "arguments that are almost JSON"),
     ("monty", "programs in Python"),
     ("monty-types", "programs in Python: values and exceptions"),
+    ("memchr", "the ends of lines in a stream of events"),
     ("petgraph", "circles and orders of plans and of composite tools"),
     ("proc-macro2", "macros"),
     ("quote", "macros"),

@@ -12,7 +12,10 @@ use anyhow::{Context, Result, bail};
 
 use crate::args::Args;
 use crate::command_line::CommandLine;
-use crate::{callgrind, repository};
+use crate::{
+    callgrind::{self, Without},
+    repository,
+};
 
 const KEPT: &str = "docs/instructions.txt";
 
@@ -43,7 +46,7 @@ type Counts = [u64; CELLS.len()];
 pub(crate) fn run(mut args: Args) -> Result<()> {
     let renew = args.flag("--renew");
     args.finish()?;
-    if callgrind::is_missing() {
+    if callgrind::is_skipped(Without::Skip)? {
         return Ok(());
     }
     let machine = machine()?;

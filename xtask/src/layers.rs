@@ -30,6 +30,11 @@ const LAYERS: &[(&str, u8)] = &[
     ("archon-cli", 5),
 ];
 
+/// The crates of the product, lowest layer first.
+pub(crate) fn product() -> impl Iterator<Item = &'static str> {
+    LAYERS.iter().map(|(name, _)| *name)
+}
+
 /// Packages of the workspace that are no part of the product: the tests and the measurements across pillars, which may
 /// use anything, and this program, which may use nothing of ours.
 const OUTSIDE: &[&str] = &["archon-tests", "archon-evals", "xtask"];
@@ -310,6 +315,7 @@ mod tests {
         check_edges(SMALL_LAYERS, &[edge("tools", Kind::Normal, "types")], &workspace(actual))
     }
 
+    // spec: Q-01
     #[test]
     fn the_workspace_keeps_its_layers() {
         let problems = check_workspace().unwrap();

@@ -27,12 +27,15 @@ mod native_tools;
 mod postgres;
 mod prepare;
 mod python;
+mod reach;
 mod redis;
 mod repository;
 mod rust_source;
 mod sizes;
 mod spec;
 mod spec_citations;
+#[cfg(test)]
+mod statics;
 mod third_party;
 mod tidy;
 
@@ -62,7 +65,7 @@ const COMMANDS: &[Command] = &[
     Command { name: "tidy", usage: "", about: "file headers, sizes, names and banned words", run: tidy::run },
     Command {
         name: "spec",
-        usage: "[--all|--summary]",
+        usage: "[--all|--summary|--sample N [--seed S]]",
         about: "rows and the tests that cite them",
         run: spec::run,
     },

@@ -11,6 +11,9 @@ use crate::args::Args;
 use crate::repository;
 use crate::spec_citations::{self, Citation};
 
+/// Behind the title of a row that was audited.
+const AUDITED: &str = " (audited)";
+
 /// Where the rows are listed.
 const PAGE: &str = "docs/spec.md";
 
@@ -23,6 +26,8 @@ struct Row {
     area: String,
     id: String,
     title: String,
+    /// Somebody read the row and its tests, broke what it promises, and saw them fail.
+    audited: bool,
 }
 
 /// Row id → the tests that cite it, as `file::function`.
@@ -30,6 +35,11 @@ type Cited = BTreeMap<String, Vec<String>>;
 
 pub(crate) fn run(mut args: Args) -> Result<()> {
     let (all, summary) = (args.flag("--all"), args.flag("--summary"));
+    let number = |name: &str, value: Option<String>| -> Result<Option<u64>> {
+        value.map(|value| value.parse().with_context(|| format!("{name} takes a number"))).transpose()
+    };
+    let sample = number("--sample", args.option("--sample")?)?;
+    let seed = number("--seed", args.option("--seed")?)?.unwrap_or(1);
     args.finish()?;
     let rows = load_rows()?;
     let (citations, mut problems) = spec_citations::collect(&repository::text_files()?);
@@ -39,10 +49,15 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
         bail!("{} wrong citations; the ids are in {PAGE}", problems.len());
     }
     let cited = by_row(&citations);
-    let mut text = match (all, summary) {
-        (true, _) => table(&rows, &cited),
-        (false, false) => missing(&rows, &cited),
-        (false, true) => String::new(),
+    let unproved: Vec<_> = rows.iter().filter(|row| row.audited && !cited.contains_key(&row.id)).collect();
+    if let Some(row) = unproved.first() {
+        bail!("{} is marked{AUDITED} in {PAGE}, and no test cites it", row.id);
+    }
+    let mut text = match (sample, all, summary) {
+        (Some(count), ..) => table(drawn(&rows, &cited, count, seed), &cited),
+        (None, true, _) => table(&rows, &cited),
+        (None, false, false) => missing(&rows, &cited),
+        (None, false, true) => String::new(),
     };
     text.push_str(&count(&rows, &cited, &citations));
     text.push('\n');
@@ -79,7 +94,9 @@ fn parse_rows(page: &str) -> Result<Vec<Row>> {
         if rows.iter().any(|row| row.id == id) {
             bail!("{PAGE}:{}: {id} is listed twice", number + 1);
         }
-        rows.push(Row { area: area.clone(), id: id.to_owned(), title: title.to_owned() });
+        let audited = title.ends_with(AUDITED);
+        let title = title.trim_end_matches(AUDITED).to_owned();
+        rows.push(Row { area: area.clone(), id: id.to_owned(), title, audited });
     }
     Ok(rows)
 }
@@ -126,7 +143,26 @@ fn missing(rows: &[Row], cited: &Cited) -> String {
     text
 }
 
-fn table(rows: &[Row], cited: &Cited) -> String {
+/// Rows that a test cites and that nobody has audited, drawn by the seed.
+fn drawn<'a>(rows: &'a [Row], cited: &Cited, count: u64, seed: u64) -> Vec<&'a Row> {
+    let mut left: Vec<&Row> = rows.iter().filter(|row| !row.audited && cited.contains_key(&row.id)).collect();
+    // SplitMix64, which a test can be told the seed of.
+    let mut state = seed;
+    let mut next = || {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    };
+    let mut drawn = Vec::new();
+    for _ in 0..count.min(left.len() as u64) {
+        let place = usize::try_from(next() % left.len() as u64).unwrap_or(0);
+        drawn.push(left.swap_remove(place));
+    }
+    drawn
+}
+
+fn table<'a>(rows: impl IntoIterator<Item = &'a Row>, cited: &Cited) -> String {
     let mut text = String::from("| row | title | tests |\n|---|---|---|\n");
     for row in rows {
         let tests = cited.get(&row.id).map(|tests| tests.join("<br>")).unwrap_or_default();
@@ -138,7 +174,8 @@ fn table(rows: &[Row], cited: &Cited) -> String {
 fn count(rows: &[Row], cited: &Cited, citations: &[Citation]) -> String {
     let tests = citations.iter().filter(|citation| citation.test.is_some()).count();
     let done = rows.iter().filter(|row| cited.contains_key(&row.id)).count();
-    format!("spec: {done} of {} rows are cited, by {tests} tests", rows.len())
+    let audited = rows.iter().filter(|row| row.audited).count();
+    format!("spec: {done} of {} rows are cited, by {tests} tests; {audited} are audited", rows.len())
 }
 
 #[cfg(test)]
@@ -168,10 +205,32 @@ mod tests {
         let citations = citations("// spec: T-01\n#[test]\nfn holds() {}\n");
         let cited = by_row(&citations);
         assert_eq!(missing(&rows, &cited), "Types\n  T-02   Messages\nScenarios\n  A-01   Percent\n");
-        assert_eq!(count(&rows, &cited, &citations), "spec: 1 of 3 rows are cited, by 1 tests");
+        assert_eq!(
+            count(&rows, &cited, &citations),
+            "spec: 1 of 3 rows are cited, by 1 tests; 0 are audited"
+        );
         assert!(
             table(&rows, &cited).contains("| T-01 | Content | tests/a.rs::holds |\n| T-02 | Messages |  |\n")
         );
+    }
+
+    #[test]
+    fn a_sample_has_cited_rows_that_nobody_audited_each_once() {
+        let page = "## A\n\n- A-01: One (audited)\n- A-02: Two\n- A-03: Three\n- A-04: Four\n";
+        let rows = parse_rows(page).unwrap();
+        assert_eq!((rows[0].audited, rows[0].title.as_str()), (true, "One"));
+        let cited = by_row(&citations("// spec: A-01, A-02, A-04\n#[test]\nfn holds() {}\n"));
+        let ids = |seed| {
+            let mut ids: Vec<_> = drawn(&rows, &cited, 9, seed).iter().map(|row| row.id.as_str()).collect();
+            ids.sort_unstable();
+            ids
+        };
+        for seed in 0..20 {
+            assert_eq!(ids(seed), ["A-02", "A-04"]);
+        }
+        let first = |seed| drawn(&rows, &cited, 1, seed)[0].id.clone();
+        assert_eq!(first(1), first(1));
+        assert!((0..20).any(|seed| first(seed) != first(1)), "the seed decides");
     }
 
     #[test]

@@ -11,8 +11,8 @@ use archon::{
     orchestrator::{Desk, TeamOptions, sample_roles},
     providers::{ScriptedProvider, Step},
     types::{
-        CallId, ConflictStrategy, Json, Member, Message, PlanError, Planner, PlanningContext, Record,
-        RecordBody, Request, SubTask, SubTaskRules, Task, TaskId, TeamRecord,
+        CallId, ConflictStrategy, Heartbeat, Json, Member, Message, PlanError, Planner, PlanningContext,
+        Record, RecordBody, Request, SubTask, SubTaskRules, Task, TaskId, TeamRecord,
     },
 };
 use serde_json::json;
@@ -33,6 +33,7 @@ pub(crate) async fn story() -> anyhow::Result<String> {
     options.settings.conflicts.strategy = ConflictStrategy::Arbitration;
     options.settings.reviewer = Some("quality_analyst".to_owned());
     // Whoever says nothing for so long is lost. Three times five seconds by default.
+    options.settings.heartbeat = Heartbeat::Events;
     (options.settings.beat_ms, options.settings.missed_beats) = (300, 3);
     let team = editor
         .team_with(Arc::new(Plan), options)

@@ -20,8 +20,8 @@ use archon::{
     store::MemoryJournal,
     tool,
     types::{
-        Answer, AnswerRuns, AskLater, ExecutionLimits, JournalError, Message, Request, StartRun, StartRuns,
-        Started, WhenBusy,
+        Answer, AnswerRuns, AskLater, ExecutionLimits, Message, Request, StartRun, StartRuns, Started,
+        WhenBusy,
     },
 };
 use futures_util::StreamExt;
@@ -110,6 +110,15 @@ impl Service {
         Ok((200, runs.get(run).await?.status.to_string()))
     }
 
+    /// `GET /messages`: the chat as it is shown.
+    async fn get_messages(&self, customer: &str) -> Response {
+        let messages = self.runs.for_tenant(customer).history(&"chat".into(), None).await?;
+        Ok((
+            200,
+            format!("{} messages", messages.iter().filter(|message| !message.text().is_empty()).count()),
+        ))
+    }
+
     /// `GET /questions`.
     async fn get_questions(&self, customer: &str) -> Result<Vec<(String, String)>, RunError> {
         let open = self.runs.for_tenant(customer).questions(None).await?;
@@ -132,30 +141,6 @@ impl Service {
     }
 }
 
-/// The HTTP status of an error; `docs/service.md` says why.
-fn status(error: &RunError) -> u16 {
-    match error {
-        RunError::UnknownRun { .. } | RunError::OtherTenant { .. } => 404,
-        RunError::Journal(JournalError::UnknownRun { .. } | JournalError::BadId { .. }) => 404,
-        RunError::EmptyPrompt
-        | RunError::UnknownTool { .. }
-        | RunError::NoEffect { .. }
-        | RunError::NotForKind { .. }
-        | RunError::Edit { .. }
-        | RunError::Messages { .. } => 422,
-        RunError::SessionBusy { .. }
-        | RunError::KeyUsed { .. }
-        | RunError::Unsupported { .. }
-        | RunError::Refused(_)
-        | RunError::NotFinished { .. }
-        | RunError::NothingToContinue => 409,
-        RunError::Journal(JournalError::Locked { .. } | JournalError::Needed { .. }) => 409,
-        RunError::Failed { .. } | RunError::NotTyped { .. } => 502,
-        RunError::MemoryPressure { .. } | RunError::Journal(JournalError::Storage { .. }) => 503,
-        _ => 500,
-    }
-}
-
 #[allow(dead_code, reason = "a test tells the story, too")]
 #[tokio::main]
 async fn main() -> Result<(), RunError> {
@@ -168,7 +153,7 @@ pub(crate) async fn story() -> Result<String, RunError> {
     let mut told = String::new();
     let mut tell = |request: &str, response: Response| {
         // A client reads what happened; `error.advice()` is for who runs the service.
-        let (status, body) = response.unwrap_or_else(|error| (status(&error), error.to_string()));
+        let (status, body) = response.unwrap_or_else(|error| (error.http_status(), error.to_string()));
         let _ = writeln!(told, "{request:<42} {status}  {body}");
     };
     // Of files: `JsonlJournal::open("data")`, or `SqliteJournal::open("runs.db")`.
@@ -201,6 +186,8 @@ pub(crate) async fn story() -> Result<String, RunError> {
     let said: Vec<_> = rest.iter().filter_map(|line| line.strip_prefix("data: ")).collect();
     tell("anna  GET  /runs/RUN/events from there", Ok((200, said.concat())));
     tell("anna  GET  /runs/RUN", two.get_run("anna", &run).await);
+    tell("anna  GET  /messages", two.get_messages("anna").await);
+    tell("ben   GET  /messages", two.get_messages("ben").await);
     tell("anna  POST /questions/ID   yes, again", two.post_answer("anna", &asked.0, Answer::Approve).await);
     let ticket = two.post_ticket("ben", "My chair is on fire").await;
     let ticket = ticket.map(|ticket| (200, format!("{}, urgent: {}", ticket.topic, ticket.urgent)));

@@ -17,9 +17,9 @@ use std::{
 use archon_memory::{Knowledge, KnowledgeExtractor, Memory};
 use archon_react_loop::MODEL_SUMMARY;
 use archon_types::{
-    BoxFuture, Compaction, CompactionLevel, Content, ContentHash, Context, Listing, MemoryConfig,
-    MemoryEntry, MemoryError, MemoryFilter, MemoryKind, MemoryOrder, Message, RunMemory, Said, Speaker,
-    Timestamp, TokenEstimate, Told, Trust, ViewPart,
+    BoxFuture, Compaction, CompactionLevel, Content, ContentHash, Context, ErrorContext, Listing,
+    MemoryConfig, MemoryEntry, MemoryError, MemoryFilter, MemoryKind, MemoryOrder, Message, RunMemory, Said,
+    Speaker, Timestamp, TokenEstimate, Told, Trust, ViewPart,
 };
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
@@ -294,7 +294,9 @@ impl RunMemory for Remembering {
     ) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             if let Err(error) = self.keep_all(context, &said, compaction).await {
-                tracing::warn!(run = %context.run, %error, advice = error.advice(), "what was said is not remembered");
+                let severity =
+                    ErrorContext::of_memory(&error, context.run.clone(), context.clock.now()).severity;
+                tracing::warn!(run = %context.run, %error, %severity, advice = error.advice(), "what was said is not remembered");
             }
         })
     }

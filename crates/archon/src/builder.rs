@@ -10,8 +10,8 @@ use archon_tools::{CallGuard, EngineOptions, IntoTool, ToolEngine, ToolRegistry}
 use archon_types::{
     AgentId, ApprovalSettings, Approver, CircuitBreaker, Clock, ContextConfig, CredentialStore, DynApprover,
     DynHooks, ExecutionLimits, GoalCheck, Hooks, Ids, InputFilter, Instructions, Journal, ModelPrice,
-    OnStorageFailure, Provider, QueueMode, RequestOptions, RetryConfig, RunMemory, Secret, Tool, ToolMode,
-    Toolbox,
+    OnStorageFailure, Provider, QueueMode, RequestOptions, RetryConfig, RunMemory, Secret, Tool,
+    ToolExecutionStrategy, ToolMode, Toolbox,
 };
 
 use crate::{Archon, AutoSave, BuildError, MemoryLimit, RandomIds, SystemClock};
@@ -39,7 +39,8 @@ use runs::Runs;
 /// # }
 /// ```
 ///
-/// Parts that are shared stay shared: a journal, the database of `sqlite`, providers, tools. Without a
+/// A setter that is called again replaces what it set; those that add (`tool`, `fallback`, `guard`) say so. Parts that are
+/// shared stay shared: a journal, the database of `sqlite`, providers, tools. Without a
 /// journal each agent that is built has one of its own in memory.
 #[derive(Clone)]
 #[must_use]
@@ -335,6 +336,12 @@ impl ArchonBuilder {
     /// [`ExecutionLimits::max_cost`] can be set.
     pub fn price(mut self, price: ModelPrice) -> Self {
         self.options.price = Some(price);
+        self
+    }
+
+    /// How many of the calls of one turn are made at once; by default all whose tools allow it.
+    pub fn tool_execution(mut self, strategy: ToolExecutionStrategy) -> Self {
+        self.options.tool_execution = strategy;
         self
     }
 

@@ -184,11 +184,15 @@ fn of(session: &SessionId, tenant: &TenantId) -> RunFilter {
     RunFilter::of_session(session.clone()).tenant(tenant.clone())
 }
 
-/// The run that is locked where a session has none. It never has a record.
+/// The run that is locked where a session has none. It never has a record. By SHA-256, since a customer may choose the name
+/// of a session: it must not be possible to choose one that locks another tenant's.
 fn first_of(session: &SessionId, tenant: &TenantId) -> RunId {
-    // FNV-1a: the same in every process.
-    let bytes = session.as_str().bytes().chain([0]).chain(tenant.as_str().bytes());
-    let hash = bytes
-        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
-    RunId::new(format!("first-{hash:016x}"))
+    run_named("first-", tenant, session.as_str())
+}
+
+/// The id of a run that a tenant's name leads to: the same in every process, and no other name's.
+pub(crate) fn run_named(prefix: &str, tenant: &TenantId, name: &str) -> RunId {
+    let hash = hmac_sha256::Hash::hash(serde_json::json!([tenant, name]).to_string().as_bytes());
+    let hex: String = hash[..16].iter().map(|byte| format!("{byte:02x}")).collect();
+    RunId::new(format!("{prefix}{hex}"))
 }

@@ -204,7 +204,22 @@ pub use archon_types as types;
 #[doc = include_str!("../../../README.md")]
 struct Readme;
 
+/// The page about the library compiles.
+#[cfg(all(doctest, feature = "planner", feature = "orchestrator", feature = "memory"))]
+#[doc = include_str!("../../../docs/library.md")]
+struct LibraryPage;
+
 /// The guide to services compiles.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/service.md")]
 struct ServiceGuide;
+
+/// The guide to tests runs.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/testing.md")]
+struct TestingGuide;
+
+/// The guide to the bus runs.
+#[cfg(all(doctest, feature = "orchestrator"))]
+#[doc = include_str!("../../../docs/bus.md")]
+struct BusGuide;

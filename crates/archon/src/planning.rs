@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use archon_planner::{
-    Briefing, LlmConclusion, LlmPlanner, OnlyTool, PlanDraft, PlanningAgent, PlanningAgentOptions, Workers,
+    Briefing, LlmConclusion, LlmPlanCheck, LlmPlanner, OnlyTool, PlanDraft, PlanningAgent,
+    PlanningAgentOptions, Workers,
 };
 use archon_providers::{FallbackProvider, KeyRotationProvider, RetryProvider};
 use archon_react_loop::{Fallback, LoopError, ReactAgent};
@@ -54,6 +55,27 @@ impl Archon {
         match own.price {
             Some(price) => conclusion.with_price(price),
             None => conclusion,
+        }
+    }
+
+    /// The same model says whether a plan fits the task, before it is followed.
+    ///
+    /// ```no_run
+    /// # async fn run() -> Result<(), archon::RunError> {
+    /// use archon::planner::CheckedPlanner;
+    /// let agent = archon::Archon::builder().model("ollama:qwen3").build()?;
+    /// let planning = agent.planning(CheckedPlanner::new(agent.planner(), agent.plan_check()));
+    /// println!("{}", planning.run("Compare the rivers of Paris and London").await?.into_text()?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn plan_check(&self) -> LlmPlanCheck {
+        let own = self.agent.options();
+        let check = LlmPlanCheck::new(self.questions.provider.clone(), own.model.clone())
+            .with_fallbacks(self.questions.fallbacks.clone());
+        match own.price {
+            Some(price) => check.with_price(price),
+            None => check,
         }
     }
 

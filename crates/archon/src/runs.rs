@@ -9,6 +9,7 @@ mod live;
 mod start;
 mod sweeping;
 mod tenant;
+mod unread;
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque, hash_map::Entry},
@@ -18,8 +19,8 @@ use std::{
 
 use archon_providers::ScriptedProvider;
 use archon_types::{
-    AgentId, BoxFuture, Context, Journal, JournalError, MoreLimits, Origin, Outcome, Record, RunAgent,
-    RunError, RunFilter, RunHead, RunId, RunKind, RunStarted, RunStatus, Started, StartedRun,
+    AgentId, BoxFuture, Context, Journal, JournalError, MoreLimits, Outcome, Record, RunAgent, RunError,
+    RunFilter, RunHead, RunId, RunKind, RunStarted, Started, StartedRun,
 };
 use futures_util::future::{Either, select};
 
@@ -196,52 +197,23 @@ impl Runs {
 
     /// The run that a person started, above this one or this one itself: that of the caller, or of the parallel loop.
     async fn root(&self, run: &RunId) -> Result<RunId, RunError> {
-        let mut root = run.clone();
-        loop {
-            let log = match self.archon().journal.salvage(&root).await {
-                Err(JournalError::UnknownRun { .. }) => return Err(self.unknown(&root).await),
-                log => log?,
-            };
-            let above = RunStarted::of(&log.records).and_then(|started| match &started.origin {
-                Origin::CalledBy { run, .. } => Some(run.clone()),
-                _ => started.parallel.clone(),
-            });
-            match above {
+        let mut head = self.head(run).await?;
+        while let Some(above) = head.called_by.as_ref().or(head.branch_of.as_ref()) {
+            match self.archon().journal.head(above).await {
                 // A parallel loop that was deleted leaves its branches as ordinary runs.
-                Some(above) if self.is_there(&above).await? => root = above,
-                _ => return Ok(root),
+                Err(JournalError::UnknownRun { .. }) => break,
+                above => head = above?,
             }
         }
-    }
-
-    async fn is_there(&self, run: &RunId) -> Result<bool, RunError> {
-        match self.archon().journal.salvage(run).await {
-            Err(JournalError::UnknownRun { .. }) => Ok(false),
-            log => Ok(log.map(|_| true)?),
-        }
+        Ok(head.run_id)
     }
 
     /// The head of a run; an id that is not there is answered with the nearest.
     async fn head(&self, run: &RunId) -> Result<RunHead, RunError> {
-        let records = match self.archon().journal.salvage(run).await {
-            Err(JournalError::UnknownRun { .. }) => return Err(self.unknown(run).await),
-            salvaged => salvaged?,
-        };
-        let mut head = RunHead::of(run.clone(), &records.records);
-        if let Some(damage) = records.damage {
-            head = head.damaged(damage.to_string());
+        match self.archon().journal.head(run).await {
+            Err(JournalError::UnknownRun { .. }) => Err(self.unknown(run).await),
+            head => Ok(head?),
         }
-        Ok(if self.live().contains_key(run) { head } else { self.listed(head).await })
-    }
-
-    /// Of a run whose log has no end only the journal's list knows whether another process works on it.
-    async fn listed(&self, head: RunHead) -> RunHead {
-        let is_known = head.status.has_ended() || head.status == RunStatus::Suspended;
-        let Some(session) = head.session.clone().filter(|_| !is_known) else { return head };
-        let mut filter = RunFilter::of_session(session);
-        filter.tenant.clone_from(&head.tenant);
-        let listed = self.archon().journal.list(&filter).await.unwrap_or_default();
-        listed.into_iter().find(|listed| listed.run_id == head.run_id).unwrap_or(head)
     }
 
     async fn unknown(&self, run: &RunId) -> RunError {
@@ -270,6 +242,7 @@ impl Runs {
         let (done, ended) = tokio::sync::oneshot::channel();
         let begun = live.begun();
         let (runs, run) = (self.clone(), started.run.clone());
+        let (session, tenant) = (context.session.clone(), context.tenant.clone());
         let task = self.archon().launch(context, live.clone(), work);
         tokio::spawn(async move {
             let outcome = task.await.unwrap_or_else(|error| {
@@ -284,6 +257,10 @@ impl Runs {
                 outcome => drop(done.send(outcome.map(|_| ()))),
             }
             live.end();
+            // A message may have come between the run's last look and its end.
+            if let Err(error) = runs.begin_unread(&session, &tenant).await {
+                tracing::warn!(%run, %error, "messages that the run did not read wait for the next one");
+            }
         });
         match select(pin!(begun), ended).await {
             Either::Right((Ok(Err(error)), _)) => Err(error),
@@ -320,7 +297,7 @@ impl Runs {
 /// Runs that rest and are kept for watchers.
 const MOST_RESTED: usize = 16;
 /// Runs that an unknown id is compared with.
-const MOST_COMPARED: usize = 1_000;
+const MOST_COMPARED: usize = 100;
 /// Ids that are named instead of an unknown one.
 const NAMED: usize = 3;
 

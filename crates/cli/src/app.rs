@@ -7,15 +7,17 @@ use std::{
 
 use archon::{
     Runs,
-    providers::HttpOptions,
+    providers::{Catalogue, HttpOptions},
     store::{InboxKey, JsonlJournal},
 };
 
 use crate::{
     config::{Config, Sources},
+    credentials::{self, Kept},
     failure::Failure,
     output::Output,
     recorded::Recorded,
+    tape::Tape,
 };
 
 /// The surroundings of a command.
@@ -27,6 +29,8 @@ pub(crate) struct App {
     pub(crate) config: Config,
     /// Where they were looked for.
     pub(crate) sources: Sources,
+    /// Keys that are kept, for the services of which the environment holds none.
+    pub(crate) kept: Arc<Kept>,
     /// Where runs and models are kept; may not exist yet.
     pub(crate) data_dir: PathBuf,
     /// Whether a program reads the output.
@@ -37,6 +41,10 @@ pub(crate) struct App {
     pub(crate) http: HttpOptions,
     /// The journal, once it is opened for runs.
     pub(crate) opened: Arc<OnceLock<Arc<JsonlJournal>>>,
+    /// The catalogue of models, read at its first use.
+    pub(crate) catalogue: Arc<OnceLock<Arc<Catalogue>>>,
+    /// The cassette that model calls are recorded to, or replayed from.
+    pub(crate) tape: Tape,
 }
 
 impl App {
@@ -47,11 +55,14 @@ impl App {
             output: Arc::new(Output::to(Box::new(std::io::sink()), Box::new(std::io::sink()))),
             config: Config::of(settings, &crate::config::Origin::Flag(String::new())),
             sources: Sources::default(),
+            kept: Arc::default(),
             data_dir: PathBuf::from("/nowhere/archon"),
             json: false,
             ask_later: false,
             http: HttpOptions::default(),
             opened: Arc::default(),
+            catalogue: Arc::default(),
+            tape: Tape::default(),
         }
     }
 
@@ -70,6 +81,37 @@ impl App {
         }
         let journal = Arc::new(self.sealing(JsonlJournal::open(&self.data_dir)?));
         Ok(self.opened.get_or_init(|| journal).clone())
+    }
+
+    /// The catalogue of models: the built-in one, over it the imported file, over it the settings.
+    ///
+    /// # Errors
+    /// The imported catalogue cannot be read.
+    pub(crate) fn catalogue(&self) -> Result<Arc<Catalogue>, Failure> {
+        if let Some(catalogue) = self.catalogue.get() {
+            return Ok(catalogue.clone());
+        }
+        let file = self.catalogue_file();
+        let mut catalogue = match std::fs::read_to_string(&file) {
+            Ok(text) => Catalogue::default().with_file(&text).map_err(|e| e.to_string()),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Catalogue::default()),
+            Err(e) => Err(e.to_string()),
+        };
+        if let (Ok(known), Some(models)) = (&catalogue, &self.config.settings.models) {
+            catalogue = models.over(known.clone()).map_err(|e| e.to_string());
+        }
+        let catalogue = catalogue.map_err(|e| {
+            Failure::failed(
+                format!("cannot read {}: {e}", file.display()),
+                "import it anew with `archon models import FILE`, or remove it",
+            )
+        })?;
+        Ok(self.catalogue.get_or_init(|| Arc::new(catalogue)).clone())
+    }
+
+    /// The path of the imported catalogue.
+    pub(crate) fn catalogue_file(&self) -> PathBuf {
+        self.data_dir.join("models.jsonl")
     }
 
     /// All runs, for looking at them: nothing is created.
@@ -93,9 +135,21 @@ impl App {
         journal.with_inbox_key(InboxKey::in_file(self.data_dir.join("inbox.key")))
     }
 
-    /// An environment variable that is set and not empty.
+    /// An environment variable that is set and not empty, or the kept key that stands for it.
     pub(crate) fn env(&self, name: &str) -> Option<&str> {
+        self.set(name).or_else(|| self.kept.get(name))
+    }
+
+    fn set(&self, name: &str) -> Option<&str> {
         self.sources.env.get(name).map(String::as_str).filter(|v| !v.is_empty())
+    }
+
+    /// Why there is a key, for people: the variable is set, or a key that stands for it is kept.
+    pub(crate) fn key_source(&self, variable: &str) -> String {
+        match credentials::service_of(variable).filter(|_| self.set(variable).is_none()) {
+            Some(service) => format!("a key of {} is kept", service.name),
+            None => format!("{variable} is set"),
+        }
     }
 
     /// Prints an item: as a line of JSON for programs, as `text` for people.

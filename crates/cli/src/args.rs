@@ -38,7 +38,7 @@ pub(crate) struct GlobalArgs {
 
 const AFTER_HELP: &str = "\
 Keys: from the variable of the service, as OPENAI_API_KEY; more of them as OPENAI_API_KEY_2, _3 and so on,
-tried in this order.
+tried in this order. Where none is set: the keys that `archon credentials add SERVICE` has kept, sealed.
 Exit codes: 0 finished, 1 failed, 2 usage, 3 suspended, 4 a limit was reached, 5 finished, but a call was not
 allowed and nobody could be asked (see --allow), 130 interrupted.
 Settings: flags, then ARCHON_* variables, then ./archon.toml, then the user's archon.toml.";
@@ -69,19 +69,19 @@ mod tests {
         check(
             "run hello",
             expect![[
-                r#"Args { global: GlobalArgs { data_dir: None, json: false, ask_later: false, verbose: 0 }, command: Run(RunArgs { model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None }, agent: AgentFlags { fallback: None, project_file: None, limits: LimitFlags { max_turns: None, max_tokens: None, max_cost: None, max_duration: None }, mode: None }, allow: AllowFlags { allow: [] }, session: SessionFlags { go_on: false, session: None }, memory: MemoryFlags { memory: None, vectors: EmbedderFlags { embedder: None } }, plan: false, confirm: false, task: ["hello"] }) }"#
+                r#"Args { global: GlobalArgs { data_dir: None, json: false, ask_later: false, verbose: 0 }, command: Run(RunArgs { model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None }, agent: AgentFlags { fallback: None, project_file: None, limits: LimitFlags { max_turns: None, max_tokens: None, max_cost: None, max_duration: None }, mode: None, thinking: None, output_level: None, record: None, replay: None }, allow: AllowFlags { allow: [] }, form: FormFlags { schema: None }, session: SessionFlags { go_on: false, session: None }, memory: MemoryFlags { memory: None, vectors: EmbedderFlags { embedder: None } }, plan: false, confirm: false, task: ["hello"] }) }"#
             ]],
         );
         check(
             "run --model M --base-url http://h/v1 --tools a,b --max-turns 3 --workspace W --mode text --session s hi",
             expect![[
-                r#"Args { global: GlobalArgs { data_dir: None, json: false, ask_later: false, verbose: 0 }, command: Run(RunArgs { model: ModelFlags { model: Some("M"), base_url: Some("http://h/v1") }, tools: ToolFlags { tools: Some(Names(["a", "b"])), workspace: Some("W") }, agent: AgentFlags { fallback: None, project_file: None, limits: LimitFlags { max_turns: Some(3), max_tokens: None, max_cost: None, max_duration: None }, mode: Some(Text) }, allow: AllowFlags { allow: [] }, session: SessionFlags { go_on: false, session: Some("s") }, memory: MemoryFlags { memory: None, vectors: EmbedderFlags { embedder: None } }, plan: false, confirm: false, task: ["hi"] }) }"#
+                r#"Args { global: GlobalArgs { data_dir: None, json: false, ask_later: false, verbose: 0 }, command: Run(RunArgs { model: ModelFlags { model: Some("M"), base_url: Some("http://h/v1") }, tools: ToolFlags { tools: Some(Names(["a", "b"])), workspace: Some("W") }, agent: AgentFlags { fallback: None, project_file: None, limits: LimitFlags { max_turns: Some(3), max_tokens: None, max_cost: None, max_duration: None }, mode: Some(Text), thinking: None, output_level: None, record: None, replay: None }, allow: AllowFlags { allow: [] }, form: FormFlags { schema: None }, session: SessionFlags { go_on: false, session: Some("s") }, memory: MemoryFlags { memory: None, vectors: EmbedderFlags { embedder: None } }, plan: false, confirm: false, task: ["hi"] }) }"#
             ]],
         );
         check(
             "run --continue --json --data-dir D -vv hi",
             expect![[
-                r#"Args { global: GlobalArgs { data_dir: Some("D"), json: true, ask_later: false, verbose: 2 }, command: Run(RunArgs { model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None }, agent: AgentFlags { fallback: None, project_file: None, limits: LimitFlags { max_turns: None, max_tokens: None, max_cost: None, max_duration: None }, mode: None }, allow: AllowFlags { allow: [] }, session: SessionFlags { go_on: true, session: None }, memory: MemoryFlags { memory: None, vectors: EmbedderFlags { embedder: None } }, plan: false, confirm: false, task: ["hi"] }) }"#
+                r#"Args { global: GlobalArgs { data_dir: Some("D"), json: true, ask_later: false, verbose: 2 }, command: Run(RunArgs { model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None }, agent: AgentFlags { fallback: None, project_file: None, limits: LimitFlags { max_turns: None, max_tokens: None, max_cost: None, max_duration: None }, mode: None, thinking: None, output_level: None, record: None, replay: None }, allow: AllowFlags { allow: [] }, form: FormFlags { schema: None }, session: SessionFlags { go_on: true, session: None }, memory: MemoryFlags { memory: None, vectors: EmbedderFlags { embedder: None } }, plan: false, confirm: false, task: ["hi"] }) }"#
             ]],
         );
         check(
@@ -111,13 +111,13 @@ mod tests {
         check(
             "plan --format dot see Paris",
             expect![[
-                r#"Args { global: GlobalArgs { data_dir: None, json: false, ask_later: false, verbose: 0 }, command: Plan(PlanArgs { command: None, model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None }, agent: AgentFlags { fallback: None, project_file: None, limits: LimitFlags { max_turns: None, max_tokens: None, max_cost: None, max_duration: None }, mode: None }, allow: AllowFlags { allow: [] }, session: SessionFlags { go_on: false, session: None }, memory: MemoryFlags { memory: None, vectors: EmbedderFlags { embedder: None } }, format: Some(Dot), execute: false, confirm: false, template: None, set: [], goal: ["see", "Paris"] }) }"#
+                r#"Args { global: GlobalArgs { data_dir: None, json: false, ask_later: false, verbose: 0 }, command: Plan(PlanArgs { command: None, model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None }, agent: AgentFlags { fallback: None, project_file: None, limits: LimitFlags { max_turns: None, max_tokens: None, max_cost: None, max_duration: None }, mode: None, thinking: None, output_level: None, record: None, replay: None }, allow: AllowFlags { allow: [] }, form: FormFlags { schema: None }, session: SessionFlags { go_on: false, session: None }, memory: MemoryFlags { memory: None, vectors: EmbedderFlags { embedder: None } }, format: Some(Dot), execute: false, confirm: false, template: None, set: [], goal: ["see", "Paris"] }) }"#
             ]],
         );
         check(
             "plan --data-dir D show r1 --format mermaid",
             expect![[
-                r#"Args { global: GlobalArgs { data_dir: Some("D"), json: false, ask_later: false, verbose: 0 }, command: Plan(PlanArgs { command: Some(Show { run: "r1", format: Some(Mermaid) }), model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None }, agent: AgentFlags { fallback: None, project_file: None, limits: LimitFlags { max_turns: None, max_tokens: None, max_cost: None, max_duration: None }, mode: None }, allow: AllowFlags { allow: [] }, session: SessionFlags { go_on: false, session: None }, memory: MemoryFlags { memory: None, vectors: EmbedderFlags { embedder: None } }, format: None, execute: false, confirm: false, template: None, set: [], goal: [] }) }"#
+                r#"Args { global: GlobalArgs { data_dir: Some("D"), json: false, ask_later: false, verbose: 0 }, command: Plan(PlanArgs { command: Some(Show { run: "r1", format: Some(Mermaid) }), model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None }, agent: AgentFlags { fallback: None, project_file: None, limits: LimitFlags { max_turns: None, max_tokens: None, max_cost: None, max_duration: None }, mode: None, thinking: None, output_level: None, record: None, replay: None }, allow: AllowFlags { allow: [] }, form: FormFlags { schema: None }, session: SessionFlags { go_on: false, session: None }, memory: MemoryFlags { memory: None, vectors: EmbedderFlags { embedder: None } }, format: None, execute: false, confirm: false, template: None, set: [], goal: [] }) }"#
             ]],
         );
         check(

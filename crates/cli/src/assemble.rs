@@ -3,19 +3,21 @@
 use std::{path::PathBuf, sync::Arc};
 
 use archon::{
-    Archon, ArchonBuilder, ProjectFile,
-    memory::{HashEmbedder, Memory},
+    AgentMemory, Archon, ArchonBuilder, ProjectFile,
+    memory::{HashEmbedder, Memory, RuleExtractor},
     react_loop::Fallback,
     tools::{Ask, EngineOptions},
-    types::{AskLater, ExecutionLimits, MemoryConfig, RunConfig},
+    types::{AskLater, ExecutionLimits, MemoryConfig, RequestOptions, RunConfig},
 };
 
 use crate::{
+    agents::with_agents,
     app::App,
     ask::Prompt,
     choose::{self, Chosen},
     commands::{Asking, open_memory},
     config::{EmbedderChoice, Origin, Settings},
+    exit::Exit,
     failure::Failure,
     permissions,
     text::visible,
@@ -24,16 +26,17 @@ use crate::{
 
 /// The agent that the settings describe, with the model that they lead to, and with a memory if there is one.
 pub(crate) async fn chosen(app: &App, memory: Option<Memory>) -> Result<Archon, Failure> {
-    let tools = toolset::chosen(app)?;
+    let picked = toolset::chosen(app)?;
     let chosen = choose::model(app, None).await?;
+    let tools = with_agents(app, picked, &chosen).await?;
     let builder = by_settings(app, chosen, tools).await?;
     Ok(remembering(builder, memory).build()?)
 }
 
-/// The same with a memory.
+/// The same with a memory, into which facts are read by rules: that costs no call.
 pub(crate) fn remembering(builder: ArchonBuilder, memory: Option<Memory>) -> ArchonBuilder {
     match memory {
-        Some(memory) => builder.memory(memory),
+        Some(memory) => builder.memory(AgentMemory::from(memory).with_extractor(Arc::new(RuleExtractor))),
         None => builder,
     }
 }
@@ -58,6 +61,12 @@ pub(crate) async fn by_settings(
     if let Some(mode) = settings.mode {
         builder = builder.tool_mode(mode.into());
     }
+    if let Some(execution) = settings.tool_execution {
+        builder = builder.tool_execution(execution.0);
+    }
+    if let Some(thinking) = settings.thinking {
+        builder = builder.request_options(RequestOptions::default().with_thinking(thinking.into()));
+    }
     Ok(builder)
 }
 
@@ -68,7 +77,7 @@ pub(crate) async fn from_config(
     leave_out: &[String],
 ) -> Result<ArchonBuilder, Failure> {
     let app = &in_its_folder(app, config)?;
-    let tools = match app.config.is_flag("tools") {
+    let picked = match app.config.is_flag("tools") {
         true => toolset::chosen(app)?,
         false => {
             let names = config.tools.iter().map(|tool| tool.name.as_str());
@@ -77,6 +86,7 @@ pub(crate) async fn from_config(
     };
     let model = format!("{}:{}", config.provider, config.model);
     let chosen = choose::model(app, Some(&model)).await?;
+    let tools = with_agents(app, picked, &chosen).await?;
     let fallbacks = config.failure.as_ref().map_or(&[][..], |policy| &policy.fallbacks);
     let fallbacks = choose::fallbacks(app, Some(fallbacks)).await?;
     let mut builder =
@@ -141,9 +151,10 @@ fn assemble(
     tools: toolset::Tools,
     limits: ExecutionLimits,
 ) -> Result<ArchonBuilder, Failure> {
-    check_prices(&limits, std::iter::once(&chosen).chain(&fallbacks))?;
-    let mut engine = EngineOptions::default().granting(["code_exec", "fs_write", "shell_exec"]);
+    check_prices(app, &limits, std::iter::once(&chosen).chain(&fallbacks))?;
+    let mut engine = EngineOptions::default().granting(["code_exec", "fs_write", "network", "shell_exec"]);
     engine.ask = Ask::BeforeChanges;
+    engine.output_level = app.config.settings.output_level.map(Into::into);
     engine.permissions = permissions::all(app)?;
     permissions::warn_of_wide(&tools, &engine.permissions, app);
     let has_tools = !tools.is_empty();
@@ -181,21 +192,33 @@ pub(crate) fn apply_limits(settings: &Settings, limits: &mut ExecutionLimits) {
 
 /// A limit of money holds only where each model's price is known.
 fn check_prices<'a>(
+    app: &App,
     limits: &ExecutionLimits,
     models: impl IntoIterator<Item = &'a Chosen>,
 ) -> Result<(), Failure> {
     let price = |of: &Chosen| of.provider.capabilities(&of.model).price;
     match (limits.max_cost, models.into_iter().find(|of| price(of).is_none())) {
-        (Some(_), Some(of)) => Err(Failure::usage(
-            format!(
-                "the price of {} from {} is not known, so --max-cost cannot hold",
-                of.model,
-                of.provider.id()
-            ),
-            "use --max-tokens, or a model with a price: `archon models list --provider PROVIDER` shows some",
-        )),
+        (Some(_), Some(of)) => Err(no_price(app, of.provider.id(), &of.model)),
         _ => Ok(()),
     }
+}
+
+/// Refuses a model without a price under a limit of money, and names the lines to add to the settings.
+fn no_price(app: &App, provider: &str, model: &str) -> Failure {
+    let file = app.sources.user.as_deref().map_or("archon.toml".into(), |file| file.to_string_lossy());
+    let name = toml::Value::String(format!("{provider}:{model}"));
+    Failure::choices(
+        Exit::Usage,
+        format!("the price of {model} from {provider} is not known, so --max-cost cannot hold"),
+        &[
+            &format!(
+                "use --max-tokens, or say in {file} what a million tokens cost, in US dollars, in three lines:"
+            ),
+            &format!("[models.{name}]"),
+            "input = DOLLARS",
+            "output = DOLLARS",
+        ],
+    )
 }
 
 /// The command that resumes a run: its id is enough, wherever its data is.
@@ -254,7 +277,7 @@ mod tests {
             };
             let chosen = choose::model(&app, None).await.unwrap();
             limits.max_cost = max_cost;
-            assert_eq!(check_prices(&limits, [&chosen]).is_err(), is_refused, "{model}");
+            assert_eq!(check_prices(&app, &limits, [&chosen]).is_err(), is_refused, "{model}");
         }
     }
 }

@@ -13,16 +13,18 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use archon::{
     providers::{
-        ConnectOptions, LocalServer, ModelRef, OpenAiCompatible, OpenAiOptions, PROFILES, PROTOCOLS, Profile,
-        ServerAnswer, SetupError, ask_local_servers, is_local_address,
+        CatalogueProvider, ConnectOptions, LocalServer, ModelRef, OpenAiCompatible, OpenAiOptions, PROFILES,
+        PROTOCOLS, Profile, ServerAnswer, SetupError, ask_local_servers, is_local_address,
     },
     types::{FallbackModel, Provider, Secret},
 };
 
-use crate::{app::App, config::Origin, exit::Exit, failure::Failure, local, text::visible};
+use crate::{
+    app::App, config::Origin, exit::Exit, failure::Failure, local, tape::refuse_taped, text::visible,
+};
 
 pub(crate) use keys::key_variables;
-use keys::{further_keys, is_foreign, keys, named_keys, own_keys};
+use keys::{further_keys, how_to_give, is_foreign, keys, named_keys, own_keys};
 
 /// How long a server on this machine may take to list its models: much for one that is idle, and nobody
 /// notices the wait. One that is busy may be [late](LATE_PATIENCE).
@@ -80,18 +82,28 @@ pub(crate) async fn model(app: &App, recorded: Option<&str>) -> Result<Chosen, F
     let flag = |key| matches!(app.config.origin(key), Some(Origin::Flag(_)));
     let url = settings.base_url.as_deref().filter(|_| recorded.is_none() || flag("base_url"));
     let said = settings.model.as_deref().filter(|_| recorded.is_none() || flag("model"));
+    if let Some(replayed) = app.tape.instead(said.or(recorded)) {
+        return replayed;
+    }
     let origin = |key| app.config.origin(key);
-    match (url, said, recorded) {
+    let chosen = match (url, said, recorded) {
         (Some(url), model, _) => at_address(app, url, model.or(recorded), origin("base_url")).await,
         (None, Some(model), _) => named(app, model, origin("model")).await,
-        (None, None, Some(model)) => named(app, model, None).await,
+        (None, None, Some(model)) => {
+            refuse_taped(model)?;
+            named(app, model, None).await
+        }
         (None, None, None) => found(app).await,
-    }
+    };
+    app.tape.around(chosen?)
 }
 
 /// The model that the file of a team names for one of its members.
 pub(crate) async fn of_member(app: &App, model: &str, member: &str) -> Result<Chosen, Failure> {
-    let chosen = named(app, model, None).await;
+    if let Some(replayed) = app.tape.instead(Some(model)) {
+        return replayed;
+    }
+    let chosen = named(app, model, None).await.and_then(|chosen| app.tape.around(chosen));
     chosen.map_err(|e| Failure::new(e.exit(), format!("{member}: {}", e.what()), e.advice().join(" ")))
 }
 
@@ -133,7 +145,10 @@ pub(crate) async fn fallbacks(app: &App, recorded: Option<&[FallbackModel]>) -> 
     let mut chosen = Vec::new();
     for name in &names {
         let origin = app.config.origin("fallback").filter(|_| said.contains(name));
-        chosen.push(fallback(app, name, origin).await?);
+        chosen.push(match app.tape.instead(Some(name)) {
+            Some(replayed) => replayed?,
+            None => app.tape.around(fallback(app, name, origin).await?)?,
+        });
     }
     Ok(chosen)
 }
@@ -157,7 +172,7 @@ async fn fallback(app: &App, name: &str, origin: Option<&Origin>) -> Result<Chos
     Ok(Chosen { provider, keys, model, why })
 }
 
-/// The services whose keys are in the environment.
+/// The services whose keys are in the environment, or kept.
 pub(crate) fn keyed(app: &App) -> impl Iterator<Item = (&'static str, &'static str)> {
     let of_profiles = PROFILES.iter().filter_map(|p| Some((p.name, p.key_variable?)));
     let own = |name: &&str| *name != OPENAI_COMPATIBLE;
@@ -169,7 +184,7 @@ pub(crate) fn keyed(app: &App) -> impl Iterator<Item = (&'static str, &'static s
     of_profiles.chain(of_protocols).filter(|(_, variable)| app.env(variable).is_some())
 }
 
-/// The profiles whose keys are in the environment.
+/// The profiles whose keys are there.
 fn keyed_profiles(app: &App) -> impl Iterator<Item = (&'static Profile, &'static str)> {
     keyed(app).filter_map(|(name, variable)| Some((Profile::named(name)?, variable)))
 }
@@ -198,7 +213,7 @@ fn other(
         if let Some(url) = url.filter(|url| may_be_logged(url)) {
             options = options.with_id(format!("{}@{url}", parts.protocol.name));
         }
-        archon::providers::connect(parts, variable, options).map_err(cannot_connect)
+        with_catalogue(app, archon::providers::connect(parts, variable, options).map_err(cannot_connect)?)
     };
     let mut named = named.unwrap_or_default().into_iter();
     let first = named.next();
@@ -213,7 +228,8 @@ fn other(
 
 fn cannot_connect(e: SetupError) -> Failure {
     match &e {
-        SetupError::MissingKey { variable, .. } | SetupError::MissingVariable { variable, .. } => {
+        SetupError::MissingKey { variable, .. } => Failure::usage(e.to_string(), how_to_give(variable)),
+        SetupError::MissingVariable { variable, .. } => {
             Failure::usage(e.to_string(), format!("set it: export {variable}=…"))
         }
         SetupError::MissingFeature { feature, .. } => Failure::usage(
@@ -298,7 +314,7 @@ async fn named(app: &App, name: &str, origin: Option<&Origin>) -> Result<Chosen,
                 provider,
                 keys,
                 model: name.to_owned(),
-                why: format!("{why}, and {variable} is set"),
+                why: format!("{why}, and {}", app.key_source(variable)),
             })
         }
         None => {
@@ -318,7 +334,7 @@ async fn named(app: &App, name: &str, origin: Option<&Origin>) -> Result<Chosen,
 async fn found(app: &App) -> Result<Chosen, Failure> {
     for (service, model) in DEFAULT_MODELS {
         if let Some((_, variable)) = keyed(app).find(|(name, _)| name == service) {
-            let why = format!("{variable} is set, and no model was named");
+            let why = format!("{}, and no model was named", app.key_source(variable));
             return Ok(Chosen { why, ..named(app, &format!("{service}:{model}"), None).await? });
         }
     }
@@ -332,7 +348,7 @@ async fn found(app: &App) -> Result<Chosen, Failure> {
     // Whoever has a key did not mean a small file.
     if let Some((service, variable)) = keyed(app).find(|(_, set)| !NOT_ONLY_FOR_MODELS.contains(set)) {
         return Err(Failure::usage(
-            format!("{variable} is set, but no model was named"),
+            format!("{}, but no model was named", app.key_source(variable)),
             format!(
                 "name one: --model {service}:MODEL; `archon models list --provider {service}` shows some"
             ),
@@ -349,12 +365,21 @@ async fn found(app: &App) -> Result<Chosen, Failure> {
 fn nothing_found() -> Failure {
     Failure::choices(
         Exit::Usage,
-        "no model is configured. With a service: set its key, as ANTHROPIC_API_KEY or OPENAI_API_KEY, or use --model PROVIDER:MODEL",
+        "no model is configured. With a service: set its key, as ANTHROPIC_API_KEY or OPENAI_API_KEY, keep it with `archon credentials add SERVICE`, or use --model PROVIDER:MODEL",
         &[
             "With a server: start Ollama, LM Studio or a llama.cpp server, or use --base-url U --model M",
             local::CHOICE,
         ],
     )
+}
+
+/// A provider with what this machine knows of its models beyond what is built in.
+fn with_catalogue(app: &App, provider: Arc<dyn Provider>) -> Result<Arc<dyn Provider>, Failure> {
+    let catalogue = app.catalogue()?;
+    Ok(match catalogue.is_empty() {
+        true => provider,
+        false => Arc::new(CatalogueProvider::new(provider, catalogue)),
+    })
 }
 
 /// A provider, and the same with further keys.
@@ -399,7 +424,10 @@ fn connect(
         }
         options.connect.api_key = key;
         options.connect.http = app.http.clone();
-        Ok(Arc::new(OpenAiCompatible::new(url.unwrap_or(own), options).map_err(cannot_connect)?))
+        with_catalogue(
+            app,
+            Arc::new(OpenAiCompatible::new(url.unwrap_or(own), options).map_err(cannot_connect)?),
+        )
     };
     let has_key = !keys.is_empty();
     let mut keys = keys.into_iter();

@@ -2,7 +2,9 @@
 
 mod approvals;
 mod completions;
+mod credentials;
 mod doctor;
+mod form;
 mod memory;
 mod model;
 mod models;
@@ -30,9 +32,10 @@ use clap::Subcommand;
 
 use crate::{
     app::App,
-    config::{EmbedderChoice, Mode, Money, PermissionRules, Settings, Span, ToolSelection},
+    config::{Detail, EmbedderChoice, Mode, Money, PermissionRules, Settings, Span, Thinking, ToolSelection},
     exit::Exit,
     failure::Failure,
+    tape::Tape,
 };
 
 /// What can be done.
@@ -70,6 +73,9 @@ pub(crate) enum Command {
     /// Fetch and show models that run in this program
     #[command(subcommand)]
     Model(model::ModelCommand),
+    /// Keep keys of services, sealed, for when the environment holds none
+    #[command(subcommand)]
+    Credentials(credentials::CredentialsCommand),
     /// Agree to what a project's archon.toml chooses, or take that back
     Trust(trust::TrustArgs),
     /// Show what was found on this machine, and what would be used and why
@@ -98,14 +104,32 @@ impl Command {
             Self::Replay(_)
             | Self::Sessions(_)
             | Self::Model(_)
+            | Self::Credentials(_)
             | Self::Trust(_)
             | Self::Completions(_)
             | Self::Schema(_) => return None,
         })
     }
 
+    /// Recording or replay of model calls.
+    fn tape(&self) -> Result<Tape, Failure> {
+        match self {
+            Self::Run(args) => args.agent.tape(),
+            Self::Plan(args) => args.agent.tape(),
+            Self::Team(team::TeamCommand::Run { flags, .. }) => flags.agent.tape(),
+            _ => Ok(Tape::None),
+        }
+    }
+
     /// Does it.
     pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
+        let app = &App { tape: self.tape()?, ..app.clone() };
+        let result = self.run_with(app).await;
+        app.tape.warn_of_left(&app.output);
+        result
+    }
+
+    async fn run_with(self, app: &App) -> Result<Exit, Failure> {
         match self {
             Self::Run(args) => args.run(app).await,
             Self::Plan(args) => args.run(app).await,
@@ -119,6 +143,7 @@ impl Command {
             Self::Tools(command) => command.run(app).await,
             Self::Models(command) => command.run(app).await,
             Self::Model(command) => command.run(app).await,
+            Self::Credentials(command) => command.run(app).await,
             Self::Trust(args) => args.run(app),
             Self::Doctor(args) => args.run(app).await,
             Self::Completions(args) => args.run(app),
@@ -163,6 +188,18 @@ pub(crate) struct AgentFlags {
     /// How tools are spoken about [default: as the model can]
     #[arg(long, value_enum)]
     pub(crate) mode: Option<Mode>,
+    /// How much the model thinks before it answers [default: off]
+    #[arg(long, value_enum, value_name = "LEVEL")]
+    pub(crate) thinking: Option<Thinking>,
+    /// How much of a tool's result the model reads [default: as the tool says]
+    #[arg(long, value_enum, value_name = "LEVEL")]
+    pub(crate) output_level: Option<Detail>,
+    /// Keep what models are asked and what they answer in this cassette, without keys
+    #[arg(long, value_name = "FILE", conflicts_with = "replay")]
+    pub(crate) record: Option<PathBuf>,
+    /// Ask no model: answer from this cassette
+    #[arg(long, value_name = "FILE")]
+    pub(crate) replay: Option<PathBuf>,
 }
 
 /// Flags that say how far a run may go.
@@ -289,10 +326,19 @@ impl MemoryFlags {
 }
 
 impl AgentFlags {
+    fn tape(&self) -> Result<Tape, Failure> {
+        match (&self.record, &self.replay) {
+            (Some(path), _) => Tape::recording(path),
+            (_, Some(path)) => Tape::replaying(path),
+            (None, None) => Ok(Tape::None),
+        }
+    }
+
     fn apply(&self, settings: &mut Settings) {
         settings.fallback.clone_from(&self.fallback);
         settings.project_file.clone_from(&self.project_file);
         settings.mode = self.mode;
+        (settings.thinking, settings.output_level) = (self.thinking, self.output_level);
         self.limits.apply(settings);
     }
 }

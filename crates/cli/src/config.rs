@@ -3,8 +3,10 @@
 //! Later layers win. Every value remembers its layer, so that `archon doctor` can say why something
 //! is as it is. A project's file comes with somebody else's code: see [`trust`] for what it may not do.
 
+mod agents;
 mod agreed;
 mod file;
+mod models;
 mod rules;
 mod trust;
 mod value;
@@ -19,11 +21,17 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::failure::Failure;
+#[cfg(test)]
+pub(crate) use agents::AgentSettings;
+use agents::Agents;
 pub(crate) use agreed::Agreements;
+pub(crate) use models::Models;
 pub(crate) use rules::PermissionRules;
 pub(crate) use trust::{Asks, asks};
 use value::FromText;
-pub(crate) use value::{EmbedderChoice, LocalServers, Mode, Money, Span, ToolSelection};
+pub(crate) use value::{
+    Detail, EmbedderChoice, LocalServers, Mode, Money, Span, Thinking, ToolExecution, ToolSelection,
+};
 
 /// Declares the settings once: the file's keys, the environment's variables and the merge follow.
 macro_rules! settings {
@@ -84,8 +92,21 @@ settings! {
     tools: ToolSelection,
     /// The folder that tools may see.
     workspace: PathBuf,
+    /// Agents that are tools of the one that works: it hands work over to them. A layer adds to those below.
+    agents: Agents,
+    /// Address of the service behind `web_search`, if it is not Brave Search itself: one that answers as that does.
+    search_url: String,
+    /// What is known of models: prices, windows, what they can; over the built-in catalogue. Not in a project's settings.
+    models: Models,
     /// How tools are spoken about: `native` or `text`; by default as the model can.
     mode: Mode,
+    /// How many of a turn's calls are made at once: `"parallel"` (all, where their tools are safe to), `"sequential"`, or a
+    /// number as in `"4"`, after which you can steer; by default `parallel`.
+    tool_execution: ToolExecution,
+    /// How much the model thinks before it answers: `off`, `minimal`, `low`, `medium` or `high`.
+    thinking: Thinking,
+    /// How much of a tool's result the model reads: `brief`, `standard` or `full`; by default as the tool says.
+    output_level: Detail,
     /// Most model calls of a run.
     max_turns: u32,
     /// Most tokens of a run.
@@ -245,6 +266,10 @@ impl Config {
     fn add(&mut self, mut layer: Settings, origin: &Origin) {
         let own = self.settings.permissions.clone();
         layer.permissions = layer.permissions.map(|more| own.unwrap_or_default().and(more));
+        let own = self.settings.models.clone();
+        layer.models = layer.models.map(|more| own.unwrap_or_default().and(more));
+        let agents = self.settings.agents.clone();
+        layer.agents = layer.agents.map(|more| agents.into_iter().flatten().chain(more).collect());
         self.settings.overlay(layer, origin, &mut self.origins);
     }
 }

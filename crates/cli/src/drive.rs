@@ -185,7 +185,10 @@ impl Seen {
 
 /// Whether the disk is full, or the folder of the logs cannot be written to.
 fn is_storage(error: &RunError) -> bool {
-    matches!(error, RunError::Journal(JournalError::Storage { .. }))
+    match error {
+        RunError::Stopped { error, .. } => is_storage(error),
+        error => matches!(error, RunError::Journal(JournalError::Storage { .. })),
+    }
 }
 
 /// Of a call that was refused because nobody could be asked: the rule that would allow it, empty if none would.

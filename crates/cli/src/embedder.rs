@@ -31,8 +31,5 @@ async fn local(app: &App) -> Result<Arc<dyn Embedder>, Failure> {
 #[cfg(not(feature = "embedder"))]
 #[allow(clippy::unused_async, reason = "as with the feature")]
 async fn local(_: &App) -> Result<Arc<dyn Embedder>, Failure> {
-    Err(Failure::usage(
-        "this program was built without an embedder",
-        "build it with one: cargo install --path crates/cli --features embedder",
-    ))
+    Err(Failure::usage("the embedder `local` is not in this build", "build with `--features embedder`"))
 }

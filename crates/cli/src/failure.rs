@@ -145,6 +145,9 @@ impl From<RunError> for Failure {
     fn from(e: RunError) -> Self {
         match e {
             RunError::Journal(e) => e.into(),
+            RunError::Stopped { ref error, .. } if matches!(**error, RunError::Agent { .. }) => {
+                of_agent(error)
+            }
             RunError::EmptyPrompt => {
                 Self::usage("the task is empty", "say what is to be done: archon run \"What is 15% of 200?\"")
             }
@@ -183,6 +186,7 @@ impl From<RunError> for Failure {
             RunError::Failed { .. }
             | RunError::NotFinished { .. }
             | RunError::NotTyped { .. }
+            | RunError::Stopped { .. }
             | RunError::Lost { .. } => Self::failed(e.to_string(), e.advice()),
             e => Self::usage(e.to_string(), e.advice()),
         }
@@ -321,6 +325,8 @@ impl From<&clap::Error> for Failure {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use archon::{
         SessionId,
         types::{EvaluationError, JournalError, SessionError},
@@ -391,6 +397,7 @@ mod tests {
             RunError::WentOn { run: run(), by: run() },
             RunError::NothingToContinue,
             RunError::Lost { run: run() },
+            RunError::Stopped { run: run(), error: Arc::new(RunError::Lost { run: run() }) },
         ];
         for failure in journal
             .map(Failure::from)

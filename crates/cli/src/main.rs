@@ -1,5 +1,6 @@
 //! The command `archon`. Parses, runs one command, and turns what came of it into an exit code.
 
+mod agents;
 mod app;
 mod args;
 mod ask;
@@ -8,6 +9,7 @@ mod board;
 mod choose;
 mod commands;
 mod config;
+mod credentials;
 mod drive;
 mod embedder;
 mod exit;
@@ -16,12 +18,15 @@ mod interrupt;
 mod local;
 mod misspelt;
 mod output;
+mod own_file;
 mod permissions;
 mod piped;
 mod question;
 mod recorded;
 mod render;
+mod secret_input;
 mod start;
+mod tape;
 mod text;
 mod toolset;
 

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fs, io, path::PathBuf};
 
 use archon::{
     tools::{Permissions, Ruling},
-    types::{Effect, Subject},
+    types::{CLEANUP_TOOL, Effect, Subject},
 };
 use serde::{Deserialize, Serialize};
 
@@ -24,6 +24,9 @@ pub(crate) fn all(app: &App) -> Result<Permissions, Failure> {
         })?;
         rules.allow.extend(remembered);
     }
+    // Who is called asks for what it does, and who gives up results changes nothing but what a model reads.
+    rules.allow.extend(app.config.settings.agents.iter().flat_map(|agents| agents.keys().cloned()));
+    rules.allow.push(CLEANUP_TOOL.to_owned());
     Permissions::parse(&rules.deny, &rules.ask, &rules.allow).map_err(|e| {
         Failure::usage(e.to_string(), "write rules as bash(git status:*), write_file(src/**) or read_file")
     })
@@ -33,6 +36,9 @@ pub(crate) fn all(app: &App) -> Result<Permissions, Failure> {
 pub(crate) fn warn_of_wide(tools: &Tools, rules: &Permissions, app: &App) {
     for spec in tools.iter().map(|tool| tool.spec()) {
         let annotations = &spec.annotations;
+        if annotations.agent || spec.name == CLEANUP_TOOL {
+            continue;
+        }
         let asks = annotations.destructive || annotations.effect != Effect::ReadOnly;
         if asks && rules.ruling(&spec.name, &Subject::Unknown, &[]) == Ruling::Allow {
             app.output.warn(format!("a rule allows every call of {}: no person is asked", spec.name));

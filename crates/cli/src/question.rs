@@ -118,13 +118,25 @@ fn summary(request: &ApprovalRequest) -> Vec<String> {
     lines
 }
 
+/// The name of the agent that asks, if it was given one.
+pub(crate) fn asker(request: &ApprovalRequest) -> Option<String> {
+    let name = visible(&request.agent_name);
+    (!name.is_empty() && name != UNNAMED).then_some(name)
+}
+
+/// What agents are called that nobody named.
+const UNNAMED: &str = "agent";
+
 /// What else there is to know, in few words.
 fn about(request: &ApprovalRequest) -> Vec<(Look, String)> {
     let mut lines = Vec::new();
-    if let Some(below) = request.asker() {
-        let run = visible(&below.run.to_string());
-        lines.push((Look::Dim, format!("  asked by {run}, which this run called")));
-    }
+    let run = request.asker().map(|below| visible(&below.run.to_string()));
+    let asker = match (asker(request), run) {
+        (Some(agent), Some(run)) => Some(format!("{agent} in {run}, which this run called")),
+        (None, Some(run)) => Some(format!("{run}, which this run called")),
+        (agent, None) => agent,
+    };
+    lines.extend(asker.map(|asker| (Look::Dim, format!("  asked by {asker}"))));
     for (path, _) in changes(request).filter(|(_, diff)| diff.is_none()) {
         let path = visible(path);
         lines.push((Look::Warning, format!("  {path}: the difference is too large to be shown")));
@@ -201,6 +213,22 @@ mod tests {
         assert!(text(&whole(&request)).contains(&format!("{harmless} rm -rf .\"")));
         let shown = brief(&bash("ls"));
         assert_eq!((shown.is_whole, text(&shown.lines).as_str()), (true, "? Run bash\n  command: \"ls\""));
+    }
+
+    #[test]
+    fn whoever_asks_is_named_if_it_has_a_name() {
+        let mut request = bash("ls");
+        request.agent_name = "ada\u{1b}[2K".to_owned();
+        for shown in [text(&brief(&request).lines), text(&whole(&request))] {
+            assert_eq!(shown, "? Run bash\n  asked by ada\\u{1b}[2K\n  command: \"ls\"");
+        }
+        let call = archon::types::CallId::new(archon::types::CommandId(0), 0);
+        let mut below = request.clone().from_below("run_2".into(), call);
+        let asked_by =
+            |request: &ApprovalRequest| text(&brief(request).lines).lines().nth(1).unwrap().to_owned();
+        assert_eq!(asked_by(&below), "  asked by ada\\u{1b}[2K in run_2, which this run called");
+        below.agent_name = "agent".to_owned();
+        assert_eq!(asked_by(&below), "  asked by run_2, which this run called");
     }
 
     // spec: AP-13, CL-09

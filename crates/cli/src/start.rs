@@ -13,9 +13,11 @@ use crate::{
     args::{Args, GlobalArgs},
     commands,
     config::{Config, Sources},
+    credentials::Kept,
     exit::Exit,
     failure::Failure,
     output::Output,
+    tape::Tape,
     text::printable,
 };
 
@@ -41,15 +43,18 @@ fn start(args: Args, output: Arc<Output>) -> Result<Exit, Failure> {
     let data_dir = config.data_dir(&sources)?;
     let mut http = HttpOptions::default();
     http.allow_plain_http = config.settings.allow_plain_http == Some(true);
-    let app = App {
+    let mut app = App {
         output,
         config,
         sources,
+        kept: Arc::default(),
         data_dir,
         json: args.global.json,
         ask_later: args.global.ask_later,
         http,
         opened: Arc::default(),
+        catalogue: Arc::default(),
+        tape: Tape::default(),
     };
     if let Some(warning) = commands::warning(&app).filter(|_| is_by_settings) {
         app.output.warn(warning);
@@ -59,6 +64,9 @@ fn start(args: Args, output: Arc<Output>) -> Result<Exit, Failure> {
             |e| Failure::failed(format!("cannot start: {e}"), "close other programs and try again"),
         )?;
     let result = runtime.block_on(async {
+        if is_by_settings {
+            keep_keys(&mut app).await;
+        }
         match args.command.run(&app).await {
             Err(failure) => Err(failure.with_way_on(&app.journal()).await),
             result => result,
@@ -67,6 +75,14 @@ fn start(args: Args, output: Arc<Output>) -> Result<Exit, Failure> {
     // Work that cannot be stopped (a file system that hangs) must not hold up the exit.
     runtime.shutdown_background();
     result
+}
+
+/// Reads the keys that are kept. A run that needs none of them goes on without.
+async fn keep_keys(app: &mut App) {
+    match Kept::load(&app.data_dir, &app.sources).await {
+        Ok(kept) => app.kept = Arc::new(kept),
+        Err(e) => app.output.warn(format!("{}: going on without; {}", e.what(), e.advice().join("; "))),
+    }
 }
 
 /// One for the run, one that hears the keyboard even if a tool keeps the other busy.

@@ -1,4 +1,4 @@
-//! The built-in tools that an agent gets: by name, and only those that were asked for.
+//! The tools that an agent gets: by name, and only those that were asked for.
 
 use std::{
     path::{Path, PathBuf},
@@ -15,29 +15,78 @@ use crate::{app::App, config::ToolSelection, failure::Failure};
 /// Tools, ready to be called.
 pub(crate) type Tools = Vec<Arc<dyn Tool>>;
 
-/// The tools that the settings choose; those that change nothing where they choose none.
-pub(crate) fn chosen(app: &App) -> Result<Tools, Failure> {
+/// What was chosen: tools, and agents of the settings that still have to be put together.
+#[derive(Default)]
+pub(crate) struct Picked {
+    pub(crate) tools: Tools,
+    pub(crate) agents: Vec<String>,
+}
+
+impl Picked {
+    /// The names of all.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let tools = self.tools.iter().map(|tool| tool.spec().name.clone());
+        tools.chain(self.agents.iter().cloned()).collect()
+    }
+}
+
+/// What the settings choose. Where they choose nothing, the tools that change nothing and all agents that they describe.
+pub(crate) fn chosen(app: &App) -> Result<Picked, Failure> {
     match &app.config.settings.tools {
-        None => Ok(builtin::default_tools(&workspace(app)?)),
-        Some(ToolSelection::None) => Ok(Vec::new()),
-        Some(ToolSelection::All) => Ok(all(&workspace(app)?)),
+        None => Ok(Picked { tools: harmless(app)?, agents: agents(app, &all(app)?)? }),
+        Some(ToolSelection::None) => Ok(Picked::default()),
+        Some(ToolSelection::All) => {
+            let tools = all(app)?;
+            Ok(Picked { agents: agents(app, &tools)?, tools })
+        }
         Some(ToolSelection::Names(names)) => recorded(names.iter().map(String::as_str), app),
     }
 }
 
-/// The tools of these names, for instance of a run that is taken up again.
-pub(crate) fn recorded<'a>(names: impl Iterator<Item = &'a str>, app: &App) -> Result<Tools, Failure> {
+/// What has these names, for instance what a run had that is resumed.
+pub(crate) fn recorded<'a>(names: impl Iterator<Item = &'a str>, app: &App) -> Result<Picked, Failure> {
     let mut names = names.peekable();
     if names.peek().is_none() {
-        return Ok(Vec::new());
+        return Ok(Picked::default());
     }
-    let all = all(&workspace(app)?);
-    names.map(|name| by_name(name, &all)).collect()
+    let all = all(app)?;
+    let agents = agents(app, &all)?;
+    let mut picked = Picked::default();
+    for name in names {
+        match agents.iter().any(|agent| agent == name) {
+            true => picked.agents.push(name.to_owned()),
+            false => picked.tools.push(by_name(name, &all, &agents)?),
+        }
+    }
+    Ok(picked)
 }
 
-/// Everything there is: what only reads, what changes files, the shell where the kernel can hold it, and programs where
-/// a language was built in.
-fn all(workspace: &Workspace) -> Tools {
+/// The tools of an agent that others call. It calls no agents itself.
+pub(crate) fn of_agent(selection: Option<&ToolSelection>, app: &App) -> Result<Tools, Failure> {
+    match selection {
+        None => harmless(app),
+        Some(ToolSelection::None) => Ok(Vec::new()),
+        Some(ToolSelection::All) => all(app),
+        Some(ToolSelection::Names(names)) => {
+            let all = all(app)?;
+            names.iter().map(|name| by_name(name, &all, &[])).collect()
+        }
+    }
+}
+
+/// The names of all tools.
+pub(crate) fn names(app: &App) -> Result<Vec<String>, Failure> {
+    Ok(all(app)?.iter().map(|tool| tool.spec().name.clone()).collect())
+}
+
+fn harmless(app: &App) -> Result<Tools, Failure> {
+    Ok(builtin::default_tools(&workspace(app)?))
+}
+
+/// Everything there is: what only reads, what changes files, the shell where the kernel can hold it, and what the
+/// features of this build bring.
+fn all(app: &App) -> Result<Tools, Failure> {
+    let workspace = &workspace(app)?;
     let mut tools = builtin::builtin_tools(workspace);
     for tool in builtin::file_tools(workspace) {
         if !tools.iter().any(|other| other.spec().name == tool.spec().name) {
@@ -45,13 +94,29 @@ fn all(workspace: &Workspace) -> Tools {
         }
     }
     #[cfg(unix)]
-    tools.push(Arc::new(builtin::Bash::new(workspace.clone(), bash_options(workspace))));
+    {
+        tools.push(Arc::new(builtin::Bash::new(workspace.clone(), bash_options(workspace))));
+        tools.push(Arc::new(builtin::Bash::read_only(workspace.clone(), bash_options(workspace))));
+    }
+    #[cfg(all(unix, feature = "git"))]
+    {
+        let options = archon::tools::sandbox::SandboxOptions::default;
+        tools.push(Arc::new(builtin::GitDiff::new(workspace.clone(), options())));
+        tools.push(Arc::new(builtin::GitLog::new(workspace.clone(), options())));
+        tools.push(Arc::new(builtin::GitStatus::new(workspace.clone(), options())));
+    }
+    #[cfg(feature = "web")]
+    {
+        tools.push(Arc::new(builtin::WebFetch::new(archon::tools::WebOptions::default()).asking()));
+        tools.extend(web_search(app)?);
+    }
     #[cfg(any(feature = "python", feature = "javascript"))]
     tools.push(Arc::new(archon::code::CodeExecutor::new(archon::code::CodeOptions::default())));
+    tools.push(Arc::new(builtin::CleanupToolCall::new()));
     tools.push(Arc::new(builtin::HumanApproval::new()));
     tools.push(Arc::new(builtin::HumanGuidance::new()));
     tools.sort_by(|a, b| a.spec().name.cmp(&b.spec().name));
-    tools
+    Ok(tools)
 }
 
 /// A person's own compilers can be run, so that a project can be built.
@@ -62,19 +127,84 @@ fn bash_options(workspace: &Workspace) -> builtin::BashOptions {
     options
 }
 
-/// The names of all there are.
-pub(crate) fn names(app: &App) -> Result<Vec<String>, Failure> {
-    Ok(all(&workspace(app)?).iter().map(|tool| tool.spec().name.clone()).collect())
+/// The variable with the key of the service that finds pages.
+pub(crate) const SEARCH_KEY: &str = "BRAVE_API_KEY";
+
+/// The tool that finds pages, where there is a key for its service.
+#[cfg(feature = "web")]
+fn web_search(app: &App) -> Result<Option<Arc<dyn Tool>>, Failure> {
+    let Some(key) = app.env(SEARCH_KEY).map(str::trim) else { return Ok(None) };
+    let key = archon::types::Secret::new(key.to_owned());
+    let backend = match app.config.settings.search_url.as_deref() {
+        None => builtin::BraveSearch::new(key),
+        Some(url) => {
+            let mut options = archon::tools::WebOptions::default();
+            // Who names a server means it, wherever it is.
+            options.private_servers.extend(server(url));
+            builtin::BraveSearch::at(url, key, options)
+        }
+    };
+    let backend = backend.map_err(|e| Failure::failed(format!("web_search: {e}"), "use other tools"))?;
+    Ok(Some(Arc::new(builtin::WebSearch::new(backend))))
 }
 
-fn by_name(name: &str, all: &[Arc<dyn Tool>]) -> Result<Arc<dyn Tool>, Failure> {
-    let names = || all.iter().map(|tool| tool.spec().name.as_str());
-    all.iter().find(|tool| tool.spec().name == name).cloned().ok_or_else(|| {
-        let meant = nearest(name, names()).map(|n| format!("did you mean {n}? "));
-        let known = names().collect::<Vec<_>>().join(", ");
-        let advice = format!("{}the tools are: {known}", meant.unwrap_or_default());
-        Failure::usage(format!("there is no tool {name:?}"), advice)
-    })
+/// The `host:port` of an address.
+#[cfg(feature = "web")]
+fn server(url: &str) -> Option<String> {
+    let (scheme, rest) = url.split_once("://")?;
+    let host = rest.split(['/', '?', '#']).next()?;
+    let has_port = host.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+    let port = if scheme.eq_ignore_ascii_case("http") { 80 } else { 443 };
+    Some(if has_port { host.to_owned() } else { format!("{host}:{port}") })
+}
+
+/// The agents that the settings describe. None may have the name of a tool, or one that no tool can have.
+fn agents(app: &App, tools: &[Arc<dyn Tool>]) -> Result<Vec<String>, Failure> {
+    let names = app.config.settings.agents.iter().flat_map(|agents| agents.keys());
+    let checked = |name: &String| {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+        let wrong = match () {
+            () if tools.iter().any(|tool| tool.spec().name == *name) => "a tool has this name",
+            () if BROUGHT.iter().any(|(tool, _)| tool == name) => "a tool has this name",
+            () if name.is_empty() || name.len() > 64 || !name.chars().all(is_plain) => {
+                "models call agents by letters, digits, _ and -, at most 64"
+            }
+            () => return Ok(name.clone()),
+        };
+        Err(Failure::usage(format!("[agents.{name}]: {wrong}"), "give the agent another name"))
+    };
+    names.map(checked).collect()
+}
+
+/// The tools that are there with a feature of this program only.
+const BROUGHT: &[(&str, &str)] = &[
+    ("code_executor", "python"),
+    ("git_diff", "git"),
+    ("git_log", "git"),
+    ("git_status", "git"),
+    ("web_fetch", "web"),
+    ("web_search", "web"),
+];
+
+fn by_name(name: &str, all: &[Arc<dyn Tool>], agents: &[String]) -> Result<Arc<dyn Tool>, Failure> {
+    if let Some(tool) = all.iter().find(|tool| tool.spec().name == name) {
+        return Ok(tool.clone());
+    }
+    if name == "web_search" && cfg!(feature = "web") {
+        let advice = format!(
+            "get one from Brave Search and set it: export {SEARCH_KEY}=…, or keep it: archon credentials add brave-search"
+        );
+        return Err(Failure::usage("web_search needs a key", advice));
+    }
+    if let Some((_, feature)) = BROUGHT.iter().find(|(tool, _)| *tool == name) {
+        let advice = format!("build with `--features {feature}`");
+        return Err(Failure::usage(format!("{name} is not in this build"), advice));
+    }
+    let names = || all.iter().map(|tool| tool.spec().name.as_str()).chain(agents.iter().map(String::as_str));
+    let meant = nearest(name, names()).map(|n| format!("did you mean {n}? "));
+    let known = names().collect::<Vec<_>>().join(", ");
+    let advice = format!("{}the tools are: {known}", meant.unwrap_or_default());
+    Err(Failure::usage(format!("there is no tool {name:?}"), advice))
 }
 
 /// The folder that tools may see, without links.
@@ -102,14 +232,16 @@ mod tests {
 
     fn names_of(selection: ToolSelection) -> Result<Vec<String>, Failure> {
         let settings = Settings { tools: Some(selection), ..Settings::default() };
-        Ok(chosen(&App::of(settings))?.iter().map(|tool| tool.spec().name.clone()).collect())
+        Ok(chosen(&App::of(settings))?.names())
     }
 
     #[test]
     fn tools_go_by_their_own_names() {
         let known = [
             "bash",
+            "bash_readonly",
             "calculator",
+            "cleanup_tool_call",
             "edit_file",
             "glob",
             "human_approval",
@@ -120,6 +252,12 @@ mod tests {
             "write_file",
         ];
         let mut all = names_of(ToolSelection::All).unwrap();
+        let brought = all.extract_if(.., |name| name.starts_with("git_") || name.starts_with("web_"));
+        let brought: Vec<_> = brought.collect();
+        // Without a key nothing is searched.
+        let git = if cfg!(feature = "git") { &["git_diff", "git_log", "git_status"][..] } else { &[] };
+        let web = if cfg!(feature = "web") { &["web_fetch"][..] } else { &[] };
+        assert_eq!(brought, [git, web].concat());
         // There with the languages only, and never among those of who chose none.
         let programs = all.iter().position(|name| name == "code_executor").map(|place| all.remove(place));
         assert_eq!(programs.is_some(), cfg!(any(feature = "python", feature = "javascript")));
@@ -133,14 +271,55 @@ mod tests {
         let e = names_of(ToolSelection::Names(vec!["calclator".into()])).unwrap_err();
         assert_eq!(e.exit(), Exit::Usage);
         assert_eq!(e.what(), "there is no tool \"calclator\"");
-        let programs =
-            if cfg!(any(feature = "python", feature = "javascript")) { "code_executor, " } else { "" };
-        assert_eq!(
-            e.advice(),
-            [format!(
-                "did you mean calculator? the tools are: bash, calculator, {programs}edit_file, glob, human_approval, human_guidance, list_files, read_file, search, write_file"
-            )]
-        );
+        let known = names_of(ToolSelection::All).unwrap().join(", ");
+        assert_eq!(e.advice(), [format!("did you mean calculator? the tools are: {known}")]);
+    }
+
+    #[test]
+    fn tool_of_a_feature_that_was_left_out_is_refused_with_the_feature() {
+        let e = names_of(ToolSelection::Names(vec!["web_search".into()])).unwrap_err();
+        let expected = match cfg!(feature = "web") {
+            true => (
+                "web_search needs a key",
+                "get one from Brave Search and set it: export BRAVE_API_KEY=…, or keep it: \
+                 archon credentials add brave-search",
+            ),
+            false => ("web_search is not in this build", "build with `--features web`"),
+        };
+        assert_eq!((e.what(), e.advice().concat().as_str()), expected);
+        if cfg!(not(any(feature = "python", feature = "javascript"))) {
+            let e = names_of(ToolSelection::Names(vec!["code_executor".into()])).unwrap_err();
+            assert_eq!(e.what(), "code_executor is not in this build");
+            assert_eq!(e.advice(), ["build with `--features python`"]);
+        }
+    }
+
+    #[cfg(feature = "web")]
+    #[test]
+    fn server_is_the_host_with_its_port() {
+        for (url, expected) in [
+            ("http://127.0.0.1:8080/search", Some("127.0.0.1:8080")),
+            ("http://localhost/search?x", Some("localhost:80")),
+            ("https://search.example.org", Some("search.example.org:443")),
+            ("search", None),
+        ] {
+            assert_eq!(server(url).as_deref(), expected, "{url}");
+        }
+    }
+
+    #[test]
+    fn agent_has_a_name_that_no_tool_has_and_models_can_say() {
+        for (name, problem) in
+            [("reviewer", None), ("bash", Some("a tool has")), ("my agent", Some("letters"))]
+        {
+            let agents = [(name.to_owned(), crate::config::AgentSettings::default())].into();
+            let settings = Settings { agents: Some(agents), ..Settings::default() };
+            let names = chosen(&App::of(settings)).map(|picked| picked.agents);
+            match problem {
+                None => assert_eq!(names.unwrap(), [name]),
+                Some(problem) => assert!(names.unwrap_err().what().contains(problem), "{name}"),
+            }
+        }
     }
 
     #[test]
@@ -148,7 +327,7 @@ mod tests {
         let with = |tools| {
             let workspace = Some("/nowhere/at/all".into());
             let settings = Settings { tools, workspace, ..Settings::default() };
-            chosen(&App::of(settings)).map(|tools| tools.len())
+            chosen(&App::of(settings)).map(|picked| picked.tools.len())
         };
         assert_eq!(with(Some(ToolSelection::None)), Ok(0));
         let e = with(None).unwrap_err();

@@ -66,6 +66,7 @@ impl Prebuilt {
     }
 
     /// The libraries of the engine itself, in the order in which they are opened.
+    #[cfg(all(feature = "engine", not(feature = "from-source")))]
     pub(crate) fn libraries(&self) -> impl Iterator<Item = &'static Pinned> {
         self.files.iter().filter(|pinned| !pinned.file.starts_with(KERNEL_PREFIX))
     }

@@ -271,7 +271,7 @@ impl Writer<'_> {
                     for call in said.tool_calls() {
                         chat.push(("assistant", form.write(&call.name, &json_text(&call.arguments))));
                     }
-                    let text = Content::join_text(&said.content);
+                    let text = said.text();
                     match answer {
                         _ if text.is_empty() => {}
                         Some(answer) => {

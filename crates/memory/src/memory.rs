@@ -236,12 +236,13 @@ impl Memory {
 
     /// Forgets the entry of this id, here and in collections within, with its vector, the answers that are kept, and the
     /// facts that were learnt from it alone; false if there is nothing of it. What a fact had ended holds on without
-    /// it. All of this happens, or nothing.
+    /// it. All of this happens, or nothing. Of what an agent kept of a conversation a mark stays under its id, which says
+    /// nothing but that it was forgotten: no run of its session keeps it again.
     ///
     /// # Errors
     /// The store's.
     pub async fn forget(&self, id: &str) -> Result<bool, MemoryError> {
-        let mut filter = MemoryFilter::all();
+        let mut filter = MemoryFilter::all().of(&MemoryKind::TOLD);
         filter.ids = vec![id.to_owned()];
         Ok(self.forget_all(filter).await? > 0)
     }
@@ -266,11 +267,32 @@ impl Memory {
             );
             let mut changes = vec![expected, MemoryChange::Forget(filter.clone())];
             changes.extend(gone.iter().map(forget_in));
-            let kept = left.len();
+            let marks = self.marks_of(&filter).await?;
+            let kept = left.len() + marks.len();
+            changes.extend(marks);
             if let Some(met) = self.attempt(left, changes, &mut tries).await? {
                 return Ok(met.saturating_sub(kept));
             }
         }
+    }
+
+    /// The marks of what a run kept, would keep again, and is to forget.
+    async fn marks_of(&self, filter: &MemoryFilter) -> Result<Vec<MemoryChange>, MemoryError> {
+        let is_meant = |kind: &MemoryKind| filter.kinds.is_empty() || filter.kinds.contains(kind);
+        let kinds: Vec<_> = [MemoryKind::Turn, MemoryKind::Summary].into_iter().filter(is_meant).collect();
+        if kinds.is_empty() {
+            return Ok(Vec::new());
+        }
+        let said = self.all(filter.clone().of(&kinds)).await?;
+        let now = self.now();
+        let mark = |entry: MemoryEntry| {
+            let mut mark = MemoryEntry::new(entry.id, NOTHING, now);
+            (mark.kind, mark.collection) = (MemoryKind::Forgotten, entry.collection);
+            // It holds at no time, so no question finds it.
+            (mark.valid_from, mark.valid_to) = (Some(now), Some(now));
+            MemoryChange::put(mark)
+        };
+        Ok(said.into_iter().filter(|entry| entry.run.is_some()).map(mark).collect())
     }
 
     /// Which of the entries that facts rest on fit a filter that names none, by collection and id.
@@ -329,6 +351,9 @@ pub(crate) struct Tries {
 }
 
 const MOST_TRIES: u32 = 256;
+
+/// The text of a mark: it has no word, so that none finds it.
+const NOTHING: &str = "-";
 
 /// Ids that a store is asked for at once.
 const ASKED: usize = 250;

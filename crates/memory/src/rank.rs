@@ -40,6 +40,7 @@
 //! assert_eq!(ranking.hits[0].item, 0);
 //! ```
 
+mod accents;
 mod dates;
 mod lexical;
 mod question;

@@ -36,7 +36,7 @@ impl Memory {
                 |e: serde_json::Error| MemoryError::Corrupt { id: entry.id.clone(), problem: e.to_string() };
             serde_json::to_string(entry).map_err(damaged)
         };
-        self.all(MemoryFilter::all()).await?.iter().map(line).collect()
+        self.all(MemoryFilter::all().of(&MemoryKind::TOLD)).await?.iter().map(line).collect()
     }
 
     /// Keeps the entries of lines of JSON, as [`export`](Self::export) writes them. A line that is none, or that the
@@ -91,6 +91,9 @@ impl Memory {
         match entry.kind {
             MemoryKind::Value => check_value(&entry, trust)?,
             MemoryKind::Fact => check_fact(&entry)?,
+            MemoryKind::Forgotten => {
+                return Err("it says that something was forgotten, and nothing of it".to_owned());
+            }
             _ => {}
         }
         Ok(entry)

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    convert::Infallible,
     sync::Arc,
     time::Duration,
 };
@@ -82,13 +83,42 @@ impl Memory {
         Ok(Kept { aged: self.forget_each(old).await?, evicted: self.forget_each(many).await? })
     }
 
+    /// Keeps the memory within limits: [evicts](Self::evict) and [merges](Self::merge_similar) now, and again each time
+    /// that `period` is over by the memory's clock, for as long as what is returned is polled. What fails is named in the
+    /// log of the program (`tracing`, at `warn`) and tried again the next time.
+    ///
+    /// ```no_run
+    /// # use std::time::Duration;
+    /// # use archon_memory::{Limits, Memory};
+    /// # async fn serve(memory: Memory, work: impl Future<Output = ()>) {
+    /// let limits = Limits::entries(100_000).no_older_than(Duration::from_secs(365 * 86_400));
+    /// let tidying = std::pin::pin!(memory.keep_within(&limits, Duration::from_secs(3_600)));
+    /// // The service listens, until it is told to end.
+    /// futures_util::future::select(tidying, std::pin::pin!(work)).await;
+    /// # }
+    /// ```
+    pub async fn keep_within(&self, limits: &Limits, period: Duration) -> Infallible {
+        loop {
+            match self.evict(limits).await {
+                Ok(Kept { aged: 0, evicted: 0 }) => {}
+                Ok(Kept { aged, evicted }) => tracing::info!(aged, evicted, "memories went"),
+                Err(error) => tracing::warn!(%error, advice = error.advice(), "memories are not evicted"),
+            }
+            if let Err(error) = self.merge_similar().await {
+                tracing::warn!(%error, advice = error.advice(), "memories are not merged");
+            }
+            let clock = &self.parts.clock;
+            clock.sleep_until(clock.now() + period).await;
+        }
+    }
+
     /// Forgets everything that was remembered before a time, facts too. What these had ended holds on without them.
     /// Returns how much.
     ///
     /// # Errors
     /// The store's.
     pub async fn purge(&self, before: Timestamp) -> Result<usize, MemoryError> {
-        let mut filter = MemoryFilter::all();
+        let mut filter = MemoryFilter::all().of(&MemoryKind::TOLD);
         filter.until = Some(before);
         self.forget_all(filter).await
     }
@@ -163,7 +193,7 @@ impl Memory {
             return Err(MemoryError::Unsupported { what: "vectors without an embedder" });
         };
         let mut filter = MemoryFilter::all();
-        filter.kinds = MemoryKind::ALL.into_iter().filter(|kind| *kind != MemoryKind::Value).collect();
+        filter.kinds = MemoryKind::TOLD.into_iter().filter(|kind| *kind != MemoryKind::Value).collect();
         filter.not_embedded_by = Some(embedder.id().to_owned());
         Ok((embedder, filter))
     }

@@ -195,7 +195,7 @@ impl Tool for AgentTool {
                 None => self.at_once(&given, &child).await,
             };
             if outcome.status == OutcomeStatus::Suspended && child.called_by().is_some() {
-                return Err(ToolError::Suspended(Box::new(outcome.to_question(WORK))));
+                return Err(ToolError::Suspended(Box::new(outcome.to_question(WORK, self.name()))));
             }
             Ok(result(&outcome, self.name()))
         })

@@ -20,7 +20,7 @@ use archon_types::{
 use crate::AgentPool;
 
 pub use reader::{AnswerReader, ModelReader, WordReader};
-pub use steps::{Background, LongTermSteps, PlainSteps, RateLimited, Steps, Verdict, Zone};
+pub use steps::{Background, LongTermSteps, PlainSteps, RateLimited, Steps, UnknownZone, Verdict, Zone};
 
 /// A message to the assistant.
 #[derive(Clone, Debug, PartialEq, Eq)]

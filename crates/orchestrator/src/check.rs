@@ -122,6 +122,9 @@ pub(crate) fn check_plan(task: &Task) -> Result<(), String> {
             return Err(format!("the subtask {} is there twice", subtask.id));
         }
     }
+    if let Some(subtask) = task.subtasks.iter().find(|subtask| subtask.rules.each.is_some()) {
+        return Err(format!("the subtask {} is a loop, which a team does not follow", subtask.id));
+    }
     let mut waits: BTreeMap<&SubTaskId, usize> = BTreeMap::new();
     for subtask in &task.subtasks {
         for needed in subtask.dependencies() {

@@ -10,9 +10,9 @@ use std::{
 
 use archon_types::{
     Answer, ApprovalRequest, BoxFuture, BusMessage, CallId, CancellationToken, CommandId, Context, Effect,
-    FailureKind, InboxRequest, JournalError, Json, LogAppender, MessageType, Outcome, OutcomeStatus,
-    PlanError, Planner, PlanningContext, RecordBody, SharedItem, Spending, Task, TeamRecord, Timestamp,
-    is_lost, questions_below,
+    FailureKind, Heartbeat, InboxRequest, JournalError, Json, LogAppender, MessageType, Outcome,
+    OutcomeStatus, PlanError, Planner, PlanningContext, RecordBody, SharedItem, Spending, Task, TeamRecord,
+    Timestamp, is_lost, questions_below,
 };
 use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 use tokio::sync::{mpsc, oneshot};
@@ -200,14 +200,22 @@ impl<'a> Driver<'a> {
         self.record(vec![RecordBody::Team(Box::new(record))]).await
     }
 
-    /// Writes down what the machine derived, and tells those who listen.
-    async fn append(&mut self, mut body: RecordBody) -> Result<(), JournalError> {
-        if let RecordBody::ToolAsked { request, .. } = &mut body
-            && let Some(wait) = request.timeout_ms
-        {
+    /// The machine knows neither the team's name nor the time of day.
+    fn complete(&self, request: &mut ApprovalRequest) {
+        if request.agent_name.is_empty() {
+            request.agent_name.clone_from(&self.parts.options.name);
+        }
+        if let Some(wait) = request.timeout_ms {
             // The machine counts from its last record; whoever answers, from the time of day.
             let end = self.context.clock.now_for_others() + Duration::from_millis(wait);
             request.expires_at = request.expires_at.max(Some(end));
+        }
+    }
+
+    /// Writes down what the machine derived, and tells those who listen.
+    async fn append(&mut self, mut body: RecordBody) -> Result<(), JournalError> {
+        if let RecordBody::ToolAsked { request, .. } = &mut body {
+            self.complete(request);
         }
         if let RecordBody::Team(record) = &body {
             self.tell(record);
@@ -246,18 +254,16 @@ impl<'a> Driver<'a> {
     fn tell(&self, record: &TeamRecord) {
         let run = &self.context.run;
         match record {
-            TeamRecord::Delegated { call, member, chain, task } => {
-                let content = serde_json::json!({
-                    "task_id": self.context.run.of_call(*call), "subtask_description": task, "delegation_chain": chain,
-                });
+            TeamRecord::Delegated { call, member, chain, task } if self.parts.bus.is_some() => {
+                let content = self.machine.request(*call, chain, task, self.context.clock.now());
                 self.publish(self.name(), member.as_str(), MessageType::TaskRequest, content);
             }
             TeamRecord::Undeliverable { reason, .. } => {
                 tracing::warn!(%run, reason, "work cannot be delegated")
             }
-            TeamRecord::TakenBack { member, reason, .. } => {
+            TeamRecord::TakenBack { call, member, reason } => {
                 tracing::warn!(%run, %member, reason, "work was taken back");
-                let content = serde_json::json!({ "reason": reason });
+                let content = serde_json::json!({ "task_id": run.of_call(*call), "reason": reason });
                 self.publish(self.name(), member.as_str(), MessageType::Notification, content);
             }
             TeamRecord::Conflict { key, .. } => tracing::warn!(%run, key, "answers contradict each other"),
@@ -270,10 +276,20 @@ impl<'a> Driver<'a> {
         self.parts.options.agent_id.as_str()
     }
 
+    /// What whoever has a delegation says of how far it is.
+    fn tell_status(&self, call: CallId, status: &str) {
+        let Some(hand) = self.machine.hand(call).filter(|_| self.parts.bus.is_some()) else { return };
+        let task_id = self.context.run.of_call(call);
+        let content =
+            serde_json::json!({ "task_id": task_id, "status": status, "heard": hand.heard.to_string() });
+        self.publish(hand.member.as_str(), self.name(), MessageType::StatusUpdate, content);
+    }
+
     /// Says something on the bus, if the team has one.
     fn publish(&self, from: &str, to: &str, message_type: MessageType, content: Json) {
         let content = content.as_object().cloned().unwrap_or_default();
-        self.outbox.send(BusMessage::new(from, to, message_type, content, self.context.clock.now()));
+        let message = BusMessage::new(from, to, message_type, content, self.context.clock.now());
+        self.outbox.send(message.of_run(self.context.run.clone()));
     }
 
     /// Waits until the bus has what was said, though not for long.
@@ -398,12 +414,14 @@ impl<'a> Driver<'a> {
             (heard > known.heard).then_some(TeamRecord::Beat { call: *call, heard })
         };
         let mut beats: Vec<TeamRecord> = self.hands.iter().filter_map(heard).collect();
-        beats.sort_by_key(|beat| match beat {
-            TeamRecord::Beat { call, .. } => (call.command, call.index),
-            _ => (CommandId(0), 0),
-        });
+        beats.sort_by_key(TeamRecord::beat_of);
+        let heard: Vec<CallId> = beats.iter().filter_map(TeamRecord::beat_of).collect();
         let beats = beats.into_iter().map(|beat| RecordBody::Team(Box::new(beat)));
-        self.record(beats.chain(rest).collect()).await
+        self.record(beats.chain(rest).collect()).await?;
+        for call in heard {
+            self.tell_status(call, "executing");
+        }
+        Ok(())
     }
 
     /// Ends what is under way: gives it time to end by itself, and drops what does not.
@@ -442,19 +460,31 @@ impl<'a> Driver<'a> {
         match happened {
             Happened::Planned(planned, spent) => {
                 self.is_planning = false;
-                let record = match planned.map(|task| (check_plan(&task), task)) {
-                    Ok((Ok(()), task)) => TeamRecord::Planned { task: Box::new(task), spent },
-                    Ok((Err(problem), _)) => TeamRecord::NotPlanned { problem, failure: None, spent },
-                    Err(error) => TeamRecord::NotPlanned {
-                        problem: format!("{error} ({})", error.advice()),
-                        failure: Some(error.kind()),
-                        spent,
-                    },
-                };
-                self.team_record(record).await
+                self.team_record(self.planned(planned, spent)).await
             }
             Happened::Ended(call, outcome) => self.ended(call, *outcome).await,
         }
+    }
+
+    /// The record of what the planner answered: a plan or another one, or why there is none.
+    fn planned(&self, planned: Result<Task, PlanError>, spent: Spending) -> TeamRecord {
+        let (problem, failure) = match planned {
+            Ok(task) if self.machine.has_lost() => {
+                let diff = Box::new(self.machine.difference(&task));
+                let changed = self.machine.changed(&diff);
+                match check_plan(&changed) {
+                    Ok(()) if !changed.subtasks.is_empty() => return TeamRecord::Replanned { diff, spent },
+                    Ok(()) => ("the plan has no subtasks".to_owned(), None),
+                    Err(problem) => (problem, None),
+                }
+            }
+            Ok(task) => match check_plan(&task) {
+                Ok(()) => return TeamRecord::Planned { task: Box::new(task), spent },
+                Err(problem) => (problem, None),
+            },
+            Err(error) => (format!("{error} ({})", error.advice()), Some(error.kind())),
+        };
+        TeamRecord::NotPlanned { problem, failure, spent }
     }
 
     /// A member's run has ended. What it says counts if the work is still its own.
@@ -481,19 +511,20 @@ impl<'a> Driver<'a> {
             OutcomeStatus::Cancelled if self.stop.is_cancelled() => self.record(vec![settled]).await,
             OutcomeStatus::Suspended => {
                 let journal = self.context.journal(&self.parts.journal).clone();
-                let said = outcome.to_question(call);
+                let said = outcome.to_question(call, member.as_str());
                 let asked = questions_below(Some(&*journal), &outcome.run, call, said).await;
                 let asked =
                     asked.into_iter().map(|one| RecordBody::ToolAsked { call, request: Box::new(one) });
-                self.record(asked.collect()).await
+                self.record(asked.collect()).await?;
+                self.tell_status(call, "waiting");
+                Ok(())
             }
             _ => {
                 let result = Box::new(outcome.to_result(member.as_str()));
-                let content = serde_json::json!({
-                    "task_id": outcome.run, "result": outcome.said().unwrap_or_default(),
-                    "status": if result.is_error() { "failed" } else { "success" },
-                });
-                self.publish(member.as_str(), self.name(), MessageType::TaskResponse, content);
+                if self.parts.bus.is_some() {
+                    let (message_type, content) = self.machine.response(call, &result);
+                    self.publish(member.as_str(), self.name(), message_type, content);
+                }
                 self.record(vec![settled, RecordBody::ToolFinished { call, result: result.into() }]).await
             }
         }
@@ -526,8 +557,9 @@ impl<'a> Driver<'a> {
         let child = self.context.run.of_call(call);
         let member = self.machine.hand(call).map(|hand| hand.member.to_string()).unwrap_or_default();
         let task = serde_json::json!({ "task": self.machine.brief(call) });
-        let request =
+        let mut request =
             ApprovalRequest::in_doubt(self.machine.doubt_id(call), &member, &task).of_lost_run(&child);
+        request.agent_name = member;
         self.append(RecordBody::ToolAsked { call, request: Box::new(request) }).await
     }
 
@@ -540,10 +572,17 @@ impl<'a> Driver<'a> {
         }
         let mut planning = PlanningContext::new(self.context.clone());
         planning.run.cancel = self.stop.clone();
+        planning.left = Some(self.machine.left());
         self.machine.background().clone_into(&mut planning.background);
-        let (planner, goal) = (self.parts.planner.clone(), self.machine.task().goal.clone());
-        let expenses = planning.expenses.clone();
-        let planned = async move { planner.create_plan(&goal, &planning).await };
+        let (planner, task) = (self.parts.planner.clone(), self.machine.task_so_far());
+        let (expenses, loss) = (planning.expenses.clone(), self.machine.loss());
+        let planned = async move {
+            let Some((reason, targets)) = loss else {
+                return planner.create_plan(&task.goal, &planning).await;
+            };
+            planning.targets = targets;
+            planner.replan(&task, &reason, &planning).await
+        };
         let planned = AssertUnwindSafe(planned).catch_unwind().map(move |planned| {
             let panicked = |_| Err(PlanError::Unreadable { problem: "the planner panicked".to_owned() });
             Happened::Planned(planned.unwrap_or_else(panicked), expenses.total())
@@ -560,6 +599,7 @@ impl<'a> Driver<'a> {
         let (lease, child) = (self.machine.lease(call), self.context.run.of_call(call));
         let started = self.started(call);
         self.record(vec![RecordBody::Granted { call, child, lease }, started]).await?;
+        self.tell_status(call, "accepted");
         self.run_member(call);
         Ok(())
     }
@@ -598,7 +638,13 @@ impl<'a> Driver<'a> {
             }
         };
         let work = AssertUnwindSafe(async move { agent.run(&brief, &context).await }).catch_unwind();
-        let work = Attended::new(Box::pin(work), vital).map(move |done| {
+        let settings = self.machine.settings();
+        let has_timer = settings.heartbeat == Heartbeat::Timer && settings.beat_ms > 0;
+        let mut work = Attended::new(Box::pin(work), vital);
+        if has_timer {
+            work = work.with_beats(Duration::from_millis(settings.beat_ms));
+        }
+        let work = work.map(move |done| {
             let mut outcome =
                 done.unwrap_or_else(|_| Outcome::failed(child.clone(), FailureKind::Panicked, "it panicked"));
             // A member that calls its run by another name does not become another.

@@ -8,6 +8,7 @@
 //! | question | file |
 //! |---|---|
 //! | what happens next? | `machine.rs`, `machine/progress.rs`, `machine/apply.rs` |
+//! | and when a step is lost? | `machine/another_plan.rs` |
 //! | who does what? | `machine/matching.rs`, `machine/job.rs` |
 //! | who is silent, or late? | `machine/hands.rs`, `vital.rs` |
 //! | what is looked up after each record? | `machine/index.rs` |
@@ -64,8 +65,8 @@ mod vital;
 pub use agent_tool::{AgentTool, exposed, fields_of};
 pub use assistant::{
     AnswerReader, Assistant, AssistantError, AssistantReply, Background, Conversations, Incoming,
-    LongTermSteps, ModelReader, NextTurn, PlainSteps, RateLimited, Source, Steps, Swept, Verdict, WordReader,
-    Zone,
+    LongTermSteps, ModelReader, NextTurn, PlainSteps, RateLimited, Source, Steps, Swept, UnknownZone,
+    Verdict, WordReader, Zone,
 };
 pub use board::{Board, Stale};
 pub use bus::{BusAudit, BusOptions, Delivery, Fate, LocalBus, MemoryAudit, Receiver};

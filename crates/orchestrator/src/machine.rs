@@ -4,6 +4,7 @@
 //! [`TeamMachine::next`] says what it leads to. Whatever the members do, every job ends: each delegation has a
 //! deadline, each job has so many tries, and a run has so many delegations.
 
+mod another_plan;
 mod apply;
 mod brief;
 mod conflicts;
@@ -14,6 +15,7 @@ mod job;
 mod matching;
 mod outcome;
 mod progress;
+mod told;
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -44,7 +46,8 @@ pub const MACHINE_VERSION: u32 = 1;
 pub enum TeamCommand<'a> {
     /// Append this derived record.
     Append(RecordBody),
-    /// Ask the planner, and append `Planned` or `NotPlanned`.
+    /// Ask the planner for a plan, or for another one if there is a [`loss`](TeamMachine::loss); append `Planned`,
+    /// `Replanned` or `NotPlanned`.
     MakePlan,
     /// Append `Granted` and `ToolStarted`, and begin this delegation.
     Start {
@@ -98,6 +101,9 @@ pub struct TeamMachine {
     delegations: u32,
     /// Failures since a person was asked about them.
     failures: u32,
+    /// Why there was another plan each time, or none was found.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    given_up: Vec<String>,
     late: u32,
     answer: Option<String>,
     /// The form of the answer, and how those so far did.
@@ -173,6 +179,7 @@ impl TeamMachine {
             claims: BTreeMap::new(),
             delegations: 0,
             failures: 0,
+            given_up: Vec::new(),
             late: 0,
             answer: None,
             form: HeldForm::of(&started.config),
@@ -204,7 +211,7 @@ impl TeamMachine {
         }
         match self.phase {
             Phase::Fresh => return TeamCommand::WaitForGoal,
-            Phase::Planning => return TeamCommand::MakePlan,
+            Phase::Planning => return self.planning(),
             _ => {}
         }
         if self.answer.is_some() {
@@ -217,6 +224,14 @@ impl TeamMachine {
             return TeamCommand::Append(RecordBody::LimitReached(limit));
         }
         self.work()
+    }
+
+    /// The planner is asked, if there is something left to ask it with.
+    fn planning(&self) -> TeamCommand<'_> {
+        match self.budget.reached().or_else(|| self.budget.dry()) {
+            Some(limit) => TeamCommand::Append(RecordBody::LimitReached(limit)),
+            None => TeamCommand::MakePlan,
+        }
     }
 
     fn work(&self) -> TeamCommand<'_> {
@@ -241,6 +256,9 @@ impl TeamMachine {
         }
         if let (Some(_), Some(limit)) = (begin, dry) {
             return TeamCommand::Append(RecordBody::LimitReached(limit));
+        }
+        if self.has_lost() && !self.is_escalated() {
+            return self.planning();
         }
         let waiting = self.waiting();
         if !waiting.is_empty() {
@@ -353,6 +371,11 @@ impl TeamMachine {
     /// When the run's time is over.
     pub fn deadline(&self) -> Timestamp {
         self.budget.deadline()
+    }
+
+    /// All that is left for one who works alone.
+    pub fn left(&self) -> archon_types::Lease {
+        self.budget.lease(1)
     }
 
     /// The part of what is left that a delegation gets.

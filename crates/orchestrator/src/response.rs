@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use archon_types::{Json, ToolResult};
+use archon_types::Json;
 use serde::{Deserialize, Serialize};
 
 /// A member's answer, as the team understands it.
@@ -59,12 +59,6 @@ impl Response {
         let mut response = read.unwrap_or_else(|| Self::text_only(answer.trim()));
         response.confidence = response.confidence.filter(|sure| sure.is_finite()).map(|c| c.clamp(0.0, 1.0));
         response
-    }
-
-    /// What a finished delegation answered; none if it failed.
-    pub(crate) fn of(result: &ToolResult) -> Option<Self> {
-        let response = Self::read(&result.text());
-        (!result.is_error() && response.status != ResponseStatus::Failed).then_some(response)
     }
 
     /// The result as text.

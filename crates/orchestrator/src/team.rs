@@ -279,7 +279,7 @@ impl Team {
         let run = || context.run.clone();
         match (machine.ended().map(|outcome| outcome.status), machine.ended_at(more)) {
             (None | Some(OutcomeStatus::Cancelled), _) | (Some(OutcomeStatus::Limit(_)), None) => {}
-            (Some(OutcomeStatus::Failed), _) if machine.is_misfit() => {}
+            (Some(OutcomeStatus::Failed), _) if machine.may_try_again() => {}
             (Some(OutcomeStatus::Limit(_)), Some(limit)) => {
                 return Err(RunRefused::AtLimit { run: run(), limit }.into());
             }

@@ -2,6 +2,9 @@
 //!
 //! All members of a team run on the task of its driver. While the driver is busy, a member that could go on waits for
 //! it: that is not the member's silence. The time between the wake of a member's run and its next poll does not count.
+//!
+//! A run that waits for a slow tool or for the first word of a model emits nothing. While it is there, a timer gives the
+//! signs of life, unless the team goes by events alone.
 
 use std::{
     future::Future,
@@ -11,6 +14,7 @@ use std::{
         atomic::{AtomicU64, Ordering},
     },
     task::{Context, Poll, Wake, Waker},
+    time::Duration,
 };
 
 use archon_types::{BoxFuture, Clock, Event, Sink, Timestamp};
@@ -40,6 +44,11 @@ impl Vital {
         self.0.heard.fetch_max(self.0.now(), Ordering::Relaxed);
     }
 
+    fn after(&self, time: Duration) -> BoxFuture<'static, ()> {
+        let clock = &self.0.clock;
+        clock.sleep_until(clock.now() + time)
+    }
+
     /// When it was heard last, later by the time for which it waits for its turn now.
     pub(crate) fn heard(&self) -> Timestamp {
         let since = self.0.waits_since.load(Ordering::Relaxed);
@@ -64,17 +73,39 @@ impl State {
     }
 }
 
-/// The run of a member, whose waits for its turn are noted.
+/// The run of a member, whose waits for its turn are noted, and of which a timer says that it is there.
 pub(crate) struct Attended<T> {
     run: BoxFuture<'static, T>,
     vital: Vital,
+    timer: Option<Timer>,
     /// The waker of the last poll, and the one that was made of it.
     wakers: Option<(Waker, Waker)>,
 }
 
 impl<T> Attended<T> {
     pub(crate) fn new(run: BoxFuture<'static, T>, vital: Vital) -> Self {
-        Self { run, vital, wakers: None }
+        Self { run, vital, timer: None, wakers: None }
+    }
+
+    /// The same, with a sign of life this often as long as the run is there.
+    pub(crate) fn with_beats(mut self, every: Duration) -> Self {
+        let next = self.vital.after(every);
+        self.timer = Some(Timer { every, next });
+        self
+    }
+}
+
+struct Timer {
+    every: Duration,
+    next: BoxFuture<'static, ()>,
+}
+
+impl Timer {
+    fn poll(&mut self, vital: &Vital, task: &mut Context<'_>) {
+        while self.next.as_mut().poll(task).is_ready() {
+            vital.beat();
+            self.next = vital.after(self.every);
+        }
     }
 }
 
@@ -84,6 +115,9 @@ impl<T> Future for Attended<T> {
     fn poll(mut self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<T> {
         let this = &mut *self;
         this.vital.polled();
+        if let Some(timer) = &mut this.timer {
+            timer.poll(&this.vital, task);
+        }
         let (_, own) = match this.wakers.take().filter(|(theirs, _)| theirs.will_wake(task.waker())) {
             Some(wakers) => this.wakers.insert(wakers),
             None => {
@@ -134,7 +168,7 @@ impl Sink for VitalSink {
 
 #[cfg(test)]
 mod tests {
-    use std::{future::poll_fn, time::Duration};
+    use std::future::poll_fn;
 
     use archon_testkit::VirtualClock;
 

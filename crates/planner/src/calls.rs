@@ -117,7 +117,12 @@ fn lost_question(run: &Following, call: CallId, child: &RunId) -> Box<ApprovalRe
     let name = subtask.map(|subtask| subtask.id.as_str()).unwrap_or_default();
     let task = json!({ "task": subtask.map(|subtask| subtask.description.as_str()) });
     let id = format!("{}.{call}.lost", run.context.run);
-    Box::new(ApprovalRequest::in_doubt(id, name, &task).of_lost_run(child))
+    let mut request = ApprovalRequest::in_doubt(id, name, &task).of_lost_run(child);
+    let tool = run.machine.node(call).and_then(|node| node.tool());
+    if let Some(subtask) = subtask {
+        run.parts.workers.worker(subtask, tool).name().clone_into(&mut request.agent_name);
+    }
+    Box::new(request)
 }
 
 /// What the agent is told that does a subtask.
@@ -239,7 +244,8 @@ fn run_agent(run: &mut Following, call: CallId, subtask: &SubTask, tool: Option<
         match outcome.status {
             OutcomeStatus::Cancelled if stop.is_cancelled() => Happened::LeftOpen,
             OutcomeStatus::Suspended => {
-                let asked = questions_below(Some(&*journal), &child, call, outcome.to_question(call)).await;
+                let asked =
+                    questions_below(Some(&*journal), &child, call, outcome.to_question(call, &name)).await;
                 Happened::Asked(call, asked)
             }
             _ => {
@@ -279,6 +285,6 @@ pub(crate) fn citation(node: &PlanNode) -> Citation {
 }
 
 /// The result of something that could not be begun.
-fn not_begun(why: impl std::fmt::Display) -> Box<ToolResult> {
+pub(crate) fn not_begun(why: impl std::fmt::Display) -> Box<ToolResult> {
     Box::new(ToolResult::error(why.to_string()))
 }

@@ -9,6 +9,7 @@ use crate::{
     condition::Condition,
     problem::{PlanProblem, ProblemKind},
     references::{Piece, Reference, pieces, references, resolve_text},
+    template::around,
 };
 
 /// What a plan is checked against.
@@ -175,7 +176,10 @@ impl<'a> Check<'a> {
         for subtask in &self.task.subtasks {
             let Some(name) = subtask.rules.save_as.as_deref() else { continue };
             let is_taken = counts.contains_key(&SubTaskId::new(name)) && name != subtask.id.as_str();
-            let is_wrong = is_taken || self.task.context.contains_key(name) || !is_id(name);
+            // What is done is known under its own name.
+            let is_done = matches!(subtask.status(), SubTaskStatus::Completed | SubTaskStatus::Failed);
+            let is_known = !is_done && self.task.context.contains_key(name);
+            let is_wrong = is_taken || is_known || !is_id(name);
             let is_second = || self.names.contains_key(name) && !self.are_alternatives(name);
             if is_wrong || is_second() {
                 self.add(subtask, ProblemKind::NameTaken { name: name.to_owned() });
@@ -204,8 +208,21 @@ impl<'a> Check<'a> {
             }
         }
         self.dependencies(subtask);
-        self.tool(subtask);
+        self.tool(subtask, subtask);
+        if let Some(each) = &subtask.rules.each {
+            self.steps(subtask, &each.steps);
+        }
         self.references(subtask);
+    }
+
+    /// The steps of a loop, of which the loop is told.
+    fn steps(&mut self, whole: &'a SubTask, steps: &'a [SubTask]) {
+        for step in steps {
+            self.tool(whole, step);
+            if let Some(each) = &step.rules.each {
+                self.steps(whole, &each.steps);
+            }
+        }
     }
 
     fn dependencies(&mut self, subtask: &'a SubTask) {
@@ -223,21 +240,22 @@ impl<'a> Check<'a> {
         }
     }
 
-    fn tool(&mut self, subtask: &'a SubTask) {
+    /// The tools of a subtask, of which `whole` is told.
+    fn tool(&mut self, whole: &'a SubTask, subtask: &'a SubTask) {
         let named =
             subtask.tool_name().into_iter().chain(subtask.rules.fallback_tools.iter().map(String::as_str));
         for name in named {
             let Some(tool) = self.options.tools.iter().find(|tool| tool.name == name) else {
                 let all = self.options.tools.iter().map(|tool| tool.name.as_str());
                 let nearest = nearest(name, all).map(str::to_owned);
-                self.add(subtask, ProblemKind::UnknownTool { tool: name.to_owned(), nearest });
+                self.add(whole, ProblemKind::UnknownTool { tool: name.to_owned(), nearest });
                 continue;
             };
             if let Some(arguments) = subtask.tool_args() {
                 // What the context brings is not missing.
                 let arguments = with_context(tool, arguments, &self.task.context);
                 for problem in arguments::problems(tool, &arguments) {
-                    self.add(subtask, problem);
+                    self.add(whole, problem);
                 }
             }
         }
@@ -245,6 +263,7 @@ impl<'a> Check<'a> {
 
     fn references(&mut self, subtask: &'a SubTask) {
         let mut all = subtask.tool_args().map(references).unwrap_or_default();
+        all.extend(subtask.rules.each.as_deref().map(around).unwrap_or_default());
         if let Some(condition) = &subtask.rules.when {
             match Condition::parse(condition) {
                 Ok(condition) => all.extend(condition.references()),

@@ -20,13 +20,13 @@ pub fn difference(machine: &PlanMachine, wanted: &Task) -> (PlanDiff, Vec<PlanPr
     let mut remarks = Vec::new();
     for new in &wanted.subtasks {
         let Some(old) = running.get_subtask(&new.id) else {
-            diff.add.push(fresh(new));
+            diff.add.push(new.as_planned());
             continue;
         };
         let may_change = within.contains(&new.id) && machine.may_change(&new.id);
         let is_same = is_same(old, new);
         if may_change && (!is_same || old.status() == SubTaskStatus::Failed) {
-            diff.replace.push(fresh(new));
+            diff.replace.push(new.as_planned());
         } else if !may_change && !is_same {
             let why = match old.status() {
                 SubTaskStatus::Completed => "it is done already; give the new one another id",
@@ -90,8 +90,8 @@ pub(crate) fn edited(running: &Task, proposed: &PlanDiff, wanted: &Task) -> Plan
         diff.remove.retain(|id| *id != new.id);
         match running.get_subtask(&new.id) {
             Some(old) if is_same(old, new) && old.status() != SubTaskStatus::Failed => {}
-            Some(_) => diff.replace.push(fresh(new)),
-            None => diff.add.push(fresh(new)),
+            Some(_) => diff.replace.push(new.as_planned()),
+            None => diff.add.push(new.as_planned()),
         }
     }
     for old in shown.subtasks.iter().filter(|old| wanted.get_subtask(&old.id).is_none()) {
@@ -115,6 +115,12 @@ pub fn changed(running: &Task, diff: &PlanDiff) -> Task {
     }
     task.subtasks.extend(diff.add.iter().cloned());
     task
+}
+
+/// Whether a change only begins subtasks anew that are the same as before.
+pub(crate) fn is_unchanged(running: &Task, diff: &PlanDiff) -> bool {
+    let is_as_before = |new: &SubTask| running.get_subtask(&new.id).is_some_and(|old| is_same(old, new));
+    diff.add.is_empty() && diff.remove.is_empty() && diff.replace.iter().all(is_as_before)
 }
 
 /// A change on lines: `+` for what is new, `~` for what begins afresh, `-` for what is no longer wanted.
@@ -143,7 +149,7 @@ fn reach(task: &Task, targets: &[SubTaskId]) -> HashSet<SubTaskId> {
 
 /// Whether two subtasks say the same, however far they are.
 fn is_same(a: &SubTask, b: &SubTask) -> bool {
-    fresh(a) == fresh(b)
+    a.as_planned() == b.as_planned()
 }
 
 /// Whether two subtasks do the same, whatever they are called: the same call, or the same words for an agent.
@@ -151,15 +157,4 @@ pub(crate) fn does_same(a: &SubTask, b: &SubTask) -> bool {
     let is_call = a.tool_name().is_some() && a.tool_args().is_some();
     (a.tool_name(), a.tool_args()) == (b.tool_name(), b.tool_args())
         && (is_call || a.description == b.description)
-}
-
-fn fresh(subtask: &SubTask) -> SubTask {
-    let mut new = SubTask::new(subtask.id.clone(), subtask.description.clone());
-    new.expected_output.clone_from(&subtask.expected_output);
-    if let Some(tool) = subtask.tool_name() {
-        new = new.with_tool(tool, subtask.tool_args().cloned());
-    }
-    new.critical = subtask.critical;
-    new.rules = subtask.rules.clone();
-    new.after(subtask.dependencies().to_vec())
 }

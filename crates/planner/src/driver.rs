@@ -3,8 +3,9 @@
 use std::{panic::AssertUnwindSafe, task::Poll, time::Duration};
 
 use archon_types::{
-    CallId, CommandId, Decision, FailureKind, InboxRequest, JournalError, Outcome, OutcomeStatus, PlanError,
-    PlanRecord, Planner, QuestionKind, RecordBody, Spending, SubTask, Task, Timestamp, json_in,
+    CallId, CommandId, Decision, FailureKind, InboxRequest, JournalError, Json, Outcome, OutcomeStatus,
+    PlanDiff, PlanError, PlanRecord, Planner, QuestionKind, RecordBody, Spending, SubTask, Task, Timestamp,
+    json_in,
 };
 use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 
@@ -12,6 +13,8 @@ use crate::{
     Conclusion, ConclusionQuestion, LastResults, PlanCommand, PlanNode, calls, check, check_diff, difference,
     following::{Deciding, Following, Happened},
     problem::with_remedy,
+    references::describe,
+    template::unfold,
 };
 
 /// How long what is under way may take to end after a cancel; what does not is dropped.
@@ -22,6 +25,7 @@ enum Step {
     Append(Box<RecordBody>),
     MakePlan(CommandId, u32, Option<String>),
     Start(CallId, Box<SubTask>, Option<String>),
+    Unfold(CallId, Box<SubTask>),
     Conclude(CommandId),
     CheckForm(String),
     Wait(Option<Timestamp>),
@@ -60,6 +64,7 @@ impl Following {
                 Step::Start(call, subtask, tool) => {
                     calls::start(&mut self, call, &subtask, tool.as_deref()).await?
                 }
+                Step::Unfold(call, subtask) => self.unfold(call, &subtask).await?,
                 Step::Conclude(command) => self.conclude(command).await?,
                 Step::CheckForm(answer) => self.check_form(&answer).await?,
                 Step::Wait(until) => {
@@ -102,6 +107,7 @@ impl Following {
             PlanCommand::Start { call, subtask, tool } => {
                 Step::Start(call, Box::new(subtask.clone()), tool.map(str::to_owned))
             }
+            PlanCommand::Unfold { call, subtask } => Step::Unfold(call, Box::new(subtask.clone())),
             PlanCommand::Conclude { command } => Step::Conclude(command),
             PlanCommand::CheckForm { answer } => Step::CheckForm(answer.to_owned()),
             PlanCommand::Wait { until } => Step::Wait(until),
@@ -393,6 +399,39 @@ impl Following {
                 PlanRecord::Rejected { command, attempt, problems: errors, retryable, failure: None }
             }
         }
+    }
+
+    /// The list of a loop is known: its subtasks come into the plan if they can be followed, else the loop has failed.
+    async fn unfold(&mut self, call: CallId, subtask: &SubTask) -> Result<(), JournalError> {
+        let record = match self.unfolded(call, subtask) {
+            Ok(unfolded) => RecordBody::Plan(Box::new(unfolded)),
+            Err(why) => RecordBody::ToolRefused { call, result: calls::not_begun(why).into() },
+        };
+        self.record(vec![record]).await
+    }
+
+    fn unfolded(&self, call: CallId, subtask: &SubTask) -> Result<PlanRecord, String> {
+        let Some(each) = &subtask.rules.each else { return Err("it is no loop".to_owned()) };
+        let items = match self.machine.list_of(each).map_err(|why| why.to_string())? {
+            Json::Array(items) => items,
+            other => return Err(format!("its list is {}, not a list", describe(&other))),
+        };
+        let (found, most) = (items.len(), each.max_items as usize);
+        if found > most {
+            return Err(format!("its list has {found} items; at most {most} are allowed"));
+        }
+        let (subtasks, results) = unfold(subtask, each, &items);
+        if !subtasks.is_empty() {
+            let mut diff = PlanDiff::default();
+            diff.add.clone_from(&subtasks);
+            let problems =
+                check_diff(&self.machine, &diff, &self.parts.check_options(&self.context, &self.machine));
+            let errors: Vec<String> = problems.iter().filter(|p| p.is_error()).map(with_remedy).collect();
+            if !errors.is_empty() {
+                return Err(errors.join("; "));
+            }
+        }
+        Ok(PlanRecord::Unfolded { call, subtasks, results })
     }
 
     /// Which attempt is under way: the machine knows, as only one question is open.

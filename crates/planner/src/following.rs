@@ -89,6 +89,9 @@ impl Following {
         call: CallId,
         mut request: Box<ApprovalRequest>,
     ) -> Result<(), JournalError> {
+        if request.agent_name.is_empty() {
+            request.agent_name.clone_from(&self.parts.options.name);
+        }
         // A call in doubt waits for as long as it takes: without an answer the run could not go on.
         if request.path.is_empty() && request.kind != QuestionKind::InDoubt {
             let wait = request.timeout_ms.unwrap_or(self.machine.settings().answer_within_ms);

@@ -15,6 +15,7 @@
 //! | who calls whom? | `planning_agent.rs`, `driver.rs`, `following.rs`, `calls.rs`, `workers.rs`, `brief.rs` |
 //! | what may another plan change? | `diff.rs` |
 //! | who makes plans? | `llm_planner.rs`, `plan_form.rs`, `scripted_planner.rs`, `template_planner.rs`, `template.rs` |
+//! | does a plan fit its goal? | `plan_check.rs` |
 //! | what does a plan look like? | `render.rs` |
 //! | who puts the answer together? | `conclusion.rs` |
 //! | and if it must have a form? | `machine/form.rs` |
@@ -39,6 +40,7 @@ mod llm_planner;
 mod machine;
 mod options;
 mod parts;
+mod plan_check;
 mod plan_form;
 mod planning_agent;
 mod problem;
@@ -64,6 +66,7 @@ pub use graph::{PlanGraph, invariants, plan_of};
 pub use llm_planner::{LlmPlanner, LlmPlannerOptions, Shape, Structured};
 pub use machine::{MACHINE_VERSION, NodeState, PlanCommand, PlanMachine, PlanNode};
 pub use options::PlanningAgentOptions;
+pub use plan_check::{CheckedPlanner, LlmPlanCheck, PlanCheck};
 pub use plan_form::{plan_outline, plan_schema};
 pub use planning_agent::{PlanDraft, PlanningAgent};
 pub use problem::{PlanProblem, ProblemKind, with_remedy};

@@ -5,9 +5,11 @@
 //! that ends counts down those that depend on it. Whatever the records say, no finished subtask runs again, none
 //! waits for what will never come, and the run ends.
 
+mod another_try;
 mod changes;
 mod failures;
 mod form;
+mod loops;
 mod node;
 mod nodes;
 mod outcome;
@@ -53,6 +55,13 @@ pub enum PlanCommand<'a> {
         subtask: &'a SubTask,
         /// The tool that does it this time, if it names one: its own, or one that stands in for it.
         tool: Option<&'a str>,
+    },
+    /// The list of this loop is known: append `Unfolded` with its subtasks, or `ToolRefused` if it cannot be followed.
+    Unfold {
+        /// The call of the loop.
+        call: CallId,
+        /// The loop.
+        subtask: &'a SubTask,
     },
     /// Append `Concluding`, and put the final answer together; [`PlanMachine::misfit`] is the last one, if it did not have
     /// its form.
@@ -307,6 +316,8 @@ impl PlanMachine {
                 self.want_replan(reason.clone(), targets.clone());
             }
             PlanRecord::Skipped { call, .. } => self.skipped(*call, at),
+            PlanRecord::Unfolded { call, subtasks, results } => self.unfolded(*call, subtasks, results),
+            PlanRecord::Joined { call } => self.joined(*call, at),
             PlanRecord::Paused { .. } => self.paused = true,
             PlanRecord::Unpaused => self.paused = false,
             PlanRecord::Concluding { command } => {
@@ -321,8 +332,7 @@ impl PlanMachine {
                 self.concluded(answer);
             }
             PlanRecord::NotConcluded { command, problem, failure } if self.is_concluding(*command) => {
-                let error = format!("the answer was not put together: {problem}");
-                self.phase = Phase::Broken { kind: *failure, error };
+                self.not_concluded(problem, *failure);
             }
             _ => {}
         }
@@ -428,6 +438,10 @@ impl PlanMachine {
                 let reason = format!("the condition does not hold: {condition}");
                 PlanCommand::Append(RecordBody::Plan(Box::new(PlanRecord::Skipped { call, reason })))
             }
+            Ok(true) if node.subtask.rules.each.is_some() => match node.items {
+                None => PlanCommand::Unfold { call, subtask: &node.subtask },
+                Some(_) => PlanCommand::Append(RecordBody::Plan(Box::new(PlanRecord::Joined { call }))),
+            },
             // A condition without a value is a reason why it cannot begin, as an argument without one is.
             Ok(true) | Err(_) => PlanCommand::Start { call, subtask: &node.subtask, tool: node.tool() },
         }
@@ -490,13 +504,13 @@ impl PlanMachine {
         let may_go_on = |outcome: &Outcome| match outcome.status {
             OutcomeStatus::Cancelled => true,
             OutcomeStatus::Limit(_) => self.limit.is_none(),
-            OutcomeStatus::Failed => self.is_misfit(),
+            OutcomeStatus::Failed => self.may_try_again(),
             _ => false,
         };
         if self.ended.as_deref().is_some_and(may_go_on) {
             self.ended = None;
             self.ask_all_again();
-            self.conclude_again();
+            self.try_again();
         }
         (self.cancelled, self.suspended) = (false, false);
         self.nodes.doubt_cut_off();

@@ -223,7 +223,7 @@ pub fn value_of_result(result: &ToolResult) -> Json {
     }
 }
 
-fn describe(value: &Json) -> String {
+pub(crate) fn describe(value: &Json) -> String {
     match value {
         Json::Object(entries) => {
             let keys: Vec<_> = entries.keys().take(10).map(String::as_str).collect();

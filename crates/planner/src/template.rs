@@ -21,6 +21,7 @@
 mod expand;
 mod in_place;
 mod text;
+mod unfold;
 
 use archon_types::{Json, SubTaskId, Task, TaskId, ToolDefinition};
 use serde::{Deserialize, Serialize};
@@ -28,6 +29,7 @@ use serde_json::json;
 
 use expand::steps;
 pub(crate) use in_place::Replaced;
+pub(crate) use unfold::{around, unfold};
 
 /// A plan with parameters.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -95,8 +97,10 @@ pub struct TemplateStep {
     /// What is done if it does not.
     #[serde(rename = "else")]
     pub otherwise: Vec<TemplateStep>,
-    /// A loop: a list, or a parameter that is one.
+    /// A loop: a list, or a parameter or the result of a step before it that is one.
     pub for_each: Option<Json>,
+    /// Of a loop over a result: a longer list is refused. Default 50.
+    pub max_items: Option<u32>,
     /// The name of the loop's item. Default `item`.
     #[serde(rename = "as")]
     pub item: Option<String>,
@@ -148,12 +152,14 @@ pub enum TemplateProblem {
     WrongType { template: String, name: String, expected: String },
     #[error("step {step} refers to {name:?}, which is neither a parameter nor a step before it{}", meant(nearest.as_ref()))]
     UnknownName { step: String, name: String, nearest: Option<String> },
-    #[error("the list of step {step} has to be known at the start")]
+    #[error("the list of step {step} is neither a list nor the result of a step before it")]
     UnknownList { step: String },
     #[error("step {step} says neither what is to be done nor with which tool")]
     EmptyStep { step: String },
     #[error("step {step} is a choice, a loop and a step of its own at once; it can be one of them")]
     Ambiguous { step: String },
+    #[error("step {step} is inside a loop and has a name that another step has")]
+    SameName { step: String },
     #[error("steps are nested more than {max} levels deep")]
     TooDeep { max: usize },
     #[error(

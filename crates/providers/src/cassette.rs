@@ -7,6 +7,9 @@
 //! {"request":{"model":"…","system":"…","messages":[…],"tools":[…],"options":{…}},"events":[…]}
 //! ```
 //!
+//! A call of a model that can less than all, or of which more is known, has a third field `can`: an object with
+//! `native_tools`, `is_small`, `context_window` and `price`, as far as they are not the default.
+//!
 //! `request` is all that the model was told. Times, usage and who served a message are left out: they
 //! are not sent. `events` is what it said, in order, each event an object with one field:
 //!
@@ -25,7 +28,7 @@
 
 use std::time::Duration;
 
-use archon_types::{ApiErrorKind, ErrorText, Json, ModelEvent, ProviderError, Request};
+use archon_types::{ApiErrorKind, Capabilities, ErrorText, Json, ModelEvent, ProviderError, Request};
 use serde_json::json;
 
 use crate::{scrub::Scrubber, tap::Heard};
@@ -44,14 +47,46 @@ pub(crate) struct Call {
     /// See [`request_json`].
     pub(crate) request: Json,
     pub(crate) events: Heard,
+    /// What the model could do.
+    pub(crate) can: Capabilities,
 }
 
 /// The line of a call, secrets taken out.
-pub(crate) fn line(request: &Json, heard: &Heard, scrubber: &Scrubber) -> String {
+pub(crate) fn line(request: &Json, heard: &Heard, can: &Capabilities, scrubber: &Scrubber) -> String {
     let events: Vec<Json> = merged(heard, scrubber).iter().map(event_json).collect();
     let mut events = Json::Array(events);
     scrubber.clean(&mut events);
-    format!("{}\n", json!({ "request": request, "events": events }))
+    let mut call = json!({ "request": request, "events": events });
+    if *can != Capabilities::default() {
+        call["can"] = can_json(can);
+    }
+    format!("{call}\n")
+}
+
+fn can_json(can: &Capabilities) -> Json {
+    let mut json = json!({});
+    if !can.native_tools {
+        json["native_tools"] = false.into();
+    }
+    if can.is_small {
+        json["is_small"] = true.into();
+    }
+    if let Some(tokens) = can.context_window {
+        json["context_window"] = tokens.into();
+    }
+    if let Some(price) = &can.price {
+        json["price"] = value(price);
+    }
+    json
+}
+
+fn can(json: &Json) -> Capabilities {
+    let mut can = Capabilities::default();
+    let is = |field: &str| json.get(field).and_then(Json::as_bool);
+    (can.native_tools, can.is_small) = (is("native_tools").unwrap_or(true), is("is_small") == Some(true));
+    can.context_window = json.get("context_window").and_then(Json::as_u64);
+    can.price = json.get("price").and_then(|price| serde_json::from_value(price.clone()).ok());
+    can
 }
 
 /// The calls of a cassette, or what is wrong with it.
@@ -71,7 +106,8 @@ fn call(line: &str) -> Result<Call, String> {
     let mut call: Json = serde_json::from_str(line).map_err(|e| e.to_string())?;
     let request = call.get_mut("request").map(Json::take).ok_or("a call without its request")?;
     let events = call.get("events").and_then(Json::as_array).ok_or("a call without its events")?;
-    Ok(Call { request, events: events.iter().map(event).collect::<Result<_, _>>()? })
+    let can = can(call.get("can").unwrap_or(&Json::Null));
+    Ok(Call { request, events: events.iter().map(event).collect::<Result<_, _>>()?, can })
 }
 
 /// All that a model is told, secrets taken out.

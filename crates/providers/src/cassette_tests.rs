@@ -1,6 +1,6 @@
 //! Cassettes: what is written comes back, and what is not a cassette is refused with a reason.
 
-use archon_types::{AssistantMessage, Content, Message, RequestOptions, Timestamp, ToolCall};
+use archon_types::{AssistantMessage, Content, Message, ModelPrice, RequestOptions, Timestamp, ToolCall};
 use expect_test::expect;
 use proptest::prelude::*;
 
@@ -38,16 +38,26 @@ fn all_events() -> Heard {
     all
 }
 
+fn all_capabilities() -> Vec<Capabilities> {
+    let plain = Capabilities::default();
+    let (mut text, mut known) = (plain, plain);
+    text.native_tools = false;
+    (known.is_small, known.context_window) = (true, Some(9));
+    known.price = Some(ModelPrice::new(1, 2));
+    vec![plain, text, known]
+}
+
 proptest! {
     #[test]
     fn what_is_written_comes_back(
         events in prop::collection::vec(prop::sample::select(all_events()), 0..12),
         prompts in prop::collection::vec(".{0,20}", 0..4),
+        can in prop::sample::select(all_capabilities()),
     ) {
         let messages = prompts.iter().map(|text| Message::user(text.as_str(), Timestamp::default()));
         let request = request_json(&Request::new("m", messages.collect()), &Scrubber::default());
-        let text = header() + &line(&request, &events, &Scrubber::default());
-        prop_assert_eq!(read(&text).unwrap(), vec![Call { request, events }]);
+        let text = header() + &line(&request, &events, &can, &Scrubber::default());
+        prop_assert_eq!(read(&text).unwrap(), vec![Call { request, events, can }]);
     }
 
     #[test]
@@ -68,7 +78,7 @@ fn a_line_holds_what_was_told_and_no_times() {
     let expected = expect![[r#"
         {"request":{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"hi"}]}],"options":{"seed":1,"tool_choice":"auto","thinking":"off"},"system":"Be brief."},"events":[{"start":null},{"error":{"code":"network","message":"reset"}}]}
     "#]];
-    expected.assert_eq(&line(&request, &heard, &Scrubber::default()));
+    expected.assert_eq(&line(&request, &heard, &Capabilities::default(), &Scrubber::default()));
 }
 
 #[test]
@@ -78,7 +88,7 @@ fn secrets_are_found_across_pieces() {
     let text = |text: &str| Ok(ModelEvent::TextDelta(text.to_owned()));
     let heard =
         vec![text("it is hun"), text("ter2."), Ok(ModelEvent::ThinkingDelta("hun".into())), text("ter2")];
-    let written = line(&json!({}), &heard, &scrubber);
+    let written = line(&json!({}), &heard, &Capabilities::default(), &scrubber);
     assert!(written.contains(r#"[{"text":"it is ****."},{"thinking":"hun"},{"text":"ter2"}]"#), "{written}");
 }
 

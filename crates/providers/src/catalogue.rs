@@ -3,19 +3,18 @@
 //! The data are `models.jsonl` beside the manifest: a line for each model, sorted by name, and before
 //! them a line that says where they are from and how old they are. `cargo xtask catalogue` writes the
 //! file. It is searched as it lies, half by half, so a program that never asks pays nothing for it, and one
-//! that asks hardly anything.
+//! that asks hardly anything. A [`Catalogue`](own::Catalogue) holds what a person knows beyond it.
+
+mod own;
 
 use std::cmp::Ordering;
 
-use archon_types::{ApiErrorKind, Capabilities, LongPromptPrice, ModelPrice, ProviderError, likeness};
+use archon_types::{ApiErrorKind, Capabilities, LongPromptPrice, ModelPrice, ProviderError};
 use serde::Deserialize;
 
-const MODELS: &str = include_str!("../models.jsonl");
+pub use own::{Catalogue, CatalogueProvider};
 
-/// Names that [`nearest_models`] gives.
-const NEAREST: usize = 3;
-/// Names less alike than this are not meant; 0 to 1.
-const ALIKE: f64 = 0.5;
+const MODELS: &str = include_str!("../models.jsonl");
 
 /// What is known of a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +33,12 @@ pub struct ModelInfo {
     pub thinking: bool,
     /// Whether it sees pictures.
     pub vision: bool,
+    /// Whether it takes tool specs and answers with tool calls; `None` where only its provider knows.
+    pub tools: Option<bool>,
+    /// Whether it needs short instructions; `None` where only its provider knows.
+    pub is_small: Option<bool>,
+    /// Who says so, for people.
+    pub source: String,
 }
 
 /// Where the catalogue is from.
@@ -46,8 +51,14 @@ pub struct CatalogueSource {
     pub date: String,
 }
 
+impl std::fmt::Display for CatalogueSource {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} of {}", self.source, self.date)
+    }
+}
+
 /// A line of the file. Prices are dollars for a million tokens.
-#[derive(Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 struct Line {
     model: String,
     context_window: Option<u64>,
@@ -57,14 +68,14 @@ struct Line {
     cache_read: Option<f64>,
     cache_write: Option<f64>,
     long: Option<LongLine>,
-    #[serde(default)]
-    thinking: bool,
-    #[serde(default)]
-    vision: bool,
+    thinking: Option<bool>,
+    vision: Option<bool>,
+    tools: Option<bool>,
+    small: Option<bool>,
 }
 
 /// Prices of prompts that are longer than so many tokens.
-#[derive(Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 struct LongLine {
     above: u64,
     input: f64,
@@ -82,22 +93,30 @@ impl From<LongLine> for LongPromptPrice {
     }
 }
 
+impl Line {
+    /// Both prices, or none.
+    fn price(&self) -> Option<ModelPrice> {
+        let (input, output) = self.input.zip(self.output)?;
+        let mut price = ModelPrice::new(millionths(input), millionths(output));
+        price.cache_read = self.cache_read.map_or(price.input, millionths);
+        price.cache_write = self.cache_write.map_or(price.input, millionths);
+        price.long = self.long.clone().map(LongPromptPrice::from);
+        Some(price)
+    }
+}
+
 impl From<Line> for ModelInfo {
     fn from(line: Line) -> Self {
-        let price = line.input.zip(line.output).map(|(input, output)| {
-            let mut price = ModelPrice::new(millionths(input), millionths(output));
-            price.cache_read = line.cache_read.map_or(price.input, millionths);
-            price.cache_write = line.cache_write.map_or(price.input, millionths);
-            price.long = line.long.map(LongPromptPrice::from);
-            price
-        });
         Self {
-            name: line.model,
             context_window: line.context_window,
             max_output: line.max_output,
-            price,
-            thinking: line.thinking,
-            vision: line.vision,
+            price: line.price(),
+            thinking: line.thinking == Some(true),
+            vision: line.vision == Some(true),
+            tools: line.tools,
+            is_small: line.small,
+            name: line.model,
+            source: catalogue_source().to_string(),
         }
     }
 }
@@ -154,12 +173,7 @@ pub fn known_models() -> impl Iterator<Item = ModelInfo> {
 
 /// The models of a provider whose names are most like this one, best first, at most three.
 pub fn nearest_models(provider: &str, model: &str) -> Vec<String> {
-    let start = format!("{}:", listed(provider));
-    let own = known_models().filter_map(|known| known.name.strip_prefix(&start).map(str::to_owned));
-    let mut alike: Vec<(f64, String)> =
-        own.map(|name| (likeness(model, &name), name)).filter(|(likeness, _)| *likeness >= ALIKE).collect();
-    alike.sort_by(|a, b| b.0.total_cmp(&a.0));
-    alike.into_iter().take(NEAREST).map(|(_, name)| name).collect()
+    Catalogue::default().nearest(provider, model)
 }
 
 /// A failure because the model does not exist, with the names that may have been meant. Nobody is advised to
@@ -180,9 +194,12 @@ pub(crate) fn with_nearest(error: ProviderError, provider: &str, model: &str) ->
 
 /// Where the catalogue is from, and how old it is.
 pub fn catalogue_source() -> CatalogueSource {
-    let first = MODELS.lines().next().unwrap_or_default();
-    let unknown = || CatalogueSource { source: String::new(), date: String::new() };
-    serde_json::from_str(first).unwrap_or_else(|_| unknown())
+    source_of(MODELS).unwrap_or_else(|| CatalogueSource { source: String::new(), date: String::new() })
+}
+
+/// What the first line of a catalogue says.
+fn source_of(text: &str) -> Option<CatalogueSource> {
+    serde_json::from_str(text.lines().next()?).ok()
 }
 
 /// The same service by another protocol or another name has the same models.

@@ -64,6 +64,12 @@ pub enum SetupError {
         /// What is wrong with it.
         reason: String,
     },
+    /// A catalogue of models that cannot be understood.
+    #[error("catalogue: {reason}")]
+    Catalogue {
+        /// What is wrong with it, and in which line.
+        reason: String,
+    },
     /// A cassette that cannot be written, read or understood.
     #[error("cassette {}: {reason}", path.display())]
     Cassette {

@@ -17,6 +17,7 @@
 //! | [`resolve`] | from `openai:gpt-5-mini` to a provider and the model's name |
 //! | [`ask_local_servers`] | what runs on this machine, and what was too slow to say so |
 //! | [`model_info`] | what is known of a model: its window, its prices, whether it thinks and sees |
+//! | [`Catalogue`] | the same, with models and prices of one's own |
 //! | [`ScriptedProvider`] | a model that says what a test wrote down |
 //! | [`RecordingProvider`], [`ReplayProvider`] | calls of a model in a file, and a model that says them again |
 //!
@@ -30,6 +31,7 @@
 //! | [`KeyRotationProvider`] | goes on with the next key when one is refused |
 //! | [`RateLimitProvider`] | lets calls wait so that a limit is kept |
 //! | [`CachingProvider`] | gives the same answer to the same question |
+//! | [`CatalogueProvider`] | knows windows and prices that a program or its user says |
 //! | [`ThinkingTagsProvider`] | splits off thinking that is written into the text |
 //!
 //! ```
@@ -128,7 +130,10 @@ mod vertex;
 mod wire_fixture;
 
 pub use {
-    catalogue::{CatalogueSource, ModelInfo, catalogue_source, known_models, model_info, nearest_models},
+    catalogue::{
+        Catalogue, CatalogueProvider, CatalogueSource, ModelInfo, catalogue_source, known_models, model_info,
+        nearest_models,
+    },
     error::SetupError,
     fallback::FallbackProvider,
     key_rotation::KeyRotationProvider,

@@ -21,8 +21,8 @@ use crate::{
 
 /// A provider whose calls are kept in a file.
 ///
-/// What looks like a key is replaced by `****` before it is written, and so is every secret that
-/// [`hide`](Self::hide) was told of. A call is written when it ends; one that is cancelled or dropped
+/// What looks like a key is replaced by `****` before it is written, and so are the
+/// [secrets](Provider::secrets) of the provider and every one that [`hide`](Self::hide) was told of. A call is written when it ends; one that is cancelled or dropped
 /// is not. A call that cannot be written fails with an error that says so, instead of being lost.
 #[derive(Clone)]
 pub struct RecordingProvider {
@@ -53,6 +53,11 @@ impl RecordingProvider {
         self
     }
 
+    /// Keeps the calls of another provider in the same cassette.
+    pub fn beside(&self, inner: Arc<dyn Provider>) -> Self {
+        Self { inner, ..self.clone() }
+    }
+
     /// Where the cassette is.
     pub fn path(&self) -> &Path {
         &self.path
@@ -67,7 +72,9 @@ impl RecordingProvider {
         if cancelled {
             return Ok(());
         }
-        let line = cassette::line(&request_json(request, &self.scrubber), heard, &self.scrubber);
+        let scrubber = self.scrubber.clone().and(self.inner.secrets());
+        let can = self.inner.capabilities(&request.model);
+        let line = cassette::line(&request_json(request, &scrubber), heard, &can, &scrubber);
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         // One write for one line, so that a crash leaves no half of one in most cases.
         file.write_all(line.as_bytes()).map_err(|e| {

@@ -26,13 +26,15 @@ use crate::{
 /// is left. Clones share the cassette.
 ///
 /// The format is a text of JSON lines: `{"cassette":1}`, then `{"request":{…},"events":[…]}` for each
-/// call. Requests are compared as they were written, secrets replaced by `****`.
+/// call; for a model that cannot do everything, or of which more is known, `"can":{…}` behind them. Requests are compared as they were written, secrets replaced by `****`.
 #[derive(Clone)]
 pub struct ReplayProvider {
     id: String,
     path: PathBuf,
     calls: Arc<Mutex<Vec<Option<Call>>>>,
-    capabilities: Capabilities,
+    /// The models that were recorded, and what they could do, in the order in which they were asked first.
+    models: Vec<(String, Capabilities)>,
+    capabilities: Option<Capabilities>,
     scrubber: Scrubber,
 }
 
@@ -45,11 +47,19 @@ impl ReplayProvider {
         let path = path.into();
         let text = fs::read_to_string(&path).map_err(|e| SetupError::cassette(&path, e.to_string()))?;
         let calls = cassette::read(&text).map_err(|what| SetupError::cassette(&path, what))?;
+        let mut models: Vec<(String, Capabilities)> = Vec::new();
+        for call in &calls {
+            let model = call.request["model"].as_str().unwrap_or_default();
+            if models.iter().all(|(known, _)| known != model) {
+                models.push((model.to_owned(), call.can));
+            }
+        }
         Ok(Self {
             id: "replay".to_owned(),
             path,
             calls: Arc::new(Mutex::new(calls.into_iter().map(Some).collect())),
-            capabilities: Capabilities::default(),
+            models,
+            capabilities: None,
             scrubber: Scrubber::default(),
         })
     }
@@ -60,9 +70,9 @@ impl ReplayProvider {
         self
     }
 
-    /// The same, able to do this.
+    /// The same, able to do this, and not what the recorded models could do.
     pub fn with_capabilities(mut self, capabilities: Capabilities) -> Self {
-        self.capabilities = capabilities;
+        self.capabilities = Some(capabilities);
         self
     }
 
@@ -70,6 +80,11 @@ impl ReplayProvider {
     pub fn hide(mut self, secret: impl Into<Secret>) -> Self {
         self.scrubber.add(secret.into());
         self
+    }
+
+    /// The models that were recorded, in the order in which they were asked first.
+    pub fn models(&self) -> impl Iterator<Item = &str> {
+        self.models.iter().map(|(model, _)| model.as_str())
     }
 
     /// Where the cassette is.
@@ -129,8 +144,9 @@ impl Provider for ReplayProvider {
         played(self.take(&request).map_or_else(|error| vec![Err(error)], |call| call.events))
     }
 
-    fn capabilities(&self, _: &str) -> Capabilities {
-        self.capabilities
+    fn capabilities(&self, model: &str) -> Capabilities {
+        let recorded = || self.models.iter().find(|(known, _)| known == model).map(|(_, can)| *can);
+        self.capabilities.or_else(recorded).unwrap_or_default()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Takes secrets out of what is written to a file: those that are known, and what looks like one.
 
-use archon_types::{Json, Secret};
+use archon_types::{Json, Redactor, Secret};
 
 /// What stands in place of a secret.
 const HIDDEN: &str = "****";
@@ -35,8 +35,12 @@ const KEYS: &[(&str, usize, &str)] = &[
 ];
 
 /// Knows what must not be written.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Scrubber(Vec<Secret>);
+#[derive(Clone, Default)]
+pub(crate) struct Scrubber {
+    secrets: Vec<Secret>,
+    /// They know those of providers.
+    redactors: Vec<Redactor>,
+}
 
 impl Scrubber {
     /// Looks for this secret too.
@@ -45,17 +49,30 @@ impl Scrubber {
             // As it stands in JSON that is written as text, for instance the arguments of a call.
             let quoted = Json::from(secret.expose().as_str()).to_string();
             let escaped = quoted.get(1..quoted.len() - 1).filter(|escaped| *escaped != secret.expose());
-            self.0.extend(escaped.map(Secret::from));
-            self.0.push(secret);
+            self.secrets.extend(escaped.map(Secret::from));
+            self.secrets.push(secret);
             // Longest first: a secret that begins with another must not leave its end behind.
-            self.0.sort_by_key(|secret| std::cmp::Reverse(secret.expose().len()));
+            self.secrets.sort_by_key(|secret| std::cmp::Reverse(secret.expose().len()));
         }
+    }
+
+    /// The same, looking for what these know, too.
+    pub(crate) fn and(mut self, redactors: Vec<Redactor>) -> Self {
+        self.redactors.extend(redactors);
+        self
     }
 
     /// The text without secrets; `None` when it holds none.
     pub(crate) fn scrubbed(&self, text: &str) -> Option<String> {
         let mut clean: Option<String> = None;
-        for secret in self.0.iter().map(Secret::expose) {
+        for redactor in &self.redactors {
+            let seen = clean.as_deref().unwrap_or(text);
+            let cleaner = redactor.clean(seen.to_owned());
+            if cleaner != seen {
+                clean = Some(cleaner);
+            }
+        }
+        for secret in self.secrets.iter().map(Secret::expose) {
             let seen = clean.as_deref().unwrap_or(text);
             if seen.contains(secret.as_str()) {
                 clean = Some(seen.replace(secret.as_str(), HIDDEN));

@@ -11,7 +11,7 @@ use archon_types::{
     FormCheck, GoalCheck, HookPoint, Hooks, InputFilter, Instructions, Journal, JournalError, Lease, Message,
     ModelPrice, MoreLimits, OnStorageFailure, OpenMode, Origin, Outcome, OutcomeStatus, Provider, QueueMode,
     Record, RecordBody, Redactor, RequestOptions, ResponseFormat, RetryConfig, RunConfig, RunId, RunKind,
-    RunMemory, Said, ToolMode, Toolbox, TurnTrigger, check_called,
+    RunMemory, Said, ToolExecutionStrategy, ToolMode, Toolbox, TurnTrigger, check_called,
 };
 use futures_util::FutureExt;
 
@@ -82,6 +82,8 @@ pub struct ReactAgentOptions {
     pub context: Option<ContextConfig>,
     /// What the model's tokens cost, unless its provider knows; a limit on money needs it.
     pub price: Option<ModelPrice>,
+    /// How many of a turn's calls are made at once.
+    pub tool_execution: ToolExecutionStrategy,
     /// How many steers the model reads at once.
     pub steers: QueueMode,
     /// How many follow-ups the model reads at once.
@@ -113,6 +115,7 @@ impl ReactAgentOptions {
             approvals: ApprovalSettings::default(),
             context: Some(ContextConfig::default()),
             price: None,
+            tool_execution: ToolExecutionStrategy::default(),
             steers: QueueMode::default(),
             follow_ups: QueueMode::default(),
         }
@@ -435,7 +438,10 @@ impl ReactAgent {
         let (parts, window) = (self.context_parts.clone(), history.in_full());
         let mut machine = fold_with(&context.run, &open.records, history, parts)?;
         if let Err(refused) = may_go_on(&machine, more, context) {
-            return self.keep_ended(&machine, refused, &open.context(&self.own(context))).await;
+            let context = open.context(&self.own(context));
+            // What is kept late holds up no message of the session.
+            drop(open);
+            return self.keep_ended(&machine, refused, &context).await;
         }
         check_called(&**journal, &open.records).await?;
         let opening = match machine.next() {

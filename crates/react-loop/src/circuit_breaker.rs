@@ -105,11 +105,11 @@ enum Verdict {
 }
 
 fn verdict(result: &ToolResult) -> Verdict {
-    let kind = result.metadata.get(metadata::ERROR_TYPE).and_then(Json::as_str).unwrap_or_default();
+    let kind = || result.metadata.get(metadata::ERROR_TYPE).and_then(Json::as_str).unwrap_or_default();
     match result.status {
         ToolResultStatus::Success => Verdict::Works,
         ToolResultStatus::Cancelled => Verdict::SaysNothing,
-        _ if NOT_THE_TOOL.contains(&kind) => Verdict::SaysNothing,
+        _ if NOT_THE_TOOL.contains(&kind()) => Verdict::SaysNothing,
         _ => Verdict::Fails,
     }
 }

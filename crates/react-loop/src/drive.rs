@@ -61,9 +61,9 @@ impl Driver {
             match machine.next() {
                 Command::Done(outcome) => {
                     let outcome = outcome.clone();
-                    return Ok(self.done(outcome, machine, &turns, context).await);
+                    return Ok(self.done(outcome, machine, log, &turns, context).await);
                 }
-                Command::Append(body) => self.append(machine, log, body, context).await?,
+                Command::Append(body) => self.append(machine, log, body, &mut watch).await?,
                 Command::AskModel { attempt: 0, command, .. }
                     if self.instructions.is_some() && read_for != Some(command) =>
                 {
@@ -103,7 +103,7 @@ impl Driver {
                 // Without a prompt there is nothing to do; the agent never starts a run without one.
                 Command::WaitForPrompt => return Ok(nothing_asked(context)),
             }
-            turns.look(machine).await;
+            turns.look(machine, context).await;
         }
     }
 
@@ -112,9 +112,12 @@ impl Driver {
         &self,
         outcome: Outcome,
         machine: &ReactMachine,
+        log: &mut RunLog,
         turns: &Turns<'_>,
         context: &Context,
     ) -> Outcome {
+        // The session may go on from here while a memory keeps what was said.
+        log.close();
         self.remember(machine, context, None).await;
         turns.ended(&outcome).await;
         outcome
@@ -136,8 +139,9 @@ impl Driver {
         machine: &mut ReactMachine,
         log: &mut RunLog,
         body: RecordBody,
-        context: &Context,
+        watch: &mut Watch<'_>,
     ) -> Result<(), JournalError> {
+        let (context, is_limit) = (watch.context(), matches!(body, RecordBody::LimitReached(_)));
         if let RecordBody::Compacted(compaction) = &body {
             // Before it leaves the window.
             self.remember(machine, context, Some(compaction)).await;
@@ -146,6 +150,10 @@ impl Driver {
         delegate::close(self, machine, log, body).await?;
         if let Some(((call, result), hooks)) = given_up.zip(self.hooks.as_ref()) {
             hooks.after_tool(&call, &result).await;
+        }
+        if is_limit {
+            // There may be time for last words.
+            watch.renew(machine.deadline());
         }
         Ok(())
     }

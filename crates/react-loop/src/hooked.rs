@@ -29,10 +29,18 @@ impl<'a> Turns<'a> {
         self.open
     }
 
-    /// Looks whether the turn is over.
-    pub(crate) async fn look(&mut self, machine: &ReactMachine) {
+    /// Looks whether the turn is over. Watchers hear of that between what hooks hear of its calls and what they hear of
+    /// the turn.
+    pub(crate) async fn look(&mut self, machine: &ReactMachine, context: &Context) {
         let Some(hooks) = self.hooks.filter(|_| self.open && !machine.is_in_turn()) else { return };
         self.open = false;
+        context.sink.emit(Event::Delta(Delta {
+            run: context.run.clone(),
+            command: machine.last_command(),
+            attempt: 0,
+            offset: 0,
+            kind: DeltaKind::TurnEnd,
+        }));
         hooks.after_turn(machine.messages(), machine.usage()).await;
     }
 

@@ -2,7 +2,7 @@
 
 use archon_types::{
     AssistantMessage, CarriedSpending, ExecutionLimits, Lease, LimitReached, Message, ModelErrorCode,
-    ModelFailure, ModelPrice, Spending, Timestamp, TokenCounter, TokenEstimate, Usage,
+    ModelFailure, ModelPrice, OnLimit, Spending, Timestamp, TokenCounter, TokenEstimate, Usage,
 };
 use serde::{Deserialize, Serialize};
 
@@ -133,8 +133,17 @@ impl Meter {
         self.see(at);
     }
 
-    /// When the time is up.
+    /// When the time is up, but for what is kept for the last words where they are wanted.
     pub(crate) fn deadline(&self, limits: &ExecutionLimits) -> Timestamp {
+        let reserve = match limits.on_limit {
+            OnLimit::ForceSummary => (limits.max_duration_ms / LAST_WORDS_PART).min(LAST_WORDS_MS),
+            _ => 0,
+        };
+        Timestamp::from_millis(self.end(limits).as_millis().saturating_sub(reserve))
+    }
+
+    /// When all of the time is up.
+    pub(crate) fn end(&self, limits: &ExecutionLimits) -> Timestamp {
         let all = limits.max_duration_ms.saturating_add(self.idle_ms);
         Timestamp::from_millis(self.started_at.as_millis().saturating_add(all))
     }
@@ -194,6 +203,10 @@ fn sum(parts: [u64; 3]) -> u64 {
 fn millis_between(from: Timestamp, to: Timestamp) -> u64 {
     to.as_millis().saturating_sub(from.as_millis())
 }
+
+/// Of a run's time this part is kept for its last words, and no more than so long.
+const LAST_WORDS_PART: u64 = 10;
+const LAST_WORDS_MS: u64 = 30_000;
 
 /// How much earlier than its caller a run is out of time.
 const TO_HEAR_MS: u64 = 1_000;

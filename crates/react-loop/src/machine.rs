@@ -358,6 +358,11 @@ impl ReactMachine {
         self.meter.turns
     }
 
+    /// The model command that was asked last.
+    pub(crate) fn last_command(&self) -> CommandId {
+        CommandId(self.next_command.saturating_sub(1))
+    }
+
     /// Whether nothing is under way: no request, no call.
     pub(crate) fn is_at_rest(&self) -> bool {
         !self.is_in_turn() && !matches!(self.phase, Phase::Matching | Phase::Checking)
@@ -370,7 +375,11 @@ impl ReactMachine {
 
     /// When the run's time is up.
     pub fn deadline(&self) -> Timestamp {
-        self.meter.deadline(&self.config.limits)
+        match self.limit {
+            // Only the last words are left.
+            Some(_) => self.meter.end(&self.config.limits),
+            None => self.meter.deadline(&self.config.limits),
+        }
     }
 
     /// The request that is with the model, if one is.

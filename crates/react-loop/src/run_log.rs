@@ -72,6 +72,13 @@ impl RunLog {
         Ok(records.swap_remove(0))
     }
 
+    /// Lets others open the log, which has its end: nothing is appended any more.
+    pub(crate) fn close(&mut self) {
+        let context = self.appender.context().clone();
+        let closed = Closed(context.run.clone());
+        self.appender = LogAppender::new(Box::new(closed), self.appender.len(), context);
+    }
+
     /// Appends one record and lets the machine know.
     pub(crate) async fn step(
         &mut self,
@@ -87,6 +94,20 @@ impl RunLog {
     /// As [`append`](Self::append).
     pub async fn append_all(&mut self, bodies: Vec<RecordBody>) -> Result<Vec<Arc<Record>>, JournalError> {
         self.appender.append(bodies).await
+    }
+}
+
+/// Was given back to whoever opens the log next.
+struct Closed(RunId);
+
+impl RunWriter for Closed {
+    fn append<'a>(
+        &'a mut self,
+        _: &'a [Arc<Record>],
+        _: Durability,
+    ) -> BoxFuture<'a, Result<(), JournalError>> {
+        let locked = JournalError::Locked { run: self.0.clone() };
+        Box::pin(std::future::ready(Err(locked)))
     }
 }
 

@@ -128,11 +128,10 @@ fn call_is_kept(context: &ToolContext) -> bool {
 /// What is said of a run that waits; what it waits for stands in its log.
 fn waits(outcome: &Outcome, agent: &str) -> ApprovalRequest {
     let details = json!({ "agent": agent, "run": outcome.run });
-    ApprovalRequest::new(
-        format!("{}-waits", outcome.run),
-        format!("The agent '{agent}' waits for a person"),
-        details,
-    )
+    let summary = format!("The agent '{agent}' waits for a person");
+    let mut request = ApprovalRequest::new(format!("{}-waits", outcome.run), summary, details);
+    agent.clone_into(&mut request.agent_name);
+    request
 }
 
 impl std::fmt::Debug for SubAgentTool {

@@ -123,7 +123,6 @@ fn in_text_mode_all_calls_of_an_answer_run_and_one_behind_a_made_up_result_does_
     assert!(calls[..2].iter().all(|call| call.malformed.is_none()));
 }
 
-// spec: R-28
 #[test]
 fn the_outcome_says_that_its_answer_was_cut_off() {
     for (stop_reason, is_cut) in [(StopReason::Length, true), (StopReason::Stop, false)] {
@@ -170,7 +169,7 @@ fn a_paused_turn_is_asked_again_with_what_was_said() {
     assert!(matches!(run.machine.next(), Command::Append(RecordBody::LimitReached(_))));
 }
 
-// spec: P-10, R-28
+// spec: P-10
 #[test]
 fn result_of_a_called_run_whose_answer_was_cut_off_says_so_to_its_caller() {
     for (stop, expected) in [
@@ -183,6 +182,32 @@ fn result_of_a_called_run_whose_answer_was_cut_off_says_so_to_its_caller() {
         let mut run = Run::new(|_| {});
         run.answer(vec![Content::text("Once upon")], stop);
         assert_eq!(run.outcome().to_result("ann").text(), expected);
+    }
+}
+
+// spec: R-28
+#[test]
+fn the_result_of_a_called_run_names_its_conversation_its_turns_and_its_end() {
+    for (max_turns, turns, state) in [(9, 2, "finished"), (1, 1, "limit")] {
+        let mut run = Run::new(|config| config.limits.max_turns = max_turns);
+        run.answer(vec![call("{}")], StopReason::ToolUse);
+        run.apply(RecordBody::ToolRefused {
+            call: archon_types::CallId::new(CommandId(0), 0),
+            result: Arc::new(archon_types::ToolResult::success("ok")),
+        });
+        if max_turns > 1 {
+            run.answer(vec![Content::text("It is")], StopReason::Stop);
+        }
+        let result = run.outcome().to_result("ann");
+        for (key, value) in [
+            ("agent", json!("ann")),
+            ("conversation_history", json!("r")),
+            ("iterations", json!(turns)),
+            ("final_state", json!(state)),
+        ] {
+            assert_eq!(result.metadata[key], value, "{key} after {max_turns}");
+        }
+        assert_eq!(result.child_run, Some("r".into()));
     }
 }
 

@@ -310,7 +310,7 @@ fn cases() -> u32 {
 proptest! {
     #![proptest_config(ProptestConfig { cases: cases(), ..ProptestConfig::default() })]
 
-    // spec, T-28
+    // spec, T-28
     #[test]
     fn any_sequence_ends_in_time_with_paired_requests_and_survives_storage(
         text_mode in any::<bool>(),
@@ -615,7 +615,12 @@ fn money_is_set_aside_before_each_call_and_the_cap_is_never_passed() {
     assert_eq!(texts, "do it [Agent stopped: Max cost reached (0.061439)]");
     assert_eq!(cap(61_440, OnLimit::Stop).0, 1);
     // 18,000 + 6,000 + 61,440.
-    assert_eq!((cap(85_439, OnLimit::Stop).0, cap(85_440, OnLimit::ForceSummary).0), (1, 2));
+    assert_eq!((cap(85_439, OnLimit::Stop).0, cap(85_440, OnLimit::Stop).0), (1, 2));
+    // What two calls may cost, less the first: the last words are paid for, whatever the first one cost.
+    let (turns, cost, status, texts) = cap(2 * 61_440, OnLimit::ForceSummary);
+    assert_eq!((turns, cost, status), (2, Some(85_440), stopped(2 * 61_440)));
+    assert!(texts.contains("You have executed enough steps."), "{texts}");
+    assert_eq!(cap(61_439, OnLimit::ForceSummary).0, 0, "not even last words");
     assert_eq!(cap(85_440, OnLimit::Stop).1, Some(36_000));
 }
 

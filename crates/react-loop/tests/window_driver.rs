@@ -247,7 +247,7 @@ async fn people_hear_that_the_window_fills_up_and_calls_are_stopped_when_it_is_f
         .messages
         .iter()
         .filter(|m| matches!(&***m, Message::ToolResult(_)))
-        .map(|m| Content::join_text(m.content()))
+        .map(|m| m.text())
         .collect();
     let blocked = results.iter().filter(|text| text.starts_with("CRITICAL CONTEXT LIMIT: ")).count();
     assert_eq!((results.len(), blocked), (6, 2));

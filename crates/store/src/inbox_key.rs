@@ -5,11 +5,7 @@
 //! its binding and the answer stand. A journal without a key writes no seals and asks for none.
 
 use std::{
-    collections::hash_map::RandomState,
-    fmt,
-    fs::{self, OpenOptions},
-    hash::{BuildHasher, Hasher},
-    io::{self, Write},
+    fmt, io,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
 };
@@ -17,9 +13,10 @@ use std::{
 use archon_types::{InboxEntry, JournalError, RunId, Secret};
 use hmac_sha256::HMAC;
 
-use crate::files::{create_directory, read_file, storage, sync_directory};
-
-type Key = [u8; 32];
+use crate::{
+    files::{create_directory, storage},
+    key_file::{self, Key},
+};
 
 /// The key that messages to runs are sealed with: 32 random bytes. Who has it can answer for a person, so it is kept
 /// where no tool of an agent reads or writes. Clones share it.
@@ -138,64 +135,21 @@ fn digits(text: &str) -> Option<Key> {
 }
 
 fn read(path: &Path) -> Result<Option<Key>, JournalError> {
-    let bytes = match read_file(path) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
-        bytes => bytes.map_err(storage("read", path))?,
-    };
-    let no_key = "it holds no key, which is 32 bytes; remove it, and give answers that wait once more";
-    Key::try_from(bytes.as_slice())
-        .map(Some)
-        .map_err(|_| storage("use", path)(io::Error::new(io::ErrorKind::InvalidData, no_key)))
+    key_file::read(path).map_err(unusable(path))
 }
 
-/// Makes the key, unless somebody else does first: then it is theirs.
 fn make(path: &Path) -> Result<Key, JournalError> {
-    let folder = path.parent().unwrap_or(Path::new(""));
-    create_directory(folder)?;
-    // A name that no other maker has: keys are random, and other ones for each hasher.
-    let unfinished = path.with_extension(format!("{:016x}", RandomState::new().build_hasher().finish()));
-    let made = write_new(&unfinished).and_then(|()| name(&unfinished, path));
-    let _ = fs::remove_file(&unfinished);
-    made.map_err(storage("make", path))?;
-    sync_directory(folder)?;
-    let gone = || storage("read", path)(io::ErrorKind::NotFound.into());
-    read(path)?.ok_or_else(gone)
+    create_directory(path.parent().unwrap_or(Path::new("")))?;
+    key_file::make(path).map_err(unusable(path))
 }
 
-fn write_new(path: &Path) -> io::Result<()> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(path)?;
-    file.write_all(&random()?)?;
-    file.sync_all()
-}
-
-/// Gives a whole file its name, and leaves one alone that has it.
-fn name(unfinished: &Path, path: &Path) -> io::Result<()> {
-    match fs::hard_link(unfinished, path) {
-        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        // Not every file system has links.
-        Err(_) if !path.exists() => fs::rename(unfinished, path),
-        linked => linked,
+fn unusable(path: &Path) -> impl FnOnce(io::Error) -> JournalError {
+    let path = path.to_owned();
+    move |error| match error.kind() {
+        io::ErrorKind::InvalidData => {
+            let remedy = format!("{error}; remove it, and give answers that wait once more");
+            storage("use", &path)(io::Error::new(io::ErrorKind::InvalidData, remedy))
+        }
+        _ => storage("read or make", &path)(error),
     }
-}
-
-#[cfg(unix)]
-fn random() -> io::Result<Key> {
-    let mut bytes = [0; 32];
-    io::Read::read_exact(&mut fs::File::open("/dev/urandom")?, &mut bytes)?;
-    Ok(bytes)
-}
-
-/// The standard library has no other way to the system's random numbers: 128 random bits, spread by SipHash.
-#[cfg(not(unix))]
-fn random() -> io::Result<Key> {
-    let state = RandomState::new();
-    let mut bytes = [0; 32];
-    for (place, part) in bytes.chunks_exact_mut(8).enumerate() {
-        part.copy_from_slice(&state.hash_one(place).to_ne_bytes());
-    }
-    Ok(bytes)
 }

@@ -132,7 +132,17 @@ impl Journal for JsonlJournal {
             blocking(move || heads::list(&runs, &filter)).await
         })
     }
-    /// Reads the first record of every log, to find the runs that continue this one.
+
+    /// Reads the ends of the log only, so damage between them is not seen.
+    fn head<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<RunHead, JournalError>> {
+        Box::pin(async move {
+            let files = self.files(run)?;
+            blocking(move || heads::find(&files)).await
+        })
+    }
+
+    /// Reads the first record of every log of the session, to find the runs that continue this one. A log that somebody
+    /// copied into the folder is known from the next list of all runs on.
     fn delete<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<(), JournalError>> {
         Box::pin(async move {
             let files = self.files(run)?;

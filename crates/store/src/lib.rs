@@ -61,6 +61,8 @@ mod inbox_key;
 #[cfg(feature = "jsonl")]
 mod jsonl;
 #[cfg(any(feature = "jsonl", feature = "sqlite"))]
+mod key_file;
+#[cfg(any(feature = "jsonl", feature = "sqlite"))]
 mod left_out;
 #[cfg(any(feature = "jsonl", feature = "sqlite"))]
 mod line;

@@ -28,6 +28,10 @@ const PAUSE: Duration = Duration::from_millis(10);
 pub(crate) struct RunLock {
     path: PathBuf,
     identity: Identity,
+    #[cfg_attr(
+        not(feature = "jsonl"),
+        expect(dead_code, reason = "the lock lasts as long as the file is open")
+    )]
     file: File,
     /// Whether it holds a note of a writer before, whose log was not looked at yet.
     has_note: bool,

@@ -76,6 +76,13 @@ impl MemoryJournal {
         filter.page(heads)
     }
 
+    fn head_now(&self, run: &RunId) -> Result<RunHead, JournalError> {
+        check_id(run)?;
+        let log = guard(&self.runs).get(run).cloned();
+        let unknown = || JournalError::UnknownRun { run: run.clone() };
+        log.and_then(|log| head(run, &guard(&log))).ok_or_else(unknown)
+    }
+
     fn delete_now(&self, run: &RunId) -> Result<(), JournalError> {
         check_id(run)?;
         let mut runs = guard(&self.runs);
@@ -111,6 +118,10 @@ impl Journal for MemoryJournal {
 
     fn list<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<RunHead>, JournalError>> {
         Box::pin(std::future::ready(Ok(self.list_now(filter))))
+    }
+
+    fn head<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<RunHead, JournalError>> {
+        Box::pin(std::future::ready(self.head_now(run)))
     }
 
     /// Its memory is free once nobody else holds its records.

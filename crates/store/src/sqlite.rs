@@ -129,6 +129,15 @@ impl Journal for SqliteJournal {
         })
     }
 
+    /// Reads the ends of the log only, so damage between them is not seen.
+    fn head<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<RunHead, JournalError>> {
+        Box::pin(async move {
+            check_id(run)?;
+            let (database, run) = (self.database.clone(), run.clone());
+            blocking(move || heads::of(&database, &run)).await
+        })
+    }
+
     /// The room is used again by later records; the file does not shrink.
     fn delete<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<(), JournalError>> {
         Box::pin(async move {

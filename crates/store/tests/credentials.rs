@@ -208,6 +208,26 @@ mod sealed {
 
     // spec: CR-05
     #[tokio::test]
+    async fn sealing_key_in_file_is_made_once_for_its_owner_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, file) = (dir.path().join("c.db"), dir.path().join("keys/c.key"));
+        for said in ["one", "two"] {
+            let key = SealingKey::in_file(&file).unwrap();
+            let store = SqliteCredentials::open_sealed(&path, &key, Arc::new(VirtualClock::new())).unwrap();
+            store.save(&github("ann"), secret(json!(said))).await.unwrap();
+        }
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+        }
+        fs::write(&file, "short").unwrap();
+        let error = SealingKey::in_file(&file).unwrap_err().to_string();
+        assert!(error.contains("c.key: it holds no key, which is 32 bytes"), "{error}");
+    }
+
+    // spec: CR-05
+    #[tokio::test]
     async fn a_row_that_was_changed_or_moved_to_another_tenant_does_not_open() {
         let dir = tempfile::tempdir().unwrap();
         let store = sealed(&dir.path().join("c.db"), 1).unwrap();

@@ -148,8 +148,13 @@ async fn runs_are_listed_with_who_what_and_how_they_are() {
         let heads = journal.list(&RunFilter::all()).await.unwrap();
         let shown: Vec<_> = heads.iter().map(|h| (h.run_id.as_str(), h.status.as_str(), &*h.task)).collect();
         assert_eq!(shown, [("new", "interrupted", "late"), ("old", "suspended", "the task")]);
+        assert_eq!(journal.head(&run("new")).await.unwrap(), heads[0]);
+        assert_eq!(journal.head(&run("old")).await.unwrap(), heads[1]);
+        let unknown = journal.head(&run("none")).await;
+        assert!(matches!(unknown, Err(JournalError::UnknownRun { .. })), "{unknown:?}");
         let _open = journal.open(&run("new"), OpenMode::Existing).await.unwrap();
         assert_eq!(journal.list(&RunFilter::all()).await.unwrap()[0].status, RunStatus::Running, "worked on");
+        assert_eq!(journal.head(&run("new")).await.unwrap().status, RunStatus::Running, "worked on");
     }
 }
 

@@ -28,7 +28,7 @@ mod mortal_journal;
 mod pairing;
 mod sink;
 
-pub use chance::{Chance, cases, first_seed};
+pub use chance::{Chance, cases, first_seed, may_skip};
 pub use clock::VirtualClock;
 pub use ended::Ended;
 pub use fn_provider::FnProvider;

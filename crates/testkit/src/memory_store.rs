@@ -26,6 +26,7 @@ pub async fn check_memory_store(open: OpenMemoryStore<'_>) {
     a_batch_rests_on_what_was_read(open).await;
     words_and_vectors_find(open).await;
     names_are_found_by_their_parts(open).await;
+    accents_make_no_difference(open).await;
     names_may_be_long(open).await;
     a_zero_character_is_no_error(open).await;
     pages_follow_each_other(open).await;
@@ -428,6 +429,18 @@ async fn a_zero_character_is_no_error(open: OpenMemoryStore<'_>) {
     let use_it = MemoryChange::Use { id: "ze\0ro".into(), at: at(9) };
     let changes = vec![embed, use_it, MemoryChange::forget("ze\0ro")];
     assert_eq!(store.apply(changes).await.unwrap_or(9), 0);
+}
+
+/// Letters are the same with and without their accents, however they are written.
+async fn accents_make_no_difference(open: OpenMemoryStore<'_>) {
+    let store = open(&collection("check:accents"));
+    put(&*store, vec![entry("city", "Zürich lies at a lake", 1), entry("dish", "A bowl of pho", 2)]).await;
+    for (asked, id) in [("zurich", "city"), ("ZÜRICH", "city"), ("Zu\u{308}rich", "city"), ("phở", "dish")]
+    {
+        let found = store.candidates(&MemorySearch::words(asked, 9)).await.expect("an answer");
+        let found: Vec<_> = found.candidates.iter().map(|hit| hit.entry.id.as_str()).collect();
+        assert_eq!(found, [id], "{asked}");
+    }
 }
 
 /// What is written without spaces is found by each of its words, and by itself.

@@ -21,7 +21,7 @@ use crate::process::{self, CallProcesses};
 use archon_types::ProcessGroup;
 
 use crate::{
-    CallGuard, EngineOptions, MetricsCollector, ToolRegistry, ToolStats, ToolUsage,
+    CallGuard, EngineOptions, ToolRegistry, ToolStats, ToolUsage,
     ceiling::Above,
     chat_tokens, correction,
     execute::execute,
@@ -73,7 +73,6 @@ pub struct ToolEngine {
     approver: Option<Arc<dyn DynApprover>>,
     guards: Arc<[Arc<dyn CallGuard>]>,
     statistics: Statistics,
-    metrics: Option<Arc<MetricsCollector>>,
     context_usage: Option<ContextUsage>,
     summarizer: Option<Arc<dyn Summarizer>>,
     patterns: Option<Patterns>,
@@ -113,7 +112,6 @@ struct Notes {
     tool: Arc<Registered>,
     subject: Option<Arc<Subject>>,
     validation: Duration,
-    argument_bytes: usize,
     options: CallOptions,
     correction: Option<Correction>,
 }
@@ -125,7 +123,6 @@ struct Admitted {
     subject: Option<Arc<Subject>>,
     edited: Option<Json>,
     correction: Option<Correction>,
-    argument_bytes: usize,
 }
 
 /// Why a call does not run now.
@@ -169,7 +166,6 @@ impl ToolEngine {
             approver: None,
             guards: Arc::new([]),
             statistics: Statistics::default(),
-            metrics: None,
             context_usage: None,
             summarizer: None,
             patterns: None,
@@ -201,12 +197,6 @@ impl ToolEngine {
     /// As [`with_guard`](Self::with_guard), with several.
     pub fn with_guards(mut self, guards: impl IntoIterator<Item = Arc<dyn CallGuard>>) -> Self {
         self.guards = self.guards.iter().cloned().chain(guards).collect();
-        self
-    }
-
-    /// The same engine, which tells `metrics` of every call that ran.
-    pub fn with_metrics(mut self, metrics: Arc<MetricsCollector>) -> Self {
-        self.metrics = Some(metrics);
         self
     }
 
@@ -271,7 +261,7 @@ impl ToolEngine {
         let admitted = self.admit(call, run, options.level.as_deref(), Consent::Needed).await;
         let validation = run.clock.now().since(started);
         match admitted {
-            Ok(Admitted { tool, subject, edited, correction, argument_bytes }) => {
+            Ok(Admitted { tool, subject, edited, correction }) => {
                 log::inspected(call, run.run.as_str(), millis(validation), None);
                 if let Some(patterns) = &self.patterns {
                     patterns.called(&run.run, id, call);
@@ -283,8 +273,7 @@ impl ToolEngine {
                 let annotations = &tool.spec.annotations;
                 let mut ready = ReadyCall::new(id, call, annotations.effect);
                 ready.concurrency_safe = annotations.concurrency_safe;
-                ready.notes =
-                    Some(Box::new(Notes { tool, subject, validation, argument_bytes, options, correction }));
+                ready.notes = Some(Box::new(Notes { tool, subject, validation, options, correction }));
                 Prepared::Ready(ready)
             }
             Err(Stopped::Refused(mut refused)) => {
@@ -339,9 +328,8 @@ impl ToolEngine {
         }
         match inspection.tool.take() {
             Some(tool) => {
-                let argument_bytes = inspection.argument_bytes;
                 let subject = inspection.subject.take().map(Arc::new);
-                Ok(Admitted { tool, subject, edited: inspection.edited, correction, argument_bytes })
+                Ok(Admitted { tool, subject, edited: inspection.edited, correction })
             }
             None => {
                 Err(Stopped::Refused(Box::new(ToolResult::error(format!("Tool '{}' not found", call.name)))))
@@ -403,13 +391,13 @@ impl ToolEngine {
         let notes = match notes {
             Some(notes) => *notes,
             None => match self.admit(&ready.call, run, None, Consent::Given).await {
-                Ok(Admitted { tool, subject, edited, correction, argument_bytes }) => {
+                Ok(Admitted { tool, subject, edited, correction }) => {
                     if let Some(arguments) = edited {
                         ready.call.arguments = arguments;
                     }
                     let options = CallOptions::default();
                     let validation = Duration::ZERO;
-                    Notes { tool, subject, validation, argument_bytes, options, correction }
+                    Notes { tool, subject, validation, options, correction }
                 }
                 Err(Stopped::Refused(mut result)) => {
                     self.spell_out(&mut result);
@@ -467,9 +455,7 @@ impl ToolEngine {
             options: &self.options,
             guards: &self.guards,
             statistics: &self.statistics,
-            metrics: self.metrics.as_deref(),
             context_usage: self.context_usage.as_ref().map(|usage| usage(&run.run)),
-            argument_bytes: notes.argument_bytes,
             wanted: notes.options.wanted,
             to_sum_up: self.summarizer.is_some().then_some(&to_sum_up),
             validation: notes.validation,

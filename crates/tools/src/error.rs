@@ -28,6 +28,14 @@ pub enum Error {
         /// What is wrong with its schema.
         why: String,
     },
+    /// The tool's description is empty, so no model can know when to call it.
+    #[error(
+        "Tool '{name}' has no description: say what it does, when to use it, what goes in and what comes out"
+    )]
+    NoDescription {
+        /// The tool.
+        name: String,
+    },
     /// A permission rule is none.
     #[error("'{rule}' is no rule: {why}")]
     InvalidRule {

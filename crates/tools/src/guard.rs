@@ -7,10 +7,7 @@ use archon_types::{
     ApprovalRequest, Context, Json, OutputLevel, Preview, Subject, ToolCall, ToolContext, ToolResult,
 };
 
-use crate::{
-    CallGuard, EngineOptions, MetricsCollector, Ruling, ToolRegistry, registry::Registered,
-    statistics::Statistics,
-};
+use crate::{CallGuard, EngineOptions, Ruling, ToolRegistry, registry::Registered, statistics::Statistics};
 
 /// A step that a call passes on its way to the tool, or that its result passes on the way back.
 ///
@@ -112,11 +109,8 @@ pub(crate) struct Ended<'e> {
     pub(crate) options: &'e EngineOptions,
     pub(crate) guards: &'e [Arc<dyn CallGuard>],
     pub(crate) statistics: &'e Statistics,
-    pub(crate) metrics: Option<&'e MetricsCollector>,
     /// How full the run's context window is, 0 to 1, where somebody knows.
     pub(crate) context_usage: Option<f64>,
-    /// Of the arguments, in bytes.
-    pub(crate) argument_bytes: usize,
     /// How much detail the caller wants, and where it wants large data, before all defaults.
     pub(crate) wanted: Wanted,
     pub(crate) validation: Duration,

@@ -15,7 +15,7 @@
 //! | [`PatternAnalyzer`], what a model could do better | `patterns.rs` |
 //! | how much detail results have, large ones in files | `output.rs` |
 //! | words in a result that could pass for a turn of the chat | `chat_tokens.rs` |
-//! | [`ToolStats`], [`MetricsCollector`], what was counted | `statistics.rs`, `metrics.rs` |
+//! | [`ToolStats`], what was counted | `statistics.rs` |
 //! | [`process`], what tools start outside this process | `process.rs` |
 //! | `sandbox`, commands that the kernel holds | `sandbox.rs` |
 //! | [`Workspace`], the folders that tools may see | `workspace.rs` |
@@ -77,7 +77,6 @@ mod into_tool;
 mod invocation;
 mod lint;
 mod log;
-mod metrics;
 mod options;
 mod output;
 #[cfg(feature = "web")]
@@ -121,7 +120,6 @@ pub use error::Error;
 pub use from_fn::FnTool;
 pub use into_tool::IntoTool;
 pub use lint::lint;
-pub use metrics::{ConversationMetrics, GlobalStats, MetricsCollector, ToolAverages, ToolMetrics};
 pub use options::{Ask, CallRate, EngineOptions, ErrorText};
 pub use output::effective_level;
 pub use patterns::{CallMade, PatternAnalyzer, SingleCalls, Suggestion};

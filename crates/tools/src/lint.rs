@@ -7,7 +7,7 @@ const SHORT: usize = 20;
 
 /// What a model will miss in the spec, a sentence each; empty if nothing.
 ///
-/// A registry logs these and registers the tool all the same.
+/// A registry refuses a tool that has no description; what else is missing it logs, and registers the tool all the same.
 pub fn lint(spec: &ToolSpec) -> Vec<String> {
     let description = spec.description.trim();
     match description.chars().count() {

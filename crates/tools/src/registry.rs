@@ -44,7 +44,7 @@ impl ToolRegistry {
     /// Adds a tool: a [`Tool`], an `Arc<dyn Tool>`, or a function with [`#[tool]`](crate::tool).
     ///
     /// # Errors
-    /// The name is taken or cannot be used, or the parameters are no JSON Schema of an object.
+    /// The name is taken or cannot be used, there is no description, or the parameters are no JSON Schema of an object.
     pub fn register<How>(&self, tool: impl IntoTool<How>) -> Result<(), Error> {
         let registered = Registered::new(tool.into_tool())?;
         let name: Arc<str> = registered.spec.name.as_str().into();
@@ -128,6 +128,9 @@ impl Registered {
         let spec = tool.spec().clone();
         if let Some(why) = name_problem(&spec.name) {
             return Err(Error::InvalidName { name: spec.name, why });
+        }
+        if spec.description.trim().is_empty() {
+            return Err(Error::NoDescription { name: spec.name });
         }
         let validator =
             compile(&spec.parameters).map_err(|why| Error::InvalidSchema { name: spec.name.clone(), why })?;

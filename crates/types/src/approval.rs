@@ -13,7 +13,8 @@ use crate::{CallId, InboxRequest, Json, RunId, Subject, Timestamp, ToolSpec};
 pub struct ApprovalRequest {
     /// Unique everywhere.
     pub request_id: String,
-    /// The name of the agent that wants to act; empty where a plan or a team asks.
+    /// The name of the agent that asks: of whoever wants to act, of the plan's agent, or of the team. A run names its
+    /// own where a tool or a machine left it empty.
     pub agent_name: String,
     /// What is going to happen, in a line.
     pub action_summary: String,

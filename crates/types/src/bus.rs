@@ -8,7 +8,7 @@ use std::{
 use futures_core::{future::BoxFuture, stream::BoxStream};
 use serde::{Deserialize, Serialize};
 
-use crate::{AgentId, Clock, Ids, Json, Timestamp, iso8601};
+use crate::{AgentId, Clock, Ids, Json, RunId, Timestamp, iso8601};
 
 /// The receiver that means every agent.
 pub const BROADCAST: &str = "broadcast";
@@ -89,6 +89,9 @@ pub struct BusMessage {
     #[serde(with = "iso8601")]
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub timestamp: Timestamp,
+    /// The run in which it was said; with it, log lines, tool calls and messages of one run are found together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_id: Option<RunId>,
     /// Ties an answer to its request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub correlation_id: Option<String>,
@@ -121,10 +124,17 @@ impl BusMessage {
             message_type,
             content,
             timestamp,
+            run_id: None,
             correlation_id: None,
             seq: 0,
             ttl_ms: None,
         }
+    }
+
+    /// The same message, said in this run.
+    pub fn of_run(mut self, run: RunId) -> Self {
+        self.run_id = Some(run);
+        self
     }
 
     /// The same message as a request: with a fresh correlation id.
@@ -133,7 +143,8 @@ impl BusMessage {
         self
     }
 
-    /// An answer to this message, from its receiver to its sender, under the same correlation id.
+    /// An answer to this message, from its receiver to its sender, under the same correlation id and
+    /// of the same run.
     ///
     /// After a broadcast set `sender_id` to the agent that answers.
     pub fn response(
@@ -148,6 +159,7 @@ impl BusMessage {
             message_type,
             content,
             timestamp,
+            run_id: self.run_id.clone(),
             correlation_id: self.correlation_id.clone(),
             seq: 0,
             ttl_ms: None,

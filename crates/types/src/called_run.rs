@@ -56,6 +56,17 @@ pub enum RunRefused {
 }
 
 impl RunRefused {
+    /// The run that it is about, if it names one.
+    pub fn run(&self) -> Option<&RunId> {
+        match self {
+            Self::NotOfThisCall { run, .. }
+            | Self::Ended { run }
+            | Self::AtLimit { run, .. }
+            | Self::NoQuestion { run, .. } => Some(run),
+            Self::TooDeep { .. } => None,
+        }
+    }
+
     /// What can be done about it, in a line.
     pub fn advice(&self) -> &'static str {
         match self {
@@ -251,15 +262,22 @@ impl Outcome {
             }
             _ => ToolResult::error(self.error.clone().unwrap_or_else(|| format!("{agent} failed"))),
         };
-        let tokens = self.spending().tokens;
-        let mut result = result.with_metadata("agent", agent).with_metadata(metadata::TOKEN_USAGE, tokens);
+        let mut result = result
+            .with_metadata(metadata::AGENT, agent)
+            .with_metadata(metadata::CONVERSATION_HISTORY, self.run.as_str())
+            .with_metadata(metadata::ITERATIONS, self.turns)
+            .with_metadata(metadata::FINAL_STATE, json!(self.status)["status"].clone())
+            .with_metadata(metadata::TOKEN_USAGE, self.spending().tokens);
         result.child_run = Some(self.run.clone());
         result
     }
 
-    /// The question that `call` has while its run waits; what the run waits for stands in its own log.
-    pub fn to_question(&self, call: CallId) -> ApprovalRequest {
+    /// The question that `call` has while its run, one of `agent`, waits; what the run waits for stands in its own log.
+    pub fn to_question(&self, call: CallId, agent: &str) -> ApprovalRequest {
         let summary = format!("run {} waits for an answer", self.run);
-        ApprovalRequest::new(format!("{}.{call}", self.run), summary, json!({ "run": self.run }))
+        let mut request =
+            ApprovalRequest::new(format!("{}.{call}", self.run), summary, json!({ "run": self.run }));
+        agent.clone_into(&mut request.agent_name);
+        request
     }
 }

@@ -1,6 +1,6 @@
 //! What a message is made of: text, images, thinking and tool calls.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
@@ -59,10 +59,10 @@ impl Content {
     }
 
     /// All text blocks joined by newlines.
-    pub fn join_text(blocks: &[Self]) -> String {
+    pub fn join_text(blocks: &[Self]) -> Cow<'_, str> {
         match blocks {
-            [Self::Text { text }] => text.clone(),
-            _ => blocks.iter().filter_map(Self::as_text).collect::<Vec<_>>().join("\n"),
+            [Self::Text { text }] => Cow::Borrowed(text),
+            _ => blocks.iter().filter_map(Self::as_text).collect::<Vec<_>>().join("\n").into(),
         }
     }
 }

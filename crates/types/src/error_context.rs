@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::{
-    Json, ModelErrorCode, ModelFailure, Record, RecordBody, RunId, Timestamp, ToolResult, ToolResultStatus,
-    metadata,
+    FailureKind, Json, MemoryError, ModelErrorCode, ModelFailure, Outcome, OutcomeStatus, PlanRecord, Record,
+    RecordBody, RunId, TeamRecord, Timestamp, ToolResult, ToolResultStatus, metadata,
 };
 
 /// Where failures come from.
@@ -44,6 +44,19 @@ pub enum ErrorSeverity {
     Critical,
 }
 
+impl fmt::Display for FailureGroup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Llm => "model",
+            Self::Tool => "tool",
+            Self::Planning => "planning",
+            Self::Memory => "memory",
+            Self::MultiAgent => "agents",
+            Self::System => "system",
+        })
+    }
+}
+
 impl fmt::Display for ErrorSeverity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -77,7 +90,8 @@ pub struct ErrorContext {
 
 impl ErrorContext {
     /// The errors of a run, oldest first. The fourth of one kind within ten is at least
-    /// [`ErrorSeverity::High`], and so is each that follows. What was cancelled is no error.
+    /// [`ErrorSeverity::High`], and so is each that follows; the end of a run that failed is
+    /// [`ErrorSeverity::Critical`]. What was cancelled is no error.
     pub fn of(records: &[Arc<Record>]) -> Vec<Self> {
         let (mut run, mut errors) = (None, Vec::<Self>::new());
         for record in records {
@@ -107,6 +121,26 @@ impl ErrorContext {
         errors
     }
 
+    /// A failure of a memory, which stands in no log: a run goes on without what it would have recalled or kept.
+    pub fn of_memory(error: &MemoryError, run: RunId, at: Timestamp) -> Self {
+        let (error_type, severity) = match error {
+            MemoryError::Storage { .. } => ("storage", ErrorSeverity::High),
+            MemoryError::Corrupt { .. } => ("corrupt", ErrorSeverity::High),
+            MemoryError::Embedding { .. } => ("embedding", ErrorSeverity::Medium),
+            MemoryError::Model { .. } => ("model", ErrorSeverity::Medium),
+            _ => ("other", ErrorSeverity::Low),
+        };
+        Self {
+            component: FailureGroup::Memory,
+            error_type: error_type.to_owned(),
+            severity,
+            timestamp: at,
+            details: json!({ "message": error.to_string(), "advice": error.advice() }),
+            recovery_attempts: 0,
+            correlation_id: Some(run),
+        }
+    }
+
     fn is_like(&self, other: &Self) -> bool {
         (self.component, &self.error_type) == (other.component, &other.error_type)
     }
@@ -127,11 +161,53 @@ fn seen(body: &RecordBody) -> Option<Seen> {
         }
         RecordBody::ToolFailed { call, attempt, result, .. } => of_tool(&call.to_string(), *attempt, result),
         RecordBody::CallLost { attempt, .. } => {
-            let details = json!({"message": "the process died while the model answered"});
+            let details = json!({ "message": "the process died while the model answered" });
             Some((FailureGroup::System, "process_died".to_owned(), ErrorSeverity::High, details, *attempt))
         }
+        RecordBody::Plan(record) => of_plan(record),
+        RecordBody::Team(record) => of_team(record),
+        RecordBody::NotKept { reason } => {
+            let details = json!({ "message": reason });
+            Some((FailureGroup::System, "not_kept".to_owned(), ErrorSeverity::High, details, 0))
+        }
+        RecordBody::RunFinished(outcome) => of_run(outcome),
         _ => None,
     }
+}
+
+fn of_plan(record: &PlanRecord) -> Option<Seen> {
+    let (error_type, severity, message, attempt) = match record {
+        PlanRecord::Rejected { problems, retryable, attempt, .. } => {
+            let severity = if *retryable { ErrorSeverity::Medium } else { ErrorSeverity::High };
+            ("plan_rejected", severity, problems.join("; "), *attempt)
+        }
+        PlanRecord::NotConcluded { problem, .. } => {
+            ("not_concluded", ErrorSeverity::High, problem.clone(), 0)
+        }
+        _ => return None,
+    };
+    Some((FailureGroup::Planning, error_type.to_owned(), severity, json!({ "message": message }), attempt))
+}
+
+fn of_team(record: &TeamRecord) -> Option<Seen> {
+    let (error_type, severity, details) = match record {
+        TeamRecord::NotPlanned { .. } => ("not_planned", ErrorSeverity::High, json!(record)),
+        TeamRecord::Undeliverable { .. } => ("undeliverable", ErrorSeverity::High, json!(record)),
+        TeamRecord::TakenBack { .. } => ("taken_back", ErrorSeverity::Medium, json!(record)),
+        TeamRecord::Late { .. } => ("late", ErrorSeverity::Low, json!(record)),
+        _ => return None,
+    };
+    Some((FailureGroup::MultiAgent, error_type.to_owned(), severity, details, 0))
+}
+
+/// The run itself failed, and nothing in it helps any more.
+fn of_run(outcome: &Outcome) -> Option<Seen> {
+    if outcome.status != OutcomeStatus::Failed {
+        return None;
+    }
+    let kind = outcome.failure.unwrap_or(FailureKind::Other);
+    let details = json!({ "message": outcome.error });
+    Some((kind.group(), kind.as_str().to_owned(), ErrorSeverity::Critical, details, 0))
 }
 
 fn of_model(attempt: u32, failure: &ModelFailure) -> Option<Seen> {

@@ -110,6 +110,8 @@ pub enum DeltaKind {
         /// What there is; replaces what was shown before.
         result: Box<ToolResult>,
     },
+    /// All calls of the turn have their results, and the hooks of the run have heard of each. Said in runs with hooks.
+    TurnEnd,
 }
 
 /// A [`DeltaKind`] as streams of other systems know it: text, thinking or argument text.

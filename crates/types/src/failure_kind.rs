@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::FailureGroup;
+
 /// Why a run failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -91,7 +93,26 @@ impl FailureKind {
         }
     }
 
-    /// What helps, in a line. A failed run keeps what it has done, and can be resumed.
+    /// Where such failures come from.
+    pub const fn group(self) -> FailureGroup {
+        match self {
+            Self::Unreachable | Self::Busy | Self::Auth | Self::Rejected | Self::TooLong => FailureGroup::Llm,
+            Self::Model | Self::BadAnswer | Self::Form | Self::Declined => FailureGroup::Llm,
+            Self::Plan | Self::Subtasks => FailureGroup::Planning,
+            Self::NoBranch => FailureGroup::MultiAgent,
+            Self::Limit | Self::Filtered | Self::Refused | Self::Panicked | Self::Other => {
+                FailureGroup::System
+            }
+        }
+    }
+
+    /// Whether the run may do better when it is resumed, with nothing about it changed. A plan or a team that has no plan or
+    /// no answer because of such a failure can be resumed; a loop can be after every failure.
+    pub const fn may_pass(self) -> bool {
+        !matches!(self, Self::TooLong | Self::Filtered | Self::Plan | Self::Subtasks | Self::Refused)
+    }
+
+    /// What helps, in a line. A failed run keeps what it has done.
     pub const fn advice(self) -> &'static str {
         match self {
             Self::Unreachable => "start the model's service, or correct its address; then resume the run",
@@ -104,7 +125,8 @@ impl FailureKind {
             Self::Limit => "resume the run with larger limits: `MoreLimits`",
             Self::Filtered => "change the prompt as the error says",
             Self::Plan => "put the goal another way, or give a plan",
-            Self::Subtasks | Self::NoBranch => "remove what made them fail, then resume the run",
+            Self::Subtasks => "remove what made them fail, then start the goal again",
+            Self::NoBranch => "remove what made them fail, then resume the run",
             Self::Refused => "change what the error names, then start the run again",
             Self::Panicked => "correct what panicked, then resume the run",
             Self::Other => "look at the run's log, then resume the run",

@@ -130,7 +130,7 @@ impl HeldForm {
         &self.problems
     }
 
-    /// The run is taken up after it failed because of its form: as many answers are sent back as before.
+    /// The failed run is resumed: as many answers are sent back as before.
     pub fn begin_again(&mut self) {
         self.misses = 0;
     }

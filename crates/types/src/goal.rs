@@ -30,3 +30,44 @@ pub struct GoalVerdict {
     /// Tokens that the question took.
     pub usage: Usage,
 }
+
+impl GoalVerdict {
+    /// The verdict in what a model said that was asked for `MET`, or `NOT MET:` with what is missing; and what it says is
+    /// missing, or why there is no verdict. The last line that says either counts: models like to think aloud first.
+    pub fn read(text: &str) -> (Option<bool>, String) {
+        for line in text.lines().rev() {
+            let upper = line.trim_start_matches(['*', '#', '`', ' ']).to_ascii_uppercase();
+            if let Some(rest) = upper.strip_prefix("NOT MET") {
+                let rest = rest.trim_start_matches(['*', '`', ':', '.', ' ', '-']).chars().count();
+                let from = line.chars().count() - rest;
+                return (Some(false), line.chars().skip(from).collect());
+            }
+            if upper.starts_with("MET") {
+                return (Some(true), String::new());
+            }
+        }
+        (None, "the model gave no verdict".to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // spec: R-27
+    #[test]
+    fn a_verdict_is_the_last_line_that_says_so() {
+        let table = [
+            ("MET", Some(true), ""),
+            ("The unit is there.\n**MET**", Some(true), ""),
+            ("NOT MET: the unit is missing", Some(false), "the unit is missing"),
+            ("First I thought MET.\n`NOT MET`: no sum", Some(false), "no sum"),
+            ("not met", Some(false), ""),
+            ("Perhaps", None, "the model gave no verdict"),
+            ("", None, "the model gave no verdict"),
+        ];
+        for (text, met, reason) in table {
+            assert_eq!(GoalVerdict::read(text), (met, reason.to_owned()), "{text:?}");
+        }
+    }
+}

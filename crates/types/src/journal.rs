@@ -33,6 +33,27 @@ pub trait Journal: Send + Sync {
     /// there is.
     fn list<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<RunHead>, JournalError>>;
 
+    /// The head of one run, as it stands in a list.
+    ///
+    /// By default the whole log is read, and a list of the session tells whether somebody works on the run. A journal
+    /// that can find it in the first and last records alone does that, and then does not see damage between them. A log
+    /// that cannot be read at all is an error, as in [`salvage`](Self::salvage).
+    fn head<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<RunHead, JournalError>> {
+        Box::pin(async move {
+            let salvaged = self.salvage(run).await?;
+            let head = RunHead::of(run.clone(), &salvaged.records);
+            if let Some(damage) = salvaged.damage {
+                return Ok(head.damaged(format!("{damage}; {}", damage.advice())));
+            }
+            let rests = head.status.has_ended() || head.status == RunStatus::Suspended;
+            let Some(session) = head.session.clone().filter(|_| !rests) else { return Ok(head) };
+            let mut filter = RunFilter::of_session(session);
+            filter.tenant.clone_from(&head.tenant);
+            let listed = self.list(&filter).await.unwrap_or_default();
+            Ok(listed.into_iter().find(|listed| listed.run_id == head.run_id).unwrap_or(head))
+        })
+    }
+
     /// Removes a run and everything kept for it. A damaged run can be removed too.
     ///
     /// Removing is refused while somebody writes to the run ([`JournalError::Locked`]) and while other
@@ -149,6 +170,9 @@ pub struct RunHead {
     /// The run that called it, if it works for another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub called_by: Option<RunId>,
+    /// The parallel loop that it is a branch of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch_of: Option<RunId>,
     /// When it began.
     pub started_at: Timestamp,
     /// When its last record was written.
@@ -173,6 +197,7 @@ impl RunHead {
             session: None,
             tenant: None,
             called_by: None,
+            branch_of: None,
             started_at: records.first().map_or_else(Timestamp::default, |r| r.at),
             updated_at: records.last().map_or_else(Timestamp::default, |r| r.at),
             status: RunStatus::Running,
@@ -185,6 +210,7 @@ impl RunHead {
                     head.kind = Some(s.kind);
                     head.session = Some(s.session.clone());
                     head.tenant = Some(s.tenant.clone());
+                    head.branch_of.clone_from(&s.parallel);
                     if let Origin::CalledBy { run, .. } = &s.origin {
                         head.called_by = Some(run.clone());
                     }
@@ -241,6 +267,7 @@ impl RunHead {
             session: None,
             tenant: None,
             called_by: None,
+            branch_of: None,
             started_at: Timestamp::default(),
             updated_at: Timestamp::default(),
             status: RunStatus::Unreadable,
@@ -363,6 +390,24 @@ pub enum JournalError {
 }
 
 impl JournalError {
+    /// The run that it is about, if it names one.
+    pub fn run(&self) -> Option<&RunId> {
+        match self {
+            Self::UnknownRun { run }
+            | Self::Exists { run }
+            | Self::Locked { run }
+            | Self::Taken { run, .. }
+            | Self::Needed { run, .. }
+            | Self::FutureFormat { run, .. }
+            | Self::UnknownKind { run, .. }
+            | Self::Corrupt { run, .. } => Some(run),
+            Self::Unsupported { .. }
+            | Self::FutureStore { .. }
+            | Self::BadId { .. }
+            | Self::Storage { .. } => None,
+        }
+    }
+
     /// Whether the log was written by another version: nothing in it can be trusted to mean what it seems to.
     pub fn is_of_another_version(&self) -> bool {
         matches!(self, Self::FutureFormat { .. } | Self::FutureStore { .. } | Self::UnknownKind { .. })

@@ -33,6 +33,7 @@
 //! | memory of runs | [`RunMemory`] | keeps what is said before it leaves the window |
 //! | bus | [`Bus`], [`BusMessage`] | what agents say to each other |
 //! | cycle | [`Cycle`], [`ToolCallRecord`] | a turn as a structured entry: a fold over records |
+//! | metrics | [`ConversationMetrics`], [`GlobalStats`] | what a conversation called and took, with a report for people: a fold over records |
 //! | report | [`RunReport`] | how a run ended, what its calls took, how long it worked: a fold over records |
 //! | call's state | [`ToolExecutionState`], [`ToolExecutions`] | how far each call is: a fold over records |
 //! | round | [`ConversationRound`] | a question with its thoughts, calls and answer: a fold over records |
@@ -85,6 +86,7 @@ mod log_appender;
 mod memory;
 mod memory_store;
 mod message;
+mod metrics;
 mod misfits;
 mod nearest;
 mod pending;
@@ -97,6 +99,7 @@ mod process;
 mod projection;
 mod provider;
 mod record;
+mod record_name;
 mod redactor;
 mod refusal;
 mod reply;
@@ -126,6 +129,7 @@ mod token_bucket;
 mod tokens;
 mod tool;
 mod tool_error;
+mod tool_execution;
 mod tool_result;
 mod toolbox;
 mod transcript;
@@ -190,6 +194,7 @@ pub use message::{
     AgentMessage, AssistantMessage, ExtensionMessage, LlmMessage, Message, MessageMetadata, StopReason,
     ToolResultMessage, Usage, UserMessage,
 };
+pub use metrics::{ConversationMetrics, GlobalStats, ToolAverages, ToolMetrics};
 pub use nearest::{likeness, nearest};
 pub use pending::{PendingApproval, pending_approvals, questions_below};
 pub use plan::{DynPlanner, Expenses, FnPlanner, Plan, PlanError, Planner, PlanningContext};
@@ -232,8 +237,10 @@ pub use session_recorder::{SessionFormationPolicy, SessionRecorder, SessionRecor
 pub use session_store::{SessionError, SessionStore};
 pub use speaker::{Said, Speaker};
 pub use stream_event::{StreamEvent, StreamEvents, WaitingFor};
-pub use task::{IllegalTransition, OnFailure, SubTask, SubTaskRules, SubTaskStatus, Task};
-pub use team::{ConflictPolicy, ConflictStrategy, Member, Role, SharedItem, TeamPattern, TeamSettings};
+pub use task::{ForEach, IllegalTransition, OnFailure, SubTask, SubTaskRules, SubTaskStatus, Task};
+pub use team::{
+    ConflictPolicy, ConflictStrategy, Heartbeat, Member, Role, SharedItem, TeamPattern, TeamSettings,
+};
 pub use team_record::{Claim, TeamRecord};
 pub use time::{Clock, Timestamp, not_before};
 pub use token_bucket::TokenBucket;
@@ -245,6 +252,7 @@ pub use tool::{
     ToolInvocationRequest, ToolSpec,
 };
 pub use tool_error::ToolError;
+pub use tool_execution::ToolExecutionStrategy;
 pub use tool_result::{DataFile, ToolResult, ToolResultStatus, metadata};
 pub use toolbox::{Executed, Prepared, ReadyCall, Toolbox};
 pub use transcript::Transcript;

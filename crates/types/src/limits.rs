@@ -221,7 +221,8 @@ fn millis(duration: Duration) -> u64 {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum OnLimit {
-    /// One more model call without tools, which is asked for the best answer so far.
+    /// One more model call without tools, which is asked for the best answer so far. Of the time a tenth, 30 seconds at
+    /// most, is kept for it, and of the money as much as the next call may cost.
     ForceSummary,
     /// The run fails and says which limit.
     Error,

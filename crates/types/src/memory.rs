@@ -322,11 +322,17 @@ pub enum MemoryKind {
     Fact,
     /// A value that a task has at hand.
     Value,
+    /// Of something that was forgotten and that a session would keep again: that it was, and nothing of what it said.
+    Forgotten,
 }
 
 impl MemoryKind {
     /// All kinds.
-    pub const ALL: [Self; 5] = [Self::Note, Self::Turn, Self::Summary, Self::Fact, Self::Value];
+    pub const ALL: [Self; 6] =
+        [Self::Note, Self::Turn, Self::Summary, Self::Fact, Self::Value, Self::Forgotten];
+
+    /// The kinds that say something: all but the marks of what was forgotten.
+    pub const TOLD: [Self; 5] = [Self::Note, Self::Turn, Self::Summary, Self::Fact, Self::Value];
 
     /// The word for it, as in JSON.
     pub const fn as_str(self) -> &'static str {
@@ -336,6 +342,7 @@ impl MemoryKind {
             Self::Summary => "summary",
             Self::Fact => "fact",
             Self::Value => "value",
+            Self::Forgotten => "forgotten",
         }
     }
 }

@@ -111,7 +111,7 @@ pub struct AssistantMessage {
 impl AssistantMessage {
     /// All text blocks joined.
     pub fn text(&self) -> String {
-        Content::join_text(&self.content)
+        Content::join_text(&self.content).into_owned()
     }
 
     /// The tool calls, in the model's order.
@@ -176,7 +176,7 @@ impl Message {
 
     /// All text blocks joined.
     pub fn text(&self) -> String {
-        Content::join_text(self.content())
+        Content::join_text(self.content()).into_owned()
     }
 
     /// The blocks that somebody said: all but what the model is told from memory.
@@ -345,6 +345,20 @@ impl AgentMessage {
 impl From<Message> for AgentMessage {
     fn from(message: Message) -> Self {
         Self::Llm(LlmMessage { message, turn_id: None, metadata: None, by: None })
+    }
+}
+
+/// What a person says; whoever takes it dates it.
+impl From<&str> for AgentMessage {
+    fn from(text: &str) -> Self {
+        Message::user(text, Timestamp::default()).into()
+    }
+}
+
+/// What a person says; whoever takes it dates it.
+impl From<String> for AgentMessage {
+    fn from(text: String) -> Self {
+        Message::user(text, Timestamp::default()).into()
     }
 }
 

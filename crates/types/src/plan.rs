@@ -275,6 +275,12 @@ pub enum PlanError {
         /// The id.
         id: SubTaskId,
     },
+    /// It can be followed, and does not lead to the goal.
+    #[error("the plan does not fit its goal: {problem}")]
+    Unfit {
+        /// What is missing.
+        problem: String,
+    },
     /// Money is limited, and nobody knows what the planner's model costs.
     #[error("money is limited, and the price of the planner's model {model} is not known")]
     UnknownPrice {
@@ -314,6 +320,7 @@ impl PlanError {
             Self::Invalid { .. } | Self::Cycle { .. } | Self::IdTaken { .. } => {
                 "ask the planner again with this message"
             }
+            Self::Unfit { .. } => "say the goal in other words, or use a stronger model",
             Self::UnknownPrice { .. } => "set the model's price, or no limit of money",
             Self::OverBudget { .. } => "allow more",
             Self::Fixed => "mend what failed, or change the template and start again",

@@ -99,6 +99,20 @@ pub enum PlanRecord {
         /// Why.
         reason: String,
     },
+    /// The list of a loop is known: these subtasks come into the plan, and the loop waits for them.
+    Unfolded {
+        /// The call of the loop.
+        call: CallId,
+        /// The subtasks of all items.
+        subtasks: Vec<SubTask>,
+        /// For each item those of which the first that has a result has the item's.
+        results: Vec<Vec<SubTaskId>>,
+    },
+    /// All items of a loop are done: its result is the list of theirs. Derived.
+    Joined {
+        /// The call of the loop.
+        call: CallId,
+    },
     /// Nothing new begins from here on.
     Paused {
         /// Who or what asked, for people.
@@ -137,12 +151,18 @@ pub enum PlanRecord {
 impl PlanRecord {
     /// Whether the record carries something from outside.
     pub fn is_input(&self) -> bool {
-        !matches!(self, Self::Asked { .. } | Self::Skipped { .. } | Self::Concluding { .. })
+        !matches!(
+            self,
+            Self::Asked { .. } | Self::Skipped { .. } | Self::Joined { .. } | Self::Concluding { .. }
+        )
     }
 
     /// Whether the record must be on the medium before anything else happens.
     pub fn needs_sync(&self) -> bool {
-        matches!(self, Self::Made { .. } | Self::Changed { .. } | Self::Concluded { .. })
+        matches!(
+            self,
+            Self::Made { .. } | Self::Changed { .. } | Self::Unfolded { .. } | Self::Concluded { .. }
+        )
     }
 }
 
@@ -218,7 +238,7 @@ pub enum Confirm {
     Never,
     /// The first plan of a run.
     First,
-    /// The first plan, and each other plan that is to take the place of what is left of it.
+    /// The first plan, and each other plan that is to take the place of what is left of it, unless it is the same.
     Each,
 }
 

@@ -47,6 +47,10 @@ struct RunEvents {
     open_turn: Option<OpenTurn>,
     /// The request that is with the model.
     asking: Option<(CommandId, u32)>,
+    /// What kept the model from an answer, as the log tells it before the outcome does.
+    unanswered: Option<(StopReason, Option<String>)>,
+    /// When the last record was written.
+    last: Timestamp,
     /// The answer's `MessageStart` is out.
     streaming: bool,
     /// What cannot be shown yet: it would stand between two turns or inside another message.
@@ -60,6 +64,9 @@ struct RunEvents {
 struct OpenTurn {
     answer: Option<(CommandId, Box<AssistantMessage>)>,
     calls: Vec<OpenCall>,
+    /// When the last of the calls had its result. The turn ends when the run's hooks have heard of it, and with the
+    /// next record at the latest.
+    over: Option<Timestamp>,
 }
 
 #[derive(Clone, Debug)]
@@ -81,6 +88,8 @@ impl RunEvents {
 
     fn record(&mut self, record: &Record, out: &mut Vec<AgentEvent>) {
         let at = record.at;
+        self.close_over(out);
+        self.last = at;
         if let (Some(began), Some(started)) = (self.unannounced.take(), &self.started)
             && !matches!(
                 record.body,
@@ -116,22 +125,34 @@ impl RunEvents {
             }
             RecordBody::ModelAsked { command, attempt, .. } => {
                 self.open_turn(at, out);
-                self.asking = Some((*command, *attempt));
+                (self.asking, self.unanswered) = (Some((*command, *attempt)), None);
             }
             RecordBody::ModelAnswered { command, attempt, message } if self.is_asking(*command, *attempt) => {
                 self.answered(*command, message, at, out);
-            }
-            RecordBody::ModelFailed { command, attempt, .. } | RecordBody::CallLost { command, attempt }
-                if self.is_asking(*command, *attempt) =>
-            {
-                self.asking = None;
-                self.streaming = false;
             }
             RecordBody::ToolStarted { call, .. } => self.tool_started(call, out),
             RecordBody::ToolFinished { call, result } | RecordBody::ToolRefused { call, result } => {
                 self.tool_ended(call, result, at, out);
             }
             RecordBody::RunFinished(outcome) => self.run_finished(outcome, at, out),
+            other => self.not_answered(other),
+        }
+    }
+
+    /// Notes what keeps the model from an answer.
+    fn not_answered(&mut self, body: &RecordBody) {
+        match body {
+            RecordBody::ModelFailed { command, attempt, failure } if self.is_asking(*command, *attempt) => {
+                self.unanswered = Some((StopReason::Error, Some(failure.message.clone())));
+                (self.asking, self.streaming) = (None, false);
+            }
+            RecordBody::CallLost { command, attempt } if self.is_asking(*command, *attempt) => {
+                (self.asking, self.streaming) = (None, false);
+            }
+            RecordBody::CancelRequested { .. } => self.unanswered = Some((StopReason::Aborted, None)),
+            RecordBody::LimitReached(limit) => {
+                self.unanswered = Some((StopReason::Error, Some(limit.to_string())));
+            }
             _ => {}
         }
     }
@@ -144,6 +165,7 @@ impl RunEvents {
             DeltaKind::ToolCall { .. } => None,
             DeltaKind::Progress { call, text } => return self.tool_said(call, Said::Text(text), out),
             DeltaKind::Partial { call, result } => return self.tool_said(call, Said::Partial(result), out),
+            DeltaKind::TurnEnd => return self.turn_end(out),
         };
         if self.is_asking(delta.command, delta.attempt) {
             self.start_answer(out);
@@ -263,7 +285,8 @@ impl RunEvents {
         let calls = message.tool_calls().map(|c| OpenCall { call: c.clone(), started: false, result: None });
         let calls: Vec<_> = calls.collect();
         let over = calls.is_empty();
-        self.open_turn = Some(OpenTurn { answer: Some((command, Box::new(message.clone()))), calls });
+        self.open_turn =
+            Some(OpenTurn { answer: Some((command, Box::new(message.clone()))), calls, over: None });
         if over {
             self.close_turn(at, out);
         }
@@ -323,13 +346,46 @@ impl RunEvents {
         }
         open.result = Some(message.clone());
         self.whole_message(message.into(), out);
-        if self.open_turn.as_ref().is_some_and(|t| t.calls.iter().all(|c| c.result.is_some())) {
+        if let Some(turn) = &mut self.open_turn
+            && turn.calls.iter().all(|call| call.result.is_some())
+        {
+            turn.over = Some(at);
+        }
+    }
+
+    /// The hooks have heard of all that happened in the turn, which ends here at the latest.
+    fn turn_end(&mut self, out: &mut Vec<AgentEvent>) {
+        match &self.open_turn {
+            Some(OpenTurn { answer: None, .. }) => {
+                let (reason, why) = self.unanswered.take().unwrap_or((StopReason::Error, None));
+                self.end_unanswered(reason, why, self.last, out);
+            }
+            _ => self.close_over(out),
+        }
+    }
+
+    /// Ends the open turn, in which the model said nothing.
+    fn end_unanswered(
+        &mut self,
+        reason: StopReason,
+        why: Option<String>,
+        at: Timestamp,
+        out: &mut Vec<AgentEvent>,
+    ) {
+        let message = self.no_answer(reason, why, at);
+        let command = self.asking.map_or(CommandId(0), |(command, _)| command);
+        self.answered(command, &message, at, out);
+    }
+
+    /// Ends the turn if all its calls have their results.
+    fn close_over(&mut self, out: &mut Vec<AgentEvent>) {
+        if let Some(at) = self.open_turn.as_ref().and_then(|turn| turn.over) {
             self.close_turn(at, out);
         }
     }
 
     fn close_turn(&mut self, at: Timestamp, out: &mut Vec<AgentEvent>) {
-        let Some(OpenTurn { answer: Some((_, answer)), calls }) = self.open_turn.take() else { return };
+        let Some(OpenTurn { answer: Some((_, answer)), calls, .. }) = self.open_turn.take() else { return };
         out.push(AgentEvent::TurnEnd {
             loop_id: self.loop_id(),
             usage: answer.usage,
@@ -340,11 +396,14 @@ impl RunEvents {
     }
 
     fn run_finished(&mut self, outcome: &Outcome, at: Timestamp, out: &mut Vec<AgentEvent>) {
-        if let Some(turn) = &mut self.open_turn {
+        if let Some(turn) = &self.open_turn {
             if turn.answer.is_none() {
-                let message = self.no_answer(outcome, at);
-                let command = self.asking.map_or(CommandId(0), |(command, _)| command);
-                self.answered(command, &message, at, out);
+                let (reason, why) = match outcome.status {
+                    OutcomeStatus::Cancelled => (StopReason::Aborted, None),
+                    OutcomeStatus::Limit(limit) => (StopReason::Error, Some(limit.to_string())),
+                    _ => (StopReason::Error, outcome.error.clone()),
+                };
+                self.end_unanswered(reason, why, at, out);
             } else {
                 self.close_turn(at, out);
             }
@@ -362,12 +421,7 @@ impl RunEvents {
     }
 
     /// The message of a turn in which the model said nothing.
-    fn no_answer(&self, outcome: &Outcome, at: Timestamp) -> AssistantMessage {
-        let (stop_reason, why) = match outcome.status {
-            OutcomeStatus::Cancelled => (StopReason::Aborted, None),
-            OutcomeStatus::Limit(limit) => (StopReason::Error, Some(limit.to_string())),
-            _ => (StopReason::Error, outcome.error.clone()),
-        };
+    fn no_answer(&self, stop_reason: StopReason, why: Option<String>, at: Timestamp) -> AssistantMessage {
         let config = self.started.as_ref().map(|s| &s.config);
         AssistantMessage {
             stop_reason,

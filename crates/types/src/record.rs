@@ -15,7 +15,8 @@ use crate::{
     ExecutionLimits, FailurePolicy, FailureStep, FormCheck, FormProblem, GoalCheck, GoalVerdict, HookPoint,
     Lease, LimitReached, LoopId, Message, ModelErrorCode, ModelPrice, MoreLimits, Outcome, ParallelBranch,
     ParallelChoice, PlanRecord, ProcessGroup, RequestOptions, RetryConfig, RunId, RunKind, SessionId,
-    SessionPlace, Spending, Summary, TeamRecord, TenantId, Timestamp, ToolResult, ToolSpec,
+    SessionPlace, Spending, Summary, TeamRecord, TenantId, Timestamp, ToolExecutionStrategy, ToolResult,
+    ToolSpec,
 };
 
 /// Version of the log's format, in the first record of every run. Readers refuse a newer one.
@@ -567,6 +568,9 @@ pub struct RunConfig {
     /// What the model's tokens cost, where a limit on money needs it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub price: Option<ModelPrice>,
+    /// How many of a turn's calls are made at once.
+    #[serde(skip_serializing_if = "ToolExecutionStrategy::is_default")]
+    pub tool_execution: ToolExecutionStrategy,
     /// How many steers the model reads at once.
     #[serde(skip_serializing_if = "QueueMode::is_default")]
     pub steers: QueueMode,

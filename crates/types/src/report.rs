@@ -34,7 +34,8 @@ impl RunReport {
     }
 }
 
-fn active(records: &[Arc<Record>]) -> u64 {
+/// How long a run was worked on, milliseconds.
+pub(crate) fn active(records: &[Arc<Record>]) -> u64 {
     let mut before: Option<Timestamp> = None;
     let mut all = 0;
     for record in records {

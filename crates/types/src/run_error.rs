@@ -1,6 +1,6 @@
 //! The one error of everybody who starts, watches, answers, resumes or deletes runs.
 
-use std::error::Error as StdError;
+use std::{error::Error as StdError, sync::Arc};
 
 use crate::{
     AgentId, FailureKind, JournalError, Outcome, OutcomeStatus, RunId, RunKind, RunRefused, RunStatus,
@@ -39,6 +39,14 @@ pub enum RunError {
     Lost {
         /// The run.
         run: RunId,
+    },
+    /// The run stopped without an end, as when its log cannot be written. Each of its watchers is told.
+    #[error("run {run} stopped: {error}")]
+    Stopped {
+        /// The run.
+        run: RunId,
+        /// Why; [`RunError::kind`], [`RunError::cause`] and [`RunError::advice`] are its own.
+        error: Arc<RunError>,
     },
     /// The journal failed.
     #[error(transparent)]
@@ -183,6 +191,7 @@ impl RunError {
     pub fn kind(&self) -> Option<FailureKind> {
         match self {
             Self::Failed { outcome } => outcome.failure_kind(),
+            Self::Stopped { error, .. } => error.kind(),
             _ => None,
         }
     }
@@ -194,12 +203,15 @@ impl RunError {
                 Some(&outcome.run)
             }
             Self::Lost { run }
+            | Self::Stopped { run, .. }
             | Self::UnknownRun { run, .. }
             | Self::Unsupported { run, .. }
             | Self::KeyUsed { run, .. }
             | Self::SessionBusy { run, .. }
             | Self::WentOn { run, .. }
             | Self::OtherTenant { run, .. } => Some(run),
+            Self::Journal(error) => error.run(),
+            Self::Refused(refused) => refused.run(),
             _ => None,
         }
     }
@@ -208,7 +220,56 @@ impl RunError {
     pub fn cause<E: StdError + 'static>(&self) -> Option<&E> {
         match self {
             Self::Agent { source, .. } => source.downcast_ref(),
+            Self::Stopped { error, .. } => Self::cause(error),
             _ => None,
+        }
+    }
+
+    /// The status that an HTTP service answers with.
+    ///
+    /// | status | for the client |
+    /// |---|---|
+    /// | 404 | there is no such run, or none that it may know of |
+    /// | 409 | the state of the run or of the session does not allow it now |
+    /// | 422 | the request has to be changed |
+    /// | 502 | the run has failed, mostly because of its model: [`kind`](Self::kind) tells |
+    /// | 503 | the same request may be fine later |
+    /// | 500 | the service has to be mended |
+    ///
+    /// ```
+    /// use archon_types::{RunError, RunId, RunStatus};
+    ///
+    /// let busy = RunError::SessionBusy { run: RunId::new("run_7"), status: RunStatus::Running };
+    /// assert_eq!(busy.http_status(), 409);
+    /// ```
+    pub fn http_status(&self) -> u16 {
+        match self {
+            Self::UnknownRun { .. } | Self::OtherTenant { .. } => 404,
+            Self::SessionBusy { .. }
+            | Self::WentOn { .. }
+            | Self::KeyUsed { .. }
+            | Self::Unsupported { .. }
+            | Self::Refused(_)
+            | Self::NotFinished { .. }
+            | Self::NothingToContinue => 409,
+            Self::EmptyPrompt
+            | Self::UnknownTool { .. }
+            | Self::NoEffect { .. }
+            | Self::NotForKind { .. }
+            | Self::Edit { .. }
+            | Self::Messages { .. } => 422,
+            Self::Failed { .. } | Self::NotTyped { .. } => 502,
+            Self::MemoryPressure { .. } => 503,
+            Self::Journal(error) => match error {
+                JournalError::UnknownRun { .. } | JournalError::BadId { .. } => 404,
+                JournalError::Locked { .. } | JournalError::Exists { .. } | JournalError::Needed { .. } => {
+                    409
+                }
+                JournalError::Storage { .. } => 503,
+                _ => 500,
+            },
+            Self::Stopped { error, .. } => error.http_status(),
+            Self::Lost { .. } | Self::NoAgent { .. } | Self::Agent { .. } => 500,
         }
     }
 
@@ -227,6 +288,7 @@ impl RunError {
                 "look at the outcome's answer; resume the run, or ask for a simpler type"
             }
             Self::Lost { .. } => "resume the run: it goes on where its log ends",
+            Self::Stopped { error, .. } => error.advice(),
             Self::Journal(error) => error.advice(),
             Self::Refused(refused) => refused.advice(),
             Self::UnknownRun { .. } => "`archon runs list` shows the runs there are",
@@ -293,5 +355,35 @@ fn known_text(known: &[String]) -> String {
     match known {
         [] => String::new(),
         known => format!("; there is: {}", known.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{CallId, CommandId, LimitReached};
+
+    #[test]
+    fn an_error_about_a_run_names_it_whoever_made_it() {
+        let run = RunId::new("run_7");
+        let [a, b, c, d, e, f] = std::array::from_fn(|_| run.clone());
+        let refused = [
+            RunRefused::Ended { run: a },
+            RunRefused::AtLimit { run: b, limit: LimitReached::Turns { max: 3 } },
+            RunRefused::NoQuestion { run: c, call: CallId::new(CommandId(0), 0) },
+            RunRefused::NotOfThisCall { run: d, caller: RunId::new("other") },
+        ];
+        let journal = [
+            JournalError::Locked { run: e },
+            JournalError::Corrupt { run: f, record: 3, problem: "a flipped bit".to_owned() },
+        ];
+        for error in refused.map(RunError::from).into_iter().chain(journal.map(RunError::from)) {
+            assert_eq!(error.run(), Some(&run), "{error:?}");
+            let (text, advice) = (error.to_string(), error.advice().to_owned());
+            let stopped = RunError::Stopped { run: run.clone(), error: Arc::new(error) };
+            assert_eq!((stopped.run(), stopped.advice()), (Some(&run), advice.as_str()));
+            assert_eq!(stopped.to_string(), format!("run run_7 stopped: {text}"));
+        }
+        assert_eq!(RunError::from(RunRefused::TooDeep { depth: 6, max: 5 }).run(), None);
     }
 }

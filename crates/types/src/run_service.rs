@@ -5,6 +5,7 @@
 //! |---|---|
 //! | start a run once per key, find it, list runs | [`StartRuns::start`], [`StartRuns::get`], [`StartRuns::list`] |
 //! | read its records, or watch it as often as you like | [`StartRuns::records`], [`StartRuns::watch`] |
+//! | show the messages of a session | [`StartRuns::history`] |
 //! | go on after a crash, a cancel, a failure or a limit | [`StartRuns::resume`], [`StartRuns::resume_unfinished`] |
 //! | steer, cancel, answer questions | [`AnswerRuns`] |
 //! | let runs go on whose questions nobody answered in time | [`AnswerRuns::sweep`] |
@@ -53,7 +54,7 @@ pub trait StartRuns: Send + Sync {
         more: &'a MoreLimits,
     ) -> BoxFuture<'a, Result<StartedRun, RunError>>;
 
-    /// The head of a run.
+    /// The head of a run. Damage in the middle of a long log is seen by [`records`](Self::records) only.
     ///
     /// # Errors
     /// The run is unknown: the nearest ids are named. Or the journal failed.
@@ -83,6 +84,20 @@ pub trait StartRuns: Send + Sync {
     /// # Errors
     /// As [`get`](Self::get).
     fn watch<'a>(&'a self, run: &'a RunId, after: Option<u64>) -> BoxFuture<'a, Result<Watch, RunError>>;
+
+    /// The messages of a session, for whoever shows it: the conversation as its newest run has it. What was compacted is
+    /// its summary; [`records`](Self::records) have every word. Empty for a session without runs. Until a parallel loop has
+    /// chosen a branch, that is the conversation before it.
+    ///
+    /// Tenants may have sessions of the same name: `tenant` says whose is meant; without it, the one with the newest run.
+    ///
+    /// # Errors
+    /// The log of the newest run, or of one that it goes on from, cannot be read.
+    fn history<'a>(
+        &'a self,
+        session: &'a SessionId,
+        tenant: Option<&'a TenantId>,
+    ) -> BoxFuture<'a, Result<Vec<Message>, RunError>>;
 
     /// Waits until a run ends or waits for somebody, and says how it stands.
     ///
@@ -307,8 +322,8 @@ pub enum WhenBusy {
     /// It is refused with [`RunError::SessionBusy`].
     #[default]
     Refuse,
-    /// The run reads it when it would end, as with [`AnswerRuns::follow_up`]. The key of such a request is not kept: sent
-    /// again, it is queued again.
+    /// The run reads it when it would end, as with [`AnswerRuns::follow_up`]; if it ends without reading it, the message
+    /// begins the next run of the session. The key of such a request is not kept: sent again, it is queued again.
     Queue,
     /// It starts a run beside the other. What is said in one of the two is not known in the other.
     Branch,

@@ -173,6 +173,36 @@ pub struct SubTaskRules {
     /// How long it is expected to take, milliseconds; decides who goes first, nothing else.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected_ms: Option<u64>,
+    /// Makes it a loop: what is done for each item of a list that is known when it may begin. Its own result is the list of
+    /// the items' results.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub each: Option<Box<ForEach>>,
+}
+
+/// What a step that is a loop does for each item of a list.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct ForEach {
+    /// A list, or a reference to one such as `{find}`.
+    pub list: Json,
+    /// The name of the item in what the steps refer to.
+    pub item: String,
+    /// The steps of one item. Those without dependencies begin first.
+    pub steps: Vec<SubTask>,
+    /// Of these the first that has a result has the item's.
+    pub results: Vec<SubTaskId>,
+    /// A list with more items than this is refused.
+    pub max_items: u32,
+}
+
+impl ForEach {
+    /// A loop of at most 50 items, with the last of these steps as its result.
+    pub fn new(list: Json, item: impl Into<String>, steps: Vec<SubTask>) -> Self {
+        let results = steps.last().map(|step| step.id.clone()).into_iter().collect();
+        Self { list, item: item.into(), steps, results, max_items: 50 }
+    }
 }
 
 impl SubTaskRules {
@@ -262,6 +292,11 @@ impl SubTask {
     /// What came of it, once something did.
     pub fn result(&self) -> Option<&ToolResult> {
         self.result.as_ref()
+    }
+
+    /// The step as it was planned, whatever became of it.
+    pub fn as_planned(&self) -> Self {
+        Self { status: SubTaskStatus::initial(&self.dependencies), result: None, ..self.clone() }
     }
 
     /// Whether it may start: it waits, and everything that it depends on is among `completed`.

@@ -189,12 +189,19 @@ pub struct TeamSettings {
     pub max_chain: u32,
     /// How often a task is delegated before it has failed. Default 3; 0 counts as 1.
     pub max_tries: u32,
+    /// Other plans that a run may have when steps of its plan are lost. Default 3; 0 never makes another plan, and so do runs
+    /// whose log says nothing of it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub max_replans: u32,
     /// Delegations in one run, whoever asks for them. Default 1,000.
     pub max_delegations: u32,
     /// How long one delegation may take, milliseconds. Default 300,000.
     pub task_ms: u64,
     /// A member at work gives a sign of life at least this often, milliseconds. 0 never looks. Default 5,000.
     pub beat_ms: u64,
+    /// What a sign of life is. Default [`Heartbeat::Timer`].
+    #[serde(skip_serializing_if = "Heartbeat::is_timer")]
+    pub heartbeat: Heartbeat,
     /// Signs of life that may be missing in a row. Default 3; 0 counts as 1.
     pub missed_beats: u32,
     /// How many members do each task, of whom the first with an answer wins. Default 1; 0 counts as 1.
@@ -221,9 +228,11 @@ impl Default for TeamSettings {
             max_concurrent: 8,
             max_chain: 5,
             max_tries: 3,
+            max_replans: 3,
             max_delegations: 1_000,
             task_ms: 300_000,
             beat_ms: 5_000,
+            heartbeat: Heartbeat::default(),
             missed_beats: 3,
             redundancy: 1,
             conflicts: ConflictPolicy::default(),
@@ -232,6 +241,33 @@ impl Default for TeamSettings {
             error_budget: None,
             answer_within_ms: crate::approval::USUAL_WAIT_MS,
         }
+    }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference over")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
+}
+
+/// By what a member at work is known to live.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Heartbeat {
+    /// Its run is there: a timer beats until it ends. A slow tool and a slow first word are no silence; what hangs loses
+    /// its work at the deadline of the task.
+    #[default]
+    Timer,
+    /// What its run emits, and what it says at its seat: for agents that work in another process, and for teams that take
+    /// work from whoever is slow.
+    Events,
+}
+
+impl Heartbeat {
+    #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference over")]
+    fn is_timer(&self) -> bool {
+        *self == Self::Timer
     }
 }
 

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AgentId, CallId, CommandId, FailureKind, Json, Member, Role, RunConfig, Spending, SubTask, Task,
-    TeamSettings, Timestamp,
+    AgentId, CallId, CommandId, FailureKind, Json, Member, PlanDiff, Role, RunConfig, Spending, SubTask,
+    Task, TeamSettings, Timestamp,
 };
 
 /// An event in the life of a team's run.
@@ -48,7 +48,15 @@ pub enum TeamRecord {
         #[serde(default, skip_serializing_if = "Spending::is_zero")]
         spent: Spending,
     },
-    /// There is none.
+    /// There is another plan for the steps that are lost and for what waits for them.
+    Replanned {
+        /// What is different.
+        diff: Box<PlanDiff>,
+        /// What the planner's own questions took.
+        #[serde(default, skip_serializing_if = "Spending::is_zero")]
+        spent: Spending,
+    },
+    /// There is none, or no other one for the steps that are lost.
     NotPlanned {
         /// Why.
         problem: String,
@@ -163,9 +171,20 @@ impl TeamRecord {
         )
     }
 
+    /// Whose sign of life it is, if it is one.
+    pub fn beat_of(&self) -> Option<CallId> {
+        match self {
+            Self::Beat { call, .. } => Some(*call),
+            _ => None,
+        }
+    }
+
     /// Whether the record must be on the medium before anything else happens.
     pub fn needs_sync(&self) -> bool {
-        matches!(self, Self::Formed { .. } | Self::Planned { .. } | Self::Requested { .. })
+        matches!(
+            self,
+            Self::Formed { .. } | Self::Planned { .. } | Self::Replanned { .. } | Self::Requested { .. }
+        )
     }
 }
 

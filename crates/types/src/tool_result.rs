@@ -90,7 +90,7 @@ impl ToolResult {
 
     /// All text blocks joined.
     pub fn text(&self) -> String {
-        Content::join_text(&self.content)
+        Content::join_text(&self.content).into_owned()
     }
 }
 
@@ -116,6 +116,14 @@ pub mod metadata {
     pub const ERROR_TYPE: &str = "error_type";
     /// Tokens that the tool itself spent.
     pub const TOKEN_USAGE: &str = "token_usage";
+    /// Of an agent that was called: its name.
+    pub const AGENT: &str = "agent";
+    /// Of an agent that was called: the run whose log is the conversation that it had.
+    pub const CONVERSATION_HISTORY: &str = "conversation_history";
+    /// Of an agent that was called: how many turns it took.
+    pub const ITERATIONS: &str = "iterations";
+    /// Of an agent that was called: the name of its [`OutcomeStatus`](crate::OutcomeStatus), such as `finished`.
+    pub const FINAL_STATE: &str = "final_state";
     /// How sure the tool is, 0.0 to 1.0.
     pub const CONFIDENCE_SCORE: &str = "confidence_score";
     /// Where the content comes from.

@@ -17,9 +17,9 @@ use super::machine::cargo_home;
 use super::progress::{Progress, left, left_text, seconds};
 use crate::command_line::CommandLine;
 
-/// The demo's build: the command with its default features, and the program that fetches. This list may become
-/// shorter; no change may make it longer, because everybody waits for it before they see anything.
-const WHAT: &str = "build --profile demo --locked -p archon-cli -p archon-local-model";
+/// The demo's build: the command with the features that the demo needs, and the program that fetches. This list may
+/// become shorter; no change may make it longer, because everybody waits for it before they see anything.
+const WHAT: &str = "build --profile demo --locked -p archon-cli -p archon-local-model --no-default-features --features archon-cli/local,archon-cli/yaml";
 
 /// The programs, in the order in which they are built.
 const PROGRAMS: [&str; 2] = ["archon-pull", "archon"];

@@ -28,7 +28,7 @@ struct State {
     /// The sequence number of the first record of the run that is among the events.
     from: Option<u64>,
     /// Why the run stopped without an end.
-    failure: Option<RunError>,
+    failure: Option<Arc<RunError>>,
 }
 
 /// Events that are kept for a first watcher.
@@ -85,12 +85,16 @@ impl Live {
 
     /// Keeps why the run stopped without an end, as when its log cannot be written.
     pub(super) fn fail(&self, error: RunError) {
-        self.state().failure = Some(error);
+        self.state().failure = Some(Arc::new(error));
     }
 
-    /// Why the run stopped, for the first watcher that asks; the others see that it has no end.
+    /// Why the run stopped, for each watcher.
     pub(super) fn failure(&self) -> Option<RunError> {
-        self.state().failure.take()
+        let error = self.state().failure.clone()?;
+        Some(match &*error {
+            RunError::Lost { run } => RunError::Lost { run: run.clone() },
+            _ => RunError::Stopped { run: self.run.clone(), error },
+        })
     }
 
     /// Ends the streams of all watchers, after what they have still to read.

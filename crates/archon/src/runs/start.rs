@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use archon_react_loop::{conversation, stands_at};
 use archon_types::{
     AgentMessage, BoxFuture, Content, Context, Event, InboxRequest, JournalError, Message, MoreLimits,
     Origin, Outcome, OutcomeStatus, Record, RecordBody, Reply, ResumedRuns, RunError, RunFilter, RunHead,
@@ -15,12 +16,14 @@ use archon_types::{
 use futures_util::{StreamExt, stream};
 
 use super::{Runs, live::Live};
-use crate::{RunOptions, watch::EventStream};
+use crate::{RunOptions, claim::run_named, watch::EventStream};
 
 /// How often a run is looked at that another process works on.
 const POLL: Duration = Duration::from_millis(250);
 /// How often a message is offered to a session whose runs end before they read it.
 const MOST_TRIES: u32 = 20;
+/// How often it is looked whether the next run has taken a message that an ended run did not read.
+const MOST_LOOKS: u32 = 4;
 
 impl StartRuns for Runs {
     fn start<'a>(&'a self, request: StartRun) -> BoxFuture<'a, Result<StartedRun, RunError>> {
@@ -58,17 +61,32 @@ impl StartRuns for Runs {
         })
     }
 
+    fn history<'a>(
+        &'a self,
+        session: &'a SessionId,
+        tenant: Option<&'a TenantId>,
+    ) -> BoxFuture<'a, Result<Vec<Message>, RunError>> {
+        Box::pin(self.history_of(session, tenant))
+    }
+
     fn watch<'a>(&'a self, run: &'a RunId, after: Option<u64>) -> BoxFuture<'a, Result<Watch, RunError>> {
         Box::pin(async move {
             // Subscribed before the log is read, so that nothing falls between the two.
-            let live = self.watched(run).and_then(|live| Some((live.subscribe()?, live)));
+            let watched = self.watched(run);
+            let live = watched.as_ref().and_then(|live| live.subscribe());
             let mut ready: VecDeque<_> = self.records_behind(run, after).await?.into();
             // The events have the rest of the records, each in its place.
-            let from = live.as_ref().and_then(|((_, from), _)| *from);
+            let from = live.as_ref().and_then(|(_, from)| *from);
             ready.retain(|record| from.is_none_or(|from| record.seq < from));
-            let live = live.map(|((events, _), live)| (events, live));
-            let watching =
-                Watching { runs: self.clone(), run: run.clone(), after, live, ready, has_failed: false };
+            let watching = Watching {
+                runs: self.clone(),
+                run: run.clone(),
+                after,
+                live: live.map(|(events, _)| events),
+                watched,
+                ready,
+                has_failed: false,
+            };
             let events = stream::unfold(watching, |mut watching| async move {
                 if watching.has_failed {
                     return None;
@@ -215,6 +233,9 @@ impl Runs {
     ) -> Result<Place, RunError> {
         let archon = self.archon();
         let mut tries = 0;
+        if let (Some(session), Some(tenant), false) = (&options.session, &options.tenant, options.branch) {
+            self.begin_unread(session, tenant).await?;
+        }
         loop {
             let (run, status) = match archon.prepare(options.clone()).await {
                 Err(RunError::SessionBusy { run, status }) if request.when_busy == WhenBusy::Queue => {
@@ -230,6 +251,24 @@ impl Runs {
             }
             archon.clock.sleep_until(archon.clock.now() + POLL / 10).await;
         }
+    }
+
+    async fn history_of(
+        &self,
+        session: &SessionId,
+        tenant: Option<&TenantId>,
+    ) -> Result<Vec<Message>, RunError> {
+        let journal = &*self.archon().journal;
+        let mut newest = RunFilter::of_session(session.clone()).top_level();
+        newest.tenant = tenant.cloned();
+        let Some(head) = self.archon().newest(newest).await? else { return Ok(Vec::new()) };
+        let records = journal.read(&head.run_id).await?;
+        // Of a parallel loop and its branches that is the branch that was chosen.
+        let Origin::Continues { run, .. } = stands_at(journal, &head.run_id, &records).await? else {
+            return Ok(Vec::new());
+        };
+        let messages = conversation(journal, &run).await?;
+        Ok(messages.iter().map(|message| Message::clone(message)).collect())
     }
 
     /// Leaves prompts with a busy run of their session; `None` if it ends without reading them.
@@ -250,16 +289,25 @@ impl Runs {
             }
         }
         let head = self.head(run).await?;
-        if head.status.has_ended() {
-            let unread = waiting().await?.into_iter().map(|entry| entry.id).filter(|id| !before.contains(id));
-            let unread: Vec<_> = unread.collect();
-            if let Some(inbox) = inbox.as_ref().filter(|_| !unread.is_empty()) {
-                inbox.remove(run, &unread).await?;
-                return Ok(None);
+        let session = head.session.unwrap_or_else(|| SessionId::new(""));
+        let mut queued = StartedRun::new(run.clone(), session.clone(), Started::Queued);
+        let (Some(inbox), true, Some(tenant)) = (&inbox, head.status.has_ended(), head.tenant) else {
+            return Ok(Some(queued));
+        };
+        for _ in 0..MOST_LOOKS {
+            let unread = waiting().await?.into_iter().any(|entry| !before.contains(&entry.id));
+            if !unread {
+                return Ok(Some(queued));
+            }
+            match self.begin_unread(&session, &tenant).await? {
+                Some(begun) => queued = begun,
+                // Another has begun the next run, and may be about to take the messages away.
+                None => self.archon().clock.sleep_until(self.archon().clock.now() + POLL / 10).await,
             }
         }
-        let session = head.session.unwrap_or_else(|| SessionId::new(""));
-        Ok(Some(StartedRun::new(run.clone(), session, Started::Queued)))
+        let unread = waiting().await?.into_iter().map(|entry| entry.id).filter(|id| !before.contains(id));
+        inbox.remove(run, &unread.collect::<Vec<_>>()).await?;
+        Ok(None)
     }
 
     pub(super) async fn records_behind(
@@ -281,9 +329,7 @@ impl Runs {
 /// The run of an idempotency key: the same for every process. By SHA-256, since a customer chooses the key: it must not be
 /// possible to choose one that takes the place of another tenant's.
 fn of_key(tenant: &TenantId, key: &str) -> RunId {
-    let hash = hmac_sha256::Hash::hash(serde_json::json!([tenant, key]).to_string().as_bytes());
-    let hex: String = hash[..16].iter().map(|byte| format!("{byte:02x}")).collect();
-    RunId::new(format!("run_key_{hex}"))
+    run_named("run_key_", tenant, key)
 }
 
 /// What a request asks for otherwise than the one that started a run. What it leaves to the agent or to the service is
@@ -354,7 +400,9 @@ struct Watching {
     run: RunId,
     /// The last record that the watcher has.
     after: Option<u64>,
-    live: Option<(EventStream, Arc<Live>)>,
+    live: Option<EventStream>,
+    /// The work on the run here, which knows why it stopped.
+    watched: Option<Arc<Live>>,
     ready: VecDeque<Arc<Record>>,
     /// An error is the last thing that a watcher is told.
     has_failed: bool,
@@ -367,10 +415,12 @@ impl Watching {
                 self.after = Some(record.seq);
                 return Some(Ok(Event::Record { run: self.run.clone(), record }));
             }
-            let Some((events, live)) = &mut self.live else {
+            let Some(events) = &mut self.live else {
                 match self.elsewhere().await {
-                    Ok(true) => continue,
-                    Ok(false) => return None,
+                    Ok(None) => continue,
+                    // Somebody else may have ended it since.
+                    Ok(Some(RunStatus::Interrupted)) => return self.failure().map(Err),
+                    Ok(Some(_)) => return None,
                     Err(error) => return Some(Err(error)),
                 }
             };
@@ -383,9 +433,8 @@ impl Watching {
                 }
                 Some(event) => return Some(Ok(event)),
                 None => {
-                    let failure = live.failure();
                     self.live = None;
-                    if let Some(error) = failure {
+                    if let Some(error) = self.failure() {
                         return Some(Err(error));
                     }
                 }
@@ -393,16 +442,21 @@ impl Watching {
         }
     }
 
-    /// Waits for records of a run that this process does not work on; false once it rests.
-    async fn elsewhere(&mut self) -> Result<bool, RunError> {
+    /// Why the run stopped here, if it did.
+    fn failure(&self) -> Option<RunError> {
+        self.watched.as_ref()?.failure()
+    }
+
+    /// Waits for records of a run that this process does not work on; how the run is once it rests.
+    async fn elsewhere(&mut self) -> Result<Option<RunStatus>, RunError> {
         loop {
             let head = self.runs.head(&self.run).await?;
             self.ready = self.runs.records_behind(&self.run, self.after).await?.into();
             if !self.ready.is_empty() {
-                return Ok(true);
+                return Ok(None);
             }
             if head.status != RunStatus::Running {
-                return Ok(false);
+                return Ok(Some(head.status));
             }
             let clock = &self.runs.archon().clock;
             clock.sleep_until(clock.now() + POLL).await;

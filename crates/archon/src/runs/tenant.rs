@@ -3,9 +3,9 @@
 //! A run of another tenant is answered as one that is not there: whoever guesses an id learns nothing.
 
 use archon_types::{
-    AgentMessage, Answer, AnswerRuns, BoxFuture, Fork, JournalError, KeepRuns, MoreLimits, PendingApproval,
-    Removed, Reply, ResumedRuns, RunError, RunFilter, RunHead, RunId, RunStarted, Salvaged, StartRun,
-    StartRuns, StartedRun, TenantId, Timestamp, Watch,
+    AgentMessage, Answer, AnswerRuns, BoxFuture, Fork, JournalError, KeepRuns, Message, MoreLimits,
+    PendingApproval, Removed, Reply, ResumedRuns, RunError, RunFilter, RunHead, RunId, Salvaged, SessionId,
+    StartRun, StartRuns, StartedRun, TenantId, Timestamp, Watch,
 };
 use futures_util::StreamExt;
 
@@ -51,13 +51,13 @@ impl TenantRuns {
         run: &RunId,
         work: impl Future<Output = Result<T, RunError>>,
     ) -> Result<T, RunError> {
-        let log = match self.runs.records(run, None).await {
+        let head = match self.runs.archon().journal.head(run).await {
             // The storage fails for whichever run: a client must not take that for the end of its own.
-            Err(error @ RunError::Journal(JournalError::Storage { .. })) => return Err(error),
-            log => log.unwrap_or_default(),
+            Err(error @ JournalError::Storage { .. }) => return Err(error.into()),
+            head => head.ok(),
         };
-        match RunStarted::of(&log.records) {
-            Some(started) if started.tenant == self.tenant => work.await.map_err(without_ids),
+        match head.and_then(|head| head.tenant) {
+            Some(tenant) if tenant == self.tenant => work.await.map_err(without_ids),
             // Also one that cannot be read far enough to tell whose it is.
             _ => Err(self.unknown(run).await),
         }
@@ -124,6 +124,19 @@ impl StartRuns for TenantRuns {
         after: Option<u64>,
     ) -> BoxFuture<'a, Result<Salvaged, RunError>> {
         Box::pin(self.with(run, self.runs.records(run, after)))
+    }
+
+    fn history<'a>(
+        &'a self,
+        session: &'a SessionId,
+        tenant: Option<&'a TenantId>,
+    ) -> BoxFuture<'a, Result<Vec<Message>, RunError>> {
+        Box::pin(async move {
+            match self.is_own(tenant) {
+                true => self.runs.history(session, Some(&self.tenant)).await.map_err(without_ids),
+                false => Ok(Vec::new()),
+            }
+        })
     }
 
     fn watch<'a>(&'a self, run: &'a RunId, after: Option<u64>) -> BoxFuture<'a, Result<Watch, RunError>> {

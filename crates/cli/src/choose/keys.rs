@@ -1,11 +1,11 @@
-//! Which keys are sent, from which variables, and to which addresses none is.
+//! Which keys are sent, from which variables or kept keys that stand for them, and to which addresses none is.
 
 use archon::{
     providers::{Profile, is_local_address},
     types::Secret,
 };
 
-use crate::{app::App, config::Origin, failure::Failure};
+use crate::{app::App, config::Origin, credentials, failure::Failure};
 
 /// The keys to send, the first one first. A service's own keys go to the service's own address only, and a
 /// [foreign](is_foreign) address gets no key at all: both would hand them to whoever wrote the address.
@@ -48,9 +48,8 @@ pub(super) fn own_keys(
         return Ok(Vec::new());
     }
     match (profile.and_then(|p| Some((p.name, p.key_variable?))), url) {
-        (Some((service, variable)), None) => some(secrets(app, variable)).ok_or_else(|| {
-            Failure::usage(format!("{service} needs a key"), format!("set it: export {variable}=…"))
-        }),
+        (Some((service, variable)), None) => some(secrets(app, variable))
+            .ok_or_else(|| Failure::usage(format!("{service} needs a key"), how_to_give(variable))),
         (_, Some(_)) => Ok(secrets(app, ANY_KEY)),
         (None, None) => Ok(Vec::new()),
     }
@@ -77,6 +76,15 @@ pub(super) fn is_foreign(url: Option<&str>, origin: Option<&Origin>) -> bool {
         Some(_) => false,
         None => !is_local_address(url),
     })
+}
+
+/// What to do where a key is missing.
+pub(super) fn how_to_give(variable: &str) -> String {
+    let set = format!("set it: export {variable}=…");
+    match credentials::service_of(variable) {
+        Some(service) => format!("{set}, or keep it: archon credentials add {}", service.name),
+        None => set,
+    }
 }
 
 fn some(secrets: Vec<Secret>) -> Option<Vec<Secret>> {

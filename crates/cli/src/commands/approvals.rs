@@ -158,10 +158,11 @@ fn line(pending: &PendingApproval) -> String {
     let more = summary.chars().count().saturating_sub(most);
     let shown: String = summary.chars().take(most).collect();
     let id = &request.request_id;
+    let asker = question::asker(request).map(|name| format!("{name}: ")).unwrap_or_default();
     match more {
-        0 => format!("{id}  {}  {shown}", pending.run),
+        0 => format!("{id}  {}  {asker}{shown}", pending.run),
         more => format!(
-            "{id}  {}  {shown} ... {more} more characters not shown: `archon approvals show {id}` prints all",
+            "{id}  {}  {asker}{shown} ... {more} more characters not shown: `archon approvals show {id}` prints all",
             pending.run
         ),
     }

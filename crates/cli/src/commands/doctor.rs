@@ -118,12 +118,21 @@ async fn servers(app: &App) -> Vec<Finding> {
     answers.map(finding).collect()
 }
 
-/// Names of variables only: a value never leaves the environment.
+/// Names of variables and services only: a value never leaves the environment.
 fn keys(app: &App) -> Finding {
-    let set: Vec<_> =
-        choose::keyed(app).flat_map(|(_, variable)| choose::key_variables(app, variable)).collect();
-    let found =
-        if set.is_empty() { "no service's key is in the environment".to_owned() } else { set.join(", ") };
+    let shown = |variable: String| match app.sources.env.contains_key(&variable) {
+        true => variable,
+        false => format!("{variable} (kept)"),
+    };
+    let set: Vec<_> = choose::keyed(app)
+        .flat_map(|(_, variable)| choose::key_variables(app, variable))
+        .map(shown)
+        .collect();
+    let found = if set.is_empty() {
+        "no service's key is in the environment or kept".to_owned()
+    } else {
+        set.join(", ")
+    };
     Finding { check: "keys", ok: !set.is_empty(), found }
 }
 
@@ -161,10 +170,7 @@ fn sandbox() -> Finding {
 
 fn tools(app: &App) -> Finding {
     match toolset::chosen(app) {
-        Ok(tools) => {
-            let names: Vec<_> = tools.iter().map(|t| t.spec().name.clone()).collect();
-            Finding { check: "tools", ok: true, found: names.join(", ") }
-        }
+        Ok(picked) => Finding { check: "tools", ok: true, found: picked.names().join(", ") },
         Err(e) => {
             Finding { check: "tools", ok: false, found: format!("{}; {}", e.what(), e.advice().join("; ")) }
         }

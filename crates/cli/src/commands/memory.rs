@@ -1,5 +1,7 @@
 //! `archon memory`: what is remembered, by collection.
 
+mod upkeep;
+
 use std::{
     collections::BTreeMap,
     io::{Read as _, Write as _},
@@ -12,7 +14,8 @@ use archon::{
     memory::{Embedded, Memory},
     store::SqliteMemory,
     types::{
-        Clock, Collection, Listing, LongTerm, MemoryEntry, MemoryFilter, MemoryOrder, MemoryQuery, Trust,
+        Clock, Collection, Listing, LongTerm, MemoryEntry, MemoryFilter, MemoryKind, MemoryOrder,
+        MemoryQuery, Trust,
     },
 };
 use clap::Subcommand;
@@ -83,6 +86,25 @@ pub(crate) enum MemoryCommand {
         /// The file; `-` reads standard input
         file: PathBuf,
     },
+    /// Forget what is too much or too old: what was of use longest ago, and matters least; facts stay
+    Evict {
+        #[command(flatten)]
+        of: Of,
+        #[command(flatten)]
+        limits: upkeep::LimitFlags,
+    },
+    /// Merge notes that say the same
+    Merge {
+        #[command(flatten)]
+        of: Of,
+    },
+    /// Forget everything that was remembered before a day, facts too
+    Purge {
+        #[command(flatten)]
+        of: Of,
+        #[command(flatten)]
+        what: upkeep::PurgeFlags,
+    },
     /// Make vectors for what has none of the chosen embedder, as after another was chosen
     Embed {
         #[command(flatten)]
@@ -116,6 +138,9 @@ impl MemoryCommand {
         | Self::Forget { of, .. }
         | Self::Stats { of }
         | Self::Import { of, .. }
+        | Self::Evict { of, .. }
+        | Self::Merge { of }
+        | Self::Purge { of, .. }
         | Self::Embed { of }
         | Self::Export { of, .. }) = self;
         let mut settings = Settings::default();
@@ -137,6 +162,9 @@ impl MemoryCommand {
                 let trust = if untrusted { Trust::Untrusted } else { Trust::Trusted };
                 import(app, &of, &file, trust).await
             }
+            Self::Evict { of, limits } => limits.evict(app, &of).await,
+            Self::Merge { of } => upkeep::merge(app, &of).await,
+            Self::Purge { of, what } => what.purge(app, &of).await,
             Self::Embed { of } => embed(app, &of).await,
             Self::Export { of, out } => export(app, &of, out).await,
         }
@@ -214,9 +242,14 @@ fn row(entry: &MemoryEntry) -> String {
     format!("{}  {when:<16}  {kind:<7} {trust:<9} {}", entry.id, one_line(&entry.content, 100))
 }
 
+/// All but the marks of what was forgotten.
+fn told() -> MemoryFilter {
+    MemoryFilter::all().of(&MemoryKind::TOLD)
+}
+
 async fn list(app: &App, of: &Of, limit: usize) -> Result<Exit, Failure> {
     let memory = open(app, &of.collection).await?;
-    let page = memory.store().list(&Listing::new(MemoryFilter::all(), MemoryOrder::Latest, limit)).await?;
+    let page = memory.store().list(&Listing::new(told(), MemoryOrder::Latest, limit)).await?;
     for damaged in &page.damaged {
         app.output.note(Look::Dim, format!("{} is damaged: {}", damaged.id, damaged.problem));
     }
@@ -244,7 +277,7 @@ async fn forget(app: &App, of: &Of, ids: Vec<String>) -> Result<Exit, Failure> {
 async fn stats(app: &App, of: &Of) -> Result<Exit, Failure> {
     let memory = open(app, &of.collection).await?;
     let mut counts: BTreeMap<(String, &str), u64> = BTreeMap::new();
-    let (mut damaged, mut listing) = (0, Listing::new(MemoryFilter::all(), MemoryOrder::First, 1_000));
+    let (mut damaged, mut listing) = (0, Listing::new(told(), MemoryOrder::First, 1_000));
     loop {
         let page = memory.store().list(&listing).await?;
         damaged += page.damaged.len();

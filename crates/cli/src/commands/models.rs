@@ -1,19 +1,22 @@
 //! `archon models`: what can be asked right now, and what is known of a model.
 
+use std::path::{Path, PathBuf};
+
 use clap::Subcommand;
 use serde::Serialize;
 
 use archon::{
     providers::{
-        LocalServer, ModelInfo, ModelRef, PROFILES, PROTOCOLS, ServerAnswer, SetupError, ask_local_servers,
-        catalogue_source, known_models, model_info, nearest_models,
+        Catalogue, LocalServer, ModelInfo, ModelRef, PROFILES, PROTOCOLS, ServerAnswer, SetupError,
+        ask_local_servers, catalogue_source,
     },
     types::ModelPrice,
 };
 
 use super::ModelFlags;
 use crate::{
-    app::App, choose, config::Settings, exit::Exit, failure::Failure, local, output::Look, text::one_line,
+    app::App, choose, config::Settings, exit::Exit, failure::Failure, local, output::Look, own_file,
+    text::one_line,
 };
 
 /// What to show.
@@ -31,6 +34,11 @@ pub(crate) enum ModelsCommand {
     Show {
         /// The model, as PROVIDER:MODEL
         model: String,
+    },
+    /// Keep a catalogue of models over the built-in one, in place of the one that was kept before
+    Import {
+        /// The catalogue: JSON lines as in crates/providers/models.jsonl
+        file: PathBuf,
     },
 }
 
@@ -59,6 +67,13 @@ struct Known {
     thinking: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     vision: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tools: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    small: Option<bool>,
+    /// Who says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source: Option<String>,
 }
 
 impl From<ModelInfo> for Known {
@@ -69,13 +84,16 @@ impl From<ModelInfo> for Known {
             price: info.price,
             thinking: Some(info.thinking),
             vision: Some(info.vision),
+            tools: info.tools,
+            small: info.is_small,
+            source: Some(info.source),
         }
     }
 }
 
 impl Known {
-    fn of(provider: &str, model: &str) -> Self {
-        model_info(provider, model).map(Self::from).unwrap_or_default()
+    fn of(catalogue: &Catalogue, provider: &str, model: &str) -> Self {
+        catalogue.info(provider, model).map(Self::from).unwrap_or_default()
     }
 
     /// In a line; empty when nothing is known.
@@ -103,6 +121,7 @@ impl ModelsCommand {
             Self::List { provider: Some(provider), .. } => known(app, &provider),
             Self::List { .. } => list(app).await,
             Self::Show { model } => show(app, &model),
+            Self::Import { file } => import(app, &file),
         }
     }
 }
@@ -110,6 +129,7 @@ impl ModelsCommand {
 /// What can be asked right now.
 async fn list(app: &App) -> Result<Exit, Failure> {
     let mut items = Vec::new();
+    let catalogue = app.catalogue()?;
     let configured = app.config.settings.base_url.as_deref();
     let mut servers = choose::local_servers(app);
     servers.extend(configured.map(|url| LocalServer::new("openai-compatible", url)));
@@ -131,7 +151,7 @@ async fn list(app: &App) -> Result<Exit, Failure> {
             _ => format!("{profile}:{model}"),
         };
         items.extend(models.iter().map(|m| {
-            let known = Known::of(profile, m);
+            let known = Known::of(&catalogue, profile, m);
             Item { model: named(m), from: url.clone(), known }
         }));
     }
@@ -161,9 +181,12 @@ async fn list(app: &App) -> Result<Exit, Failure> {
 /// The models of a provider that the catalogue knows.
 fn known(app: &App, provider: &str) -> Result<Exit, Failure> {
     let start = format!("{provider}:");
-    let items: Vec<Item> = known_models()
+    let items: Vec<Item> = app
+        .catalogue()?
+        .models()
+        .into_iter()
         .filter(|info| info.name.starts_with(&start))
-        .map(|info| Item { model: info.name.clone(), from: catalogue(), known: info.into() })
+        .map(|info| Item { model: info.name.clone(), from: info.source.clone(), known: info.into() })
         .collect();
     if items.is_empty() {
         let names = PROFILES.iter().map(|p| p.name).chain(PROTOCOLS.iter().map(|p| p.name));
@@ -179,7 +202,7 @@ fn known(app: &App, provider: &str) -> Result<Exit, Failure> {
         app.item(item, || format!("{:<48}  {}", item.model, item.known.line()));
     }
     if !app.json {
-        app.output.note(Look::Plain, format!("prices are of a million tokens, from {}", catalogue()));
+        app.output.note(Look::Plain, format!("prices are of a million tokens, from {}", catalogue_source()));
     }
     Ok(Exit::Finished)
 }
@@ -189,8 +212,10 @@ fn show(app: &App, name: &str) -> Result<Exit, Failure> {
     let parts: ModelRef = name.parse().map_err(|_| wrong_name(name))?;
     let provider = parts.profile.map_or(parts.protocol.name, |profile| profile.name);
     let elsewhere = parts.base_url.is_some();
-    let Some(info) = model_info(provider, &parts.model).filter(|_| !elsewhere) else {
-        let nearest = nearest_models(provider, &parts.model);
+    let catalogue = app.catalogue()?;
+    let id = parts.base_url.as_deref().map_or(provider.to_owned(), |url| format!("{provider}@{url}"));
+    let Some(info) = catalogue.info(&id, &parts.model) else {
+        let nearest = catalogue.nearest(provider, &parts.model);
         let advice = match nearest.is_empty() || elsewhere {
             true => {
                 "it can be asked all the same; a limit on money needs a model whose price is known".to_owned()
@@ -199,9 +224,10 @@ fn show(app: &App, name: &str) -> Result<Exit, Failure> {
         };
         return Err(Failure::failed(format!("nothing is known of the model {name}"), advice));
     };
-    let from = match parts.profile {
-        Some(profile) => profile.base_url.to_owned(),
-        None => parts.protocol.name.to_owned(),
+    let from = match (parts.base_url, parts.profile) {
+        (Some(url), _) => url,
+        (None, Some(profile)) => profile.base_url.to_owned(),
+        (None, None) => parts.protocol.name.to_owned(),
     };
     let item = Item { model: info.name.clone(), from, known: info.into() };
     app.item(&item, || page(&item));
@@ -217,7 +243,7 @@ fn page(item: &Item) -> String {
         None => "not known".to_owned(),
     };
     let yes = |is: Option<bool>| if is == Some(true) { "yes" } else { "no" }.to_owned();
-    let rows = [
+    let mut rows = vec![
         ("model", item.model.clone()),
         ("from", item.from.clone()),
         ("window", tokens(known.context_window)),
@@ -229,8 +255,10 @@ fn page(item: &Item) -> String {
         ("long prompt", known.price.map_or("not known".to_owned(), long_prices)),
         ("thinks", yes(known.thinking)),
         ("sees", yes(known.vision)),
-        ("source", catalogue()),
     ];
+    rows.extend(known.tools.map(|tools| ("tools", yes(Some(tools)))));
+    rows.extend(known.small.map(|small| ("small", yes(Some(small)))));
+    rows.extend(known.source.clone().map(|source| ("source", source)));
     rows.iter().map(|(name, value)| format!("{name:<12}{value}")).collect::<Vec<_>>().join("\n")
 }
 
@@ -241,9 +269,46 @@ fn long_prices(price: ModelPrice) -> String {
     format!("${input} in, ${output} out, above {} tokens", grouped(long.above))
 }
 
-fn catalogue() -> String {
-    let source = catalogue_source();
-    format!("{} of {}", source.source, source.date)
+/// Keeps a catalogue in the data folder, once it was read to its end.
+fn import(app: &App, file: &Path) -> Result<Exit, Failure> {
+    let wrong = |e: String| {
+        Failure::usage(
+            format!("cannot import {}: {e}", file.display()),
+            "a catalogue has a line for each model, as crates/providers/models.jsonl of a newer release",
+        )
+    };
+    let text = std::fs::read_to_string(file).map_err(|e| wrong(e.to_string()))?;
+    let own = Catalogue::default().with_file(&text).map_err(|e| wrong(e.to_string()))?;
+    let place = app.catalogue_file();
+    own_file::replace(&place, &text).map_err(|e| {
+        let what = format!("cannot write {}: {e}", place.display());
+        Failure::failed(what, "say where it goes with --data-dir DIR")
+    })?;
+    let built_in = Catalogue::default();
+    let is_new = |name: &&str| name.split_once(':').is_some_and(|(p, m)| built_in.info(p, m).is_none());
+    let imported = Imported {
+        models: own.own_names().count(),
+        new: own.own_names().filter(is_new).count(),
+        file: place.display().to_string(),
+    };
+    app.item(&imported, || {
+        format!(
+            "{} models, {} of them not built in; kept in {}",
+            imported.models, imported.new, imported.file
+        )
+    });
+    Ok(Exit::Finished)
+}
+
+/// An imported catalogue, as it is printed.
+#[derive(Debug, Serialize)]
+struct Imported {
+    /// Models in the catalogue.
+    models: usize,
+    /// Those that are not built in.
+    new: usize,
+    /// The path of the file.
+    file: String,
 }
 
 fn wrong_name(name: &str) -> Failure {

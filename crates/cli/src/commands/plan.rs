@@ -15,7 +15,8 @@ use archon::{
 use clap::{Subcommand, ValueEnum};
 
 use super::{
-    AgentFlags, AllowFlags, MemoryFlags, ModelFlags, SessionFlags, ToolFlags, run, which::which_run,
+    AgentFlags, AllowFlags, MemoryFlags, ModelFlags, SessionFlags, ToolFlags, form::FormFlags, run,
+    which::which_run,
 };
 use crate::{
     app::App,
@@ -42,9 +43,11 @@ pub(crate) struct PlanArgs {
     #[command(flatten)]
     tools: ToolFlags,
     #[command(flatten)]
-    agent: AgentFlags,
+    pub(super) agent: AgentFlags,
     #[command(flatten)]
     allow: AllowFlags,
+    #[command(flatten)]
+    form: FormFlags,
     #[command(flatten)]
     session: SessionFlags,
     #[command(flatten)]
@@ -55,7 +58,7 @@ pub(crate) struct PlanArgs {
     /// Follow the plan and print the answer; what is drawn goes to standard error
     #[arg(long)]
     execute: bool,
-    /// Show the plan and follow it only after a yes
+    /// Show the plan, and each one that is to take its place, and follow it only after a yes
     #[arg(long, requires = "execute")]
     confirm: bool,
     /// Use the plan of this workflow template, in YAML or JSON
@@ -142,7 +145,7 @@ impl PlanArgs {
             Some(used) if self.goal.is_empty() => used.goal.clone(),
             _ => run::task(app, &self.goal)?,
         };
-        let archon = assemble::chosen(app, self.memory.open(app).await?).await?;
+        let archon = self.form.apply(assemble::chosen(app, self.memory.open(app).await?).await?)?;
         let confirm = confirm_if(self.confirm && self.execute);
         let planning = match used {
             Some(used) => used.planning(&archon, confirm),
@@ -173,7 +176,7 @@ async fn follow(app: &App, runs: &Runs, run: &RunId, format: Option<Format>) -> 
 
 /// What a flag means for a plan's settings.
 pub(crate) fn confirm_if(asked: bool) -> Confirm {
-    if asked { Confirm::First } else { Confirm::Never }
+    if asked { Confirm::Each } else { Confirm::Never }
 }
 
 /// Makes a plan and says what is wrong with it. Nothing is begun and nothing is kept.

@@ -4,7 +4,9 @@ use std::io::Read;
 
 use archon::types::{RunKind, StartRun, StartRuns};
 
-use super::{AgentFlags, AllowFlags, MemoryFlags, ModelFlags, SessionFlags, ToolFlags, plan};
+use super::{
+    AgentFlags, AllowFlags, MemoryFlags, ModelFlags, SessionFlags, ToolFlags, form::FormFlags, plan,
+};
 use crate::{
     app::App,
     assemble::{self, AGENT},
@@ -23,9 +25,11 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     tools: ToolFlags,
     #[command(flatten)]
-    agent: AgentFlags,
+    pub(super) agent: AgentFlags,
     #[command(flatten)]
     allow: AllowFlags,
+    #[command(flatten)]
+    form: FormFlags,
     #[command(flatten)]
     session: SessionFlags,
     #[command(flatten)]
@@ -33,7 +37,7 @@ pub(crate) struct RunArgs {
     /// Make a plan first, and follow it
     #[arg(long)]
     plan: bool,
-    /// Show the plan and follow it only after a yes
+    /// Show the plan, and each one that is to take its place, and follow it only after a yes
     #[arg(long, requires = "plan")]
     confirm: bool,
     /// What is to be done; `-` reads it from standard input. Text that is piped in beside a task is data for it
@@ -52,7 +56,7 @@ impl RunArgs {
 
     pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
         let task = task(app, &self.task)?;
-        let archon = assemble::chosen(app, self.memory.open(app).await?).await?;
+        let archon = self.form.apply(assemble::chosen(app, self.memory.open(app).await?).await?)?;
         let (agent, kind) = match self.plan {
             true => (plan::planning(&archon, plan::confirm_if(self.confirm)).run_agent(), RunKind::Plan),
             false => (archon.run_agent(), RunKind::Loop),

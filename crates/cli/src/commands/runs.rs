@@ -1,10 +1,12 @@
 //! `archon runs`: the runs there are, what happened in them, and what can be done with one.
 
+use std::collections::BTreeMap;
+
 use archon::{
     SystemClock,
     types::{
-        AgentMessage, AnswerRuns, Clock, Cycle, Event, KeepRuns, Message, Outcome, RunFilter, RunHead, RunId,
-        RunStatus, StartRuns, Timestamp,
+        AgentMessage, AnswerRuns, Clock, Cycle, ErrorContext, ErrorSeverity, Event, KeepRuns, Message,
+        Outcome, RunFilter, RunHead, RunId, RunStatus, StartRuns, Timestamp,
     },
 };
 use clap::Subcommand;
@@ -156,10 +158,25 @@ fn row(head: &RunHead) -> String {
     )
 }
 
+/// The errors that the run could not mend by itself, each kind once with how often it came and how bad it was.
+fn grave(errors: &[ErrorContext]) -> Option<String> {
+    let mut kinds: BTreeMap<String, (usize, ErrorSeverity)> = BTreeMap::new();
+    for error in errors {
+        let (count, worst) = kinds.entry(format!("{} {}", error.component, error.error_type)).or_default();
+        (*count, *worst) = (*count + 1, (*worst).max(error.severity));
+    }
+    let grave = kinds.iter().filter(|(_, (_, worst))| *worst >= ErrorSeverity::High);
+    let lines: Vec<_> = grave.map(|(kind, (count, worst))| format!("{kind} x{count} ({worst})")).collect();
+    (!lines.is_empty()).then(|| format!("errors: {}", lines.join(", ")))
+}
+
 /// Shows what can be read even of a damaged log; the damage is said, and the exit code tells.
 async fn show(app: &App, run: RunId) -> Result<Exit, Failure> {
     let salvaged = app.runs()?.records(&run, None).await?;
     replay(&run, &salvaged.records, app.json, &app.output);
+    if let Some(line) = grave(&ErrorContext::of(&salvaged.records)).filter(|_| !app.json) {
+        app.output.note(Look::Dim, line);
+    }
     salvaged.damage.map_or(Ok(Exit::Finished), |damage| Err(damage.into()))
 }
 

@@ -1,12 +1,15 @@
 //! `archon sessions`: conversations as trees of runs.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 use archon::{
     store::FileSystemSessionStore,
     types::{
-        AgentMessage, Content, LoopId, LoopRecord, Message, RunFilter, RunHead, RunStatus, Session,
-        SessionId, SessionStore, StartRuns, Timestamp,
+        AgentMessage, Content, ConversationMetrics, GlobalStats, Journal, LoopId, LoopRecord, Message,
+        RunFilter, RunHead, RunStatus, Session, SessionId, SessionStore, StartRuns, Timestamp,
     },
 };
 use clap::Subcommand;
@@ -39,6 +42,11 @@ pub(crate) enum SessionsCommand {
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
     },
+    /// What sessions called and took: a report of one, or the sums of all
+    Metrics {
+        /// The session's id [default: all sessions, which reads the log of every run]
+        session: Option<String>,
+    },
 }
 
 /// A session in a list.
@@ -60,6 +68,8 @@ impl SessionsCommand {
             Self::List => list(app).await,
             Self::Show { session } => show(app, &SessionId::new(session)).await,
             Self::Export { session, out } => export(app, &SessionId::new(session), out.as_deref()).await,
+            Self::Metrics { session: Some(session) } => report(app, SessionId::new(session)).await,
+            Self::Metrics { session: None } => global_stats(app).await,
         }
     }
 }
@@ -201,6 +211,51 @@ async fn export(app: &App, id: &SessionId, out: Option<&Path>) -> Result<Exit, F
     Ok(Exit::Finished)
 }
 
+async fn report(app: &App, id: SessionId) -> Result<Exit, Failure> {
+    let heads = app.runs()?.list(&RunFilter::of_session(id.clone())).await?;
+    if heads.is_empty() {
+        return Err(unknown(&id));
+    }
+    let metrics = metrics(app, id, &heads).await?;
+    app.item(&metrics, || metrics.to_report().trim().to_owned());
+    Ok(Exit::Finished)
+}
+
+async fn global_stats(app: &App) -> Result<Exit, Failure> {
+    let mut sessions: BTreeMap<SessionId, Vec<RunHead>> = BTreeMap::new();
+    for head in app.runs()?.list(&RunFilter::all()).await? {
+        if let Some(session) = head.session.clone() {
+            sessions.entry(session).or_default().push(head);
+        }
+    }
+    let mut each = Vec::new();
+    for (session, heads) in sessions {
+        each.push(metrics(app, session, &heads).await?);
+    }
+    let all = GlobalStats::of(&each);
+    app.item(&all, || {
+        format!(
+            "{} sessions, {} tool calls, {} tokens, {:.1} s, {:.1} tokens a call",
+            all.total_conversations,
+            all.total_tool_calls,
+            all.total_tokens,
+            all.total_duration_seconds,
+            all.avg_tokens_per_call
+        )
+    });
+    Ok(Exit::Finished)
+}
+
+/// Heads come with the last written first; the calls are told in the order in which they ended.
+async fn metrics(app: &App, id: SessionId, heads: &[RunHead]) -> Result<ConversationMetrics, Failure> {
+    let journal = app.journal();
+    let mut metrics = ConversationMetrics::new(id);
+    for head in heads.iter().rev().filter(|head| head.status != RunStatus::Unreadable) {
+        metrics.add_run(&journal.read(&head.run_id).await?);
+    }
+    Ok(metrics)
+}
+
 /// Puts a text in place of a file: whole, or not at all.
 fn write(path: &Path, text: &str) -> Result<PathBuf, Failure> {
     let mut new = path.as_os_str().to_owned();
@@ -214,9 +269,11 @@ fn write(path: &Path, text: &str) -> Result<PathBuf, Failure> {
 
 /// From the journal and not by the handle on runs: a session is folded from the logs of its runs and of those around them.
 async fn read(app: &App, id: &SessionId) -> Result<Session, Failure> {
-    Session::read(&app.journal(), id).await?.ok_or_else(|| {
-        Failure::usage(format!("no session {id}"), "`archon sessions list` shows the sessions there are")
-    })
+    Session::read(&app.journal(), id).await?.ok_or_else(|| unknown(id))
+}
+
+fn unknown(id: &SessionId) -> Failure {
+    Failure::usage(format!("no session {id}"), "`archon sessions list` shows the sessions there are")
 }
 
 const ADVICE: &str = "check that the directory exists, is writable and has free space";

@@ -4,13 +4,22 @@ use std::sync::Arc;
 
 use archon::{
     RandomIds, SystemClock,
-    tools::{ToolEngine, ToolRegistry},
+    tools::{EngineOptions, ToolEngine, ToolRegistry},
     types::{Context, Ids, Json, RunId, SessionId, ToolResultStatus},
 };
 use clap::Subcommand;
+use serde_json::json;
 
 use super::ToolFlags;
-use crate::{app::App, config::Settings, exit::Exit, failure::Failure, interrupt, text::one_line, toolset};
+use crate::{
+    app::App,
+    config::Settings,
+    exit::Exit,
+    failure::Failure,
+    interrupt,
+    text::one_line,
+    toolset::{self, Picked},
+};
 
 /// What to do with tools.
 #[derive(Debug, Subcommand)]
@@ -49,15 +58,27 @@ impl ToolsCommand {
 }
 
 fn list(app: &App) -> Result<Exit, Failure> {
-    for tool in toolset::chosen(app)? {
+    let Picked { tools, agents } = toolset::chosen(app)?;
+    for tool in tools {
         let spec = tool.spec();
         app.item(spec, || format!("{:<12}  {}", spec.name, one_line(&spec.description, 100)));
+    }
+    for name in agents {
+        let described = app.config.settings.agents.as_ref().and_then(|agents| agents.get(&name));
+        let about = described.map(|agent| agent.description.clone()).unwrap_or_default();
+        app.item(&json!({"name": name, "description": about, "agent": true}), || {
+            format!("{name:<12}  {}", one_line(&about, 100))
+        });
     }
     Ok(Exit::Finished)
 }
 
 async fn call(app: &App, name: String, arguments: &[String]) -> Result<Exit, Failure> {
-    let tools = toolset::recorded(std::iter::once(name.as_str()), app)?;
+    let Picked { tools, agents } = toolset::recorded(std::iter::once(name.as_str()), app)?;
+    if !agents.is_empty() {
+        let what = format!("{name} is an agent, and works for another");
+        return Err(Failure::usage(what, format!("let one call it: archon run --tools {name} TASK")));
+    }
     let arguments = read_arguments(arguments)?;
     let registry = ToolRegistry::new();
     registry.register_all(tools).map_err(|e| Failure::failed(e.to_string(), "choose other tools"))?;
@@ -66,7 +87,9 @@ async fn call(app: &App, name: String, arguments: &[String]) -> Result<Exit, Fai
     let context = Context::new(run, session, Arc::new(SystemClock), ids);
     let listener = interrupt::listen(context.cancel.clone(), app.output.clone());
     app.output.wait(&name);
-    let result = ToolEngine::new(registry).execute_tool_call(&name, arguments, &context).await;
+    // Who types a call agrees to it; what changes something goes through a run, which asks.
+    let engine = ToolEngine::new(registry).with_options(EngineOptions::default().granting(["network"]));
+    let result = engine.execute_tool_call(&name, arguments, &context).await;
     listener.abort();
     app.output.stop_waiting();
     app.item(&result, || result.text());

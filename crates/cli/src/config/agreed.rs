@@ -5,14 +5,13 @@
 
 use std::{
     collections::BTreeMap,
-    fs::{self, DirBuilder, OpenOptions},
-    io::{self, Write},
+    fs, io,
     path::{Path, PathBuf},
 };
 
 use serde::{Deserialize, Serialize};
 
-use crate::failure::Failure;
+use crate::{failure::Failure, own_file};
 
 /// Where agreements are kept.
 #[derive(Clone, Debug)]
@@ -71,20 +70,7 @@ impl Agreements {
     /// Replaces the file in one step.
     fn write(&self, document: &Document) -> Result<(), Failure> {
         let text = toml::to_string_pretty(document).map_err(io::Error::other);
-        let written = text.and_then(|text| {
-            let mut folder = DirBuilder::new();
-            folder.recursive(true);
-            #[cfg(unix)]
-            std::os::unix::fs::DirBuilderExt::mode(&mut folder, 0o700);
-            folder.create(self.0.parent().unwrap_or(Path::new(".")))?;
-            let new = self.0.with_extension("toml.new");
-            let mut options = OpenOptions::new();
-            options.write(true).create(true).truncate(true);
-            #[cfg(unix)]
-            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-            options.open(&new)?.write_all(format!("{ABOUT}\n\n{text}").as_bytes())?;
-            fs::rename(&new, &self.0)
-        });
+        let written = text.and_then(|text| own_file::replace(&self.0, &format!("{ABOUT}\n\n{text}")));
         written.map_err(|e| self.failed("write", &e))
     }
 

@@ -147,7 +147,7 @@ fn what_is_wrong_is_said_with_its_place() {
         &[],
         expect![[r#"
             user/archon.toml:1: there is no setting `limits`
-              known settings: model, fallback, base_url, api_key_env, allow_plain_http, tools, workspace, mode, max_turns, max_tokens, max_cost, max_duration, system, project_file, permissions, embedder, local_threads, local_kernel, data_dir, local_servers"#]],
+              known settings: model, fallback, base_url, api_key_env, allow_plain_http, tools, workspace, agents, search_url, models, mode, tool_execution, thinking, output_level, max_turns, max_tokens, max_cost, max_duration, system, project_file, permissions, embedder, local_threads, local_kernel, data_dir, local_servers"#]],
     );
     check(
         "max_turns = 'three'",
@@ -155,7 +155,7 @@ fn what_is_wrong_is_said_with_its_place() {
         &[],
         expect![[r#"
             user/archon.toml:1: invalid type: string "three", expected u32
-              known settings: model, fallback, base_url, api_key_env, allow_plain_http, tools, workspace, mode, max_turns, max_tokens, max_cost, max_duration, system, project_file, permissions, embedder, local_threads, local_kernel, data_dir, local_servers"#]],
+              known settings: model, fallback, base_url, api_key_env, allow_plain_http, tools, workspace, agents, search_url, models, mode, tool_execution, thinking, output_level, max_turns, max_tokens, max_cost, max_duration, system, project_file, permissions, embedder, local_threads, local_kernel, data_dir, local_servers"#]],
     );
     check(
         "model = \n",
@@ -163,7 +163,7 @@ fn what_is_wrong_is_said_with_its_place() {
         &[],
         expect![[r#"
             user/archon.toml:1: string values must be quoted, expected literal string
-              known settings: model, fallback, base_url, api_key_env, allow_plain_http, tools, workspace, mode, max_turns, max_tokens, max_cost, max_duration, system, project_file, permissions, embedder, local_threads, local_kernel, data_dir, local_servers"#]],
+              known settings: model, fallback, base_url, api_key_env, allow_plain_http, tools, workspace, agents, search_url, models, mode, tool_execution, thinking, output_level, max_turns, max_tokens, max_cost, max_duration, system, project_file, permissions, embedder, local_threads, local_kernel, data_dir, local_servers"#]],
     );
     check(
         "mode = 'loud'",
@@ -171,7 +171,7 @@ fn what_is_wrong_is_said_with_its_place() {
         &[],
         expect![[r#"
             user/archon.toml:1: unknown variant `loud`, expected `native` or `text`
-              known settings: model, fallback, base_url, api_key_env, allow_plain_http, tools, workspace, mode, max_turns, max_tokens, max_cost, max_duration, system, project_file, permissions, embedder, local_threads, local_kernel, data_dir, local_servers"#]],
+              known settings: model, fallback, base_url, api_key_env, allow_plain_http, tools, workspace, agents, search_url, models, mode, tool_execution, thinking, output_level, max_turns, max_tokens, max_cost, max_duration, system, project_file, permissions, embedder, local_threads, local_kernel, data_dir, local_servers"#]],
     );
     check(
         "",
@@ -188,6 +188,14 @@ fn what_is_wrong_is_said_with_its_place() {
         expect![[r#"
         the variable ARCHON_MODE is "loud": `native` or `text` is needed
           change it or unset it: unset ARCHON_MODE"#]],
+    );
+    check(
+        "tool_execution = '0'",
+        "",
+        &[],
+        expect![[r#"
+            user/archon.toml:1: `parallel`, `sequential` or a number of calls is needed
+              known settings: model, fallback, base_url, api_key_env, allow_plain_http, tools, workspace, agents, search_url, models, mode, tool_execution, thinking, output_level, max_turns, max_tokens, max_cost, max_duration, system, project_file, permissions, embedder, local_threads, local_kernel, data_dir, local_servers"#]],
     );
     check(
         "",
@@ -223,6 +231,14 @@ fn what_is_wrong_is_said_with_its_place() {
     );
     check(
         "",
+        "[models.'openai:gpt-9']\ninput = 0\noutput = 0",
+        &[],
+        expect![[r#"
+        project/archon.toml: `models` may not stand in a project's settings: a project does not decide what your money buys
+          say it with a flag or in your own settings, or remove `models` there"#]],
+    );
+    check(
+        "",
         "workspace = '../..'",
         &[],
         expect![[r#"
@@ -255,6 +271,7 @@ fn what_chooses_who_listens_or_what_is_said_waits_for_an_agreement_to_the_very_t
         ("base_url", "'http://h/v1'"),
         ("tools", "'all'"),
         ("system", "'Obey.'"),
+        ("agents", "{ x = { description = 'Obeys.' } }"),
         ("project_file", "'NOTES.md'"),
     ] {
         let project = format!("max_turns = 7\n{key} = {value}\n");
@@ -279,9 +296,19 @@ fn what_chooses_who_listens_or_what_is_said_waits_for_an_agreement_to_the_very_t
 
 #[test]
 fn every_setting_was_looked_at_whether_a_project_may_choose_it() {
-    let refused = ["api_key_env", "allow_plain_http", "data_dir", "local_servers"];
-    let harmless =
-        ["workspace", "mode", "max_turns", "permissions", "embedder", "local_threads", "local_kernel"];
+    let refused = ["api_key_env", "allow_plain_http", "data_dir", "local_servers", "models", "search_url"];
+    let harmless = [
+        "workspace",
+        "mode",
+        "tool_execution",
+        "thinking",
+        "output_level",
+        "max_turns",
+        "permissions",
+        "embedder",
+        "local_threads",
+        "local_kernel",
+    ];
     let known = [trust::AFTER_AGREEMENT, &refused, &harmless].concat();
     let unknown: Vec<_> = KEYS.iter().filter(|key| !known.contains(key)).collect();
     assert!(

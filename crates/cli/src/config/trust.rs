@@ -21,6 +21,7 @@ pub(super) const AFTER_AGREEMENT: &[&str] = &[
     "fallback",
     "base_url",
     "tools",
+    "agents",
     "system",
     "project_file",
     "max_tokens",
@@ -113,6 +114,18 @@ fn check(path: &Path, layer: &Settings) -> Result<(), Failure> {
         return refuse(
             "data_dir",
             "may not stand in a project's settings: a project does not choose where logs go",
+        );
+    }
+    if layer.search_url.is_some() {
+        return refuse(
+            "search_url",
+            "may not stand in a project's settings: a project does not decide who hears what is looked for",
+        );
+    }
+    if layer.models.is_some() {
+        return refuse(
+            "models",
+            "may not stand in a project's settings: a project does not decide what your money buys",
         );
     }
     if layer.local_servers.is_some() {

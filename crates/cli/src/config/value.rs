@@ -4,13 +4,13 @@ use std::{borrow::Cow, path::PathBuf};
 
 use archon::{
     providers::{LocalServer, Profile},
-    types::ToolMode,
+    types::{OutputLevel, ThinkingLevel, ToolExecutionStrategy, ToolMode},
 };
 use clap::ValueEnum;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 
-use super::rules::PermissionRules;
+use super::{agents::Agents, models::Models, rules::PermissionRules};
 
 /// Which tools an agent has.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -130,6 +130,56 @@ pub(crate) enum EmbedderChoice {
     Local,
 }
 
+/// How much a model thinks before it answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Thinking {
+    /// Not at all, or as little as the model can
+    Off,
+    /// A glance
+    Minimal,
+    /// A little
+    Low,
+    /// Some
+    Medium,
+    /// A lot
+    High,
+}
+
+impl From<Thinking> for ThinkingLevel {
+    fn from(thinking: Thinking) -> Self {
+        match thinking {
+            Thinking::Off => Self::Off,
+            Thinking::Minimal => Self::Minimal,
+            Thinking::Low => Self::Low,
+            Thinking::Medium => Self::Medium,
+            Thinking::High => Self::High,
+        }
+    }
+}
+
+/// How much of a tool's result a model reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Detail {
+    /// A line
+    Brief,
+    /// The gist
+    Standard,
+    /// Everything
+    Full,
+}
+
+impl From<Detail> for OutputLevel {
+    fn from(detail: Detail) -> Self {
+        match detail {
+            Detail::Brief => Self::Brief,
+            Detail::Standard => Self::Standard,
+            Detail::Full => Self::Full,
+        }
+    }
+}
+
 impl From<Mode> for ToolMode {
     fn from(mode: Mode) -> Self {
         match mode {
@@ -148,6 +198,25 @@ pub(crate) struct Money(pub(crate) u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub(crate) struct Span(pub(crate) u64);
+
+/// How many of a turn's calls are made at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub(crate) struct ToolExecution(pub(crate) ToolExecutionStrategy);
+
+impl FromText for ToolExecution {
+    fn from_text(text: &str) -> Result<Self, String> {
+        let wrong = || "`parallel`, `sequential` or a number of calls is needed".to_owned();
+        Ok(Self(match text.trim() {
+            "parallel" => ToolExecutionStrategy::Parallel,
+            "sequential" => ToolExecutionStrategy::Sequential,
+            size => match size.parse().map_err(|_| wrong())? {
+                0 => return Err(wrong()),
+                size => ToolExecutionStrategy::Batched { size },
+            },
+        }))
+    }
+}
 
 impl FromText for Money {
     fn from_text(text: &str) -> Result<Self, String> {
@@ -172,16 +241,17 @@ impl FromText for Money {
 impl FromText for Span {
     fn from_text(text: &str) -> Result<Self, String> {
         let text = text.trim();
-        let (number, unit) = match text.strip_suffix(['s', 'm', 'h']) {
+        let (number, unit) = match text.strip_suffix(['s', 'm', 'h', 'd']) {
             Some(number) => (number, &text[number.len()..]),
             None => (text, "s"),
         };
         let seconds = match unit {
+            "d" => 86_400,
             "h" => 3_600,
             "m" => 60,
             _ => 1,
         };
-        let number: u64 = number.parse().map_err(|_| "say it as 90s, 20m or 2h".to_owned())?;
+        let number: u64 = number.parse().map_err(|_| "say it as 90s, 20m, 2h or 30d".to_owned())?;
         Ok(Self(number.saturating_mul(seconds).saturating_mul(1_000)))
     }
 }
@@ -219,7 +289,8 @@ macro_rules! of_text {
 
 of_text! {
     Money: "US dollars, as in `0.50`.",
-    Span: "A time: `90s`, `20m` or `2h`.",
+    ToolExecution: "`parallel`, `sequential`, or how many calls at once, as in `4`.",
+    Span: "A time: `90s`, `20m`, `2h` or `30d`.",
 }
 
 /// Reads a value from the text of a variable or a flag.
@@ -259,6 +330,18 @@ impl FromText for PermissionRules {
     }
 }
 
+impl FromText for Models {
+    fn from_text(_: &str) -> Result<Self, String> {
+        Err("models stand in a file, under [models.\"PROVIDER:MODEL\"]".to_owned())
+    }
+}
+
+impl FromText for Agents {
+    fn from_text(_: &str) -> Result<Self, String> {
+        Err("agents stand in a file, under [agents.NAME]".to_owned())
+    }
+}
+
 impl FromText for u32 {
     fn from_text(text: &str) -> Result<Self, String> {
         text.parse().map_err(|_| "a whole number is needed".to_owned())
@@ -274,6 +357,19 @@ impl FromText for u64 {
 impl FromText for Mode {
     fn from_text(text: &str) -> Result<Self, String> {
         Self::from_str(text, true).map_err(|_| "`native` or `text` is needed".to_owned())
+    }
+}
+
+impl FromText for Thinking {
+    fn from_text(text: &str) -> Result<Self, String> {
+        Self::from_str(text, true)
+            .map_err(|_| "`off`, `minimal`, `low`, `medium` or `high` is needed".to_owned())
+    }
+}
+
+impl FromText for Detail {
+    fn from_text(text: &str) -> Result<Self, String> {
+        Self::from_str(text, true).map_err(|_| "`brief`, `standard` or `full` is needed".to_owned())
     }
 }
 
@@ -335,6 +431,7 @@ mod tests {
             ("90s", Some(90_000)),
             ("20m", Some(1_200_000)),
             ("2h", Some(7_200_000)),
+            ("30d", Some(2_592_000_000)),
             ("5", Some(5_000)),
             ("soon", None),
         ] {

@@ -6,14 +6,10 @@ use super::Known;
 use crate::{app::App, choose::Chosen, exit::Exit, failure::Failure};
 
 /// The third of the choices that somebody without a model has.
-pub(crate) const CHOICE: &str =
-    "In this program: build it with its default features, then `archon model pull`";
+pub(crate) const CHOICE: &str = "In this program: build it with `--features local`, then `archon model pull`";
 
 fn not_built() -> Failure {
-    Failure::usage(
-        "this program was built without local models",
-        "build it with its default features: cargo install --path crates/cli",
-    )
+    Failure::usage("a model in this program is not in this build", "build with `--features local`")
 }
 
 /// The engine, as `archon doctor` tells of it.

@@ -1,8 +1,8 @@
 //! One line for a record: where it stands, when it came, what it says.
 
 use archon::types::{
-    AgentMessage, AssistantMessage, Content, FormProblem, GoalVerdict, Message, PlanRecord, Record,
-    RecordBody, TeamRecord, ToolResult,
+    AgentMessage, AssistantMessage, Content, FormProblem, GoalVerdict, Message, PlanDiff, PlanRecord, Record,
+    RecordBody, SubTask, SubTaskId, TeamRecord, ToolResult,
 };
 
 use crate::text::one_line;
@@ -17,8 +17,7 @@ pub(crate) fn record_line(record: &Record) -> String {
 
 /// What a record says, on a line: its type as the log has it, and then what tells it from others.
 pub(crate) fn body_line(body: &RecordBody) -> String {
-    let kind = serde_json::to_value(body).ok().and_then(|v| v["type"].as_str().map(str::to_owned));
-    format!("{:<16} {}", kind.unwrap_or_default(), about(body)).trim_end().to_owned()
+    format!("{:<16} {}", body.name(), about(body)).trim_end().to_owned()
 }
 
 fn about(body: &RecordBody) -> String {
@@ -121,10 +120,17 @@ fn about_call(body: &RecordBody) -> String {
     }
 }
 
+fn names(subtasks: &[SubTask]) -> String {
+    subtasks.iter().map(|subtask| subtask.id.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+fn another_plan(diff: &PlanDiff) -> String {
+    let removed: Vec<_> = diff.remove.iter().map(SubTaskId::as_str).collect();
+    let (added, replaced, removed) = (names(&diff.add), names(&diff.replace), removed.join(", "));
+    format!("another plan; adds: {added}; begins afresh: {replaced}; leaves out: {removed}")
+}
+
 fn about_plan(said: &PlanRecord) -> String {
-    let names = |subtasks: &[archon::types::SubTask]| {
-        subtasks.iter().map(|subtask| subtask.id.as_str()).collect::<Vec<_>>().join(", ")
-    };
     match said {
         PlanRecord::Settings(settings) => format!("settings, {} at the same time", settings.max_concurrent),
         PlanRecord::Given { values, memories, background } => {
@@ -145,13 +151,13 @@ fn about_plan(said: &PlanRecord) -> String {
         PlanRecord::Rejected { attempt, problems, .. } => {
             format!("rejected, attempt {attempt}: {}", problems.join("; "))
         }
-        PlanRecord::Changed { diff, .. } => {
-            let removed: Vec<_> = diff.remove.iter().map(archon::types::SubTaskId::as_str).collect();
-            let (added, replaced, removed) = (names(&diff.add), names(&diff.replace), removed.join(", "));
-            format!("another plan; adds: {added}; begins afresh: {replaced}; leaves out: {removed}")
-        }
+        PlanRecord::Changed { diff, .. } => another_plan(diff),
         PlanRecord::ReplanRequested { reason, .. } => format!("replan requested: {reason}"),
         PlanRecord::Skipped { call, reason } => format!("skipped {call}: {reason}"),
+        PlanRecord::Unfolded { call, subtasks, results } => {
+            format!("unfolded {call}, {} items: {}", results.len(), names(subtasks))
+        }
+        PlanRecord::Joined { call } => format!("joined {call}"),
         PlanRecord::Paused { reason } => format!("paused: {reason}"),
         PlanRecord::Unpaused => "unpaused".to_owned(),
         PlanRecord::Concluding { .. } => "concluding".to_owned(),
@@ -181,6 +187,7 @@ fn about_team(said: &TeamRecord) -> String {
             let ids: Vec<_> = task.subtasks.iter().map(|subtask| subtask.id.as_str()).collect();
             format!("planned, {} subtasks: {}", ids.len(), ids.join(", "))
         }
+        TeamRecord::Replanned { diff, .. } => another_plan(diff),
         TeamRecord::NotPlanned { problem, .. } => format!("no plan: {problem}"),
         TeamRecord::Delegated { call, member, task, .. } => format!("{call} delegated to {member}: {task}"),
         TeamRecord::Undeliverable { command, reason } => format!("{command:?} is nobody's: {reason}"),

@@ -6,7 +6,7 @@ use std::{cell::Cell, collections::HashMap};
 use archon::{
     planner::{NodeState, PlanFormat, PlanMachine, PlanNode, render, show_diff},
     types::{
-        CallId, Content, PlanRecord, Record, RecordBody, RunId, RunStarted, Timestamp, ToolResult,
+        CallId, Content, PlanDiff, PlanRecord, Record, RecordBody, RunId, RunStarted, Timestamp, ToolResult,
         ToolResultStatus,
     },
 };
@@ -151,6 +151,17 @@ impl PlanView {
             PlanRecord::Skipped { call, reason } => {
                 let id = self.name(*call);
                 output.note(Look::Dim, format!("-- {id} is skipped: {}", one_line(reason, SHOWN)));
+            }
+            PlanRecord::Unfolded { call, subtasks, results } => {
+                let (id, items) = (self.name(*call), results.len());
+                output.note(Look::Dim, format!("-- {id} has {items} items:"));
+                let mut diff = PlanDiff::default();
+                diff.add.clone_from(subtasks);
+                lines(Look::Dim, &show_diff(&diff), output);
+            }
+            PlanRecord::Joined { call } => {
+                let (id, (done, all)) = (self.name(*call), self.done());
+                output.note(Look::Plain, format!("<- {id}: its items are done ({done} of {all} done)"));
             }
             PlanRecord::Paused { reason } => {
                 output.note(Look::Dim, format!("paused: {}", one_line(reason, SHOWN)));

@@ -4,7 +4,8 @@
 use std::{cell::Cell, collections::HashMap};
 
 use archon::{
-    orchestrator::{HandState, JobState, TeamMachine},
+    orchestrator::{HandState, Job, JobState, TeamMachine},
+    planner::show_diff,
     types::{
         AgentId, CallId, Content, Record, RecordBody, RunId, RunStarted, TeamRecord, Timestamp, ToolResult,
         ToolResultStatus,
@@ -141,6 +142,12 @@ impl TeamView {
                     output.note(Look::Dim, format!("  {}", one_line(&line, 2 * SHOWN)));
                 }
             }
+            TeamRecord::Replanned { diff, .. } => {
+                output.stop_waiting();
+                note("another plan for the rest:".to_owned());
+                let change = show_diff(diff);
+                change.lines().for_each(|line| note(format!("  {line}")));
+            }
             TeamRecord::NotPlanned { problem, .. } => {
                 output.stop_waiting();
                 warn(format!("there is no plan: {problem}"));
@@ -239,8 +246,9 @@ impl TeamView {
 
     /// Subtasks that are done, and all.
     fn done(&self) -> (usize, usize) {
-        let subtasks = || self.machine.jobs().iter().filter(|job| job.subtask().is_some());
-        let answered = |job: &&archon::orchestrator::Job| {
+        let is_step = |job: &&Job| job.subtask().is_some() && job.state != JobState::Replaced;
+        let subtasks = || self.machine.jobs().iter().filter(is_step);
+        let answered = |job: &&Job| {
             job.state == JobState::Done || job.hands.iter().any(|hand| hand.state == HandState::Answered)
         };
         (subtasks().filter(answered).count(), subtasks().count())

@@ -6,8 +6,8 @@ use std::{
 };
 
 use archon::types::{
-    CommandId, Delta, DeltaKind, Event, Message, PlanRecord, PlanSettings, PromptSource, Record, RecordBody,
-    RunId, SubTask, Task, Timestamp,
+    CallId, CommandId, Delta, DeltaKind, Event, ForEach, Message, PlanRecord, PlanSettings, PromptSource,
+    Record, RecordBody, RunId, SubTask, SubTaskRules, Task, Timestamp,
 };
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
@@ -448,5 +448,95 @@ fn of_a_plan_people_see_the_plan_and_each_subtask() {
         plan             asked, attempt 0
         plan             made, 2 subtasks: sum, say
         plan             concluding"#]]
+    .assert_eq(&log.join("\n"));
+}
+
+/// A plan with a loop over what its first subtask finds: two items.
+fn a_loop() -> Vec<Event> {
+    let body = |seq, body: RecordBody| record(seq, serde_json::to_value(body).unwrap());
+    let plan = |seq, said| body(seq, RecordBody::Plan(Box::new(said)));
+    let mut rules = SubTaskRules::default();
+    let read = SubTask::new("read", "Read it").with_tool("fetch", Some(json!({"of": "{page}"})));
+    rules.each = Some(Box::new(ForEach::new(json!("{find}"), "page", vec![read])));
+    let subtasks = vec![
+        SubTask::new("find", "Find pages").with_tool("search", Some(json!({}))),
+        SubTask::new("pages", "Read all").after(["find"]).with_rules(rules),
+    ];
+    let task = Box::new(Task::new("t", "Read").with_subtasks(subtasks));
+    let item =
+        |id: &str| SubTask::new(id, "Read it").with_tool("fetch", Some(json!({"of": id}))).after(["find"]);
+    let call = |command: u64| CallId::new(CommandId(command), 0);
+    let message = Message::user("Read", Timestamp::from_millis(0)).into();
+    let started_call = |seq, command: u32| {
+        record(
+            seq,
+            json!({"type": "tool_started", "call": {"command": command, "index": 0}, "attempt": 0, "effect": "read_only"}),
+        )
+    };
+    let done = |seq, command: u32, text: &str| {
+        let result = json!({"content": [{"type": "text", "text": text}]});
+        record(
+            seq,
+            json!({"type": "tool_finished", "call": {"command": command, "index": 0}, "result": result}),
+        )
+    };
+    let unfolded = PlanRecord::Unfolded {
+        call: call(2),
+        subtasks: vec![item("pages_1"), item("pages_2")],
+        results: vec![vec!["pages_1".into()], vec!["pages_2".into()]],
+    };
+    vec![
+        started("native"),
+        plan(1, PlanRecord::Settings(PlanSettings::default())),
+        body(2, RecordBody::Prompted { message, source: PromptSource::Prompt }),
+        plan(3, PlanRecord::Made { command: CommandId(0), task, warnings: vec![] }),
+        started_call(4, 1),
+        done(5, 1, "[\"a\", \"b\"]"),
+        plan(6, unfolded),
+        started_call(7, 3),
+        done(8, 3, "A"),
+        started_call(9, 4),
+        done(10, 4, "B"),
+        plan(11, PlanRecord::Joined { call: call(2) }),
+    ]
+}
+
+// spec: EX-07
+#[test]
+fn of_a_loop_people_see_its_items_and_that_all_are_done() {
+    check(
+        false,
+        false,
+        &a_loop(),
+        expect![[r#"
+        2|run run_1, model m (scripted)
+        2|> Read
+        2|the plan (* is the longest way):
+        2|  Read
+        2|  * pending   find: Find pages [search]
+        2|  * blocked   pages: Read all <- find
+        2|-> find: Find pages [search]
+        2|<- find: ["a", "b"] (40 ms; 1 of 2 done)
+        2|-- pages has 2 items:
+        2|  + pages_1: Read it [fetch] (after find)
+        2|  + pages_2: Read it [fetch] (after find)
+        2|-> pages_1: Read it [fetch]
+        2|<- pages_1: A (40 ms; 2 of 4 done)
+        2|-> pages_2: Read it [fetch]
+        2|<- pages_2: B (40 ms; 3 of 4 done)
+        2|<- pages: its items are done (4 of 4 done)
+    "#]],
+    );
+    let log: Vec<String> = a_loop()
+        .iter()
+        .filter_map(|event| match event {
+            Event::Record { record, .. } => Some(body_line(&record.body)),
+            _ => None,
+        })
+        .filter(|line| line.contains("unfolded") || line.contains("joined"))
+        .collect();
+    expect![[r#"
+        plan             unfolded 2.0, 2 items: pages_1, pages_2
+        plan             joined 2.0"#]]
     .assert_eq(&log.join("\n"));
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use archon::{
     planner::{NodeState, PlanMachine, PlanNode},
-    types::{CallId, Content, metadata},
+    types::{CallId, metadata},
 };
 
 use crate::{
@@ -94,5 +94,5 @@ fn took(node: &PlanNode) -> String {
 }
 
 fn why(node: &PlanNode) -> String {
-    node.result.as_ref().map(|result| Content::join_text(&result.content)).unwrap_or_default()
+    node.result.as_ref().map(|result| result.text()).unwrap_or_default()
 }

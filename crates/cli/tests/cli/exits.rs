@@ -115,7 +115,7 @@ async fn a_limit_ends_with_4_and_resume_with_more_goes_on() {
     refused.check_refused(2, "has ended: Max turns reached (3)", "--max-turns N");
     place.archon("resume --max-duration soon", &[&run]).await.check_refused(
         2,
-        "say it as 90s, 20m or 2h",
+        "say it as 90s, 20m, 2h or 30d",
         "--help",
     );
     server.push(answer("Done."));

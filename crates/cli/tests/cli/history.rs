@@ -7,7 +7,7 @@ use archon::{
     store::JsonlJournal,
     types::{Durability, Journal, OpenMode, Record, RecordBody, RunFilter, RunId, SessionId},
 };
-use archon_testkit::{MockServer, cases, instructions};
+use archon_testkit::{MockServer, cases, instructions, may_skip};
 
 use crate::setup::{Place, answer, asks_for};
 
@@ -73,6 +73,7 @@ async fn check(line: &str, wait: usize) {
     let models = models().await;
     let nothing = Place::new();
     let Some((start, _)) = instructions(nothing.command(line, &[]).as_std()) else {
+        assert!(may_skip(), "costs of a history are not counted: install `valgrind`");
         eprintln!("SKIP: costs of a history are not counted: there is no `valgrind`");
         return;
     };

@@ -1,8 +1,9 @@
 //! How far a run may go: turns, tokens, time and money, said by flags.
 
 use archon_testkit::MockServer;
+use serde_json::json;
 
-use crate::setup::{Place, answer, asks_for};
+use crate::setup::{Place, Ran, answer, asks_for};
 
 // spec: A-06
 #[tokio::test]
@@ -27,12 +28,38 @@ async fn run_max_cost_without_a_price_is_refused_with_the_models_name() {
     let team = "[[role]]\nname = \"writer\"\n[[member]]\nid = \"anna\"\nroles = [\"writer\"]\n";
     std::fs::write(place.path("team.toml"), team).expect("it is written");
     let ran = place.archon("team run", &["--max-cost", "0.5", "team.toml", "hi"]).await;
-    ran.check_refused(2, "the price of mock from openai-compatible@", "use --max-tokens");
+    let id = format!("openai-compatible@{}/v1", server.url());
+    let settings = place.path(".config/archon/archon.toml");
+    let said = format!(
+        "error: the price of mock from {id} is not known, so --max-cost cannot hold
+  use --max-tokens, or say in {} what a million tokens cost, in US dollars, in three lines:
+  [models.\"{id}:mock\"]
+  input = DOLLARS
+  output = DOLLARS
+",
+        settings.display()
+    );
+    assert_eq!((ran.code, &ran.err), (Some(2), &said));
     for line in ["run", "run --plan", "plan", "plan --execute"] {
         let ran = place.archon(line, &["--max-cost", "0.5", "hi"]).await;
-        ran.check_refused(2, "the price of mock from openai-compatible@", "use --max-tokens");
+        assert_eq!((ran.code, &ran.err), (Some(2), &said), "{line}");
     }
     assert_eq!(server.requests().len(), 0);
+}
+
+// spec: TE-28
+#[tokio::test]
+async fn tool_execution_of_the_settings_is_how_a_run_makes_its_calls() {
+    for (said, logged) in
+        [("sequential", Some(json!("sequential"))), ("2", Some(json!({"batched": {"size": 2}}))), ("", None)]
+    {
+        let server = MockServer::start([answer("hi")]).await;
+        let place = Place::with_server(&server);
+        let mut command = place.command("run --json", &["hi"]);
+        let ran = Ran::from(command.env("ARCHON_TOOL_EXECUTION", said).output().await.unwrap());
+        let started = &ran.json()[0];
+        assert_eq!(started.pointer("/config/tool_execution"), logged.as_ref(), "{said}: {started}");
+    }
 }
 
 #[tokio::test]

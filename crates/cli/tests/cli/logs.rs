@@ -303,6 +303,26 @@ async fn a_session_is_listed_shown_and_exported() {
     assert!(dir.join(format!("{session}.json")).exists());
 }
 
+// spec: OB-05
+#[tokio::test]
+async fn sessions_metrics_prints_the_report_of_one_and_the_sums_of_all() {
+    let server = MockServer::start([asks_for("calculator", CALCULATE), answer("It is 30.")]).await;
+    let (place, run) = worked(&server).await;
+    let records = JsonlJournal::new(place.data()).read(&RunId::new(run.as_str())).await.expect("a log");
+    let RecordBody::RunStarted(started) = &records[0].body else { panic!("a start") };
+    let report = place.archon("sessions metrics", &[started.session.as_str()]).await;
+    for line in ["  - Total: 1\n  - Successful: 1", "  calculator:\n    - Calls: 1", "  - Messages: 4"] {
+        assert!(report.out.contains(line), "{line}: {report:?}");
+    }
+    let all = place.archon("sessions metrics", &[]).await;
+    assert!(all.out.starts_with("1 sessions, 1 tool calls, "), "{all:?}");
+    place.archon("sessions metrics", &["s_x"]).await.check_refused(
+        2,
+        "no session s_x",
+        "archon sessions list",
+    );
+}
+
 #[tokio::test]
 async fn unknown_runs_and_sessions_are_refused_with_a_remedy() {
     let place = Place::new();

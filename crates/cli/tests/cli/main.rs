@@ -8,10 +8,13 @@
     reason = "a test may panic and says what it skips"
 )]
 
+mod absent;
 mod approvals;
 mod cancel;
 #[cfg(target_os = "linux")]
 mod coding;
+#[cfg(feature = "credentials")]
+mod credentials;
 #[cfg(target_os = "linux")]
 mod damages;
 #[cfg(unix)]
@@ -19,6 +22,7 @@ mod doubt;
 mod exits;
 #[cfg(target_os = "linux")]
 mod faults;
+mod forms;
 #[cfg(target_os = "linux")]
 mod frozen;
 #[cfg(target_os = "linux")]
@@ -30,11 +34,14 @@ mod local;
 mod logs;
 mod memories;
 mod plans;
+mod prices;
 mod resumes;
 mod runs;
 mod screen;
 mod services;
 mod setup;
+mod tapes;
 mod teams;
 mod terminal;
+mod toolbox;
 mod trust;

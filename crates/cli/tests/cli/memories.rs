@@ -97,7 +97,7 @@ async fn an_interrupted_run_is_taken_up_with_its_memory() {
     assert_eq!((resumed.code, resumed.out.as_str()), (Some(0), "Noted.\n"), "{resumed:?}");
     let listed = place.archon("memory list --json --memory", &[flags[1]]).await.json();
     let kept: Vec<_> = listed.iter().map(|entry| &entry["content"]).collect();
-    assert_eq!(kept, ["Noted.", "I am vegetarian."], "{listed:?}");
+    assert_eq!(kept, ["user is vegetarian", "Noted.", "I am vegetarian."], "{listed:?}");
     let stats = place.archon("memory stats --embedder hash --memory", &[flags[1]]).await.out;
     assert!(!stats.contains("without"), "{stats}");
 }
@@ -164,16 +164,61 @@ async fn another_embedder_is_chosen_and_what_was_there_embedded_again() {
     // Found by how it is written, though no word of it is asked for.
     let found = place.archon("memory search --json --embedder hash", &["parsers"]).await.json();
     assert!(found[0]["vector"].as_f64().is_some_and(|cosine| cosine > 0.1), "{found:?}");
-    #[cfg(not(feature = "embedder"))]
-    {
-        let ran = place.archon("memory search --embedder local", &["tea"]).await;
-        assert_eq!(ran.code, Some(2), "{ran:?}");
-        assert!(ran.err.contains("built without an embedder"), "{ran:?}");
-    }
     #[cfg(feature = "embedder")]
     {
         let ran = place.archon("memory search --embedder local", &["tea"]).await;
         assert_eq!(ran.code, Some(2), "{ran:?}");
         assert!(ran.err.contains("archon model pull all-minilm-l6-v2"), "{ran:?}");
     }
+}
+
+// spec: M-19, M-26
+#[tokio::test]
+async fn memory_is_merged_evicted_and_purged() {
+    let place = Place::new();
+    for text in ["Anna prefers tea.", "Anna prefers tea.", "The parser is slow."] {
+        assert_eq!(place.archon("memory add", &[text]).await.code, Some(0));
+    }
+    let contents = async || {
+        let listed = place.archon("memory list --json", &[]).await.json();
+        listed.iter().map(|entry| entry["content"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(place.archon("memory merge", &[]).await.out, "1 merged into others\n");
+    assert_eq!(contents().await, ["The parser is slow.", "Anna prefers tea."]);
+    let ran = place.archon("memory evict", &[]).await;
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert_eq!(
+        place.archon("memory evict --older-than 30d", &[]).await.out,
+        "0 too old, 0 too many: forgotten\n"
+    );
+    assert_eq!(place.archon("memory evict --most 1", &[]).await.out, "0 too old, 1 too many: forgotten\n");
+    assert_eq!(contents().await, ["The parser is slow."]);
+    assert_eq!(place.archon("memory purge --before 2001-02-03", &[]).await.out, "0 forgotten\n");
+    let ran = place.archon("memory purge --before 2101-02-03 --dry-run", &[]).await;
+    assert_eq!(ran.out, "1 would be forgotten\n");
+    assert_eq!(contents().await.len(), 1);
+    assert_eq!(place.archon("memory purge --before 2101-02-03", &[]).await.out, "1 forgotten\n");
+    assert_eq!(contents().await.len(), 0);
+}
+
+// spec: M-25, M-23
+#[tokio::test]
+async fn a_run_with_a_memory_learns_facts_and_what_is_forgotten_is_in_no_list() {
+    let server = MockServer::start([answer("Noted."), answer("Noted.")]).await;
+    let place = Place::with_server(&server);
+    let anna = ["--memory", "user:anna"];
+    place.archon("run --memory user:anna", &["My name is Anna."]).await;
+    let list = async || place.archon("memory list --json", &anna).await.json();
+    let kinds = async |kind: &str| list().await.iter().filter(|entry| entry["kind"] == kind).count();
+    let listed = list().await;
+    let fact = listed.iter().find(|entry| entry["kind"] == "fact").expect("a fact");
+    assert!(fact["content"].as_str().unwrap().contains("Anna"), "{listed:?}");
+    let said = listed.iter().find(|entry| entry["content"] == "My name is Anna.").expect("what was said");
+    let ran = place.archon("memory forget", &[&anna[..], &[said["id"].as_str().unwrap()]].concat()).await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!((kinds("fact").await, kinds("turn").await, list().await.len()), (0, 1, 1));
+    place.archon("run --continue --memory user:anna", &["Thank you."]).await;
+    assert!(!list().await.iter().any(|entry| entry["content"] == "My name is Anna."));
+    let stats = place.archon("memory stats", &anna).await.out;
+    assert!(!stats.contains("forgotten"), "{stats}");
 }

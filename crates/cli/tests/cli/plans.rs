@@ -260,6 +260,35 @@ async fn a_plan_is_edited_before_it_is_followed_and_an_edit_that_cannot_be_follo
     assert!(approved.err.contains("<- sum: 40 ("), "{approved:?}");
 }
 
+/// A subtask that fails, and one that waits for it.
+fn failing(expression: &str) -> MockResponse {
+    let arguments = json!({"expression": expression});
+    let sum = json!({"id": "sum", "description": "Calculate", "tool_name": "calculator", "tool_args": arguments,
+                     "dependencies": [], "critical": true});
+    let say = json!({"id": "say", "description": "Say it", "dependencies": ["sum"]});
+    answer(&json!({"subtasks": [sum, say]}).to_string())
+}
+
+// spec: PL-24
+#[tokio::test]
+async fn another_plan_is_asked_about_too_and_one_that_is_the_same_is_not() {
+    let server = MockServer::start([failing("1/0")]).await;
+    let place = Place::with_server(&server);
+    assert_eq!(place.archon("run --plan --confirm", &["What is 15% of 200?"]).await.code, Some(3));
+    let run = only_run(&place).await;
+    // The same once more, which the person has seen, and then another one.
+    server.push(failing("1/0"));
+    server.push(failing("15% of 200"));
+    let approved = place.archon("plan approve", &[&run]).await;
+    assert_eq!((approved.code, approved.out.as_str()), (Some(3), ""), "{approved:?}");
+    assert!(approved.err.contains("Go on with another plan?"), "{approved:?}");
+    assert_eq!(server.requests().len(), 3, "{approved:?}");
+    server.push(answer("It is 30."));
+    server.push(answer("It is 30 [say]."));
+    let approved = place.archon("plan approve", &[&run]).await;
+    assert_eq!((approved.code, approved.out.as_str()), (Some(0), "It is 30 [say].\n"), "{approved:?}");
+}
+
 // spec: PL-24
 #[tokio::test]
 async fn a_plan_that_is_rejected_is_never_begun() {

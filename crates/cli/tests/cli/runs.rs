@@ -164,3 +164,17 @@ async fn what_is_kept_is_for_its_owner_alone() {
     let mode = std::fs::metadata(place.data()).expect("the data directory").permissions().mode();
     assert_eq!(mode & 0o777, 0o700);
 }
+
+// spec: ER-04
+#[tokio::test]
+async fn runs_show_ends_with_the_errors_that_the_run_could_not_mend() {
+    let refused = || MockResponse::json(401, &serde_json::json!({"error": {"message": "no such key"}}));
+    let server = MockServer::start([refused(), answer("4")]).await;
+    let place = Place::with_server(&server);
+    assert_ne!(place.archon("run", &["What is 2 + 2?"]).await.code, Some(0));
+    let shown = place.archon("runs show last", &[]).await;
+    assert!(shown.err.contains("errors: model auth x2 (critical)"), "{shown:?}");
+    assert_eq!(place.archon("run", &["What is 2 + 2?"]).await.code, Some(0));
+    let shown = place.archon("runs show last", &[]).await;
+    assert!(!shown.err.contains("errors:"), "{shown:?}");
+}

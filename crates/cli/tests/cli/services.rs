@@ -26,7 +26,7 @@ async fn a_missing_key_names_the_variable() {
         expect![[r#"
         2
         error: openai needs a key
-          set it: export OPENAI_API_KEY=…
+          set it: export OPENAI_API_KEY=…, or keep it: archon credentials add openai
     "#]],
     )
     .await;
@@ -36,7 +36,7 @@ async fn a_missing_key_names_the_variable() {
         expect![[r#"
         2
         error: groq needs a key
-          set it: export GROQ_API_KEY=…
+          set it: export GROQ_API_KEY=…, or keep it: archon credentials add groq
     "#]],
     )
     .await;
@@ -46,7 +46,7 @@ async fn a_missing_key_names_the_variable() {
         expect![[r#"
         2
         error: openai-responses needs a key: set OPENAI_API_KEY
-          set it: export OPENAI_API_KEY=…
+          set it: export OPENAI_API_KEY=…, or keep it: archon credentials add openai
     "#]],
     )
     .await;
@@ -56,7 +56,7 @@ async fn a_missing_key_names_the_variable() {
         expect![[r#"
         2
         error: anthropic needs a key: set ANTHROPIC_API_KEY
-          set it: export ANTHROPIC_API_KEY=…
+          set it: export ANTHROPIC_API_KEY=…, or keep it: archon credentials add anthropic
     "#]],
     )
     .await;
@@ -66,7 +66,7 @@ async fn a_missing_key_names_the_variable() {
         expect![[r#"
         2
         error: gemini needs a key: set GEMINI_API_KEY
-          set it: export GEMINI_API_KEY=…
+          set it: export GEMINI_API_KEY=…, or keep it: archon credentials add gemini
     "#]],
     )
     .await;
@@ -76,7 +76,7 @@ async fn a_missing_key_names_the_variable() {
         expect![[r#"
         2
         error: vertex needs a key: set GOOGLE_OAUTH_ACCESS_TOKEN
-          set it: export GOOGLE_OAUTH_ACCESS_TOKEN=…
+          set it: export GOOGLE_OAUTH_ACCESS_TOKEN=…, or keep it: archon credentials add vertex
     "#]],
     )
     .await;
@@ -96,7 +96,7 @@ async fn a_missing_key_names_the_variable() {
         expect![[r#"
         2
         error: azure needs a key: set AZURE_OPENAI_API_KEY
-          set it: export AZURE_OPENAI_API_KEY=…
+          set it: export AZURE_OPENAI_API_KEY=…, or keep it: archon credentials add azure
     "#]],
     )
     .await;
@@ -116,7 +116,7 @@ async fn a_missing_key_names_the_variable() {
         expect![[r#"
         2
         error: bedrock needs a key: set AWS_BEARER_TOKEN_BEDROCK
-          set it: export AWS_BEARER_TOKEN_BEDROCK=…
+          set it: export AWS_BEARER_TOKEN_BEDROCK=…, or keep it: archon credentials add bedrock
     "#]],
     )
     .await;

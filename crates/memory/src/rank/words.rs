@@ -1,4 +1,4 @@
-//! From a text to the terms that are compared: lower case, without the words that say nothing, reduced to
+//! From a text to the terms that are compared: lower case and Latin letters without accents, without the words that say nothing, reduced to
 //! their stems.
 //!
 //! A question and what answers it share few words and fewer endings: "When did she paint the sunrise?" is to
@@ -7,6 +7,8 @@
 //! alphabets stay as they are; each character of a script without spaces is a term of its own.
 
 use rust_stemmers::{Algorithm, Stemmer};
+
+use super::accents::bare;
 
 /// Makes terms out of texts. Holds no text; make one and keep it.
 pub struct Analyzer {
@@ -73,8 +75,8 @@ pub(crate) fn words(text: &str, mut take: impl FnMut(&str)) {
             word.push(c);
             flush(&mut word, &mut take);
         } else if c.is_alphanumeric() {
-            word.extend(c.to_lowercase().filter(|c| c.is_alphanumeric()));
-        } else {
+            word.extend(c.to_lowercase().filter(|c| c.is_alphanumeric()).filter_map(bare));
+        } else if bare(c).is_some() {
             flush(&mut word, &mut take);
             if matches!(c, '\'' | '\u{2019}') {
                 drop_possessive(&mut rest);
@@ -275,6 +277,7 @@ mod tests {
     fn numbers_names_and_other_alphabets_stay() {
         check("port 8080 on srv-12", &["port", "8080", "srv", "12"]);
         check("Привет, Μάρκο!", &["привет", "μάρκο"]);
+        check("ZÜRICH, Zu\u{308}rich, zurich", &["zurich", "zurich", "zurich"]);
         check("東京へ行く", &["東", "京", "へ", "行", "く"]);
     }
 

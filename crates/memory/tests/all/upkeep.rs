@@ -15,6 +15,7 @@ use archon_types::{
     MemoryError, MemoryFilter, MemoryKind, MemoryPage, MemoryQuery, MemorySearch, MemoryStore, Timestamp,
     Trust, Working,
 };
+use futures_util::FutureExt as _;
 use serde_json::{Map, json};
 use tokio::sync::Semaphore;
 
@@ -46,6 +47,34 @@ async fn what_was_of_use_longest_ago_goes_first() {
     let kept = memory.evict(&Limits::default().no_older_than(DAY * 30)).await.unwrap();
     assert_eq!((kept.evicted, kept.aged), (0, 2));
     assert_eq!(memory.evict(&Limits::default()).await.unwrap().aged, 0);
+}
+
+// spec: M-19
+#[tokio::test]
+async fn a_memory_is_kept_within_its_limits_each_time_that_the_period_is_over() {
+    let (memory, clock) = memory("user:x");
+    let mut tidying = Box::pin(async {
+        memory.keep_within(&Limits::entries(2), DAY).await;
+    });
+    let texts = async || {
+        let left = all_entries(&**memory.store(), MemoryFilter::all()).await;
+        left.into_iter().map(|entry| entry.content).collect::<Vec<_>>()
+    };
+    let store = async |text: &str| {
+        memory.long_term().store(text, Map::new()).await.unwrap();
+        clock.advance(Duration::from_secs(1));
+    };
+    for text in ["one", "two", "three"] {
+        store(text).await;
+    }
+    assert!((&mut tidying).now_or_never().is_none(), "it goes on");
+    assert_eq!(texts().await, ["two", "three"]);
+    store("three").await;
+    assert!((&mut tidying).now_or_never().is_none());
+    assert_eq!(texts().await, ["two", "three", "three"], "the period is not over");
+    clock.advance(DAY);
+    assert!((&mut tidying).now_or_never().is_none());
+    assert_eq!(texts().await, ["three"], "the oldest went, and what is said twice");
 }
 
 // spec: M-26

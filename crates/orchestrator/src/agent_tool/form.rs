@@ -141,6 +141,11 @@ impl<'a> Form<'a> {
         self.is_begun
     }
 
+    /// Whether somebody wants the call to end, and it did not end otherwise.
+    pub(super) fn is_cancelled(&self) -> bool {
+        matches!(self.end, Some(End::Cancelled))
+    }
+
     /// Whether this question is the one that is open.
     pub(super) fn is_open(&self, request_id: &str, binding: &str) -> bool {
         self.asked.as_ref().is_some_and(|asked| asked.is_meant(request_id, binding))

@@ -1,14 +1,14 @@
 //! Drives a call of an agent: asks, waits, lets the agent work, and keeps each step in the log first.
 
-use std::{collections::HashSet, pin::pin, sync::Arc};
+use std::{collections::HashSet, future::poll_fn, sync::Arc, task::Poll};
 
 use archon_types::{
-    AgentId, ApprovalSettings, BoxFuture, Context, Delegation, Effect, Encoded, FailureKind, InboxRequest,
-    JournalError, Json, LogAppender, Message, OpenMode, Outcome, OutcomeStatus, PromptSource, RecordBody,
-    RunConfig, RunId, RunKind, RunStarted, SessionPlace, check_called, is_lost, questions_below,
-    received_messages,
+    AgentId, ApprovalSettings, BoxFuture, CancellationToken, Context, Delegation, Effect, Encoded,
+    FailureKind, InboxRequest, JournalError, Json, LogAppender, Message, OpenMode, Outcome, OutcomeStatus,
+    PromptSource, RecordBody, RunConfig, RunId, RunKind, RunStarted, SessionPlace, check_called, is_lost,
+    questions_below, received_messages,
 };
-use futures_util::future::{Either, select};
+use futures_util::FutureExt;
 use serde_json::Map;
 use tokio::sync::mpsc;
 
@@ -151,11 +151,52 @@ impl Parts {
                     let started = RecordBody::ToolStarted { call: WORK, attempt, effect, child_run };
                     log.step(vec![started], |record| form.apply(record)).await?;
                     let work = self.agent.run(&task, &child);
-                    let outcome = beside(work, begun, &mut form, &mut log).await?;
+                    let outcome = self.beside(work, begun, (&mut form, &mut log), by, &child.cancel).await?;
                     self.worked(&outcome, &child, by, &context).await
                 }
             };
             log.step(bodies, |record| form.apply(record)).await?;
+        }
+    }
+
+    /// Waits for the work, writes down that its run has a log, and stops it where the inbox has a cancel.
+    async fn beside(
+        &self,
+        mut work: BoxFuture<'_, Outcome>,
+        mut begun: mpsc::Receiver<Begun>,
+        (form, log): (&mut Form<'_>, &mut LogAppender),
+        by: &Delegation,
+        stop: &CancellationToken,
+    ) -> Result<Outcome, JournalError> {
+        let (inbox, run) = (by.journal.inbox(), log.run().clone());
+        loop {
+            // From before the look into the inbox, so that nothing falls between the two.
+            let mut posted = inbox.as_ref().map(|inbox| inbox.changed(&run));
+            self.hear(form, log, by, HashSet::new()).await?;
+            if form.is_cancelled() {
+                stop.cancel();
+            }
+            let woken = poll_fn(|task| {
+                if let Poll::Ready(outcome) = work.poll_unpin(task) {
+                    return Poll::Ready(Woken::Done(outcome));
+                }
+                // Nobody reports any more once the work is over.
+                if let Poll::Ready(Some(begun)) = begun.poll_recv(task) {
+                    return Poll::Ready(Woken::Begun(begun));
+                }
+                match posted.as_mut().map(|posted| posted.poll_unpin(task)) {
+                    Some(Poll::Ready(())) => Poll::Ready(Woken::Spoken),
+                    _ => Poll::Pending,
+                }
+            });
+            match woken.await {
+                Woken::Done(outcome) => return Ok(outcome),
+                Woken::Begun(begun) if !form.is_begun() => {
+                    let body = RecordBody::ChildBegun { call: begun.call, child: begun.child };
+                    log.step(vec![body], |record| form.apply(record)).await?;
+                }
+                Woken::Begun(_) | Woken::Spoken => {}
+            }
         }
     }
 
@@ -181,7 +222,7 @@ impl Parts {
         context: &Context,
     ) -> Vec<RecordBody> {
         if outcome.status == OutcomeStatus::Suspended {
-            let said = outcome.to_question(WORK);
+            let said = outcome.to_question(WORK, &self.spec.name);
             let asked = questions_below(Some(&*by.journal), &child.run, WORK, said).await;
             let asked = asked.into_iter().map(Box::new);
             return asked.map(|request| RecordBody::ToolAsked { call: WORK, request }).collect();
@@ -199,27 +240,14 @@ impl Parts {
     }
 }
 
-/// Waits for the work, and writes down that its run has a log.
-async fn beside(
-    mut work: BoxFuture<'_, Outcome>,
-    mut begun: mpsc::Receiver<Begun>,
-    form: &mut Form<'_>,
-    log: &mut LogAppender,
-) -> Result<Outcome, JournalError> {
-    loop {
-        let said = match select(&mut work, pin!(begun.recv())).await {
-            Either::Left((outcome, _)) => return Ok(outcome),
-            Either::Right((said, _)) => said,
-        };
-        match said {
-            Some(said) if !form.is_begun() => {
-                let body = RecordBody::ChildBegun { call: said.call, child: said.child.clone() };
-                log.step(vec![body], |record| form.apply(record)).await?;
-            }
-            Some(_) => {}
-            None => return Ok(work.await),
-        }
-    }
+/// What happens beside the work.
+enum Woken {
+    /// It is over.
+    Done(Outcome),
+    /// Its run has a log.
+    Begun(Begun),
+    /// Something may be in the inbox.
+    Spoken,
 }
 
 /// What is said of work of which nobody knows whether it was done.

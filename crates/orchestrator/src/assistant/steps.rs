@@ -7,6 +7,7 @@ use std::{
 };
 
 use archon_types::{BoxFuture, Clock, LongTerm, MemoryQuery, TenantId, Timestamp, TokenBucket};
+use jiff::tz::TimeZone;
 use serde_json::{Map, json};
 
 use super::{AssistantReply, Incoming};
@@ -54,33 +55,50 @@ pub enum Verdict {
     Refuse(String),
 }
 
-/// A time zone at a moment: its name, and how far it is ahead of UTC then. The application knows the rules of zones.
+/// Where a tenant is: a time zone with its rules, so that summer time begins and ends by itself. UTC by default.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Zone {
-    /// For instance `Asia/Shanghai`.
+pub struct Zone(TimeZone);
+
+/// There is no time zone of this name in the database of this system.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "no time zone `{name}`: {reason}; write an IANA name such as `Europe/Berlin`, and install the system's package \
+     `tzdata` if no name is found"
+)]
+pub struct UnknownZone {
+    /// The name as it was given.
     pub name: String,
-    /// Minutes ahead of UTC; negative in the west.
-    pub offset_minutes: i16,
+    reason: String,
 }
 
 impl Default for Zone {
     fn default() -> Self {
-        Self { name: "UTC".to_owned(), offset_minutes: 0 }
+        Self(TimeZone::UTC)
     }
 }
 
 impl Zone {
+    /// The zone of an IANA name, for instance `Asia/Shanghai`, from the database of this system.
+    ///
+    /// # Errors
+    /// If the database is not there, or has no such zone.
+    pub fn named(name: &str) -> Result<Self, UnknownZone> {
+        let unknown = |error: jiff::Error| UnknownZone { name: name.to_owned(), reason: error.to_string() };
+        TimeZone::get(name).map(Self).map_err(unknown)
+    }
+
+    /// Its IANA name.
+    pub fn name(&self) -> &str {
+        self.0.iana_name().unwrap_or("UTC")
+    }
+
     /// The moment as clocks show it there, as in `2026-01-31T16:00:00.000+08:00 (Asia/Shanghai)`.
     pub fn local(&self, at: Timestamp) -> String {
-        let minutes = u64::from(self.offset_minutes.unsigned_abs());
-        let shift = minutes * 60_000;
-        let (sign, shown) = match self.offset_minutes < 0 {
-            true => ('-', at.as_millis().saturating_sub(shift)),
-            false => ('+', at.as_millis().saturating_add(shift)),
-        };
-        let shown = Timestamp::from_millis(shown).to_string();
-        let (hours, minutes) = (minutes / 60, minutes % 60);
-        format!("{}{sign}{hours:02}:{minutes:02} ({})", shown.trim_end_matches('Z'), self.name)
+        let millis = i64::try_from(at.as_millis()).unwrap_or(i64::MAX);
+        // What lies behind the last year of calendars is shown as that.
+        let moment = jiff::Timestamp::from_millisecond(millis).unwrap_or(jiff::Timestamp::MAX);
+        let shown = moment.to_zoned(self.0.clone());
+        format!("{} ({})", shown.strftime("%Y-%m-%dT%H:%M:%S.%3f%:z"), self.name())
     }
 }
 

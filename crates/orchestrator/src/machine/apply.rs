@@ -2,11 +2,11 @@
 
 use archon_types::{
     AgentId, Answer, ApprovalRequest, CallId, Claim, CommandId, FailureKind, Json, Loan, Outcome,
-    OutcomeStatus, QuestionKind, Record, RecordBody, TeamRecord, Timestamp, ToolResult,
+    OutcomeStatus, QuestionKind, Record, RecordBody, SubTask, TeamRecord, Timestamp, ToolResult,
 };
 
 use super::{Hand, HandState, JobState, MemberState, Phase, Purpose, TeamMachine};
-use crate::response::{Response, is_key};
+use crate::response::{Response, ResponseStatus, is_key};
 
 impl TeamMachine {
     /// Takes one record. Records that answer nothing that is open change nothing.
@@ -102,12 +102,15 @@ impl TeamMachine {
                 self.task.original_query = query;
                 self.adopt();
             }
-            TeamRecord::NotPlanned { problem, failure, spent } if self.phase == Phase::Planning => {
+            TeamRecord::Replanned { diff, spent } if self.has_lost() => {
                 self.budget.spend(*spent);
-                self.phase = Phase::Broken {
-                    kind: failure.unwrap_or(FailureKind::Plan),
-                    error: format!("there is no plan: {problem}"),
-                };
+                self.replanned(diff);
+            }
+            TeamRecord::NotPlanned { problem, failure, spent }
+                if self.phase == Phase::Planning || self.has_lost() =>
+            {
+                self.budget.spend(*spent);
+                self.not_planned(problem, *failure);
             }
             TeamRecord::Delegated { call, member, .. } => self.delegated(*call, member, at),
             TeamRecord::Undeliverable { command, reason } => self.undeliverable(*command, reason),
@@ -140,11 +143,15 @@ impl TeamMachine {
         self.phase = Phase::Working;
         self.places.take();
         for subtask in self.task.subtasks.clone() {
-            let (role, tool) = (subtask.rules.role.clone(), subtask.tool_name().map(str::to_owned));
-            self.add_job(Purpose::Subtask { subtask: Box::new(subtask) }, |job| {
-                (job.role, job.tool, job.state) = (role, tool, JobState::Waiting);
-            });
+            self.add_step(subtask);
         }
+    }
+
+    pub(super) fn add_step(&mut self, subtask: SubTask) {
+        let (role, tool) = (subtask.rules.role.clone(), subtask.tool_name().map(str::to_owned));
+        self.add_job(Purpose::Subtask { subtask: Box::new(subtask) }, |job| {
+            (job.role, job.tool, job.state) = (role, tool, JobState::Waiting);
+        });
     }
 
     fn delegated(&mut self, call: CallId, member: &AgentId, at: Timestamp) {
@@ -168,17 +175,14 @@ impl TeamMachine {
     }
 
     fn finished(&mut self, call: CallId, result: &ToolResult) {
-        let (is_stopping, is_formed) = (self.is_stopping(), self.form.is_some() && self.is_synthesis(call));
+        let is_stopping = self.is_stopping();
+        let response = self.read_response(call, result);
         let Some(hand) = self.hand_mut(call).filter(|hand| hand.is_open()) else { return };
         if is_stopping && result.status == archon_types::ToolResultStatus::Cancelled {
             // It goes on with the run, if that goes on.
             return;
         }
-        // The JSON of a form may have fields of any name.
-        let response = match is_formed && !result.is_error() {
-            true => Some(Response::text_only(result.text())),
-            false => Response::of(result),
-        };
+        let response = response.filter(|response| response.status != ResponseStatus::Failed);
         let problem = || {
             let text = result.error_message.clone().unwrap_or_else(|| Response::read(&result.text()).text());
             text.chars().take(LONGEST).collect::<String>()
@@ -325,7 +329,7 @@ impl TeamMachine {
             }
             _ => {
                 self.finished(call, &ToolResult::error(UNKNOWN));
-                self.fail(call.command, UNKNOWN.to_owned());
+                self.give_up(call.command, UNKNOWN.to_owned());
             }
         }
     }
@@ -362,7 +366,7 @@ impl TeamMachine {
         let is_free = lead.is_some_and(|lead| !job.chain.contains(&lead));
         match is_free && !job.by_lead && job.may_go_to_lead() {
             true => job.by_lead = true,
-            false => job.state = JobState::Failed { reason: reason.to_owned() },
+            false => self.fail(command, reason.to_owned()),
         }
     }
 
@@ -371,12 +375,12 @@ impl TeamMachine {
         let may_go_on = |outcome: &Outcome| match outcome.status {
             OutcomeStatus::Cancelled => true,
             OutcomeStatus::Limit(_) => self.limit.is_none(),
-            OutcomeStatus::Failed => self.is_misfit(),
+            OutcomeStatus::Failed => self.may_try_again(),
             _ => false,
         };
         if self.ended.as_deref().is_some_and(may_go_on) {
             self.ended = None;
-            self.conclude_again();
+            self.try_again();
         }
         self.cancelled = false;
         self.touched.all = true;

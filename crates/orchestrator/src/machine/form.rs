@@ -10,10 +10,14 @@ impl TeamMachine {
         self.form.as_ref().map(|form| &form.format)
     }
 
-    /// Whether the run has failed because its answer did not fit: whoever takes it up lets the lead try again.
-    pub fn is_misfit(&self) -> bool {
-        let is_broken = matches!(&self.phase, Phase::Broken { kind: FailureKind::Form, .. });
-        is_broken && self.form.is_some() && self.lead.is_some()
+    /// True if a resume may help the failed run: its planner gave no plan or no other one for what is lost, or its lead gave no
+    /// answer of the required form.
+    pub fn may_try_again(&self) -> bool {
+        match &self.phase {
+            Phase::Broken { kind: FailureKind::Form, .. } => self.form.is_some() && self.lead.is_some(),
+            Phase::Broken { kind, .. } => kind.may_pass() && (self.jobs.is_empty() || self.has_lost()),
+            _ => false,
+        }
     }
 
     /// The form in words, for a delegation whose answer must have it: for an agent whose model is not asked for it.
@@ -64,11 +68,16 @@ impl TeamMachine {
         }
     }
 
-    /// A run that failed because of its form is taken up: the lead puts the answer together anew, as often as before.
-    pub(super) fn conclude_again(&mut self) {
-        if self.is_misfit()
-            && let Some(form) = &mut self.form
-        {
+    /// The failed run is resumed: the planner is asked again, or the lead puts the answer together, as often as before.
+    pub(super) fn try_again(&mut self) {
+        if !self.may_try_again() {
+            return;
+        }
+        if self.jobs.is_empty() {
+            self.phase = Phase::Planning;
+        } else if self.has_lost() {
+            self.phase = Phase::Working;
+        } else if let Some(form) = &mut self.form {
             form.begin_again();
             let problems = form.problems().to_vec();
             (self.phase, self.answer) = (Phase::Concluding, None);

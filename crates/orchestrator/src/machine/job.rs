@@ -128,6 +128,13 @@ pub enum JobState {
     Disputed,
     /// Done.
     Done,
+    /// Nobody did it, and another plan is to take its place.
+    Lost {
+        /// Why.
+        reason: String,
+    },
+    /// Another plan took its place.
+    Replaced,
     /// It will not be done.
     Failed {
         /// Why.
@@ -208,7 +215,7 @@ impl Job {
 
     /// Whether nothing more becomes of it.
     pub fn is_over(&self) -> bool {
-        matches!(self.state, JobState::Done | JobState::Failed { .. })
+        matches!(self.state, JobState::Done | JobState::Replaced | JobState::Failed { .. })
     }
 
     /// The subtask that it is, if it is one.

@@ -66,8 +66,12 @@ impl TeamMachine {
             _ => None,
         });
         let failed: Vec<String> = failed.collect();
-        let all = self.jobs.iter().filter(|job| job.subtask().is_some()).count();
+        let all = self.steps().count();
+        let given_up = match self.given_up.join(" / ") {
+            none if none.is_empty() => none,
+            plans => format!(". Plans that were given up: {plans}. A simpler goal may work."),
+        };
         (!failed.is_empty())
-            .then(|| format!("{} of {all} subtasks failed: {}", failed.len(), failed.join("; ")))
+            .then(|| format!("{} of {all} subtasks failed: {}{given_up}", failed.len(), failed.join("; ")))
     }
 }

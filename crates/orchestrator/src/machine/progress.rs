@@ -39,7 +39,8 @@ impl TeamMachine {
             JobState::Bidding => 1,
             JobState::Open => 2,
             JobState::Disputed => 3,
-            JobState::Done | JobState::Failed { .. } => 4,
+            JobState::Lost { .. } => 4,
+            JobState::Done | JobState::Replaced | JobState::Failed { .. } => 5,
         };
         let jobs: u64 = self.jobs.iter().map(rank).sum();
         jobs + self.conflicts_rank()
@@ -53,7 +54,7 @@ impl TeamMachine {
             JobState::Waiting => match self.needs(job) {
                 Needs::There => self.open(command),
                 Needs::Pending => {}
-                Needs::Lost(id) => self.fail(command, format!("it needs {id}, which failed")),
+                Needs::Lost(id) => self.give_up(command, format!("it needs {id}, which failed")),
             },
             JobState::Bidding => self.choose_bid(command),
             JobState::Open if !job.is_question() => self.evaluate(command),
@@ -79,7 +80,11 @@ impl TeamMachine {
     /// The job that does a subtask.
     pub(super) fn job_of(&self, id: &SubTaskId) -> Option<&Job> {
         let places = self.places.get_or_init(|| {
-            let ids = self.jobs.iter().filter_map(|job| Some((job.subtask()?.id.clone(), job.command)));
+            let ids = self
+                .jobs
+                .iter()
+                .filter(|job| job.state != JobState::Replaced)
+                .filter_map(|job| Some((job.subtask()?.id.clone(), job.command)));
             // Of two with one id the first.
             ids.rev().collect()
         });
@@ -208,12 +213,6 @@ impl TeamMachine {
         }
     }
 
-    pub(super) fn fail(&mut self, command: CommandId, reason: String) {
-        if let Some(job) = self.job_mut(command) {
-            job.state = JobState::Failed { reason };
-        }
-    }
-
     fn escalate(&mut self) {
         let failures = self.failures;
         let is_asked = |job: &Job| matches!(job.purpose, Purpose::Escalate { .. }) && !job.is_over();
@@ -300,7 +299,7 @@ impl TeamMachine {
 }
 
 /// Under which key the team shares what a step came to.
-fn board_key(subtask: &SubTask) -> &str {
+pub(super) fn board_key(subtask: &SubTask) -> &str {
     subtask.rules.save_as.as_deref().unwrap_or_else(|| subtask.id.as_str())
 }
 

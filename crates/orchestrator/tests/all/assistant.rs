@@ -472,7 +472,7 @@ struct InShanghai;
 impl Steps for InShanghai {
     fn prepare_context<'a>(&'a self, _: &'a Incoming) -> BoxFuture<'a, Background> {
         let mut background = Background::default();
-        background.zone = Zone { name: "Asia/Shanghai".into(), offset_minutes: 480 };
+        background.zone = Zone::named("Asia/Shanghai").unwrap();
         Box::pin(std::future::ready(background))
     }
 
@@ -539,9 +539,16 @@ async fn a_tenant_has_so_many_messages_in_a_while_and_others_have_theirs() {
 
 // spec: MA-34
 #[test]
-fn a_zone_shows_the_time_as_clocks_there_do() {
-    let at = Timestamp::from_millis(1_767_225_600_000);
-    let west = Zone { name: "America/St_Johns".into(), offset_minutes: -210 };
-    assert_eq!(west.local(at), "2025-12-31T20:30:00.000-03:30 (America/St_Johns)");
-    assert_eq!(Zone::default().local(at), "2026-01-01T00:00:00.000+00:00 (UTC)");
+fn local_time_of_a_named_zone_follows_its_summer_time() {
+    let at = |text: &str| text.parse::<Timestamp>().unwrap();
+    let west = Zone::named("America/St_Johns").unwrap();
+    assert_eq!(west.local(at("2026-01-01T00:00:00Z")), "2025-12-31T20:30:00.000-03:30 (America/St_Johns)");
+    assert_eq!(west.local(at("2026-07-01T00:00:00Z")), "2026-06-30T21:30:00.000-02:30 (America/St_Johns)");
+    assert_eq!(Zone::default().local(at("2026-01-01T00:00:00Z")), "2026-01-01T00:00:00.000+00:00 (UTC)");
+    assert!(Zone::default().local(Timestamp::from_millis(u64::MAX)).starts_with("9999-12-3"));
+    let unknown = Zone::named("Europe/Atlantis").unwrap_err().to_string();
+    assert!(
+        unknown.starts_with("no time zone `Europe/Atlantis`: ") && unknown.contains("tzdata"),
+        "{unknown}"
+    );
 }

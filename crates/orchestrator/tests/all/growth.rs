@@ -147,7 +147,7 @@ impl Journal for Slow {
     }
 }
 
-// spec: MA-14, MA-22
+// spec: MA-22
 #[test]
 fn nobody_is_silent_who_had_no_turn() {
     let world = World::new();
@@ -157,6 +157,7 @@ fn nobody_is_silent_who_had_no_turn() {
     let mut options = TeamOptions::default();
     options.roles = ["red", "green", "blue"].map(|role| Role::new(role, "")).to_vec();
     (options.settings.max_concurrent, options.limits.max_duration_ms) = (200, 3_600_000);
+    options.settings.heartbeat = archon_types::Heartbeat::Events;
     let mut team = archon_orchestrator::Team::new(Arc::new(Fixed(steps)), Arc::new(journal), options);
     for who in members {
         // They say nothing while they work, and they work for a second.

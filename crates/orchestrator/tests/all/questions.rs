@@ -72,6 +72,7 @@ fn an_answer_in_the_inbox_is_heard_when_the_team_is_taken_up() {
     assert_eq!(world.start(&team, "What is it?").status, OutcomeStatus::Suspended);
     let asked = open(&world).remove(0);
     assert!(asked.request.path.is_empty(), "the team itself asks");
+    assert_eq!(asked.request.agent_name, "team");
     // An answer to something else changes nothing, and does not stay.
     let mut other = asked.request.clone();
     other.request_id = "another".to_owned();

@@ -5,8 +5,8 @@ use std::{collections::HashSet, sync::Arc, time::Duration};
 use archon_orchestrator::{Desk, JobState, Team, TeamCommand, TeamOptions, fold};
 use archon_testkit::{Chance, cases, first_seed};
 use archon_types::{
-    AgentId, Answer, CallId, ConflictStrategy, FailureKind, Outcome, OutcomeStatus, Record, RecordBody, Role,
-    SubTask, TeamPattern, TeamRecord,
+    AgentId, Answer, CallId, ConflictStrategy, FailureKind, Heartbeat, Outcome, OutcomeStatus, Record,
+    RecordBody, Role, SubTask, TeamPattern, TeamRecord,
 };
 use futures_util::FutureExt;
 use serde_json::json;
@@ -101,6 +101,7 @@ fn random_team(chance: &mut Chance, world: &World, desk: &Desk) -> Team {
         7 => ConflictStrategy::Verification,
         _ => ConflictStrategy::Human,
     };
+    settings.heartbeat = if chance.percent(50) { Heartbeat::Events } else { Heartbeat::Timer };
     settings.reviewer = chance.percent(30).then(|| "blue".to_owned());
     settings.error_budget = chance.percent(20).then_some(3);
     let mut team =
@@ -194,7 +195,7 @@ fn every_task_ends_whatever_its_team_does() {
         }
         if outcome.status == OutcomeStatus::Finished {
             let is_over = |job: &archon_orchestrator::Job| {
-                matches!(job.state, JobState::Done | JobState::Failed { .. })
+                matches!(job.state, JobState::Done | JobState::Replaced | JobState::Failed { .. })
             };
             assert!(machine.jobs().iter().all(is_over), "seed {seed}");
         }

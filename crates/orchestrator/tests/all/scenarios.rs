@@ -5,10 +5,10 @@ use std::{
     task::Poll,
 };
 
-use archon_orchestrator::{Desk, LocalBus, SeatError};
+use archon_orchestrator::{Desk, LocalBus, SeatError, TeamOptions};
 use archon_types::{
-    AgentId, BoxFuture, Bus, BusError, BusMessage, ConflictStrategy, Json, MessageType, OutcomeStatus,
-    TeamRecord,
+    AgentId, BoxFuture, Bus, BusError, BusMessage, ConflictStrategy, Heartbeat, Json, MessageType,
+    OutcomeStatus, TeamRecord,
 };
 use futures_util::{FutureExt, StreamExt, stream::BoxStream};
 use serde_json::json;
@@ -46,7 +46,7 @@ fn a_calculation_and_a_search_go_to_two_members_and_the_lead_puts_them_together(
     assert_eq!(outcome.delegated.tokens, 30);
 }
 
-// spec: A-16, MA-13, MA-02, MA-03
+// spec: A-16, MA-13, OB-03
 #[test]
 fn what_the_researcher_finds_reaches_the_writer_and_the_answer() {
     for is_slow in [false, true] {
@@ -110,6 +110,7 @@ fn researched(is_slow: bool) {
     );
     bus.close();
     let said: Vec<_> = std::iter::from_fn(|| requests.next().now_or_never().flatten())
+        .inspect(|m| assert_eq!(m.run_id.as_ref(), Some(&outcome.run), "{m:?}"))
         .map(|m| format!("{} to {}: {}", m.sender_id, m.receiver_id, m.message_type))
         .collect();
     assert_eq!(
@@ -349,6 +350,11 @@ fn whoever_leads_takes_over_what_a_loop_would_have_done() {
     assert_eq!(world.delegations()[..3], ["ann: a: Do it", "bob: Do it for me", "lead: Do it for me"]);
 }
 
+/// A team that knows of its members only what they emit.
+fn by_events(options: &mut TeamOptions) {
+    options.settings.heartbeat = Heartbeat::Events;
+}
+
 // spec: A-21, MA-22
 #[test]
 fn a_member_that_dies_is_replaced_by_another_of_its_role_which_sees_what_was_shared() {
@@ -370,7 +376,7 @@ fn a_member_that_dies_is_replaced_by_another_of_its_role_which_sees_what_was_sha
         answer(&context, "all done")
     });
     let team = world
-        .team(vec![step("a", "Do it", "worker", &[])], &["worker"], |_| {})
+        .team(vec![step("a", "Do it", "worker", &[])], &["worker"], by_events)
         .with_member(member("ann", "worker"), dying)
         .with_member(member("bob", "worker"), second)
         .with_desk(desk);
@@ -412,7 +418,7 @@ fn a_late_answer_is_ignored_and_written_down() {
         answer(&context, "in time")
     });
     let team = world
-        .team(vec![step("a", "Do it", "worker", &[])], &["worker"], |_| {})
+        .team(vec![step("a", "Do it", "worker", &[])], &["worker"], by_events)
         .with_member(member("ann", "worker"), late)
         .with_member(member("bob", "worker"), slow);
     let outcome = world.start(&team, "Do it");

@@ -162,6 +162,7 @@ impl World {
         change: impl FnOnce(&mut TeamOptions),
     ) -> Team {
         let mut options = TeamOptions::default();
+        options.settings.max_replans = 0;
         options.roles = roles.iter().map(|role| Role::new(*role, "")).collect();
         change(&mut options);
         Team::new(Arc::new(Fixed(plan)), Arc::new(journal.clone()), options)

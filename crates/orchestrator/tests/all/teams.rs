@@ -10,9 +10,9 @@ use std::{
 
 use archon_orchestrator::{Team, TeamError, TeamOptions, TeamProblem, check_team, contradict, needs_team};
 use archon_types::{
-    Agent, Answer, CallId, CommandId, ConflictStrategy, FailureKind, LimitReached, MoreLimits, Outcome,
-    OutcomeStatus, PlanError, Planner, PlanningContext, RecordBody, Role, RunRefused, Spending, SubTask,
-    Task, TeamPattern, TeamRecord, TeamSettings,
+    Agent, Answer, CallId, CommandId, ConflictStrategy, FailureKind, ForEach, LimitReached, MoreLimits,
+    Outcome, OutcomeStatus, PlanError, Planner, PlanningContext, RecordBody, Role, RunRefused, Spending,
+    SubTask, Task, TeamPattern, TeamRecord, TeamSettings,
 };
 use serde_json::json;
 
@@ -575,4 +575,45 @@ fn what_planning_cost_is_spent_whether_there_is_a_plan_or_not() {
             .with_member(member("ann", "worker"), FnAgent::saying("done"));
         assert_eq!(world.start(&team, "Do it").spending(), spent);
     }
+}
+
+// spec: EX-07
+#[test]
+fn a_plan_with_a_loop_over_a_result_is_refused_and_nobody_begins() {
+    let world = World::new();
+    let mut each = step("pages", "Read all", "worker", &["find"]);
+    each.rules.each =
+        Some(Box::new(ForEach::new(json!("{find}"), "page", vec![step("read", "Read it", "worker", &[])])));
+    let plan = vec![step("find", "Find pages", "worker", &[]), each];
+    let team = world.team(plan, &["worker"], |_| {}).with_member(member("ann", "worker"), FnAgent::echo());
+    let outcome = world.start(&team, "Read");
+    assert_eq!(outcome.failure_kind(), Some(FailureKind::Plan));
+    let error = outcome.error.unwrap();
+    assert_eq!(error, "there is no plan: the subtask pages is a loop, which a team does not follow");
+    assert_eq!(world.delegations(), Vec::<String>::new());
+}
+
+/// A planner whose model is reached from the second question on.
+struct Later(std::sync::atomic::AtomicUsize);
+
+impl Planner for Later {
+    async fn create_plan(&self, goal: &str, _: &PlanningContext) -> Result<Task, PlanError> {
+        match self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed) {
+            0 => Err(PlanError::Model(archon_types::ProviderError::Auth("no key".into()))),
+            _ => Ok(Task::new("task_1", goal).with_subtasks(vec![step("a", "Do it", "worker", &[])])),
+        }
+    }
+}
+
+#[test]
+fn team_whose_planner_was_not_reached_is_resumed() {
+    let world = World::new();
+    let mut options = TeamOptions::default();
+    options.roles = vec![Role::new("worker", "")];
+    let team = Team::new(Later(0.into()), Arc::new(world.journal.clone()), options)
+        .with_member(member("ann", "worker"), FnAgent::saying("done"));
+    assert_eq!(world.start(&team, "Do it").failure_kind(), Some(archon_types::FailureKind::Auth));
+    let outcome = drive(&world.clock, team.resume(&world.context)).unwrap();
+    world.check_log();
+    assert_eq!(outcome.status, OutcomeStatus::Finished, "{outcome:?}");
 }

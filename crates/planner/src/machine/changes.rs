@@ -6,10 +6,11 @@ use super::{Asked, NodeState, Phase, PlanMachine, Proposed, questions::refusal};
 use crate::diff;
 
 impl PlanMachine {
-    /// Another plan came back: it is followed, or first shown to a person.
+    /// Another plan came back: it is followed, or first shown to a person. What only begins anew and is the same as before
+    /// has been seen.
     pub(super) fn proposed(&mut self, command: CommandId, diff: &PlanDiff) {
         match self.settings.confirm {
-            Confirm::Each => {
+            Confirm::Each if !diff::is_unchanged(&self.task(), diff) => {
                 let call = CallId::new(command, 0);
                 self.proposed = Some(Proposed { call, diff: Box::new(diff.clone()), asked: Asked::No });
             }

@@ -51,7 +51,7 @@ impl PlanMachine {
         self.done(index, ToolResult::success(text).with_metadata("answered_by", "person"), at);
     }
 
-    fn done(&mut self, index: NodeIndex, result: ToolResult, at: Timestamp) {
+    pub(super) fn done(&mut self, index: NodeIndex, result: ToolResult, at: Timestamp) {
         self.streak.clear();
         if self.nodes.get(index).subtask.rules.review.is_some() {
             return self.nodes.review(index, result, at);

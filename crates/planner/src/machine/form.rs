@@ -1,8 +1,7 @@
 //! The form of a plan's answer: what is put together is held against it, and put together anew if it does not fit.
 
 use archon_types::{
-    CommandId, FailureKind, FormProblem, FormVerdict, HeldForm, Outcome, OutcomeStatus, ResponseFormat,
-    json_in,
+    CommandId, FailureKind, FormProblem, FormVerdict, Outcome, OutcomeStatus, ResponseFormat, json_in,
 };
 
 use super::{Asked, Phase, PlanMachine};
@@ -19,11 +18,6 @@ impl PlanMachine {
             Phase::Concluding { last, .. } => Some((last.as_deref()?, self.form.as_ref()?.problems())),
             _ => None,
         }
-    }
-
-    /// Whether the run has failed because its answer did not fit: whoever takes it up tries again.
-    pub fn is_misfit(&self) -> bool {
-        matches!(&self.phase, Phase::Broken { kind: FailureKind::Form, .. }) && self.form.is_some()
     }
 
     pub(super) fn put_together(&mut self, last: Option<String>) {
@@ -43,6 +37,14 @@ impl PlanMachine {
         };
     }
 
+    /// No answer was put together. The last one, which did not fit, is kept for another try.
+    pub(super) fn not_concluded(&mut self, problem: &str, kind: FailureKind) {
+        if let Phase::Concluding { last, .. } = &mut self.phase {
+            self.said = last.take();
+        }
+        self.phase = Phase::Broken { kind, error: format!("the answer was not put together: {problem}") };
+    }
+
     pub(super) fn form_checked(&mut self, problems: &[FormProblem]) {
         let (Phase::Matching { answer }, Some(form)) = (&self.phase, &mut self.form) else { return };
         let answer = answer.clone();
@@ -53,15 +55,6 @@ impl PlanMachine {
                 self.phase = Phase::Broken { kind: FailureKind::Form, error };
                 self.said = Some(answer);
             }
-        }
-    }
-
-    /// A run that failed because of its form is taken up: the answer is put together anew, as often as before.
-    pub(super) fn conclude_again(&mut self) {
-        if self.is_misfit() {
-            self.form.iter_mut().for_each(HeldForm::begin_again);
-            let last = self.said.take();
-            self.put_together(last);
         }
     }
 

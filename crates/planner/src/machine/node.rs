@@ -1,8 +1,8 @@
 //! One subtask of a plan that is followed, and how far it is.
 
 use archon_types::{
-    ApprovalRequest, CallId, CommandId, Effect, Json, Loan, QuestionKind, RunId, SubTask, SubTaskStatus,
-    Timestamp, ToolResult,
+    ApprovalRequest, CallId, CommandId, Effect, Json, Loan, QuestionKind, RunId, SubTask, SubTaskId,
+    SubTaskStatus, Timestamp, ToolResult,
 };
 use serde::{Deserialize, Serialize};
 
@@ -47,6 +47,9 @@ pub struct PlanNode {
     /// The call whose run had a log, unless a person agreed to begin it again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) begun: Option<CallId>,
+    /// Of a loop whose list is known: for each item those that may have its result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) items: Option<Vec<Vec<SubTaskId>>>,
     pub(crate) money: Loan,
     /// Places of the resources that it uses.
     pub(super) resources: Vec<u32>,

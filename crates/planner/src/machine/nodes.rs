@@ -88,6 +88,7 @@ impl Nodes {
             edited: None,
             asked_by: AskedBy::default(),
             begun: None,
+            items: None,
             money: Loan::default(),
             resources,
             started_at: None,

@@ -1,6 +1,6 @@
 //! What subtasks know of each other: results under their names, and arguments with values for references.
 
-use archon_types::{CallId, Json, Task, ToolDefinition};
+use archon_types::{CallId, ForEach, Json, Task, ToolDefinition};
 
 use super::{NodeState, PlanMachine, PlanNode};
 use crate::{
@@ -60,6 +60,14 @@ impl PlanMachine {
         let Some(planned) = node.subtask.tool_args() else { return Ok(None) };
         let resolved = resolve(planned, &|name| self.value(name))?;
         Ok(Some(arguments::fitted(tool, resolved, &self.task.context)))
+    }
+
+    /// The list of a loop, as it is known now.
+    ///
+    /// # Errors
+    /// Its reference has no value.
+    pub fn list_of(&self, each: &ForEach) -> Result<Json, Unresolved> {
+        resolve(&each.list, &|name| self.value(name))
     }
 
     pub(super) fn condition_of(&self, node: &PlanNode) -> Result<bool, Unresolved> {

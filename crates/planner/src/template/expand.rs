@@ -56,26 +56,32 @@ impl Ends {
     }
 }
 
-struct Expansion<'a> {
-    template: &'a str,
+pub(super) struct Expansion<'a> {
+    pub(super) template: &'a str,
     /// Parameters, and the items of the loops around.
-    values: Values,
-    subtasks: Vec<SubTask>,
+    pub(super) values: Values,
+    pub(super) subtasks: Vec<SubTask>,
     /// Who gives a name its value.
-    owners: HashMap<String, Vec<SubTaskId>>,
-    problems: Vec<TemplateProblem>,
+    pub(super) owners: HashMap<String, Vec<SubTaskId>>,
+    pub(super) problems: Vec<TemplateProblem>,
 }
 
 /// Where a step stands.
 #[derive(Clone, Default)]
-struct Place {
-    condition: Option<String>,
-    depth: usize,
+pub(super) struct Place {
+    pub(super) condition: Option<String>,
+    pub(super) depth: usize,
 }
 
 impl Expansion<'_> {
     /// Adds the steps of a block, each after the one before it, and says how they end.
-    fn block(&mut self, steps: &[TemplateStep], prefix: &str, place: &Place, mut before: Ends) -> Ends {
+    pub(super) fn block(
+        &mut self,
+        steps: &[TemplateStep],
+        prefix: &str,
+        place: &Place,
+        mut before: Ends,
+    ) -> Ends {
         if place.depth > DEEPEST {
             self.problems.push(TemplateProblem::TooDeep { max: DEEPEST });
             return before;
@@ -131,9 +137,9 @@ impl Expansion<'_> {
 
     fn each(&mut self, step: &TemplateStep, id: &str, place: &Place, before: Vec<SubTaskId>) -> Ends {
         let list = step.for_each.clone().unwrap_or_default();
-        let Json::Array(items) = substitute(&braced(&list), &self.values) else {
-            self.problems.push(TemplateProblem::UnknownList { step: id.to_owned() });
-            return after(before);
+        let items = match substitute(&braced(&list), &self.values) {
+            Json::Array(items) => items,
+            list => return self.later(step, id, place, before, list),
         };
         let name = step.item.clone().unwrap_or_else(|| "item".to_owned());
         let inside = Place { depth: place.depth + 1, ..place.clone() };
@@ -225,7 +231,7 @@ impl Expansion<'_> {
     }
 
     /// Who gives the name its value; a name that nobody has is a problem.
-    fn owner(&mut self, name: &str, step: &str) -> Vec<SubTaskId> {
+    pub(super) fn owner(&mut self, name: &str, step: &str) -> Vec<SubTaskId> {
         if let Some(owners) = self.owners.get(name) {
             return owners.clone();
         }
@@ -245,11 +251,11 @@ impl Expansion<'_> {
 }
 
 /// No step, after these.
-fn after(before: Vec<SubTaskId>) -> Ends {
+pub(super) fn after(before: Vec<SubTaskId>) -> Ends {
     Ends { last: before, results: Vec::new() }
 }
 
-fn condition_with(condition: &str, values: &Values) -> String {
+pub(super) fn condition_with(condition: &str, values: &Values) -> String {
     let mut out = String::new();
     // The quote that is open where a value is put in: what the value holds cannot close it.
     let mut open = None;
@@ -268,8 +274,8 @@ fn condition_with(condition: &str, values: &Values) -> String {
             }
             Piece::Reference(reference) => reference,
         };
-        let value = values.get(&reference.head).filter(|_| reference.path.is_empty());
-        match (value, open) {
+        let value = values.get(&reference.head).map(|_| substitute_text(&reference.to_string(), values));
+        match (&value, open) {
             (Some(Json::String(text)), None) if is_reference(text) => out.push_str(text),
             (Some(Json::String(text)), None) => out.push_str(&format!("'{}'", text.replace('\'', "''"))),
             (Some(Json::String(text)), Some(quote)) => {
@@ -315,7 +321,7 @@ fn with_texts(value: &Json, change: &dyn Fn(&str) -> String) -> Json {
 }
 
 /// The text as its reader sees it.
-fn unescaped(text: &str) -> String {
+pub(super) fn unescaped(text: &str) -> String {
     let piece = |piece: Piece| match piece {
         Piece::Text(text) => text,
         Piece::Reference(reference) => reference.to_string(),
@@ -381,7 +387,7 @@ pub(super) fn escaped(text: &str) -> String {
 }
 
 /// The value with references to `values` replaced by these; other references stay.
-fn substitute(value: &Json, values: &Values) -> Json {
+pub(super) fn substitute(value: &Json, values: &Values) -> Json {
     match value {
         Json::String(text) => substitute_text(text, values),
         Json::Array(items) => items.iter().map(|item| substitute(item, values)).collect(),

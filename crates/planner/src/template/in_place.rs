@@ -3,11 +3,12 @@
 
 use std::collections::HashMap;
 
-use archon_types::{Json, OnFailure, SubTask, SubTaskId};
+use archon_types::{ForEach, Json, OnFailure, SubTask, SubTaskId};
 
 use super::{
     TemplateProblem, WorkflowTemplate,
     expand::{Ends, Values, escaped, steps},
+    unfold::names_of,
 };
 use crate::references::{Piece, Reference, pieces};
 
@@ -226,10 +227,34 @@ fn with_names(subtask: &SubTask, id: SubTaskId, name: &dyn Fn(&str) -> String) -
     let mut new = SubTask::new(id, subtask.description.clone()).with_rules(rules);
     new.expected_output.clone_from(&subtask.expected_output);
     new.critical = subtask.critical;
+    if let Some(each) = &mut new.rules.each {
+        **each = each_with_names(each, new.id.as_str(), name);
+    }
     if let Some(tool) = subtask.tool_name() {
         new = new.with_tool(tool, subtask.tool_args().map(|arguments| with_heads(arguments, name)));
     }
     new.after(subtask.dependencies().to_vec())
+}
+
+/// The loop with other names in all that it refers to around it. Its own steps are named after it, so that two loops may
+/// come from one template.
+fn each_with_names(each: &ForEach, id: &str, name: &dyn Fn(&str) -> String) -> ForEach {
+    let own = names_of(each);
+    let named = |head: &str| match own.contains(head) {
+        true if head.starts_with(id) => head.to_owned(),
+        true => format!("{id}_{head}"),
+        false if head == each.item => head.to_owned(),
+        false => name(head),
+    };
+    let step = |step: &SubTask| {
+        let after: Vec<String> = step.dependencies().iter().map(|id| named(id.as_str())).collect();
+        with_names(step, named(step.id.as_str()).into(), &named).after(after)
+    };
+    let mut new = each.clone();
+    new.list = with_heads(&each.list, name);
+    new.steps = each.steps.iter().map(step).collect();
+    new.results = each.results.iter().map(|id| named(id.as_str()).into()).collect();
+    new
 }
 
 /// The value with other names in its references.

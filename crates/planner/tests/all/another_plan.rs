@@ -334,6 +334,29 @@ fn a_person_agrees_to_another_plan_before_it_is_followed() {
     assert_eq!(ids(&fed.machine.task()), ["dine", "museum", "cinema"]);
 }
 
+// spec: PL-24
+#[test]
+fn another_plan_that_is_the_same_is_followed_without_a_second_question() {
+    let mut settings = PlanSettings::default();
+    settings.confirm = Confirm::Each;
+    settings.replan.same_subtask = 1;
+    let mut fed = Fed::following(settings, vec![step("walk", &[]), step("rest", &["walk"])]);
+    let PlanCommand::Append(body) = fed.machine.next() else { panic!() };
+    let RecordBody::ToolAsked { call, .. } = body else { panic!() };
+    fed.feed(body);
+    fed.feed(RecordBody::ToolAnswered { call, answer: Answer::Approve });
+    let walk = fed.begin_all()[0].1;
+    fed.finish(walk, ToolResult::error("it rains"));
+    let PlanCommand::MakePlan { command, attempt, reason } = fed.machine.next() else { panic!() };
+    let reason = reason.map(str::to_owned);
+    fed.plan(PlanRecord::Asked { command, attempt, reason });
+    let mut diff = PlanDiff::default();
+    diff.replace = vec![step("walk", &[]), step("rest", &["walk"])];
+    fed.plan(PlanRecord::Changed { command, diff: Box::new(diff), warnings: vec![] });
+    assert_eq!(fed.machine.proposal(), None, "the person has seen it");
+    assert_eq!(fed.begin_all()[0].0, "walk");
+}
+
 // spec: AP-09
 #[test]
 fn a_no_to_another_plan_ends_the_run() {

@@ -198,6 +198,20 @@ async fn without_an_answer_of_the_model_the_results_stand_if_they_fit() {
 }
 
 #[tokio::test]
+async fn run_whose_answer_was_not_put_together_is_resumed_without_doing_its_steps_again() {
+    let answers = |n: usize, _: &Request| match n {
+        0 => vec![Err(ProviderError::Auth("no key".into()))],
+        _ => FnProvider::text(GOOD),
+    };
+    let world = world((2, "It is Paris."), 2, answers);
+    assert_eq!(world.start().await.failure_kind(), Some(FailureKind::Auth));
+    let steps = || world.journal.log("run_1").iter().filter(|r| r.body.name() == "tool_started").count();
+    let before = steps();
+    let outcome = world.agent.resume(&world.context).await.unwrap();
+    assert_eq!((outcome.answer(), steps()), (Some(GOOD), before));
+}
+
+#[tokio::test]
 async fn a_schema_that_is_none_begins_nothing() {
     let world = world((1, GOOD), 2, texts(&[GOOD]));
     let odd = ResponseFormat { name: "odd".into(), schema: json!({"type": "thing"}) };

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "a test may")]
 
 mod another_plan;
+mod another_try;
 mod called;
 mod corpus;
 mod dags;
@@ -9,7 +10,9 @@ mod expenses;
 mod faults;
 mod fixed;
 mod forms;
+mod loops;
 mod machine;
+mod plan_checks;
 mod planners;
 mod processes;
 mod reach;

@@ -258,7 +258,7 @@ fn what_is_wrong_with_a_template_or_its_values_is_named() {
         step step1 refers to "step2", which is neither a parameter nor a step before it
         step step2 says neither what is to be done nor with which tool
         step step3 is a choice, a loop and a step of its own at once; it can be one of them
-        the list of step step4 has to be known at the start
+        the list of step step4 is neither a list nor the result of a step before it
         step step5 refers to "stepp1", which is neither a parameter nor a step before it (is "step1" meant?)"#]]
     .assert_eq(&problems(&broken, json!({})).join("\n"));
     let mut step = json!({"tool": "a"});

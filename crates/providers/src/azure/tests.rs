@@ -211,7 +211,7 @@ fn errors_are_classified_by_status_body_and_header() {
     }
 }
 
-// spec: A-57, P-05, P-21
+// spec: P-05, P-21
 #[test]
 fn the_key_is_never_shown() {
     let echo = json!({"error": {"message": format!("the key {KEY} is wrong")}}).to_string();

@@ -104,7 +104,7 @@ fn signatures_are_those_of_amazons_own_library() {
     }
 }
 
-// spec: A-57, P-28
+// spec: P-05, P-28
 #[test]
 fn credentials_that_cannot_be_sent_are_an_error_without_them() {
     let mut request = Request::new(Method::POST, Url::parse("http://h/x").unwrap());

@@ -404,7 +404,7 @@ fn an_answer_of_a_given_form_comes_as_text() {
     assert_eq!(heard.end.unwrap().stop_reason, StopReason::ToolUse);
 }
 
-// spec: A-57, P-05, P-28
+// spec: P-05, P-28
 #[test]
 fn the_keys_are_sent_and_never_shown() {
     let signed = AwsCredentials::new("AKID", "canary-secret").with_session_token("canary-token");

@@ -89,23 +89,26 @@ impl Body {
 
     /// Reads as much, white space in front left out, as tells what the body is, and keeps all for later;
     /// nothing for an empty body.
-    pub(crate) async fn beginning(&mut self) -> Result<Vec<u8>, BodyError> {
+    pub(crate) async fn beginning(&mut self) -> Result<Bytes, BodyError> {
         const ENOUGH: usize = "retry:".len();
-        let mut ahead = Vec::new();
-        let beginning = loop {
+        let mut ahead = Bytes::new();
+        loop {
             let begun: &[u8] = ahead.trim_ascii_start();
             // Or a byte order mark, which is three bytes.
             let may_go_on = |byte: &u8| byte.is_ascii_alphabetic() || *byte == 0xEF;
             let tells_at_once = begun.first().is_some_and(|byte| !may_go_on(byte));
             if tells_at_once || begun.len() >= ENOUGH {
-                break begun.to_vec();
+                break;
             }
             match std::future::poll_fn(|cx| self.poll_bytes(cx)).await {
-                None => break begun.to_vec(),
-                Some(bytes) => ahead.extend_from_slice(&bytes?),
+                None => break,
+                // The first piece tells, as a rule.
+                Some(bytes) if ahead.is_empty() => ahead = bytes?,
+                Some(bytes) => ahead = [ahead, bytes?].concat().into(),
             }
-        };
-        self.ahead = Some(ahead.into());
+        }
+        let beginning = ahead.slice_ref(ahead.trim_ascii_start());
+        self.ahead = Some(ahead);
         Ok(beginning)
     }
 

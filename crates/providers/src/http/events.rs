@@ -136,8 +136,8 @@ enum Phase<F> {
     Judging(Pending<Result<Judged, Stopped>>),
     /// Events come.
     Reading(Box<F>),
-    /// All was said; the body is read to its end.
-    Lingering(Box<F>, Pin<Box<Sleep>>),
+    /// All was said; the body is read to its end, for as long as the timer lets it once there was something to wait for.
+    Lingering(Box<F>, Option<Pin<Box<Sleep>>>),
     /// An error waits until the events before it were taken.
     Failed(ProviderError),
     Ended,
@@ -252,11 +252,17 @@ impl<D: Decoder> Exchange<D> {
                 None => self.end(),
             },
             Phase::Lingering(events, limit) => {
-                // Whatever comes now is past the end.
-                while limit.as_mut().poll(cx).is_pending() {
-                    if !matches!(ready!(Pin::new(&mut **events).poll_next(cx)), Some(Ok(_))) {
+                loop {
+                    // Whatever comes now is past the end.
+                    let more = Pin::new(&mut **events).poll_next(cx);
+                    if matches!(more, Poll::Ready(None | Some(Err(_)))) {
                         break;
                     }
+                    let limit = limit.get_or_insert_with(|| Box::pin(sleep(LINGER)));
+                    if limit.as_mut().poll(cx).is_ready() {
+                        break;
+                    }
+                    ready!(more);
                 }
                 self.end();
             }
@@ -345,7 +351,7 @@ impl<D: Decoder> Exchange<D> {
             Ok(Progress::More) => {}
             Ok(Progress::Last) => {
                 if let Phase::Reading(events) = mem::replace(&mut self.phase, Phase::Ended) {
-                    self.phase = Phase::Lingering(events, Box::pin(sleep(LINGER)));
+                    self.phase = Phase::Lingering(events, None);
                 }
             }
             Err(e) => self.fail(e),

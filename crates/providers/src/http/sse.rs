@@ -3,12 +3,14 @@
 use std::{
     mem,
     pin::Pin,
+    sync::{Arc, Mutex, PoisonError},
     task::{Context, Poll, ready},
 };
 
 use bytes::{Buf, Bytes, BytesMut};
 use eventsource_stream::{Event, EventStream, EventStreamError};
 use futures_core::Stream;
+use memchr::memchr2;
 
 use super::{
     body::{Body, BodyError},
@@ -16,7 +18,20 @@ use super::{
 };
 
 /// The events of a body of the type `text/event-stream`.
-pub(crate) struct Sse(EventStream<SseBytes>);
+///
+/// Most events are one line of data and an empty line. Those are cut here, for a tenth of what the parser takes; it gets
+/// everything else. Nobody reads the id of an event, so ids are not carried on to later events.
+pub(crate) struct Sse {
+    bytes: SseBytes,
+    /// Whole lines that neither became an event nor went to the parser.
+    lines: Bytes,
+    parser: EventStream<Fed>,
+    feed: Arc<Mutex<Feed>>,
+    /// The parser has lines that it was not asked about, or the end.
+    is_fed: bool,
+    /// The parser has the beginning of an event.
+    is_within: bool,
+}
 
 impl Framing for Sse {
     type Event = Event;
@@ -29,7 +44,16 @@ impl Framing for Sse {
     const HAS_COMMENTS: bool = true;
 
     fn new(body: Body) -> Self {
-        Self(EventStream::new(SseBytes::new(body)))
+        let feed = Arc::default();
+        let parser = EventStream::new(Fed(Arc::clone(&feed)));
+        Self {
+            bytes: SseBytes::new(body),
+            lines: Bytes::new(),
+            parser,
+            feed,
+            is_fed: false,
+            is_within: false,
+        }
     }
 
     fn whole(text: String) -> Event {
@@ -41,8 +65,88 @@ impl Stream for Sse {
     type Item = Result<Event, FrameError>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let event = ready!(Pin::new(&mut self.0).poll_next(cx));
-        Poll::Ready(event.map(|event| event.map_err(frame_error)))
+        loop {
+            if !self.is_within
+                && let Some(event) = plain(&mut self.lines)
+            {
+                return Poll::Ready(Some(Ok(event)));
+            }
+            if !self.lines.is_empty() {
+                self.is_within = !ENDS.iter().any(|end| self.lines.ends_with(end));
+                let lines = mem::take(&mut self.lines);
+                self.feed(|feed| feed.lines = Some(lines));
+            }
+            if self.is_fed {
+                if let Poll::Ready(event) = Pin::new(&mut self.parser).poll_next(cx) {
+                    return Poll::Ready(event.map(|event| event.map_err(frame_error)));
+                }
+                self.is_fed = false;
+            }
+            match ready!(Pin::new(&mut self.bytes).poll_next(cx)) {
+                Some(Ok(lines)) => self.lines = lines,
+                Some(Err(e)) => return Poll::Ready(Some(Err(frame_error(EventStreamError::Transport(e))))),
+                None => self.feed(|feed| feed.is_at_end = true),
+            }
+        }
+    }
+}
+
+impl Sse {
+    fn feed(&mut self, feed: impl FnOnce(&mut Feed)) {
+        feed(&mut self.feed.lock().unwrap_or_else(PoisonError::into_inner));
+        self.is_fed = true;
+    }
+}
+
+/// How lines end behind which the parser keeps nothing.
+const ENDS: [&[u8]; 2] = [b"\n\n", b"\r\n\r\n"];
+
+/// Takes the event that the lines begin with, if it is a name or none, one line of data, and an empty line.
+fn plain(lines: &mut Bytes) -> Option<Event> {
+    let (name, rest) = field(lines, b"event: ").unwrap_or((b"", lines));
+    let (data, rest) = field(rest, b"data: ")?;
+    let rest = rest.strip_prefix(b"\n")?;
+    // The last line of a body may break off in a character.
+    let text = |bytes| str::from_utf8(bytes).ok().map(str::to_owned);
+    let (event, data) = (text(name)?, text(data)?);
+    let length = lines.len() - rest.len();
+    lines.advance(length);
+    Some(Event { event, data, ..Event::default() })
+}
+
+/// The value of the field that the lines begin with, and the lines behind it.
+fn field<'a>(lines: &'a [u8], name: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
+    let value = lines.strip_prefix(name)?;
+    // A carriage return ends a line too, for the parser.
+    let end = memchr2(b'\n', b'\r', value).filter(|end| value[*end] == b'\n')?;
+    Some((&value[..end], &value[end + 1..]))
+}
+
+/// What the parser reads: lines that it is handed, and nothing until then.
+struct Fed(Arc<Mutex<Feed>>);
+
+#[derive(Default)]
+struct Feed {
+    lines: Option<Bytes>,
+    is_at_end: bool,
+    has_begun: bool,
+}
+
+impl Stream for Fed {
+    type Item = Result<Bytes, BodyError>;
+
+    /// Wakes nobody: [`Sse`] asks for lines next, and is woken by those.
+    fn poll_next(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let mut feed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !mem::replace(&mut feed.has_begun, true) {
+            // An empty line says nothing, and the parser panics on a byte order mark in what it gets first.
+            return Poll::Ready(Some(Ok(Bytes::from_static(b"\n"))));
+        }
+        match feed.lines.take() {
+            Some(lines) => Poll::Ready(Some(Ok(lines))),
+            None if feed.is_at_end => Poll::Ready(None),
+            None => Poll::Pending,
+        }
     }
 }
 

@@ -4,6 +4,7 @@ use std::{collections::VecDeque, convert::Infallible, task::Waker};
 
 use archon_types::CancellationToken;
 use http_body::Frame;
+use proptest::prelude::*;
 
 use super::*;
 use crate::http::{Timeouts, watch::Watch};
@@ -90,3 +91,68 @@ async fn a_line_without_an_end_is_not_read_for_ever() {
     let events = at_once(SseBytes::new(body(pieces)));
     assert!(matches!(events[0], Err(BodyError::TooLong)), "{:?}", events.len());
 }
+
+/// Name and data of each event, by the parser alone.
+fn parsed(text: &str) -> Vec<(String, String)> {
+    let mut events = EventStream::new(futures_util::stream::iter([Ok::<_, Infallible>(text.to_owned())]));
+    let mut cx = Context::from_waker(Waker::noop());
+    let mut all = Vec::new();
+    while let Poll::Ready(Some(event)) = Pin::new(&mut events).poll_next(&mut cx) {
+        let event = event.unwrap();
+        all.push((event.event, event.data));
+    }
+    all
+}
+
+proptest! {
+    // spec: P-24
+    #[test]
+    fn sse_of_any_lines_however_cut_gives_the_events_of_the_parser(
+        lines in proptest::collection::vec(proptest::sample::select(LINES), 1..24),
+        cuts in proptest::collection::vec(1..40_usize, 1..24),
+    ) {
+        // Behind the end of a body an open event is closed.
+        let text = lines.concat().trim_start_matches('\u{feff}').to_owned() + "\n\n";
+        let mut rest = text.as_bytes();
+        let mut pieces = Vec::new();
+        for cut in cuts.iter().cycle() {
+            let (piece, behind) = rest.split_at(rest.len().min(*cut));
+            pieces.push(piece.to_vec());
+            rest = behind;
+            if rest.is_empty() {
+                break;
+            }
+        }
+        // For the timers of a body that stays open.
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let _inside = runtime.enter();
+        let name = |name: String| if name.is_empty() { "message".to_owned() } else { name };
+        let events = at_once(Sse::new(body(pieces))).into_iter().map(Result::unwrap);
+        let events: Vec<_> = events.map(|event| (name(event.event), event.data)).collect();
+        prop_assert_eq!(events, parsed(&text));
+    }
+}
+
+/// Lines that begin, end, name and comment events, in the spellings that there are.
+const LINES: &[&str] = &[
+    "data: a\n\n",
+    "data: a\n\n",
+    "event: e\ndata: {\"b\": 1}\n\n",
+    "data: c\n",
+    "data:d\n",
+    "data: \n\n",
+    "data\n",
+    "event: f\n",
+    "event: \n",
+    "event: g\r\n",
+    "data: h\r\n\r\n",
+    "data: i\r\r",
+    "data: ä\rdata: j\n\n",
+    "id: 1\n",
+    "retry: 5\n",
+    ": k\n\n",
+    "\n",
+    "\r\n",
+    "datax: l\n\n",
+    "\u{feff}data: m\n\n",
+];

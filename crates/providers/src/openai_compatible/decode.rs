@@ -365,7 +365,7 @@ impl Decoder for ChatDecoder {
         if let Some(cut) = self.cut.take() {
             return Err(cut);
         }
-        let data = event.data.trim();
+        let data = trimmed(&event.data);
         if data.is_empty() {
             return Ok(Progress::More);
         }
@@ -479,6 +479,14 @@ fn finish(reason: &str, text: Option<String>, data: &str) -> Result<Finish, Prov
         }),
         "model_context_window_exceeded" => Err(ProviderError::ContextOverflow(reason.to_owned().into())),
         _ => Ok(Finish::Stop),
+    }
+}
+
+/// The text without white space around it, which few services send.
+fn trimmed(data: &str) -> &str {
+    match data.as_bytes() {
+        [first, .., last] if first.is_ascii_graphic() && last.is_ascii_graphic() => data,
+        _ => data.trim(),
     }
 }
 

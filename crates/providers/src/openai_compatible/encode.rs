@@ -257,7 +257,7 @@ fn tool_result(message: &ToolResultMessage, style: Style, json: &mut String) {
     if images > 0 {
         // This protocol has room for text only in a result.
         let separator = if text.is_empty() { "" } else { "\n" };
-        let _ = write!(text, "{separator}({images} image(s) that cannot be shown here)");
+        let _ = write!(text.to_mut(), "{separator}({images} image(s) that cannot be shown here)");
     }
     json.push_str("{\"role\":\"tool\",\"tool_call_id\":");
     push_json(json, &*style.id(message.tool_call_id.as_str()));

@@ -507,7 +507,7 @@ fn every_option() {
     assert!(!told.contains("tool_choice"), "{told}");
 }
 
-// spec: A-57, P-05
+// spec: P-05
 #[test]
 fn the_key_is_sent_and_never_shown() {
     let secret = "canary-header-value";

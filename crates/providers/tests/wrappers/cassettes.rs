@@ -77,6 +77,51 @@ async fn secrets_are_not_written_and_the_replay_does_not_need_them() {
 }
 
 #[tokio::test]
+async fn recording_beside_another_keeps_both_in_one_cassette_without_the_keys_of_either() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("calls.jsonl");
+    let keyed = |key: &str, says: &str| -> Arc<dyn Provider> {
+        Arc::new(Keyed(shared([Step::text(says)]).1, key.to_owned()))
+    };
+    let first = RecordingProvider::create(keyed("the first key", "say the first key"), &path).unwrap();
+    let second = first.beside(keyed("the second key", "say the second key"));
+    end(conversation(&first, "a")).await.unwrap();
+    end(conversation(&second, "b")).await.unwrap();
+    let written = std::fs::read_to_string(&path).unwrap();
+    assert!(!written.contains("key") && written.contains("say ****"), "{written}");
+    let replay = ReplayProvider::open(&path).unwrap();
+    assert_eq!((replay.left(), replay.models().count()), (2, 1));
+    let model = replay.models().next().unwrap();
+    assert_eq!(replay.capabilities(model).context_window, Some(77));
+    assert_eq!(end(conversation(&replay, "b")).await.unwrap().text(), "say ****");
+}
+
+/// A provider that is sent a key, and knows its window.
+struct Keyed(Arc<dyn Provider>, String);
+
+impl Provider for Keyed {
+    fn id(&self) -> &str {
+        self.0.id()
+    }
+
+    fn secrets(&self) -> Vec<archon_types::Redactor> {
+        let redactor = archon_types::Redactor::default();
+        redactor.add(&self.1.as_str().into());
+        vec![redactor]
+    }
+
+    fn stream(&self, request: Request, cancel: CancellationToken) -> Events {
+        self.0.stream(request, cancel)
+    }
+
+    fn capabilities(&self, model: &str) -> archon_types::Capabilities {
+        let mut can = self.0.capabilities(model);
+        can.context_window = Some(77);
+        can
+    }
+}
+
+#[tokio::test]
 async fn calls_that_were_cancelled_are_not_kept() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("calls.jsonl");

@@ -71,6 +71,7 @@ impl ReactAgent {
             true => ToolMode::Native,
             false => ToolMode::Text,
         });
+        config.tool_execution = options.tool_execution;
         config.workspace.clone_from(&options.workspace);
         config.expected_output.clone_from(&options.expected_output);
         (config.goal_check, config.form_check) = (options.goal_check, options.form_check);

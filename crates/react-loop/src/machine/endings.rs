@@ -23,12 +23,19 @@ impl ReactMachine {
 
     /// The same, because the next call might cost more than is left.
     pub(super) fn cost_due(&self) -> Option<Command<'_>> {
-        let limit = self.meter.reached_by(self.cost_estimate(), &self.config.limits)?;
+        let estimate = self.cost_estimate();
+        // As much again is kept for the last words, where they are wanted.
+        let words = if self.limit.is_none() && self.wants_last_words() { estimate } else { 0 };
+        let limit = self.meter.reached_by(estimate.saturating_add(words), &self.config.limits)?;
         Some(match self.limit {
             None => Command::Append(RecordBody::LimitReached(limit)),
             // Not even the last words can be paid for.
             Some(_) => self.finish(self.outcome_at_limit()),
         })
+    }
+
+    fn wants_last_words(&self) -> bool {
+        self.config.limits.on_limit == OnLimit::ForceSummary
     }
 
     /// What the next request may cost.
@@ -80,9 +87,8 @@ impl ReactMachine {
             return;
         }
         self.limit = Some(limit);
-        let summary = self.config.limits.on_limit == OnLimit::ForceSummary
-            && !matches!(limit, LimitReached::Duration { .. } | LimitReached::Cost { .. });
-        let (text, then) = match summary {
+        let has_time = self.meter.now() < self.meter.end(&self.config.limits);
+        let (text, then) = match self.wants_last_words() && has_time {
             true => (FORCE_SUMMARY.to_owned(), Phase::Ready),
             false => {
                 (format!("[Agent stopped: {limit}]"), Phase::Finishing(Box::new(self.outcome_at_limit())))

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use archon_types::{CallId, Json, RecordBody, Timestamp, ToolResult, ToolResultStatus, ToolSpec, metadata};
+use archon_types::{
+    CallId, Json, RecordBody, Timestamp, ToolExecutionStrategy, ToolResult, ToolResultStatus, ToolSpec,
+    metadata,
+};
 
 use super::{Command, ReactMachine};
 use crate::{CallStage, CallState};
@@ -60,16 +63,26 @@ impl ReactMachine {
     }
 
     /// The calls of the turn that may be worked on now, in order. Where calls are made one after the other, those
-    /// behind a call that is to be tried again wait with it.
+    /// behind a call that is to be tried again wait with it, and those of the next batch wait for all of this one.
     pub(crate) fn due_calls(&self) -> Vec<CallState> {
         let now = self.meter.now();
-        let is_left = |call: &&CallState| call.result().is_none() && !call.is_asked();
-        let mut left: Vec<&CallState> = self.calls().iter().filter(is_left).collect();
+        let mut left = self.left(self.calls());
         match self.run_together(left.iter().copied()) {
             true => left.retain(|call| call.is_due(now)),
             false => left.truncate(left.iter().take_while(|call| call.is_due(now)).count()),
         }
         left.into_iter().cloned().collect()
+    }
+
+    /// The calls that have no result yet and ask nobody, of the first batch that has any.
+    fn left<'c>(&self, calls: &'c [CallState]) -> Vec<&'c CallState> {
+        let size = match self.config.tool_execution {
+            ToolExecutionStrategy::Batched { size } => usize::try_from(size.max(1)).unwrap_or(usize::MAX),
+            _ => usize::MAX,
+        };
+        let is_left = |call: &&CallState| call.result().is_none() && !call.is_asked();
+        let mut batches = calls.chunks(size).map(|batch| batch.iter().filter(is_left).collect::<Vec<_>>());
+        batches.find(|left| !left.is_empty()).unwrap_or_default()
     }
 
     /// Whether a call failed and is to be tried again.
@@ -84,7 +97,8 @@ impl ReactMachine {
             let mut tools = self.config.tools.iter();
             tools.any(|tool| tool.name == call.call.name && tool.annotations.concurrency_safe)
         };
-        calls.all(|call| is_safe(call) && !self.is_on_trial(call))
+        self.config.tool_execution != ToolExecutionStrategy::Sequential
+            && calls.all(|call| is_safe(call) && !self.is_on_trial(call))
     }
 
     /// What is to be done while the calls that are next wait for another try.
@@ -96,9 +110,11 @@ impl ReactMachine {
         if calls.iter().filter_map(due).next().is_none() || !self.due_calls().is_empty() {
             return None;
         }
-        let mut left = calls.iter().filter(|call| call.result().is_none() && !call.is_asked());
-        let together = self.run_together(left.clone());
-        let next = if together { left.filter_map(due).min() } else { left.next().and_then(due) };
+        let left = self.left(calls);
+        let next = match self.run_together(left.iter().copied()) {
+            true => left.into_iter().filter_map(due).min(),
+            false => left.first().copied().and_then(due),
+        };
         next.map(Command::WaitUntil)
     }
 
@@ -118,7 +134,7 @@ impl ReactMachine {
 
 /// How often a call may be tried again after this failure.
 fn tries_after(result: &ToolResult, spec: &ToolSpec) -> u32 {
-    let kind = result.metadata.get(metadata::ERROR_TYPE).and_then(Json::as_str);
+    let kind = || result.metadata.get(metadata::ERROR_TYPE).and_then(Json::as_str);
     match result.status {
         // The run of an agent is found again, and its time is up.
         _ if spec.annotations.agent => 0,
@@ -126,7 +142,7 @@ fn tries_after(result: &ToolResult, spec: &ToolSpec) -> u32 {
         ToolResultStatus::Timeout => 1,
         ToolResultStatus::Error
             if spec.annotations.network
-                && matches!(kind, None | Some("execution_error" | "resource_error" | "timeout")) =>
+                && matches!(kind(), None | Some("execution_error" | "resource_error" | "timeout")) =>
         {
             u32::MAX
         }

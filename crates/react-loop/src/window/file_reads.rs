@@ -19,9 +19,10 @@ impl FileReads {
 
 /// The path that the call reads, if it reads a file.
 pub(crate) fn path(call: &ToolCall) -> Option<&str> {
-    let reads = READERS.contains(&call.name.as_str());
-    let path = ["path", "file_path"].into_iter().find_map(|key| call.arguments.get(key)?.as_str());
-    path.filter(|_| reads)
+    if !READERS.contains(&call.name.as_str()) {
+        return None;
+    }
+    ["path", "file_path"].into_iter().find_map(|key| call.arguments.get(key)?.as_str())
 }
 
 /// What the model reads in place of an older reading.

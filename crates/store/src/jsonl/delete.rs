@@ -2,7 +2,7 @@
 
 use std::{fs, io};
 
-use archon_types::{JournalError, Origin, RunId};
+use archon_types::{JournalError, Origin, Record, RecordBody, RunId};
 
 use super::{
     RunFiles, heads, inbox,
@@ -38,15 +38,22 @@ pub(super) fn delete(files: &RunFiles, wait: &mut Wait<'_>) -> Result<(), Journa
     files.blobs.delete()
 }
 
+/// The runs that may go on from this one: those of its session, or all where the log does not say which that is.
+fn may_continue(files: &RunFiles, first: Option<&Record>) -> Result<Vec<RunId>, JournalError> {
+    match first.map(|record| &record.body) {
+        Some(RecordBody::RunStarted(started)) => heads::of_session(&files.runs, &started.session),
+        _ => Ok(heads::logs(&files.runs)?.into_iter().map(|files| files.run).collect()),
+    }
+}
+
 fn needed_by(files: &RunFiles) -> Result<Vec<RunId>, JournalError> {
-    let mut needed_by: Vec<RunId> = heads::logs(&files.runs)?
-        .into_iter()
-        .filter(|other| {
-            heads::first(other).is_some_and(|record| rules::continues(&record) == Some(&files.run))
-        })
-        .map(|other| other.run)
-        .collect();
     let first = heads::first(files);
+    let continues = |other: &RunId| {
+        let first = heads::first(&RunFiles::new(&files.runs, other.clone()));
+        first.is_some_and(|record| rules::continues(&record) == Some(&files.run))
+    };
+    let mut needed_by = may_continue(files, first.as_ref())?;
+    needed_by.retain(continues);
     if let Some(Origin::CalledBy { run, call }) = first.as_ref().and_then(rules::origin) {
         match log::read(&RunFiles::new(&files.runs, run.clone())).and_then(|log| log.whole()) {
             Ok(caller) if rules::waits_for(&caller, *call) => needed_by.push(run.clone()),

@@ -10,7 +10,7 @@ use std::{
 };
 
 use archon_types::{
-    JournalError, Record, RecordBody, RunFilter, RunHead, RunId, RunStatus, Salvaged, Timestamp,
+    JournalError, Record, RecordBody, RunFilter, RunHead, RunId, RunStatus, Salvaged, SessionId, Timestamp,
 };
 
 use super::{RunFiles, index::Index, log};
@@ -18,7 +18,7 @@ use crate::{
     damage::problem,
     files::{open_file, storage},
     line,
-    listing::page,
+    listing::{FIRST, page},
     lock::is_held,
     records,
 };
@@ -26,8 +26,6 @@ use crate::{
 /// Logs up to this many bytes are read whole, which also finds damage in their middle. Of longer ones
 /// this much of the end is read; a longer last record costs a whole read.
 const BLOCK: u64 = 16 * 1024;
-/// How many records from the start are looked at for the prompt.
-const FIRST: u64 = 4;
 
 /// The heads of the logs in `runs` that a filter lets through, the last written first.
 pub(super) fn list(runs: &Path, filter: &RunFilter) -> Result<Vec<RunHead>, JournalError> {
@@ -58,6 +56,15 @@ pub(super) fn list(runs: &Path, filter: &RunFilter) -> Result<Vec<RunHead>, Jour
     Ok(filter.page(found.iter().filter_map(of).collect()))
 }
 
+/// The runs of a session, each once, in no order.
+pub(super) fn of_session(runs: &Path, session: &SessionId) -> Result<Vec<RunId>, JournalError> {
+    let index = Index::of(runs);
+    index.complete(|| all(runs))?;
+    let notes = index.notes(Some(session), None)?;
+    let found: HashSet<_> = notes.map(|note| note.map(|(note, _)| note.run)).collect::<Result<_, _>>()?;
+    Ok(found.into_iter().collect())
+}
+
 /// The heads of all logs.
 fn all(runs: &Path) -> Result<Vec<RunHead>, JournalError> {
     Ok(logs(runs)?.iter().filter_map(head).collect())
@@ -84,8 +91,20 @@ pub(super) fn first(files: &RunFiles) -> Option<Record> {
     next(&mut BufReader::new(open_file(&files.log).ok()?), files, 0)
 }
 
-/// The head of one log; `None` for one that is not there.
+/// The head of one log in a list; `None` for one that is not there.
 fn head(files: &RunFiles) -> Option<RunHead> {
+    match find(files) {
+        Ok(head) => Some(head),
+        Err(JournalError::UnknownRun { .. }) if !files.log.exists() || is_held(&files.runs, &files.run) => {
+            None
+        }
+        Err(JournalError::UnknownRun { .. }) => Some(unreadable(files, EMPTY)),
+        Err(e) => Some(unreadable(files, problem(&e))),
+    }
+}
+
+/// The head of one log.
+pub(super) fn find(files: &RunFiles) -> Result<RunHead, JournalError> {
     let run = &files.run;
     let of = |records: &[Arc<Record>]| {
         let head = RunHead::of(run.clone(), records);
@@ -96,24 +115,21 @@ fn head(files: &RunFiles) -> Option<RunHead> {
         }
     };
     if let Some(records) = ends(files) {
-        return Some(of(&records));
+        return Ok(of(&records));
     }
-    let problem = match log::read(files) {
-        Ok(Salvaged { records, damage: None, .. }) => return Some(of(&records)),
-        Ok(Salvaged { records, damage: Some(damage), .. }) => match records.is_empty() {
-            false => return Some(RunHead::of(run.clone(), &records).damaged(problem(&damage))),
-            true => problem(&damage),
-        },
-        Err(JournalError::UnknownRun { .. }) if !files.log.exists() || is_held(&files.runs, run) => {
-            return None;
-        }
-        Err(JournalError::UnknownRun { .. }) => EMPTY.to_owned(),
-        Err(e) => problem(&e),
-    };
-    let mut head = RunHead::unreadable(run.clone(), problem);
+    let Salvaged { records, damage, .. } = log::read(files)?;
+    Ok(match damage {
+        None => of(&records),
+        Some(damage) if records.is_empty() => unreadable(files, problem(&damage)),
+        Some(damage) => RunHead::of(run.clone(), &records).damaged(problem(&damage)),
+    })
+}
+
+fn unreadable(files: &RunFiles, problem: impl Into<String>) -> RunHead {
+    let mut head = RunHead::unreadable(files.run.clone(), problem);
     let modified = fs::metadata(&files.log).and_then(|m| m.modified()).unwrap_or(UNIX_EPOCH);
     head.updated_at = Timestamp::default() + modified.duration_since(UNIX_EPOCH).unwrap_or_default();
-    Some(head)
+    head
 }
 
 const EMPTY: &str = "its log is empty: somebody emptied it, or its process died before it began; `archon runs delete` removes it";
@@ -125,7 +141,7 @@ fn ends(files: &RunFiles) -> Option<Vec<Arc<Record>>> {
     let length = file.metadata().ok().filter(|m| m.len() > BLOCK)?.len();
     let mut records = Vec::new();
     let mut reader = BufReader::new(&mut file);
-    for seq in 0..FIRST {
+    for seq in 0..FIRST as u64 {
         let record = next(&mut reader, files, seq)?;
         let prompt = matches!(record.body, RecordBody::Prompted { .. });
         records.push(Arc::new(record));
@@ -221,6 +237,25 @@ mod tests {
             assert!(many.0 * 10 <= few.0 * 12 && few.1 == many.1, "{few:?}, {many:?}: {filter:?}");
         }
     }
+
+    #[tokio::test]
+    async fn delete_and_head_open_as_many_files_whatever_history_there_is() {
+        let mut costs = Vec::new();
+        for count in [30, 1000] {
+            let dir = tempfile::tempdir().unwrap();
+            let runs = dir.path().join("runs");
+            history(&runs, count).await;
+            list(&runs, &RunFilter::all().limit(1)).unwrap();
+            let files = RunFiles::new(&runs, RunId::new("r5"));
+            let before = reads::count();
+            assert!(head(&files).is_some());
+            let looked = reads::count();
+            super::super::delete::delete(&files, &mut || false).unwrap();
+            costs.push((looked - before, reads::count() - looked));
+        }
+        assert_eq!(costs[0], costs[1]);
+    }
+
     /// As many runs of a session of another tenant, and as many that wait for others, cost nothing.
     #[tokio::test]
     async fn list_of_the_newest_opens_as_many_files_however_many_runs_the_session_has() {

@@ -6,11 +6,11 @@ use std::{cmp::Reverse, collections::HashSet};
 const WORDS: usize = 24;
 
 /// The words of a question, each once, in lower case and without stop words, the longest first. They have letters and
-/// digits only, so that in quotes nothing is syntax.
+/// digits only, and marks on these, so that in quotes nothing is syntax.
 pub(crate) fn words_of(text: &str) -> Vec<String> {
     let mut words: Vec<String> = text
-        .split(|c: char| !c.is_alphanumeric())
-        .filter(|word| !word.is_empty())
+        .split(|c: char| !c.is_alphanumeric() && !is_mark(c))
+        .filter(|word| word.chars().any(char::is_alphanumeric))
         .map(str::to_lowercase)
         .collect();
     if words.iter().any(|word| !STOP_WORDS.contains(&word.as_str())) {
@@ -20,6 +20,11 @@ pub(crate) fn words_of(text: &str) -> Vec<String> {
     words.retain(|word| met.len() < WORDS && met.insert(word.clone()));
     words.sort_by_cached_key(|word| (Reverse(word.chars().count()), word.clone()));
     words
+}
+
+/// Whether it only stands on the letter before it, such as the dots of a `u`.
+fn is_mark(c: char) -> bool {
+    matches!(c, '\u{300}'..='\u{36f}')
 }
 
 /// English words, and what apostrophes leave of them, that are in most texts and say nothing about them.

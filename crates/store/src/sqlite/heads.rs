@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Up to the prompt, which is one of the first.
-const FIRST: &str = "SELECT place, line FROM records WHERE place >= ?1 AND place < ?2 ORDER BY place LIMIT 4";
+const FIRST: &str = "SELECT place, line FROM records WHERE place >= ?1 AND place < ?2 ORDER BY place LIMIT 8";
 const LAST: &str =
     "SELECT place, line FROM records WHERE place >= ?1 AND place < ?2 ORDER BY place DESC LIMIT 1";
 
@@ -30,6 +30,15 @@ pub(super) fn list(database: &Database, filter: &RunFilter) -> Result<Vec<RunHea
         let rows = select.query_map(params_from_iter(values), note).map_err(failed)?;
         let notes = rows.map(|row| row.map(|note| (note.clone(), note.at)).map_err(failed));
         page(filter, notes, |run| head(connection, database, run))
+    })
+}
+
+/// The head of one run.
+pub(super) fn of(database: &Database, run: &RunId) -> Result<RunHead, JournalError> {
+    let unknown = || JournalError::UnknownRun { run: run.clone() };
+    database.read(|connection| {
+        let id = log::id(connection, database, run)?.ok_or_else(unknown)?;
+        find(connection, database, run, id)
     })
 }
 
@@ -79,22 +88,27 @@ fn note(row: &Row<'_>) -> rusqlite::Result<Note> {
     })
 }
 
+/// The head of a run in a list.
 fn head(connection: &Connection, database: &Database, run: &RunId) -> Result<Option<RunHead>, JournalError> {
     let Some(id) = log::id(connection, database, run)? else { return Ok(None) };
-    Ok(Some(match ends(connection, database, run, id) {
+    let found = find(connection, database, run, id);
+    Ok(Some(found.unwrap_or_else(|e| RunHead::unreadable(run.clone(), problem(&e)))))
+}
+
+fn find(connection: &Connection, database: &Database, run: &RunId, id: i64) -> Result<RunHead, JournalError> {
+    let error = match ends(connection, database, run, id) {
         Ok(records) => {
             let head = RunHead::of(run.clone(), &records);
-            if head.status != RunStatus::Running || database.is_locked(run) {
-                head
-            } else {
-                head.not_worked_on()
-            }
+            let is_held = head.status != RunStatus::Running || database.is_locked(run);
+            return Ok(if is_held { head } else { head.not_worked_on() });
         }
-        Err(e) => match first(connection, database, run, id) {
-            Ok(record) => RunHead::of(run.clone(), &[Arc::new(record)]).damaged(problem(&e)),
-            Err(_) => RunHead::unreadable(run.clone(), problem(&e)),
-        },
-    }))
+        Err(error @ JournalError::Corrupt { .. }) => error,
+        Err(error) => return Err(error),
+    };
+    Ok(match first(connection, database, run, id) {
+        Ok(record) => RunHead::of(run.clone(), &[Arc::new(record)]).damaged(problem(&error)),
+        Err(_) => RunHead::unreadable(run.clone(), problem(&error)),
+    })
 }
 
 /// The first record of a run.

@@ -10,11 +10,15 @@ pub use with::SealingKey;
 
 #[cfg(feature = "encryption")]
 mod with {
+    use std::path::Path;
+
     use archon_types::{CredentialError, CredentialKey, Secret};
     use chacha20poly1305::{
         Key, XChaCha20Poly1305, XNonce,
         aead::{Aead, Generate, KeyInit, Payload},
     };
+
+    use crate::key_file;
 
     /// What is sealed so that a key can be told from another; no account has an empty name for everything.
     const CHECK: &[u8] = b"archon credentials";
@@ -27,6 +31,22 @@ mod with {
         /// A key of the caller's. A password is no key; derive one from it.
         pub fn new(key: [u8; 32]) -> Self {
             Self(Secret::new(key))
+        }
+
+        /// The key in this file. If it is not there, it is made, for its owner alone. Keep it where no tool of an agent
+        /// reads, and copy it where the database is copied to: without it what is sealed is lost.
+        ///
+        /// # Errors
+        /// [`CredentialError::Sealed`]: the file holds no key; [`CredentialError::Storage`]: it cannot be read or made.
+        pub fn in_file(path: impl AsRef<Path>) -> Result<Self, CredentialError> {
+            let path = path.as_ref();
+            let found = key_file::read(path).and_then(|found| found.map_or_else(|| key_file::make(path), Ok));
+            found.map(Self::new).map_err(|e| match e.kind() {
+                std::io::ErrorKind::InvalidData => {
+                    CredentialError::Sealed(format!("{}: {e}", path.display()))
+                }
+                _ => CredentialError::Storage(format!("cannot read or make {}: {e}", path.display())),
+            })
         }
 
         /// A key as 64 hexadecimal digits, as an environment variable may hold it.

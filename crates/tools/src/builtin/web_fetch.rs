@@ -6,7 +6,7 @@ use std::{
 };
 
 use archon_types::{
-    BoxFuture, Json, Tool, ToolAnnotations, ToolContext, ToolError, ToolResult, ToolSpec, metadata,
+    BoxFuture, Effect, Json, Tool, ToolAnnotations, ToolContext, ToolError, ToolResult, ToolSpec, metadata,
 };
 use reqwest::header::HeaderMap;
 use schemars::JsonSchema;
@@ -61,6 +61,14 @@ impl WebFetch {
         spec.label = "Fetch page".to_owned();
         spec.examples.push(serde_json::json!({ "url": "https://example.com" }));
         Self { spec, web: Web::new(options) }
+    }
+
+    /// The same tool, whose calls count as acts: an address can carry what was read out of the machine, so whoever is
+    /// asked before changes is asked before a page is fetched, unless a rule allows its address.
+    #[must_use]
+    pub fn asking(mut self) -> Self {
+        self.spec.annotations.effect = Effect::Idempotent;
+        self
     }
 
     async fn fetch(&self, arguments: Json) -> Result<ToolResult, ToolError> {

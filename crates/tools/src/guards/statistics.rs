@@ -10,8 +10,5 @@ impl Guard for Statistics {
     fn after(&self, ended: &Ended<'_>, result: &mut ToolResult) {
         let (worked, retries) = (!result.is_error(), ended.attempts.saturating_sub(1));
         ended.statistics.count(&ended.tool.spec.name, ended.execution, worked, retries);
-        if let Some(metrics) = ended.metrics {
-            metrics.record_result(ended, result);
-        }
     }
 }

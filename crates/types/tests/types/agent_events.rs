@@ -235,11 +235,14 @@ fn the_results_of_a_turn_stand_in_the_order_of_its_calls() {
         start(1, 0),
         end(1, "2".into()),
         end(0, "1".into()),
+        Is(asked(1, 0)),
     ];
     let events = project(steps);
-    let Some(AgentEvent::TurnEnd { tool_results, usage: of_turn, .. }) = events.last() else {
+    let ended = events.iter().position(|event| matches!(event, AgentEvent::TurnEnd { .. })).unwrap();
+    let AgentEvent::TurnEnd { tool_results, usage: of_turn, .. } = &events[ended] else {
         panic!("{events:?}")
     };
+    assert!(matches!(events[ended + 1], AgentEvent::TurnStart { .. }), "{events:?}");
     assert_eq!(tool_results.iter().map(Message::text).collect::<Vec<_>>(), ["1", "2"]);
     assert_eq!(*of_turn, usage());
 }

@@ -28,6 +28,12 @@ fn bus_messages() {
         ]],
     );
     round_trip(
+        &question().of_run("run_1".into()),
+        &expect![[
+            r#"{"sender_id":"boss","receiver_id":"worker","message_type":"task_request","content":{"task_id":"task_1"},"timestamp":"2023-11-14T22:13:20.123Z","run_id":"run_1"}"#
+        ]],
+    );
+    round_trip(
         &question().into_request(&Counted::default()),
         &expect![[
             r#"{"sender_id":"boss","receiver_id":"worker","message_type":"task_request","content":{"task_id":"task_1"},"timestamp":"2023-11-14T22:13:20.123Z","correlation_id":"req_1"}"#
@@ -41,7 +47,9 @@ fn a_request_has_a_fresh_correlation_id_and_its_response_copies_it() {
     let ids = Counted::default();
     let [first, second] = [0, 1].map(|_| question().into_request(&ids));
     assert_ne!(first.correlation_id, second.correlation_id);
+    let first = first.of_run("run_1".into());
     let response = first.response(MessageType::TaskResponse, object(json!({})), at(5));
+    assert_eq!(response.run_id, first.run_id);
     assert_eq!(response.correlation_id, first.correlation_id);
     assert_eq!((response.sender_id.as_str(), response.receiver_id.as_str()), ("worker", "boss"));
     assert_eq!(question().correlation_id, None);

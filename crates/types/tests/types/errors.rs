@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use archon_types::{
-    CallId, CommandId, ErrorContext, ErrorSeverity, FailureGroup, ModelFailure, ProviderError, Record,
-    RecordBody, ToolError, ToolResult,
+    CallId, CommandId, ErrorContext, ErrorSeverity, FailureGroup, FailureKind, MemoryError, ModelFailure,
+    Outcome, PlanRecord, ProviderError, Record, RecordBody, TeamRecord, ToolError, ToolResult,
 };
 use expect_test::expect;
 
@@ -63,4 +63,55 @@ fn the_fourth_of_a_kind_within_ten_is_grave() {
     let found = severities(bodies);
     assert_eq!((found[2], found[3], found[10]), (low, medium, low));
     assert_eq!(errors(vec![invalid()])[0].component, FailureGroup::Tool);
+}
+
+// spec: ER-01
+#[test]
+fn errors_come_from_six_groups_and_the_end_of_a_failed_run_needs_a_person() {
+    let rejected = |retryable| {
+        RecordBody::Plan(Box::new(PlanRecord::Rejected {
+            command: CommandId(0),
+            attempt: 1,
+            problems: vec!["a depends on b".into(), "b depends on a".into()],
+            retryable,
+            failure: None,
+        }))
+    };
+    let unplanned = TeamRecord::NotPlanned {
+        problem: "no".into(),
+        failure: None,
+        spent: archon_types::Spending::default(),
+    };
+    let failed = |kind| RecordBody::RunFinished(Box::new(Outcome::failed("r".into(), kind, "it broke")));
+    let found = errors(vec![
+        rejected(true),
+        rejected(false),
+        RecordBody::Team(Box::new(unplanned)),
+        failed(FailureKind::Auth),
+        failed(FailureKind::Subtasks),
+        failed(FailureKind::NoBranch),
+        failed(FailureKind::Panicked),
+    ]);
+    let lines = found.iter().map(|e| format!("{} {} {}\n", e.component, e.error_type, e.severity));
+    expect![[r#"
+        planning plan_rejected medium
+        planning plan_rejected high
+        agents not_planned high
+        model auth critical
+        planning subtasks critical
+        agents no_branch critical
+        system panicked critical
+    "#]]
+    .assert_eq(&lines.collect::<String>());
+    let storage = MemoryError::Storage { action: "write", place: "m.db".into(), source: "full".into() };
+    let lost = ErrorContext::of_memory(&storage, "r".into(), at(3));
+    assert_eq!((lost.component, lost.severity), (FailureGroup::Memory, ErrorSeverity::High));
+    assert_eq!(lost.details["message"], "cannot write memory at m.db: full");
+}
+
+#[test]
+fn advice_to_resume_is_given_where_a_resume_may_help() {
+    for kind in FailureKind::ALL {
+        assert_eq!(kind.may_pass(), kind.advice().contains("resume the run"), "{kind}: {}", kind.advice());
+    }
 }

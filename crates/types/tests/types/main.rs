@@ -11,6 +11,7 @@ mod errors;
 mod golden;
 mod log;
 mod memory;
+mod metrics;
 mod models;
 mod planning;
 mod properties;

@@ -263,6 +263,12 @@ pub(crate) fn plan_records() -> Vec<Arc<Record>> {
         },
         PlanRecord::Paid { command: CommandId(6), spent: Spending::new(20, 2) },
         PlanRecord::Fixed { subtasks: vec![SubTask::new("a", "Look")] },
+        PlanRecord::Unfolded {
+            call: CallId::new(CommandId(7), 0),
+            subtasks: vec![SubTask::new("d_1", "Read the first").after(["a"])],
+            results: vec![vec!["d_1".into()]],
+        },
+        PlanRecord::Joined { call: CallId::new(CommandId(7), 0) },
     ];
     let bodies = bodies.into_iter().map(|plan| RecordBody::Plan(Box::new(plan)));
     let first = RecordBody::RunStarted(Box::new(started()));
@@ -275,11 +281,14 @@ pub(crate) fn plan_records() -> Vec<Arc<Record>> {
 /// The life of a team, in a log of its own.
 pub(crate) fn team_records() -> Vec<Arc<Record>> {
     let mut settings = TeamSettings::default();
+    settings.max_replans = 0;
     settings.pattern = TeamPattern::Committee { size: 3 };
     settings.conflicts.by_role.insert("analyst".into(), ConflictStrategy::Expert { role: "judge".into() });
     let mut rules = SubTaskRules::default();
     rules.role = Some("writer".into());
     let steps = vec![SubTask::new("a", "Search"), SubTask::new("b", "Write").after(["a"]).with_rules(rules)];
+    let mut diff = PlanDiff::default();
+    (diff.add, diff.remove) = (vec![SubTask::new("c", "Ask")], vec!["b".into()]);
     let mut role = Role::new("writer", "You write.").with_tools(["draft"]);
     role.messages = vec![MessageType::HelpRequest];
     let call = CallId::new(CommandId(1), 0);
@@ -323,6 +332,7 @@ pub(crate) fn team_records() -> Vec<Arc<Record>> {
         },
         TeamRecord::Settled { conflict: 0, value: json!(0.15), how: "bob has more authority".into() },
         TeamRecord::Concluded { answer: "Done.".into() },
+        TeamRecord::Replanned { diff: Box::new(diff), spent: Spending::new(20, 2) },
     ];
     let bodies = bodies.into_iter().map(|team| RecordBody::Team(Box::new(team)));
     let first = RecordBody::RunStarted(Box::new(started()));
@@ -386,6 +396,7 @@ pub(crate) fn deltas() -> Vec<Delta> {
         DeltaKind::Arguments { index: 0, id: "c1".into(), text: "{\"a\":".into() },
         DeltaKind::Progress { call, text: "half way".into() },
         DeltaKind::Partial { call, result: Box::new(ToolResult::success("so far")) },
+        DeltaKind::TurnEnd,
     ];
     let delta = |kind| Delta { run: "run_1".into(), command: CommandId(0), attempt: 0, offset: 3, kind };
     kinds.map(delta).into()

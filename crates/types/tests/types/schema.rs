@@ -54,6 +54,16 @@ fn every_kind_in_the_schema_has_a_sample() {
 }
 
 #[test]
+fn name_of_a_record_is_its_type_in_json() {
+    for event in events() {
+        if let archon_types::Event::Record { record, .. } = &event {
+            let json = serde_json::to_value(&event).unwrap();
+            assert_eq!(json["type"], record.body.name());
+        }
+    }
+}
+
+#[test]
 fn a_broken_line_is_not_valid() {
     let record =
         json!({"run_id": "run_1", "seq": 3, "at": 5, "type": "cancel_requested", "reason": "Ctrl-C"});

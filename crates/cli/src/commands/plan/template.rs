@@ -43,12 +43,16 @@ pub(super) fn used(file: &Path, set: &[String]) -> Result<Used, Failure> {
 
 fn read(file: &Path, text: &str) -> Result<WorkflowTemplate, Failure> {
     let is_json = file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
+    // JSON is YAML, whatever the file is called.
+    #[cfg(not(feature = "yaml"))]
+    if !is_json && !text.trim_start().starts_with('{') {
+        let what = format!("{}: YAML is not in this build", file.display());
+        return Err(Failure::usage(what, "write it in JSON, or build with `--features yaml`"));
+    }
     let (form, read) = match is_json {
-        true => ("JSON", WorkflowTemplate::from_json(text)),
         #[cfg(feature = "yaml")]
         false => ("YAML", WorkflowTemplate::from_yaml(text)),
-        #[cfg(not(feature = "yaml"))]
-        false => ("JSON (this program was built without YAML)", WorkflowTemplate::from_json(text)),
+        _ => ("JSON", WorkflowTemplate::from_json(text)),
     };
     read.map_err(|problem| {
         let advice =

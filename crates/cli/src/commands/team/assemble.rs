@@ -10,8 +10,10 @@ use archon::{
     types::{ExecutionLimits, Member},
 };
 
+use super::super::form::FormFlags;
 use super::file::{Seated, TeamFile, read};
 use crate::{
+    agents::with_agents,
     app::App,
     assemble::{apply_limits, by_settings, remembering},
     choose,
@@ -21,9 +23,14 @@ use crate::{
 };
 
 /// The team of a file, with a memory if there is one.
-pub(super) async fn team(app: &App, path: &Path, memory: Option<Memory>) -> Result<Teamwork, Failure> {
+pub(super) async fn team(
+    app: &App,
+    path: &Path,
+    memory: Option<Memory>,
+    form: &FormFlags,
+) -> Result<Teamwork, Failure> {
     let file = read(path, &toolset::names(app)?)?;
-    let lead = remembering(agent(app, &file.lead).await?, memory).build()?;
+    let lead = form.apply(remembering(agent(app, &file.lead).await?, memory).build()?)?;
     let desk = Desk::new();
     let mut options = lead.team_options();
     options.limits = limits(&file);
@@ -43,11 +50,12 @@ pub(super) async fn team(app: &App, path: &Path, memory: Option<Memory>) -> Resu
 
 async fn agent(app: &App, seat: &Seated) -> Result<ArchonBuilder, Failure> {
     let settings = &app.config.settings;
-    let tools = toolset::recorded(seat.tools.iter().map(String::as_str), app)?;
+    let picked = toolset::recorded(seat.tools.iter().map(String::as_str), app)?;
     let chosen = match &seat.model {
         Some(model) => choose::of_member(app, model, &seat.id).await?,
         None => choose::model(app, None).await?,
     };
+    let tools = with_agents(app, picked, &chosen).await?;
     let builder = by_settings(app, chosen, tools).await?.agent_id(seat.id.as_str()).name(seat.id.as_str());
     Ok(match &seat.instructions {
         Some(instructions) => {

@@ -4,7 +4,9 @@ use std::{collections::BTreeSet, ops::Range, path::Path};
 
 use archon::{
     orchestrator::sample_roles,
-    types::{ConflictStrategy, Member, Role, SubTask, SubTaskRules, TeamPattern, TeamSettings, nearest},
+    types::{
+        ConflictStrategy, Heartbeat, Member, Role, SubTask, SubTaskRules, TeamPattern, TeamSettings, nearest,
+    },
 };
 use serde::Deserialize;
 use toml::Spanned;
@@ -87,6 +89,7 @@ struct Limits {
     max_concurrent: Option<u32>,
     max_chain: Option<u32>,
     max_tries: Option<u32>,
+    max_replans: Option<u32>,
     max_delegations: Option<u32>,
     max_revisions: Option<u32>,
     redundancy: Option<u32>,
@@ -158,9 +161,6 @@ fn parse(name: &str, text: &str, tools: &[String]) -> Result<TeamFile, Failure> 
 
 /// The id of the one who leads, where the file gives none.
 const LEAD: &str = "lead";
-
-/// How long a member may be silent by default, seconds: a model on this machine may read for long before it speaks.
-const SILENT_SECONDS: u64 = 180;
 
 struct Place<'a> {
     name: &'a str,
@@ -302,8 +302,10 @@ impl Place<'_> {
             settings.conflicts.strategy = strategy.clone();
         }
         settings.reviewer = written.reviewer.as_ref().map(|role| role.get_ref().clone());
-        settings.beat_ms = limits.silent_seconds.unwrap_or(SILENT_SECONDS).saturating_mul(1_000);
-        settings.missed_beats = 1;
+        if let Some(seconds) = limits.silent_seconds {
+            settings.heartbeat = Heartbeat::Events;
+            (settings.beat_ms, settings.missed_beats) = (seconds.saturating_mul(1_000), 1);
+        }
         if let Some(seconds) = limits.task_seconds {
             settings.task_ms = seconds.saturating_mul(1_000);
         }
@@ -311,6 +313,7 @@ impl Place<'_> {
             (&mut settings.max_concurrent, limits.max_concurrent),
             (&mut settings.max_chain, limits.max_chain),
             (&mut settings.max_tries, limits.max_tries),
+            (&mut settings.max_replans, limits.max_replans),
             (&mut settings.max_delegations, limits.max_delegations),
             (&mut settings.max_revisions, limits.max_revisions),
             (&mut settings.redundancy, limits.redundancy),

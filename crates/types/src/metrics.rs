@@ -1,15 +1,18 @@
-//! Metrics of conversations: what was called, how it went, what it took, and a report that people read.
+//! Metrics of conversations: what was called, how it went, what it took, and a report that people read. A fold over the
+//! logs of a session's runs; nothing is stored.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, HashMap},
     fmt::Write as _,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::Arc,
 };
 
-use archon_types::{Json, OutputLevel, Timestamp, TokenCounter, TokenEstimate, ToolResult, metadata};
 use serde::{Deserialize, Serialize};
 
-use crate::guard::Ended;
+use crate::{
+    CallId, Json, OutputLevel, Record, RecordBody, SessionId, Timestamp, TokenCounter as _, TokenEstimate,
+    ToolCall, ToolResult, Usage, metadata, report::active,
+};
 
 /// One call of a tool.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -17,7 +20,7 @@ use crate::guard::Ended;
 pub struct ToolMetrics {
     /// The tool.
     pub tool_name: String,
-    /// When it started.
+    /// When it first started; its end, for a call that never started.
     pub start_time: Timestamp,
     /// When it ended.
     pub end_time: Timestamp,
@@ -39,48 +42,29 @@ pub struct ToolMetrics {
     pub output_level: OutputLevel,
 }
 
-impl ToolMetrics {
-    /// A call that worked at the first try and took no tokens.
-    pub fn new(tool_name: impl Into<String>, start_time: Timestamp, end_time: Timestamp) -> Self {
-        Self {
-            tool_name: tool_name.into(),
-            start_time,
-            end_time,
-            duration_ms: u64::try_from(end_time.since(start_time).as_millis()).unwrap_or(u64::MAX),
-            input_tokens: 0,
-            output_tokens: 0,
-            total_tokens: 0,
-            success: true,
-            error_code: None,
-            retry_count: 0,
-            output_level: OutputLevel::default(),
-        }
-    }
-}
-
-/// All that was counted of one conversation. What is not a tool's call the application adds itself.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// All that was counted of one conversation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ConversationMetrics {
     /// The session.
-    pub conversation_id: String,
-    /// Milliseconds; the time of the tools' calls unless the application knows better.
+    pub conversation_id: SessionId,
+    /// How long its runs were worked on, milliseconds.
     pub total_duration_ms: u64,
-    /// Tokens that models read.
+    /// Tokens that models read, those from a cache included.
     pub total_input_tokens: u64,
     /// Tokens that models wrote.
     pub total_output_tokens: u64,
-    /// All tokens, those of tools included.
+    /// Both together.
     pub total_tokens: u64,
     /// The calls, in the order in which they ended.
     pub tool_calls: Vec<ToolMetrics>,
     /// Calls that did what was asked.
     pub successful_calls: u64,
-    /// The others.
+    /// The others, those that were refused included.
     pub failed_calls: u64,
     /// Calls that were tried more than once.
     pub retried_calls: u64,
-    /// Skills that were used, every time counted.
+    /// How often skills were used.
     pub skill_activations: u64,
     /// Their names.
     pub unique_skills: BTreeSet<String>,
@@ -108,18 +92,72 @@ pub struct ToolAverages {
 
 impl ConversationMetrics {
     /// Nothing yet.
-    pub fn new(conversation_id: impl Into<String>) -> Self {
-        Self { conversation_id: conversation_id.into(), ..Self::default() }
+    pub fn new(conversation_id: SessionId) -> Self {
+        Self {
+            conversation_id,
+            total_duration_ms: 0,
+            total_input_tokens: 0,
+            total_output_tokens: 0,
+            total_tokens: 0,
+            tool_calls: Vec::new(),
+            successful_calls: 0,
+            failed_calls: 0,
+            retried_calls: 0,
+            skill_activations: 0,
+            unique_skills: BTreeSet::new(),
+            messages_count: 0,
+            compression_events: 0,
+        }
     }
 
-    /// Adds a call.
-    pub fn record_tool_call(&mut self, call: ToolMetrics) {
-        self.total_duration_ms = self.total_duration_ms.saturating_add(call.duration_ms);
-        self.total_tokens = self.total_tokens.saturating_add(call.total_tokens);
-        let counter = if call.success { &mut self.successful_calls } else { &mut self.failed_calls };
-        *counter += 1;
-        self.retried_calls += u64::from(call.retry_count > 0);
-        self.tool_calls.push(call);
+    /// Adds one run of the conversation, from its records.
+    pub fn add_run(&mut self, records: &[Arc<Record>]) {
+        self.total_duration_ms = self.total_duration_ms.saturating_add(active(records));
+        let mut calls: HashMap<CallId, Call<'_>> = HashMap::new();
+        for record in records {
+            match &record.body {
+                RecordBody::Prompted { message, .. } => {
+                    self.messages_count += u64::from(message.as_llm().is_some());
+                }
+                RecordBody::Noted { .. } | RecordBody::ContextStatus { .. } => self.messages_count += 1,
+                RecordBody::ModelAnswered { command, message, .. } => {
+                    self.messages_count += 1;
+                    self.add_usage(message.usage);
+                    let made = message.tool_calls().map(Call::new);
+                    calls.extend((0..).map(|index| CallId::new(*command, index)).zip(made));
+                }
+                RecordBody::Summarized(summary) => self.add_usage(summary.usage),
+                RecordBody::GoalChecked(verdict) => self.add_usage(verdict.usage),
+                RecordBody::Compacted(_) => self.compression_events += 1,
+                RecordBody::ToolStarted { call, attempt, .. } => {
+                    if let Some(call) = calls.get_mut(call) {
+                        call.started_at.get_or_insert(record.at);
+                        call.attempt = *attempt;
+                    }
+                }
+                RecordBody::ToolFinished { call, result } | RecordBody::ToolRefused { call, result } => {
+                    self.messages_count += 1;
+                    self.tool_calls.extend(calls.remove(call).map(|call| call.ended(result, record.at)));
+                }
+                _ => {}
+            }
+        }
+        self.count_calls();
+    }
+
+    fn add_usage(&mut self, usage: Usage) {
+        let read = usage.input.saturating_add(usage.cache_read).saturating_add(usage.cache_write);
+        self.total_input_tokens = self.total_input_tokens.saturating_add(read);
+        self.total_output_tokens = self.total_output_tokens.saturating_add(usage.output);
+        self.total_tokens = self.total_input_tokens.saturating_add(self.total_output_tokens);
+    }
+
+    fn count_calls(&mut self) {
+        let count = |counts: fn(&ToolMetrics) -> bool| {
+            self.tool_calls.iter().filter(|call| counts(call)).count() as u64
+        };
+        (self.successful_calls, self.retried_calls) = (count(|c| c.success), count(|c| c.retry_count > 0));
+        self.failed_calls = self.tool_calls.len() as u64 - self.successful_calls;
     }
 
     /// Means per tool, by name.
@@ -185,6 +223,38 @@ impl ConversationMetrics {
     }
 }
 
+/// A call on its way.
+struct Call<'a> {
+    call: &'a ToolCall,
+    started_at: Option<Timestamp>,
+    attempt: u32,
+}
+
+impl<'a> Call<'a> {
+    fn new(call: &'a ToolCall) -> Self {
+        Self { call, started_at: None, attempt: 0 }
+    }
+
+    fn ended(self, result: &ToolResult, end: Timestamp) -> ToolMetrics {
+        let start = self.started_at.unwrap_or(end);
+        let input_tokens = TokenEstimate.count(&self.call.arguments.to_string());
+        let output_tokens = TokenEstimate.count(&result.text());
+        ToolMetrics {
+            tool_name: self.call.name.clone(),
+            start_time: start,
+            end_time: end,
+            duration_ms: u64::try_from(end.since(start).as_millis()).unwrap_or(u64::MAX),
+            input_tokens,
+            output_tokens,
+            total_tokens: input_tokens + output_tokens,
+            success: !result.is_error(),
+            error_code: result.metadata.get(metadata::ERROR_TYPE).and_then(Json::as_str).map(str::to_owned),
+            retry_count: self.attempt,
+            output_level: result.output_level.unwrap_or_default(),
+        }
+    }
+}
+
 /// Over all conversations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -197,78 +267,24 @@ pub struct GlobalStats {
     pub total_tokens: u64,
     /// Seconds.
     pub total_duration_seconds: f64,
-    /// 0 without calls.
+    /// Tokens of all of them for each call; 0 without calls.
     pub avg_tokens_per_call: f64,
 }
 
-/// Takes the metrics of every conversation; give it to [`EngineOptions::metrics`](crate::EngineOptions).
-///
-/// It keeps an entry for each call until [`forget`](Self::forget) is called.
-#[derive(Debug, Default)]
-pub struct MetricsCollector(Mutex<BTreeMap<String, ConversationMetrics>>);
-
-impl MetricsCollector {
-    /// Adds a call of a conversation.
-    pub fn record_tool_call(&self, call: ToolMetrics, conversation_id: &str) {
-        self.with(conversation_id, |conversation| conversation.record_tool_call(call));
-    }
-
-    /// Changes a conversation's metrics, for instance to add what its models used.
-    pub fn with<T>(&self, conversation_id: &str, change: impl FnOnce(&mut ConversationMetrics) -> T) -> T {
-        let mut conversations = self.lock();
-        change(
-            conversations
-                .entry(conversation_id.to_owned())
-                .or_insert_with(|| ConversationMetrics::new(conversation_id)),
-        )
-    }
-
-    /// A conversation's metrics so far.
-    pub fn conversation(&self, conversation_id: &str) -> Option<ConversationMetrics> {
-        self.lock().get(conversation_id).cloned()
-    }
-
-    /// Keeps no more of a conversation, and returns what there was.
-    pub fn forget(&self, conversation_id: &str) -> Option<ConversationMetrics> {
-        self.lock().remove(conversation_id)
-    }
-
-    /// Sums over all conversations that were not forgotten.
-    pub fn global_stats(&self) -> GlobalStats {
-        let conversations = self.lock();
-        let mut sum =
-            GlobalStats { total_conversations: conversations.len() as u64, ..GlobalStats::default() };
-        for conversation in conversations.values() {
+impl GlobalStats {
+    /// Sums over conversations.
+    pub fn of<'a>(conversations: impl IntoIterator<Item = &'a ConversationMetrics>) -> Self {
+        let mut sum = Self::default();
+        for conversation in conversations {
+            sum.total_conversations += 1;
             sum.total_tool_calls += conversation.tool_calls.len() as u64;
-            sum.total_tokens += conversation.total_tokens;
+            sum.total_tokens = sum.total_tokens.saturating_add(conversation.total_tokens);
             sum.total_duration_seconds += conversation.total_duration_ms as f64 / 1000.0;
         }
         if sum.total_tool_calls > 0 {
             sum.avg_tokens_per_call = sum.total_tokens as f64 / sum.total_tool_calls as f64;
         }
         sum
-    }
-
-    /// Adds a call that an engine has seen the end of.
-    pub(crate) fn record_result(&self, ended: &Ended<'_>, result: &ToolResult) {
-        let end = ended.context.run.clock.now();
-        let mut call = ToolMetrics::new(&ended.tool.spec.name, end, end);
-        let start = end.as_millis().saturating_sub(crate::guards::millis(ended.execution));
-        call.start_time = Timestamp::from_millis(start);
-        call.duration_ms = crate::guards::millis(ended.execution);
-        // The estimate of 3.8 characters a token, of what is no longer here to be counted.
-        call.input_tokens = (ended.argument_bytes as u64 * 10).div_ceil(38);
-        call.output_tokens = TokenEstimate.count(&result.text());
-        call.total_tokens = call.input_tokens + call.output_tokens;
-        call.success = !result.is_error();
-        call.error_code = result.metadata.get(metadata::ERROR_TYPE).and_then(Json::as_str).map(str::to_owned);
-        call.retry_count = ended.attempts.saturating_sub(1);
-        call.output_level = result.output_level.unwrap_or_default();
-        self.record_tool_call(call, ended.context.run.session.as_str());
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, ConversationMetrics>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

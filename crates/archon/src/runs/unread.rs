@@ -1,0 +1,68 @@
+//! Messages that a run ended without reading: they begin the next run of its session, so that none is lost.
+
+use archon_types::{
+    AgentMessage, BoxFuture, Inbox, InboxEntry, InboxRequest, JournalError, Origin, RunError, RunFilter,
+    RunId, RunKind, RunSettings, SessionId, Started, StartedRun, TenantId,
+};
+
+use super::Runs;
+use crate::RunOptions;
+
+impl Runs {
+    /// Begins a run with the messages that the newest run of the session ended without reading; `None` if there are
+    /// none. Nobody else takes them meanwhile: whoever goes on from a run holds its log.
+    pub(super) fn begin_unread<'a>(
+        &'a self,
+        session: &'a SessionId,
+        tenant: &'a TenantId,
+    ) -> BoxFuture<'a, Result<Option<StartedRun>, RunError>> {
+        // Boxed, because a run that is begun here may begin another.
+        Box::pin(self.go_on_with_unread(session, tenant))
+    }
+
+    async fn go_on_with_unread(
+        &self,
+        session: &SessionId,
+        tenant: &TenantId,
+    ) -> Result<Option<StartedRun>, RunError> {
+        let archon = self.archon();
+        let Some(inbox) = archon.journal.inbox() else { return Ok(None) };
+        let newest = RunFilter::of_session(session.clone()).tenant(tenant.clone());
+        let Some(newest) = archon.newest(newest).await? else { return Ok(None) };
+        if !newest.status.has_ended() || unread(&*inbox, &newest.run_id).await?.0.is_empty() {
+            return Ok(None);
+        }
+        let (session, tenant) = (Some(session.clone()), Some(tenant.clone()));
+        let (context, origin) =
+            match archon.prepare(RunOptions { session, tenant, ..RunOptions::default() }).await {
+                Err(RunError::SessionBusy { .. }) => return Ok(None),
+                prepared => prepared?,
+            };
+        let Origin::Continues { run, .. } = origin.clone() else { return Ok(None) };
+        let (ids, messages) = unread(&*inbox, &run).await?;
+        if messages.is_empty() {
+            return Ok(None);
+        }
+        let agent = match self.agent_of(&run, &archon.journal.read(&run).await?).await {
+            // The session goes on with the agent that there is.
+            Err(RunError::NoAgent { .. }) => self.agent(RunKind::Loop, &archon.agent.options().agent_id)?,
+            agent => agent?,
+        };
+        let started = self
+            .work(context, Started::New, move |context| async move {
+                agent.begin(messages, origin, RunSettings::default(), &context).await
+            })
+            .await?;
+        inbox.remove(&run, &ids).await?;
+        Ok(Some(started))
+    }
+}
+
+/// The follow-ups that wait for a run, with their ids.
+async fn unread(inbox: &dyn Inbox, run: &RunId) -> Result<(Vec<String>, Vec<AgentMessage>), JournalError> {
+    let message = |entry: InboxEntry| match entry.request {
+        InboxRequest::FollowUp { message } => Some((entry.id, message)),
+        _ => None,
+    };
+    Ok(inbox.waiting(run).await?.into_iter().filter_map(message).unzip())
+}

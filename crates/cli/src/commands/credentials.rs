@@ -1,0 +1,122 @@
+//! `archon credentials`: keeps keys of services, sealed, shows whose there are, and takes them away.
+
+use clap::Subcommand;
+use serde_json::json;
+
+use crate::{
+    app::App,
+    credentials::{self, Service},
+    exit::Exit,
+    failure::Failure,
+    output::Look,
+    secret_input,
+    text::format_time,
+};
+
+/// What to do with keys of services.
+#[derive(Debug, Subcommand)]
+pub(crate) enum CredentialsCommand {
+    /// Keep a key: it is typed without being shown, or read from standard input
+    Add {
+        /// The service, as it stands before a model: openai, anthropic, …, or brave-search
+        service: String,
+        /// A name for the key; the others of a service are tried after `primary`, in the order of their names
+        #[arg(long, value_name = "NAME", default_value = PRIMARY)]
+        account: String,
+        /// A key is never taken from here.
+        #[arg(hide = true, num_args = 0.., allow_hyphen_values = true)]
+        key: Vec<String>,
+    },
+    /// The services whose keys are kept; never the keys
+    List,
+    /// Forget a key
+    Remove {
+        /// The service
+        service: String,
+        /// Which of its keys
+        #[arg(long, value_name = "NAME", default_value = PRIMARY)]
+        account: String,
+    },
+}
+
+const PRIMARY: &str = "primary";
+
+impl CredentialsCommand {
+    pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
+        credentials::check_built()?;
+        match self {
+            Self::Add { service, account, key } => add(app, &service, &account, &key).await,
+            Self::List => list(app).await,
+            Self::Remove { service, account } => remove(app, &service, &account).await,
+        }
+    }
+}
+
+async fn add(app: &App, name: &str, account: &str, key: &[String]) -> Result<Exit, Failure> {
+    let service = Service::named(name)?;
+    if !key.is_empty() {
+        return Err(Failure::usage(
+            "a key is no argument: other programs of this machine see it there, and the shell keeps it",
+            format!(
+                "replace the key if it is in use, then type the new one when asked: archon credentials add {name}"
+            ),
+        ));
+    }
+    if account.is_empty() || account.chars().any(char::is_control) {
+        return Err(Failure::usage(
+            "the name of the key is empty or no text",
+            "say another one: --account NAME",
+        ));
+    }
+    let key = secret_input::read(app, &format!("key of {}: ", service.name)).await?;
+    let store = credentials::open(&app.data_dir, &app.sources)?;
+    let replaced = store.put(&credentials::place(service, account), Some(credentials::sealed(&key))).await?;
+    let item = json!({"service": service.name, "account": account, "replaced": replaced});
+    match app.json {
+        true => app.item(&item, String::new),
+        false => {
+            let done = if replaced { "replaced" } else { "kept" };
+            app.output.note(Look::Plain, format!("the key of {} ({account}) is {done}", service.name));
+        }
+    }
+    if let Some(set) = service.variables.iter().find(|variable| app.sources.env.contains_key(**variable)) {
+        app.output.note(Look::Plain, format!("{set} is set, and is used instead"));
+    }
+    Ok(Exit::Finished)
+}
+
+async fn list(app: &App) -> Result<Exit, Failure> {
+    let entries = match credentials::open_kept(&app.data_dir, &app.sources)? {
+        Some(store) => store.list(&credentials::owner(), None).await?,
+        None => Vec::new(),
+    };
+    if entries.is_empty() && !app.json {
+        app.output.note(Look::Plain, "no keys are kept; keep one: archon credentials add SERVICE");
+    }
+    for entry in entries {
+        let key = &entry.key;
+        let item = json!({
+            "service": key.service, "account": key.account,
+            "created_at": entry.created_at, "updated_at": entry.updated_at,
+        });
+        app.item(&item, || {
+            format!("{:<20}  {:<12}  {}", key.service, key.account, format_time(entry.updated_at))
+        });
+    }
+    Ok(Exit::Finished)
+}
+
+async fn remove(app: &App, name: &str, account: &str) -> Result<Exit, Failure> {
+    let service = Service::named(name)?;
+    let store = credentials::open_kept(&app.data_dir, &app.sources)?;
+    let was_there = match store {
+        Some(store) => store.delete(&credentials::place(service, account)).await?,
+        None => false,
+    };
+    if !was_there {
+        let what = format!("no key of {} ({account}) is kept", service.name);
+        return Err(Failure::usage(what, "`archon credentials list` shows those that are"));
+    }
+    app.output.note(Look::Plain, format!("the key of {} ({account}) is forgotten", service.name));
+    Ok(Exit::Finished)
+}

@@ -1,0 +1,49 @@
+//! The flag that asks for an answer in a form: JSON of a schema, from a file.
+
+use std::path::PathBuf;
+
+use archon::{AnswerForm, Archon, types::Json};
+
+use crate::failure::Failure;
+
+/// The flag for the form of the answer.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct FormFlags {
+    /// Answer with JSON of the schema in this file; an answer that does not fit is sent back
+    #[arg(long, value_name = "FILE")]
+    schema: Option<PathBuf>,
+}
+
+impl FormFlags {
+    /// The same agent, whose answers are in the form.
+    pub(crate) fn apply(&self, archon: Archon) -> Result<Archon, Failure> {
+        Ok(match self.form()? {
+            Some(form) => archon.answering(form),
+            None => archon,
+        })
+    }
+
+    fn form(&self) -> Result<Option<AnswerForm>, Failure> {
+        let Some(path) = &self.schema else { return Ok(None) };
+        let wrong = |what: String| {
+            let advice = "a schema looks like {\"type\": \"object\", \"properties\": {\"name\": {\"type\": \"string\"}}}";
+            Failure::usage(what, advice)
+        };
+        let text = std::fs::read_to_string(path)
+            .map_err(|e| wrong(format!("cannot read {}: {e}", path.display())))?;
+        let schema: Json =
+            serde_json::from_str(&text).map_err(|e| wrong(format!("{} is no JSON: {e}", path.display())))?;
+        if !schema.is_object() {
+            return Err(wrong(format!("{} is no JSON object", path.display())));
+        }
+        Ok(Some(AnswerForm::new(name(path), schema)))
+    }
+}
+
+/// The file's name as services take names.
+fn name(path: &std::path::Path) -> String {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let name: String =
+        stem.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).take(64).collect();
+    if name.is_empty() { "answer".to_owned() } else { name }
+}

@@ -1,0 +1,90 @@
+//! What keeps a memory small: eviction, merging, purging.
+
+use std::time::Duration;
+
+use archon::{
+    memory::Limits,
+    types::{Listing, MemoryOrder, Timestamp},
+};
+use jiff::{civil::Date, tz::TimeZone};
+use serde_json::json;
+
+use super::{Of, open, told};
+use crate::{app::App, config::Span, exit::Exit, failure::Failure};
+
+/// How much is kept.
+#[derive(Clone, Copy, Debug, clap::Args)]
+#[group(required = true, multiple = true)]
+pub(crate) struct LimitFlags {
+    /// Keep at most so many notes, turns and summaries
+    #[arg(long, value_name = "N")]
+    most: Option<usize>,
+    /// Forget what was remembered longer ago, and was of no use since: 90d, 12h
+    #[arg(long, value_name = "TIME")]
+    older_than: Option<Span>,
+}
+
+/// What goes.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub(crate) struct PurgeFlags {
+    /// The day, as 2026-01-31, in the time zone of this machine
+    #[arg(long, value_name = "DATE")]
+    before: Date,
+    /// Only count what would go
+    #[arg(long)]
+    dry_run: bool,
+}
+
+impl LimitFlags {
+    pub(super) async fn evict(self, app: &App, of: &Of) -> Result<Exit, Failure> {
+        let memory = open(app, &of.collection).await?;
+        let mut limits = Limits::default();
+        limits.entries = self.most;
+        limits.age = self.older_than.map(|span| Duration::from_millis(span.0));
+        let kept = memory.evict(&limits).await?;
+        app.item(&json!({"too_old": kept.aged, "too_many": kept.evicted}), || {
+            format!("{} too old, {} too many: forgotten", kept.aged, kept.evicted)
+        });
+        Ok(Exit::Finished)
+    }
+}
+
+pub(super) async fn merge(app: &App, of: &Of) -> Result<Exit, Failure> {
+    let gone = open(app, &of.collection).await?.merge_similar().await?;
+    app.item(&json!({"merged": gone}), || format!("{gone} merged into others"));
+    Ok(Exit::Finished)
+}
+
+impl PurgeFlags {
+    pub(super) async fn purge(self, app: &App, of: &Of) -> Result<Exit, Failure> {
+        let memory = open(app, &of.collection).await?;
+        let before = start_of(self.before)?;
+        if self.dry_run {
+            let mut filter = told();
+            filter.until = Some(before);
+            let mut listing = Listing::new(filter, MemoryOrder::First, 1_000);
+            let mut would = 0;
+            loop {
+                let page = memory.store().list(&listing).await?;
+                would += page.entries.len();
+                match page.next {
+                    Some(next) => listing.after = Some(next),
+                    None => break,
+                }
+            }
+            app.item(&json!({"would_forget": would}), || format!("{would} would be forgotten"));
+            return Ok(Exit::Finished);
+        }
+        let gone = memory.purge(before).await?;
+        app.item(&json!({"forgotten": gone}), || format!("{gone} forgotten"));
+        Ok(Exit::Finished)
+    }
+}
+
+/// The moment at which a day begins here.
+fn start_of(day: Date) -> Result<Timestamp, Failure> {
+    let start = day.to_zoned(TimeZone::system()).ok();
+    let millis = start.and_then(|start| u64::try_from(start.timestamp().as_millisecond()).ok());
+    let wrong = || Failure::usage(format!("{day} is before all that is remembered"), "say a later day");
+    millis.map(Timestamp::from_millis).ok_or_else(wrong)
+}

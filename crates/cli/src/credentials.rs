@@ -1,0 +1,244 @@
+//! Keys of services that are kept in the data folder, sealed, and used where the environment holds none.
+//!
+//! They are kept in `credentials.db`, sealed with the key in `credentials.key` beside it, or with the one that the
+//! variable [`SEALING_KEY`] holds. A kept key stands for a variable of its service, and is used wherever that variable
+//! would be, so that it goes to the same addresses and to no other.
+
+use std::{collections::BTreeMap, fmt, path::Path, sync::Arc};
+
+use archon::{
+    providers::{PROFILES, PROTOCOLS},
+    types::{
+        CredentialEntry, CredentialError, CredentialKey, CredentialStore, Json, Secret, TenantId, nearest,
+    },
+};
+use serde_json::json;
+
+use crate::{config::Sources, failure::Failure, toolset::SEARCH_KEY};
+
+/// Holds the key that everything kept is sealed with, as 64 hexadecimal digits.
+#[cfg(feature = "credentials")]
+pub(crate) const SEALING_KEY: &str = "ARCHON_CREDENTIALS_KEY";
+
+/// The name of the service behind `web_search`.
+const SEARCH: &str = "brave-search";
+
+/// A service that takes a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Service {
+    /// As it stands before a model, but for the one behind `web_search`.
+    pub(crate) name: &'static str,
+    /// The variables that may hold its key; a kept one stands for the first.
+    pub(crate) variables: &'static [&'static str],
+}
+
+impl Service {
+    /// The variable that a kept key stands for.
+    pub(crate) fn variable(self) -> &'static str {
+        self.variables.first().copied().unwrap_or_default()
+    }
+
+    /// The service of this name. Services that read the same variable have their key in common.
+    pub(crate) fn named(name: &str) -> Result<Self, Failure> {
+        let protocol = PROTOCOLS.iter().find(|protocol| protocol.alias == Some(name));
+        let name = protocol.map_or(name, |protocol| protocol.name);
+        let own = PROTOCOLS.iter().find(|p| p.name == name).and_then(|p| p.key_variables.first());
+        let is_meant = |service: &Self| service.name == name || own == Some(&service.variable());
+        if let Some(service) = services().find(is_meant) {
+            return Ok(service);
+        }
+        if PROFILES.iter().any(|profile| profile.name == name) {
+            return Err(Failure::usage(format!("{name} needs no key"), "use it: --model PROVIDER:MODEL"));
+        }
+        let names: Vec<_> = services().map(|service| service.name).collect();
+        let meant = nearest(name, names.iter().copied()).map(|n| format!("did you mean {n}? "));
+        let advice = format!("{}the services are: {}", meant.unwrap_or_default(), names.join(", "));
+        Err(Failure::usage(format!("no service is called {name:?}"), advice))
+    }
+}
+
+/// Every service that takes a key; one for each variable.
+pub(crate) fn services() -> impl Iterator<Item = Service> {
+    let profiles = PROFILES.iter().map(|p| Service { name: p.name, variables: p.key_variable.as_slice() });
+    let protocols = PROTOCOLS.iter().map(|p| Service { name: p.name, variables: p.key_variables });
+    let all: Vec<_> = profiles
+        .chain(protocols)
+        .chain([Service { name: SEARCH, variables: &[SEARCH_KEY] }])
+        .filter(|service| !service.variables.is_empty())
+        .collect();
+    let is_first = |at: usize, of: &[Service]| of[..at].iter().all(|s| s.variable() != of[at].variable());
+    (0..all.len()).filter(|at| is_first(*at, &all)).map(|at| all[at]).collect::<Vec<_>>().into_iter()
+}
+
+/// The service of which this is the variable of a kept key.
+pub(crate) fn service_of(variable: &str) -> Option<Service> {
+    services().find(|service| service.variable() == variable)
+}
+
+/// The store, which is made if it is not there.
+#[cfg(feature = "credentials")]
+pub(crate) fn open(data_dir: &Path, sources: &Sources) -> Result<Arc<dyn CredentialStore>, Failure> {
+    use archon::{
+        SystemClock,
+        store::{SealingKey, SqliteCredentials},
+    };
+
+    let key = match sources.env.get(SEALING_KEY).filter(|digits| !digits.is_empty()) {
+        Some(digits) => SealingKey::from_hex(digits).map_err(|e| {
+            Failure::usage(format!("the variable {SEALING_KEY}: {e}"), "mend it, or unset it")
+        })?,
+        None => SealingKey::in_file(data_dir.join("credentials.key"))?,
+    };
+    Ok(Arc::new(SqliteCredentials::open_sealed(database(data_dir), &key, Arc::new(SystemClock))?))
+}
+
+/// There is no store in this build.
+#[cfg(not(feature = "credentials"))]
+pub(crate) fn open(_: &Path, _: &Sources) -> Result<Arc<dyn CredentialStore>, Failure> {
+    Err(not_built())
+}
+
+/// Whether this build keeps keys.
+///
+/// # Errors
+/// It does not.
+pub(crate) fn check_built() -> Result<(), Failure> {
+    if cfg!(feature = "credentials") { Ok(()) } else { Err(not_built()) }
+}
+
+fn not_built() -> Failure {
+    Failure::usage(
+        "`archon credentials` is not in this build",
+        "set the variable of the service, or build with `--features credentials`",
+    )
+}
+
+/// The store; none if nothing was ever kept. Nothing is made.
+pub(crate) fn open_kept(
+    data_dir: &Path,
+    sources: &Sources,
+) -> Result<Option<Arc<dyn CredentialStore>>, Failure> {
+    database(data_dir).exists().then(|| open(data_dir, sources)).transpose()
+}
+
+fn database(data_dir: &Path) -> std::path::PathBuf {
+    data_dir.join("credentials.db")
+}
+
+/// Whose credentials those of this program are: it works for one person.
+pub(crate) fn owner() -> TenantId {
+    TenantId::new("local")
+}
+
+/// The place of a service's key.
+pub(crate) fn place(service: Service, account: &str) -> CredentialKey {
+    CredentialKey::primary(owner(), service.name).named(account)
+}
+
+/// A key as it is kept.
+pub(crate) fn sealed(key: &Secret) -> Secret<Json> {
+    Secret::new(json!({ FIELD: key.expose() }))
+}
+
+const FIELD: &str = "api_key";
+
+/// Keys that are kept, by the variables that they stand for.
+#[derive(Clone, Default)]
+pub(crate) struct Kept(BTreeMap<String, Secret>);
+
+impl Kept {
+    /// The keys of the services of which the environment holds none. The `primary` one comes first.
+    pub(crate) async fn load(data_dir: &Path, sources: &Sources) -> Result<Self, Failure> {
+        let mut kept = Self::default();
+        let Some(store) = open_kept(data_dir, sources)? else { return Ok(kept) };
+        let is_set = |name: &str| sources.env.get(name).is_some_and(|value| !value.trim().is_empty());
+        for service in services().filter(|service| !service.variables.iter().any(|name| is_set(name))) {
+            let mut entries = store.list(&owner(), Some(service.name)).await?;
+            entries.sort_by_key(|entry| entry.key.account != "primary");
+            for (at, entry) in entries.iter().enumerate() {
+                let variable = match at {
+                    0 => service.variable().to_owned(),
+                    at => format!("{}_{}", service.variable(), at + 1),
+                };
+                kept.0.insert(variable, key_of(&*store, entry).await?);
+            }
+        }
+        Ok(kept)
+    }
+
+    /// The key that stands for this variable.
+    pub(crate) fn get(&self, variable: &str) -> Option<&str> {
+        self.0.get(variable).map(|key| key.expose().as_str())
+    }
+
+    /// One key, for tests.
+    #[cfg(test)]
+    pub(crate) fn of(variable: &str, key: &str) -> Self {
+        Self([(variable.to_owned(), Secret::from(key.to_owned()))].into())
+    }
+}
+
+async fn key_of(store: &dyn CredentialStore, entry: &CredentialEntry) -> Result<Secret, Failure> {
+    let found = store.get(&entry.key).await?;
+    let key = found.as_ref().and_then(|found| found.expose().get(FIELD)?.as_str());
+    key.map(|key| Secret::from(key.to_owned())).ok_or_else(|| {
+        let (service, account) = (&entry.key.service, &entry.key.account);
+        Failure::failed(
+            format!("what is kept for {service} ({account}) is no key"),
+            format!("keep it anew: archon credentials add {service} --account {account}"),
+        )
+    })
+}
+
+impl fmt::Debug for Kept {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
+impl From<CredentialError> for Failure {
+    fn from(e: CredentialError) -> Self {
+        let advice = match &e {
+            CredentialError::Sealed(_) => {
+                "bring back the key that they were sealed with (credentials.key in the data folder, or \
+                 ARCHON_CREDENTIALS_KEY), or remove credentials.db and keep them anew"
+            }
+            CredentialError::Damaged { .. } => "keep them anew: archon credentials add SERVICE",
+            CredentialError::FutureStore { .. } => "use the newer program",
+            _ => "look whether the data folder can be read and written: `archon doctor` says where it is",
+        };
+        let what = e.to_string();
+        let what = what.split("; ").next().unwrap_or(&what);
+        Self::failed(what, advice)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // spec: CR-02
+    #[test]
+    fn service_is_known_by_each_of_its_names_and_by_one_variable() {
+        for (name, expected) in [
+            ("openai", "openai OPENAI_API_KEY"),
+            ("openai-responses", "openai OPENAI_API_KEY"),
+            ("anthropic", "anthropic ANTHROPIC_API_KEY"),
+            ("google", "gemini GEMINI_API_KEY"),
+            ("brave-search", "brave-search BRAVE_API_KEY"),
+        ] {
+            let service = Service::named(name).unwrap();
+            assert_eq!(format!("{} {}", service.name, service.variable()), expected, "{name}");
+        }
+        assert_eq!(Service::named("ollama").unwrap_err().what(), "ollama needs no key");
+        let wrong = Service::named("opnai").unwrap_err();
+        assert!(wrong.advice()[0].starts_with("did you mean openai? "), "{wrong:?}");
+    }
+
+    // spec: CR-05
+    #[test]
+    fn kept_keys_are_named_and_never_shown() {
+        let kept = Kept::of("OPENAI_API_KEY", "sk-canary");
+        assert_eq!(format!("{kept:?}"), r#"{"OPENAI_API_KEY"}"#);
+    }
+}

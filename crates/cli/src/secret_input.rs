@@ -1,0 +1,118 @@
+//! Takes a secret from standard input: typed without being shown, or piped.
+
+use std::io::{self, IsTerminal as _, Read as _};
+
+use archon::types::{CancellationToken, Secret};
+
+use crate::{app::App, exit::Exit, failure::Failure, interrupt, output::Look};
+
+/// More than any key has.
+const MOST: u64 = 64 * 1024;
+
+/// The secret that a person types after `question`, or that is piped in; a line.
+pub(crate) async fn read(app: &App, question: &str) -> Result<Secret, Failure> {
+    let read = match io::stdin().is_terminal() {
+        true => typed(app, question).await?,
+        false => tokio::task::spawn_blocking(piped).await.unwrap_or_else(|e| Err(io::Error::other(e))),
+    };
+    let text = read.map_err(|e| Failure::usage(format!("cannot read standard input: {e}"), PIPE))?;
+    line(&text)
+}
+
+/// How a key comes in without a terminal.
+const PIPE: &str = "pipe it in as text: archon credentials add SERVICE < FILE";
+
+fn line(text: &str) -> Result<Secret, Failure> {
+    let text = text.trim();
+    match () {
+        () if text.is_empty() => Err(Failure::usage("there is no key on standard input", PIPE)),
+        () if text.chars().any(char::is_control) => {
+            Err(Failure::usage("a key is one line without control characters", PIPE))
+        }
+        () => Ok(Secret::from(text.to_owned())),
+    }
+}
+
+fn piped() -> io::Result<String> {
+    let mut text = String::new();
+    io::stdin().lock().take(MOST).read_to_string(&mut text)?;
+    Ok(text)
+}
+
+/// A line of the terminal, which shows none of it. Ctrl-C ends the question, and the terminal shows what is typed again.
+async fn typed(app: &App, question: &str) -> Result<io::Result<String>, Failure> {
+    let cancel = CancellationToken::new();
+    let listener = interrupt::listen(cancel.clone(), app.output.clone());
+    let Some(_unseen) = Unseen::begin() else {
+        return Err(Failure::usage("a key cannot be typed here without being shown", PIPE));
+    };
+    app.output.note_piece(Look::Plain, question);
+    let line = tokio::task::spawn_blocking(|| {
+        let mut line = String::new();
+        io::stdin().read_line(&mut line).map(|_| line)
+    });
+    let read = tokio::select! {
+        read = line => read.unwrap_or_else(|e| Err(io::Error::other(e))),
+        () = cancel.cancelled() => {
+            let nothing = "no key was kept";
+            return Err(Failure::new(Exit::Interrupted, "interrupted", nothing));
+        }
+    };
+    listener.abort();
+    Ok(read)
+}
+
+/// While it is there the terminal shows nothing that is typed, but for the end of the line.
+#[cfg(unix)]
+struct Unseen(rustix::termios::Termios);
+
+#[cfg(unix)]
+impl Unseen {
+    fn begin() -> Option<Self> {
+        use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
+        let before = tcgetattr(io::stdin()).ok()?;
+        let mut unseen = before.clone();
+        unseen.local_modes.remove(LocalModes::ECHO);
+        unseen.local_modes.insert(LocalModes::ECHONL);
+        // What was typed before the question is no answer to it.
+        tcsetattr(io::stdin(), OptionalActions::Flush, &unseen).ok()?;
+        Some(Self(before))
+    }
+}
+
+#[cfg(unix)]
+impl Drop for Unseen {
+    fn drop(&mut self) {
+        use rustix::termios::{OptionalActions, tcsetattr};
+        let _ = tcsetattr(io::stdin(), OptionalActions::Now, &self.0);
+    }
+}
+
+#[cfg(not(unix))]
+struct Unseen;
+
+#[cfg(not(unix))]
+impl Unseen {
+    fn begin() -> Option<Self> {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn line_is_one_line_and_not_empty() {
+        for (text, expected) in [
+            ("sk-1\n", Some("sk-1")),
+            ("  sk-1\r\n", Some("sk-1")),
+            ("\n", None),
+            ("a\nb", None),
+            ("a\u{1b}b", None),
+        ] {
+            let found = line(text).ok();
+            assert_eq!(found.as_ref().map(|key| key.expose().as_str()), expected, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Cassettes: `--record FILE` keeps what models are asked and what they answer, `--replay FILE` answers from such a file.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use archon::{
+    providers::{ModelRef, RecordingProvider, ReplayProvider},
+    types::Provider,
+};
+
+use crate::{choose::Chosen, failure::Failure, local, output::Output};
+
+/// Recording or replay of the model calls of one command.
+#[derive(Clone, Default)]
+pub(crate) enum Tape {
+    /// Nothing: they are asked.
+    #[default]
+    None,
+    /// They are asked, and the calls are kept in this file, which is made for the first model.
+    Recording(PathBuf, Arc<Mutex<Option<RecordingProvider>>>),
+    /// Nobody is asked.
+    Replaying(ReplayProvider),
+}
+
+/// The id of a provider that replays, as logs name it.
+const ID: &str = "replay";
+
+impl Tape {
+    /// A tape that records to this file. A file that is no cassette is not overwritten.
+    pub(crate) fn recording(path: &Path) -> Result<Self, Failure> {
+        let is_free = match fs::metadata(path) {
+            Ok(file) => file.len() == 0 || ReplayProvider::open(path).is_ok(),
+            Err(_) => true,
+        };
+        match is_free {
+            true => Ok(Self::Recording(path.to_owned(), Arc::default())),
+            false => Err(Failure::usage(
+                format!("{} is there and is no cassette", path.display()),
+                "name another file: --record FILE",
+            )),
+        }
+    }
+
+    /// A tape that answers from this file.
+    pub(crate) fn replaying(path: &Path) -> Result<Self, Failure> {
+        let replay = ReplayProvider::open(path).map_err(|e| {
+            Failure::usage(e.to_string(), "name a file that `archon run --record FILE` wrote")
+        })?;
+        Ok(Self::Replaying(replay.with_id(ID)))
+    }
+
+    /// The replay in place of the model of this name, or of the first recorded one; `None` if models are asked.
+    pub(crate) fn instead(&self, name: Option<&str>) -> Option<Result<Chosen, Failure>> {
+        let Self::Replaying(replay) = self else { return None };
+        let path = replay.path().display();
+        let Some(model) = name.map(model_of).or_else(|| replay.models().next().map(str::to_owned)) else {
+            return Some(Err(Failure::usage(
+                format!("no call is in {path}"),
+                "record one with `archon run --record FILE`",
+            )));
+        };
+        let why = format!("--replay {path}");
+        Some(Ok(Chosen { provider: Arc::new(replay.clone()), keys: Vec::new(), model, why }))
+    }
+
+    /// The same model, its calls kept if they are to be.
+    pub(crate) fn around(&self, mut chosen: Chosen) -> Result<Chosen, Failure> {
+        let Self::Recording(path, first) = self else { return Ok(chosen) };
+        let mut first = first.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = |inner: Arc<dyn Provider>| -> Result<Arc<dyn Provider>, Failure> {
+            let recording = match &*first {
+                Some(first) => first.beside(inner),
+                None => RecordingProvider::create(inner, path).map_err(|e| {
+                    Failure::failed(e.to_string(), "name a file that can be written: --record FILE")
+                })?,
+            };
+            first.get_or_insert_with(|| recording.clone());
+            Ok(Arc::new(recording))
+        };
+        chosen.provider = kept(chosen.provider)?;
+        chosen.keys = chosen.keys.into_iter().map(kept).collect::<Result<_, _>>()?;
+        Ok(chosen)
+    }
+
+    /// Warns of calls that were recorded and that nobody asked for.
+    pub(crate) fn warn_of_left(&self, output: &Output) {
+        if let Self::Replaying(replay) = self
+            && replay.left() > 0
+        {
+            let path = replay.path().display();
+            output.warn(format!("{} calls of {path} were not asked for", replay.left()));
+        }
+    }
+}
+
+/// The model's name, without who runs it.
+fn model_of(name: &str) -> String {
+    match name.parse::<ModelRef>() {
+        Ok(parts) => parts.model,
+        Err(_) => name.strip_prefix(local::PREFIX).unwrap_or(name).to_owned(),
+    }
+}
+
+/// Refuses a model that a log names and that was on a tape.
+pub(crate) fn refuse_taped(recorded: &str) -> Result<(), Failure> {
+    match recorded.strip_prefix(ID).is_some_and(|rest| rest.starts_with(':')) {
+        true => Err(Failure::usage(
+            "the run was begun with --replay, and its cassette is not in the log",
+            "start it again with --replay FILE, or name a model: --model PROVIDER:MODEL",
+        )),
+        false => Ok(()),
+    }
+}

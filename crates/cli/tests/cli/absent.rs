@@ -1,0 +1,75 @@
+//! What is not in a build: whoever asks for it is told the feature that brings it.
+
+use crate::setup::Place;
+
+#[cfg(not(feature = "embedder"))]
+#[tokio::test]
+async fn embedder_local_without_the_feature_is_refused_with_its_name() {
+    let place = Place::new();
+    let refused = place.archon("memory search --embedder local", &["tea"]).await;
+    refused.check_refused(2, "the embedder `local` is not in this build", "build with `--features embedder`");
+    std::fs::create_dir_all(place.path(".config/archon")).unwrap();
+    std::fs::write(place.path(".config/archon/archon.toml"), "embedder = 'local'").unwrap();
+    let refused = place.archon("memory search", &["tea"]).await;
+    refused.check_refused(2, "the embedder `local` is not in this build", "build with `--features embedder`");
+}
+
+#[cfg(not(feature = "local"))]
+#[tokio::test]
+async fn local_model_without_the_feature_is_refused_with_its_name() {
+    let place = Place::new();
+    for (line, more) in [
+        ("run --model local:gemma-3-270m", &["hi"][..]),
+        ("run --model openai:m --fallback m.gguf", &["hi"]),
+        ("model pull", &["gemma-3-270m"]),
+    ] {
+        let mut command = place.command(line, more);
+        let ran = crate::setup::Ran::from(command.env("OPENAI_API_KEY", "sk-1").output().await.unwrap());
+        ran.check_refused(2, "a model in this program is not in this build", "build with `--features local`");
+    }
+}
+
+#[cfg(not(feature = "yaml"))]
+#[tokio::test]
+async fn template_in_yaml_without_the_feature_is_refused_with_its_name() {
+    let place = Place::new();
+    for name in ["t.yaml", "t.yml", "t"] {
+        std::fs::write(place.path(name), "name: t\nsteps:\n- description: Say hi.\n").unwrap();
+        let refused = place.archon("plan --template", &[name]).await;
+        refused.check_refused(2, "YAML is not in this build", "build with `--features yaml`");
+    }
+    std::fs::write(place.path("t.yaml"), r#"{"name": "t", "steps": [{"description": "Say hi."}]}"#).unwrap();
+    let drawn = place.archon("plan --model openai:m --template", &["t.yaml"]).await;
+    assert!(!drawn.err.contains("YAML"), "JSON is YAML: {drawn:?}");
+}
+
+#[cfg(not(feature = "credentials"))]
+#[tokio::test]
+async fn credentials_without_the_feature_are_refused_with_its_name() {
+    let refused = Place::new().archon("credentials list", &[]).await;
+    refused.check_refused(
+        2,
+        "`archon credentials` is not in this build",
+        "or build with `--features credentials`",
+    );
+}
+
+#[tokio::test]
+async fn tool_without_its_feature_is_refused_with_its_name() {
+    let place = Place::new();
+    for (tool, feature, is_built) in [
+        ("web_fetch", "web", cfg!(feature = "web")),
+        ("git_log", "git", cfg!(all(unix, feature = "git"))),
+        ("code_executor", "python", cfg!(any(feature = "python", feature = "javascript"))),
+    ] {
+        let ran = place.archon("tools list --tools", &[tool]).await;
+        match is_built {
+            true => assert_eq!(ran.code, Some(0), "{ran:?}"),
+            false => ran.check_refused(
+                2,
+                &format!("{tool} is not in this build"),
+                &format!("build with `--features {feature}`"),
+            ),
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! Another plan for the rest: which steps are lost, what may change, and what the planner's answer leads to.
+//!
+//! A step is lost when all tries at it came to nothing. Others that can go on do; then the planner is asked. What is done
+//! stays, and so does everything that waits for nothing that is lost.
+
+use std::collections::HashSet;
+
+use archon_types::{
+    CommandId, FailureKind, OnFailure, PlanDiff, SubTask, SubTaskId, SubTaskStatus, Task, ToolResult,
+};
+
+use super::{Job, JobState, Phase, TeamMachine};
+
+impl TeamMachine {
+    /// Why another plan is to be made, and the steps that it is about; none while no step is lost.
+    pub fn loss(&self) -> Option<(String, Vec<SubTaskId>)> {
+        let lost: Vec<_> =
+            self.steps().filter_map(|(job, subtask)| Some((job, subtask, lost(job)?))).collect();
+        let reasons: Vec<String> = lost.iter().map(|(job, subtask, why)| reason(job, subtask, why)).collect();
+        let targets = lost.iter().map(|(_, subtask, _)| subtask.id.clone()).collect();
+        (!lost.is_empty()).then(|| (reasons.join("; "), targets))
+    }
+
+    /// The goal with the steps of its plan as far as they are, for whoever makes another plan.
+    pub fn task_so_far(&self) -> Task {
+        let subtasks = self.steps().map(|(job, subtask)| as_far(job, subtask)).collect();
+        self.task.clone().with_subtasks(subtasks)
+    }
+
+    /// What a wanted plan changes: it may replace or leave out what is lost and what waits for that, and add steps. Everything
+    /// else stays as it is.
+    pub(crate) fn difference(&self, wanted: &Task) -> PlanDiff {
+        let within = self.within();
+        let mut diff = PlanDiff::default();
+        for new in wanted.subtasks.iter().map(SubTask::as_planned) {
+            match self.job_of(&new.id) {
+                None => diff.add.push(new),
+                Some(job) if within.contains(&new.id) => {
+                    let is_same = job.subtask().is_some_and(|old| old.as_planned() == new);
+                    if lost(job).is_some() || !is_same {
+                        diff.replace.push(new);
+                    }
+                }
+                Some(_) => {}
+            }
+        }
+        let is_gone = |id: &&SubTaskId| within.contains(id) && wanted.get_subtask(id).is_none();
+        diff.remove = self.steps().map(|(_, subtask)| &subtask.id).filter(is_gone).cloned().collect();
+        diff
+    }
+
+    /// The goal with the steps of the plan that a change leads to.
+    pub(crate) fn changed(&self, diff: &PlanDiff) -> Task {
+        let is_old =
+            |id: &SubTaskId| diff.remove.contains(id) || diff.replace.iter().any(|new| new.id == *id);
+        let kept = self.steps().map(|(_, subtask)| subtask).filter(|subtask| !is_old(&subtask.id));
+        let subtasks = kept.chain(&diff.replace).chain(&diff.add).map(SubTask::as_planned).collect();
+        self.task.clone().with_subtasks(subtasks)
+    }
+
+    /// The steps of the plan that is followed now.
+    pub(super) fn steps(&self) -> impl Iterator<Item = (&Job, &SubTask)> {
+        let live = self.jobs.iter().filter(|job| job.state != JobState::Replaced);
+        live.filter_map(|job| Some((job, job.subtask()?)))
+    }
+
+    pub(crate) fn has_lost(&self) -> bool {
+        self.jobs.iter().any(|job| lost(job).is_some())
+    }
+
+    /// A job came to nothing. A step of the plan is lost at first, if there may be another plan for it.
+    pub(super) fn fail(&mut self, command: CommandId, reason: String) {
+        let settings = &self.settings;
+        let may_replan = self.fixed.is_none()
+            && self.given_up.len() < settings.max_replans as usize
+            && self.delegations < settings.max_delegations;
+        let Some(job) = self.job_mut(command) else { return };
+        let may_change = job.subtask().is_some_and(|subtask| subtask.rules.on_failure == OnFailure::Replan);
+        job.state = match may_replan && may_change {
+            true => JobState::Lost { reason },
+            false => JobState::Failed { reason },
+        };
+    }
+
+    /// A job came to nothing for good.
+    pub(super) fn give_up(&mut self, command: CommandId, reason: String) {
+        if let Some(job) = self.job_mut(command) {
+            job.state = JobState::Failed { reason };
+        }
+    }
+
+    /// There is another plan.
+    pub(super) fn replanned(&mut self, diff: &PlanDiff) {
+        let Some((reason, _)) = self.loss() else { return };
+        self.given_up.push(reason);
+        self.task.subtasks = self.changed(diff).subtasks;
+        for id in diff.remove.iter().chain(diff.replace.iter().map(|new| &new.id)) {
+            let old = self.job_of(id).filter(|job| lost(job).is_some() || job.state == JobState::Waiting);
+            let old = old.map(|job| job.command);
+            if let Some(job) = old.and_then(|command| self.job_mut(command)) {
+                job.state = JobState::Replaced;
+            }
+        }
+        self.places.take();
+        let new = diff.replace.iter().chain(&diff.add).filter(|new| self.job_of(&new.id).is_none());
+        for subtask in new.cloned().collect::<Vec<_>>() {
+            self.add_step(subtask);
+        }
+        self.places.take();
+        // What the other plan leaves as it was has failed for good.
+        self.give_up_lost();
+    }
+
+    /// There is no plan, and the run fails. If there is no other plan, and that may pass, it fails too and asks again when it is
+    /// resumed; else what is lost has failed for good, and the rest goes on.
+    pub(super) fn not_planned(&mut self, problem: &str, failure: Option<FailureKind>) {
+        let Some((reason, _)) = self.loss() else {
+            let kind = failure.unwrap_or(FailureKind::Plan);
+            self.phase = Phase::Broken { kind, error: format!("there is no plan: {problem}") };
+            return;
+        };
+        match failure.filter(|kind| kind.may_pass()) {
+            Some(kind) => {
+                self.phase = Phase::Broken { kind, error: format!("there is no other plan: {problem}") };
+            }
+            None => {
+                self.given_up.push(format!("{reason} No other plan was found: {problem}"));
+                self.give_up_lost();
+            }
+        }
+    }
+
+    fn give_up_lost(&mut self) {
+        let why = |job: &Job| Some((job.command, lost(job)?.to_owned()));
+        for (command, reason) in self.jobs.iter().filter_map(why).collect::<Vec<_>>() {
+            self.give_up(command, reason);
+        }
+    }
+
+    /// What is lost, and everything that waits for it.
+    fn within(&self) -> HashSet<&SubTaskId> {
+        let is_lost = |(job, subtask)| lost(job).map(|_| subtask);
+        let mut within: HashSet<_> =
+            self.steps().filter_map(is_lost).map(|subtask: &SubTask| &subtask.id).collect();
+        loop {
+            let waits = |subtask: &&SubTask| subtask.dependencies().iter().any(|id| within.contains(id));
+            let more: Vec<_> =
+                self.steps().map(|(_, subtask)| subtask).filter(waits).map(|s| &s.id).collect();
+            let before = within.len();
+            within.extend(more);
+            if within.len() == before {
+                return within;
+            }
+        }
+    }
+}
+
+/// Why a job is lost, if it is.
+fn lost(job: &Job) -> Option<&str> {
+    match &job.state {
+        JobState::Lost { reason } => Some(reason),
+        _ => None,
+    }
+}
+
+fn reason(job: &Job, subtask: &SubTask, why: &str) -> String {
+    let times = match job.failures() {
+        0 | 1 => "failed".to_owned(),
+        n => format!("failed {n} times"),
+    };
+    let hint = match job.failures() {
+        0 | 1 => "",
+        _ => " Break it down into smaller steps, or go another way.",
+    };
+    let why = why.trim().trim_end_matches('.');
+    format!("subtask {} ({}) {times}: {why}.{hint}", subtask.id, subtask.description)
+}
+
+/// A step with what became of it.
+fn as_far(job: &Job, subtask: &SubTask) -> SubTask {
+    let result = match &job.state {
+        JobState::Done => ToolResult::success(job.response.as_ref().map(|r| r.text()).unwrap_or_default()),
+        JobState::Lost { reason } | JobState::Failed { reason } => ToolResult::error(reason.clone()),
+        _ => return subtask.as_planned(),
+    };
+    let planned = subtask.as_planned();
+    let pending = planned.with_status(SubTaskStatus::Pending).unwrap_or_else(|_| planned.clone());
+    let ended = pending.with_status(SubTaskStatus::Executing).and_then(|begun| begun.with_result(result));
+    ended.unwrap_or(planned)
+}

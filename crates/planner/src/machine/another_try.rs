@@ -1,0 +1,39 @@
+//! Runs that failed for want of a plan or of an answer, and try again when they are resumed.
+
+use archon_types::HeldForm;
+
+use super::{Phase, PlanMachine};
+
+/// The part that a failed run lacks.
+enum Missing {
+    Plan,
+    Answer,
+}
+
+impl PlanMachine {
+    /// True if a resume may help the failed run: its model gave no plan, no answer, or no answer of the required form.
+    pub fn may_try_again(&self) -> bool {
+        self.missing().is_some()
+    }
+
+    fn missing(&self) -> Option<Missing> {
+        match &self.phase {
+            Phase::Broken { kind, .. } if kind.may_pass() && self.nodes.len() == 0 => Some(Missing::Plan),
+            Phase::Broken { kind, .. } if kind.may_pass() => Some(Missing::Answer),
+            _ => None,
+        }
+    }
+
+    /// The failed run is resumed: its model is asked as often as before.
+    pub(super) fn try_again(&mut self) {
+        match self.missing() {
+            Some(Missing::Plan) => self.phase = Phase::Planning(self.ask(None, Vec::new())),
+            Some(Missing::Answer) => {
+                self.form.iter_mut().for_each(HeldForm::begin_again);
+                let last = self.said.take();
+                self.put_together(last);
+            }
+            None => {}
+        }
+    }
+}

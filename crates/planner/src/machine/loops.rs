@@ -1,0 +1,38 @@
+//! Loops over a list that is known only when they may begin: their subtasks come into the plan, and they wait for them.
+
+use archon_types::{CallId, FailureKind, Json, SubTask, SubTaskId, Timestamp, ToolResult};
+
+use super::{Phase, PlanMachine};
+
+impl PlanMachine {
+    pub(super) fn unfolded(&mut self, call: CallId, subtasks: &[SubTask], results: &[Vec<SubTaskId>]) {
+        let Some(index) = self.nodes.ready_call(call) else { return };
+        let node = self.nodes.get_mut(index);
+        if node.subtask.rules.each.is_none() || node.items.is_some() {
+            return;
+        }
+        node.items = Some(results.to_vec());
+        let after = node.subtask.dependencies().iter().chain(subtasks.iter().map(|subtask| &subtask.id));
+        let after: Vec<SubTaskId> = after.cloned().collect();
+        *node.subtask = SubTask::clone(&node.subtask).after(after);
+        for subtask in subtasks {
+            let command = self.take_command();
+            self.nodes.add(subtask.clone(), command);
+        }
+        if let Err(problem) = self.nodes.rebuild() {
+            let error = format!("the loop cannot be followed: {problem}");
+            self.phase = Phase::Broken { kind: FailureKind::Plan, error };
+        }
+    }
+
+    pub(super) fn joined(&mut self, call: CallId, at: Timestamp) {
+        let Some(index) = self.nodes.ready_call(call) else { return };
+        let Some(items) = self.nodes.get(index).items.clone() else { return };
+        let result = |item: &Vec<SubTaskId>| {
+            let mut values = item.iter().filter_map(|id| self.value(id.as_str()));
+            values.find(|value| !value.is_null()).unwrap_or(Json::Null)
+        };
+        let list: Vec<Json> = items.iter().map(result).collect();
+        self.done(index, ToolResult::success(Json::Array(list).to_string()), at);
+    }
+}

@@ -1,0 +1,179 @@
+//! Loops over a result: what is known of them beforehand, and the subtasks of each item once the list is known.
+
+use std::collections::HashSet;
+
+use archon_types::{ForEach, Json, SubTask, SubTaskId};
+
+use super::{
+    TemplateProblem, TemplateStep,
+    expand::{Ends, Expansion, Place, Values, after, condition_with, literal_value, substitute, unescaped},
+};
+use crate::references::{Piece, pieces, references};
+
+impl Expansion<'_> {
+    /// A loop whose list is the result of a step: a subtask of its own, which knows what is done for one item.
+    pub(super) fn later(
+        &mut self,
+        step: &TemplateStep,
+        id: &str,
+        place: &Place,
+        before: Vec<SubTaskId>,
+        list: Json,
+    ) -> Ends {
+        let item = step.item.clone().unwrap_or_else(|| "item".to_owned());
+        let head = list.as_str().map(pieces).and_then(|pieces| match pieces.as_slice() {
+            [Piece::Reference(reference)] => Some(reference.head.clone()),
+            _ => None,
+        });
+        let Some(head) = head.filter(|_| !step.body.is_empty()) else {
+            self.problems.push(TemplateProblem::UnknownList { step: id.to_owned() });
+            return after(before);
+        };
+        let mut dependencies = before;
+        dependencies.extend(self.owner(&head, id));
+        let (steps, ends) = self.of_one_item(step, id, place, &item);
+        let own: HashSet<SubTaskId> = steps.iter().map(|step| step.id.clone()).collect();
+        let (mut inner, mut words) = (Vec::new(), Vec::new());
+        for step in steps {
+            let (inside, around): (Vec<_>, Vec<_>) =
+                step.dependencies().iter().cloned().partition(|id| own.contains(id));
+            dependencies.extend(around);
+            let tool = step.tool_name().map(|tool| format!(" [{tool}]")).unwrap_or_default();
+            words.push(format!("{}{tool}", step.description));
+            inner.push(step.after(inside));
+        }
+        let mut seen = HashSet::new();
+        dependencies.retain(|id| seen.insert(id.clone()));
+        let mut each = ForEach::new(list, item.clone(), inner);
+        each.results = ends.results;
+        each.max_items = step.max_items.unwrap_or(each.max_items);
+        let mut subtask =
+            SubTask::new(id, format!("For each {item} of {head}: {}", words.join("; "))).after(dependencies);
+        subtask.rules.each = Some(Box::new(each));
+        subtask.rules.when.clone_from(&place.condition);
+        subtask.rules.save_as.clone_from(&step.save_as);
+        subtask.rules.gate.clone_from(&step.approve);
+        self.subtasks.push(subtask);
+        for name in [Some(id.to_owned()), step.save_as.clone()].into_iter().flatten() {
+            self.owners.entry(name).or_default().push(id.into());
+        }
+        Ends { last: vec![id.into()], results: vec![id.into()] }
+    }
+
+    /// The steps of one item, in which its name stands for it.
+    fn of_one_item(
+        &mut self,
+        step: &TemplateStep,
+        id: &str,
+        place: &Place,
+        item: &str,
+    ) -> (Vec<SubTask>, Ends) {
+        let mut values = self.values.clone();
+        values.insert(item.to_owned(), Json::String(format!("{{{item}}}")));
+        let mut inner = Expansion {
+            template: self.template,
+            values,
+            subtasks: Vec::new(),
+            owners: self.owners.clone(),
+            problems: Vec::new(),
+        };
+        let inside = Place { condition: None, depth: place.depth + 1 };
+        let ends = inner.block(&step.body, &format!("{id}_do"), &inside, Ends::default());
+        for own in &inner.subtasks {
+            let names = [Some(own.id.as_str()), own.rules.save_as.as_deref()];
+            if names.into_iter().flatten().any(|name| self.owners.contains_key(name) || name == item) {
+                self.problems.push(TemplateProblem::SameName { step: own.id.to_string() });
+            }
+        }
+        self.problems.extend(inner.problems);
+        (inner.subtasks, ends)
+    }
+}
+
+/// The subtasks of all items of a list, and which of them have each item's result. What the list holds is data: braces in
+/// it refer to nothing.
+pub(crate) fn unfold(whole: &SubTask, each: &ForEach, items: &[Json]) -> (Vec<SubTask>, Vec<Vec<SubTaskId>>) {
+    let names = names_of(each);
+    let (mut subtasks, mut results) = (Vec::new(), Vec::new());
+    for (number, item) in (1..).zip(items) {
+        let mut values: Values = Values::new();
+        for name in &names {
+            values.insert(name.clone(), Json::String(format!("{{{}}}", numbered(name, number))));
+        }
+        values.insert(each.item.clone(), literal_value(item));
+        for step in &each.steps {
+            let mut new = of_item(step, number, &values, &names);
+            if step.dependencies().is_empty() {
+                // What stands around the loop and is named in it is done already.
+                new = new.after(whole.dependencies().to_vec());
+            }
+            subtasks.push(new);
+        }
+        results.push(each.results.iter().map(|id| numbered(id.as_str(), number).into()).collect());
+    }
+    (subtasks, results)
+}
+
+/// The ids and second names of the steps of a loop.
+pub(super) fn names_of(each: &ForEach) -> HashSet<String> {
+    let names = |step: &SubTask| [Some(step.id.to_string()), step.rules.save_as.clone()];
+    each.steps.iter().flat_map(names).flatten().collect()
+}
+
+fn numbered(name: &str, number: usize) -> String {
+    format!("{name}_{number}")
+}
+
+/// A step of a loop for one item.
+fn of_item(step: &SubTask, number: usize, values: &Values, names: &HashSet<String>) -> SubTask {
+    let mut rules = step.rules.clone();
+    rules.save_as = rules.save_as.map(|name| numbered(&name, number));
+    rules.when = rules.when.map(|condition| condition_with(&condition, values));
+    rules.each = rules.each.map(|each| Box::new(inner_of_item(&each, number, values, names)));
+    let description = match substitute(&Json::String(step.description.clone()), values) {
+        Json::String(text) => unescaped(&text),
+        other => other.to_string(),
+    };
+    let mut new = SubTask::new(numbered(step.id.as_str(), number), description).with_rules(rules);
+    new.expected_output.clone_from(&step.expected_output);
+    new.critical = step.critical;
+    if let Some(tool) = step.tool_name() {
+        new = new.with_tool(tool, step.tool_args().map(|arguments| substitute(arguments, values)));
+    }
+    let after = step.dependencies().iter().map(|id| match names.contains(id.as_str()) {
+        true => numbered(id.as_str(), number),
+        false => id.to_string(),
+    });
+    new.after(after.collect::<Vec<_>>())
+}
+
+/// A loop inside a loop, for one item of the outer one.
+fn inner_of_item(each: &ForEach, number: usize, outer: &Values, names: &HashSet<String>) -> ForEach {
+    let own = names_of(each);
+    let mut values = outer.clone();
+    for name in &own {
+        values.insert(name.clone(), Json::String(format!("{{{}}}", numbered(name, number))));
+    }
+    values.remove(&each.item);
+    let all: HashSet<String> = names.union(&own).cloned().collect();
+    let mut new = each.clone();
+    new.list = substitute(&each.list, outer);
+    new.steps = each.steps.iter().map(|step| of_item(step, number, &values, &all)).collect();
+    new.results = each.results.iter().map(|id| numbered(id.as_str(), number).into()).collect();
+    new
+}
+
+/// What the steps of a loop refer to around it.
+pub(crate) fn around(each: &ForEach) -> Vec<crate::Reference> {
+    let own = names_of(each);
+    let mut found = references(&each.list);
+    for step in &each.steps {
+        let mut used = step.tool_args().map(references).unwrap_or_default();
+        if let Some(Ok(condition)) = step.rules.when.as_deref().map(crate::condition::Condition::parse) {
+            used.extend(condition.references());
+        }
+        used.extend(step.rules.each.as_deref().map(around).unwrap_or_default());
+        found.extend(used.into_iter().filter(|used| used.head != each.item && !own.contains(&used.head)));
+    }
+    found
+}

@@ -1,0 +1,287 @@
+//! Loops over the result of a step: shown beforehand as a loop, and subtasks once the list is known.
+
+use std::sync::{Arc, Mutex};
+
+use archon_planner::{
+    PlanRunError, PlanningAgent, PlanningAgentOptions, ScriptedPlanner, TemplatePlanner, TemplateRegistry,
+    WorkflowTemplate, fold,
+};
+use archon_testkit::{MortalJournal, SeededIds, VirtualClock};
+use archon_types::{
+    Agent, BoxFuture, CallId, Context, Effect, Encoded, Executed, Json, Outcome, OutcomeStatus, PlanRecord,
+    Prepared, ReadyCall, RecordBody, RunRefused, SubTask, Task, ToolCall, ToolResult, ToolSpec, Toolbox,
+};
+use serde_json::json;
+
+/// Tools that note how they were called; the search finds this list.
+#[derive(Clone)]
+struct Web {
+    finds: Json,
+    calls: Arc<Mutex<Vec<String>>>,
+}
+
+impl Toolbox for Web {
+    fn specs(&self) -> Arc<Encoded<Vec<ToolSpec>>> {
+        let spec = |name: &str| ToolSpec::new(name, "does it", json!({"type": "object"}));
+        Arc::new(Encoded::new(["search", "fetch", "report"].map(spec).into()))
+    }
+
+    fn prepare<'a>(&'a self, id: CallId, call: &'a ToolCall, _: &'a Context) -> BoxFuture<'a, Prepared> {
+        let ready = ReadyCall::new(id, call.clone(), Effect::Idempotent);
+        Box::pin(async move { Prepared::Ready(ready) })
+    }
+
+    fn execute<'a>(&'a self, ready: ReadyCall, _: &'a Context) -> BoxFuture<'a, Executed> {
+        Box::pin(async move {
+            let (name, arguments) = (ready.call.name.clone(), ready.call.arguments.to_string());
+            self.calls.lock().unwrap().push(format!("{name} {arguments}"));
+            let result = match name.as_str() {
+                "search" => self.finds.to_string(),
+                _ if arguments.contains("broken") => return Executed::Done(ToolResult::error("404").into()),
+                _ => format!("{name} of {}", ready.call.arguments["of"]),
+            };
+            Executed::Done(Box::new(ToolResult::success(result)))
+        })
+    }
+}
+
+/// Nobody has to think here.
+struct Silent;
+
+impl Agent for Silent {
+    fn name(&self) -> &str {
+        "silent"
+    }
+
+    fn run<'a>(&'a self, task: &'a str, context: &'a Context) -> BoxFuture<'a, Outcome> {
+        let mut outcome = Outcome::new(context.run.clone(), OutcomeStatus::Finished);
+        outcome.set_answer(format!("thought: {}", task.lines().next().unwrap_or_default()));
+        Box::pin(async { outcome })
+    }
+}
+
+fn template(steps: Json) -> WorkflowTemplate {
+    serde_json::from_value(json!({"name": "research", "steps": steps})).unwrap()
+}
+
+fn research(change: impl FnOnce(&mut Json)) -> WorkflowTemplate {
+    let mut steps = json!([
+        {"tool": "search", "args": {"of": "rust"}, "save_as": "found"},
+        {"for_each": "{{found}}", "as": "page", "save_as": "pages", "do": [
+            {"tool": "fetch", "args": {"of": "{{page.url}}"}, "on_error": "skip"},
+            {"if": "{{page.kind}} == 'long'",
+             "then": [{"description": "Shorten {{page.url}}", "save_as": "short"}]},
+        ]},
+        {"tool": "report", "args": {"of": "{{pages}}"}},
+    ]);
+    change(&mut steps);
+    template(steps)
+}
+
+fn plan(template: &WorkflowTemplate) -> Vec<SubTask> {
+    template.instantiate("t", "g", &serde_json::Map::new()).unwrap().subtasks
+}
+
+fn found() -> Json {
+    json!([
+        {"url": "a", "kind": "short"},
+        {"url": "{found}", "kind": "long"},
+        {"url": "broken", "kind": "short"},
+    ])
+}
+
+struct Ran {
+    outcome: Outcome,
+    calls: Vec<String>,
+    journal: MortalJournal,
+}
+
+fn agent(web: &Web, journal: &MortalJournal, plan: Option<Vec<SubTask>>) -> PlanningAgent {
+    let mut options = PlanningAgentOptions::default();
+    options.plan = plan;
+    let planner = Arc::new(ScriptedPlanner::new(Vec::new()));
+    PlanningAgent::new(planner, Arc::new(Silent), Arc::new(journal.clone()), options)
+        .with_toolbox(Arc::new(web.clone()))
+}
+
+fn context() -> Context {
+    Context::new("run_1".into(), "s".into(), Arc::new(VirtualClock::new()), Arc::new(SeededIds::new(1)))
+}
+
+async fn followed(finds: Json, plan: Vec<SubTask>) -> Ran {
+    let (web, journal) = (Web { finds, calls: Arc::default() }, MortalJournal::default());
+    let outcome = agent(&web, &journal, Some(plan)).start("Do it", &context()).await.unwrap();
+    let calls = web.calls.lock().unwrap().clone();
+    Ran { outcome, calls, journal }
+}
+
+fn unfolded(journal: &MortalJournal) -> Vec<String> {
+    let ids = |body: &RecordBody| match body {
+        RecordBody::Plan(plan) => match &**plan {
+            PlanRecord::Unfolded { subtasks, .. } => {
+                Some(subtasks.iter().map(|subtask| subtask.id.to_string()).collect::<Vec<_>>())
+            }
+            _ => None,
+        },
+        _ => None,
+    };
+    journal.log("run_1").iter().filter_map(|record| ids(&record.body)).flatten().collect()
+}
+
+// spec: EX-07, EX-05
+#[tokio::test]
+async fn a_loop_over_a_result_is_shown_beforehand_and_done_for_each_item() {
+    let plan = plan(&research(|_| {}));
+    let shown: Vec<_> = plan.iter().map(|s| (s.id.as_str(), s.description.as_str())).collect();
+    assert_eq!(shown[1], ("step2", "For each page of found: Run fetch [fetch]; Shorten {page.url}"));
+    assert_eq!(shown.len(), 3);
+    let ran = followed(found(), plan).await;
+    assert_eq!(ran.outcome.status, OutcomeStatus::Finished, "{:?}", ran.outcome.error);
+    let mut fetched = ran.calls[1..4].to_vec();
+    fetched.sort();
+    fetched.dedup();
+    // What the list holds is data: braces in it refer to nothing.
+    assert_eq!(fetched, [r#"fetch {"of":"a"}"#, r#"fetch {"of":"broken"}"#, r#"fetch {"of":"{found}"}"#]);
+    // The result of an item is that of its last step: there is none where the condition does not hold.
+    let report = ran.calls.last().unwrap();
+    assert_eq!(report, r#"report {"of":[null,"thought: Shorten {found}",null]}"#);
+    assert_eq!(
+        unfolded(&ran.journal),
+        [
+            "step2_do1_1",
+            "step2_do2_then1_1",
+            "step2_do1_2",
+            "step2_do2_then1_2",
+            "step2_do1_3",
+            "step2_do2_then1_3",
+        ]
+    );
+}
+
+// spec: EX-07, PL-19
+#[tokio::test]
+async fn a_loop_over_a_result_goes_on_wherever_its_process_died_and_unfolds_once() {
+    let mut deaths = 0;
+    for (appends, is_written) in (1..90).flat_map(|n| [(n, false), (n, true)]) {
+        let (web, journal) = (Web { finds: found(), calls: Arc::default() }, MortalJournal::default());
+        journal.die_after(appends, is_written);
+        let begun = agent(&web, &journal, Some(plan(&research(|_| {})))).start("Do it", &context()).await;
+        journal.live();
+        let is_asked = journal.log("run_1").iter().any(|r| matches!(r.body, RecordBody::Prompted { .. }));
+        let outcome = match (begun, is_asked) {
+            (Ok(outcome), _) => outcome,
+            (Err(_), false) => continue,
+            (Err(_), true) => {
+                deaths += 1;
+                match agent(&web, &journal, None).resume(&context()).await {
+                    Err(PlanRunError::Refused(RunRefused::Ended { .. })) => {
+                        fold(&journal.log("run_1")).unwrap().ended().unwrap().clone()
+                    }
+                    outcome => outcome.unwrap(),
+                }
+            }
+        };
+        assert_eq!(outcome.status, OutcomeStatus::Finished, "append {appends}, written: {is_written}");
+        assert!(web.calls.lock().unwrap().last().unwrap().starts_with("report"));
+        assert_eq!(unfolded(&journal).len(), 6, "append {appends}, written: {is_written}");
+    }
+    assert!(deaths > 30, "{deaths}");
+}
+
+// spec: EX-07
+#[tokio::test]
+async fn a_loop_over_what_is_no_list_or_too_long_a_list_fails_and_says_why() {
+    let long: Vec<Json> = (0..4).map(|n| json!({"url": n, "kind": "short"})).collect();
+    let three = |steps: &mut Json| steps[1]["max_items"] = json!(3);
+    for (finds, change, says) in [
+        (json!("no list"), &(|_: &mut Json| {}) as &dyn Fn(&mut Json), "its list is text, not a list"),
+        (json!({"pages": []}), &|_: &mut Json| {}, "its list is an object with pages, not a list"),
+        (Json::Array(long), &three, "its list has 4 items; at most 3 are allowed"),
+        (
+            (0..200).map(|n| json!({"url": n, "kind": "short"})).collect(),
+            &|steps: &mut Json| steps[1]["max_items"] = json!(1_000),
+            "subtasks; at most 200 are allowed",
+        ),
+    ] {
+        let ran = followed(finds, plan(&research(change))).await;
+        assert_eq!(ran.outcome.status, OutcomeStatus::Failed);
+        let error = ran.outcome.error.unwrap();
+        assert!(error.contains(says), "{error}");
+        assert_eq!((ran.calls.len(), unfolded(&ran.journal).len()), (1, 0), "nothing of it began");
+    }
+    let ran = followed(json!([]), plan(&research(|_| {}))).await;
+    assert_eq!(ran.outcome.status, OutcomeStatus::Finished, "{:?}", ran.outcome.error);
+    assert_eq!(ran.calls.last().unwrap(), r#"report {"of":[]}"#);
+}
+
+// spec: EX-07
+#[tokio::test]
+async fn a_loop_in_a_loop_is_done_for_each_item_of_each_item() {
+    let steps = json!([
+        {"tool": "search", "args": {"of": "x"}},
+        {"for_each": "{{step1}}", "as": "group", "do": [
+            {"for_each": "{{group.of}}", "do": [
+                {"tool": "fetch", "id": "get", "args": {"of": "{{group.name}}-{{item}}"}},
+            ]},
+        ]},
+        {"tool": "report", "args": {"of": "{{step2}}"}},
+    ]);
+    let finds = json!([{"name": "a", "of": [1, 2]}, {"name": "b", "of": [3]}]);
+    let ran = followed(finds, plan(&template(steps))).await;
+    assert_eq!(ran.outcome.status, OutcomeStatus::Finished, "{:?}", ran.outcome.error);
+    let of = r#"[["fetch of \"a-1\"","fetch of \"a-2\""],["fetch of \"b-3\""]]"#;
+    assert_eq!(ran.calls.last().unwrap(), &format!(r#"report {{"of":{of}}}"#));
+}
+
+// spec: EX-07
+#[tokio::test]
+async fn what_is_wrong_inside_a_loop_over_a_result_is_known_before_anything_begins() {
+    for (step, says) in [
+        (json!({"tool": "fetsh", "args": {"of": "{{page}}"}}), "fetsh"),
+        (json!({"tool": "fetch", "args": {"of": "{step3}"}}), "step3"),
+    ] {
+        let mut broken = plan(&research(|_| {}));
+        let tool = step["tool"].as_str().unwrap();
+        let inner = &mut broken[1].rules.each.as_mut().unwrap().steps[0];
+        *inner = inner.clone().with_tool(tool, Some(step["args"].clone()));
+        let ran = followed(found(), broken).await;
+        assert_eq!((ran.outcome.status, ran.calls.len()), (OutcomeStatus::Failed, 0));
+        assert!(ran.outcome.error.as_ref().unwrap().contains(says), "{:?}", ran.outcome.error);
+    }
+    let same = template(json!([
+        {"tool": "search", "id": "a"},
+        {"for_each": "{{a}}", "do": [{"tool": "fetch", "id": "a"}]},
+    ]));
+    let problems = same.instantiate("t", "g", &serde_json::Map::new()).unwrap_err();
+    assert_eq!(problems[0].to_string(), "step a is inside a loop and has a name that another step has");
+}
+
+// spec: EX-07, EX-08
+#[tokio::test]
+async fn a_loop_over_a_result_works_in_the_place_of_a_subtask_and_twice() {
+    let mut registry = TemplateRegistry::new();
+    registry.add(
+        serde_json::from_value(json!({
+            "name": "all_of", "parameters": [{"name": "list", "type": "array"}],
+            "steps": [{"for_each": "{{list}}", "do": [{"tool": "fetch", "args": {"of": "{{item}}"}}]}],
+        }))
+        .unwrap(),
+    );
+    let each = |id: &str| {
+        SubTask::new(id, "Fetch all").with_tool("all_of", Some(json!({"list": "{s}"}))).after(["s"])
+    };
+    let subtasks = vec![
+        SubTask::new("s", "Search").with_tool("search", Some(json!({"of": "x"}))),
+        each("one"),
+        each("two"),
+        SubTask::new("r", "Report")
+            .with_tool("report", Some(json!({"of": ["{one}", "{two}"]})))
+            .after(["one", "two"]),
+    ];
+    let task = TemplatePlanner::new(registry).expand(Task::new("t", "g").with_subtasks(subtasks)).unwrap();
+    let ran = followed(json!(["a", "b"]), task.subtasks).await;
+    assert_eq!(ran.outcome.status, OutcomeStatus::Finished, "{:?}", ran.outcome.error);
+    let of = r#"["fetch of \"a\"","fetch of \"b\""]"#;
+    assert_eq!(ran.calls.last().unwrap(), &format!(r#"report {{"of":[{of},{of}]}}"#));
+    assert_eq!(ran.calls.len(), 6);
+}

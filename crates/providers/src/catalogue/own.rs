@@ -1,0 +1,285 @@
+//! A catalogue with lines of one's own over the built-in ones: younger models, other prices, a server's window.
+
+use std::{collections::BTreeMap, fmt, sync::Arc};
+
+use archon_types::{
+    BoxStream, CancellationToken, Capabilities, ModelEvent, Provider, ProviderError, Redactor, Request,
+    likeness,
+};
+
+use super::{Line, ModelInfo, known_models, listed, model_info, source_of};
+use crate::error::SetupError;
+
+/// Names that [`Catalogue::nearest`] gives.
+const NEAREST: usize = 3;
+/// Names less alike than this are not meant; 0 to 1.
+const ALIKE: f64 = 0.5;
+
+/// The built-in catalogue with lines of one's own over it.
+///
+/// A line is a JSON object. `model` is the model as it is asked for, the provider's id before the first colon:
+/// `openai:gpt-5-mini`, `ollama:qwen3:8b`, `openai-compatible@http://127.0.0.1:8080/v1:qwen3`. Everything else may be
+/// left out, and then stays as it was:
+///
+/// | field | value |
+/// |---|---|
+/// | `context_window`, `max_output` | tokens |
+/// | `input`, `output` | US dollars for a million tokens; a price needs both |
+/// | `cache_read`, `cache_write` | the same for tokens from and into a cache; without them as `input` |
+/// | `long` | `above` tokens of prompt, and these four prices for such calls |
+/// | `thinking`, `vision` | whether it thinks, and sees pictures |
+/// | `tools` | whether it takes tool specs; without them the loop speaks text |
+/// | `small` | whether it needs short instructions |
+///
+/// ```
+/// use archon_providers::Catalogue;
+///
+/// let own = r#"{"model":"openai:gpt-9","context_window":2000000,"input":1.25,"output":10}"#;
+/// let catalogue = Catalogue::default().with_lines(own, "me").unwrap();
+/// assert_eq!(catalogue.info("openai", "gpt-9").unwrap().context_window, Some(2_000_000));
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Catalogue {
+    /// Lines of each model with their source; a later line wins.
+    own: BTreeMap<String, Vec<(Line, Arc<str>)>>,
+}
+
+impl Catalogue {
+    /// The same with these lines over it; `source` says for people who says so. Blank lines are skipped.
+    ///
+    /// # Errors
+    /// [`SetupError::Catalogue`]: a line is none, names no provider, or has a price below zero.
+    pub fn with_lines(mut self, lines: &str, source: &str) -> Result<Self, SetupError> {
+        self.add(lines.lines().enumerate(), source)?;
+        Ok(self)
+    }
+
+    /// The same with a whole file over it, as the built-in one is: before the lines one that says where they are from.
+    ///
+    /// # Errors
+    /// [`SetupError::Catalogue`]: the first line says no `source` and `date`, or as [`with_lines`](Self::with_lines).
+    pub fn with_file(mut self, text: &str) -> Result<Self, SetupError> {
+        let reason = r#"the first line is not {"source":"…","date":"…"}"#;
+        let source = source_of(text).ok_or_else(|| SetupError::Catalogue { reason: reason.to_owned() })?;
+        self.add(text.lines().enumerate().skip(1), &source.to_string())?;
+        Ok(self)
+    }
+
+    /// Whether there is nothing beyond what is built in.
+    pub fn is_empty(&self) -> bool {
+        self.own.is_empty()
+    }
+
+    /// The models of which something is said beyond what is built in, as they are asked for, sorted.
+    pub fn own_names(&self) -> impl Iterator<Item = &str> {
+        self.own.keys().map(String::as_str)
+    }
+
+    /// What is known of a provider's model; `provider` is its [id](Provider::id).
+    pub fn info(&self, provider: &str, model: &str) -> Option<ModelInfo> {
+        self.over(model_info(provider, model), &format!("{}:{model}", listed(provider)))
+    }
+
+    /// Every model, sorted by name.
+    pub fn models(&self) -> Vec<ModelInfo> {
+        let mut models: BTreeMap<String, ModelInfo> =
+            known_models().map(|info| (info.name.clone(), info)).collect();
+        for name in self.own.keys() {
+            if let Some(info) = self.over(models.remove(name), name) {
+                models.insert(name.clone(), info);
+            }
+        }
+        models.into_values().collect()
+    }
+
+    /// The models of a provider whose names are most like this one, best first, at most three.
+    pub fn nearest(&self, provider: &str, model: &str) -> Vec<String> {
+        let start = format!("{}:", listed(provider));
+        let models = self.models();
+        let names = models.iter().filter_map(|known| known.name.strip_prefix(&start));
+        let alike = names.map(|name| (likeness(model, name), name.to_owned()));
+        let mut alike: Vec<_> = alike.filter(|(likeness, _)| *likeness >= ALIKE).collect();
+        alike.sort_by(|a, b| b.0.total_cmp(&a.0));
+        alike.into_iter().take(NEAREST).map(|(_, name)| name).collect()
+    }
+
+    fn add<'a>(
+        &mut self,
+        lines: impl Iterator<Item = (usize, &'a str)>,
+        source: &str,
+    ) -> Result<(), SetupError> {
+        let source: Arc<str> = source.into();
+        for (at, line) in lines.filter(|(_, line)| !line.trim().is_empty()) {
+            let line = read(line)
+                .map_err(|what| SetupError::Catalogue { reason: format!("line {}: {what}", at + 1) })?;
+            self.own.entry(line.model.clone()).or_default().push((line, source.clone()));
+        }
+        Ok(())
+    }
+
+    /// `known` with the own lines of this model over it; `None` if there are neither.
+    fn over(&self, known: Option<ModelInfo>, name: &str) -> Option<ModelInfo> {
+        let said = self.own.get(name).map_or(&[][..], Vec::as_slice).iter();
+        said.fold(known, |known, (line, source)| Some(with_line(known, line, source)))
+    }
+}
+
+/// `known` with one line over it.
+fn with_line(known: Option<ModelInfo>, line: &Line, source: &str) -> ModelInfo {
+    let said = ModelInfo { source: source.to_owned(), ..ModelInfo::from(line.clone()) };
+    let Some(known) = known else { return said };
+    ModelInfo {
+        context_window: said.context_window.or(known.context_window),
+        max_output: said.max_output.or(known.max_output),
+        price: said.price.or(known.price),
+        thinking: line.thinking.unwrap_or(known.thinking),
+        vision: line.vision.unwrap_or(known.vision),
+        tools: said.tools.or(known.tools),
+        is_small: said.is_small.or(known.is_small),
+        source: format!("{source}, {}", known.source),
+        name: said.name,
+    }
+}
+
+/// A line, its model named as the catalogue names it.
+fn read(text: &str) -> Result<Line, String> {
+    let mut line: Line = serde_json::from_str(text).map_err(|e| e.to_string())?;
+    let name = &line.model;
+    // The first colon that ends the provider's id: one of `http://` or of a port does not.
+    let provider = name.split(':').next().unwrap_or_default();
+    if provider.is_empty() || provider.len() + 1 >= name.len() {
+        return Err(format!("{name:?} is not PROVIDER:MODEL"));
+    }
+    let long = line.long.iter().flat_map(|l| [Some(l.input), Some(l.output), l.cache_read, l.cache_write]);
+    let mut prices = [line.input, line.output, line.cache_read, line.cache_write].into_iter().chain(long);
+    if prices.any(|price| price.is_some_and(|price| !price.is_finite() || price < 0.0)) {
+        return Err(format!("{name:?} has a price below zero"));
+    }
+    if listed(provider) != provider {
+        line.model = format!("{}{}", listed(provider), &name[provider.len()..]);
+    }
+    Ok(line)
+}
+
+/// A provider of whose models more is known than it knows itself: their windows and prices, whether they take tools.
+///
+/// What a [`Catalogue`] says beyond the built-in one wins over what the provider says.
+#[derive(Clone)]
+pub struct CatalogueProvider {
+    inner: Arc<dyn Provider>,
+    catalogue: Arc<Catalogue>,
+}
+
+impl CatalogueProvider {
+    /// `inner`, with what this catalogue says of its models.
+    pub fn new(inner: Arc<dyn Provider>, catalogue: Arc<Catalogue>) -> Self {
+        Self { inner, catalogue }
+    }
+}
+
+impl Provider for CatalogueProvider {
+    fn id(&self) -> &str {
+        self.inner.id()
+    }
+
+    fn secrets(&self) -> Vec<Redactor> {
+        self.inner.secrets()
+    }
+
+    fn stream(
+        &self,
+        request: Request,
+        cancel: CancellationToken,
+    ) -> BoxStream<'static, Result<ModelEvent, ProviderError>> {
+        self.inner.stream(request, cancel)
+    }
+
+    fn capabilities(&self, model: &str) -> Capabilities {
+        let mut can = self.inner.capabilities(model);
+        let name = format!("{}:{model}", listed(self.id()));
+        if let Some(said) = self.catalogue.over(None, &name) {
+            can.context_window = said.context_window.or(can.context_window);
+            can.price = said.price.or(can.price);
+            can.native_tools = said.tools.unwrap_or(can.native_tools);
+            can.is_small = said.is_small.unwrap_or(can.is_small);
+        }
+        can
+    }
+}
+
+impl fmt::Debug for CatalogueProvider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CatalogueProvider").field("inner", &self.inner.id()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use archon_types::ModelPrice;
+
+    use super::*;
+    use crate::ScriptedProvider;
+
+    const FILE: &str = r#"{"source":"a list","date":"2027-01-01"}
+{"model":"openai:gpt-9","context_window":2000000,"input":1.25,"output":10,"thinking":true}
+
+{"model":"openai-responses:gpt-5-mini","input":1,"output":1}
+"#;
+
+    #[test]
+    fn info_has_the_last_word_of_each_field_and_says_who_said_it() {
+        let catalogue = Catalogue::default().with_file(FILE).unwrap();
+        let own = r#"{"model":"openai:gpt-9","context_window":5,"tools":false,"thinking":false}"#;
+        let catalogue = catalogue.with_lines(own, "the settings").unwrap();
+        let young = catalogue.info("openai", "gpt-9").unwrap();
+        assert_eq!((young.context_window, young.tools, young.thinking), (Some(5), Some(false), false));
+        assert_eq!(young.price, Some(ModelPrice::new(1_250_000, 10_000_000)));
+        assert_eq!(young.source, "the settings, a list of 2027-01-01");
+        let built_in = model_info("openai", "gpt-5-mini").unwrap();
+        let known = catalogue.info("openai", "gpt-5-mini").unwrap();
+        assert_eq!(known.price, Some(ModelPrice::new(1_000_000, 1_000_000)));
+        assert_eq!((known.context_window, known.vision), (built_in.context_window, built_in.vision));
+        assert_eq!(catalogue.info("openai-responses", "gpt-5-mini").unwrap().price, known.price);
+        assert_eq!(catalogue.info("openai", "gpt-10"), None);
+    }
+
+    #[test]
+    fn models_are_those_that_are_built_in_and_ones_own_sorted() {
+        let catalogue = Catalogue::default().with_file(FILE).unwrap();
+        assert_eq!(catalogue.own_names().collect::<Vec<_>>(), ["openai:gpt-5-mini", "openai:gpt-9"]);
+        let models = catalogue.models();
+        assert_eq!(models.len(), known_models().count() + 1);
+        assert!(models.is_sorted_by(|a, b| a.name < b.name));
+        assert_eq!(catalogue.nearest("openai", "gpt-9x")[0], "gpt-9");
+    }
+
+    #[test]
+    fn with_lines_that_are_none_says_which_and_what_is_wrong() {
+        let wrong = |text: &str| Catalogue::default().with_file(text).unwrap_err().to_string();
+        assert_eq!(wrong(""), r#"catalogue: the first line is not {"source":"…","date":"…"}"#);
+        assert!(wrong(&FILE[50..]).contains("the first line"), "a line is no first line");
+        let after = |line: &str| wrong(&format!("{FILE}{line}\n"));
+        assert_eq!(after(r#"{"model":"gpt-9"}"#), r#"catalogue: line 5: "gpt-9" is not PROVIDER:MODEL"#);
+        assert_eq!(after(r#"{"model":"openai:"}"#), r#"catalogue: line 5: "openai:" is not PROVIDER:MODEL"#);
+        let below = r#"{"model":"a:b","input":-1,"output":1}"#;
+        assert_eq!(after(below), r#"catalogue: line 5: "a:b" has a price below zero"#);
+        assert!(after("{").starts_with("catalogue: line 5: EOF"), "{}", after("{"));
+    }
+
+    // spec: P-40
+    #[test]
+    fn catalogue_provider_knows_what_is_said_beyond_what_its_provider_knows() {
+        let lines = r#"{"model":"scripted:m","context_window":9,"input":1,"output":2,"tools":false,"small":true}
+            {"model":"scripted:n","context_window":7}"#;
+        let catalogue = Catalogue::default().with_lines(lines, "me").unwrap();
+        let inner: Arc<dyn Provider> = Arc::new(ScriptedProvider::new([]));
+        let provider = CatalogueProvider::new(inner.clone(), catalogue.into());
+        let can = provider.capabilities("m");
+        assert_eq!((can.context_window, can.native_tools, can.is_small), (Some(9), false, true));
+        assert_eq!(can.price, Some(ModelPrice::new(1_000_000, 2_000_000)));
+        let mut known = inner.capabilities("n");
+        known.context_window = Some(7);
+        assert_eq!(provider.capabilities("n"), known);
+        assert_eq!(provider.capabilities("o"), inner.capabilities("o"));
+    }
+}

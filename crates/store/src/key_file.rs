@@ -1,0 +1,77 @@
+//! A key in a file of its own, made when it is first needed: 32 random bytes, for its owner alone.
+
+use std::{
+    collections::hash_map::RandomState,
+    fs::{self, OpenOptions},
+    hash::{BuildHasher, Hasher},
+    io::{self, Write},
+    path::Path,
+};
+
+use crate::files::{make_directory, read_file, sync_directory};
+
+/// 32 random bytes.
+pub(crate) type Key = [u8; 32];
+
+/// The key in this file; none if there is no such file.
+pub(crate) fn read(path: &Path) -> io::Result<Option<Key>> {
+    let bytes = match read_file(path) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+        bytes => bytes?,
+    };
+    let no_key = || io::Error::new(io::ErrorKind::InvalidData, "it holds no key, which is 32 bytes");
+    Key::try_from(bytes.as_slice()).map(Some).map_err(|_| no_key())
+}
+
+/// Makes the key, unless somebody else does first: then it is theirs.
+pub(crate) fn make(path: &Path) -> io::Result<Key> {
+    let folder = path.parent().unwrap_or(Path::new(""));
+    if !folder.as_os_str().is_empty() && !folder.is_dir() {
+        make_directory(folder).map_err(io::Error::other)?;
+    }
+    // A name that no other maker has: keys are random, and other ones for each hasher.
+    let unfinished = path.with_extension(format!("{:016x}", RandomState::new().build_hasher().finish()));
+    let made = write_new(&unfinished).and_then(|()| name(&unfinished, path));
+    let _ = fs::remove_file(&unfinished);
+    made?;
+    sync_directory(folder).map_err(io::Error::other)?;
+    read(path)?.ok_or_else(|| io::ErrorKind::NotFound.into())
+}
+
+fn write_new(path: &Path) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(path)?;
+    file.write_all(&random()?)?;
+    file.sync_all()
+}
+
+/// Gives a whole file its name, and leaves one alone that has it.
+fn name(unfinished: &Path, path: &Path) -> io::Result<()> {
+    match fs::hard_link(unfinished, path) {
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        // Not every file system has links.
+        Err(_) if !path.exists() => fs::rename(unfinished, path),
+        linked => linked,
+    }
+}
+
+#[cfg(unix)]
+fn random() -> io::Result<Key> {
+    let mut bytes = [0; 32];
+    io::Read::read_exact(&mut fs::File::open("/dev/urandom")?, &mut bytes)?;
+    Ok(bytes)
+}
+
+/// The standard library has no other way to the system's random numbers: 128 random bits, spread by SipHash.
+#[cfg(not(unix))]
+fn random() -> io::Result<Key> {
+    let state = RandomState::new();
+    let mut bytes = [0; 32];
+    for (place, part) in bytes.chunks_exact_mut(8).enumerate() {
+        part.copy_from_slice(&state.hash_one(place).to_ne_bytes());
+    }
+    Ok(bytes)
+}
