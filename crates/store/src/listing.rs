@@ -8,7 +8,7 @@
 pub(crate) const FIRST: usize = 8;
 
 #[cfg(any(feature = "jsonl", feature = "sqlite"))]
-pub(crate) use page::{Note, Notes, page};
+pub(crate) use page::{Note, Notes, page, under_lock};
 
 #[cfg(any(feature = "jsonl", feature = "sqlite"))]
 mod page {
@@ -55,6 +55,20 @@ mod page {
         }
     }
 
+    /// The head of a run that may end while it is looked at. A log that is under way and that nobody holds is read
+    /// again: its writer may have ended it, and let go, after it was read.
+    pub(crate) fn under_lock(
+        read: impl Fn() -> Result<RunHead, JournalError>,
+        is_held: impl Fn() -> bool,
+    ) -> Result<RunHead, JournalError> {
+        let head = read()?;
+        if head.status != RunStatus::Running || is_held() {
+            return Ok(head);
+        }
+        let again = read()?;
+        Ok(if again == head { head.not_worked_on() } else { again })
+    }
+
     /// The page that a filter with a limit asks for. Notes come as pairs with the latest time of any note that is
     /// still to come, that note's included; of a run's notes the newest comes first.
     pub(crate) fn page(
@@ -96,5 +110,30 @@ mod page {
         is_wanted
             && last.is_none_or(|last| place > *last)
             && filter.after.as_ref().is_none_or(|after| place < *after)
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use std::cell::RefCell;
+
+        use super::*;
+
+        #[test]
+        fn head_of_a_run_that_ends_before_its_lock_is_looked_at_is_not_interrupted() {
+            let status = |read: &[RunStatus], is_held| {
+                let read = RefCell::new(read.iter());
+                let next = || {
+                    let mut head = RunHead::unreadable(RunId::new("r"), "");
+                    head.status = *read.borrow_mut().next().expect("one look more than expected");
+                    Ok(head)
+                };
+                under_lock(next, || is_held).expect("a head").status
+            };
+            let (running, interrupted) = (RunStatus::Running, RunStatus::Interrupted);
+            assert_eq!(status(&[running, RunStatus::Cancelled], false), RunStatus::Cancelled);
+            assert_eq!(status(&[running, running], false), interrupted);
+            assert_eq!(status(&[running], true), running);
+            assert_eq!(status(&[RunStatus::Finished], false), RunStatus::Finished);
+        }
     }
 }

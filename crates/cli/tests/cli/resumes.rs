@@ -1,10 +1,10 @@
 //! Runs of every kind are resumed by their id alone: in another folder, without a model, a team file or a flag.
 
-use archon_testkit::{MockResponse, MockServer};
+use archon_testkit::{Gate, MockResponse, MockServer};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
 
-use crate::setup::{Place, answer, text};
+use crate::setup::{Place, answer, chunk, text};
 
 const TEAM: &str = r#"
 [lead]
@@ -188,7 +188,10 @@ async fn resume_of_a_run_of_a_kind_that_this_version_does_not_know_names_the_kin
 
 #[tokio::test]
 async fn watch_steer_and_prune_reach_a_run_of_another_process() {
-    let server = MockServer::start([half()]).await;
+    let gate = Gate::new();
+    let done = chunk(&json!({}), Some("stop"));
+    let slowly = MockResponse::sse("").event(&text("half ")).wait(&gate).event(&done).event("[DONE]");
+    let server = MockServer::start([slowly, answer("faster it is")]).await;
     let place = Place::with_server(&server);
     let mut child = place.command("run --json", &["speak"]).spawn().expect("it starts");
     let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
@@ -197,11 +200,9 @@ async fn watch_steer_and_prune_reach_a_run_of_another_process() {
     let run = first["run_id"].as_str().expect("an id").to_owned();
     while !next().await.contains("half") {}
     let watcher = place.command("runs watch", &[&run]).spawn().expect("it starts");
-    // The first is the answer that was under way, asked for once more.
-    server.push(answer("slowly"));
-    server.push(answer("faster it is"));
     let said = place.archon("runs steer", &[&run, "faster"]).await;
     assert_eq!((said.code, said.out.as_str()), (Some(0), format!("said to {run}\n").as_str()), "{said:?}");
+    gate.open();
     let ended = child.wait_with_output().await.expect("it ends");
     assert_eq!(ended.status.code(), Some(0), "{ended:?}");
     let watched = watcher.wait_with_output().await.expect("it ends");

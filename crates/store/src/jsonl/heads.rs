@@ -18,7 +18,7 @@ use crate::{
     damage::problem,
     files::{open_file, storage},
     line,
-    listing::{FIRST, page},
+    listing::{FIRST, page, under_lock},
     lock::is_held,
     records,
 };
@@ -105,15 +105,12 @@ fn head(files: &RunFiles) -> Option<RunHead> {
 
 /// The head of one log.
 pub(super) fn find(files: &RunFiles) -> Result<RunHead, JournalError> {
-    let run = &files.run;
-    let of = |records: &[Arc<Record>]| {
-        let head = RunHead::of(run.clone(), records);
-        if head.status != RunStatus::Running || is_held(&files.runs, run) {
-            head
-        } else {
-            head.not_worked_on()
-        }
-    };
+    under_lock(|| read(files), || is_held(&files.runs, &files.run))
+}
+
+/// The head as the log tells it.
+fn read(files: &RunFiles) -> Result<RunHead, JournalError> {
+    let of = |records: &[Arc<Record>]| RunHead::of(files.run.clone(), records);
     if let Some(records) = ends(files) {
         return Ok(of(&records));
     }
@@ -121,7 +118,7 @@ pub(super) fn find(files: &RunFiles) -> Result<RunHead, JournalError> {
     Ok(match damage {
         None => of(&records),
         Some(damage) if records.is_empty() => unreadable(files, problem(&damage)),
-        Some(damage) => RunHead::of(run.clone(), &records).damaged(problem(&damage)),
+        Some(damage) => of(&records).damaged(problem(&damage)),
     })
 }
 

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     damage::{corrupt, problem},
-    listing::{Note, page},
+    listing::{Note, page, under_lock},
     records::from_line,
 };
 
@@ -24,22 +24,36 @@ const LAST: &str =
 /// The runs that a filter lets through, the last written first.
 pub(super) fn list(database: &Database, filter: &RunFilter) -> Result<Vec<RunHead>, JournalError> {
     let failed = |e| failed("list", database.path())(e);
-    database.read(|connection| {
+    let heads = database.read(|connection| {
         let (sql, values) = query(filter);
         let mut select = connection.prepare_cached(&sql).map_err(failed)?;
         let rows = select.query_map(params_from_iter(values), note).map_err(failed)?;
         let notes = rows.map(|row| row.map(|note| (note.clone(), note.at)).map_err(failed));
         page(filter, notes, |run| head(connection, database, run))
-    })
+    })?;
+    // What this transaction sees may be older than the locks are.
+    let looked_at_again = |head: RunHead| match head.status {
+        RunStatus::Interrupted => match of(database, &head.run_id) {
+            Err(JournalError::UnknownRun { .. }) => None,
+            again => Some(again),
+        },
+        _ => Some(Ok(head)),
+    };
+    let mut heads = heads.into_iter().filter_map(looked_at_again).collect::<Result<Vec<_>, _>>()?;
+    heads.retain(|head| filter.admits(head));
+    Ok(heads)
 }
 
 /// The head of one run.
 pub(super) fn of(database: &Database, run: &RunId) -> Result<RunHead, JournalError> {
     let unknown = || JournalError::UnknownRun { run: run.clone() };
-    database.read(|connection| {
-        let id = log::id(connection, database, run)?.ok_or_else(unknown)?;
-        find(connection, database, run, id)
-    })
+    let read = || {
+        database.read(|connection| {
+            let id = log::id(connection, database, run)?.ok_or_else(unknown)?;
+            find(connection, database, run, id)
+        })
+    };
+    under_lock(read, || database.is_locked(run))
 }
 
 /// The notes of the runs that may be in a list, the newest first. What fits the fewest runs is looked up in an index; a
@@ -91,17 +105,16 @@ fn note(row: &Row<'_>) -> rusqlite::Result<Note> {
 /// The head of a run in a list.
 fn head(connection: &Connection, database: &Database, run: &RunId) -> Result<Option<RunHead>, JournalError> {
     let Some(id) = log::id(connection, database, run)? else { return Ok(None) };
-    let found = find(connection, database, run, id);
-    Ok(Some(found.unwrap_or_else(|e| RunHead::unreadable(run.clone(), problem(&e)))))
+    let head =
+        find(connection, database, run, id).unwrap_or_else(|e| RunHead::unreadable(run.clone(), problem(&e)));
+    let is_held = head.status != RunStatus::Running || database.is_locked(run);
+    Ok(Some(if is_held { head } else { head.not_worked_on() }))
 }
 
+/// The head as the log tells it.
 fn find(connection: &Connection, database: &Database, run: &RunId, id: i64) -> Result<RunHead, JournalError> {
     let error = match ends(connection, database, run, id) {
-        Ok(records) => {
-            let head = RunHead::of(run.clone(), &records);
-            let is_held = head.status != RunStatus::Running || database.is_locked(run);
-            return Ok(if is_held { head } else { head.not_worked_on() });
-        }
+        Ok(records) => return Ok(RunHead::of(run.clone(), &records)),
         Err(error @ JournalError::Corrupt { .. }) => error,
         Err(error) => return Err(error),
     };
