@@ -14,6 +14,7 @@ use std::{
     collections::VecDeque,
     future::poll_fn,
     panic::AssertUnwindSafe,
+    pin::pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::Poll,
     time::Duration,
@@ -23,7 +24,7 @@ use archon_types::{
     AgentId, BoxFuture, BoxStream, Bus, BusError, BusMessage, CancellationToken, Clock, DeadLetter,
     DeathCause, Echo, MessageType, Timestamp,
 };
-use futures_util::FutureExt;
+use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 use tokio::sync::oneshot;
 
 pub use audit::{BusAudit, Fate, MemoryAudit};
@@ -112,33 +113,54 @@ impl LocalBus {
         H: Fn(BusMessage) -> F,
         F: Future<Output = Result<(), String>>,
     {
-        let mut receiver = self.receiver(agent, also)?;
+        self.serve_with(1, agent, also, stop, handler).await
+    }
+
+    /// As [`serve`](Self::serve), with up to `workers` messages under way at once. Workers pull: whoever is free takes
+    /// the oldest message that waits, so that a slow one holds up one worker and no sender. [`depth`](Self::depth) tells
+    /// how many messages wait or are under way.
+    ///
+    /// # Errors
+    /// [`BusError::Closed`].
+    pub async fn serve_with<H, F>(
+        &self,
+        workers: usize,
+        agent: &AgentId,
+        also: &[MessageType],
+        stop: &CancellationToken,
+        handler: H,
+    ) -> Result<(), BusError>
+    where
+        H: Fn(BusMessage) -> F,
+        F: Future<Output = Result<(), String>>,
+    {
+        let receiver = self.receiver(agent, also)?;
+        let handler = &handler;
+        let mut working = FuturesUnordered::new();
+        let mut stopped = pin!(stop.cancelled());
+        let mut is_stopped = false;
         loop {
-            let next = {
-                let mut next = Box::pin(receiver.next());
-                let mut stopped = Box::pin(stop.cancelled());
-                poll_fn(|task| {
-                    if stopped.as_mut().poll(task).is_ready() {
-                        return Poll::Ready(None);
-                    }
-                    next.as_mut().poll(task)
-                })
-                .await
-            };
-            let Some(delivery) = next else { return Ok(()) };
-            let message = delivery.message().clone();
-            let done = AssertUnwindSafe(async { handler(message).await }).catch_unwind().await;
-            match done {
-                Ok(Ok(())) => delivery.ack(),
-                Ok(Err(problem)) => {
-                    tracing::warn!(%agent, seq = delivery.message().seq, problem, "a handler failed");
-                    delivery.retry();
+            let next = poll_fn(|task| {
+                is_stopped = is_stopped || stopped.as_mut().poll(task).is_ready();
+                while let Poll::Ready(Some(())) = working.poll_next_unpin(task) {}
+                let is_over = is_stopped || working.len() >= workers.max(1);
+                let next = if is_over { Poll::Ready(None) } else { receiver.poll_claim(task) };
+                match next {
+                    // What is under way may come again.
+                    Poll::Ready(None) if !working.is_empty() => Poll::Pending,
+                    next => next,
                 }
-                Err(_) => {
-                    tracing::warn!(%agent, seq = delivery.message().seq, "a handler panicked");
-                    delivery.retry();
+            });
+            let Some(claim) = next.await else { return Ok(()) };
+            working.push(async move {
+                let message = claim.message().clone();
+                let seq = message.seq;
+                match AssertUnwindSafe(async { handler(message).await }).catch_unwind().await {
+                    Ok(Ok(())) => claim.confirm(),
+                    Ok(Err(problem)) => tracing::warn!(%agent, seq, problem, "a handler failed"),
+                    Err(_) => tracing::warn!(%agent, seq, "a handler panicked"),
                 }
-            }
+            });
         }
     }
 
@@ -152,7 +174,7 @@ impl LocalBus {
         std::mem::take(&mut self.state().dead).into()
     }
 
-    /// How many messages wait for an agent.
+    /// How many messages wait for an agent, those being read included.
     pub fn depth(&self, agent: &AgentId) -> usize {
         self.state().depth(agent)
     }

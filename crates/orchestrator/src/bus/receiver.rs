@@ -1,6 +1,11 @@
 //! A subscription whose reader confirms each message.
 
-use std::{collections::VecDeque, future::poll_fn, task::Poll};
+use std::{
+    collections::VecDeque,
+    future::poll_fn,
+    marker::PhantomData,
+    task::{Context, Poll},
+};
 
 use archon_types::{BusMessage, DeathCause};
 
@@ -22,17 +27,23 @@ impl Receiver {
 
     /// The next message; none when the bus was closed and everything is read.
     pub async fn next(&mut self) -> Option<Delivery<'_>> {
+        let claim = poll_fn(|task| self.poll_claim(task)).await?;
+        Some(Delivery { claim, _reader: PhantomData })
+    }
+
+    /// The next message, while others are not confirmed yet.
+    pub(super) fn poll_claim(&self, task: &mut Context<'_>) -> Poll<Option<Claim>> {
         loop {
-            let found = poll_fn(|task| match self.bus.state().take(self.id, 1, task.waker()) {
-                Found::Items(mut items) => Poll::Ready(items.pop_front()),
-                Found::Nothing => Poll::Pending,
-                Found::Closed => Poll::Ready(None),
-            });
-            let item = found.await?;
-            if item.expires > self.bus.now() {
-                return Some(Delivery { receiver: self, item: Some(item) });
+            let item = match self.bus.state().claim(self.id, task.waker()) {
+                Found::Some(item) => item,
+                Found::Nothing => return Poll::Pending,
+                Found::Closed => return Poll::Ready(None),
+            };
+            let claim = Claim { bus: self.bus.clone(), id: self.id, item: Some(item) };
+            if claim.expires() > self.bus.now() {
+                return Poll::Ready(Some(claim));
             }
-            self.bus.bury(item.message, DeathCause::Expired);
+            claim.bury(DeathCause::Expired);
         }
     }
 }
@@ -43,41 +54,71 @@ impl Drop for Receiver {
     }
 }
 
+/// A message that was handed over and is not confirmed yet.
+pub(super) struct Claim {
+    bus: LocalBus,
+    id: u64,
+    /// None once it is confirmed.
+    item: Option<Item>,
+}
+
+impl Claim {
+    pub(super) fn message(&self) -> &BusMessage {
+        match &self.item {
+            Some(item) => &item.message,
+            // Whoever confirms it gives it away.
+            None => unreachable!("a message that was confirmed cannot be looked at"),
+        }
+    }
+
+    fn expires(&self) -> archon_types::Timestamp {
+        self.item.as_ref().map_or_else(Default::default, |item| item.expires)
+    }
+
+    pub(super) fn confirm(mut self) {
+        self.item = None;
+        self.bus.state().confirm(self.id);
+    }
+
+    fn bury(mut self, cause: DeathCause) {
+        if let Some(item) = self.item.take() {
+            self.bus.bury(item.message, cause);
+            self.bus.state().confirm(self.id);
+        }
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        if let Some(item) = self.item.take() {
+            self.bus.state().put_back(self.id, item, &self.bus.0.options);
+        }
+    }
+}
+
 /// A message that is to be confirmed. Dropping it unconfirmed is a failure, as [`retry`](Self::retry) is.
 pub struct Delivery<'a> {
-    receiver: &'a mut Receiver,
-    item: Option<Item>,
+    claim: Claim,
+    /// The receiver gives the next message when this one is over.
+    _reader: PhantomData<&'a mut Receiver>,
 }
 
 impl Delivery<'_> {
     /// The message.
     pub fn message(&self) -> &BusMessage {
-        // It is there until the delivery is over, and then nobody can ask.
-        match &self.item {
-            Some(item) => &item.message,
-            None => unreachable!("a delivery that is over cannot be looked at"),
-        }
+        self.claim.message()
     }
 
     /// How often it was delivered before.
     pub fn failures(&self) -> u32 {
-        self.item.as_ref().map_or(0, |item| item.failures)
+        self.claim.item.as_ref().map_or(0, |item| item.failures)
     }
 
     /// It was read and dealt with.
-    pub fn ack(mut self) {
-        self.item = None;
+    pub fn ack(self) {
+        self.claim.confirm();
     }
 
     /// It could not be dealt with, and is wanted again.
     pub fn retry(self) {}
-}
-
-impl Drop for Delivery<'_> {
-    fn drop(&mut self) {
-        if let Some(item) = self.item.take() {
-            let bus = &self.receiver.bus;
-            bus.state().put_back(self.receiver.id, item, &bus.0.options);
-        }
-    }
 }

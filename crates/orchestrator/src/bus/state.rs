@@ -63,8 +63,8 @@ pub(super) enum Sending {
 }
 
 /// What a subscription finds.
-pub(super) enum Found {
-    Items(VecDeque<Item>),
+pub(super) enum Found<T> {
+    Some(T),
     Nothing,
     Closed,
 }
@@ -235,7 +235,7 @@ impl State {
     }
 
     /// Hands up to `most` messages over. What was handed over before counts as read.
-    pub(super) fn take(&mut self, id: u64, most: usize, reader: &Waker) -> Found {
+    pub(super) fn take(&mut self, id: u64, most: usize, reader: &Waker) -> Found<VecDeque<Item>> {
         let closed = self.closed;
         let Some(queue) = self.queues.get_mut(&id) else { return Found::Closed };
         let had = std::mem::take(&mut queue.taken);
@@ -251,9 +251,34 @@ impl State {
             self.wake_blocked();
         }
         match items.is_empty() {
-            false => Found::Items(items),
+            false => Found::Some(items),
             true if closed => Found::Closed,
             true => Found::Nothing,
+        }
+    }
+
+    /// Hands one message over, until it is confirmed or put back. Others may be out at the same time.
+    pub(super) fn claim(&mut self, id: u64, reader: &Waker) -> Found<Item> {
+        let closed = self.closed;
+        let Some(queue) = self.queues.get_mut(&id) else { return Found::Closed };
+        match queue.items.pop_front() {
+            Some(item) => {
+                queue.taken += 1;
+                Found::Some(item)
+            }
+            None if closed => Found::Closed,
+            None => {
+                queue.reader = Some(reader.clone());
+                Found::Nothing
+            }
+        }
+    }
+
+    /// A message that was handed over is dealt with.
+    pub(super) fn confirm(&mut self, id: u64) {
+        if let Some(queue) = self.queues.get_mut(&id) {
+            queue.taken = queue.taken.saturating_sub(1);
+            self.wake_blocked();
         }
     }
 
@@ -261,6 +286,7 @@ impl State {
     pub(super) fn put_back(&mut self, id: u64, mut item: Item, options: &BusOptions) {
         item.failures += 1;
         if item.failures > options.retries {
+            self.confirm(id);
             return self.bury(item.message, DeathCause::Unconfirmed, options);
         }
         match self.queues.get_mut(&id) {

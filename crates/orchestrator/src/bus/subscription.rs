@@ -37,7 +37,7 @@ impl Stream for Subscription {
             }
             let found = self.bus.state().take(self.id, BATCH, task.waker());
             match found {
-                Found::Items(items) => self.taken = items,
+                Found::Some(items) => self.taken = items,
                 Found::Nothing => return Poll::Pending,
                 Found::Closed => return Poll::Ready(None),
             }

@@ -183,6 +183,40 @@ fn a_handler_that_fails_gets_the_message_again_and_holds_nobody_up() {
     assert_eq!((dead[0].cause, dead[0].message.content["n"].as_u64()), (DeathCause::Unconfirmed, Some(2)));
 }
 
+// spec: MA-27
+#[test]
+fn serve_with_two_workers_lets_the_free_one_pull_what_waits_behind_a_slow_message() {
+    let (bus, clock) = bus(|_| {});
+    drive(&clock, async {
+        let ann = AgentId::new("ann");
+        let stop = CancellationToken::new();
+        let (done, depths) = (std::sync::Mutex::new(Vec::new()), std::sync::Mutex::new(Vec::new()));
+        let handler = |message: BusMessage| {
+            let n = message.content["n"].as_u64().unwrap();
+            let (bus, clock, done, depths, ann) = (&bus, &clock, &done, &depths, &ann);
+            async move {
+                depths.lock().unwrap().push(bus.depth(ann));
+                let slow = if n == 1 { Duration::from_secs(10) } else { Duration::from_secs(1) };
+                clock.sleep_until(clock.now() + slow).await;
+                done.lock().unwrap().push(n);
+                Ok(())
+            }
+        };
+        let serving = bus.serve_with(2, &ann, &[], &stop, handler);
+        let sending = async {
+            for n in 1..=4 {
+                bus.publish(message("bob", "ann", MessageType::TaskRequest, n)).await.unwrap();
+            }
+            bus.close();
+        };
+        join(serving, sending).await.0.unwrap();
+        // Each once; the first, which is slow, is done last.
+        assert_eq!(*done.lock().unwrap(), [2, 3, 4, 1]);
+        assert_eq!(*depths.lock().unwrap(), [4, 4, 3, 2]);
+        assert_eq!(bus.depth(&ann), 0);
+    });
+}
+
 // spec: MA-08
 #[test]
 fn a_request_gets_its_answer_and_a_late_one_is_refused() {
