@@ -108,8 +108,9 @@ impl LongTermMemory {
         context: &str,
     ) -> Result<(Vec<Candidate>, Ranking), MemoryError> {
         let embedder = self.memory.parts.embedder.as_deref();
-        let ranker =
-            Ranker::new(embedder.map(archon_types::Embedder::id)).with_weights(self.memory.options().weights);
+        let options = self.memory.options();
+        let mut ranker = Ranker::new(embedder.map(archon_types::Embedder::id)).with_weights(options.weights);
+        ranker.calibration = options.calibration.unwrap_or(ranker.calibration);
         let question = ranker
             .question(&query.text)
             .with_now(self.memory.now())

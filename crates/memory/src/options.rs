@@ -1,14 +1,18 @@
 //! The choices of a memory, each with a default.
 
+use crate::rank::Calibration;
+
 /// How memories are found, kept and thrown away.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct MemoryOptions {
     /// Most memories that a prompt is given. Default 3.
     pub recalled: usize,
-    /// How relevant a memory must be to come into a prompt, from 0 to 1; the same for every embedder
-    /// that was measured ([`Calibration`](crate::rank::Calibration): MiniLM; others count as that). Default 0.7.
+    /// How relevant a memory must be to come into a prompt, from 0 to 1; the same for every embedder. Default 0.7.
     pub threshold: f32,
+    /// What the embedder's cosines mean; [`Calibration::measured`] finds it out. Default: as known for the embedder's
+    /// id, and as for MiniLM where it is not known.
+    pub calibration: Option<Calibration>,
     /// How much lower a second look goes if the first found nothing. Default 0.2.
     pub second_look: f32,
     /// Candidates that are ordered for each memory that is wanted. Default 10, at least 50 in all.
@@ -41,6 +45,7 @@ impl Default for MemoryOptions {
         Self {
             recalled: 3,
             threshold: 0.7,
+            calibration: None,
             second_look: 0.2,
             pool: 10,
             weights: crate::rank::Weights::default(),

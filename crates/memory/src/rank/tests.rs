@@ -131,6 +131,44 @@ fn relevance_means_the_same_for_each_question() {
     assert_eq!(calibration.relevance(0.0, Some(f32::NAN)), 0.0);
 }
 
+/// Vectors that are told: unrelated texts are near to each other, as with some embedders of services.
+struct Near;
+
+impl archon_types::Embedder for Near {
+    fn id(&self) -> &str {
+        "near"
+    }
+
+    fn dimensions(&self) -> usize {
+        11
+    }
+
+    fn embed<'a>(
+        &'a self,
+        texts: &'a [String],
+    ) -> archon_types::BoxFuture<'a, Result<Vec<Vec<f32>>, archon_types::MemoryError>> {
+        // What all share, and a little of its own: a cosine of 4 / 5 between any two.
+        let vector =
+            |place: usize| (0..11).map(|n| f32::from(u8::from(n == place) + 2 * u8::from(n == 10))).collect();
+        Box::pin(std::future::ready(Ok((0..texts.len()).map(vector).collect())))
+    }
+}
+
+// spec: M-15
+#[tokio::test]
+async fn measured_calibration_takes_what_unrelated_texts_share_for_nothing() {
+    let texts: Vec<String> = (0..10).map(|n| format!("text {n}")).collect();
+    let calibration = Calibration::measured(&Near, &texts).await.unwrap();
+    assert!((calibration.floor - 0.8).abs() < 1e-6, "{calibration:?}");
+    assert!(calibration.relevance(0.0, Some(0.8)) < 0.01);
+    assert!(
+        Calibration::default().relevance(0.0, Some(0.8)) > 0.7,
+        "taken for MiniLM, all would be relevant"
+    );
+    assert!(calibration.relevance(0.0, Some(0.9)) > 0.7);
+    assert!(Calibration::measured(&Near, &texts[..1]).await.is_err());
+}
+
 #[test]
 fn nothing_to_order_and_nothing_asked() {
     assert_eq!(order(&ask("anything?"), &[]), [0; 0]);

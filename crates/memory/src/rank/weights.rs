@@ -1,6 +1,9 @@
 //! How much each part of the formula counts, and what the cosines of an embedder mean.
 
-use archon_types::Timestamp;
+use archon_types::{Embedder, MemoryError, Timestamp};
+use archon_vectors::cosine;
+
+use crate::embedding::vectors;
 
 /// How much each part of the formula counts. The default was chosen on the first five LoCoMo conversations
 /// (`cargo xtask eval memory`, docs/benchmarks.md); a part with the weight 0 is left out.
@@ -95,6 +98,40 @@ impl Calibration {
         known.map_or_else(Self::default, |(_, calibration)| *calibration)
     }
 
+    /// Measures an embedder: how near texts are to each other that have nothing to do with one another. `texts` are
+    /// about as many things as they are many; a hundred sentences of a program's own give 4,950 pairs, which is enough.
+    ///
+    /// ```
+    /// use archon_memory::{HashEmbedder, MemoryOptions, rank::Calibration};
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+    /// let texts = ["The build takes four minutes.", "Alice drinks tea.", "Paris is in France.", "It rained in May."];
+    /// let mut options = MemoryOptions::default();
+    /// options.calibration = Some(Calibration::measured(&HashEmbedder, &texts.map(str::to_owned)).await?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The embedder's; and fewer than two texts, which have no pair.
+    pub async fn measured(embedder: &dyn Embedder, texts: &[String]) -> Result<Self, MemoryError> {
+        let vectors = vectors(embedder, texts).await?;
+        let mut cosines = Vec::new();
+        for (place, one) in vectors.iter().enumerate() {
+            cosines.extend(vectors[place + 1..].iter().map(|other| cosine(one, other)));
+        }
+        cosines.retain(|cosine| cosine.is_finite());
+        cosines.sort_by(f32::total_cmp);
+        let at = |share: usize| cosines.get(cosines.len().saturating_sub(1) * share / 100).copied();
+        let (Some(floor), Some(relevant)) = (at(5), at(99)) else {
+            let problem = format!("it is measured with two texts or more, and {} came", texts.len());
+            return Err(MemoryError::Embedding { embedder: embedder.id().to_owned(), problem });
+        };
+        let floor = floor.max(0.0);
+        Ok(Self { floor, relevant: relevant.clamp(floor + LEAST_ROOM, 1.0 - LEAST_ROOM) })
+    }
+
     /// What a cosine says, from 0 to 1.
     pub fn meaning(&self, cosine: f32) -> f32 {
         ((cosine - self.floor) / (1.0 - self.floor)).clamp(0.0, 1.0)
@@ -107,6 +144,9 @@ impl Calibration {
         scaled(coverage, RELEVANT_COVERAGE).max(scaled(meaning, self.meaning(self.relevant))).clamp(0.0, 1.0)
     }
 }
+
+/// What lies at least between what says nothing and what is relevant, and between that and what is the same.
+const LEAST_ROOM: f32 = 0.01;
 
 /// In two straight lines: 0 at 0, [`RELEVANT`] at `relevant`, 1 at 1.
 fn scaled(value: f32, relevant: f32) -> f32 {

@@ -285,6 +285,23 @@ async fn what_is_not_relevant_enough_is_looked_for_once_more_and_then_by_its_wor
     assert_eq!(step(2.0, "zebrafish").await, (RecallStep::Recent, 0));
 }
 
+// spec: M-15
+#[tokio::test]
+async fn query_with_a_calibration_of_the_options_finds_what_is_relevant_by_it() {
+    let (memory, _) = memory("user:x");
+    memory.long_term().store("Completely different words", Map::new()).await.unwrap();
+    let found = async |calibration| {
+        let mut options = MemoryOptions::default();
+        options.calibration = calibration;
+        let mut query = MemoryQuery::new("indifference");
+        query.threshold = Some(options.threshold);
+        memory.with_options(options).long_term().query(&query).await.unwrap().len()
+    };
+    let mut lenient = archon_memory::rank::Calibration::default();
+    lenient.relevant = 0.01;
+    assert_eq!((found(None).await, found(Some(lenient)).await), (0, 1));
+}
+
 // spec: M-15, M-17
 #[tokio::test]
 async fn a_recall_goes_down_its_chain_and_never_fails() {
