@@ -2,8 +2,61 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
+use archon::{
+    Archon, OutcomeStatus,
+    providers::{ScriptedProvider, Step},
+    store::MemoryJournal,
+    tool,
+    tools::{Composite, ToolEngine, ToolNode, ToolRegistry},
+    types::{Answer, AskLater},
+};
+use archon_testkit::Ended;
+use serde_json::json;
+
 #[path = "../examples/research_and_summarize.rs"]
 mod research_and_summarize;
+
+/// Sends an email.
+#[tool(requires_confirmation)]
+async fn send_email(#[state] sent: &Arc<AtomicU64>, to: String) -> String {
+    sent.fetch_add(1, Ordering::Relaxed);
+    format!("sent to {to}")
+}
+
+// spec: EX-02
+#[tokio::test]
+async fn composite_with_a_careful_step_waits_for_consent_and_goes_on_in_another_process() {
+    let (journal, sent) = (MemoryJournal::new(), Arc::<AtomicU64>::default());
+    let agent = |steps: Vec<Step>| {
+        let registry = ToolRegistry::new();
+        registry.register(send_email(sent.clone())).unwrap();
+        let mut letter = Composite::new("write_letter", "Sends a letter.");
+        letter.add_node(ToolNode::new("send", "send_email")).unwrap();
+        Archon::builder()
+            .provider(Arc::new(ScriptedProvider::new(steps)), "scripted")
+            .journal(Arc::new(journal.clone()))
+            .tool(letter.into_tool(ToolEngine::new(registry)).unwrap())
+            .approver(Arc::new(AskLater))
+            .build()
+            .unwrap()
+    };
+    let asks = Step::call("a", "write_letter", json!({ "to": "ann@example.org" }));
+    let outcome = agent(vec![asks]).run("Write to Ann").await.ended();
+    assert_eq!(outcome.status, OutcomeStatus::Suspended, "{outcome:?}");
+    assert_eq!(sent.load(Ordering::Relaxed), 0);
+
+    let other = agent(vec![Step::text("Done.")]);
+    let question = other.approvals(None).await.unwrap().remove(0).request;
+    assert_eq!(question.action_summary, "Run write_letter, whose steps are send_email");
+    assert!(other.answer(&question.request_id, Answer::Approve).await.unwrap());
+    let text = other.resume(outcome.run.clone()).await.unwrap().text().await.unwrap();
+    assert_eq!((text.as_str(), sent.load(Ordering::Relaxed)), ("Done.", 1));
+}
 
 // spec: EX-05
 #[tokio::test]

@@ -26,7 +26,7 @@ impl Ceiling for Above {
             Ruling::Deny(rule) => return Permit::Deny(rule),
             Ruling::Ask(_) => Permit::Ask,
             Ruling::Allow => Permit::Allow,
-            Ruling::Silent if needs_consent(tool, self.options.ask) => Permit::Ask,
+            Ruling::Silent if needs_consent(tool, self.options.ask) && !run.agreed_above => Permit::Ask,
             Ruling::Silent => Permit::Allow,
         };
         match (above, own) {

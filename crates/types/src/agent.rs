@@ -242,6 +242,9 @@ pub struct Context {
     /// To what a person agreed, of the call that is prepared ([`binding`](crate::binding)): it may run if it is exactly
     /// that. Set by the loop for this one call; none for whatever a call makes itself.
     pub agreed: Option<Arc<str>>,
+    /// The call is a part of one that was let through as being as harmful as all of its parts, as those of a composite
+    /// tool are: only rules ask about it once more.
+    pub agreed_above: bool,
     /// Rules under which a person wants no questions for the rest of the session.
     pub trusted: Arc<[String]>,
     /// What the runs above may do: a run that they call may do no more.
@@ -290,6 +293,7 @@ impl Context {
             delegation: None,
             can_ask: false,
             agreed: None,
+            agreed_above: false,
             trusted: Arc::new([]),
             ceiling: None,
             tools_above: Arc::new([]),

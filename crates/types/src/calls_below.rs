@@ -35,7 +35,7 @@ impl ToolContext {
         run.tools_above = way.into();
         run.cancel = self.cancel.clone();
         run.can_ask = false;
-        run.agreed = None;
+        (run.agreed, run.agreed_above) = (None, false);
         run.sink = Arc::new(Below { call: self.clone() });
         run.processes =
             self.processes.clone().map(|processes| Arc::new(Through(processes)) as Arc<dyn ProcessLog>);

@@ -119,7 +119,10 @@ impl<'r> Running<'r> {
         let node = self.node(place);
         self.context.on_progress(format!("{}: {}\n", node.id, node.tool));
         let at_once = if self.may_run_beside(place) { ITEMS_AT_ONCE } else { 1 };
-        let call = NodeCall { engine: &self.tool.engine, node, run: self.run.clone() };
+        let mut run = self.run.clone();
+        let tool = self.tool.engine.registry().get(&node.tool);
+        run.agreed_above = tool.is_some_and(|tool| self.tool.covers(&tool.spec().annotations));
+        let call = NodeCall { engine: &self.tool.engine, node, run };
         Box::pin(async move {
             let began = call.run.clock.now();
             let (outcome, calls) = match &call.node.for_each {

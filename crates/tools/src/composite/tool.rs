@@ -2,15 +2,17 @@
 
 use std::fmt;
 
-use archon_types::{BoxFuture, Json, Tool, ToolAnnotations, ToolContext, ToolError, ToolResult, ToolSpec};
+use archon_types::{
+    BoxFuture, Context, Json, Preview, Tool, ToolAnnotations, ToolContext, ToolError, ToolResult, ToolSpec,
+};
 
 use super::{
-    Composite, CompositeProblem,
+    Composite, CompositeProblem, ToolNode,
     graph::Graph,
     parameters::{Source, merged},
     run::Running,
 };
-use crate::ToolEngine;
+use crate::{ToolEngine, guards::needs_consent};
 
 /// A tool made of others. Its result is that of the call that it ends with, or, of several, an object of their results.
 ///
@@ -42,6 +44,9 @@ impl CompositeTool {
         let mut annotations =
             ToolAnnotations::as_harmful_as(used.iter().map(|tool| &tool.spec().annotations));
         annotations.timeout_ms = Some(300_000);
+        // A person is asked about the whole before it begins: a step has no place in a run's log to wait at.
+        annotations.requires_confirmation =
+            used.iter().any(|tool| needs_consent(tool.spec(), engine.options().ask));
         let spec = ToolSpec::new(&composite.name, &composite.description, parameters.schema)
             .with_annotations(annotations);
         let waits_for = Graph::new(&composite).waits_for();
@@ -53,6 +58,14 @@ impl CompositeTool {
             engine: engine.for_parts(),
             composite,
         })
+    }
+
+    /// Whether consent to the whole is consent to a call of a tool as it is now: it may have been replaced since.
+    pub(super) fn covers(&self, part: &ToolAnnotations) -> bool {
+        let whole = &self.spec.annotations;
+        let both = ToolAnnotations::as_harmful_as([whole, part]);
+        (both.effect, both.destructive) == (whole.effect, whole.destructive)
+            && (whole.requires_confirmation || !part.requires_confirmation)
     }
 
     /// The same tool with another time limit; 300 s by default.
@@ -76,6 +89,18 @@ impl Tool for CompositeTool {
             let run = context.below(&self.spec.name)?;
             Ok(Running::new(self, arguments, context, run).until_end().await)
         })
+    }
+
+    fn preview(&self, _: &Json, _: &Context) -> Result<Option<Preview>, ToolError> {
+        if !self.spec.annotations.requires_confirmation {
+            return Ok(None);
+        }
+        let step = |node: &ToolNode| match &node.for_each {
+            Some(each) => format!("{} for each item of '{}'", node.tool, each.argument),
+            None => node.tool.clone(),
+        };
+        let steps: Vec<_> = self.composite.nodes.iter().map(step).collect();
+        Ok(Some(Preview::new(format!("Run {}, whose steps are {}", self.spec.name, steps.join(", ")))))
     }
 
     fn calls(&self) -> &[String] {

@@ -60,11 +60,11 @@ const SUMMARY: usize = 80;
 /// Rules go before what is usual for a tool, except that one that wants consent each time gets it, and so does a call that
 /// its tool warns of.
 fn asks(spec: &ToolSpec, inspection: &Inspection<'_>) -> bool {
-    let usual = needs_consent(spec, inspection.options.ask);
+    let is_agreed = inspection.run.agreed_above;
     let own = match &inspection.ruling {
         Ruling::Ask(_) => true,
-        Ruling::Allow => spec.annotations.requires_confirmation,
-        _ => usual,
+        Ruling::Allow => spec.annotations.requires_confirmation && !is_agreed,
+        _ => needs_consent(spec, inspection.options.ask) && !is_agreed,
     };
     own || inspection.is_asked_above || inspection.is_warned()
 }

@@ -10,13 +10,13 @@ use archon_tools::{
     Composite, CompositeProblem, EngineOptions, FnTool, OnNodeFailure, ToolEngine, ToolNode, ToolRegistry,
 };
 use archon_types::{
-    DeltaKind, Effect, Event, Json, Tool, ToolAnnotations, ToolCall, ToolError, ToolResult, ToolResultStatus,
-    ToolSpec,
+    DeltaKind, Effect, Event, Json, Prepared, Tool, ToolAnnotations, ToolCall, ToolError, ToolResult,
+    ToolResultStatus, ToolSpec, Toolbox,
 };
 use expect_test::{Expect, expect};
 use serde_json::json;
 
-use crate::fixture::{TokioClock, context, context_at, engine, run_call};
+use crate::fixture::{TokioClock, call_id, context, context_at, engine, run_call};
 
 fn schema(required: &[&str], optional: &[&str]) -> Json {
     let properties: serde_json::Map<_, _> =
@@ -499,6 +499,70 @@ async fn what_the_caller_may_not_do_is_not_done_by_way_of_a_composite() {
     denying.permissions =
         archon_tools::Permissions::parse(["fetch"].iter(), none.iter(), none.iter()).unwrap();
     assert!(text(denying).await.contains("the rule fetch denies it"));
+}
+
+/// A tool that may only be called with consent, and counts its calls.
+fn careful(name: &str, called: &Arc<Mutex<u32>>) -> Arc<dyn Tool> {
+    let mut annotations = ToolAnnotations::read_only();
+    annotations.effect = Effect::SideEffect;
+    annotations.requires_confirmation = true;
+    let called = called.clone();
+    let spec = ToolSpec::new(name, "Has consequences, for a test.", schema(&[], &["item"]));
+    Arc::new(FnTool::new(spec.with_annotations(annotations), move |_, _| {
+        *called.lock().unwrap() += 1;
+        async { Ok("sent".into()) }
+    }))
+}
+
+// spec: EX-02
+#[tokio::test]
+async fn composite_with_a_careful_step_asks_once_before_it_begins_and_a_yes_covers_the_step() {
+    let called = Arc::default();
+    let mut mail = Composite::new("mail_all", "Sends to each address of a list, for a test.");
+    mail.add_node(ToolNode::new("send", "send").for_each("item", "").parameter("item", "list")).unwrap();
+    let mail: Arc<dyn Tool> = Arc::new(mail.into_tool(engine([careful("send", &called)])).unwrap());
+    let outer = engine([mail]);
+    let mut run = context();
+    run.can_ask = true;
+    let call = ToolCall::new("c", "mail_all", json!({ "list": ["ann", "bob"] }));
+    let Prepared::Ask(question) = outer.prepare(call_id(), &call, &run).await else { panic!("no question") };
+    assert_eq!(question.action_summary, "Run mail_all, whose steps are send for each item of 'item'");
+    assert_eq!(*called.lock().unwrap(), 0);
+    run.agreed = Some(question.binding.as_str().into());
+    assert_eq!(run_call(&outer, &call, &run).await.text(), r#"["sent","sent"]"#);
+    assert_eq!(*called.lock().unwrap(), 2);
+    // Nobody agreed to anything else.
+    let other = ToolCall::new("c", "mail_all", json!({ "list": ["eve"] }));
+    assert!(matches!(outer.prepare(call_id(), &other, &run).await, Prepared::Ask(_)));
+}
+
+// spec: EX-02
+#[tokio::test]
+async fn consent_to_a_composite_covers_no_step_that_a_rule_asks_about_or_that_became_more_harmful() {
+    let called = Arc::default();
+    let registry = ToolRegistry::new();
+    registry.register(careful("send", &called)).unwrap();
+    let none: [&str; 0] = [];
+    let mut asking = EngineOptions::default();
+    asking.permissions = archon_tools::Permissions::parse(none.iter(), ["send"].iter(), none.iter()).unwrap();
+    let by_rule =
+        around("by_rule", "send").into_tool(ToolEngine::new(registry).with_options(asking)).unwrap();
+    let registry = ToolRegistry::new();
+    registry.register(echo("later", &[], &["item"])).unwrap();
+    let replaced = around("replaced", "later").into_tool(ToolEngine::new(registry.clone())).unwrap();
+    registry.unregister("later");
+    registry.register(careful("later", &called)).unwrap();
+    for (tool, name) in [(by_rule, "by_rule"), (replaced, "replaced")] {
+        let outer = engine([Arc::new(tool) as Arc<dyn Tool>]);
+        let (mut run, call) = (context(), ToolCall::new("c", name, json!({})));
+        run.can_ask = true;
+        if let Prepared::Ask(question) = outer.prepare(call_id(), &call, &run).await {
+            run.agreed = Some(question.binding.as_str().into());
+        }
+        let text = run_call(&outer, &call, &run).await.text();
+        assert!(text.contains("needs a person's consent and there is nobody to ask"), "{name}: {text}");
+    }
+    assert_eq!(*called.lock().unwrap(), 0);
 }
 
 // spec: EX-02
