@@ -199,10 +199,8 @@ impl Stream for SseBytes {
         loop {
             match self.lines() {
                 // Most text is ASCII, which is known sooner.
-                Some(lines) if lines.is_ascii() || str::from_utf8(&lines).is_ok() => {
-                    return Poll::Ready(Some(Ok(lines)));
-                }
-                Some(_) => return Poll::Ready(Some(Err(self.broken(BodyError::NotText)))),
+                Some(lines) if lines.is_ascii() => return Poll::Ready(Some(Ok(lines))),
+                Some(lines) => return Poll::Ready(Some(self.text_of(lines))),
                 None if self.line.len() > LONGEST_LINE => {
                     return Poll::Ready(Some(Err(self.broken(BodyError::TooLong))));
                 }
@@ -249,6 +247,18 @@ impl SseBytes {
             }
         }
         bytes
+    }
+
+    /// The lines, up to the first that is not UTF-8; what is behind them comes next.
+    fn text_of(&mut self, mut lines: Bytes) -> Result<Bytes, BodyError> {
+        let Err(error) = str::from_utf8(&lines) else { return Ok(lines) };
+        let is_end = |byte: &u8| matches!(byte, b'\n' | b'\r');
+        let Some(end) = lines[..error.valid_up_to()].iter().rposition(is_end) else {
+            return Err(self.broken(BodyError::NotText));
+        };
+        let behind = lines.split_off(end + 1);
+        self.rest = [behind, mem::take(&mut self.rest)].concat().into();
+        Ok(lines)
     }
 
     /// Nothing comes after this error.

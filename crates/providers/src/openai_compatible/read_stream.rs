@@ -118,7 +118,7 @@ mod tests {
         }
     }
 
-    const EVENTS: [&str; 7] = [
+    const EVENTS: [&str; 8] = [
         "data: {\"choices\":[{\"delta\":{\"content\":\"ü\"}}]}\n\n",
         "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"c\",\"function\":{\"name\":\"t\",\"arguments\":\"{\"}}]}}]}\r\n\r\n",
         "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":1,\"function\":{\"name\":\"u\"}}]}}]}\n\n",
@@ -126,21 +126,37 @@ mod tests {
         "data: [DONE]\n\n",
         ": ping\r\n",
         "\u{feff}data",
+        "data: 1\n\n",
     ];
 
     proptest::proptest! {
         // spec: P-24
         #[test]
         fn where_the_network_cuts_makes_no_difference(
-            parts in proptest::collection::vec((0..EVENTS.len() + 1, ".{0,4}"), 0..8),
+            parts in proptest::collection::vec((0..EVENTS.len() + 2, ".{0,4}"), 0..8),
             step in 1usize..8,
         ) {
-            let text: String =
-                parts.iter().map(|(n, other)| EVENTS.get(*n).map_or(other.as_str(), |event| event)).collect();
+            let part = |(n, other): &(usize, String)| match EVENTS.get(*n) {
+                Some(event) => event.as_bytes().to_vec(),
+                // No text: a byte that begins a character, and the end of the line.
+                None if *n > EVENTS.len() => [other.as_bytes(), b"\xE6\n"].concat(),
+                None => other.as_bytes().to_vec(),
+            };
+            let bytes = parts.iter().map(part).collect::<Vec<_>>().concat();
             let end = |read: Result<AssistantMessage, ProviderError>| read.map_err(|error| error.code().as_str());
-            let whole = end(read_chat_stream([text.clone().into_bytes()]));
-            let cut = end(read_chat_stream(text.as_bytes().chunks(step).map(<[u8]>::to_vec)));
+            let whole = end(read_chat_stream([bytes.clone()]));
+            let cut = end(read_chat_stream(bytes.chunks(step).map(<[u8]>::to_vec)));
             proptest::prop_assert_eq!(whole, cut);
+        }
+    }
+
+    // spec: P-24
+    #[test]
+    fn event_before_a_line_that_is_no_text_counts_wherever_the_network_cuts() {
+        let bytes = b"data: 1\n\n1\xE6\n\n";
+        for step in [2, bytes.len()] {
+            let error = read_chat_stream(bytes.chunks(step).map(<[u8]>::to_vec)).unwrap_err();
+            assert!(matches!(error, ProviderError::Protocol(_)), "{step}: {error:?}");
         }
     }
 }
