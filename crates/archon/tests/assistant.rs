@@ -1,8 +1,11 @@
 //! An assistant over real runs: who waits gets the message first, tenants are separate, and each is remembered alone.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may panic, and says what it counted")]
 
-use std::sync::{Arc, Mutex};
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicUsize, Ordering},
+};
 
 use archon::{
     Archon, OutcomeStatus, RunOptions, SessionId, Tool, ToolResult,
@@ -13,8 +16,9 @@ use archon::{
     store::MemoryJournal,
     tools::FnTool,
     types::{
-        AskLater, BoxFuture, Journal, Json, LongTerm, MemoryEntry, MemoryError, MemoryQuery, Message,
-        Recalled, Request, RunFilter, TenantId, ToolAnnotations, ToolCall, ToolSpec,
+        AskLater, BoxFuture, Inbox, Journal, JournalError, Json, LongTerm, MemoryEntry, MemoryError,
+        MemoryQuery, Message, OpenMode, OpenRun, Recalled, Record, Request, RunFilter, RunHead, RunId,
+        TenantId, ToolAnnotations, ToolCall, ToolSpec,
     },
 };
 use archon_testkit::{Ended, FnProvider, SeededIds, VirtualClock};
@@ -46,6 +50,11 @@ impl World {
 
     /// The agent, in a process of its own.
     fn archon(&self, seed: u16) -> Archon {
+        self.archon_in(seed, Arc::new(self.journal.clone()))
+    }
+
+    /// The same, over a journal that is looked at.
+    fn archon_in(&self, seed: u16, journal: Arc<dyn Journal>) -> Archon {
         let mut annotations = ToolAnnotations::default();
         annotations.requires_confirmation = true;
         let spec = ToolSpec::new("send_email", "Sends an email.", json!({"type": "object"}));
@@ -61,7 +70,7 @@ impl World {
             .system("Be brief.")
             .tools([tool])
             .approver(Arc::new(AskLater))
-            .journal(Arc::new(self.journal.clone()))
+            .journal(journal)
             .clock(Arc::new(self.clock.clone()))
             .ids(Arc::new(SeededIds::new(seed)))
             .build()
@@ -69,7 +78,10 @@ impl World {
     }
 
     fn assistant(&self, seed: u16) -> Assistant {
-        let archon = self.archon(seed);
+        self.assistant_of(self.archon(seed))
+    }
+
+    fn assistant_of(&self, archon: Archon) -> Assistant {
         let pool = archon.pool(Arc::new(MemoryIndex::default()));
         let assistant =
             Assistant::new("You are Koi.", Arc::new(archon.clone()), pool, Arc::new(self.clock.clone()));
@@ -226,4 +238,105 @@ async fn the_agents_own_memory_is_not_one_for_all() {
         archon.run("What is the code?").await.ended().said().unwrap_or_default().contains("1234"),
         "it has one"
     );
+}
+
+/// A journal that counts what is read out of it: records of logs, and heads of runs.
+#[derive(Clone)]
+struct Counted {
+    inner: MemoryJournal,
+    read: Arc<AtomicUsize>,
+}
+
+impl Counted {
+    fn count(&self, read: usize) {
+        self.read.fetch_add(read, Ordering::Relaxed);
+    }
+}
+
+impl Journal for Counted {
+    fn open<'a>(&'a self, run: &'a RunId, mode: OpenMode) -> BoxFuture<'a, Result<OpenRun, JournalError>> {
+        Box::pin(async move {
+            let open = self.inner.open(run, mode).await?;
+            self.count(open.records.len());
+            Ok(open)
+        })
+    }
+
+    fn read<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Vec<Arc<Record>>, JournalError>> {
+        Box::pin(async move {
+            let records = self.inner.read(run).await?;
+            self.count(records.len());
+            Ok(records)
+        })
+    }
+
+    fn list<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<RunHead>, JournalError>> {
+        Box::pin(async move {
+            let heads = self.inner.list(filter).await?;
+            self.count(heads.len());
+            Ok(heads)
+        })
+    }
+
+    fn head<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<RunHead, JournalError>> {
+        self.count(1);
+        self.inner.head(run)
+    }
+
+    fn inbox(&self) -> Option<Arc<dyn Inbox>> {
+        self.inner.inbox()
+    }
+}
+
+/// What a journal holds beside the conversation that is measured.
+#[derive(Clone, Copy, Debug)]
+enum History {
+    /// Runs of others that have ended.
+    OthersEnded,
+    /// Runs of others that wait for a person.
+    OthersWait,
+    /// Runs of the same tenant that have ended, in other conversations.
+    OwnEnded,
+    /// Earlier messages of the same conversation.
+    Earlier,
+}
+
+/// Records and heads that are read for messages of one tenant beside so much of a history: to one who talks, and to one who
+/// is asked and says yes.
+async fn records_read(history: History, runs: usize) -> usize {
+    let world = World::new();
+    let journal = Counted { inner: world.journal.clone(), read: Arc::default() };
+    let assistant = world.assistant_of(world.archon_in(1, Arc::new(journal.clone())));
+    for run in 0..runs {
+        match history {
+            History::OthersEnded => says(&assistant, &format!("other-{run}"), "Hello").await,
+            History::OthersWait => {
+                says(&assistant, &format!("other-{run}"), "Write to carl@example.com").await
+            }
+            History::OwnEnded => {
+                let trigger = Incoming::trigger("ann".into(), format!("trigger-{run}"), "Hello");
+                assistant.handle_message(trigger).await.unwrap()
+            }
+            History::Earlier => says(&assistant, "ann", "Hello").await,
+        };
+    }
+    says(&assistant, "ann", "Hello").await;
+    let before = journal.read.load(Ordering::Relaxed);
+    // Some messages read more logs of their conversation than others.
+    for _ in 0..12 {
+        says(&assistant, "ann", "And I?").await;
+    }
+    assert_eq!(says(&assistant, "ann", "Write to dan@example.com").await.waiting.len(), 1);
+    assert_eq!(says(&assistant, "ann", "yes").await.text, "Sent.");
+    journal.read.load(Ordering::Relaxed) - before
+}
+
+// spec: MA-32
+#[tokio::test]
+async fn a_message_reads_as_many_records_whatever_others_did_and_whatever_has_ended() {
+    for history in [History::OthersEnded, History::OthersWait, History::OwnEnded, History::Earlier] {
+        let (few, many) = (records_read(history, 8).await, records_read(history, 100).await);
+        println!("{history:?}: {few} beside 8 runs, {many} beside 100");
+        assert!(few > 0 && many * 10 <= few * 12, "{history:?}: {few} beside 8 runs, {many} beside 100");
+    }
 }
