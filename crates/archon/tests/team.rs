@@ -6,13 +6,14 @@ use std::sync::{Arc, Mutex};
 
 use archon::{
     Archon, OutcomeStatus, RunError, RunId, RunOptions, Teamwork, Tool, ToolContext, ToolResult,
-    orchestrator::TeamError,
+    orchestrator::{Desk, TeamError},
     providers::ScriptedProvider,
     store::MemoryJournal,
     tools::FnTool,
     types::{
-        Agent, Answer, AskLater, BoxFuture, CancellationToken, Context, Json, Member, Message, Outcome,
-        PlanError, Planner, PlanningContext, SubTask, SubTaskRules, Task, TaskId, ToolAnnotations, ToolCall,
+        Agent, Answer, AskLater, BoxFuture, CallId, CancellationToken, CommandId, Context, Decision,
+        DynApprover, FnApprover, Journal, Json, Member, Message, Outcome, PlanError, Planner,
+        PlanningContext, RecordBody, Role, SubTask, SubTaskRules, Task, TaskId, ToolAnnotations, ToolCall,
         ToolSpec,
     },
 };
@@ -211,4 +212,125 @@ async fn a_team_asks_people_only_where_the_agent_that_leads_it_may() {
             .member(Member::new("ben", "writer"), Arc::new(Parrot));
         assert_eq!(team.run("Does the sea rise?").await.ended().status, expected);
     }
+}
+
+/// A plan of one step, for a writer.
+struct OneStep;
+
+impl Planner for OneStep {
+    async fn create_plan(&self, goal: &str, _: &PlanningContext) -> Result<Task, PlanError> {
+        let mut rules = SubTaskRules::default();
+        rules.role = Some("writer".to_owned());
+        let step = SubTask::new("write", "Write it").with_rules(rules);
+        Ok(Task::new(TaskId::new("t"), goal).with_subtasks(vec![step]))
+    }
+}
+
+/// A team in a process of its own: a writer asks a helper by `ask_member`, and the helper sends two emails, each only after
+/// a person has agreed.
+struct Helped {
+    journal: MemoryJournal,
+    sent: Arc<Mutex<Vec<Json>>>,
+    /// Requests to the model of the writer.
+    asked: Arc<Mutex<usize>>,
+}
+
+impl Helped {
+    fn new() -> Self {
+        Self { journal: MemoryJournal::new(), sent: Arc::default(), asked: Arc::default() }
+    }
+
+    fn email(&self) -> Arc<dyn Tool> {
+        let mut annotations = ToolAnnotations::default();
+        annotations.requires_confirmation = true;
+        let spec = ToolSpec::new("send_email", "Sends an email.", json!({"type": "object"}));
+        let sent = self.sent.clone();
+        let send = move |arguments: Json, _: ToolContext| {
+            sent.lock().unwrap().push(arguments["to"].clone());
+            async { Ok(ToolResult::success("Sent.")) }
+        };
+        Arc::new(FnTool::new(spec.with_annotations(annotations), send))
+    }
+
+    fn open(&self, approver: Arc<dyn DynApprover>) -> (Archon, Teamwork) {
+        let desk = Desk::new();
+        let (journal, asked) = (Arc::new(self.journal.clone()), self.asked.clone());
+        let writer = FnProvider::new(move |_, request| {
+            *asked.lock().unwrap() += 1;
+            match request.messages.iter().last().map(|last| &**last) {
+                Some(last @ Message::ToolResult(_)) => {
+                    FnProvider::text(&format!("They say: {}", last.text()))
+                }
+                _ => {
+                    let what = json!({ "to": "helper", "task": "Write to ann and bob" });
+                    FnProvider::calls(vec![ToolCall::new("c", "ask_member", what)])
+                }
+            }
+        });
+        let helper = FnProvider::new(|_, request| {
+            let results = request.messages.iter().filter(|m| matches!(&***m, Message::ToolResult(_)));
+            let results: Vec<String> = results.map(|result| result.text()).collect();
+            match results.is_empty() {
+                true => FnProvider::calls(
+                    ["ann", "bob"].map(|to| ToolCall::new(to, "send_email", json!({ "to": to }))).to_vec(),
+                ),
+                false => {
+                    FnProvider::text(&format!("{} sent.", results.iter().filter(|r| *r == "Sent.").count()))
+                }
+            }
+        });
+        let agent = |model: FnProvider, tools: Vec<Arc<dyn Tool>>| {
+            let agent = Archon::builder().provider(Arc::new(model), "mock").tools(tools);
+            Arc::new(agent.approver(approver.clone()).journal(journal.clone()).build().unwrap())
+        };
+        let (ada, ben) = (agent(writer, desk.tools()), agent(helper, vec![self.email()]));
+        let lead = Archon::builder().provider(Arc::new(ScriptedProvider::texts(["It is done."])), "mock");
+        let lead = lead.agent_id("lead").journal(journal.clone()).approver(approver.clone()).build().unwrap();
+        let mut options = lead.team_options();
+        options.roles = vec![Role::new("writer", ""), Role::new("helper", "")];
+        let team = lead.team_with(OneStep, options);
+        let team = team.member(Member::new("ada", "writer"), ada).member(Member::new("ben", "helper"), ben);
+        (lead, team.with(|team| team.with_desk(desk)))
+    }
+
+    /// What the writer's model read as the result of its call.
+    async fn told(&self, run: &RunId) -> Vec<String> {
+        let log = self.journal.read(&run.of_call(CallId::new(CommandId(1), 0))).await.unwrap();
+        let results = log.iter().filter_map(|record| match &record.body {
+            RecordBody::ToolFinished { result, .. } => Some(result.text()),
+            _ => None,
+        });
+        results.collect()
+    }
+}
+
+// spec: MA-15, AP-05
+#[tokio::test]
+async fn what_a_helper_may_not_do_alone_is_asked_and_its_asker_gets_the_answer() {
+    let office = Helped::new();
+    // A person who is there.
+    let agrees = FnApprover::new(|_| async { Decision::Now(Answer::Approve) });
+    let outcome = office.open(Arc::new(agrees)).1.run("Tell them").await.ended();
+    assert_eq!(outcome.status, OutcomeStatus::Finished, "{outcome:?}");
+    assert_eq!(office.told(&outcome.run).await, ["2 sent."]);
+
+    // Nobody is there: both questions wait with the team, and the team rests.
+    let office = Helped::new();
+    let outcome = office.open(Arc::new(AskLater)).1.run("Tell them").await.ended();
+    assert_eq!(outcome.status, OutcomeStatus::Suspended, "{outcome:?}");
+    let (archon, _) = office.open(Arc::new(AskLater));
+    let asked = archon.approvals(None).await.unwrap();
+    let of: Vec<_> = asked.iter().map(|pending| (&pending.run, pending.request.path.len())).collect();
+    assert_eq!(of, [(&outcome.run, 1), (&outcome.run, 1)]);
+    assert!(office.told(&outcome.run).await.is_empty(), "the wait has not ended");
+    let no = Answer::Cancel { reason: "no".into() };
+    assert!(archon.answer(&asked[0].request.request_id, Answer::Approve).await.unwrap());
+    assert!(archon.answer(&asked[1].request.request_id, no).await.unwrap());
+    // Another process goes on with the helper, and then with its asker.
+    let (_, team) = office.open(Arc::new(AskLater));
+    let done = team.resume(outcome.run.clone()).await.unwrap().reply().await.ended();
+    assert_eq!((done.status, done.said()), (OutcomeStatus::Finished, Some("It is done.")), "{done:?}");
+    assert_eq!(*office.sent.lock().unwrap(), [json!("ann")]);
+    assert_eq!(office.told(&outcome.run).await, ["1 sent."]);
+    assert_eq!(*office.asked.lock().unwrap(), 2, "its model was asked nothing again");
 }

@@ -90,10 +90,28 @@ pub(crate) struct Said {
 }
 
 pub(crate) enum What {
-    Read { key: String, reply: oneshot::Sender<Option<SharedItem>> },
-    Write { key: String, value: Json, expected: Option<u64>, reply: oneshot::Sender<Result<u64, SeatError>> },
-    Wait { key: String, newer_than: u64, reply: oneshot::Sender<SharedItem> },
-    Ask { to: String, task: String, reply: oneshot::Sender<Result<String, SeatError>> },
+    Read {
+        key: String,
+        reply: oneshot::Sender<Option<SharedItem>>,
+    },
+    Write {
+        key: String,
+        value: Json,
+        expected: Option<u64>,
+        reply: oneshot::Sender<Result<u64, SeatError>>,
+    },
+    Wait {
+        key: String,
+        newer_than: u64,
+        reply: oneshot::Sender<SharedItem>,
+    },
+    Ask {
+        to: String,
+        task: String,
+        /// Nothing else of the run goes on meanwhile.
+        may_stop: bool,
+        reply: oneshot::Sender<Result<String, SeatError>>,
+    },
 }
 
 impl Seat {
@@ -127,16 +145,25 @@ impl Seat {
     /// Asks a role, or a member by its id, to do something, and waits for the answer. The same question of the same
     /// delegation is asked once.
     ///
+    /// Where those who are asked wait for a person, the run that asks is stopped here, and so is one that waits for an
+    /// entry while the whole team rests: it is dropped, and goes on from its log once they have answered. An agent
+    /// without a log begins anew, and finds what it asked for. So wait for nothing else beside it.
+    ///
     /// # Errors
     /// [`SeatError::Refused`] with the chain that was refused or why it failed; [`SeatError::Over`]; or the role may not.
     pub async fn ask(&self, to: &str, task: &str) -> Result<String, SeatError> {
+        self.ask_as(to, task, true).await
+    }
+
+    /// As [`ask`](Self::ask); `may_stop` says whether the run may be dropped here.
+    pub(crate) async fn ask_as(&self, to: &str, task: &str, may_stop: bool) -> Result<String, SeatError> {
         self.may(MessageType::HelpRequest)?;
         if let Some(role) =
             self.role.as_ref().filter(|r| !r.peers.is_empty() && !r.peers.iter().any(|p| p == to))
         {
             return Err(SeatError::NoPeer { role: role.name.clone(), to: to.to_owned() });
         }
-        self.say(|reply| What::Ask { to: to.to_owned(), task: task.to_owned(), reply }).await?
+        self.say(|reply| What::Ask { to: to.to_owned(), task: task.to_owned(), may_stop, reply }).await?
     }
 
     /// Says that the member is alive. What its run emits says so, too.

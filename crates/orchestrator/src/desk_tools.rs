@@ -52,7 +52,8 @@ impl Tool for DeskTool {
             match self.what {
                 What::Share => share(&seat, &arguments).await,
                 What::Read => read(&seat, &arguments).await,
-                What::Ask => ask(&seat, &arguments).await,
+                // What other steps of a tool do beside it is not to be cut off.
+                What::Ask => ask(&seat, &arguments, context.run.tools_above.is_empty()).await,
             }
         })
     }
@@ -75,8 +76,9 @@ async fn read(seat: &Seat, arguments: &Json) -> Result<ToolResult, ToolError> {
     Ok(ToolResult::success(said))
 }
 
-async fn ask(seat: &Seat, arguments: &Json) -> Result<ToolResult, ToolError> {
-    let answer = seat.ask(text(arguments, "to")?, text(arguments, "task")?).await.map_err(refused)?;
+async fn ask(seat: &Seat, arguments: &Json, may_stop: bool) -> Result<ToolResult, ToolError> {
+    let (to, task) = (text(arguments, "to")?, text(arguments, "task")?);
+    let answer = seat.ask_as(to, task, may_stop).await.map_err(refused)?;
     Ok(ToolResult::success(answer))
 }
 

@@ -1,5 +1,8 @@
 //! The driver of a team: does what the machine wants, and records what happened before anyone acts on it.
 
+mod seats;
+mod waiting;
+
 use std::{
     collections::{HashMap, HashSet},
     panic::AssertUnwindSafe,
@@ -14,16 +17,21 @@ use archon_types::{
     OutcomeStatus, PlanError, Planner, PlanningContext, RecordBody, SharedItem, Spending, Task, TeamRecord,
     Timestamp, is_lost, questions_below,
 };
-use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
+use futures_util::{
+    FutureExt, StreamExt,
+    future::{AbortHandle, Abortable},
+    stream::FuturesUnordered,
+};
 use tokio::sync::{mpsc, oneshot};
 
+use seats::Ask;
+
 use crate::{
-    JobState, Purpose, SeatError, TeamCommand, TeamMachine,
+    TeamCommand, TeamMachine,
     begun::{Begun, Reports},
     check::check_plan,
-    desk::{Said, Seat, What},
+    desk::{Said, Seat},
     outbox::Outbox,
-    response::{LONGEST_KEY, is_key},
     team::Parts,
     vital::{Attended, Vital, VitalSink},
 };
@@ -53,24 +61,29 @@ pub(crate) struct Driver<'a> {
     /// Runs say here that they have a log.
     reports: Reports,
     begun: mpsc::Receiver<Begun>,
-    asks: Vec<(CommandId, CallId, Reply)>,
+    asks: Vec<Ask>,
     waits: Vec<(CallId, String, u64, oneshot::Sender<SharedItem>)>,
     /// Messages of others that stand in the log already.
     received: HashSet<String>,
+    /// What a person answered just now.
+    answered: Vec<CallId>,
     outbox: Outbox,
 }
-
-/// Where the answer to what a member asked goes.
-type Reply = oneshot::Sender<Result<String, SeatError>>;
 
 struct AtWork {
     vital: Vital,
     stop: CancellationToken,
+    /// Drops the run, whose log stays as it is.
+    let_go: AbortHandle,
+    /// What it asked for and waits for alone, once it is let go.
+    waits_for: Vec<CommandId>,
 }
 
 /// What came of something that was under way.
 enum Happened {
     Ended(CallId, Box<Outcome>),
+    /// A run was stopped where it waits for others.
+    LetGo(CallId),
     /// The planner answered, and this is what its own questions took.
     Planned(Result<Task, PlanError>, Spending),
 }
@@ -119,6 +132,7 @@ impl<'a> Driver<'a> {
             asks: Vec::new(),
             waits: Vec::new(),
             received: HashSet::new(),
+            answered: Vec::new(),
             outbox: Outbox::new(parts.bus.clone()),
         }
     }
@@ -133,6 +147,7 @@ impl<'a> Driver<'a> {
     pub(crate) async fn drive(mut self) -> Result<Outcome, JournalError> {
         // Who was cancelled or answered while the run was at rest does not begin to work first.
         self.receive().await?;
+        self.answered.clear();
         let under_way = if self.machine.is_stopping() { Vec::new() } else { self.machine.under_way() };
         let under_way = self.doubt_lost(under_way).await?;
         // Whoever waited for a person asks again, if it still waits.
@@ -145,6 +160,7 @@ impl<'a> Driver<'a> {
         }
         loop {
             self.hear().await?;
+            self.go_on().await?;
             if self.machine.is_stopping() && !self.in_flight.is_empty() {
                 self.drain().await?;
             }
@@ -335,6 +351,9 @@ impl<'a> Driver<'a> {
                 _ => continue,
             };
             if let Some(body) = body.filter(|_| !self.received.contains(&entry.id)) {
+                if let RecordBody::ToolAnswered { call, .. } = &body {
+                    self.answered.push(*call);
+                }
                 self.record(vec![RecordBody::Received { id: entry.id.clone() }, body]).await?;
             }
             self.received.insert(entry.id.clone());
@@ -355,6 +374,11 @@ impl<'a> Driver<'a> {
         if self.machine.is_stopping() {
             return Ok(());
         }
+        if !self.answered.is_empty() {
+            // There may be something to do.
+            return self.run_answered().await;
+        }
+        self.stop_waiting();
         match self.woken(until).await {
             Woken::By(happened) => self.take(happened).await,
             Woken::Said(said) => self.heard(said).await,
@@ -397,7 +421,7 @@ impl<'a> Driver<'a> {
 
     /// Notes the time, and who was heard before it: whoever waits for the team itself is not silent.
     async fn look(&mut self) -> Result<(), JournalError> {
-        let asking = self.asks.iter().map(|(_, call, _)| call);
+        let asking = self.asks.iter().map(|ask| &ask.by);
         for call in asking.chain(self.waits.iter().map(|(call, ..)| call)) {
             if let Some(hand) = self.hands.get(call) {
                 hand.vital.beat();
@@ -463,6 +487,7 @@ impl<'a> Driver<'a> {
                 self.team_record(self.planned(planned, spent)).await
             }
             Happened::Ended(call, outcome) => self.ended(call, *outcome).await,
+            Happened::LetGo(call) => self.note_waiting(call).await,
         }
     }
 
@@ -489,10 +514,7 @@ impl<'a> Driver<'a> {
 
     /// A member's run has ended. What it says counts if the work is still its own.
     async fn ended(&mut self, call: CallId, outcome: Outcome) -> Result<(), JournalError> {
-        self.hands.remove(&call);
-        self.asks.retain(|(_, by, _)| *by != call);
-        self.waits.retain(|(by, ..)| *by != call);
-        self.parts.desk.clear(&outcome.run);
+        self.forget(call);
         let Some(hand) = self.machine.hand(call) else { return Ok(()) };
         let (member, is_open) = (hand.member.clone(), hand.is_open());
         let spent = outcome.spending();
@@ -620,7 +642,8 @@ impl<'a> Driver<'a> {
             self.machine.job(call.command).and_then(|job| self.machine.role(job.role.as_deref()?)).cloned();
         let seat = Seat { call, role, team: self.team.clone(), vital: vital.clone() };
         self.parts.desk.put(context.run.clone(), seat);
-        self.hands.insert(call, AtWork { vital: vital.clone(), stop });
+        let (let_go, is_let_go) = AbortHandle::new_pair();
+        self.hands.insert(call, AtWork { vital: vital.clone(), stop, let_go, waits_for: Vec::new() });
         let child = context.run.clone();
         let Some(agent) = self.parts.agent(&member) else {
             let outcome =
@@ -644,7 +667,8 @@ impl<'a> Driver<'a> {
         if has_timer {
             work = work.with_beats(Duration::from_millis(settings.beat_ms));
         }
-        let work = work.map(move |done| {
+        let work = Abortable::new(work, is_let_go).map(move |done| {
+            let Ok(done) = done else { return Happened::LetGo(call) };
             let mut outcome =
                 done.unwrap_or_else(|_| Outcome::failed(child.clone(), FailureKind::Panicked, "it panicked"));
             // A member that calls its run by another name does not become another.
@@ -669,86 +693,8 @@ impl<'a> Driver<'a> {
         if let Some(hand) = self.hands.get(&call) {
             hand.stop.cancel();
         }
-        self.asks.retain(|(_, by, _)| *by != call);
+        self.asks.retain(|ask| ask.by != call);
         self.waits.retain(|(by, ..)| *by != call);
-    }
-
-    /// Somebody at work wants something.
-    async fn heard(&mut self, said: Said) -> Result<(), JournalError> {
-        let Said { call, what } = said;
-        // Whoever lost its work is not answered: that ends the wait.
-        let Some(member) =
-            self.machine.hand(call).filter(|hand| hand.is_open()).map(|hand| hand.member.clone())
-        else {
-            return Ok(());
-        };
-        match what {
-            What::Read { key, reply } => {
-                let _ = reply.send(self.machine.board().get(&key).cloned());
-            }
-            What::Wait { key, newer_than, reply } => self.waits.push((call, key, newer_than, reply)),
-            What::Write { key, reply, .. } if !is_key(&key) => {
-                let reason = format!("a key is one line of at most {LONGEST_KEY} characters");
-                let _ = reply.send(Err(SeatError::Refused { reason }));
-            }
-            What::Write { key, value, expected, reply } => {
-                if let Err(stale) = self.machine.board().check(&key, expected) {
-                    let _ = reply.send(Err(stale.into()));
-                    return Ok(());
-                }
-                let content = serde_json::json!({ "key": key, "value": value });
-                let shared = TeamRecord::Shared { by: call, key: key.clone(), value, expected };
-                self.team_record(shared).await?;
-                self.publish(member.as_str(), archon_types::BROADCAST, MessageType::ContextUpdate, content);
-                let _ = reply.send(Ok(self.machine.board().version(&key)));
-            }
-            What::Ask { to, task, reply } => {
-                let command = match self.request_of(call, &to, &task) {
-                    Some(command) => command,
-                    None => {
-                        let command = CommandId(self.machine.jobs().len() as u64 + 1);
-                        self.team_record(TeamRecord::Requested { by: call, task, to }).await?;
-                        command
-                    }
-                };
-                self.asks.push((command, call, reply));
-            }
-        }
-        Ok(())
-    }
-
-    /// The same request of the same delegation, from before a crash or twice over.
-    fn request_of(&self, by: CallId, to: &str, task: &str) -> Option<CommandId> {
-        let job = self.machine.jobs().iter().find(|job| {
-            let is_to = job.role.as_deref() == Some(to) || job.to.as_ref().is_some_and(|id| id.as_str() == to);
-            is_to && matches!(&job.purpose, Purpose::Request { by: asker, task: asked } if *asker == by && asked == task)
-        });
-        job.map(|job| job.command)
-    }
-
-    /// Answers those whose question is answered, and whose entry has changed.
-    fn answer_seats(&mut self) {
-        let machine = &self.machine;
-        let answer = |command: &CommandId| {
-            let job = machine.job(*command)?;
-            match &job.state {
-                JobState::Done => Some(Ok(job.response.as_ref().map(|r| r.text()).unwrap_or_default())),
-                JobState::Failed { reason } => Some(Err(SeatError::Refused { reason: reason.clone() })),
-                _ => None,
-            }
-        };
-        for (command, call, reply) in std::mem::take(&mut self.asks) {
-            match answer(&command) {
-                Some(answer) => drop(reply.send(answer)),
-                None => self.asks.push((command, call, reply)),
-            }
-        }
-        for (call, key, newer_than, reply) in std::mem::take(&mut self.waits) {
-            match machine.board().get(&key).filter(|item| item.version > newer_than) {
-                Some(item) => drop(reply.send(item.clone())),
-                None => self.waits.push((call, key, newer_than, reply)),
-            }
-        }
     }
 
     fn clear_desk(&mut self) {

@@ -120,6 +120,15 @@ pub enum TeamRecord {
         /// The role that is to do it, or the member's id.
         to: String,
     },
+    /// A member waits for others of the team, and they for a person: its run was stopped where it waits, and goes on from
+    /// its log when they have answered, or when the team's run is taken up.
+    Waits {
+        /// Its delegation.
+        call: CallId,
+        /// What it asked for, if it waits for nothing else.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        requests: Vec<CommandId>,
+    },
     /// A member wrote to what the team shares.
     Shared {
         /// The delegation of who writes.

@@ -197,6 +197,7 @@ fn about_team(said: &TeamRecord) -> String {
         }
         TeamRecord::Late { call, member, answer } => format!("{call} ignored, {member} was late: {answer}"),
         TeamRecord::Requested { by, task, to } => format!("{by} asks {to}: {task}"),
+        TeamRecord::Waits { call, .. } => format!("{call} waits for others, who wait for a person"),
         TeamRecord::Shared { by, key, value, .. } => format!("{by} shares {key}: {value}"),
         TeamRecord::Conflict { conflict, key, claims } => {
             let claims: Vec<_> =

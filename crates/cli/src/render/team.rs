@@ -121,6 +121,7 @@ impl TeamView {
     fn said(&self, said: &TeamRecord, output: &Output) {
         let warn = |text: String| output.note(Look::Warning, one_line(&text, 4 * SHOWN));
         let note = |text: String| output.note(Look::Dim, one_line(&text, 4 * SHOWN));
+        let who = |call: CallId| self.member(call).map_or_else(|| call.to_string(), |who| who.to_string());
         match said {
             TeamRecord::Formed { members, lead, .. } => {
                 let members: Vec<_> =
@@ -160,12 +161,13 @@ impl TeamView {
                 note(format!("{member} answered too late, which does not count: {answer}"));
             }
             TeamRecord::Requested { by, task, to } => {
-                let who = self.member(*by).map_or_else(|| by.to_string(), |who| who.to_string());
-                note(format!("{who} asks {to}: {task}"));
+                note(format!("{} asks {to}: {task}", who(*by)));
+            }
+            TeamRecord::Waits { call, .. } => {
+                note(format!("{} waits until a person has answered", who(*call)));
             }
             TeamRecord::Shared { by, key, .. } => {
-                let who = self.member(*by).map_or_else(|| by.to_string(), |who| who.to_string());
-                note(format!("{who} shares {key}"));
+                note(format!("{} shares {key}", who(*by)));
             }
             TeamRecord::Conflict { key, claims, .. } => {
                 let claims: Vec<_> =

@@ -128,6 +128,7 @@ impl TeamMachine {
                 }
             }
             TeamRecord::Requested { by, task, to } => self.requested(*by, task, to),
+            TeamRecord::Waits { call, requests } => self.waits(*call, requests),
             TeamRecord::Shared { by, key, value, expected } => self.shared(*by, key, value, *expected, at),
             TeamRecord::Conflict { conflict, .. } => self.open_conflict(*conflict),
             TeamRecord::Settled { conflict, value, how } => self.settled(*conflict, value, how, at),
@@ -168,9 +169,10 @@ impl TeamMachine {
 
     fn begun(&mut self, call: CallId, at: Timestamp) {
         if let Some(hand) = self.hand_mut(call)
-            && hand.state == HandState::Chosen
+            && matches!(hand.state, HandState::Chosen | HandState::Waiting)
         {
             (hand.state, hand.since, hand.heard) = (HandState::Running, at, at);
+            hand.waits_for.clear();
         }
     }
 
@@ -349,6 +351,12 @@ impl TeamMachine {
         });
     }
 
+    fn waits(&mut self, call: CallId, requests: &[CommandId]) {
+        if let Some(hand) = self.hand_mut(call).filter(|hand| hand.state == HandState::Running) {
+            (hand.state, hand.waits_for) = (HandState::Waiting, requests.to_vec());
+        }
+    }
+
     fn shared(&mut self, by: CallId, key: &str, value: &Json, expected: Option<u64>, at: Timestamp) {
         let Some(member) = self.hand(by).filter(|hand| hand.is_open()).map(|hand| hand.member.clone()) else {
             return;
@@ -385,8 +393,10 @@ impl TeamMachine {
         self.cancelled = false;
         self.touched.all = true;
         for hand in self.jobs.iter_mut().flat_map(|job| &mut job.hands) {
-            if hand.state == HandState::Asked && !hand.is_doubted {
+            let is_asked = hand.state == HandState::Asked && !hand.is_doubted;
+            if is_asked || hand.state == HandState::Waiting {
                 hand.state = HandState::Running;
+                hand.waits_for.clear();
             }
         }
         self.hear_all(at);
@@ -408,7 +418,12 @@ fn is_mere_beginning(body: &RecordBody) -> bool {
         | RecordBody::Settled { .. }
         | RecordBody::ToolStarted { .. }
         | RecordBody::ChildBegun { .. } => true,
-        RecordBody::Team(team) => matches!(**team, TeamRecord::Delegated { .. } | TeamRecord::Beat { .. }),
+        RecordBody::Team(team) => {
+            matches!(
+                **team,
+                TeamRecord::Delegated { .. } | TeamRecord::Beat { .. } | TeamRecord::Waits { .. }
+            )
+        }
         _ => false,
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use archon_types::{Answer, ApprovalRequest, CallId, Json, RecordBody, TeamRecord, Timestamp};
+use archon_types::{Answer, ApprovalRequest, CallId, CommandId, Json, RecordBody, TeamRecord, Timestamp};
 
 use super::{Hand, HandState, Job, Purpose, TeamMachine};
 
@@ -82,6 +82,28 @@ impl TeamMachine {
     pub(super) fn waiting(&self) -> Vec<CallId> {
         let members = self.hands().filter(|(_, hand)| hand.state == HandState::Asked).map(|(call, _)| call);
         members.chain(self.questions().filter(|job| job.asked).map(|job| job.call(0))).collect()
+    }
+
+    /// Whether a job is in hands of which none can go on before a person answers.
+    pub(crate) fn waits_for_person(&self, command: CommandId) -> bool {
+        let Some(job) = self.job(command).filter(|job| !job.is_over()) else { return false };
+        job.under_way() > 0 && job.count(&[HandState::Chosen, HandState::Running]) == 0
+    }
+
+    /// Whether nobody goes on before a person answers, if so many of those at work cannot.
+    pub(crate) fn rests_without(&self, blocked: usize) -> bool {
+        let index = self.index();
+        let plans_anew = self.has_lost() && !self.is_escalated();
+        index.asked > 0 && index.running == blocked && !plans_anew
+    }
+
+    /// Those who waited for others and have what they waited for, or whom no person holds up any more.
+    pub(crate) fn can_go_on(&self) -> Vec<CallId> {
+        let index = self.index();
+        let is_over = |command: &CommandId| self.job(*command).is_none_or(Job::is_over);
+        let has_all = |hand: &Hand| !hand.waits_for.is_empty() && hand.waits_for.iter().all(is_over);
+        let may = |call: &&CallId| index.asked == 0 || self.hand(**call).is_some_and(has_all);
+        index.waiting.iter().filter(may).copied().collect()
     }
 
     fn questions(&self) -> impl Iterator<Item = &Job> {

@@ -38,6 +38,10 @@ pub(super) struct Index {
     pub(super) unneeded: BTreeSet<CommandId>,
     /// Questions to people that are not answered.
     pub(super) questions: BTreeSet<CommandId>,
+    /// Delegations that wait for others, who wait for a person.
+    pub(super) waiting: BTreeSet<CallId>,
+    /// Questions that a person has to answer.
+    pub(super) asked: usize,
     /// Delegations at work.
     pub(super) running: usize,
     /// Delegations that are not over and count for the cap.
@@ -75,6 +79,8 @@ struct Entry {
     is_unneeded: bool,
     is_question: bool,
     is_open: bool,
+    waiting: Vec<CallId>,
+    asked: usize,
     running: usize,
     under_way: usize,
     wants: Wants,
@@ -166,6 +172,8 @@ impl Index {
         self.looks.extend(entry.look.map(|at| (at, command)));
         self.unneeded.extend(entry.is_unneeded.then_some(command));
         self.questions.extend(entry.is_question.then_some(command));
+        self.waiting.extend(&entry.waiting);
+        self.asked += entry.asked;
         self.running += entry.running;
         self.under_way += entry.under_way;
         self.open += usize::from(entry.is_open);
@@ -189,6 +197,10 @@ impl Index {
         }
         self.unneeded.remove(&command);
         self.questions.remove(&command);
+        for call in &entry.waiting {
+            self.waiting.remove(call);
+        }
+        self.asked -= entry.asked;
         self.running -= entry.running;
         self.under_way -= entry.under_way;
         self.open -= usize::from(entry.is_open);
@@ -213,13 +225,16 @@ impl Entry {
         let calls = || (0..job.hands.len()).map(|index| job.call(index)).zip(&job.hands);
         let in_state = |state| calls().filter(move |(_, hand)| hand.state == state);
         let is_extra = matches!(job.purpose, Purpose::Request { .. });
+        let is_question = job.is_question() && !job.is_over();
         let is_needed = !job.is_over() && !machine.is_orphan(job);
         Self {
             chosen: in_state(HandState::Chosen).map(|(call, _)| call).collect(),
             look: in_state(HandState::Running).map(|(_, hand)| machine.look_at(hand)).min(),
             is_unneeded: !is_needed && job.under_way() > 0,
-            is_question: job.is_question() && !job.is_over(),
+            is_question,
             is_open: !job.is_over(),
+            waiting: in_state(HandState::Waiting).map(|(call, _)| call).collect(),
+            asked: job.count(&[HandState::Asked]) + usize::from(is_question && job.asked),
             running: job.count(&[HandState::Running]),
             under_way: if is_extra { 0 } else { job.under_way() },
             wants: match machine.wants_hands(job) {

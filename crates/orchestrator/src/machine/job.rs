@@ -164,6 +164,9 @@ pub struct Hand {
     /// A person is asked whether its run, whose log is lost, is to begin again.
     #[serde(default)]
     pub(super) is_doubted: bool,
+    /// What it asked others for, while it waits for that and nothing else.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) waits_for: Vec<CommandId>,
     pub(super) money: Loan,
 }
 
@@ -178,6 +181,8 @@ pub enum HandState {
     Running,
     /// Waits for a person.
     Asked,
+    /// Waits for others of the team, who wait for a person: its run is stopped.
+    Waiting,
     /// Answered.
     Answered,
     /// Failed.
@@ -236,7 +241,7 @@ impl Job {
     }
 
     pub(super) fn under_way(&self) -> usize {
-        self.count(&[HandState::Chosen, HandState::Running, HandState::Asked])
+        self.count(&[HandState::Chosen, HandState::Running, HandState::Asked, HandState::Waiting])
     }
 
     /// Delegations that came to nothing.
@@ -265,12 +270,14 @@ impl Hand {
             problem: None,
             is_begun: false,
             is_doubted: false,
+            waits_for: Vec::new(),
             money: Loan::default(),
         }
     }
 
     /// Whether it is not over.
     pub fn is_open(&self) -> bool {
-        matches!(self.state, HandState::Chosen | HandState::Running | HandState::Asked)
+        use HandState::{Asked, Chosen, Running, Waiting};
+        matches!(self.state, Chosen | Running | Asked | Waiting)
     }
 }

@@ -195,7 +195,7 @@ impl TeamMachine {
 }
 
 fn has_it(state: HandState) -> bool {
-    matches!(state, HandState::Chosen | HandState::Running | HandState::Asked | HandState::Answered)
+    !matches!(state, HandState::Failed | HandState::Taken)
 }
 
 fn no_one_for(job: &Job) -> String {

@@ -18,3 +18,4 @@ mod replans;
 mod scenarios;
 mod support;
 mod teams;
+mod waiting;

@@ -333,6 +333,7 @@ pub(crate) fn team_records() -> Vec<Arc<Record>> {
         TeamRecord::Settled { conflict: 0, value: json!(0.15), how: "bob has more authority".into() },
         TeamRecord::Concluded { answer: "Done.".into() },
         TeamRecord::Replanned { diff: Box::new(diff), spent: Spending::new(20, 2) },
+        TeamRecord::Waits { call, requests: vec![CommandId(3)] },
     ];
     let bodies = bodies.into_iter().map(|team| RecordBody::Team(Box::new(team)));
     let first = RecordBody::RunStarted(Box::new(started()));

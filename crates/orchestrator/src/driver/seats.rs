@@ -1,0 +1,103 @@
+//! What members at work say at their seats, and what they are answered.
+
+use archon_types::{CallId, CommandId, JournalError, MessageType, TeamRecord};
+use tokio::sync::oneshot;
+
+use super::Driver;
+use crate::{
+    JobState, Purpose, SeatError,
+    desk::{Said, What},
+    response::{LONGEST_KEY, is_key},
+};
+
+/// Where the answer to what a member asked goes.
+type Reply = oneshot::Sender<Result<String, SeatError>>;
+
+/// A member waits for what it asked others for.
+pub(super) struct Ask {
+    pub(super) command: CommandId,
+    pub(super) by: CallId,
+    /// Its run may be stopped here.
+    pub(super) may_stop: bool,
+    pub(super) reply: Reply,
+}
+
+impl Driver<'_> {
+    /// Somebody at work wants something.
+    pub(super) async fn heard(&mut self, said: Said) -> Result<(), JournalError> {
+        let Said { call, what } = said;
+        // Whoever lost its work is not answered: that ends the wait.
+        let Some(member) =
+            self.machine.hand(call).filter(|hand| hand.is_open()).map(|hand| hand.member.clone())
+        else {
+            return Ok(());
+        };
+        match what {
+            What::Read { key, reply } => {
+                let _ = reply.send(self.machine.board().get(&key).cloned());
+            }
+            What::Wait { key, newer_than, reply } => self.waits.push((call, key, newer_than, reply)),
+            What::Write { key, reply, .. } if !is_key(&key) => {
+                let reason = format!("a key is one line of at most {LONGEST_KEY} characters");
+                let _ = reply.send(Err(SeatError::Refused { reason }));
+            }
+            What::Write { key, value, expected, reply } => {
+                if let Err(stale) = self.machine.board().check(&key, expected) {
+                    let _ = reply.send(Err(stale.into()));
+                    return Ok(());
+                }
+                let content = serde_json::json!({ "key": key, "value": value });
+                let shared = TeamRecord::Shared { by: call, key: key.clone(), value, expected };
+                self.team_record(shared).await?;
+                self.publish(member.as_str(), archon_types::BROADCAST, MessageType::ContextUpdate, content);
+                let _ = reply.send(Ok(self.machine.board().version(&key)));
+            }
+            What::Ask { to, task, may_stop, reply } => {
+                let command = match self.request_of(call, &to, &task) {
+                    Some(command) => command,
+                    None => {
+                        let command = CommandId(self.machine.jobs().len() as u64 + 1);
+                        self.team_record(TeamRecord::Requested { by: call, task, to }).await?;
+                        command
+                    }
+                };
+                self.asks.push(Ask { command, by: call, may_stop, reply });
+            }
+        }
+        Ok(())
+    }
+
+    /// The same request of the same delegation, from before a crash or twice over.
+    fn request_of(&self, by: CallId, to: &str, task: &str) -> Option<CommandId> {
+        let job = self.machine.jobs().iter().find(|job| {
+            let is_to = job.role.as_deref() == Some(to) || job.to.as_ref().is_some_and(|id| id.as_str() == to);
+            is_to && matches!(&job.purpose, Purpose::Request { by: asker, task: asked } if *asker == by && asked == task)
+        });
+        job.map(|job| job.command)
+    }
+
+    /// Answers those whose question is answered, and whose entry has changed.
+    pub(super) fn answer_seats(&mut self) {
+        let machine = &self.machine;
+        let answer = |command: &CommandId| {
+            let job = machine.job(*command)?;
+            match &job.state {
+                JobState::Done => Some(Ok(job.response.as_ref().map(|r| r.text()).unwrap_or_default())),
+                JobState::Failed { reason } => Some(Err(SeatError::Refused { reason: reason.clone() })),
+                _ => None,
+            }
+        };
+        for ask in std::mem::take(&mut self.asks) {
+            match answer(&ask.command) {
+                Some(answer) => drop(ask.reply.send(answer)),
+                None => self.asks.push(ask),
+            }
+        }
+        for (call, key, newer_than, reply) in std::mem::take(&mut self.waits) {
+            match machine.board().get(&key).filter(|item| item.version > newer_than) {
+                Some(item) => drop(reply.send(item.clone())),
+                None => self.waits.push((call, key, newer_than, reply)),
+            }
+        }
+    }
+}

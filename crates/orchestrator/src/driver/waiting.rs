@@ -1,0 +1,95 @@
+//! Members that wait for others: whose run is stopped meanwhile, and when it goes on.
+
+use std::collections::BTreeMap;
+
+use archon_types::{CallId, CommandId, JournalError, TeamRecord};
+
+use super::Driver;
+use crate::{Hand, HandState};
+
+/// On what a member waits that can do nothing meanwhile.
+struct Blocked {
+    /// What it asked for.
+    requests: Vec<CommandId>,
+    /// It waits for that alone.
+    is_for_requests: bool,
+    may_stop: bool,
+}
+
+impl Driver<'_> {
+    /// Stops those who wait for what cannot be there before a person answers, so that their waits do not run out
+    /// meanwhile, and the team can come to rest.
+    pub(super) fn stop_waiting(&mut self) {
+        let blocked = self.blocked();
+        let may_rest = blocked.values().all(|one| one.may_stop) && self.machine.rests_without(blocked.len());
+        for (call, one) in blocked {
+            let is_held =
+                one.is_for_requests && one.requests.iter().all(|it| self.machine.waits_for_person(*it));
+            let is_meant = may_rest || (one.may_stop && is_held);
+            if let Some(hand) = self.hands.get_mut(&call).filter(|_| is_meant) {
+                hand.let_go.abort();
+                hand.waits_for = if one.is_for_requests { one.requests } else { Vec::new() };
+            }
+        }
+    }
+
+    /// Those at work who wait for others of the team.
+    fn blocked(&self) -> BTreeMap<CallId, Blocked> {
+        let nothing = || Blocked { requests: Vec::new(), is_for_requests: true, may_stop: true };
+        let mut blocked = BTreeMap::new();
+        // Whoever gave up to wait is not there any more.
+        for ask in self.asks.iter().filter(|ask| !ask.reply.is_closed()) {
+            let one = blocked.entry(ask.by).or_insert_with(nothing);
+            one.requests.push(ask.command);
+            one.may_stop &= ask.may_stop;
+        }
+        for (call, ..) in self.waits.iter().filter(|(.., reply)| !reply.is_closed()) {
+            blocked.entry(*call).or_insert_with(nothing).is_for_requests = false;
+        }
+        blocked
+    }
+
+    /// A run was stopped where it waits. What it asked for goes on without it.
+    pub(super) async fn note_waiting(&mut self, call: CallId) -> Result<(), JournalError> {
+        let requests = self.hands.get(&call).map(|hand| hand.waits_for.clone()).unwrap_or_default();
+        self.forget(call);
+        if !self.machine.hand(call).is_some_and(Hand::is_open) {
+            return Ok(());
+        }
+        self.team_record(TeamRecord::Waits { call, requests }).await?;
+        self.tell_status(call, "waiting");
+        Ok(())
+    }
+
+    /// Whoever had this delegation is not there any more.
+    pub(super) fn forget(&mut self, call: CallId) {
+        self.hands.remove(&call);
+        self.asks.retain(|ask| ask.by != call);
+        self.waits.retain(|(by, ..)| *by != call);
+        self.parts.desk.clear(&self.context.run.of_call(call));
+    }
+
+    /// Runs whose work was in doubt, and may be done again: a person said so while others worked.
+    pub(super) async fn run_answered(&mut self) -> Result<(), JournalError> {
+        for call in std::mem::take(&mut self.answered) {
+            let is_running = self.machine.hand(call).is_some_and(|hand| hand.state == HandState::Running);
+            if is_running && !self.hands.contains_key(&call) {
+                self.record(vec![self.started(call)]).await?;
+                self.run_member(call);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes up the runs that were stopped, and have what they waited for.
+    pub(super) async fn go_on(&mut self) -> Result<(), JournalError> {
+        if self.machine.is_stopping() {
+            return Ok(());
+        }
+        for call in self.machine.can_go_on() {
+            self.record(vec![self.started(call)]).await?;
+            self.run_member(call);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,392 @@
+//! Members that wait for others, who wait for a person.
+
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use archon_orchestrator::{Desk, HandState, SeatError, Team};
+use archon_testkit::MortalJournal;
+use archon_types::{
+    AgentId, Answer, CallId, CommandId, ConflictStrategy, FailureKind, LogAppender, LoopId, Outcome,
+    OutcomeStatus, PendingApproval, RecordBody, RunConfig, RunId, RunStarted, SubTask, TeamPattern,
+    TeamRecord, pending_approvals,
+};
+use serde_json::json;
+
+use crate::{
+    office::OfficeJournal,
+    support::{FnAgent, World, answer, drive, member, pause, poll_until_idle, step},
+};
+
+/// What was seen of a team, whatever became of its processes.
+#[derive(Clone, Default)]
+struct Seen {
+    /// The runs that ended, as the journals of real members would know them.
+    ended: Arc<Mutex<BTreeSet<RunId>>>,
+    /// What those were told who asked.
+    told: Arc<Mutex<Vec<Result<String, SeatError>>>>,
+}
+
+impl Seen {
+    fn saying(&self, text: &'static str, after_ms: u64) -> Arc<FnAgent> {
+        let ended = self.ended.clone();
+        FnAgent::new(move |_, context| {
+            let ended = ended.clone();
+            async move {
+                if after_ms > 0 {
+                    pause(&context, after_ms).await;
+                }
+                ended.lock().unwrap().insert(context.run.clone());
+                answer(&context, text)
+            }
+        })
+    }
+
+    /// A writer who asks somebody, and says what it was told.
+    fn asking(&self, desk: &Desk, to: &'static str) -> Arc<FnAgent> {
+        let (desk, seen) = (desk.clone(), self.clone());
+        FnAgent::new(move |_, context| {
+            let (desk, seen) = (desk.clone(), seen.clone());
+            async move {
+                let told = desk.seat(&context.run).unwrap().ask(to, "Which colour?").await;
+                seen.told.lock().unwrap().push(told.clone());
+                seen.ended.lock().unwrap().insert(context.run.clone());
+                answer(&context, &told.unwrap_or_else(|error| error.to_string()))
+            }
+        })
+    }
+
+    fn told(&self) -> Vec<String> {
+        let told = self.told.lock().unwrap();
+        told.iter().map(|told| told.clone().unwrap_or_else(|error| format!("error: {error}"))).collect()
+    }
+}
+
+/// A team in a process of its own: writers ask an office, whose two members contradict each other after some time, so that
+/// the office asks a person.
+fn team(world: &World, journal: &OfficeJournal, seen: &Seen, plan: Vec<SubTask>, after_ms: u64) -> Team {
+    let desk = Desk::new();
+    let inner = vec![step("a", "Which?", "worker", &[])];
+    let office = world.team_in(journal, inner, &["worker"], |options| {
+        options.settings.pattern = TeamPattern::Committee { size: 2 };
+        options.settings.conflicts.strategy = ConflictStrategy::Human;
+    });
+    let office = office
+        .with_member(member("m0", "worker"), seen.saying("red", after_ms))
+        .with_member(member("m1", "worker"), seen.saying("green", 0));
+    world
+        .team_in(journal, plan, &["writer", "office", "busy"], |options| {
+            options.limits.max_depth = 2;
+            options.settings.task_ms = 60_000;
+        })
+        .with_member(member("ann", "writer"), seen.asking(&desk, "office"))
+        .with_member(member("office", "office"), Arc::new(office))
+        .with_member(member("bob", "busy"), seen.saying("busy", 50_000))
+        .with_desk(desk)
+}
+
+fn one_step() -> Vec<SubTask> {
+    vec![step("w", "1", "writer", &[])]
+}
+
+fn open(world: &World) -> Vec<PendingApproval> {
+    pending_approvals(&world.journal.log("run_1"))
+}
+
+fn colour(text: &str) -> Answer {
+    Answer::Edit { arguments: json!({ "value": text }) }
+}
+
+/// Leaves an answer with whoever asked.
+fn post(journal: &OfficeJournal, asked: &PendingApproval, id: &str, text: &str) {
+    journal.post(asked.asker().as_str(), id, asked.request.answered(colour(text)));
+}
+
+fn resume(world: &World, team: &Team) -> Outcome {
+    let outcome = drive(&world.clock, team.resume(&world.context)).unwrap();
+    world.check_log();
+    outcome
+}
+
+fn count(world: &World, run: &str, is_meant: fn(&RecordBody) -> bool) -> usize {
+    world.journal.log(run).iter().filter(|record| is_meant(&record.body)).count()
+}
+
+// spec: MA-15, AP-05
+#[test]
+fn what_a_helper_asks_comes_up_and_its_asker_gets_the_answer_in_another_process() {
+    let (world, seen) = (World::new(), Seen::default());
+    let journal = OfficeJournal::over(&world.journal);
+    let begun = world.context.clock.now();
+    let outcome = world.start(&team(&world, &journal, &seen, one_step(), 0), "Write");
+    assert_eq!(outcome.status, OutcomeStatus::Suspended, "{outcome:?}");
+    assert!(world.context.clock.now().since(begun) < Duration::from_secs(1), "nobody's time runs out first");
+    let asked = open(&world);
+    assert_eq!(asked.len(), 1, "{asked:?}");
+    assert_eq!((asked[0].asker().as_str(), asked[0].call), ("run_1.2-0", CallId::new(CommandId(2), 0)));
+    assert_eq!(seen.told(), [""; 0]);
+    // A person takes a while, and answers elsewhere.
+    world.clock.advance(Duration::from_secs(1_000));
+    post(&journal, &asked[0], "in-1", "violet");
+    let outcome = resume(&world, &team(&world, &journal, &seen, one_step(), 0));
+    assert_eq!(outcome.status, OutcomeStatus::Finished, "{outcome:?}");
+    let told = seen.told();
+    assert!(told.len() == 1 && told[0].starts_with("[a] violet"), "{told:?}");
+    assert!(outcome.said().unwrap_or_default().starts_with("[w] [a] violet"), "{outcome:?}");
+    assert_eq!(world.delegations(), ["ann: w: 1", "office: Which colour?"]);
+}
+
+// spec: MA-15, AP-05
+#[test]
+fn questions_of_several_helpers_are_listed_together_and_each_has_its_own_answer() {
+    let (world, seen) = (World::new(), Seen::default());
+    let journal = OfficeJournal::over(&world.journal);
+    let plan = || vec![step("w", "1", "writer", &[]), step("v", "2", "writer", &[])];
+    let team = || team(&world, &journal, &seen, plan(), 0);
+    assert_eq!(world.start(&team(), "Write").status, OutcomeStatus::Suspended);
+    let asked = open(&world);
+    let askers: Vec<_> = asked.iter().map(|one| one.asker().as_str()).collect();
+    assert_eq!(askers, ["run_1.3-0", "run_1.4-0"]);
+    post(&journal, &asked[1], "in-1", "blue");
+    assert_eq!(resume(&world, &team()).status, OutcomeStatus::Suspended);
+    assert_eq!(seen.told().len(), 1, "the one goes on, the other waits: {:?}", seen.told());
+    let left = open(&world);
+    assert_eq!((left.len(), left[0].asker().as_str()), (1, "run_1.3-0"));
+    // The other through the team itself.
+    let done = drive(&world.clock, team().answer(left[0].call, colour("violet"), &world.context)).unwrap();
+    world.check_log();
+    assert_eq!(done.status, OutcomeStatus::Finished, "{done:?}");
+    let said = done.said().unwrap_or_default();
+    assert!(said.contains("[w] [a] violet") && said.contains("[v] [a] blue"), "{said}");
+    assert_eq!(world.delegations().len(), 4);
+}
+
+// spec: MA-15
+#[test]
+fn waiting_for_a_person_takes_nothing_of_the_askers_time_while_others_work() {
+    let (world, seen) = (World::new(), Seen::default());
+    let journal = OfficeJournal::over(&world.journal);
+    // The office asks after 30 s, others work for 100 s, and a task may take 60 s.
+    let plan = || {
+        let others = [step("b", "3", "busy", &[]), step("c", "4", "busy", &["b"])];
+        [step("w", "1", "writer", &[])].into_iter().chain(others).collect()
+    };
+    let outcome = world.start(&team(&world, &journal, &seen, plan(), 30_000), "Write");
+    assert_eq!(outcome.status, OutcomeStatus::Suspended, "{outcome:?}");
+    post(&journal, &open(&world)[0], "in-1", "violet");
+    let outcome = resume(&world, &team(&world, &journal, &seen, plan(), 30_000));
+    assert!(outcome.said().unwrap_or_default().starts_with("[w] [a] violet"), "{outcome:?}");
+    let taken = |record: &TeamRecord| matches!(record, TeamRecord::TakenBack { .. });
+    assert!(!world.said().iter().any(taken), "{:?}", world.said());
+    assert_eq!(seen.told().len(), 1);
+}
+
+/// The process dies at each append of each run in turn, before or after it was written, before and after the answer.
+// spec: MA-15, AP-05, MA-23
+#[test]
+fn a_team_whose_helper_asks_dies_anywhere_and_does_nothing_twice() {
+    let run = |die: Option<(u64, bool)>| {
+        let (world, seen) = (World::new(), Seen::default());
+        let journal = OfficeJournal::over(&world.journal);
+        let team = || team(&world, &journal, &seen, one_step(), 0);
+        let is_there = |run: &str| count(&world, run, |body| matches!(body, RecordBody::Prompted { .. })) > 0;
+        if let Some((appends, is_written)) = die {
+            world.journal.die_after(appends, is_written);
+        }
+        let mut posted = false;
+        let mut deaths = 0;
+        let outcome = loop {
+            let done = match is_there("run_1") {
+                true => drive(&world.clock, team().resume(&world.context)),
+                false => drive(&world.clock, team().start("Write", &world.context)),
+            };
+            match done {
+                Ok(outcome) if outcome.status != OutcomeStatus::Suspended => break outcome,
+                Ok(_) if !posted => {
+                    let asked = open(&world);
+                    assert_eq!(asked.len(), 1, "{die:?}: {asked:?}");
+                    post(&journal, &asked[0], "in-1", "violet");
+                    posted = true;
+                }
+                Ok(outcome) => panic!("{die:?}: it asks again: {outcome:?}"),
+                Err(error) => {
+                    deaths += 1;
+                    assert!(deaths < 3, "{die:?}: {error}");
+                    world.journal.live();
+                    // The log may have its end already.
+                    if let Some(outcome) =
+                        is_there("run_1").then(|| world.check_log().ended().cloned()).flatten()
+                    {
+                        break outcome;
+                    }
+                }
+            }
+        };
+        world.check_log();
+        let asked = |body: &RecordBody| matches!(body, RecordBody::ToolAsked { .. });
+        assert_eq!(count(&world, "run_1.2-0", asked), 1, "{die:?}");
+        assert_eq!(world.delegations().len(), 2, "{die:?}: {:?}", world.delegations());
+        let requested = |record: &&TeamRecord| matches!(record, TeamRecord::Requested { .. });
+        assert_eq!(world.said().iter().filter(requested).count(), 1, "{die:?}");
+        assert_eq!(seen.ended.lock().unwrap().len(), 3, "{die:?}: {:?}", seen.ended);
+        let told = seen.told();
+        assert!(
+            !told.is_empty() && told.iter().all(|told| told.starts_with("[a] violet")),
+            "{die:?}: {told:?}"
+        );
+        (outcome, deaths)
+    };
+    let (whole, _) = run(None);
+    assert_eq!(whole.status, OutcomeStatus::Finished, "{whole:?}");
+    let mut died = 0;
+    for appends in 1.. {
+        let mut deaths = 0;
+        for is_written in [false, true] {
+            let (outcome, at) = run(Some((appends, is_written)));
+            assert_eq!((outcome.said(), &outcome.delegated), (whole.said(), &whole.delegated), "{appends}");
+            deaths += at;
+        }
+        died += deaths;
+        if deaths == 0 {
+            break;
+        }
+    }
+    assert!(died > 60, "{died}");
+}
+
+/// An agent without a log that asks a person once, and shares something when it goes on.
+fn asks_then_shares(desk: &Desk) -> Arc<FnAgent> {
+    let (desk, asked) = (desk.clone(), Arc::new(Mutex::new(false)));
+    FnAgent::new(move |_, context| {
+        let (desk, is_first) = (desk.clone(), !std::mem::replace(&mut *asked.lock().unwrap(), true));
+        async move {
+            if is_first {
+                return Outcome::new(context.run.clone(), OutcomeStatus::Suspended);
+            }
+            desk.seat(&context.run).unwrap().write("rain", json!("much"), None).await.unwrap();
+            answer(&context, "shared")
+        }
+    })
+}
+
+// spec: MA-15, MA-17, AP-05
+#[test]
+fn who_waits_for_what_is_shared_or_for_somebody_busy_rests_with_the_team() {
+    let (world, seen, desk) = (World::new(), Seen::default(), Desk::new());
+    let reader = {
+        let desk = desk.clone();
+        FnAgent::new(move |_, context| {
+            let desk = desk.clone();
+            async move {
+                let item = desk.seat(&context.run).unwrap().wait("rain", 0).await;
+                answer(&context, &format!("{:?}", item.map(|item| item.value)))
+            }
+        })
+    };
+    let plan =
+        vec![step("r", "1", "reader", &[]), step("h", "2", "helper", &[]), step("w", "3", "writer", &[])];
+    let team = world
+        .team(plan, &["reader", "helper", "writer"], |_| {})
+        .with_member(member("rea", "reader"), reader)
+        .with_member(member("hal", "helper").with_max_tasks(1), asks_then_shares(&desk))
+        .with_member(member("ann", "writer"), seen.asking(&desk, "helper"))
+        .with_desk(desk);
+    let begun = world.context.clock.now();
+    assert_eq!(world.start(&team, "Write").status, OutcomeStatus::Suspended);
+    assert!(world.context.clock.now().since(begun) < Duration::from_secs(1));
+    let asked = open(&world);
+    assert_eq!(asked.len(), 1, "{asked:?}");
+    let outcome = drive(&world.clock, team.answer(asked[0].call, Answer::Approve, &world.context)).unwrap();
+    world.check_log();
+    let said = outcome.said().unwrap_or_default();
+    assert!(said.contains("[r] Ok(String(\"much\"))") && said.contains("[w] shared"), "{outcome:?}");
+    assert_eq!(world.delegations().len(), 4);
+}
+
+/// A helper that begins a log in a journal that is not the team's, so that it is lost; then it hangs, and when it begins
+/// again it answers.
+fn loses_its_log() -> Arc<FnAgent> {
+    let begun: Arc<Mutex<BTreeSet<RunId>>> = Arc::default();
+    FnAgent::new(move |_, context| {
+        let is_again = !begun.lock().unwrap().insert(context.run.clone());
+        async move {
+            if is_again {
+                return answer(&context, "done again");
+            }
+            let started = RunStarted::new(
+                context.run.clone(),
+                context.session.clone(),
+                AgentId::new("hal"),
+                LoopId::new("l"),
+                RunConfig::default(),
+            );
+            let _log = LogAppender::begin(&MortalJournal::default(), started, Vec::new(), &context).await;
+            std::future::pending().await
+        }
+    })
+}
+
+// spec: MA-15, AP-05
+#[test]
+fn who_waits_for_work_in_doubt_goes_on_when_a_person_says_so_while_others_work() {
+    for (said, expected) in
+        [(Answer::Approve, "done again"), (Answer::Reply { text: "It was.".into() }, "It was.")]
+    {
+        let (world, seen, desk) = (World::new(), Seen::default(), Desk::new());
+        let journal = OfficeJournal::over(&world.journal);
+        let plan =
+            vec![step("w", "1", "writer", &[]), step("v", "2", "writer", &[]), step("b", "3", "busy", &[])];
+        let team = world
+            .team_in(&journal, plan, &["writer", "helper", "busy"], |_| {})
+            .with_member(member("ann", "writer"), seen.asking(&desk, "helper"))
+            .with_member(member("hal", "helper"), loses_its_log())
+            .with_member(member("bob", "busy"), seen.saying("busy", 50_000))
+            .with_desk(desk);
+        let mut run = Box::pin(team.start("Write", &world.context));
+        assert!(poll_until_idle(&mut run).is_none());
+        drop(run);
+        // The process died. In the next one a person is asked, and the writers are stopped while others work.
+        let mut run = Box::pin(team.resume(&world.context));
+        assert!(poll_until_idle(&mut run).is_none());
+        let machine = world.check_log();
+        let states: Vec<_> = machine.jobs().iter().map(|job| job.hands[0].state).collect();
+        use HandState::{Asked, Running, Waiting};
+        assert_eq!(states, [Waiting, Waiting, Running, Asked, Asked]);
+        let asked = open(&world);
+        assert_eq!(asked.len(), 2, "{asked:?}");
+        journal.post("run_1", "in-1", asked[0].request.answered(said.clone()));
+        // The inbox is looked at when the team looks who is silent.
+        for _ in 0..4 {
+            world.clock.advance(Duration::from_secs(5));
+            assert!(poll_until_idle(&mut run).is_none(), "others work");
+        }
+        assert_eq!(seen.told(), [expected], "one goes on, the other waits");
+        let outcome = drive(&world.clock, run).unwrap();
+        assert_eq!(outcome.status, OutcomeStatus::Suspended, "{outcome:?}");
+        journal.post("run_1", "in-2", asked[1].request.answered(said));
+        let outcome = resume(&world, &team);
+        assert_eq!(outcome.status, OutcomeStatus::Finished, "{outcome:?}");
+        assert_eq!(seen.told(), [expected, expected]);
+        assert_eq!(world.delegations().len(), 5);
+    }
+}
+
+// spec: MA-15
+#[test]
+fn a_no_to_what_a_helper_asks_is_told_to_its_asker() {
+    let (world, seen, desk) = (World::new(), Seen::default(), Desk::new());
+    let team = world
+        .team(one_step(), &["writer", "helper"], |options| options.settings.max_tries = 1)
+        .with_member(member("ann", "writer"), seen.asking(&desk, "helper"))
+        .with_member(member("hal", "helper"), asks_then_shares(&desk))
+        .with_desk(desk);
+    assert_eq!(world.start(&team, "Write").status, OutcomeStatus::Suspended);
+    let no = Answer::Cancel { reason: "not today".into() };
+    let outcome = drive(&world.clock, team.answer(open(&world)[0].call, no, &world.context)).unwrap();
+    assert_eq!(outcome.status, OutcomeStatus::Finished, "{outcome:?}");
+    assert_eq!(outcome.failure, None::<FailureKind>);
+    assert_eq!(seen.told(), ["error: a person said no: not today"]);
+    world.check_log();
+}
