@@ -113,7 +113,10 @@ impl Prompt {
                     self.output.note(Look::Plain, format!("  {:<9} {}", way.typed, way.meaning));
                 }),
                 ("l" | "later", _) => return Decision::Later,
-                ("r" | "reply", _) if may("reply") && !rest.is_empty() => {
+                // Nothing is a reply to a step that failed: the others go on without it.
+                ("r" | "reply", _)
+                    if may("reply") && (!rest.is_empty() || request.kind == QuestionKind::Failed) =>
+                {
                     return Decision::Now(Answer::Reply { text: rest.to_owned() });
                 }
                 ("e" | "edit", _) if request.allow_modification && may("edit") => {
@@ -251,6 +254,7 @@ fn ways(request: &ApprovalRequest, rule: Option<&String>, is_whole: bool) -> Vec
     if may(request, "approve") {
         ways.push(match request.kind {
             QuestionKind::InDoubt => way("[y]es, run it again", "y", "run it again"),
+            QuestionKind::Failed => way("[y]es, try it again", "y", "try it again"),
             _ => way("[y]es", "y", "yes, this once"),
         });
     }
@@ -273,7 +277,12 @@ fn ways(request: &ApprovalRequest, rule: Option<&String>, is_whole: bool) -> Vec
         ways.push(way("[e]dit", "e", "change the arguments first"));
     }
     if may(request, "reply") {
-        ways.push(way("[r]eply TEXT", "r TEXT", "answer with a text"));
+        ways.push(match request.kind {
+            QuestionKind::Failed => {
+                way("[r]eply", "r, r TEXT", "go on without it; TEXT takes the place of its result")
+            }
+            _ => way("[r]eply TEXT", "r TEXT", "answer with a text"),
+        });
     }
     if !is_whole {
         ways.push(way("[v]iew", "v", "show all of it"));

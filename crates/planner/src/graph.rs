@@ -186,10 +186,7 @@ pub fn plan_of(task: &Task) -> Plan {
 /// A completed subtask has a result and depends on completed ones or on such as may fail; one that waits has
 /// no result.
 pub fn invariants(task: &Task) -> Vec<String> {
-    use archon_types::{
-        OnFailure,
-        SubTaskStatus::{Completed, Executing, Failed},
-    };
+    use archon_types::SubTaskStatus::{Completed, Executing, Failed};
     let mut broken = Vec::new();
     let ids: BTreeSet<_> = task.subtasks.iter().map(|s| &s.id).collect();
     if ids.len() != task.subtasks.len() {
@@ -209,7 +206,7 @@ pub fn invariants(task: &Task) -> Vec<String> {
         }
         for dependency in subtask.dependencies() {
             let is_over = |d: &SubTask| {
-                d.status() == Completed || (d.status() == Failed && d.rules.on_failure == OnFailure::Skip)
+                d.status() == Completed || (d.status() == Failed && d.rules.on_failure.may_be_left_out())
             };
             if !task.get_subtask(dependency).is_some_and(is_over) {
                 broken.push(format!("{id} is {} and {dependency} is not completed", subtask.status()));

@@ -10,9 +10,9 @@ use std::{
 };
 
 use archon_types::{
-    ApiErrorKind, AssistantMessage, Encoded, FallbackModel, Json, Message, ModelPrice, OnFailure, PlanError,
-    Planner, PlanningContext, Provider, ProviderError, Request, RequestOptions, ResponseFormat, Role,
-    StopReason, SubTask, SubTaskId, SubTaskRules, SubTaskStatus, Task, TaskId,
+    ApiErrorKind, AssistantMessage, Encoded, FallbackModel, Json, Message, ModelPrice, PlanError, Planner,
+    PlanningContext, Provider, ProviderError, Request, RequestOptions, ResponseFormat, Role, StopReason,
+    SubTask, SubTaskId, SubTaskRules, SubTaskStatus, Task, TaskId,
 };
 use serde_json::json;
 
@@ -258,7 +258,7 @@ fn check_options(context: &PlanningContext) -> CheckOptions {
 fn is_done(subtask: &SubTask) -> bool {
     match subtask.status() {
         SubTaskStatus::Completed | SubTaskStatus::Executing => true,
-        SubTaskStatus::Failed => subtask.rules.on_failure == OnFailure::Skip,
+        SubTaskStatus::Failed => subtask.rules.on_failure.may_be_left_out(),
         _ => false,
     }
 }

@@ -393,6 +393,7 @@ impl PlanMachine {
             if let Some(node) = self.nodes.first_gated(is_held) {
                 return PlanCommand::Append(match node.state {
                     NodeState::ToReview => self.review(node),
+                    NodeState::ToDecide => self.decision(node),
                     NodeState::InDoubt => self.doubt(node),
                     _ => self.gate(node),
                 });

@@ -68,7 +68,7 @@ impl Parts {
     ) -> Result<(), PlanRunError> {
         let arguments = match answer {
             Answer::Edit { arguments } => arguments,
-            Answer::Reply { .. } if !machine.is_asked_by_tool(call) && !machine.is_doubted(call) => {
+            Answer::Reply { .. } if !machine.takes_reply(call) => {
                 return Err(PlanRunError::NotChangeable { run: context.run.clone(), call });
             }
             _ => return Ok(()),

@@ -120,7 +120,7 @@ pub struct TemplateStep {
 #[serde(untagged)]
 #[non_exhaustive]
 pub enum OnError {
-    /// `skip` or `stop`.
+    /// `skip`, `stop` or `ask`.
     Word(OnErrorWord),
     /// These steps, in its place.
     Steps(Vec<TemplateStep>),
@@ -135,6 +135,8 @@ pub enum OnErrorWord {
     Skip,
     /// What depends on it is not done.
     Stop,
+    /// A person decides.
+    Ask,
 }
 
 /// What is wrong with a template or with the values for its parameters.

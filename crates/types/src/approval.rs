@@ -75,6 +75,9 @@ pub enum QuestionKind {
     Consent,
     /// A process died while the call ran, and nobody knows what it did: may it run again?
     InDoubt,
+    /// A step of a plan failed: what follows? A yes tries it again, a reply is its result, an empty reply goes on without
+    /// it, and a no gives up what depends on it.
+    Failed,
     /// Something that the call needs is missing: what is it? It is answered with
     /// [`Answer::Edit`], by the names of what is missing, or with [`Answer::Reply`] in a person's own words.
     Input,

@@ -224,9 +224,16 @@ pub enum OnFailure {
     Skip,
     /// What depends on it is not done, and there is no other plan because of it.
     Stop,
+    /// A person decides: once more, on without it, or the end of what depends on it.
+    Ask,
 }
 
 impl OnFailure {
+    /// Whether others may go on without a step that failed.
+    pub fn may_be_left_out(self) -> bool {
+        matches!(self, Self::Skip | Self::Ask)
+    }
+
     fn is_default(&self) -> bool {
         *self == Self::default()
     }

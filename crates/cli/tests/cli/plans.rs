@@ -344,6 +344,30 @@ fn written(place: &Place, name: &str, text: &str) -> String {
     place.path(name).display().to_string()
 }
 
+// spec: AP-09
+#[cfg(feature = "yaml")]
+#[tokio::test]
+async fn plan_whose_step_failed_asks_a_person_and_goes_on_with_the_reply() {
+    let server = MockServer::start([answer("It is 30."), answer("It is 30 [say].")]).await;
+    let place = Place::with_server(&server);
+    let template = TEMPLATE
+        .replace("tool: calculator,", "tool: calculator, attempts: 1, on_error: ask,")
+        .replace("{{share}}% of {{whole}}'}}", "1 / 0'}}");
+    let file = written(&place, "percent.yaml", &template);
+    let used = ["--template", &file, "--set", "share=15", "--set", "whole=200"];
+    let ran = place.archon("plan --execute", &used).await;
+    assert_eq!(ran.code, Some(3), "{ran:?}");
+    let listed = place.archon("approvals list --json", &[]).await.json();
+    assert_eq!(listed[0]["kind"], "failed", "{listed:?}");
+    assert!(
+        listed[0]["action_summary"].as_str().expect("a text").starts_with("Step 'sum' failed: "),
+        "{listed:?}"
+    );
+    let question = listed[0]["request_id"].as_str().expect("an id");
+    let ran = place.archon("approvals reply", &[question, "30"]).await;
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "It is 30 [say].\n"), "{ran:?}");
+}
+
 // spec: EX-06
 #[cfg(feature = "yaml")]
 #[tokio::test]

@@ -71,12 +71,23 @@ impl PlanMachine {
 
     /// Whether a subtask is neither done nor under way.
     pub fn may_change(&self, id: &SubTaskId) -> bool {
-        use NodeState::{Asked, Done, DoneWithout, InDoubt, Reviewed, Running, Skipped, ToReview};
+        use NodeState::{
+            Asked, Deciding, Done, DoneWithout, InDoubt, Reviewed, Running, Skipped, ToDecide, ToReview,
+        };
         let node = self.nodes.of_id(id.as_str());
         node.is_some_and(|n| {
             !matches!(
                 n.state,
-                Running { .. } | InDoubt | Asked | ToReview | Reviewed | Done | DoneWithout | Skipped
+                Running { .. }
+                    | InDoubt
+                    | Asked
+                    | ToReview
+                    | Reviewed
+                    | ToDecide
+                    | Deciding
+                    | Done
+                    | DoneWithout
+                    | Skipped
             )
         })
     }

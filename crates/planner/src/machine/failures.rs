@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use archon_types::{
-    CallId, Effect, OnCritical, OnFailure, SubTaskId, Timestamp, ToolResult, ToolResultStatus, metadata,
+    Answer, CallId, Effect, OnCritical, OnFailure, SubTaskId, Timestamp, ToolResult, ToolResultStatus,
+    metadata,
 };
 use petgraph::graph::NodeIndex;
 
@@ -49,6 +50,24 @@ impl PlanMachine {
         let Some(index) = self.nodes.index_of(call) else { return };
         self.budget.close(&mut self.nodes.get_mut(index).money);
         self.done(index, ToolResult::success(text).with_metadata("answered_by", "person"), at);
+    }
+
+    /// A person says what follows from a failure, which is not another try: a result in words, nothing in its place, or
+    /// the end of what depends on it.
+    pub(super) fn decided(&mut self, call: CallId, answer: &Answer, at: Timestamp) {
+        let Some(index) = self.nodes.index_of(call) else { return };
+        let failure = self.nodes.get(index).result.as_deref().cloned();
+        match answer {
+            Answer::Reply { text } if text.trim().is_empty() => {
+                self.nodes.end(index, NodeState::DoneWithout, failure, at);
+                self.nodes.release(index);
+            }
+            Answer::Reply { text } => self.replied(call, text, at),
+            _ => {
+                self.nodes.end(index, NodeState::Failed, failure, at);
+                self.nodes.abandon(index);
+            }
+        }
     }
 
     pub(super) fn done(&mut self, index: NodeIndex, result: ToolResult, at: Timestamp) {
@@ -109,6 +128,7 @@ impl PlanMachine {
                 self.nodes.end(index, NodeState::DoneWithout, Some(result.clone()), at);
                 self.nodes.release(index);
             }
+            OnFailure::Ask => self.nodes.decide(index, result.clone(), at),
             _ if may_replan => self.nodes.end(index, NodeState::Troubled, Some(result.clone()), at),
             _ => {
                 self.nodes.end(index, NodeState::Failed, Some(result.clone()), at);

@@ -116,6 +116,10 @@ pub enum NodeState {
     ToReview,
     /// A person was asked about its result.
     Reviewed,
+    /// It failed, and a person has to be asked what follows.
+    ToDecide,
+    /// It failed, and a person was asked what follows.
+    Deciding,
     /// It is done.
     Done,
     /// It was not done and nobody waits for it: its condition did not hold.
@@ -175,6 +179,7 @@ impl PlanNode {
             NodeState::ToReview | NodeState::Reviewed | NodeState::Done | NodeState::Skipped => {
                 SubTaskStatus::Completed
             }
+            NodeState::ToDecide | NodeState::Deciding => SubTaskStatus::Executing,
             NodeState::DoneWithout | NodeState::Troubled | NodeState::Failed => SubTaskStatus::Failed,
         }
     }

@@ -194,8 +194,8 @@ impl Nodes {
                 self.running += 1;
                 self.use_resources(index);
             }
-            NodeState::Asked | NodeState::Reviewed => _ = self.asked.insert(index),
-            NodeState::ToReview | NodeState::InDoubt => _ = self.gated.insert(index),
+            NodeState::Asked | NodeState::Reviewed | NodeState::Deciding => _ = self.asked.insert(index),
+            NodeState::ToReview | NodeState::ToDecide | NodeState::InDoubt => _ = self.gated.insert(index),
             NodeState::Delayed { until } if waiting_for == 0 => _ = self.delayed.insert((until, index)),
             _ if is_lost => {
                 self.graph[index].state = NodeState::Unreachable;
@@ -292,6 +292,14 @@ impl Nodes {
         self.gated.insert(index);
     }
 
+    /// The node's call failed, and a person decides what follows.
+    pub(super) fn decide(&mut self, index: NodeIndex, result: ToolResult, at: Timestamp) {
+        self.leave(index);
+        let node = &mut self.graph[index];
+        (node.state, node.ended_at, node.result) = (NodeState::ToDecide, Some(at), Some(Box::new(result)));
+        self.gated.insert(index);
+    }
+
     /// The node's call ended, and it is tried again.
     pub(super) fn again(&mut self, index: NodeIndex, result: ToolResult, at: Timestamp, until: Timestamp) {
         self.leave(index);
@@ -356,8 +364,10 @@ impl Nodes {
                 }
             }
             NodeState::Delayed { until } => _ = self.delayed.remove(&(until, index)),
-            NodeState::Gated | NodeState::InDoubt | NodeState::ToReview => _ = self.gated.remove(&index),
-            NodeState::Asked | NodeState::Reviewed => _ = self.asked.remove(&index),
+            NodeState::Gated | NodeState::InDoubt | NodeState::ToReview | NodeState::ToDecide => {
+                self.gated.remove(&index);
+            }
+            NodeState::Asked | NodeState::Reviewed | NodeState::Deciding => _ = self.asked.remove(&index),
             NodeState::Troubled => _ = self.troubled.remove(&index),
             NodeState::Running { .. } => {
                 self.running -= 1;
@@ -416,7 +426,7 @@ impl Nodes {
         }
     }
 
-    /// A person is asked about a call: one that waits at its gate, one that was under way, or one that is done.
+    /// A person is asked about a call: one that waits at its gate, was under way, is done, or failed.
     pub(super) fn question(&mut self, call: CallId, request: &ApprovalRequest) {
         let Some(index) = self.index_of(call) else { return };
         let asked = match self.graph[index].state {
@@ -424,6 +434,7 @@ impl Nodes {
                 NodeState::Asked
             }
             NodeState::ToReview => NodeState::Reviewed,
+            NodeState::ToDecide => NodeState::Deciding,
             _ => return,
         };
         self.leave(index);
@@ -440,6 +451,11 @@ impl Nodes {
             let (result, ended) = (node.result.take().map(|result| *result), node.ended_at.unwrap_or(at));
             self.end(index, NodeState::Done, result, ended);
             return self.release(index);
+        }
+        if node.state == NodeState::Deciding {
+            node.failures = 0;
+            let result = node.result.take().map(|result| *result).unwrap_or_default();
+            return self.again(index, result, at, at);
         }
         match std::mem::take(&mut node.asked_by) {
             AskedBy::Plan => node.is_approved = true,
@@ -477,6 +493,11 @@ impl Nodes {
         self.index_of(call).is_some_and(|index| self.graph[index].state == NodeState::Reviewed)
     }
 
+    /// Whether a person was asked what follows from the failure of this call.
+    pub(super) fn is_decided(&self, call: CallId) -> bool {
+        self.index_of(call).is_some_and(|index| self.graph[index].state == NodeState::Deciding)
+    }
+
     pub(super) fn is_question(&self, call: CallId) -> bool {
         self.index_of(call).is_some_and(|index| self.asked.contains(&index))
     }
@@ -491,6 +512,10 @@ impl Nodes {
             match self.graph[index].state {
                 NodeState::Reviewed => {
                     self.graph[index].state = NodeState::ToReview;
+                    self.gated.insert(index);
+                }
+                NodeState::Deciding => {
+                    self.graph[index].state = NodeState::ToDecide;
                     self.gated.insert(index);
                 }
                 _ if self.is_asked_in_doubt(index) => {
@@ -539,7 +564,8 @@ impl Nodes {
 
     pub(super) fn first_gated(&self, is_held: impl Fn(&SubTaskId) -> bool) -> Option<&PlanNode> {
         let mut gated = self.gated.iter().map(|index| &self.graph[*index]);
-        let is_begun = |node: &PlanNode| matches!(node.state, NodeState::ToReview | NodeState::InDoubt);
+        use NodeState::{InDoubt, ToDecide, ToReview};
+        let is_begun = |node: &PlanNode| matches!(node.state, ToReview | ToDecide | InDoubt);
         gated.find(|node| is_begun(node) || !is_held(&node.subtask.id))
     }
 

@@ -2,7 +2,8 @@
 //! what their answers lead to.
 
 use archon_types::{
-    Answer, ApprovalRequest, CallId, FailureKind, Json, RecordBody, SubTask, Timestamp, ToolResult,
+    Answer, ApprovalRequest, CallId, FailureKind, Json, QuestionKind, RecordBody, SubTask, Timestamp,
+    ToolResult,
 };
 
 use super::{Asked, Phase, PlanMachine, PlanNode, Proposed, failures::unknown};
@@ -48,6 +49,24 @@ impl PlanMachine {
         RecordBody::ToolAsked { call: node.call(), request: Box::new(request) }
     }
 
+    /// A subtask failed for good, and its rules say that a person decides what follows.
+    pub(super) fn decision(&self, node: &PlanNode) -> RecordBody {
+        let error = node.result.as_deref().map(ToolResult::text).unwrap_or_default();
+        let why = error.strip_prefix("Error: ").unwrap_or(&error).lines().next().unwrap_or_default();
+        let summary = format!(
+            "Step '{}' failed: {}. Try it again? A reply takes the place of its result; an empty reply goes on without it.",
+            node.subtask.id,
+            why.trim_end_matches(['.', ' '])
+        );
+        let details = serde_json::json!({ "subtask": node.subtask, "error": error });
+        let mut request =
+            ApprovalRequest::new(format!("{}.{}.failure", self.run, node.call()), summary, details);
+        request.kind = QuestionKind::Failed;
+        request.allow_modification = false;
+        request.options = ["approve", "reply", "cancel"].map(str::to_owned).into();
+        RecordBody::ToolAsked { call: node.call(), request: Box::new(request) }
+    }
+
     /// A call was cut off, and only a person can find out what it did.
     pub(super) fn doubt(&self, node: &PlanNode) -> RecordBody {
         let (tool, none) = (node.tool().unwrap_or_default(), Json::Null);
@@ -78,6 +97,11 @@ impl PlanMachine {
     /// A person was asked about this call because it was cut off and may have done its work.
     pub fn is_doubted(&self, call: CallId) -> bool {
         self.nodes.is_doubted(call)
+    }
+
+    /// Whether a text is an answer to what was asked about this call.
+    pub fn takes_reply(&self, call: CallId) -> bool {
+        self.is_asked_by_tool(call) || self.is_doubted(call) || self.nodes.is_decided(call)
     }
 
     /// Whether the tool of a subtask was about to be called and has asked: its arguments may be changed.
@@ -119,6 +143,7 @@ impl PlanMachine {
             return;
         }
         match answer {
+            answer if self.nodes.is_decided(call) && !answer.is_consent() => self.decided(call, answer, at),
             Answer::Reply { text } if self.nodes.is_asked_by_tool(call) || self.nodes.is_doubted(call) => {
                 self.replied(call, text, at);
             }

@@ -168,6 +168,7 @@ impl Expansion<'_> {
         rules.on_failure = match &step.on_error {
             None => OnFailure::Replan,
             Some(OnError::Word(OnErrorWord::Stop)) => OnFailure::Stop,
+            Some(OnError::Word(OnErrorWord::Ask)) => OnFailure::Ask,
             Some(_) => OnFailure::Skip,
         };
         let arguments = step.args.as_ref().map(|args| substitute(&braced(args), &self.values));

@@ -198,8 +198,13 @@ fn rules_without_meaning(
     if whole.rules.review.is_some() {
         problem("review", "let a step after it have a gate".to_owned());
     }
-    if whole.rules.on_failure == OnFailure::Skip && inner.len() > 1 {
-        problem("on_failure: skip", "say `on_error: skip` of the steps that may fail".to_owned());
+    let word = match whole.rules.on_failure {
+        OnFailure::Skip => Some(("on_failure: skip", "skip")),
+        OnFailure::Ask => Some(("on_failure: ask", "ask")),
+        _ => None,
+    };
+    if let Some((rule, word)) = word.filter(|_| inner.len() > 1) {
+        problem(rule, format!("say `on_error: {word}` of the steps that may fail"));
     }
     // Whoever is refused would be passed over, and the steps after it would be done.
     let passed_over = |step: &&SubTask| {

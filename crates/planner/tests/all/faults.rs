@@ -148,6 +148,7 @@ impl World {
                 3 => rules.max_attempts = Some(1),
                 4 => rules.when = Some("1 == 2".into()),
                 5 => rules.resources = vec!["desk".into()],
+                6 => rules.on_failure = OnFailure::Ask,
                 _ => {}
             }));
             step.after(after.iter().map(|d| format!("{prefix}{d}")))
@@ -211,6 +212,7 @@ struct Seen {
     failed: u32,
     /// Calls of which nobody knew whether they were made.
     doubts: u32,
+    decisions: u32,
     /// Runs that died before they were asked anything, and were begun anew.
     unasked: u32,
 }
@@ -263,13 +265,21 @@ async fn one(seed: u64, seen: &mut Seen) {
             (_, true) => match open_questions(&log).first() {
                 // A person looks what became of a call that was cut off; the world knows.
                 Some((call, asked)) => {
-                    assert_eq!(asked.kind, QuestionKind::InDoubt, "seed {seed}");
-                    seen.doubts += 1;
+                    let has_failed = asked.kind == QuestionKind::Failed;
+                    assert!(has_failed || asked.kind == QuestionKind::InDoubt, "seed {seed}");
+                    if has_failed {
+                        seen.decisions += 1
+                    } else {
+                        seen.doubts += 1
+                    }
                     let is_it = |made: &CallId| made.command == call.command && made.index + 1 >= call.index;
                     let was_made = world.0.lock().unwrap().effects.keys().any(is_it);
                     let answer = match (chance.percent(50), was_made) {
                         (true, true) => Answer::Reply { text: "it happened".into() },
                         (true, false) => Answer::Approve,
+                        (false, _) if has_failed && chance.percent(50) => {
+                            Answer::Reply { text: String::new() }
+                        }
                         (false, _) => Answer::Cancel { reason: String::new() },
                     };
                     agent.answer(*call, answer, &context).await
@@ -344,12 +354,12 @@ async fn whatever_fails_nothing_is_done_twice_and_nothing_is_left_waiting() {
     for seed in 0..cases(150, 1_000) {
         one(first_seed().wrapping_add(seed), &mut seen).await;
     }
-    let Seen { deaths, cancels, replans, finished, failed, doubts, unasked } = seen;
+    let Seen { deaths, cancels, replans, finished, failed, doubts, decisions, unasked } = seen;
     println!(
         "{finished} finished, {failed} failed; {deaths} deaths ({unasked} before the goal), {cancels} cancels, \
-         {replans} replans, {doubts} doubts"
+         {replans} replans, {doubts} doubts, {decisions} decisions"
     );
     assert_eq!(u64::from(finished + failed), cases(150, 1_000), "each has ended");
-    assert!(doubts > 10, "{doubts}");
+    assert!(doubts > 10 && decisions > 5, "{doubts} {decisions}");
     assert!(deaths > 100 && cancels > 0 && replans > 10 && finished > 10 && failed > 10);
 }

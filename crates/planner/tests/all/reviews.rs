@@ -2,7 +2,8 @@
 
 use archon_planner::{NodeState, PlanCommand, fold};
 use archon_types::{
-    Answer, CallId, OutcomeStatus, PlanSettings, RecordBody, SubTaskStatus, ToolResult, ToolResultStatus,
+    Answer, CallId, OnFailure, OutcomeStatus, PlanSettings, QuestionKind, RecordBody, SubTaskStatus,
+    ToolResult, ToolResultStatus,
 };
 
 use crate::support::{Fed, rules, step};
@@ -80,4 +81,71 @@ fn a_failure_is_not_reviewed_and_an_answer_to_nothing_changes_nothing() {
     let again = fed.begin_all();
     assert_eq!(again[0].0, "look", "it is tried again, and nobody is asked");
     assert_ne!(again[0].1, call);
+}
+
+/// A run of two steps, the first of which failed for good and asks what follows; as another process finds it.
+fn failed() -> (Fed, CallId) {
+    let ask = rules(|rules| (rules.on_failure, rules.max_attempts) = (OnFailure::Ask, Some(1)));
+    let steps = vec![step("look", &[]).with_rules(ask), step("use", &["look"])];
+    let mut fed = Fed::following(PlanSettings::default(), steps);
+    let call = fed.begin_all()[0].1;
+    fed.finish(call, ToolResult::error("the line is cut"));
+    let PlanCommand::Append(body) = fed.machine.next() else { panic!("{:?}", fed.machine.next()) };
+    let RecordBody::ToolAsked { call: asked, request } = &body else { panic!("{body:?}") };
+    assert_eq!((*asked, request.kind), (call, QuestionKind::Failed));
+    assert!(
+        request.action_summary.starts_with("Step 'look' failed: the line is cut. Try it again?"),
+        "{}",
+        request.action_summary
+    );
+    fed.feed(body);
+    assert!(!fed.machine.may_change(&"look".into()), "a person decides about it");
+    let PlanCommand::Append(body) = fed.machine.next() else { panic!() };
+    fed.feed(body);
+    fed.machine = fold(&fed.records).unwrap();
+    fed.feed(RecordBody::Resumed);
+    (fed, call)
+}
+
+// spec: AP-09
+#[test]
+fn failed_step_with_ask_is_tried_again_after_a_yes() {
+    let (mut fed, call) = failed();
+    fed.feed(RecordBody::ToolAnswered { call, answer: Answer::Approve });
+    let again = fed.begin_all();
+    assert_eq!((again.len(), again[0].0.as_str()), (1, "look"));
+    assert_ne!(again[0].1, call);
+    // It fails once more, and a person is asked once more.
+    fed.finish(again[0].1, ToolResult::failed(ToolResultStatus::Error, "no", "no"));
+    let PlanCommand::Append(RecordBody::ToolAsked { call, .. }) = fed.machine.next() else { panic!() };
+    assert_eq!(call, again[0].1);
+}
+
+// spec: AP-09
+#[test]
+fn failed_step_with_ask_takes_a_reply_as_its_result_and_an_empty_one_for_none() {
+    for (text, state, result) in [("42", NodeState::Done, Some("42")), (" ", NodeState::DoneWithout, None)] {
+        let (mut fed, call) = failed();
+        fed.feed(RecordBody::ToolAnswered { call, answer: Answer::Reply { text: text.into() } });
+        assert_eq!(fed.begin_all()[0].0, "use");
+        let node = fed.machine.node(call).unwrap();
+        assert_eq!(node.state, state);
+        if let Some(result) = result {
+            assert_eq!(node.result.as_deref().unwrap().text(), result);
+        }
+    }
+}
+
+// spec: AP-09
+#[test]
+fn failed_step_with_ask_is_given_up_after_a_no_and_makes_no_other_plan() {
+    for answer in [Answer::Cancel { reason: "leave it".into() }, Answer::Expired] {
+        let (mut fed, call) = failed();
+        fed.feed(RecordBody::ToolAnswered { call, answer });
+        assert_eq!(fed.begin_all(), []);
+        let state = |id| fed.machine.nodes().find(|n| n.subtask.id.as_str() == id).unwrap().state.clone();
+        assert_eq!((state("look"), state("use")), (NodeState::Failed, NodeState::Unreachable));
+        let PlanCommand::Append(RecordBody::RunFinished(outcome)) = fed.machine.next() else { panic!() };
+        assert_eq!(outcome.status, OutcomeStatus::Failed);
+    }
 }

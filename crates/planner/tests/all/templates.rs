@@ -94,9 +94,10 @@ fn who_depends_on_a_template_waits_for_all_its_ends_and_reads_the_result_that_th
 fn what_a_subtask_says_and_a_template_cannot_do_is_refused_and_not_lost() {
     let two = || json!([{"tool": "a", "on_error": "skip"}, {"tool": "b"}]);
     type Change = fn(&mut SubTask);
-    let cases: [(Change, &str); 3] = [
+    let cases: [(Change, &str); 4] = [
         (|whole| whole.rules.fallback_tools = vec!["c".into()], "fallback_tools"),
         (|whole| whole.rules.on_failure = OnFailure::Skip, "on_failure: skip"),
+        (|whole| whole.rules.on_failure = OnFailure::Ask, "on_failure: ask"),
         (|whole| whole.rules.gate = Some("May it?".into()), "say `approve` in the template"),
     ];
     for (change, says) in cases {

@@ -35,7 +35,7 @@ pub(crate) async fn ask_about_plan(app: &App, records: &[Arc<Record>]) -> Result
     let Some(machine) = fold(records) else { return Ok(None) };
     let Some((call, request)) = open_questions(records).first().copied() else { return Ok(None) };
     // What tools ask, here or in runs below, is asked as in any other run.
-    let is_of_call = machine.is_asked_by_tool(call) || machine.is_doubted(call);
+    let is_of_call = machine.takes_reply(call);
     if (is_of_call || !request.path.is_empty()) && Asking::of(app) == Asking::Here {
         return Ok(match Prompt::of(app).decide(request).await {
             Decision::Now(answer) => Some(answer),
