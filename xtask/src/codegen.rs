@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use crate::args::Args;
 use crate::command_line::CommandLine;
 use crate::metadata::Metadata;
-use crate::{reach, repository};
+use crate::{reach, repository, settings_page};
 
 /// A page and how its text is made by the built `archon`.
 struct Page {
@@ -20,6 +20,7 @@ const PAGES: &[Page] = &[
     Page { path: "docs/reference/cli.md", write: cli_reference },
     Page { path: "docs/reference/events.schema.json", write: events_schema },
     Page { path: "docs/reference/reach.md", write: reach::page },
+    Page { path: "docs/reference/settings.md", write: settings_page::page },
 ];
 
 const REFRESH: &str = "cargo xtask codegen";

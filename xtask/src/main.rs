@@ -31,6 +31,7 @@ mod reach;
 mod redis;
 mod repository;
 mod rust_source;
+mod settings_page;
 mod sizes;
 mod spec;
 mod spec_citations;

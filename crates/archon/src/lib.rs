@@ -209,6 +209,11 @@ struct Readme;
 #[doc = include_str!("../../../docs/library.md")]
 struct LibraryPage;
 
+/// The page about providers compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/providers.md")]
+struct ProvidersPage;
+
 /// The guide to services compiles.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/service.md")]

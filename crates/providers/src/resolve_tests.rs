@@ -135,3 +135,23 @@ fn what_a_model_costs_is_known_with_its_provider() {
     assert!(known.context_window.is_some() && known.price.is_some());
     assert_eq!(resolved.provider.capabilities("made-up").price, None);
 }
+
+#[test]
+fn page_of_providers_names_each_with_its_address_and_its_keys() {
+    let page = include_str!("../../../docs/providers.md");
+    for profile in PROFILES {
+        let key = profile.key_variable.map_or(String::new(), |key| format!(" `{key}` |"));
+        let line = format!("| `{}` | `{}` |{key}\n", profile.name, profile.base_url);
+        assert!(page.contains(&line), "docs/providers.md lacks this line:\n{line}");
+    }
+    for protocol in PROTOCOLS {
+        let names =
+            [protocol.name].into_iter().chain(protocol.alias).chain(protocol.key_variables.iter().copied());
+        for name in names {
+            assert!(
+                page.contains(&format!("`{name}`")) || page.contains(&format!("`{name}@")),
+                "docs/providers.md lacks {name}"
+            );
+        }
+    }
+}
