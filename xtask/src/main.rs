@@ -16,6 +16,7 @@ mod command_line;
 mod conformance;
 mod demo;
 mod deps;
+mod doc_links;
 mod eval;
 mod fuzz;
 mod instructions;

@@ -270,7 +270,9 @@ impl Package {
 
     fn example_that_needs(&self, feature: &str) -> Option<String> {
         let (name, _) = self.examples.iter().find(|(_, needed)| needed.iter().any(|name| name == feature))?;
-        Some(link(&format!("{}/examples/{name}.rs", self.folder)))
+        let folder = format!("{}/examples/{name}", self.folder);
+        let is_folder = repository::root().join(&folder).is_dir();
+        Some(link(&if is_folder { format!("{folder}/main.rs") } else { format!("{folder}.rs") }))
     }
 }
 

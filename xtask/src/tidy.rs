@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use crate::args::Args;
 use crate::repository::{self, TextFile};
 use crate::rust_source::RustSource;
-use crate::{banned, sizes};
+use crate::{banned, doc_links, sizes};
 
 /// Macros that must not be left behind.
 const LEFTOVERS: &[&str] = &["todo!", "unimplemented!", "dbg!"];
@@ -33,6 +33,7 @@ pub(crate) fn run(args: Args) -> Result<()> {
 /// One line per breach of a rule.
 fn check(files: &[TextFile]) -> Result<Vec<String>> {
     let mut problems = banned::check(files);
+    problems.extend(doc_links::check(files));
     for file in files {
         problems.extend(names(&file.path));
         if file.is_rust() {
