@@ -545,6 +545,7 @@ impl ToolEngine {
         let span =
             log::call_span(&context.tool_name, context.tool_call_id.as_str(), context.run.run.as_str());
         let mut result = execute(&tool.tool, arguments, context, limit).instrument(span).await;
+        partial.close();
         #[cfg(unix)]
         processes.end(&*context.run.clock).await;
         // Fires before the end only when the time is up; a tool that says so itself has said all.

@@ -1,7 +1,7 @@
 //! What a tool says before it is done: passed on to those who watch, the last of it kept.
 
 use std::sync::{
-    Arc, Mutex, PoisonError,
+    Arc, Mutex, MutexGuard, PoisonError,
     atomic::{AtomicU64, Ordering},
 };
 
@@ -11,20 +11,32 @@ use archon_types::{
 
 /// The last partial result of a call.
 #[derive(Clone, Default)]
-pub(crate) struct Partial(Arc<Mutex<Option<ToolResult>>>);
+pub(crate) struct Partial(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    last: Option<ToolResult>,
+    /// The call has its result. A task that its tool left behind may still speak.
+    is_over: bool,
+}
 
 impl Partial {
-    /// Lets those who watch the run hear what the tool says, and keeps partial results.
+    /// Lets those who watch the run hear what the tool says until the call is over, and keeps partial results.
     pub(crate) fn listener(&self, run: &Context, call: CallId) -> Arc<dyn Fn(Progress) + Send + Sync> {
         let (run, sink, kept) = (run.run.clone(), run.sink.clone(), self.clone());
         let said = AtomicU64::new(0);
         Arc::new(move |progress| {
+            // Held until the watchers have it: nothing of a call comes after its end.
+            let mut state = kept.state();
+            if state.is_over {
+                return;
+            }
             let (offset, kind) = match progress {
                 Progress::Text(text) => {
                     (said.fetch_add(text.len() as u64, Ordering::Relaxed), DeltaKind::Progress { call, text })
                 }
                 Progress::Partial(result) => {
-                    kept.keep(&result);
+                    state.last = Some(result.clone());
                     (0, DeltaKind::Partial { call, result: Box::new(result) })
                 }
             };
@@ -38,12 +50,17 @@ impl Partial {
         })
     }
 
+    /// The call is over: what its tool says from now on nobody hears.
+    pub(crate) fn close(&self) {
+        self.state().is_over = true;
+    }
+
     /// Adds what there was to a call that ran out of time.
     pub(crate) fn complete(&self, result: &mut ToolResult) {
         if result.status != ToolResultStatus::Timeout {
             return;
         }
-        let Some(partial) = self.0.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
+        let Some(partial) = self.state().last.take() else { return };
         if partial.content.is_empty() {
             return;
         }
@@ -53,7 +70,7 @@ impl Partial {
         result.metadata.insert("partial".to_owned(), true.into());
     }
 
-    fn keep(&self, result: &ToolResult) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(result.clone());
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

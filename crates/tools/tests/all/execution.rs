@@ -316,6 +316,27 @@ async fn what_a_tool_says_early_reaches_those_who_watch_the_run() {
     assert_eq!(heard, [(0, "progress", "half".to_owned()), (0, "partial", "so far".to_owned())]);
 }
 
+// spec: R-05
+#[tokio::test]
+async fn update_of_a_task_that_a_tool_left_behind_is_heard_by_nobody() {
+    let heard = Arc::new(Mutex::new(0));
+    let count = heard.clone();
+    let mut run = context();
+    run.sink = Arc::new(move |_: Event| *count.lock().unwrap() += 1);
+    let kept = Arc::new(Mutex::new(None));
+    let keep = kept.clone();
+    let leaves = tool(spec("t"), move |context| {
+        context.on_update(ToolResult::success("so far"));
+        *keep.lock().unwrap() = Some(context);
+        std::future::ready(Ok("done".into()))
+    });
+    call(leaves, &run).await;
+    let left = kept.lock().unwrap().take().unwrap();
+    left.on_update(ToolResult::success("too late"));
+    left.on_progress("too late");
+    assert_eq!(*heard.lock().unwrap(), 1);
+}
+
 // spec: ER-11
 #[tokio::test(start_paused = true)]
 async fn calls_beyond_a_tools_rate_wait_in_order_and_their_time_limit_with_them() {
