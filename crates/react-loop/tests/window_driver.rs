@@ -177,6 +177,17 @@ async fn summed_up(summary: impl Fn() -> Events + Send + Sync + 'static) -> (FnP
     (provider, sink)
 }
 
+// spec: M-14
+#[tokio::test]
+async fn request_for_a_summary_asks_for_names_numbers_dates_addresses_and_what_the_person_demanded() {
+    let (provider, _) = summed_up(|| FnProvider::text("He wants to reach the goal.")).await;
+    let requests = provider.requests();
+    let ask = requests.iter().find(|request| request.system.is_some()).unwrap().messages[0].text();
+    for kept in ["names", "numbers", "dates", "URLs", "told it to do or never to do"] {
+        assert!(ask.contains(kept), "{kept}: {ask}");
+    }
+}
+
 // spec: C-17
 #[tokio::test]
 async fn the_model_is_asked_once_for_a_summary_and_reads_it_from_then_on() {
