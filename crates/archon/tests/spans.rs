@@ -64,6 +64,72 @@ async fn work(name: &'static str) {
     assert!(agent.run_with("work", options).await.ended().is_finished());
 }
 
+/// Vectors that are never made: the memory says so before the run asks its model.
+#[cfg(feature = "memory")]
+struct NoVectors;
+
+#[cfg(feature = "memory")]
+impl archon::types::Embedder for NoVectors {
+    fn id(&self) -> &str {
+        "none"
+    }
+
+    fn dimensions(&self) -> usize {
+        1
+    }
+
+    fn embed<'a>(
+        &'a self,
+        _: &'a [String],
+    ) -> archon::types::BoxFuture<'a, Result<Vec<Vec<f32>>, archon::types::MemoryError>> {
+        tracing::warn!("no vector is made");
+        let (embedder, problem) = ("none".to_owned(), "it makes none".to_owned());
+        Box::pin(std::future::ready(Err(archon::types::MemoryError::Embedding { embedder, problem })))
+    }
+}
+
+#[cfg(feature = "memory")]
+async fn remember() {
+    use archon::memory::{InMemoryStore, Memory};
+    let clock = Arc::new(SystemClock);
+    let store = InMemoryStore::new().collection(archon::types::Collection::new("user:x").unwrap()).unwrap();
+    let memory = Memory::new(Arc::new(store), clock, Arc::new(SeededIds::new(3)));
+    let memory = memory.with_embedder(Arc::new(NoVectors));
+    let agent = Archon::builder()
+        .provider(Arc::new(ScriptedProvider::texts(["done"])), "scripted")
+        .memory(memory)
+        .build()
+        .unwrap();
+    let mut options = RunOptions::default();
+    options.run = Some(RunId::new("three"));
+    assert!(agent.run_with("where is the key?", options).await.ended().is_finished());
+}
+
+/// Says something to the log while it plans.
+#[cfg(feature = "planner")]
+struct Noisy;
+
+#[cfg(feature = "planner")]
+impl archon::types::Planner for Noisy {
+    async fn create_plan(
+        &self,
+        goal: &str,
+        _: &archon::types::PlanningContext,
+    ) -> Result<archon::types::Task, archon::types::PlanError> {
+        tracing::info!("a plan is made");
+        Ok(archon::types::Task::new("t", goal).with_subtasks(vec![archon::types::SubTask::new("a", "do it")]))
+    }
+}
+
+#[cfg(feature = "planner")]
+async fn plan() {
+    let provider = ScriptedProvider::texts(["done", "done"]);
+    let agent = Archon::builder().provider(Arc::new(provider), "scripted").build().unwrap();
+    let mut options = RunOptions::default();
+    options.run = Some(RunId::new("four"));
+    assert!(agent.planning(Noisy).run_with("work", options).await.ended().is_finished());
+}
+
 // spec: OB-03, OB-02
 #[test]
 fn what_a_tool_logs_names_its_run_and_its_call() {
@@ -79,8 +145,25 @@ fn what_a_tool_logs_names_its_run_and_its_call() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     runtime.block_on(async {
         tokio::join!(work("one"), work("two"));
+        #[cfg(feature = "memory")]
+        remember().await;
+        #[cfg(feature = "planner")]
+        plan().await;
     });
     let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+    let names_its_run = |what: &str, run: &str| {
+        let said: Vec<&str> = text.lines().filter(|line| line.ends_with(what)).collect();
+        assert!(
+            !said.is_empty() && said.iter().all(|line| line.contains(&format!("run{{run={run} "))),
+            "{text}"
+        );
+    };
+    if cfg!(feature = "memory") {
+        names_its_run("no vector is made", "three");
+    }
+    if cfg!(feature = "planner") {
+        names_its_run("a plan is made", "four");
+    }
     for name in ["one", "two"] {
         let said: Vec<&str> = text.lines().filter(|line| line.ends_with(&format!(" {name}"))).collect();
         assert_eq!(said.len(), 3, "{text}");

@@ -23,6 +23,7 @@ use futures_util::{
     stream::FuturesUnordered,
 };
 use tokio::sync::{mpsc, oneshot};
+use tracing::Instrument as _;
 
 use seats::Ask;
 
@@ -144,7 +145,13 @@ impl<'a> Driver<'a> {
     }
 
     /// Drives the run to its outcome, or until it waits for somebody.
-    pub(crate) async fn drive(mut self) -> Result<Outcome, JournalError> {
+    pub(crate) async fn drive(self) -> Result<Outcome, JournalError> {
+        // What is logged from here on names the run.
+        let span = tracing::info_span!("run", run = %self.context.run, session = %self.context.session);
+        self.work().instrument(span).await
+    }
+
+    async fn work(mut self) -> Result<Outcome, JournalError> {
         // Who was cancelled or answered while the run was at rest does not begin to work first.
         self.receive().await?;
         self.answered.clear();

@@ -8,6 +8,7 @@ use archon_types::{
     json_in,
 };
 use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
+use tracing::Instrument as _;
 
 use crate::{
     Conclusion, ConclusionQuestion, LastResults, PlanCommand, PlanNode, calls, check, check_diff, difference,
@@ -35,7 +36,9 @@ enum Step {
 
 /// Drives the run to its outcome, or until it waits for somebody.
 pub(crate) async fn drive(run: Following) -> Result<Outcome, JournalError> {
-    run.drive().await
+    // What is logged from here on names the run.
+    let span = tracing::info_span!("run", run = %run.context.run, session = %run.context.session);
+    run.drive().instrument(span).await
 }
 
 impl Following {

@@ -14,6 +14,7 @@ use archon_types::{
     RunMemory, Said, ToolExecutionStrategy, ToolMode, Toolbox, TurnTrigger, check_called,
 };
 use futures_util::FutureExt;
+use tracing::Instrument as _;
 
 use crate::{
     Command, ContextParts, Driver, EarlierRuns, Fallback, History, LlmJudge, LoopError, Messages, Opening,
@@ -533,7 +534,8 @@ impl ReactAgent {
         match opening.filtered(&self.filters).await {
             Ok(opening) => {
                 let memory = self.driver.memory.as_deref().filter(|_| context.called_by().is_none());
-                opening.recalled(memory, window, context).await.into_records().collect()
+                let span = tracing::info_span!("run", run = %context.run, session = %context.session);
+                opening.recalled(memory, window, context).instrument(span).await.into_records().collect()
             }
             Err(reason) => vec![RecordBody::InputRejected { reason }],
         }
