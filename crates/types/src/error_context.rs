@@ -1,13 +1,13 @@
 //! What went wrong in a run, for people and monitors: a view of its log, derived and never stored.
 
-use std::{fmt, sync::Arc};
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::{
-    FailureKind, Json, MemoryError, ModelErrorCode, ModelFailure, Outcome, OutcomeStatus, PlanRecord, Record,
-    RecordBody, RunId, TeamRecord, Timestamp, ToolResult, ToolResultStatus, metadata,
+    CallId, FailureKind, Json, MemoryError, ModelErrorCode, ModelFailure, Outcome, OutcomeStatus, PlanRecord,
+    Record, RecordBody, RunId, TeamRecord, Timestamp, ToolResult, ToolResultStatus, metadata,
 };
 
 /// Where failures come from.
@@ -82,7 +82,7 @@ pub struct ErrorContext {
     pub timestamp: Timestamp,
     /// The message, and what else is known.
     pub details: Json,
-    /// What was tried before.
+    /// How often it was tried again before this: 0 for the first failure of a call.
     pub recovery_attempts: u32,
     /// The run.
     pub correlation_id: Option<RunId>,
@@ -94,11 +94,15 @@ impl ErrorContext {
     /// [`ErrorSeverity::Critical`]. What was cancelled is no error.
     pub fn of(records: &[Arc<Record>]) -> Vec<Self> {
         let (mut run, mut errors) = (None, Vec::<Self>::new());
+        let mut starts = BTreeMap::new();
         for record in records {
-            if let RecordBody::RunStarted(started) = &record.body {
-                run = Some(started.run.clone());
+            match &record.body {
+                RecordBody::RunStarted(started) => run = Some(started.run.clone()),
+                RecordBody::ToolStarted { call, attempt, .. } => _ = starts.insert(*call, *attempt),
+                _ => {}
             }
-            let Some((component, error_type, severity, details, recovery_attempts)) = seen(&record.body)
+            let Some((component, error_type, severity, details, recovery_attempts)) =
+                seen(&record.body, &starts)
             else {
                 continue;
             };
@@ -153,11 +157,12 @@ const MANY: usize = 3;
 
 type Seen = (FailureGroup, String, ErrorSeverity, Json, u32);
 
-fn seen(body: &RecordBody) -> Option<Seen> {
+/// `starts` has the last start of each call, because a result does not say after which start it came.
+fn seen(body: &RecordBody, starts: &BTreeMap<CallId, u32>) -> Option<Seen> {
     match body {
         RecordBody::ModelFailed { attempt, failure, .. } => of_model(*attempt, failure),
         RecordBody::ToolFinished { call, result } | RecordBody::ToolRefused { call, result } => {
-            of_tool(&call.to_string(), 0, result)
+            of_tool(&call.to_string(), starts.get(call).copied().unwrap_or(0), result)
         }
         RecordBody::ToolFailed { call, attempt, result, .. } => of_tool(&call.to_string(), *attempt, result),
         RecordBody::CallLost { attempt, .. } => {

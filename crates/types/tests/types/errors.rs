@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use archon_types::{
-    CallId, CommandId, ErrorContext, ErrorSeverity, FailureGroup, FailureKind, MemoryError, ModelFailure,
-    Outcome, PlanRecord, ProviderError, Record, RecordBody, TeamRecord, ToolError, ToolResult,
+    CallId, CommandId, Effect, ErrorContext, ErrorSeverity, FailureGroup, FailureKind, MemoryError,
+    ModelFailure, Outcome, PlanRecord, ProviderError, Record, RecordBody, TeamRecord, ToolError, ToolResult,
 };
 use expect_test::expect;
 
-use crate::support::at;
+use crate::{samples::started, support::at};
 
 fn model(error: &ProviderError) -> RecordBody {
     RecordBody::ModelFailed { command: CommandId(0), attempt: 2, failure: ModelFailure::new(error, 0.0) }
@@ -47,6 +47,30 @@ fn each_error_says_what_failed_and_how_bad_it_is() {
         {"component":"system","error_type":"process_died","severity":"high","timestamp":7,"details":{"message":"the process died while the model answered"},"recovery_attempts":0,"correlation_id":null}
     "#]]
     .assert_eq(&lines.collect::<String>());
+}
+
+// spec: ER-02
+#[test]
+fn of_a_call_that_failed_three_times_each_error_counts_the_tries_before_it_and_names_the_run() {
+    let (call, other) = (CallId::new(CommandId(0), 1), CallId::new(CommandId(0), 2));
+    let failure = || Arc::new(ToolResult::from(ToolError::Failed("reset".into())));
+    let start =
+        |call, attempt| RecordBody::ToolStarted { call, attempt, effect: Effect::ReadOnly, child_run: None };
+    let failed = |attempt| RecordBody::ToolFailed { call, attempt, result: failure(), jitter: 0.0 };
+    let found = errors(vec![
+        RecordBody::RunStarted(Box::new(started())),
+        start(call, 0),
+        failed(0),
+        start(call, 1),
+        start(other, 0),
+        failed(1),
+        start(call, 2),
+        RecordBody::ToolFinished { call, result: failure() },
+        RecordBody::ToolFinished { call: other, result: failure() },
+    ]);
+    let told: Vec<_> = found.iter().map(|e| (e.details["call"].as_str(), e.recovery_attempts)).collect();
+    assert_eq!(told, [(Some("0.1"), 0), (Some("0.1"), 1), (Some("0.1"), 2), (Some("0.2"), 0)]);
+    assert!(found.iter().all(|e| e.correlation_id == Some("run_1".into())), "{found:?}");
 }
 
 // spec: ER-04
