@@ -20,17 +20,27 @@ pub fn contradict(one: &Json, other: &Json, tolerance: f64) -> bool {
     }
 }
 
-/// The claims that agree with each other, in the order of their first. Each is in one group: the first that it
-/// agrees with.
+/// The claims that agree with each other, in the order of their first. Each is in one group: the first of which it agrees
+/// with all. So there is one group exactly if no two claims contradict each other, whatever their order.
 pub(crate) fn groups(claims: &[Claim], tolerance: f64) -> Vec<Vec<&Claim>> {
     let mut groups: Vec<Vec<&Claim>> = Vec::new();
     for claim in claims {
-        match groups.iter_mut().find(|group| !contradict(&group[0].value, &claim.value, tolerance)) {
+        match groups.iter_mut().find(|group| agrees(group, claim, tolerance)) {
             Some(group) => group.push(claim),
             None => groups.push(vec![claim]),
         }
     }
     groups
+}
+
+/// Whether a claim agrees with all of a group. Texts are the same as each other or not, so their first stands for all;
+/// a number may be near the first and far from another that is near the first, too.
+fn agrees(group: &[&Claim], claim: &Claim, tolerance: f64) -> bool {
+    let compared = match number(&claim.value) {
+        Some(_) => group,
+        None => &group[..1],
+    };
+    compared.iter().all(|other| !contradict(&other.value, &claim.value, tolerance))
 }
 
 fn number(value: &Json) -> Option<f64> {

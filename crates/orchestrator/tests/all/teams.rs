@@ -48,6 +48,10 @@ fn a_committee_settles_its_contradictions_in_every_way() {
     };
     check(["red", "green", " Green"], Majority, "green");
     check(["100", "103", "50"], Majority, "100");
+    // Both are near the first and far from each other, so they contradict each other.
+    let near = r#"{"result": 100, "confidence": 0.2}"#;
+    let far = r#"{"result": 108, "confidence": 0.9}"#;
+    check([r#"{"result": 104, "confidence": 0.2}"#, near, far], Confidence, "108");
     check([unsure, sure, unsure], Confidence, "blue");
     check(["red", "green", "green"], Authority, "red");
     check(["red", "green", "green"], First, "red");
@@ -160,27 +164,34 @@ fn numbers_may_differ_a_little() {
 // spec: MA-24
 #[test]
 fn the_best_offer_wins_and_who_makes_none_does_not() {
-    let world = World::new();
     let bidder = |offer: &'static str, says: &'static str| {
         FnAgent::new(move |task, context| async move {
             answer(&context, if task.contains("What would it take you") { offer } else { says })
         })
     };
-    let team = world
-        .team(vec![step("a", "Do it", "worker", &[])], &["worker"], |options| {
-            options.settings.pattern = TeamPattern::Market;
-        })
-        .with_member(
-            member("cheap", "worker"),
-            bidder(r#"{"result": {"quality": 0.5, "cost": 1, "time": 9}}"#, "cheap"),
-        )
-        .with_member(
-            member("dear", "worker"),
-            bidder(r#"{"result": {"quality": 0.9, "cost": 10, "time": 9}}"#, "dear"),
-        )
-        .with_member(member("mute", "worker"), bidder("no idea", "mute"));
-    let outcome = world.start(&team, "Do it");
-    assert_eq!(outcome.said(), Some("[a] cheap"));
+    let winner = |first: &'static str, second: &'static str| {
+        let world = World::new();
+        let team = world
+            .team(vec![step("a", "Do it", "worker", &[])], &["worker"], |options| {
+                options.settings.pattern = TeamPattern::Market;
+            })
+            .with_member(member("first", "worker"), bidder(first, "first"))
+            .with_member(member("second", "worker"), bidder(second, "second"))
+            .with_member(member("mute", "worker"), bidder("no idea", "mute"));
+        world.start(&team, "Do it").said().map(str::to_owned)
+    };
+    let plain = r#"{"result": {"quality": 0.5, "cost": 5, "time": 9}}"#;
+    for better in [
+        r#"{"result": {"quality": 0.6, "cost": 5, "time": 9}}"#,
+        r#"{"result": {"quality": 0.5, "cost": 4, "time": 9}}"#,
+        r#"{"result": {"quality": 0.5, "cost": 5, "time": 8}}"#,
+        // Half the cost is worth more than a little quality.
+        r#"{"result": {"quality": 0.4, "cost": 1, "time": 9}}"#,
+    ] {
+        assert_eq!(winner(better, plain).as_deref(), Some("[a] first"), "{better}");
+        assert_eq!(winner(plain, better).as_deref(), Some("[a] second"), "{better}");
+    }
+    assert_eq!(TeamPattern::default(), TeamPattern::Hierarchical);
 }
 
 // spec: MA-25
