@@ -5,7 +5,7 @@ use std::{collections::VecDeque, mem};
 use archon_types::{AssistantMessage, Json, ModelEvent, ProviderError, StopReason, Timestamp};
 use eventsource_stream::Event as SseEvent;
 
-use super::wire::{Block, Delta, Event, Message, StopDetails};
+use super::wire::{Block, Delta, Event, Kind, Message, StopDetails};
 use crate::answer_limits::Said;
 use crate::{
     answer::Answer,
@@ -250,6 +250,8 @@ impl Decoder for MessagesDecoder {
                 Ok(Progress::Last)
             }
             Ok(event) => self.decode(event, out),
+            // What it holds may look like nothing that we know.
+            Err(_) if Kind::of(data).is_some_and(|kind| !kind.is_known()) => Ok(Progress::More),
             Err(e) => {
                 let what = format!("an event that is none ({e}): {}", classify::first_words(data));
                 let error = ProviderError::Protocol(what.into());

@@ -87,6 +87,8 @@ fn text_pings_comments_and_what_is_not_known() {
         ": still here\n\n".to_owned(),
         stream(&[citation, json!({"type": "news", "what": [1, {"a": null}]}), text(0, " 🌍\n"), end(0)]),
         stream(&[begin(1, json!({"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}))]),
+        // Not even the fields that we know have to look as we know them.
+        stream(&[json!({"type": "novelty", "index": "x", "delta": 7, "message": [], "usage": "much"})]),
         stream(&[arguments(1, "{\"q\":1}"), end(1), begin(2, json!({"type": "text", "text": "!"})), end(2)]),
         // Data over several lines, without a space behind the colon.
         "event:message_delta\n".to_owned(),

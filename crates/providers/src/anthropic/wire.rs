@@ -23,6 +23,37 @@ pub(super) struct Event<'a> {
     pub(super) error: Option<Box<Json>>,
 }
 
+/// What an event is, whatever else it holds.
+#[derive(Deserialize)]
+pub(super) struct Kind<'a> {
+    #[serde(borrow, rename = "type")]
+    name: Cow<'a, str>,
+}
+
+impl<'a> Kind<'a> {
+    /// That of an event that says what it is.
+    pub(super) fn of(event: &'a str) -> Option<Self> {
+        serde_json::from_str(event).ok()
+    }
+
+    /// Whether we read events of this kind.
+    pub(super) fn is_known(&self) -> bool {
+        KNOWN.contains(&&*self.name)
+    }
+}
+
+const KNOWN: [&str; 9] = [
+    "message_start",
+    "content_block_start",
+    "content_block_delta",
+    "content_block_stop",
+    "message_delta",
+    "message_stop",
+    "message",
+    "ping",
+    "error",
+];
+
 /// What is new in a block, or in the message.
 #[derive(Deserialize)]
 pub(super) struct Delta<'a> {
