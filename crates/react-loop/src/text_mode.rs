@@ -73,7 +73,7 @@ pub(crate) fn first_prompt(message: &Message, config: &RunConfig) -> Message {
     }
     let told = message.content().get(message.said().len()..).unwrap_or_default();
     if !told.is_empty() {
-        let _ = writeln!(text, "\n{}", Content::join_text(told));
+        let _ = writeln!(text, "\n{CONTEXT}\n{}", Content::join_text(told));
     }
     text.push_str("\nWhat is your next thought and action?");
     let mut content = vec![Content::Text { text }];
@@ -147,6 +147,9 @@ pub(crate) fn closed(whole: &str, mut shorter: String) -> String {
     }
     shorter
 }
+
+/// What stands before what is told with the task.
+const CONTEXT: &str = "Relevant context from previous tasks or memory:";
 
 /// What a message begins with that holds a result.
 pub(crate) const OBSERVATION: &str = "Observation: ";
@@ -281,13 +284,15 @@ mod tests {
         assert_eq!(mark_of("").len(), 8);
     }
 
-    // spec: M-24
+    // spec: M-24, R-19
     #[test]
     fn what_is_told_from_memory_is_no_part_of_the_task() {
         let mut message = UserMessage::new(vec![Content::text("2+2?")], Timestamp::default());
         message.tell(archon_types::Told::new("[Memory] Four.", archon_types::Trust::Trusted));
         let prompt = first_prompt(&Message::User(message), &config()).text();
-        let expected = "Task: 2+2?\nExpected output: a number\n\n[Memory] Four.\n\nWhat is your next thought";
+        let expected = "Task: 2+2?\nExpected output: a number\n\n\
+                        Relevant context from previous tasks or memory:\n[Memory] Four.\n\n\
+                        What is your next thought";
         assert!(prompt.starts_with(expected), "{prompt}");
     }
 }

@@ -208,7 +208,7 @@ fn stored_and_loaded(machine: &ReactMachine) -> ReactMachine {
     serde_json::from_str(&serde_json::to_string(machine).unwrap()).unwrap()
 }
 
-// spec: C-07, C-04
+// spec: C-07, C-04, R-18
 #[test]
 fn an_overflow_is_answered_by_smaller_requests_and_then_given_up() {
     let mut run = Run::new(ContextConfig::default());
