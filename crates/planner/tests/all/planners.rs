@@ -383,6 +383,19 @@ fn what_a_value_holds_is_data_and_never_a_reference_or_a_part_of_a_condition() {
     assert!(template.instantiate("t", "g", &given).is_err(), "a text is no list, whatever it says");
 }
 
+// spec: PL-01
+#[tokio::test]
+async fn a_scripted_planner_gives_its_plans_in_order_and_the_last_one_again() {
+    let planner = ScriptedPlanner::with_answers([Ok(vec![step("a", &[])]), Ok(vec![step("b", &["a"])])]);
+    let mut context = context();
+    context.values.insert("city".into(), "Tokyo".into());
+    for expected in ["a", "b", "b"] {
+        let task = planner.create_plan("Report", &context).await.unwrap();
+        assert_eq!((task.goal.as_str(), &task.context["city"]), ("Report", &json!("Tokyo")));
+        assert_eq!(task.subtasks.iter().map(|s| s.id.as_str()).collect::<Vec<_>>(), [expected]);
+    }
+}
+
 // spec: EX-08
 #[tokio::test]
 async fn a_goal_that_matches_is_planned_with_the_template_and_a_subtask_is_replaced_by_its_steps() {

@@ -99,8 +99,14 @@ async fn a_file_is_created_with_its_folders_and_replaced_once_it_was_read() {
     fs::set_permissions(fixture.root().join("a.txt"), fs::Permissions::from_mode(0o754)).unwrap();
     assert!(write("a.txt", "lost").await.contains("was changed since it was read"), "its mode was");
     say(&engine, "read_file", json!({ "path": "a.txt" })).await;
+    let reader = fs::File::open(fixture.root().join("a.txt")).unwrap();
     // By another name: it is the file that was read, not the path.
     assert_eq!(write("./dir/../to_a", "new").await, "Replaced 'a.txt' (3 bytes, 1 lines).");
+    assert_eq!(
+        std::io::read_to_string(reader).unwrap(),
+        "one\ntwo\nthree\n",
+        "who reads sees old or new, whole"
+    );
     let of = fs::metadata(fixture.root().join("a.txt")).unwrap();
     assert_eq!((of.permissions().mode() & 0o777, of.len()), (0o754, 3));
     fs::write(fixture.root().join("a.txt"), "by another").unwrap();

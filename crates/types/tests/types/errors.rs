@@ -36,6 +36,8 @@ fn each_error_says_what_failed_and_how_bad_it_is() {
         tool(ToolError::PermissionDenied("no".into())),
         tool(ToolError::Cancelled),
         RecordBody::CallLost { command: CommandId(0), attempt: 0 },
+        RecordBody::RunStarted(Box::new(crate::samples::started())),
+        RecordBody::RunFinished(Box::new(Outcome::failed("run_1".into(), FailureKind::Auth, "no key"))),
     ]);
     let lines = found.iter().map(|e| serde_json::to_string(e).unwrap() + "\n");
     expect![[r#"
@@ -45,6 +47,7 @@ fn each_error_says_what_failed_and_how_bad_it_is() {
         {"component":"tool","error_type":"timeout","severity":"medium","timestamp":4,"details":{"message":"Tool execution timed out after 1 seconds","call":"0.1"},"recovery_attempts":0,"correlation_id":null}
         {"component":"tool","error_type":"permission_denied","severity":"high","timestamp":5,"details":{"message":"no","call":"0.1"},"recovery_attempts":0,"correlation_id":null}
         {"component":"system","error_type":"process_died","severity":"high","timestamp":7,"details":{"message":"the process died while the model answered"},"recovery_attempts":0,"correlation_id":null}
+        {"component":"llm","error_type":"auth","severity":"critical","timestamp":9,"details":{"message":"no key"},"recovery_attempts":0,"correlation_id":"run_1"}
     "#]]
     .assert_eq(&lines.collect::<String>());
 }

@@ -1,10 +1,11 @@
 //! Runs as they stand in a log: ids, times, origins, heads of runs, errors of journals.
 
-use std::sync::Arc;
+use std::{any::TypeId, collections::HashSet, sync::Arc};
 
 use archon_types::{
-    CallId, CommandId, ContinuationKind, Effect, JournalError, LimitReached, Origin, OutcomeStatus,
-    ProcessGroup, PromptSource, Record, RecordBody, RunHead, RunId, SubTaskId, Timestamp, TurnTrigger,
+    AgentId, CallId, CommandId, ContinuationKind, Effect, JournalError, LimitReached, LoopId, Origin,
+    OutcomeStatus, ProcessGroup, PromptSource, Record, RecordBody, RunHead, RunId, SessionId, SubTaskId,
+    TaskId, Timestamp, ToolCallId, TurnTrigger,
 };
 use expect_test::expect;
 
@@ -23,6 +24,18 @@ fn ids_are_plain_text_in_json_and_types_of_their_own_in_rust() {
     assert_eq!(format!("{:?} {}", RunId::new("a"), RunId::new("a")), "\"a\" a");
     let map = std::collections::HashMap::from([(RunId::new("run_1"), 1)]);
     assert_eq!(map.get("run_1"), Some(&1));
+    let types = [
+        TypeId::of::<AgentId>(),
+        TypeId::of::<SessionId>(),
+        TypeId::of::<LoopId>(),
+        TypeId::of::<TaskId>(),
+        TypeId::of::<SubTaskId>(),
+        TypeId::of::<ToolCallId>(),
+        TypeId::of::<RunId>(),
+        TypeId::of::<Arc<str>>(),
+        TypeId::of::<String>(),
+    ];
+    assert_eq!(HashSet::from(types).len(), types.len(), "one of them stands for another");
 }
 
 // spec: T-11
