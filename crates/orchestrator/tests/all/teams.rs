@@ -59,6 +59,27 @@ fn a_committee_settles_its_contradictions_in_every_way() {
     check(["same", "same", "same"], Majority, "same");
 }
 
+// spec: MA-18
+#[test]
+fn numbers_of_which_two_contradict_each_other_are_a_contradiction_in_any_order() {
+    // 104 agrees with both of the others, and 100 and 108 differ by more than a twentieth.
+    for says in [["104", "100", "108"], ["104", "108", "100"], ["100", "104", "108"], ["108", "100", "104"]] {
+        let world = World::new();
+        let outcome = world.start(&committee(&world, says, ConflictStrategy::First, 3), "How many?");
+        assert_eq!(outcome.status, OutcomeStatus::Finished, "{says:?}: {:?}", outcome.error);
+        let settled = |record| match record {
+            TeamRecord::Settled { value, how, .. } => Some((value, how)),
+            _ => None,
+        };
+        let settled: Vec<_> = world.said().into_iter().filter_map(settled).collect();
+        assert_eq!(settled, [(json!(says[0]), "m0 said it first".to_owned())], "{says:?}");
+    }
+    let world = World::new();
+    world.start(&committee(&world, ["104", "100", "105"], ConflictStrategy::First, 3), "How many?");
+    let conflicts = world.said().iter().filter(|r| matches!(r, TeamRecord::Conflict { .. })).count();
+    assert_eq!(conflicts, 0, "each agrees with each");
+}
+
 // spec: A-15
 #[test]
 fn start_of_a_team_that_dies_after_its_first_append_is_resumed() {
