@@ -179,6 +179,7 @@ impl TeamMachine {
     fn finished(&mut self, call: CallId, result: &ToolResult) {
         let is_stopping = self.is_stopping();
         let response = self.read_response(call, result);
+        let place = self.job(call.command).map(|job| job.count(&[HandState::Answered]));
         let Some(hand) = self.hand_mut(call).filter(|hand| hand.is_open()) else { return };
         if is_stopping && result.status == archon_types::ToolResultStatus::Cancelled {
             // It goes on with the run, if that goes on.
@@ -190,7 +191,7 @@ impl TeamMachine {
             text.chars().take(LONGEST).collect::<String>()
         };
         match &response {
-            Some(_) => hand.state = HandState::Answered,
+            Some(_) => (hand.state, hand.place) = (HandState::Answered, place),
             None => (hand.state, hand.problem) = (HandState::Failed, Some(problem())),
         }
         hand.response.clone_from(&response);

@@ -1,9 +1,9 @@
 //! Contradictions: how they are found, and every way in which they are settled.
 
-use archon_types::{Claim, CommandId, ConflictStrategy, Json, TeamRecord, Timestamp};
+use archon_types::{CallId, Claim, CommandId, ConflictStrategy, Json, TeamRecord, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::{HandState, Job, JobState, Purpose, TeamMachine};
+use super::{Hand, HandState, Job, JobState, Purpose, TeamMachine};
 use crate::{
     claims::{contradict, groups},
     response::{Response, text_of},
@@ -35,16 +35,7 @@ impl TeamMachine {
     /// The answers to one job contradict each other; false if they do not.
     pub(super) fn dispute(&mut self, command: CommandId) -> bool {
         let Some(job) = self.job(command) else { return false };
-        let claims: Vec<Claim> = (0..)
-            .zip(&job.hands)
-            .filter(|(_, hand)| hand.state == HandState::Answered)
-            .filter_map(|(index, hand)| {
-                let response = hand.response.as_ref()?;
-                let call = archon_types::CallId::new(command, index);
-                let claim = Claim::new(hand.member.clone(), call, response.result.clone());
-                Some(claim.with_confidence(response.confidence))
-            })
-            .collect();
+        let claims = said(job);
         if groups(&claims, self.settings.conflicts.tolerance).len() < 2 {
             return false;
         }
@@ -335,6 +326,20 @@ impl Conflict {
     fn is_settled(&self) -> bool {
         matches!(self.stage, Stage::Settled { .. })
     }
+}
+
+/// What those answered who did a job: who answered first is first, whoever was given it first.
+fn said(job: &Job) -> Vec<Claim> {
+    let mut hands: Vec<_> =
+        (0..).zip(&job.hands).filter(|(_, hand)| hand.state == HandState::Answered).collect();
+    hands.sort_by_key(|(_, hand)| hand.place);
+    let claim = |(index, hand): (u32, &Hand)| {
+        let response = hand.response.as_ref()?;
+        let call = CallId::new(job.command, index);
+        let claim = Claim::new(hand.member.clone(), call, response.result.clone());
+        Some(claim.with_confidence(response.confidence))
+    };
+    hands.into_iter().filter_map(claim).collect()
 }
 
 /// The one with the highest score, if there is one only.

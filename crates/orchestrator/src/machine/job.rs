@@ -156,6 +156,9 @@ pub struct Hand {
     pub heard: Timestamp,
     /// What it answered.
     pub response: Option<Response>,
+    /// How many had answered the same job before it, in the order of the log, once it has answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<usize>,
     /// Why it failed.
     pub problem: Option<String>,
     /// Its run had a log, and nobody agreed to begin it again.
@@ -267,6 +270,7 @@ impl Hand {
             since: at,
             heard: at,
             response: None,
+            place: None,
             problem: None,
             is_begun: false,
             is_doubted: false,

@@ -18,6 +18,14 @@ use serde_json::json;
 
 use crate::support::{FnAgent, World, answer, drive, member, pause, poll_until_idle, step};
 
+/// An agent that thinks so long and then says this.
+fn after(ms: u64, says: &'static str) -> Arc<FnAgent> {
+    FnAgent::new(move |_, context| async move {
+        pause(&context, ms).await;
+        answer(&context, says)
+    })
+}
+
 /// Three members who say this of the same step, of whom the first is the most authoritative.
 fn committee(world: &World, says: [&str; 3], strategy: ConflictStrategy, size: u32) -> Team {
     let mut team =
@@ -78,6 +86,53 @@ fn numbers_of_which_two_contradict_each_other_are_a_contradiction_in_any_order()
     world.start(&committee(&world, ["104", "100", "105"], ConflictStrategy::First, 3), "How many?");
     let conflicts = world.said().iter().filter(|r| matches!(r, TeamRecord::Conflict { .. })).count();
     assert_eq!(conflicts, 0, "each agrees with each");
+}
+
+// spec: MA-19
+#[test]
+fn whoever_answers_first_wins_also_if_another_was_asked_before() {
+    let world = World::new();
+    let team = world
+        .team(vec![step("a", "What is it?", "worker", &[])], &["worker"], |options| {
+            options.settings.pattern = TeamPattern::Committee { size: 3 };
+            options.settings.conflicts.strategy = ConflictStrategy::First;
+        })
+        .with_member(member("m0", "worker"), after(900, "red"))
+        .with_member(member("m1", "worker"), after(500, "green"))
+        .with_member(member("m2", "worker"), after(100, "blue"));
+    let outcome = world.start(&team, "What is it?");
+    let asked = ["m0: a: What is it?", "m1: a: What is it?", "m2: a: What is it?"];
+    assert_eq!(world.delegations(), asked);
+    assert!(outcome.said().unwrap_or_default().starts_with("[a] blue\n"), "{outcome:?}");
+    assert!(outcome.said().unwrap_or_default().contains("m2 said it first"), "{outcome:?}");
+    let claims = world.said().into_iter().find_map(|record| match record {
+        TeamRecord::Conflict { claims, .. } => Some(claims),
+        _ => None,
+    });
+    let by: Vec<_> = claims.unwrap().into_iter().map(|claim| (claim.by, claim.call.index)).collect();
+    assert_eq!(by, [("m2".into(), 2), ("m1".into(), 1), ("m0".into(), 0)]);
+}
+
+// spec: MA-19
+#[test]
+fn a_contradiction_in_the_work_of_a_role_is_settled_in_the_way_of_that_role() {
+    let world = World::new();
+    let plan = vec![step("a", "Say it", "writer", &[]), step("b", "Draw it", "artist", &[])];
+    let mut team = world.team(plan, &["writer", "artist"], |options| {
+        options.settings.pattern = TeamPattern::Committee { size: 3 };
+        let conflicts = &mut options.settings.conflicts;
+        conflicts.strategy = ConflictStrategy::Majority;
+        conflicts.by_role.insert("artist".to_owned(), ConflictStrategy::Simplest);
+    });
+    for role in ["writer", "artist"] {
+        for (n, says) in ["crimson", "crimson", "red"].into_iter().enumerate() {
+            team = team.with_member(member(&format!("{role}{n}"), role), FnAgent::saying(says));
+        }
+    }
+    let outcome = world.start(&team, "Do it");
+    let said = outcome.said().unwrap_or_default();
+    assert!(said.contains("[a] crimson\n"), "most say so: {said}");
+    assert!(said.contains("[b] red\n"), "the simplest, which is what the role asks for: {said}");
 }
 
 // spec: A-15
