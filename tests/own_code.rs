@@ -24,6 +24,20 @@ fn builder(model: FnProvider) -> ArchonBuilder {
         .tool(pay())
 }
 
+// spec: Q-01
+#[tokio::test]
+async fn an_agent_a_tool_and_a_registry_are_names_of_the_facade() {
+    let registry = archon::ToolRegistry::new();
+    registry.register_all([Arc::new(pay()) as Arc<dyn archon::Tool>]).unwrap();
+    assert_eq!(registry.names(), ["pay"]);
+    let model = FnProvider::new(|_, _| FnProvider::text("Done."));
+    let agent: Arc<dyn archon::Agent> = Arc::new(builder(model).build().unwrap());
+    let (clock, ids) = (Arc::new(VirtualClock::new()), Arc::new(SeededIds::new(2)));
+    let context = Context::new("run_1".into(), "s".into(), clock, ids);
+    let outcome = archon::Agent::run(&*agent, "Do it", &context).await;
+    assert_eq!(outcome.said(), Some("Done."));
+}
+
 /// A tool that needs consent.
 fn pay() -> impl Tool {
     let mut annotations = ToolAnnotations::default();

@@ -7,7 +7,7 @@ use archon::{
     providers::{ScriptedProvider, Step},
     tools::builtin,
     types::{
-        BoxStream, CancellationToken, Event, ExecutionLimits, LimitReached, ModelEvent, ProviderError,
+        BoxStream, CancellationToken, Cycle, Event, ExecutionLimits, LimitReached, ModelEvent, ProviderError,
         RecordBody, Request, ToolMode,
     },
 };
@@ -151,6 +151,20 @@ async fn eighteen_percent_of_two_hundred_and_fifty_step_by_step() {
     assert_eq!(before, "Observation: Tool calculator succeeded: ");
     let (mark, result) = result.split_once('>').unwrap();
     assert_eq!(result, format!("45</{mark}>"));
+    // Step by step, as somebody reads it who wants to know everything.
+    let record = |event: &Event| match event {
+        Event::Record { record, .. } => Some(record.clone()),
+        _ => None,
+    };
+    let records: Vec<_> = ran.events.iter().filter_map(record).collect();
+    let cycles = Cycle::of(&records);
+    let thoughts: Vec<_> = cycles.iter().map(|cycle| cycle.llm_response.lines().next().unwrap()).collect();
+    assert_eq!(thoughts, ["Thought: I need to calculate 18% of 250", "Thought: I have it"]);
+    let [action] = &cycles[0].parsed_action[..] else { panic!("{cycles:?}") };
+    let arguments = json!({"operation": "percentage", "value": 250, "percentage": 18});
+    assert_eq!((action.tool.as_str(), &action.arguments), ("calculator", &arguments));
+    assert_eq!(cycles[0].tool_result[0].content, "45");
+    assert_eq!((ran.outcome.status, ran.outcome.turns), (OutcomeStatus::Finished, 2));
 }
 
 // spec: A-04

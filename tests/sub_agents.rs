@@ -166,6 +166,13 @@ async fn a_call_of_a_sub_agent_is_a_run_of_its_own_that_is_linked_both_ways() {
     assert_eq!((&back.parent_loop_id, &back.parent_session_id), (&parent.loop_id, &parent.session));
     // Who asks for the newest run means one of those that people started.
     assert_eq!(agent.newest_run(None).await.unwrap().unwrap().run_id.as_str(), "boss");
+
+    // The next loop of the session has the next number.
+    let mut options = RunOptions::in_session(parent.session.clone());
+    options.run = Some("boss_2".into());
+    agent.run_with("And in Rome?", options).await.ended();
+    let next = log(&journal, "boss_2").await;
+    assert_eq!(start(&next).loop_id.as_str(), format!("{}.test-large.2", parent.session));
 }
 
 // spec: MA-28

@@ -30,6 +30,15 @@ const LAYERS: &[(&str, u8)] = &[
     ("archon-cli", 5),
 ];
 
+/// From this layer on a crate brings the others together, and may depend on all of them.
+const FACADE: u8 = 4;
+
+/// What every crate may use. It does not count.
+const TYPES: &str = "archon-types";
+
+/// Most of our crates, besides the types, that one below the facade depends on.
+const MOST_BELOW: usize = 2;
+
 /// The crates of the product, lowest layer first.
 pub(crate) fn product() -> impl Iterator<Item = &'static str> {
     LAYERS.iter().map(|(name, _)| *name)
@@ -218,6 +227,15 @@ fn check_table(layers: &[(&str, u8)], edges: &[Edge]) -> Vec<String> {
             problems.push(format!("table: {from} → {to} is a dev edge; those reach archon-testkit only"));
         }
     }
+    for (name, _) in layers.iter().filter(|(_, layer)| *layer < FACADE) {
+        let is_counted = |edge: &&Edge| edge.from == *name && edge.kind != Kind::Dev && edge.to != TYPES;
+        let below = edges.iter().filter(is_counted).count();
+        if below > MOST_BELOW {
+            problems.push(format!(
+                "table: {name} depends on {below} of our crates besides {TYPES}; at most {MOST_BELOW}"
+            ));
+        }
+    }
     problems
 }
 
@@ -376,6 +394,37 @@ mod tests {
                 "table: tools → store points sideways or up",
                 "table: tools → types is a dev edge; those reach archon-testkit only"
             ]
+        );
+    }
+
+    // spec: Q-01
+    #[test]
+    fn what_a_crate_shows_without_documentation_is_a_warning_and_so_no_change_passes_with_it() {
+        let read = |path: &str| std::fs::read_to_string(crate::repository::root().join(path)).unwrap();
+        assert!(read("Cargo.toml").contains("[workspace.lints.rust]\nmissing_docs = \"warn\"\n"));
+        for name in product() {
+            let folder = name.strip_prefix("archon-").unwrap_or(name);
+            let manifest = read(&format!("crates/{folder}/Cargo.toml"));
+            assert!(manifest.contains("[lints]\nworkspace = true\n"), "{name}");
+        }
+    }
+
+    // spec: Q-01
+    #[test]
+    fn a_crate_below_the_facade_depends_on_two_others_besides_the_types() {
+        let layers =
+            &[(TYPES, 1), ("a", 1), ("b", 1), ("c", 1), ("two", 3), ("three", 3), ("facade", FACADE)];
+        let to = |from, names: &[&'static str]| -> Vec<Edge> {
+            names.iter().map(|name| edge(from, Kind::Optional, name)).collect()
+        };
+        let edges = [
+            to("two", &[TYPES, "a", "b"]),
+            to("three", &[TYPES, "a", "b", "c"]),
+            to("facade", &[TYPES, "a", "b", "c"]),
+        ];
+        assert_eq!(
+            check_table(layers, &edges.concat()),
+            ["table: three depends on 3 of our crates besides archon-types; at most 2"]
         );
     }
 

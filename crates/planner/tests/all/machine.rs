@@ -53,8 +53,11 @@ fn the_longest_way_goes_first_up_to_the_cap_and_a_failure_stops_no_sibling() {
     let begun = fed.begin_all();
     assert_eq!(names(&begun), ["a", "short"]);
     assert_eq!(*state(&fed, "b"), NodeState::Waiting);
+    let told = |fed: &Fed, id: &str| fed.machine.task().get_subtask(&id.into()).unwrap().status();
+    assert_eq!((told(&fed, "b"), told(&fed, "other")), (SubTaskStatus::Blocked, SubTaskStatus::Pending));
     fed.finish(begun[0].1, no());
     assert_eq!(*state(&fed, "c"), NodeState::Unreachable, "nobody waits for what will never come");
+    assert_eq!(told(&fed, "c"), SubTaskStatus::Blocked);
     let next = fed.begin_all();
     assert_eq!(names(&next), ["other"]);
     fed.finish(begun[1].1, ok());

@@ -304,7 +304,7 @@ fn choices_among_tools() {
     "#]].assert_eq(&table);
 }
 
-// spec: P-07
+// spec: P-04, P-07
 #[test]
 fn marks_of_the_cache_stand_where_they_were_asked_for() {
     let places = |strategy| {

@@ -121,3 +121,26 @@ fn loop_id(context: &Context, config: &RunConfig, config_id: Option<&str>, n: us
 fn clean(segment: &str) -> String {
     segment.replace(['.', '/', ':'], "-")
 }
+
+#[cfg(test)]
+mod tests {
+    use archon_testkit::{SeededIds, VirtualClock};
+
+    use super::*;
+
+    // spec: R-32
+    #[test]
+    fn a_loop_is_named_by_its_session_its_configuration_and_its_number() {
+        let (clock, ids) = (Arc::new(VirtualClock::new()), Arc::new(SeededIds::new(1)));
+        let context = Context::new("run_1".into(), "anna.1".into(), clock, ids);
+        let mut config = RunConfig::default();
+        (config.provider, config.model) = ("openai".into(), "org/model:2.5".into());
+        let name = |config: &RunConfig, id, n| loop_id(&context, config, id, n).to_string();
+        assert_eq!(name(&config, None, 1), "anna-1.openai-org-model-2-5.1");
+        assert_eq!(name(&config, Some("v1.2"), 7), "anna-1.v1-2.7");
+        let mut options = archon_types::RequestOptions::default();
+        options.thinking = ThinkingLevel::High;
+        config.options = Arc::new(options);
+        assert_eq!(name(&config, None, 2), "anna-1.openai-org-model-2-5-high.2");
+    }
+}

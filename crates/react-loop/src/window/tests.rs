@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use archon_types::{
-    AssistantMessage, CallId, CommandId, Compaction, CompactionInput, CompactionLevel, CompactionPolicy,
-    CompactionStrategy, Content, ContextConfig, Message, ResultTokens, RunConfig, Said, Speaker, Timestamp,
-    Told, ToolCall, ToolResult, Trust, UserMessage, ViewPart,
+    AssistantMessage, CLEANUP_TOOL, CallId, CommandId, Compaction, CompactionInput, CompactionLevel,
+    CompactionPolicy, CompactionStrategy, Content, ContextConfig, Encoded, Message, ResultTokens, RunConfig,
+    Said, Speaker, Timestamp, Told, ToolCall, ToolResult, ToolSpec, Trust, UserMessage, ViewPart,
 };
 use serde_json::json;
 
@@ -206,14 +206,39 @@ fn only_the_newest_reading_of_a_file_stays() {
     assert!(manager.register_file_read("c.rs", ""));
 }
 
+// spec: TE-50
+#[test]
+fn a_result_enters_with_a_hint_only_where_the_model_can_give_it_up() {
+    let text = "No matches found";
+    for cleans_up in [false, true] {
+        let mut run = RunConfig::default();
+        run.context = Some(window(10_000));
+        if cleans_up {
+            let tools = vec![ToolSpec::new(CLEANUP_TOOL, "Gives results up.", json!({}))];
+            run.tools = Arc::new(Encoded::new(tools));
+        }
+        let mut manager = ContextManager::new(&run, None, History::default(), ContextParts::default());
+        turn(&mut manager, 0, ToolCall::new("c0", "t", json!({})), ToolResult::success(text));
+        let entered = texts(&manager).pop().unwrap();
+        assert_eq!(entered.contains("free context space"), cleans_up, "{entered}");
+        assert_eq!(entered == text, !cleans_up, "{entered}");
+    }
+}
+
 // spec: C-06
 #[test]
 fn trimming_keeps_the_goal_and_the_last_messages() {
     let mut config = window(10_000);
     config.policy = CompactionPolicy::Trim;
+    let mut filling = manager(config.clone());
+    // Not before four fifths of the window are full.
+    while filling.usage().tokens <= 8_000 {
+        assert!(!filling.should_compact(at(0)), "{:?}", filling.usage());
+        work(&mut filling, 1, 1);
+    }
+    assert!(filling.should_compact(at(0)), "{:?}", filling.usage());
     let mut manager = manager(config);
     work(&mut manager, 40, 12);
-    assert!(manager.should_compact(at(0)) || manager.usage().ratio() <= 0.8);
     let compaction = compacted(&mut manager, 0);
     assert_eq!(compaction.level, CompactionLevel::Trim);
     assert!(matches!(

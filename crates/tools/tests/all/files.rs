@@ -1,6 +1,6 @@
 //! The tools that read files: read_file, list_files, search.
 
-use std::fs;
+use std::{fs, sync::Arc};
 
 #[cfg(all(unix, feature = "bash"))]
 use archon_tools::builtin::{Bash, BashOptions};
@@ -394,5 +394,34 @@ async fn they_work_through_the_engine() {
         let result = engine.execute_tool_call(tool, arguments, &context()).await;
         assert_eq!(result.text(), text);
         assert_eq!(result.metadata["attempts"], 1);
+    }
+}
+
+// spec: TE-29
+#[test]
+fn tools_that_only_read_run_beside_others_and_those_that_write_do_not() {
+    let Fixture { folder: _folder, workspace } = project();
+    let mut tools = file_tools(&workspace);
+    let (mut reads, mut writes) =
+        (vec!["glob", "list_files", "read_file", "search"], vec!["edit_file", "write_file"]);
+    #[cfg(feature = "web")]
+    {
+        tools.push(Arc::new(archon_tools::builtin::WebFetch::new(Default::default())));
+        reads.push("web_fetch");
+    }
+    #[cfg(all(unix, feature = "bash"))]
+    {
+        tools.push(Arc::new(Bash::new(workspace.clone(), BashOptions::default())));
+        tools.push(Arc::new(Bash::read_only(workspace, BashOptions::default())));
+        writes.push("bash");
+        // Only where the kernel holds it to that.
+        let is_held = archon_tools::sandbox::missing().is_none();
+        if is_held { &mut reads } else { &mut writes }.push("bash_readonly");
+    }
+    for (names, expected) in [(reads, true), (writes, false)] {
+        for name in names {
+            let tool = tools.iter().find(|tool| tool.spec().name == name).unwrap();
+            assert_eq!(tool.spec().annotations.concurrency_safe, expected, "{name}");
+        }
     }
 }
