@@ -80,6 +80,16 @@ async fn programs_that_take_too_much_memory_are_ended() {
         let result = call(&tool, "javascript", code).await;
         assert!(result.is_error(), "{code}");
     }
+    // It is this bound that ends them, and not another: twice as much is too much, and a quarter is not.
+    for (language, code) in
+        [("python", "len([0] * MIB * 131072)"), ("javascript", "new Uint8Array(MIB * 1048576).length")]
+    {
+        for (mib, is_too_much) in [("2", false), ("16", true)] {
+            let code = code.replace("MIB", mib);
+            let result = call(&tool, language, &code).await;
+            assert_eq!(result.is_error(), is_too_much, "{code}: {}", result.text());
+        }
+    }
 }
 
 // spec: TE-47
