@@ -163,7 +163,7 @@ impl Expansion<'_> {
         let mut rules = SubTaskRules::default();
         rules.save_as.clone_from(&step.save_as);
         rules.when.clone_from(&place.condition);
-        rules.gate.clone_from(&step.approve);
+        rules.gate = self.gate(step, id);
         rules.max_attempts = step.attempts;
         rules.on_failure = match &step.on_error {
             None => OnFailure::Replan,
@@ -178,10 +178,7 @@ impl Expansion<'_> {
         }
         let dependencies = self.dependencies(step, id, used, before);
         let description = match (&step.description, &step.tool) {
-            (Some(text), _) => match substitute(&braced(&Json::String(text.clone())), &self.values) {
-                Json::String(text) => unescaped(&text),
-                other => other.to_string(),
-            },
+            (Some(text), _) => text_with(&braced_text(text), &self.values),
             (None, Some(tool)) => format!("Run {tool}"),
             (None, None) => String::new(),
         };
@@ -209,6 +206,16 @@ impl Expansion<'_> {
             }
             _ => own,
         }
+    }
+
+    /// What a person is asked before the step, with what is known put in. A name that nobody has is a problem: the person
+    /// would have to guess what is asked.
+    pub(super) fn gate(&mut self, step: &TemplateStep, id: &str) -> Option<String> {
+        let question = Json::String(braced_text(step.approve.as_deref()?));
+        for reference in references(&question).iter().filter(|reference| !reference.may_be_text()) {
+            self.owner(&reference.head, id);
+        }
+        Some(text_with(question.as_str().unwrap_or_default(), &self.values))
     }
 
     /// The steps before this one: those that it names or the ones above, and those that it refers to.
@@ -396,6 +403,14 @@ pub(super) fn substitute(value: &Json, values: &Values) -> Json {
             entries.iter().map(|(key, value)| (key.clone(), substitute(value, values))).collect()
         }
         other => other.clone(),
+    }
+}
+
+/// The text with references to `values` replaced by these, as its reader sees it.
+pub(super) fn text_with(text: &str, values: &Values) -> String {
+    match substitute_text(text, values) {
+        Json::String(text) => unescaped(&text),
+        other => other.to_string(),
     }
 }
 

@@ -229,6 +229,9 @@ fn with_names(subtask: &SubTask, id: SubTaskId, name: &dyn Fn(&str) -> String) -
     let mut rules = subtask.rules.clone();
     rules.save_as = rules.save_as.as_deref().map(name);
     rules.when = rules.when.as_deref().map(|condition| text_with_heads(condition, name));
+    // A person is to read it: what stands for a result around the template has the name that the plan gives it.
+    let unmarked = |head: &str| head.strip_prefix(OUTER).unwrap_or(head).to_owned();
+    rules.gate = rules.gate.as_deref().map(|question| text_with_heads(question, &unmarked));
     let mut new = SubTask::new(id, subtask.description.clone()).with_rules(rules);
     new.expected_output.clone_from(&subtask.expected_output);
     new.critical = subtask.critical;

@@ -6,7 +6,7 @@ use archon_types::{ForEach, Json, SubTask, SubTaskId};
 
 use super::{
     TemplateProblem, TemplateStep,
-    expand::{Ends, Expansion, Place, Values, after, condition_with, literal_value, substitute, unescaped},
+    expand::{Ends, Expansion, Place, Values, after, condition_with, literal_value, substitute, text_with},
 };
 use crate::references::{Piece, pieces, references};
 
@@ -52,7 +52,7 @@ impl Expansion<'_> {
         subtask.rules.each = Some(Box::new(each));
         subtask.rules.when.clone_from(&place.condition);
         subtask.rules.save_as.clone_from(&step.save_as);
-        subtask.rules.gate.clone_from(&step.approve);
+        subtask.rules.gate = self.gate(step, id);
         self.subtasks.push(subtask);
         for name in [Some(id.to_owned()), step.save_as.clone()].into_iter().flatten() {
             self.owners.entry(name).or_default().push(id.into());
@@ -130,10 +130,8 @@ fn of_item(step: &SubTask, number: usize, values: &Values, names: &HashSet<Strin
     rules.save_as = rules.save_as.map(|name| numbered(&name, number));
     rules.when = rules.when.map(|condition| condition_with(&condition, values));
     rules.each = rules.each.map(|each| Box::new(inner_of_item(&each, number, values, names)));
-    let description = match substitute(&Json::String(step.description.clone()), values) {
-        Json::String(text) => unescaped(&text),
-        other => other.to_string(),
-    };
+    rules.gate = rules.gate.map(|question| text_with(&question, values));
+    let description = text_with(&step.description, values);
     let mut new = SubTask::new(numbered(step.id.as_str(), number), description).with_rules(rules);
     new.expected_output.clone_from(&step.expected_output);
     new.critical = step.critical;

@@ -8,8 +8,9 @@ use archon_planner::{
 };
 use archon_testkit::{MortalJournal, SeededIds, VirtualClock};
 use archon_types::{
-    Agent, BoxFuture, CallId, Context, Effect, Encoded, Executed, Json, Outcome, OutcomeStatus, PlanRecord,
-    Prepared, ReadyCall, RecordBody, RunRefused, SubTask, Task, ToolCall, ToolResult, ToolSpec, Toolbox,
+    Agent, Answer, BoxFuture, CallId, Context, Effect, Encoded, Executed, Json, Outcome, OutcomeStatus,
+    PlanRecord, Prepared, ReadyCall, Record, RecordBody, RunRefused, SubTask, Task, ToolCall, ToolResult,
+    ToolSpec, Toolbox,
 };
 use serde_json::json;
 
@@ -284,4 +285,103 @@ async fn a_loop_over_a_result_works_in_the_place_of_a_subtask_and_twice() {
     let of = r#"["fetch of \"a\"","fetch of \"b\""]"#;
     assert_eq!(ran.calls.last().unwrap(), &format!(r#"report {{"of":[{of},{of}]}}"#));
     assert_eq!(ran.calls.len(), 6);
+}
+
+/// What a person who says yes to everything is asked, sorted.
+async fn asked(finds: Json, plan: Vec<SubTask>) -> Vec<String> {
+    let (web, journal) = (Web { finds, calls: Arc::default() }, MortalJournal::default());
+    let agent = agent(&web, &journal, Some(plan));
+    let mut outcome = agent.start("Do it", &context()).await.unwrap();
+    let mut asked = Vec::new();
+    while outcome.status == OutcomeStatus::Suspended {
+        let log = journal.log("run_1");
+        let RecordBody::Suspended { waiting } = &log.last().unwrap().body else { panic!("{:?}", log.last()) };
+        let summary = |record: &Arc<Record>| match &record.body {
+            RecordBody::ToolAsked { call, request } if *call == waiting[0] => {
+                Some(request.action_summary.clone())
+            }
+            _ => None,
+        };
+        asked.extend(log.iter().find_map(summary));
+        outcome = agent.answer(waiting[0], Answer::Approve, &context()).await.unwrap();
+    }
+    assert_eq!(outcome.status, OutcomeStatus::Finished, "{:?}", outcome.error);
+    asked.sort();
+    asked
+}
+
+// spec: EX-06
+#[tokio::test]
+async fn the_question_before_a_step_has_the_values_of_parameters_and_of_items() {
+    let template: WorkflowTemplate = serde_json::from_value(json!({
+        "name": "send",
+        "parameters": [{"name": "who"}, {"name": "days", "type": "array"}],
+        "steps": [
+            {"tool": "search", "id": "found", "approve": "Look for {{who}} in {{days}} {x}?"},
+            {"for_each": "{{days}}", "as": "day", "do": [{"tool": "fetch", "approve": "{{who}} on {{ day }}?"}]},
+            {"for_each": "{{found}}", "as": "page", "approve": "All pages for {{who}}?", "do": [
+                {"tool": "fetch", "args": {"of": "{{page.url}}"}, "approve": "Send {{page.url}} to {{who}}?"},
+                {"for_each": "{{page.of}}", "approve": "All of {{page.url}}?", "do": [
+                    {"tool": "report", "approve": "{{item}} of {{page.url}} for {{who}}?"},
+                ]},
+            ]},
+        ],
+    }))
+    .unwrap();
+    let given = json!({"who": "Ann {found}", "days": ["Mo", "Tu"]});
+    let plan = template.instantiate("t", "g", given.as_object().unwrap()).unwrap().subtasks;
+    let finds = json!([{"url": "a", "of": [1]}, {"url": "{found}", "of": [2]}]);
+    assert_eq!(
+        asked(finds, plan).await,
+        [
+            "1 of a for Ann {found}?",
+            "2 of {found} for Ann {found}?",
+            "All of a?",
+            "All of {found}?",
+            "All pages for Ann {found}?",
+            "Ann {found} on Mo?",
+            "Ann {found} on Tu?",
+            r#"Look for Ann {found} in ["Mo","Tu"] {x}?"#,
+            "Send a to Ann {found}?",
+            "Send {found} to Ann {found}?",
+        ]
+    );
+}
+
+// spec: EX-06
+#[test]
+fn a_mistyped_name_in_the_question_before_a_step_is_a_problem() {
+    let problems = |steps: Json| {
+        let problems = template(steps).instantiate("t", "g", &serde_json::Map::new()).unwrap_err();
+        problems.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let says = |step: &str| {
+        format!(
+            "step {step} refers to \"fuond\", which is neither a parameter nor a step before it (is \"found\" meant?)"
+        )
+    };
+    for (steps, step) in [
+        (json!([{"tool": "fetch", "approve": "Send {{fuond}}?"}]), "step2"),
+        (json!([{"for_each": "{{found}}", "approve": "{{fuond}}?", "do": [{"tool": "fetch"}]}]), "step2"),
+        (json!([{"for_each": "{{found}}", "do": [{"tool": "fetch", "approve": "{{fuond}}?"}]}]), "step2_do1"),
+    ] {
+        let mut all = vec![json!({"tool": "search", "save_as": "found"})];
+        all.extend(steps.as_array().unwrap().clone());
+        assert_eq!(problems(Json::Array(all)), [says(step)]);
+    }
+}
+
+// spec: EX-06, EX-08
+#[test]
+fn the_question_before_a_step_names_a_result_around_its_template_as_the_plan_does() {
+    let mut registry = TemplateRegistry::new();
+    let flow = json!({"name": "flow", "parameters": [{"name": "who"}],
+        "steps": [{"tool": "fetch", "approve": "Send it to {{who}}?"}]});
+    registry.add(serde_json::from_value(flow).unwrap());
+    let plan = vec![
+        SubTask::new("read", "Read").with_tool("search", None),
+        SubTask::new("send", "Send").with_tool("flow", Some(json!({"who": "{read.name}"}))).after(["read"]),
+    ];
+    let task = TemplatePlanner::new(registry).expand(Task::new("t", "g").with_subtasks(plan)).unwrap();
+    assert_eq!(task.subtasks[1].rules.gate.as_deref(), Some("Send it to {read.name}?"));
 }
