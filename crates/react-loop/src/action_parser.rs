@@ -279,9 +279,14 @@ impl Reader<'_> {
 
     /// Before which place an object has to begin that belongs to the marker before `from`.
     fn section_end(&self, from: usize) -> usize {
-        ["\nthought:", "\naction:", "final answer:", "\nobservation:"]
+        // A thought may go on in the same line, and what it considers is no call.
+        let is_word = |at: usize| self.lower[..at].chars().next_back().is_some_and(char::is_alphanumeric);
+        let thought =
+            self.lower[from..].match_indices("thought:").map(|(at, _)| at).find(|at| !is_word(from + at));
+        ["\naction:", "final answer:", "\nobservation:"]
             .iter()
             .filter_map(|marker| self.lower[from..].find(marker))
+            .chain(thought)
             .min()
             .map_or(self.text.len(), |at| from + at)
     }

@@ -112,6 +112,15 @@ fn a_torn_action_is_never_run() {
 
 // spec: R-20
 #[test]
+fn object_in_a_thought_that_goes_on_in_the_same_line_is_no_call() {
+    let text =
+        "Action: none. Thought: I could send {\"tool\": \"delete_file\"} but need not.\nFinal Answer: done";
+    assert_eq!(calls(text), "none");
+    assert_eq!(calls("Action:\n  **Thought:** {\"tool\": \"delete_file\"}\nFinal Answer: done"), "none");
+}
+
+// spec: R-20
+#[test]
 fn all_calls_of_an_answer_are_taken_in_order() {
     assert_eq!(
         calls(
