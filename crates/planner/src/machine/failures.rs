@@ -172,9 +172,9 @@ impl PlanMachine {
             0 | 1 => "failed".to_owned(),
             n => format!("failed {n} times"),
         };
-        let hint = match node.failures >= self.settings.replan.same_subtask {
-            true if node.failures > 1 => " Break it down into smaller steps, or go another way.",
-            _ => "",
+        let hint = match node.failures {
+            0 | 1 => "",
+            _ => " Break it down into smaller steps, or go another way.",
         };
         format!("subtask {} ({}) {times}: {why}.{hint}", node.subtask.id, node.subtask.description)
     }

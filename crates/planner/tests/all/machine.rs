@@ -116,6 +116,19 @@ fn a_subtask_is_tried_three_times_and_then_there_is_another_plan() {
     assert_eq!(*state(&fed, "b"), NodeState::Waiting, "another plan may still bring it");
 }
 
+// spec: PL-08
+#[test]
+fn subtask_that_failed_all_of_its_own_tries_is_to_be_broken_down() {
+    let twice = rules(|rules| rules.max_attempts = Some(2));
+    let mut fed = Fed::following(cap(1), vec![step("a", &[]).with_rules(twice)]);
+    for _ in 0..2 {
+        let call = fed.begin_all()[0].1;
+        fed.finish(call, no());
+    }
+    let PlanCommand::MakePlan { reason: Some(reason), .. } = fed.machine.next() else { panic!() };
+    assert!(reason.contains("failed 2 times: no. Break it down into smaller steps"), "{reason}");
+}
+
 // spec: PL-16, PL-17
 #[test]
 fn a_critical_subtask_and_one_for_which_many_wait_lead_to_another_plan_at_once() {
