@@ -20,6 +20,15 @@ struct State {
     is_over: bool,
 }
 
+/// Closes what a call says, however the call ends.
+pub(crate) struct Closing(Partial);
+
+impl Drop for Closing {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
 impl Partial {
     /// Lets those who watch the run hear what the tool says until the call is over, and keeps partial results.
     pub(crate) fn listener(&self, run: &Context, call: CallId) -> Arc<dyn Fn(Progress) + Send + Sync> {
@@ -51,8 +60,13 @@ impl Partial {
     }
 
     /// The call is over: what its tool says from now on nobody hears.
-    pub(crate) fn close(&self) {
+    fn close(&self) {
         self.state().is_over = true;
+    }
+
+    /// Closes when it is dropped: a call may be dropped before its end.
+    pub(crate) fn closed_at_end(&self) -> Closing {
+        Closing(self.clone())
     }
 
     /// Adds what there was to a call that ran out of time.

@@ -167,6 +167,9 @@ async fn measured_calibration_takes_what_unrelated_texts_share_for_nothing() {
     );
     assert!(calibration.relevance(0.0, Some(0.9)) > 0.7);
     assert!(Calibration::measured(&Near, &texts[..1]).await.is_err());
+    let same = vec!["the same".to_owned(); 2];
+    let alike = Calibration::measured(&crate::HashEmbedder, &same).await.unwrap();
+    assert!(alike.floor < alike.relevant && alike.relevant < 1.0, "{alike:?}");
 }
 
 #[test]

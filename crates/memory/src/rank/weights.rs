@@ -128,7 +128,8 @@ impl Calibration {
             let problem = format!("it is measured with two texts or more, and {} came", texts.len());
             return Err(MemoryError::Embedding { embedder: embedder.id().to_owned(), problem });
         };
-        let floor = floor.max(0.0);
+        // Texts that are all alike leave no room between what says nothing and what is relevant.
+        let floor = floor.clamp(0.0, 1.0 - 3.0 * LEAST_ROOM);
         Ok(Self { floor, relevant: relevant.clamp(floor + LEAST_ROOM, 1.0 - LEAST_ROOM) })
     }
 

@@ -64,7 +64,7 @@ impl ReadFile {
         let lines = line_range(start_line, end_line)?;
         let (real, file) = self.workspace.open(&path, context)?;
         // The version that is about to be read: what is changed from now on counts as unread.
-        let seen = self.workspace.note_seen(&context.run.session, &real, &file);
+        let seen = self.workspace.version_of(&real, &file);
         let failed = |e: io::Error| ToolError::Failed(format!("'{path}' cannot be read: {e}"));
         let size = file.metadata().map_err(failed)?.len();
         let reader = BufReader::with_capacity(64 * 1024, file);
@@ -84,7 +84,10 @@ impl ReadFile {
             },
         };
         let result = result.with_metadata("path", self.display(&real)).with_metadata("size_bytes", size);
-        Ok(result.with_metadata(metadata::SEEN, seen))
+        let result = result.with_metadata(metadata::SEEN, seen);
+        // Only now: a file that could not be read is not known.
+        self.workspace.recall(&context.run.session, &result);
+        Ok(result)
     }
 
     fn display(&self, real: &Path) -> String {

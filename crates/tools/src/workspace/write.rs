@@ -124,6 +124,11 @@ impl Workspace {
         Seen::metadata(real, Version::of(&of))
     }
 
+    /// The version of a file that is open, as a result tells it.
+    pub(crate) fn version_of(&self, real: &Path, file: &File) -> Json {
+        file.metadata().map_or(Json::Null, |of| Seen::metadata(real, Version::of(&of)))
+    }
+
     /// The session knows the files that an earlier call of it has read or written.
     pub(crate) fn recall(&self, session: &SessionId, result: &ToolResult) {
         self.seen.recall(session, result);

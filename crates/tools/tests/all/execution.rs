@@ -318,6 +318,25 @@ async fn what_a_tool_says_early_reaches_those_who_watch_the_run() {
 
 // spec: R-05
 #[tokio::test]
+async fn update_after_a_call_was_dropped_is_heard_by_nobody() {
+    let heard = Arc::new(Mutex::new(0));
+    let count = heard.clone();
+    let mut run = context();
+    run.sink = Arc::new(move |_: Event| *count.lock().unwrap() += 1);
+    let kept = Arc::new(Mutex::new(None));
+    let keep = kept.clone();
+    let waits = tool(spec("t"), move |context| {
+        *keep.lock().unwrap() = Some(context);
+        std::future::pending()
+    });
+    assert!(futures_util::FutureExt::now_or_never(call(waits, &run)).is_none());
+    let left = kept.lock().unwrap().take().unwrap();
+    left.on_update(ToolResult::success("too late"));
+    assert_eq!(*heard.lock().unwrap(), 0);
+}
+
+// spec: R-05
+#[tokio::test]
 async fn update_of_a_task_that_a_tool_left_behind_is_heard_by_nobody() {
     let heard = Arc::new(Mutex::new(0));
     let count = heard.clone();

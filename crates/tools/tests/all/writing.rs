@@ -143,6 +143,19 @@ fn a_file_gets_at_most_64_new_folders_and_a_path_that_the_system_takes() {
 
 // spec: TE-32
 #[tokio::test]
+async fn file_whose_reading_failed_is_not_known_and_not_replaced() {
+    let fixture = fixture();
+    let engine = fixture.engine();
+    fs::write(fixture.root().join("blob"), b"\0\x01\x02").unwrap();
+    let read = say(&engine, "read_file", json!({ "path": "blob" })).await;
+    assert!(read.contains("binary file"), "{read}");
+    let written = say(&engine, "write_file", json!({ "path": "blob", "content": "text" })).await;
+    assert!(written.starts_with("Error: "), "{written}");
+    assert_eq!(fs::read(fixture.root().join("blob")).unwrap(), b"\0\x01\x02");
+}
+
+// spec: TE-32
+#[tokio::test]
 async fn what_one_session_has_read_another_has_not() {
     let fixture = fixture();
     let engine = fixture.engine();
