@@ -52,7 +52,8 @@ async fn composite_with_a_careful_step_waits_for_consent_and_goes_on_in_another_
 
     let other = agent(vec![Step::text("Done.")]);
     let question = other.approvals(None).await.unwrap().remove(0).request;
-    assert_eq!(question.action_summary, "Run write_letter, whose steps are send_email");
+    let shown = r#"Run write_letter with {"to":"ann@example.org"}. Its steps: send_email"#;
+    assert_eq!(question.action_summary, shown);
     assert!(other.answer(&question.request_id, Answer::Approve).await.unwrap());
     let text = other.resume(outcome.run.clone()).await.unwrap().text().await.unwrap();
     assert_eq!((text.as_str(), sent.load(Ordering::Relaxed)), ("Done.", 1));

@@ -83,9 +83,11 @@ settings! {
     fallback: Vec<String>,
     /// Address of an OpenAI-compatible service, up to and including `/v1`.
     base_url: String,
-    /// The environment variable that holds the service's key. Keys themselves never stand in a file.
+    /// The environment variable that holds the service's key. Keys themselves never stand in a file. Not in a
+    /// project's settings.
     api_key_env: String,
     /// Whether a key may be sent over `http://` to another machine, as in a private network; by default it is not.
+    /// Not in a project's settings.
     allow_plain_http: bool,
     /// The tools that the agent has: `"all"`, `"none"`, or a list of names; by default those that change
     /// nothing.
@@ -95,6 +97,7 @@ settings! {
     /// Agents that are tools of the one that works: it hands work over to them. A layer adds to those below.
     agents: Agents,
     /// Address of the service behind `web_search`, if it is not Brave Search itself: one that answers as that does.
+    /// Not in a project's settings.
     search_url: String,
     /// What is known of models: prices, windows, what they can; over the built-in catalogue. Not in a project's settings.
     models: Models,
@@ -131,10 +134,10 @@ settings! {
     /// The kernel that computes for a model in this program, such as `haswell`; by default the one that suits the
     /// processor best. Answers can differ from kernel to kernel.
     local_kernel: String,
-    /// Where runs and models are kept.
+    /// Where runs and models are kept. Not in a project's settings.
     data_dir: PathBuf,
     /// The servers that are looked for on this machine: `"none"`, or a list of `PROFILE` (at its own port)
-    /// and `PROFILE@URL`; by default `ollama`, `lmstudio` and `llamacpp`.
+    /// and `PROFILE@URL`; by default `ollama`, `lmstudio` and `llamacpp`. Not in a project's settings.
     local_servers: LocalServers,
 }
 

@@ -130,8 +130,9 @@ impl Composite {
 
     /// A tool whose calls pass the guards of `engine`, and whatever the engine that runs the composite does not allow
     /// is not done by way of it. If a step needs consent, a person is asked about the whole before it begins, and that
-    /// question can wait as any other; a yes holds for the steps as they are now. Only a step that a rule asks about is
-    /// asked about by itself, and is made if the engine's approver agrees at once.
+    /// question can wait as any other. It shows the arguments, the steps with their constants, and which step gets the result
+    /// of which: what those results will be nobody knows yet. A yes holds for this graph and these tools. A step that a rule
+    /// asks about, or whose tool was replaced, is asked about by itself, and is made if the engine's approver agrees at once.
     ///
     /// A registry that holds a composite over itself lives as long as the composite is in it.
     ///

@@ -114,6 +114,7 @@ struct Notes {
     validation: Duration,
     options: CallOptions,
     correction: Option<Correction>,
+    is_agreed: bool,
 }
 
 /// A call that may run: its tool, and the arguments that it runs with if they are not the model's.
@@ -123,6 +124,8 @@ struct Admitted {
     subject: Option<Arc<Subject>>,
     edited: Option<Json>,
     correction: Option<Correction>,
+    /// A person was asked about it, and agreed.
+    is_agreed: bool,
 }
 
 /// Why a call does not run now.
@@ -261,7 +264,7 @@ impl ToolEngine {
         let admitted = self.admit(call, run, options.level.as_deref(), Consent::Needed).await;
         let validation = run.clock.now().since(started);
         match admitted {
-            Ok(Admitted { tool, subject, edited, correction }) => {
+            Ok(Admitted { tool, subject, edited, correction, is_agreed }) => {
                 log::inspected(call, run.run.as_str(), millis(validation), None);
                 if let Some(patterns) = &self.patterns {
                     patterns.called(&run.run, id, call);
@@ -273,7 +276,8 @@ impl ToolEngine {
                 let annotations = &tool.spec.annotations;
                 let mut ready = ReadyCall::new(id, call, annotations.effect);
                 ready.concurrency_safe = annotations.concurrency_safe;
-                ready.notes = Some(Box::new(Notes { tool, subject, validation, options, correction }));
+                ready.notes =
+                    Some(Box::new(Notes { tool, subject, validation, options, correction, is_agreed }));
                 Prepared::Ready(ready)
             }
             Err(Stopped::Refused(mut refused)) => {
@@ -329,7 +333,13 @@ impl ToolEngine {
         match inspection.tool.take() {
             Some(tool) => {
                 let subject = inspection.subject.take().map(Arc::new);
-                Ok(Admitted { tool, subject, edited: inspection.edited, correction })
+                Ok(Admitted {
+                    tool,
+                    subject,
+                    edited: inspection.edited,
+                    correction,
+                    is_agreed: inspection.is_agreed,
+                })
             }
             None => {
                 Err(Stopped::Refused(Box::new(ToolResult::error(format!("Tool '{}' not found", call.name)))))
@@ -391,13 +401,13 @@ impl ToolEngine {
         let notes = match notes {
             Some(notes) => *notes,
             None => match self.admit(&ready.call, run, None, Consent::Given).await {
-                Ok(Admitted { tool, subject, edited, correction }) => {
+                Ok(Admitted { tool, subject, edited, correction, is_agreed }) => {
                     if let Some(arguments) = edited {
                         ready.call.arguments = arguments;
                     }
                     let options = CallOptions::default();
                     let validation = Duration::ZERO;
-                    Notes { tool, subject, validation, options, correction }
+                    Notes { tool, subject, validation, options, correction, is_agreed }
                 }
                 Err(Stopped::Refused(mut result)) => {
                     self.spell_out(&mut result);
@@ -475,6 +485,7 @@ impl ToolEngine {
         context.places = has_rules.then(ceiling);
         context.run.ceiling = below.or(context.run.ceiling);
         context.subject.clone_from(&notes.subject);
+        context.is_agreed = notes.is_agreed;
         context
     }
 
@@ -536,6 +547,7 @@ impl ToolEngine {
         let _running = self.statistics.under(&tool.spec.name, Phase::Running);
         let partial = Partial::default();
         context.progress = Some(partial.listener(&context.run, id));
+        let closing = partial.closed_at_end();
         #[cfg(unix)]
         let processes = CallProcesses::new(id, &context.run, self.processes.clone());
         #[cfg(unix)]
@@ -545,7 +557,7 @@ impl ToolEngine {
         let span =
             log::call_span(&context.tool_name, context.tool_call_id.as_str(), context.run.run.as_str());
         let mut result = execute(&tool.tool, arguments, context, limit).instrument(span).await;
-        partial.close();
+        drop(closing);
         #[cfg(unix)]
         processes.end(&*context.run.clock).await;
         // Fires before the end only when the time is up; a tool that says so itself has said all.
@@ -605,7 +617,7 @@ fn first_objection(inspection: &mut Inspection<'_>, consent: &Consent) -> Verdic
     for guard in GUARDS {
         match guard.before(inspection) {
             Verdict::Pass => {}
-            Verdict::Ask(question) if consent.covers(&question) => {}
+            Verdict::Ask(question) if consent.covers(&question) => inspection.is_agreed = true,
             objection => return objection,
         }
     }

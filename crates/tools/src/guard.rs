@@ -57,6 +57,8 @@ pub(crate) struct Inspection<'c> {
     pub(crate) ruling: Ruling,
     /// Those above would have to ask.
     pub(crate) is_asked_above: bool,
+    /// A person was asked about it, and agreed.
+    pub(crate) is_agreed: bool,
     /// What the tool says that the call would change.
     pub(crate) preview: Option<Preview>,
 }
@@ -82,6 +84,7 @@ impl<'c> Inspection<'c> {
             subject: None,
             ruling: Ruling::Silent,
             is_asked_above: false,
+            is_agreed: false,
             preview: None,
         }
     }

@@ -24,6 +24,8 @@ mod well_formed;
 
 use crate::guard::Guard;
 
+#[cfg(feature = "composite")]
+pub(crate) use consent::beginning;
 pub(crate) use consent::{may_ask, needs_consent};
 pub(crate) use facts::{millis, stamp};
 

@@ -242,8 +242,8 @@ pub struct Context {
     /// To what a person agreed, of the call that is prepared ([`binding`](crate::binding)): it may run if it is exactly
     /// that. Set by the loop for this one call; none for whatever a call makes itself.
     pub agreed: Option<Arc<str>>,
-    /// The call is a part of one that was let through as being as harmful as all of its parts, as those of a composite
-    /// tool are: only rules ask about it once more.
+    /// The call is a part of one that a person agreed to, and the question named its parts, as those of a composite tool
+    /// are: only rules ask about it once more.
     pub agreed_above: bool,
     /// Rules under which a person wants no questions for the rest of the session.
     pub trusted: Arc<[String]>,

@@ -322,6 +322,8 @@ pub struct ToolContext {
     /// What the call worked on when rules and people let it through; none where nobody had to know. A tool that arrives
     /// elsewhere by now, because a link was changed meanwhile, must not go on.
     pub subject: Option<Arc<Subject>>,
+    /// A person was asked about this call, and agreed.
+    pub is_agreed: bool,
 }
 
 impl ToolContext {
@@ -338,6 +340,7 @@ impl ToolContext {
             processes: None,
             places: None,
             subject: None,
+            is_agreed: false,
         }
     }
 

@@ -121,7 +121,7 @@ impl<'r> Running<'r> {
         let at_once = if self.may_run_beside(place) { ITEMS_AT_ONCE } else { 1 };
         let mut run = self.run.clone();
         let tool = self.tool.engine.registry().get(&node.tool);
-        run.agreed_above = tool.is_some_and(|tool| self.tool.covers(&tool.spec().annotations));
+        run.agreed_above = self.context.is_agreed && tool.is_some_and(|tool| self.tool.covers(tool.spec()));
         let call = NodeCall { engine: &self.tool.engine, node, run };
         Box::pin(async move {
             let began = call.run.clock.now();

@@ -3,8 +3,11 @@
 use std::fmt;
 
 use archon_types::{
-    BoxFuture, Context, Json, Preview, Tool, ToolAnnotations, ToolContext, ToolError, ToolResult, ToolSpec,
+    BoxFuture, Context, Json, Preview, Subject, Tool, ToolAnnotations, ToolContext, ToolError, ToolResult,
+    ToolSpec,
 };
+
+use serde_json::json;
 
 use super::{
     Composite, CompositeProblem, ToolNode,
@@ -12,7 +15,10 @@ use super::{
     parameters::{Source, merged},
     run::Running,
 };
-use crate::{ToolEngine, guards::needs_consent};
+use crate::{
+    ToolEngine,
+    guards::{beginning, needs_consent},
+};
 
 /// A tool made of others. Its result is that of the call that it ends with, or, of several, an object of their results.
 ///
@@ -26,6 +32,8 @@ pub struct CompositeTool {
     pub(super) waits_for: Vec<Vec<usize>>,
     pub(super) sources: Vec<Source>,
     tools: Vec<String>,
+    /// Its parts as they were when it was put together: what a person agrees to.
+    parts: Vec<ToolSpec>,
 }
 
 impl CompositeTool {
@@ -47,25 +55,44 @@ impl CompositeTool {
         // A person is asked about the whole before it begins: a step has no place in a run's log to wait at.
         annotations.requires_confirmation =
             used.iter().any(|tool| needs_consent(tool.spec(), engine.options().ask));
-        let spec = ToolSpec::new(&composite.name, &composite.description, parameters.schema)
+        let parts: Vec<ToolSpec> = used.iter().map(|tool| tool.spec().clone()).collect();
+        let mut spec = ToolSpec::new(&composite.name, &composite.description, parameters.schema)
             .with_annotations(annotations);
+        // A yes that waited does not hold for another graph or for other parts.
+        let made_of = json!({ "graph": format!("{composite:?}"), "parts": parts });
+        spec.version = archon_types::binding(&spec, &made_of, &Subject::Unknown);
         let waits_for = Graph::new(&composite).waits_for();
         Ok(Self {
             spec,
             waits_for,
             sources: parameters.sources,
             tools,
+            parts,
             engine: engine.for_parts(),
             composite,
         })
     }
 
-    /// Whether consent to the whole is consent to a call of a tool as it is now: it may have been replaced since.
-    pub(super) fn covers(&self, part: &ToolAnnotations) -> bool {
-        let whole = &self.spec.annotations;
-        let both = ToolAnnotations::as_harmful_as([whole, part]);
-        (both.effect, both.destructive) == (whole.effect, whole.destructive)
-            && (whole.requires_confirmation || !part.requires_confirmation)
+    /// Whether consent to the whole is consent to a call of this tool: it may have been replaced since.
+    pub(super) fn covers(&self, part: &ToolSpec) -> bool {
+        self.parts.contains(part)
+    }
+
+    /// A step as a person reads it: its tool, its constants, and what it gets from others.
+    fn step(&self, node: &ToolNode) -> String {
+        let mut text = node.tool.clone();
+        if !node.arguments.is_empty() {
+            text.push_str(&format!(" with {}", beginning(&Json::from(node.arguments.clone()).to_string())));
+        }
+        let gives = |other: &&ToolNode| other.gives.iter().any(|mapping| mapping.node == node.id);
+        let from: Vec<_> = self.composite.nodes.iter().filter(gives).map(|other| other.id.as_str()).collect();
+        if !from.is_empty() {
+            text.push_str(&format!(", given the result of {}", from.join(" and ")));
+        }
+        if let Some(each) = &node.for_each {
+            text.push_str(&format!(", for each item of '{}'", each.argument));
+        }
+        text
     }
 
     /// The same tool with another time limit; 300 s by default.
@@ -91,16 +118,11 @@ impl Tool for CompositeTool {
         })
     }
 
-    fn preview(&self, _: &Json, _: &Context) -> Result<Option<Preview>, ToolError> {
-        if !self.spec.annotations.requires_confirmation {
-            return Ok(None);
-        }
-        let step = |node: &ToolNode| match &node.for_each {
-            Some(each) => format!("{} for each item of '{}'", node.tool, each.argument),
-            None => node.tool.clone(),
-        };
-        let steps: Vec<_> = self.composite.nodes.iter().map(step).collect();
-        Ok(Some(Preview::new(format!("Run {}, whose steps are {}", self.spec.name, steps.join(", ")))))
+    fn preview(&self, arguments: &Json, _: &Context) -> Result<Option<Preview>, ToolError> {
+        let steps: Vec<_> = self.composite.nodes.iter().map(|node| self.step(node)).collect();
+        let arguments = beginning(&arguments.to_string());
+        let text = format!("Run {} with {arguments}. Its steps: {}", self.spec.name, steps.join("; "));
+        Ok(Some(Preview::new(text)))
     }
 
     fn calls(&self) -> &[String] {

@@ -20,6 +20,7 @@ impl Guard for Consent {
         let (name, arguments) = (&inspection.call.name, inspection.arguments());
         let binding = archon_types::binding(&tool.spec, arguments, inspection.subject());
         if inspection.run.agreed.as_deref() == Some(&*binding) {
+            inspection.is_agreed = true;
             return Verdict::Pass;
         }
         let mut details = json!({ "tool": name, "arguments": arguments });
@@ -44,7 +45,7 @@ impl Guard for Consent {
 }
 
 /// As much of the arguments as is read in a line, with a mark that says how much more there is.
-fn beginning(arguments: &str) -> String {
+pub(crate) fn beginning(arguments: &str) -> String {
     match arguments.char_indices().nth(SUMMARY) {
         Some((end, _)) => {
             let more = arguments[end..].chars().count();

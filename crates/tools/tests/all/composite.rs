@@ -526,7 +526,8 @@ async fn composite_with_a_careful_step_asks_once_before_it_begins_and_a_yes_cove
     run.can_ask = true;
     let call = ToolCall::new("c", "mail_all", json!({ "list": ["ann", "bob"] }));
     let Prepared::Ask(question) = outer.prepare(call_id(), &call, &run).await else { panic!("no question") };
-    assert_eq!(question.action_summary, "Run mail_all, whose steps are send for each item of 'item'");
+    let shown = r#"Run mail_all with {"list":["ann","bob"]}. Its steps: send, for each item of 'item'"#;
+    assert_eq!(question.action_summary, shown);
     assert_eq!(*called.lock().unwrap(), 0);
     run.agreed = Some(question.binding.as_str().into());
     assert_eq!(run_call(&outer, &call, &run).await.text(), r#"["sent","sent"]"#);
@@ -552,7 +553,15 @@ async fn consent_to_a_composite_covers_no_step_that_a_rule_asks_about_or_that_be
     let replaced = around("replaced", "later").into_tool(ToolEngine::new(registry.clone())).unwrap();
     registry.unregister("later");
     registry.register(careful("later", &called)).unwrap();
-    for (tool, name) in [(by_rule, "by_rule"), (replaced, "replaced")] {
+    // Both steps are careful, and one of them is another tool by now.
+    let registry = ToolRegistry::new();
+    registry.register_all([careful("first", &called), careful("second", &Arc::default())]).unwrap();
+    let mut two = Composite::new("two", "Two careful calls, for a test.");
+    two.add_node(ToolNode::new("a", "second")).unwrap().add_node(ToolNode::new("b", "first")).unwrap();
+    let two = two.into_tool(ToolEngine::new(registry.clone())).unwrap();
+    registry.unregister("first");
+    registry.register(described(careful("first", &called), "Another thing, for a test.")).unwrap();
+    for (tool, name) in [(by_rule, "by_rule"), (replaced, "replaced"), (two, "two")] {
         let outer = engine([Arc::new(tool) as Arc<dyn Tool>]);
         let (mut run, call) = (context(), ToolCall::new("c", name, json!({})));
         run.can_ask = true;
@@ -562,6 +571,58 @@ async fn consent_to_a_composite_covers_no_step_that_a_rule_asks_about_or_that_be
         let text = run_call(&outer, &call, &run).await.text();
         assert!(text.contains("needs a person's consent and there is nobody to ask"), "{name}: {text}");
     }
+    assert_eq!(*called.lock().unwrap(), 0);
+}
+
+/// The same tool with another description.
+fn described(tool: Arc<dyn Tool>, description: &str) -> Arc<dyn Tool> {
+    let mut spec = tool.spec().clone();
+    spec.description = description.to_owned();
+    Arc::new(FnTool::new(spec, move |arguments, context| {
+        let (tool, context) = (tool.clone(), context.clone());
+        async move { tool.call(arguments, &context).await }
+    }))
+}
+
+// spec: EX-02, AP-05
+#[test]
+fn binding_of_a_composite_is_another_for_another_graph_constant_or_part() {
+    let version = |composite: Composite, part: Arc<dyn Tool>| {
+        Tool::spec(&composite.into_tool(engine([part])).unwrap()).version.clone()
+    };
+    let part = || careful("send", &Arc::default());
+    let one = version(around("mail", "send"), part());
+    assert_eq!(one, version(around("mail", "send"), part()));
+    let mut constant = Composite::new("mail", "One call of another, for a test.");
+    constant.add_node(ToolNode::new("only", "send").constant("item", "eve")).unwrap();
+    assert_ne!(one, version(constant, part()));
+    assert_ne!(one, version(around("mail", "send"), described(part(), "Another thing.")));
+}
+
+// spec: EX-02
+#[tokio::test]
+async fn rule_that_allows_a_composite_agrees_to_no_step_that_destroys() {
+    let mut annotations = ToolAnnotations::read_only();
+    (annotations.effect, annotations.destructive) = (Effect::SideEffect, true);
+    let called = Arc::new(Mutex::new(0));
+    let count = called.clone();
+    let spec = ToolSpec::new("wipe", "Destroys, for a test.", schema(&[], &[])).with_annotations(annotations);
+    let wipe: Arc<dyn Tool> = Arc::new(FnTool::new(spec, move |_, _| {
+        *count.lock().unwrap() += 1;
+        async { Ok("gone".into()) }
+    }));
+    let mut own = EngineOptions::default();
+    own.ask = archon_tools::Ask::WhereRequired;
+    let tidy = around("tidy", "wipe").into_tool(engine([wipe]).with_options(own)).unwrap();
+    let tidy: Arc<dyn Tool> = Arc::new(tidy);
+    let mut options = EngineOptions::default();
+    options.ask = archon_tools::Ask::BeforeDestruction;
+    let none: [&str; 0] = [];
+    options.permissions =
+        archon_tools::Permissions::parse(none.iter(), none.iter(), ["tidy"].iter()).unwrap();
+    let outer = engine([tidy]).with_options(options);
+    let text = run_call(&outer, &ToolCall::new("c", "tidy", json!({})), &context()).await.text();
+    assert!(text.contains("needs a person's consent"), "{text}");
     assert_eq!(*called.lock().unwrap(), 0);
 }
 

@@ -95,6 +95,11 @@ pub(crate) fn say_how_to_answer(app: &App, run: &RunId, request: &ApprovalReques
         let reply = format!("archon approvals reply {} TEXT", request.request_id);
         app.output.note(Look::Plain, format!("if it has happened, say what came of it with: {reply}"));
     }
+    if request.kind == QuestionKind::Failed {
+        let reply = format!("archon approvals reply {}", request.request_id);
+        app.output.note(Look::Plain, format!("give its result yourself with: {reply} TEXT"));
+        app.output.note(Look::Plain, format!("go on without it with: {reply} \"\""));
+    }
 }
 
 /// A line from standard input; none at its end, or if Ctrl-C comes first.
