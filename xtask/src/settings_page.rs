@@ -122,7 +122,8 @@ fn kind(value: &Value, schema: &Value) -> String {
     match &value["type"] {
         Value::String(name) => one(name),
         Value::Array(names) => {
-            names.iter().filter_map(Value::as_str).filter(|n| *n != "null").map(one).collect()
+            let kinds = names.iter().filter_map(Value::as_str).filter(|name| *name != "null").map(one);
+            kinds.collect::<Vec<_>>().join(" or ")
         }
         _ => "text".to_owned(),
     }
