@@ -2,8 +2,9 @@
 
 use archon_types::{Claim, Json};
 
-/// Whether two values cannot both hold: numbers that differ by more than `tolerance` of the larger one, or
-/// anything else that is not the same. Case and spaces do not count; `30 %` is a number.
+/// Whether two values cannot both hold: numbers that differ by more than `tolerance` of the larger one, lists or objects
+/// with parts that do or with other parts, or anything else that is not the same. Case and spaces do not count, nor does
+/// the order of an object's keys; `30 %` is a number.
 ///
 /// ```
 /// use archon_orchestrator::contradict;
@@ -12,11 +13,23 @@ use archon_types::{Claim, Json};
 /// assert!(contradict(&json!("30%"), &json!(0.15), 0.05));
 /// assert!(!contradict(&json!(100), &json!(103), 0.05));
 /// assert!(!contradict(&json!("Paris "), &json!("paris"), 0.05));
+/// assert!(!contradict(&json!({"trend": 30}), &json!({"trend": 30.2}), 0.05));
 /// ```
 pub fn contradict(one: &Json, other: &Json, tolerance: f64) -> bool {
-    match (number(one), number(other)) {
-        (Some(one), Some(other)) => (one - other).abs() > tolerance * one.abs().max(other.abs()),
-        _ => plain(one) != plain(other),
+    let differ = |(one, other): (&Json, &Json)| contradict(one, other, tolerance);
+    match (one, other) {
+        (Json::Array(one), Json::Array(other)) => {
+            one.len() != other.len() || one.iter().zip(other).any(differ)
+        }
+        (Json::Object(one), Json::Object(other)) => {
+            let lacks_or_differs =
+                |(key, value): (&String, &Json)| other.get(key).is_none_or(|other| differ((value, other)));
+            one.len() != other.len() || one.iter().any(lacks_or_differs)
+        }
+        _ => match (number(one), number(other)) {
+            (Some(one), Some(other)) => (one - other).abs() > tolerance * one.abs().max(other.abs()),
+            _ => plain(one) != plain(other),
+        },
     }
 }
 
@@ -34,12 +47,11 @@ pub(crate) fn groups(claims: &[Claim], tolerance: f64) -> Vec<Vec<&Claim>> {
 }
 
 /// Whether a claim agrees with all of a group. Texts are the same as each other or not, so their first stands for all;
-/// a number may be near the first and far from another that is near the first, too.
+/// a number, also one in a list or an object, may be near the first and far from another that is near the first, too.
 fn agrees(group: &[&Claim], claim: &Claim, tolerance: f64) -> bool {
-    let compared = match number(&claim.value) {
-        Some(_) => group,
-        None => &group[..1],
-    };
+    let may_be_near = |value: &Json| value.is_array() || value.is_object() || number(value).is_some();
+    let is_any = may_be_near(&claim.value) || may_be_near(&group[0].value);
+    let compared = if is_any { group } else { &group[..1] };
     compared.iter().all(|other| !contradict(&other.value, &claim.value, tolerance))
 }
 

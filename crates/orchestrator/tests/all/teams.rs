@@ -82,6 +82,12 @@ fn numbers_of_which_two_contradict_each_other_are_a_contradiction_in_any_order()
         let settled: Vec<_> = world.said().into_iter().filter_map(settled).collect();
         assert_eq!(settled, [(json!(says[0]), "m0 said it first".to_owned())], "{says:?}");
     }
+    // So it is within objects.
+    let says = [r#"{"result": {"n": 104}}"#, r#"{"result": {"n": 100}}"#, r#"{"result": {"n": 108}}"#];
+    let world = World::new();
+    world.start(&committee(&world, says, ConflictStrategy::First, 3), "How many?");
+    let conflicts = world.said().iter().filter(|r| matches!(r, TeamRecord::Conflict { .. })).count();
+    assert_eq!(conflicts, 1, "two of them are far from each other");
     let world = World::new();
     world.start(&committee(&world, ["104", "100", "105"], ConflictStrategy::First, 3), "How many?");
     let conflicts = world.said().iter().filter(|r| matches!(r, TeamRecord::Conflict { .. })).count();
@@ -230,6 +236,19 @@ fn numbers_may_differ_a_little() {
         (json!("Yes"), json!(" yes "), false),
         (json!(0), json!(0.0), false),
         (json!(["a"]), json!(["b"]), true),
+        (json!({"a": 1, "b": 2}), serde_json::from_str(r#"{"b": 2, "a": 1}"#).unwrap(), false),
+        (json!([30]), json!([30.0]), false),
+        (json!([30, 1]), json!([1, 30]), true),
+        (json!([30]), json!([30, 30]), true),
+        (json!({"trend": 30}), json!({"trend": 30.2}), false),
+        (json!({"trend": 30}), json!({"trend": 32}), true),
+        (json!({"trend": 30}), json!({"trend": 30, "up": null}), true),
+        (json!({"trend": 30}), json!({"rend": 30}), true),
+        (json!({"in": [{"p": "30 %", "name": "Ann "}]}), json!({"in": [{"name": "ann", "p": 0.31}]}), false),
+        (json!({"in": [{"p": "30 %", "name": "Ann "}]}), json!({"in": [{"name": "ann", "p": 0.4}]}), true),
+        (json!([]), json!({}), true),
+        (json!([30]), json!(30), true),
+        (json!([30]), json!("[30]"), false),
     ];
     for (one, other, expected) in cases {
         assert_eq!(contradict(&one, &other, 0.05), expected, "{one} {other}");
