@@ -1,22 +1,24 @@
-//! What a run that works for a call says to whoever drives its caller: that it has a log. The caller writes it down before
-//! the run does anything, so that a log that is missing after a crash is known to be lost.
+//! Reports of child runs to the driver of their caller that they have a log. The caller records
+//! this before the child does anything, so that a log that is missing after a crash is known to be
+//! lost.
 
 use archon_types::{BoxFuture, CallId, CallerLog, RunId};
 use tokio::sync::{mpsc, oneshot};
 
-/// A run has its log, and waits until its caller's log says so: until this is dropped.
+/// A child run has its log. The run waits until this is dropped, which happens once the caller has
+/// recorded it.
 pub(crate) struct Begun {
     pub(crate) call: CallId,
     pub(crate) child: RunId,
     _written: oneshot::Sender<()>,
 }
 
-/// Where runs say it.
+/// Sends the reports; given to child runs.
 #[derive(Clone)]
 pub(crate) struct Reports(mpsc::Sender<Begun>);
 
 impl Reports {
-    /// The end for runs, and the end for the driver.
+    /// Returns the end for child runs, and the end for the driver.
     pub(crate) fn channel() -> (Self, mpsc::Receiver<Begun>) {
         let (reports, begun) = mpsc::channel(64);
         (Self(reports), begun)

@@ -1,4 +1,5 @@
-//! What a team shares: entries with versions, changed only by who knows the newest.
+//! The shared context of a team: entries with versions. A writer may require that the version is
+//! still the one it read.
 
 use std::collections::BTreeMap;
 
@@ -9,35 +10,35 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Board(BTreeMap<String, SharedItem>);
 
-/// Somebody else wrote in between.
+/// Another member wrote the entry in between.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{key:?} is at version {found} by now, not at {expected}: read it again")]
 pub struct Stale {
-    /// Which entry.
+    /// Key of the entry.
     pub key: String,
-    /// What the writer expected.
+    /// The version that the writer expected.
     pub expected: u64,
-    /// What there is; 0 for nothing.
+    /// The version that the entry has; 0 if there is no entry.
     pub found: u64,
 }
 
 impl Board {
-    /// The entry under `key`.
+    /// Returns the entry under `key`.
     pub fn get(&self, key: &str) -> Option<&SharedItem> {
         self.0.get(key)
     }
 
-    /// All entries, by their keys.
+    /// All entries, ordered by key.
     pub fn items(&self) -> impl Iterator<Item = (&str, &SharedItem)> {
         self.0.iter().map(|(key, item)| (key.as_str(), item))
     }
 
-    /// The version under `key`, 0 for none.
+    /// Returns the version under `key`, 0 for none.
     pub fn version(&self, key: &str) -> u64 {
         self.get(key).map_or(0, |item| item.version)
     }
 
-    /// Whether a write would be taken.
+    /// Checks that a write with this expected version is allowed.
     ///
     /// # Errors
     /// The entry has another version than the writer expects.

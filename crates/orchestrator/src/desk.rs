@@ -1,4 +1,5 @@
-//! How a member at work speaks to its team: what is shared, what others are asked for, that it is alive.
+//! A member's handle to its team: reads and writes shared entries, asks other members, and gives
+//! signs of life.
 
 use std::{
     collections::HashMap,
@@ -10,19 +11,19 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::{board::Stale, vital::Vital};
 
-/// Where members find their seat, by the run that they work in. Clones are the same desk.
+/// Registry of the seats of members at work, by run. Clones share one registry.
 ///
 /// Give a clone to the agents (or their tools) before they join the team.
 #[derive(Clone, Default)]
 pub struct Desk(Arc<Mutex<HashMap<RunId, Seat>>>);
 
 impl Desk {
-    /// A desk at which nobody sits.
+    /// Creates a desk without seats.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The seat of the run that works for a team; none if it does not.
+    /// Returns the seat of a run that works for a team; `None` for any other run.
     pub fn seat(&self, run: &RunId) -> Option<Seat> {
         self.lock().get(run).cloned()
     }
@@ -40,7 +41,7 @@ impl Desk {
     }
 }
 
-/// The place of one delegation in its team.
+/// Handle of one delegation to its team.
 #[derive(Clone)]
 pub struct Seat {
     pub(crate) call: CallId,
@@ -49,41 +50,41 @@ pub struct Seat {
     pub(crate) vital: Vital,
 }
 
-/// Why the team did not do what a member wanted.
+/// The reason why the team did not do what a member asked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SeatError {
-    /// Somebody else wrote in between.
+    /// Another member wrote the entry in between.
     #[error(transparent)]
     Stale(#[from] Stale),
-    /// Nobody did it.
+    /// The team refused it, or the member that was asked failed.
     #[error("{reason}")]
     Refused {
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// The member's role does not allow it.
+    /// The member's role may not send this kind of message.
     #[error("the role {role} sends no {message_type}")]
     NotAllowed {
         /// The role.
         role: String,
-        /// What was to be sent.
+        /// The kind of message.
         message_type: MessageType,
     },
-    /// The role hands work to others only.
+    /// The member's role may only ask certain others, and not this one.
     #[error("the role {role} hands no work to {to}")]
     NoPeer {
         /// The role.
         role: String,
-        /// Who was to get it.
+        /// The role or member that was asked.
         to: String,
     },
-    /// The team has ended, or has taken the work back.
+    /// The run has ended, or the delegation was taken back.
     #[error("the team does not wait for this any more")]
     Over,
 }
 
-/// What a seat says to the team.
+/// A request of a member to its team.
 pub(crate) struct Said {
     pub(crate) call: CallId,
     pub(crate) what: What,
@@ -108,54 +109,57 @@ pub(crate) enum What {
     Ask {
         to: String,
         task: String,
-        /// Nothing else of the run goes on meanwhile.
+        /// The run does nothing else meanwhile, so it may be dropped.
         may_stop: bool,
         reply: oneshot::Sender<Result<String, SeatError>>,
     },
 }
 
 impl Seat {
-    /// The entry that the team shares under `key`.
+    /// Returns the entry that the team shares under `key`.
     ///
     /// # Errors
-    /// [`SeatError::Over`], or the role may not.
+    /// [`SeatError::Over`], or the member's role does not allow it.
     pub async fn read(&self, key: &str) -> Result<Option<SharedItem>, SeatError> {
         self.may(MessageType::ContextRequest)?;
         self.say(|reply| What::Read { key: key.to_owned(), reply }).await
     }
 
-    /// Shares something. With `expected` only if the entry still has that version, 0 for none. Returns the new version.
+    /// Writes a shared entry and returns its new version. With `expected` it writes only if the
+    /// entry still has that version; 0 means that there is no entry yet.
     ///
     /// # Errors
-    /// [`SeatError::Stale`], [`SeatError::Over`], or the role may not.
+    /// [`SeatError::Stale`], [`SeatError::Over`], or the member's role does not allow it.
     pub async fn write(&self, key: &str, value: Json, expected: Option<u64>) -> Result<u64, SeatError> {
         self.may(MessageType::InformationShare)?;
         self.say(|reply| What::Write { key: key.to_owned(), value, expected, reply }).await?
     }
 
-    /// Waits until the entry has a version above this one, 0 for any.
+    /// Waits until the entry has a version above `newer_than`; with 0 any version does.
     ///
     /// # Errors
-    /// [`SeatError::Over`], or the role may not.
+    /// [`SeatError::Over`], or the member's role does not allow it.
     pub async fn wait(&self, key: &str, newer_than: u64) -> Result<SharedItem, SeatError> {
         self.may(MessageType::ContextRequest)?;
         self.say(|reply| What::Wait { key: key.to_owned(), newer_than, reply }).await
     }
 
-    /// Asks a role, or a member by its id, to do something, and waits for the answer. The same question of the same
-    /// delegation is asked once.
+    /// Asks a role, or a member by its id, to do a task, and waits for the answer. The same
+    /// question of the same delegation is asked once.
     ///
-    /// Where those who are asked wait for a person, the run that asks is stopped here, and so is one that waits for an
-    /// entry while the whole team rests: it is dropped, and goes on from its log once they have answered. An agent
-    /// without a log begins anew, and finds what it asked for. So wait for nothing else beside it.
+    /// While the others wait for a person, this run may be dropped here, as may a run that waits
+    /// for an entry while the whole team is suspended. It is resumed from its log after the answer;
+    /// an agent without a log begins anew and finds its request again. Therefore do nothing else
+    /// concurrently with this wait.
     ///
     /// # Errors
-    /// [`SeatError::Refused`] with the chain that was refused or why it failed; [`SeatError::Over`]; or the role may not.
+    /// [`SeatError::Refused`] with the chain of delegations or the failure; [`SeatError::Over`]; or
+    /// the member's role does not allow it.
     pub async fn ask(&self, to: &str, task: &str) -> Result<String, SeatError> {
         self.ask_as(to, task, true).await
     }
 
-    /// As [`ask`](Self::ask); `may_stop` says whether the run may be dropped here.
+    /// As [`ask`](Self::ask); `may_stop` says whether the run may be dropped while it waits.
     pub(crate) async fn ask_as(&self, to: &str, task: &str, may_stop: bool) -> Result<String, SeatError> {
         self.may(MessageType::HelpRequest)?;
         if let Some(role) =
@@ -166,7 +170,7 @@ impl Seat {
         self.say(|reply| What::Ask { to: to.to_owned(), task: task.to_owned(), may_stop, reply }).await?
     }
 
-    /// Says that the member is alive. What its run emits says so, too.
+    /// Gives a sign of life. Every event that the member's run emits gives one, too.
     pub fn beat(&self) {
         self.vital.beat();
     }

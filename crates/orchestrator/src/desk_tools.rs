@@ -1,6 +1,8 @@
-//! Tools with which a member's model speaks to its team: what is shared, and what others are asked for.
+//! The tools with which a member's model uses its team: share an entry, read one, ask another
+//! member.
 //!
-//! Each finds the seat of the run that calls it, so that one set of tools serves all members of all teams of a desk.
+//! Each call finds its [`Seat`] by the run that makes it, so one set of tools serves all members of
+//! all teams of a desk.
 
 use std::sync::Arc;
 
@@ -9,10 +11,10 @@ use serde_json::json;
 
 use crate::{Desk, Seat, SeatError, response::text_of};
 
-/// Longest time that an answer of another member is waited for, milliseconds.
+/// The longest time in ms that `ask_member` waits for an answer.
 const LONGEST_ANSWER_MS: u64 = 300_000;
 
-/// What a tool does at its seat.
+/// The operation of a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum What {
     Share,
@@ -27,8 +29,8 @@ struct DeskTool {
 }
 
 impl Desk {
-    /// The tools of members who find their seat at this desk: `share`, `read_shared` and `ask_member`. Outside of a
-    /// team they fail, and what a member's role does not allow is refused.
+    /// Returns the tools `share`, `read_shared` and `ask_member`. They fail outside of a team, and
+    /// refuse what the member's role does not allow.
     pub fn tools(&self) -> Vec<Arc<dyn Tool>> {
         let tool =
             |what| -> Arc<dyn Tool> { Arc::new(DeskTool { desk: self.clone(), what, spec: spec(what) }) };
@@ -52,7 +54,8 @@ impl Tool for DeskTool {
             match self.what {
                 What::Share => share(&seat, &arguments).await,
                 What::Read => read(&seat, &arguments).await,
-                // What other steps of a tool do beside it is not to be cut off.
+                // A call inside another tool does not allow it: dropping the run would cut off that tool's
+                // other steps.
                 What::Ask => ask(&seat, &arguments, context.run.tools_above.is_empty()).await,
             }
         })
@@ -117,8 +120,8 @@ fn spec(what: What) -> ToolSpec {
             json!(["to", "task"]),
         ),
     };
-    // Nothing outside of the team changes, so nobody is asked; what a crash cut off is done again, and the same question
-    // of the same delegation is asked once.
+    // Read-only, since nothing outside of the team changes: no approval is asked, and a call that a
+    // crash cut off runs again. A delegation that asks the same question twice starts one request.
     let mut annotations = ToolAnnotations::read_only();
     annotations.concurrency_safe = what == What::Read;
     annotations.timeout_ms = (what == What::Ask).then_some(LONGEST_ANSWER_MS);

@@ -1,4 +1,5 @@
-//! The driver of a team: does what the machine wants, and records what happened before anyone acts on it.
+//! The driver of a team's run: carries out the commands of the machine, and appends each result to
+//! the log before it acts on it.
 
 mod seats;
 mod waiting;
@@ -37,36 +38,37 @@ use crate::{
     vital::{Attended, Vital, VitalSink},
 };
 
-/// How long what is under way may take to end after a cancel; what does not is dropped.
+/// Grace period of members at work after a cancel; a run that has not ended by then is dropped.
 const GRACE: Duration = Duration::from_millis(200);
 
-/// How long a bus may take, when a team is stopped, for what it was told before.
+/// The longest time to wait for the bus to take the queued messages when a run is cancelled or
+/// stopped.
 const LAST_WORDS: Duration = Duration::from_millis(40);
 
-/// The same of a team that has ended, or waits for a person.
+/// The same for a run that ended normally or is suspended.
 const LAST_WORDS_IN_PEACE: Duration = Duration::from_secs(2);
 
-/// One run under way.
+/// One run of a team while this process drives it.
 pub(crate) struct Driver<'a> {
     pub(crate) parts: &'a Arc<Parts>,
     pub(crate) machine: TeamMachine,
     pub(crate) log: LogAppender,
     pub(crate) context: Context,
     in_flight: FuturesUnordered<BoxFuture<'static, Happened>>,
-    /// Stops what is under way; fires with the run's own token.
+    /// Cancels everything under way; a child of the run's own token.
     stop: CancellationToken,
     is_planning: bool,
     hands: HashMap<CallId, AtWork>,
     team: mpsc::Sender<Said>,
     said: mpsc::Receiver<Said>,
-    /// Runs say here that they have a log.
+    /// Given to members' runs, so that they can report that their log exists.
     reports: Reports,
     begun: mpsc::Receiver<Begun>,
     asks: Vec<Ask>,
     waits: Vec<(CallId, String, u64, oneshot::Sender<SharedItem>)>,
-    /// Messages of others that stand in the log already.
+    /// Ids of inbox messages that are in the log already.
     received: HashSet<String>,
-    /// What a person answered just now.
+    /// Calls whose question a person answered since the last wait.
     answered: Vec<CallId>,
     outbox: Outbox,
 }
@@ -74,22 +76,23 @@ pub(crate) struct Driver<'a> {
 struct AtWork {
     vital: Vital,
     stop: CancellationToken,
-    /// Drops the run, whose log stays as it is.
+    /// Drops the run; its log stays as it is.
     let_go: AbortHandle,
-    /// What it asked for and waits for alone, once it is let go.
+    /// The requests that it waits for once it was dropped for waiting; empty if it waits for a
+    /// shared entry.
     waits_for: Vec<CommandId>,
 }
 
-/// What came of something that was under way.
+/// The result of something that was under way.
 enum Happened {
     Ended(CallId, Box<Outcome>),
-    /// A run was stopped where it waits for others.
+    /// The run was dropped while it waited for other members.
     LetGo(CallId),
-    /// The planner answered, and this is what its own questions took.
+    /// The planner's answer, and what its own model calls used.
     Planned(Result<Task, PlanError>, Spending),
 }
 
-/// What the machine wants, without a hold on it.
+/// The machine's next command, owned, so that the machine is not borrowed.
 enum Step {
     Append(Box<RecordBody>),
     MakePlan,
@@ -138,26 +141,27 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// The same driver, for a log that has these messages already.
+    /// Sets the ids of the inbox messages that the log has already.
     pub(crate) fn with_received(mut self, received: HashSet<String>) -> Self {
         self.received = received;
         self
     }
 
-    /// Drives the run to its outcome, or until it waits for somebody.
+    /// Drives the run to its outcome, or until it is suspended.
     pub(crate) async fn drive(self) -> Result<Outcome, JournalError> {
-        // What is logged from here on names the run.
+        // A span, so that every log line from here on names the run.
         let span = tracing::info_span!("run", run = %self.context.run, session = %self.context.session);
         self.work().instrument(span).await
     }
 
     async fn work(mut self) -> Result<Outcome, JournalError> {
-        // Who was cancelled or answered while the run was at rest does not begin to work first.
+        // Reads the inbox first: after a cancel or a no no member may begin to work.
         self.receive().await?;
         self.answered.clear();
         let under_way = if self.machine.is_stopping() { Vec::new() } else { self.machine.under_way() };
         let under_way = self.doubt_lost(under_way).await?;
-        // Whoever waited for a person asks again, if it still waits.
+        // Starts the members anew that were at work; one that waited for a person asks again if it
+        // still has to.
         let started = under_way.iter().map(|call| self.started(*call)).collect::<Vec<_>>();
         if !started.is_empty() {
             self.record(started).await?;
@@ -181,7 +185,7 @@ impl<'a> Driver<'a> {
                     return Ok(Outcome::new(self.context.run.clone(), OutcomeStatus::Suspended));
                 }
                 Step::Append(body) if self.is_heard_after_all(&body) => self.note_beats(Vec::new()).await?,
-                // What those used counts who lost their work and still end.
+                // Lets members whose work was taken back end first, so that what they used is in the log.
                 Step::Append(body)
                     if matches!(*body, RecordBody::RunFinished(_)) && !self.in_flight.is_empty() =>
                 {
@@ -206,7 +210,7 @@ impl<'a> Driver<'a> {
             TeamCommand::CheckForm { answer } => Step::CheckForm(answer),
             TeamCommand::Wait { until } => Step::Wait(until),
             TeamCommand::Suspend => Step::Suspend,
-            // The team never drives a run without a goal.
+            // Cannot happen: a team starts every run with a goal.
             TeamCommand::WaitForGoal => Step::Done(Box::new(Outcome::failed(
                 self.context.run.clone(),
                 FailureKind::Refused,
@@ -223,19 +227,19 @@ impl<'a> Driver<'a> {
         self.record(vec![RecordBody::Team(Box::new(record))]).await
     }
 
-    /// The machine knows neither the team's name nor the time of day.
+    /// Fills in what the machine does not know: the team's name and the wall-clock time of expiry.
     fn complete(&self, request: &mut ApprovalRequest) {
         if request.agent_name.is_empty() {
             request.agent_name.clone_from(&self.parts.options.name);
         }
         if let Some(wait) = request.timeout_ms {
-            // The machine counts from its last record; whoever answers, from the time of day.
+            // The machine's times are the clock's; people need the time of day.
             let end = self.context.clock.now_for_others() + Duration::from_millis(wait);
             request.expires_at = request.expires_at.max(Some(end));
         }
     }
 
-    /// Writes down what the machine derived, and tells those who listen.
+    /// Appends a record that the machine derived, and sends the bus messages that belong to it.
     async fn append(&mut self, mut body: RecordBody) -> Result<(), JournalError> {
         if let RecordBody::ToolAsked { request, .. } = &mut body {
             self.complete(request);
@@ -266,7 +270,8 @@ impl<'a> Driver<'a> {
         Ok(())
     }
 
-    /// Whether somebody is to lose its work for a silence that was broken, or was none, and the log does not say yet.
+    /// Returns whether the machine would take work back for silence although a sign of life came
+    /// that is not in the log yet.
     fn is_heard_after_all(&self, body: &RecordBody) -> bool {
         let RecordBody::Team(record) = body else { return false };
         let TeamRecord::TakenBack { call, .. } = **record else { return false };
@@ -299,7 +304,7 @@ impl<'a> Driver<'a> {
         self.parts.options.agent_id.as_str()
     }
 
-    /// What whoever has a delegation says of how far it is.
+    /// Publishes the status of a delegation in the name of its member.
     fn tell_status(&self, call: CallId, status: &str) {
         let Some(hand) = self.machine.hand(call).filter(|_| self.parts.bus.is_some()) else { return };
         let task_id = self.context.run.of_call(call);
@@ -308,14 +313,14 @@ impl<'a> Driver<'a> {
         self.publish(hand.member.as_str(), self.name(), MessageType::StatusUpdate, content);
     }
 
-    /// Says something on the bus, if the team has one.
+    /// Sends a message on the bus, if the team has one.
     fn publish(&self, from: &str, to: &str, message_type: MessageType, content: Json) {
         let content = content.as_object().cloned().unwrap_or_default();
         let message = BusMessage::new(from, to, message_type, content, self.context.clock.now());
         self.outbox.send(message.of_run(self.context.run.clone()));
     }
 
-    /// Waits until the bus has what was said, though not for long.
+    /// Waits until the bus took all queued messages, for a short time at most.
     async fn said_all(&mut self) {
         let clock = &self.context.clock;
         let most = if self.machine.is_stopping() { LAST_WORDS } else { LAST_WORDS_IN_PEACE };
@@ -331,7 +336,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Writes down what others want of the run.
+    /// Records a cancel of the caller.
     async fn hear(&mut self) -> Result<(), JournalError> {
         if self.machine.ended().is_none() && self.context.cancel.is_cancelled() && !self.machine.is_stopping()
         {
@@ -341,7 +346,7 @@ impl<'a> Driver<'a> {
         Ok(())
     }
 
-    /// Moves what waits in the inbox into the log: a team can be cancelled from there.
+    /// Moves messages from the inbox into the log: cancels and answers to the team's own questions.
     async fn receive(&mut self) -> Result<(), JournalError> {
         let Some(inbox) = self.context.journal(&self.parts.journal).inbox() else { return Ok(()) };
         let mut done = Vec::new();
@@ -350,7 +355,7 @@ impl<'a> Driver<'a> {
                 InboxRequest::Cancel { reason } => {
                     (!self.machine.is_stopping()).then_some(RecordBody::CancelRequested { reason })
                 }
-                // What is not asked any more needs no answer.
+                // An answer to a question that is not open any more is dropped.
                 InboxRequest::Answer { request_id, answer, .. } => self
                     .machine
                     .question_of(&request_id)
@@ -369,7 +374,7 @@ impl<'a> Driver<'a> {
         if !done.is_empty()
             && let Err(error) = inbox.remove(&self.context.run, &done).await
         {
-            // They are in the log, and are not heard again.
+            // They are in the log with their ids, so they are not read a second time.
             tracing::warn!(run = %self.context.run, %error, "messages that were heard cannot be removed");
         }
         Ok(())
@@ -382,7 +387,7 @@ impl<'a> Driver<'a> {
             return Ok(());
         }
         if !self.answered.is_empty() {
-            // There may be something to do.
+            // The answer may allow work, so the machine looks before the driver waits.
             return self.run_answered().await;
         }
         self.stop_waiting();
@@ -426,7 +431,8 @@ impl<'a> Driver<'a> {
         .await
     }
 
-    /// Notes the time, and who was heard before it: whoever waits for the team itself is not silent.
+    /// Records the time, after the signs of life that came before it. A member that waits for the
+    /// team itself counts as alive.
     async fn look(&mut self) -> Result<(), JournalError> {
         let asking = self.asks.iter().map(|ask| &ask.by);
         for call in asking.chain(self.waits.iter().map(|(call, ..)| call)) {
@@ -437,7 +443,7 @@ impl<'a> Driver<'a> {
         self.note_beats(vec![RecordBody::ClockRead]).await
     }
 
-    /// Writes down who was heard, and then the rest.
+    /// Records the new signs of life, then `rest`.
     async fn note_beats(&mut self, rest: Vec<RecordBody>) -> Result<(), JournalError> {
         let heard = |(call, hand): (&CallId, &AtWork)| {
             let known = self.machine.hand(*call).filter(|hand| hand.is_open())?;
@@ -455,10 +461,11 @@ impl<'a> Driver<'a> {
         Ok(())
     }
 
-    /// Ends what is under way: gives it time to end by itself, and drops what does not.
+    /// Cancels everything under way, waits for the grace period, and drops what has not ended by
+    /// then.
     async fn drain(&mut self) -> Result<(), JournalError> {
         self.stop.cancel();
-        // Whoever waits for the team waits in vain.
+        // Drops the replies, so that members who wait for the team get an error.
         self.asks.clear();
         self.waits.clear();
         self.said.close();
@@ -498,7 +505,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// The record of what the planner answered: a plan or another one, or why there is none.
+    /// Makes the record of the planner's answer: a plan, another plan, or why there is none.
     fn planned(&self, planned: Result<Task, PlanError>, spent: Spending) -> TeamRecord {
         let (problem, failure) = match planned {
             Ok(task) if self.machine.has_lost() => {
@@ -519,7 +526,7 @@ impl<'a> Driver<'a> {
         TeamRecord::NotPlanned { problem, failure, spent }
     }
 
-    /// A member's run has ended. What it says counts if the work is still its own.
+    /// Records that a member's run ended. Its answer counts only if the delegation is still open.
     async fn ended(&mut self, call: CallId, outcome: Outcome) -> Result<(), JournalError> {
         self.forget(call);
         let Some(hand) = self.machine.hand(call) else { return Ok(()) };
@@ -536,7 +543,7 @@ impl<'a> Driver<'a> {
             return self.record(vec![settled, late]).await;
         }
         match outcome.status {
-            // It goes on with the run, if that goes on; what it used is used.
+            // The delegation stays open for a resume of the run; its spending is recorded.
             OutcomeStatus::Cancelled if self.stop.is_cancelled() => self.record(vec![settled]).await,
             OutcomeStatus::Suspended => {
                 let journal = self.context.journal(&self.parts.journal).clone();
@@ -559,7 +566,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Writes down that a run has its log, before it does anything.
+    /// Records that a member's run has a log; the run waits for this before it does anything.
     async fn note_begun(&mut self, begun: Begun) -> Result<(), JournalError> {
         if self.machine.hand(begun.call).is_some_and(|hand| hand.is_begun) {
             return Ok(());
@@ -568,7 +575,8 @@ impl<'a> Driver<'a> {
         self.record(vec![RecordBody::ChildBegun { call: begun.call, child }]).await
     }
 
-    /// Those of these delegations that go on: a person is asked about those whose runs had a log that is missing.
+    /// Returns the delegations that can go on. For those whose run had a log that is now missing it
+    /// asks a person.
     async fn doubt_lost(&mut self, mut calls: Vec<CallId>) -> Result<Vec<CallId>, JournalError> {
         let journal = self.context.journal(&self.parts.journal).clone();
         let is_begun = |call: &CallId| self.machine.hand(*call).is_some_and(|hand| hand.is_begun);
@@ -581,7 +589,8 @@ impl<'a> Driver<'a> {
         Ok(calls)
     }
 
-    /// Nobody knows what a delegation did: a person is asked, where one can be.
+    /// Asks a person about a delegation that is in doubt: its log is lost, so nobody knows what it
+    /// did.
     async fn doubt(&mut self, call: CallId) -> Result<(), JournalError> {
         let child = self.context.run.of_call(call);
         let member = self.machine.hand(call).map(|hand| hand.member.to_string()).unwrap_or_default();
@@ -638,7 +647,7 @@ impl<'a> Driver<'a> {
         RecordBody::ToolStarted { call, attempt: 0, effect: Effect::Idempotent, child_run }
     }
 
-    /// Runs whoever has this delegation; a run that is there already goes on.
+    /// Starts the run of a delegation's member, or resumes the run if it has a log.
     fn run_member(&mut self, call: CallId) {
         let Some(member) = self.machine.hand(call).map(|hand| hand.member.clone()) else { return };
         let vital = Vital::new(self.context.clock.clone());
@@ -678,7 +687,7 @@ impl<'a> Driver<'a> {
             let Ok(done) = done else { return Happened::LetGo(call) };
             let mut outcome =
                 done.unwrap_or_else(|_| Outcome::failed(child.clone(), FailureKind::Panicked, "it panicked"));
-            // A member that calls its run by another name does not become another.
+            // A member cannot rename its run.
             outcome.run = child;
             Happened::Ended(call, Box::new(outcome))
         });
@@ -695,7 +704,8 @@ impl<'a> Driver<'a> {
         child
     }
 
-    /// Whoever does not have its work any more is told to stop, and is not answered.
+    /// Cancels the run of a delegation that was taken back, and drops the requests that its member
+    /// waits for.
     fn stop_taken(&mut self, call: CallId) {
         if let Some(hand) = self.hands.get(&call) {
             hand.stop.cancel();

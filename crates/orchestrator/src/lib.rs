@@ -1,46 +1,47 @@
-//! Teams: a goal becomes work for agents with roles, which is handed out, watched, taken back, compared and put
-//! together.
+//! Teams of agents: a goal becomes a plan, and its steps become work for agents with roles.
+//! Assistants, and agents as tools, are here as well.
 //!
-//! A [`Team`] is an [`Agent`](archon_types::Agent). Any [`Planner`](archon_types::Planner) makes its plan; each step
-//! is a run of whichever member fits it. What happens next follows from the log of the run alone: [`TeamMachine`] is
-//! a fold over it, and the driver does what it says.
+//! A [`Team`] is an [`Agent`](archon_types::Agent). Any [`Planner`](archon_types::Planner) makes
+//! its plan; each step is a run of a suitable member. [`TeamMachine`] folds the log of the run and
+//! derives the next command from it alone; the driver carries the commands out.
 //!
 //! | question | file |
 //! |---|---|
 //! | what happens next? | `machine.rs`, `machine/progress.rs`, `machine/apply.rs` |
-//! | and when a step is lost? | `machine/another_plan.rs` |
-//! | who does what? | `machine/matching.rs`, `machine/job.rs` |
-//! | who is silent, or late? | `machine/hands.rs`, `vital.rs` |
-//! | what is looked up after each record? | `machine/index.rs` |
-//! | who contradicts whom, and who is right? | `machine/conflicts.rs`, `claims.rs` |
-//! | what is a member told? | `machine/brief.rs` |
+//! | what happens when a step is lost? | `machine/another_plan.rs` |
+//! | which member does a step? | `machine/matching.rs`, `machine/job.rs` |
+//! | which member is silent, or late? | `machine/hands.rs`, `vital.rs` |
+//! | which lookup tables follow from the records? | `machine/index.rs` |
+//! | which answers contradict each other, and which one counts? | `machine/conflicts.rs`, `claims.rs` |
+//! | what does a member read? | `machine/brief.rs` |
 //! | what does it answer? | `response.rs` |
-//! | how does it speak to its team? | `desk.rs`, and its model by the tools of `desk_tools.rs` |
-//! | what do all of them know? | `board.rs` |
+//! | how does a member reach its team while it works? | `desk.rs`, and its model by the tools of `desk_tools.rs` |
+//! | what does the team share? | `board.rs` |
 //! | what may it cost? | `Budget` of `archon-types` |
-//! | who runs whom? | `team.rs`, `driver.rs` |
-//! | what did others leave for a run? | `driver.rs`, `received.rs` |
+//! | what starts and drives the runs? | `team.rs`, `driver.rs` |
+//! | what is in a run's inbox? | `driver.rs` |
 //! | what can be wrong with a team? | `check.rs`, `error.rs` |
-//! | how do agents talk in one process? | `bus.rs` |
+//! | how do agents exchange messages in one process? | `bus.rs` |
 //!
-//! An [`AgentTool`] is an agent as a tool with typed fields, which may ask a person and wait. An [`AgentPool`] finds the
-//! runs of a tenant that wait: it is an index, and the logs of the runs are the truth.
+//! An [`AgentTool`] is an agent as a tool with typed fields, which may ask a person and wait. An
+//! [`AgentPool`] finds the runs of a tenant that wait: it is an index, and the logs of the runs are
+//! the truth.
 //!
 //! | question | file |
 //! |---|---|
-//! | what does an agent need to know? | `fields.rs` |
+//! | which fields does an agent need? | `fields.rs` |
 //! | what is asked before it works, and what follows from the answer? | `agent_tool/form.rs` |
-//! | who does that, and keeps it? | `agent_tool.rs`, `agent_tool/work.rs` |
-//! | who waits, for how long, and who may? | `pool.rs` |
+//! | what asks, runs the agent, and keeps its state? | `agent_tool.rs`, `agent_tool/work.rs` |
+//! | which runs wait, for how long, and how many may? | `pool.rs` |
 //!
-//! An [`Assistant`] answers messages of many tenants: whoever waits for a person gets the message first, and then the
-//! loop does, which it reaches by a trait ([`Conversations`]).
+//! An [`Assistant`] answers messages of many tenants. A run that waits for a person gets the
+//! message first; otherwise the agent loop does, which it reaches by a trait ([`Conversations`]).
 //!
 //! | question | file |
 //! |---|---|
 //! | what happens with a message? | `assistant.rs` |
-//! | what is known before, who is let in, what is kept after? | `assistant/steps.rs` |
-//! | what do a person's words answer? | `assistant/reader.rs` |
+//! | what is recalled before, checked, and stored after? | `assistant/steps.rs` |
+//! | which question do a person's words answer? | `assistant/reader.rs` |
 
 mod agent_tool;
 mod assistant;

@@ -1,8 +1,9 @@
-//! The machine of a team: what is to be done next follows from the records so far, and from nothing else.
+//! The pure state machine of a team: folds the records of a run and derives the next command.
 //!
-//! No time, no chance, no I/O: they come in with the records. [`TeamMachine::apply`] takes a record,
-//! [`TeamMachine::next`] says what it leads to. Whatever the members do, every job ends: each delegation has a
-//! deadline, each job has so many tries, and a run has so many delegations.
+//! It reads no clock, no random numbers and does no I/O; all of that comes in with the records.
+//! [`TeamMachine::apply`] takes a record, [`TeamMachine::next`] returns the command that follows.
+//! Every job ends, whatever the members do: each delegation has a deadline, each job a number of
+//! tries, and each run a number of delegations.
 
 mod another_plan;
 mod apply;
@@ -36,10 +37,10 @@ pub use matching::Match;
 
 use crate::board::Board;
 
-/// Version of the form in which a [`TeamMachine`] is written; another is refused.
+/// Version of the serialized [`TeamMachine`]; any other version is refused.
 pub const MACHINE_VERSION: u32 = 1;
 
-/// What the driver is to do.
+/// The next thing that the driver must do.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(clippy::large_enum_variant, reason = "a command is made and carried out at once, never kept")]
 #[non_exhaustive]
@@ -54,20 +55,20 @@ pub enum TeamCommand<'a> {
         /// The delegation.
         call: CallId,
     },
-    /// Hold this answer against [`TeamMachine::form`], then append `FormChecked`.
+    /// Check this answer against [`TeamMachine::form`], then append `FormChecked`.
     CheckForm {
         /// The answer.
         answer: String,
     },
-    /// Wait for something that is under way, or until a time, then append `Beat` for whoever was heard, and
-    /// `ClockRead`.
+    /// Wait for something under way, or until a time, then append a `Beat` for every member with a
+    /// sign of life, and `ClockRead`.
     Wait {
-        /// When the machine wants to look again.
+        /// The time at which the machine must look again.
         until: Option<Timestamp>,
     },
-    /// Nothing goes on until somebody answers.
+    /// Nothing can go on until a person answers.
     Suspend,
-    /// Wait for a goal: nothing was asked yet.
+    /// Wait for a goal: the run has none yet.
     WaitForGoal,
     /// Nothing is left to do.
     Done(&'a Outcome),
@@ -87,69 +88,69 @@ pub struct TeamMachine {
     now: Timestamp,
     phase: Phase,
     task: Task,
-    /// The plan, where nobody is asked for it.
+    /// The fixed plan, if no planner is asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     fixed: Option<Vec<SubTask>>,
-    /// What the agents read beside the goal.
+    /// Text that the agents read besides the goal.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     background: String,
     jobs: Vec<Job>,
     board: Board,
     conflicts: Vec<Conflict>,
-    /// The newest claim of each job, by what it is about.
+    /// The newest claim of each job, by key.
     claims: BTreeMap<String, Vec<Claim>>,
     delegations: u32,
     /// Failures since a person was asked about them.
     failures: u32,
-    /// Why there was another plan each time, or none was found.
+    /// The reasons for each replan, and for each replan that found no plan.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     given_up: Vec<String>,
     late: u32,
     answer: Option<String>,
-    /// The form of the answer, and how those so far did.
+    /// The schema of the answer, and the checks of the answers so far.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     form: Option<HeldForm>,
-    /// The newest answer has its form.
+    /// The newest answer fits the schema.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     fits: bool,
     suspended: bool,
     cancelled: bool,
     limit: Option<LimitReached>,
     ended: Option<Box<Outcome>>,
-    /// Made when it is first looked at, and kept from then on.
+    /// Computed on first use, then kept up to date.
     #[serde(skip)]
     index: OnceLock<Index>,
     #[serde(skip)]
     touched: Touched,
-    /// Which job does a subtask.
+    /// The job of each subtask.
     #[serde(skip)]
     places: OnceLock<HashMap<SubTaskId, CommandId>>,
 }
 
-/// A member, and what is known of it.
+/// A member and its state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct MemberState {
-    /// Who it is.
+    /// The member.
     pub member: Member,
-    /// Whether it fell silent and was not heard since.
+    /// True after it fell silent, until its next sign of life.
     pub silent: bool,
-    /// Delegations that it has now.
+    /// Its open delegations.
     pub load: u32,
-    /// Those that it finished.
+    /// Delegations that it finished.
     pub done: u32,
-    /// Those that it failed, or that were taken from it.
+    /// Delegations that failed or were taken back.
     pub failed: u32,
 }
 
-/// Where the run stands.
+/// Phase of the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "phase", rename_all = "snake_case")]
 enum Phase {
     Fresh,
     Planning,
     Working,
-    /// All subtasks are over.
+    /// All subtasks have ended.
     Concluding,
     Broken {
         kind: FailureKind,
@@ -158,7 +159,7 @@ enum Phase {
 }
 
 impl TeamMachine {
-    /// The machine of a run that begins.
+    /// Creates the machine of a run that begins.
     pub fn new(started: &RunStarted, at: Timestamp) -> Self {
         Self {
             version: MACHINE_VERSION,
@@ -194,7 +195,7 @@ impl TeamMachine {
         }
     }
 
-    /// What is to be done now. Asking again without a new record gives the same answer.
+    /// Returns the next command. Without a new record it returns the same again.
     pub fn next(&self) -> TeamCommand<'_> {
         use archon_types::OutcomeStatus::{Cancelled, Limit};
         if let Some(outcome) = &self.ended {
@@ -226,7 +227,7 @@ impl TeamMachine {
         self.work()
     }
 
-    /// The planner is asked, if there is something left to ask it with.
+    /// Asks for a plan, unless a limit is reached or the budget is used up.
     fn planning(&self) -> TeamCommand<'_> {
         match self.budget.reached().or_else(|| self.budget.dry()) {
             Some(limit) => TeamCommand::Append(RecordBody::LimitReached(limit)),
@@ -274,7 +275,7 @@ impl TeamMachine {
         finish(self.failed_outcome(FailureKind::Subtasks, self.stuck()))
     }
 
-    /// What can begin: a delegation that was chosen, or the next to be.
+    /// Returns the next thing that can begin: a delegation that was chosen, or the next choice.
     fn begin(&self) -> Option<TeamCommand<'_>> {
         if let Some(call) = self.first_chosen() {
             return Some(TeamCommand::Start { call });
@@ -282,85 +283,85 @@ impl TeamMachine {
         self.next_delegation().map(|record| TeamCommand::Append(RecordBody::Team(Box::new(record))))
     }
 
-    /// The delegations that are at work, for who takes the run up.
+    /// Returns the delegations at work, for a driver that resumes the run.
     pub fn under_way(&self) -> Vec<CallId> {
         let running = self.hands().filter(|(_, hand)| hand.state == HandState::Running);
         running.map(|(call, _)| call).collect()
     }
 
-    /// Whether a person is asked about this call.
+    /// Returns whether a person is asked about this call.
     pub fn is_waiting_for(&self, call: CallId) -> bool {
         self.waiting().contains(&call)
     }
 
-    /// The job of a command.
+    /// Returns the job of a command.
     pub fn job(&self, command: CommandId) -> Option<&Job> {
         self.jobs.get(usize::try_from(command.0).ok()?.checked_sub(1)?)
     }
 
-    /// A delegation.
+    /// Returns the delegation of a call.
     pub fn hand(&self, call: CallId) -> Option<&Hand> {
         self.job(call.command)?.hands.get(usize::try_from(call.index).ok()?)
     }
 
-    /// All jobs, in the order in which they came up.
+    /// All jobs, oldest first.
     pub fn jobs(&self) -> &[Job] {
         &self.jobs
     }
 
-    /// What the team shares.
+    /// The shared entries.
     pub fn board(&self) -> &Board {
         &self.board
     }
 
-    /// The goal with the steps of its plan.
+    /// The goal with the subtasks of its plan.
     pub fn task(&self) -> &Task {
         &self.task
     }
 
-    /// The plan, where it is fixed and nobody is asked for one.
+    /// The fixed plan, if no planner is asked.
     pub fn fixed(&self) -> Option<&[SubTask]> {
         self.fixed.as_deref()
     }
 
-    /// What the agents read beside the goal.
+    /// Text that the agents read besides the goal.
     pub fn background(&self) -> &str {
         &self.background
     }
 
-    /// How the team works.
+    /// The settings of the team.
     pub fn settings(&self) -> &TeamSettings {
         &self.settings
     }
 
-    /// The members, the one that leads left out.
+    /// The members without the lead.
     pub fn members(&self) -> impl Iterator<Item = &MemberState> {
         self.members.values()
     }
 
-    /// The role of this name.
+    /// Returns the role of this name.
     pub fn role(&self, name: &str) -> Option<&Role> {
         self.roles.iter().find(|role| role.name == name)
     }
 
-    /// Answers that came too late.
+    /// Number of answers that came after their delegation was over.
     pub fn late(&self) -> u32 {
         self.late
     }
 
-    /// How the run ended.
+    /// The outcome of the run, once it has ended.
     pub fn ended(&self) -> Option<&Outcome> {
         self.ended.as_deref()
     }
 
-    /// The limit that ended the run, if one did that still holds with so much more.
+    /// Returns the limit that ended the run, if it still holds after `more` is added.
     pub fn ended_at(&self, more: &MoreLimits) -> Option<LimitReached> {
         let mut budget = self.budget.clone();
         budget.raise(more);
         self.limit.and_then(|_| budget.reached().or_else(|| budget.dry()))
     }
 
-    /// Whether nothing more may begin.
+    /// Returns whether nothing more may begin.
     pub fn is_stopping(&self) -> bool {
         self.cancelled
             || self.limit.is_some()
@@ -368,17 +369,17 @@ impl TeamMachine {
             || matches!(self.phase, Phase::Broken { .. })
     }
 
-    /// When the run's time is over.
+    /// The time at which the run's time limit is reached.
     pub fn deadline(&self) -> Timestamp {
         self.budget.deadline()
     }
 
-    /// All that is left for one who works alone.
+    /// Returns the whole rest of the budget, for one caller that works alone.
     pub fn left(&self) -> archon_types::Lease {
         self.budget.lease(1)
     }
 
-    /// The part of what is left that a delegation gets.
+    /// Returns the share of the rest of the budget that a delegation gets.
     pub fn lease(&self, call: CallId) -> archon_types::Lease {
         if let Some(lease) = self.hand(call).and_then(|hand| hand.money.lease(call)) {
             return lease;
@@ -386,7 +387,8 @@ impl TeamMachine {
         let index = self.index();
         let free = (self.settings.max_concurrent.max(1) as usize).saturating_sub(index.running).max(1);
         let to_do = index.open.max(1);
-        // One share stays back: for who is asked for help, and for who takes over from the silent.
+        // One share stays free for members that are asked for help, and for those that take over
+        // silent work.
         self.budget.lease(free.min(to_do) as u64 + 1)
     }
 
@@ -398,12 +400,13 @@ impl TeamMachine {
         })
     }
 
-    /// What is looked up; it follows from the rest.
+    /// Lookup tables; they are derived from the other fields.
     fn index(&self) -> &Index {
         self.index.get_or_init(|| Index::of(self))
     }
 
-    /// What is wrong with what is looked up, if it is not what follows from the rest: for tests.
+    /// Compares the lookup tables with newly made ones and returns the difference, if any. For
+    /// tests.
     #[doc(hidden)]
     pub fn index_problem(&self) -> Option<String> {
         let (kept, anew) = (self.index(), Index::of(self));
@@ -428,7 +431,7 @@ impl TeamMachine {
         self.job_mut(call.command)?.hands.get_mut(usize::try_from(call.index).ok()?)
     }
 
-    /// The next command: 0 is the plan, each job has one.
+    /// Returns the command of the next job: 0 is the plan, and each job has one.
     fn next_command(&self) -> CommandId {
         CommandId(self.jobs.len() as u64 + 1)
     }

@@ -1,4 +1,5 @@
-//! What a team says on its bus: in order, and nobody of the team waits for the bus. The log is what counts.
+//! The queue of a team's messages to its bus: keeps their order, and no member waits for the bus.
+//! The log is the only truth.
 
 use std::{
     collections::VecDeque,
@@ -8,7 +9,7 @@ use std::{
 
 use archon_types::{BoxFuture, Bus, BusError, BusMessage};
 
-/// Messages that may wait for a bus that is slower than the team.
+/// The most messages that wait for a bus that is slower than the team; more are dropped.
 const MOST: usize = 1_024;
 
 /// Messages on their way to a bus, the oldest first.
@@ -28,7 +29,7 @@ impl Outbox {
         Self { bus, state: Mutex::default() }
     }
 
-    /// Sends a message after those before it; at once, if the bus takes it at once.
+    /// Queues a message behind the others; sends it at once if the bus takes it at once.
     pub(crate) fn send(&self, message: BusMessage) {
         if self.bus.is_none() {
             return;
@@ -43,7 +44,7 @@ impl Outbox {
         let _ = self.poll(&mut Context::from_waker(Waker::noop()));
     }
 
-    /// Goes on sending; ready when nothing is left.
+    /// Goes on sending; ready when the queue is empty.
     pub(crate) fn poll(&self, task: &mut Context<'_>) -> Poll<()> {
         let Some(bus) = &self.bus else { return Poll::Ready(()) };
         let mut state = self.state();
@@ -63,7 +64,7 @@ impl Outbox {
         }
     }
 
-    /// How many are on their way.
+    /// The number of messages that are not sent yet.
     pub(crate) fn len(&self) -> usize {
         let state = self.state();
         state.waiting.len() + usize::from(state.sending.is_some())

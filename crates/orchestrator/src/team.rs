@@ -1,4 +1,4 @@
-//! The agent that is a team: how its run is started, taken up again, and answered.
+//! The agent that is a team: starts its run, resumes it, and takes answers to its questions.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -12,31 +12,31 @@ use archon_types::{
 
 use crate::{Desk, TeamError, TeamMachine, TeamProblem, check_team, driver::Driver};
 
-/// An agent whose work is done by others: a plan is made, each step goes to the member that fits it, what they say
-/// is compared, and put together. Every step is in a journal.
+/// An agent whose work is done by others. It has a plan made, gives each step to a suitable member,
+/// compares their answers and combines them. Every step is in a journal.
 #[derive(Clone)]
 pub struct Team {
     parts: Arc<Parts>,
 }
 
-/// What a [`Team`] works with; everything has a default.
+/// Options of a [`Team`]; each has a default.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TeamOptions {
-    /// For people and for delegation.
+    /// Name for people and for delegation.
     pub name: String,
-    /// Stable for the team's whole life; the sender of its messages.
+    /// Id of the team, stable for its whole life; the sender of its messages on the bus.
     pub agent_id: AgentId,
-    /// How the team works.
+    /// Settings of the team's work.
     pub settings: TeamSettings,
-    /// How far a run may go, that of its members included.
+    /// Limits of a run, the runs of its members included.
     pub limits: ExecutionLimits,
-    /// What the roles are.
+    /// The roles that members may have.
     pub roles: Vec<Role>,
-    /// A plan that is followed as it stands, whoever resumes the run: no planner is asked for one. Default none.
+    /// A fixed plan, kept on every resume; no planner is asked. Default none.
     pub plan: Option<Vec<SubTask>>,
-    /// What stands in the first record of a run besides its limits: which memory the team has, which files of the
-    /// project it reads. What its members have is taken from them.
+    /// Configuration that the first record of a run notes besides the limits: the team's memory,
+    /// the project files that it reads. The members' configurations are read from their agents.
     pub config: RunConfig,
 }
 
@@ -54,7 +54,7 @@ impl Default for TeamOptions {
     }
 }
 
-/// Who does what in a team.
+/// The parts of a team.
 #[derive(Clone)]
 pub(crate) struct Parts {
     pub(crate) planner: Arc<dyn DynPlanner>,
@@ -68,7 +68,7 @@ pub(crate) struct Parts {
 }
 
 impl Team {
-    /// A team without members.
+    /// Creates a team without members.
     pub fn new(planner: impl Planner + 'static, journal: Arc<dyn Journal>, options: TeamOptions) -> Self {
         let parts = Parts {
             planner: Arc::new(planner),
@@ -83,7 +83,7 @@ impl Team {
         Self { parts: Arc::new(parts) }
     }
 
-    /// The same team with one member more. Of two with one id the team says so when it is to begin.
+    /// Adds a member. Two members with one id are reported when a run starts.
     pub fn with_member(self, member: Member, agent: Arc<dyn Agent>) -> Self {
         self.with(|parts| {
             parts.agents.entry(member.id.clone()).or_insert(agent);
@@ -91,8 +91,8 @@ impl Team {
         })
     }
 
-    /// The same team with somebody who does what nobody else can, settles what is to be arbitrated, and puts the
-    /// answer together.
+    /// Sets the lead: does the work that no member can do, arbitrates conflicts, and combines the
+    /// answers.
     pub fn with_lead(self, id: impl Into<AgentId>, agent: Arc<dyn Agent>) -> Self {
         self.with(|parts| {
             let id = id.into();
@@ -101,25 +101,26 @@ impl Team {
         })
     }
 
-    /// The same team, which says on a bus who is given what, and what came of it.
+    /// Publishes delegations, results and status on a bus.
     pub fn with_bus(self, bus: Arc<dyn Bus>) -> Self {
         self.with(|parts| parts.bus = Some(bus))
     }
 
-    /// The same team, whose members find their seats at this desk.
+    /// Sets the desk where members find their seats.
     pub fn with_desk(self, desk: Desk) -> Self {
         self.with(|parts| parts.desk = desk)
     }
 
-    /// The same team with other limits of its runs.
+    /// Sets the limits of its runs.
     pub fn with_limits(self, limits: ExecutionLimits) -> Self {
         self.with(|parts| parts.options.limits = limits)
     }
 
-    /// The same team, whose answer must be JSON of a form. What the lead puts together is held against it; if it does not
-    /// fit, the lead puts it together anew, so often as `check` says; then the run fails. Without a lead the result of the
-    /// only subtask must fit. The form is in the run's first record, so whoever takes the run up asks for the same.
-    /// Members are not told of it, and the reviewer sees only what fits: an objection at the end is left to the log.
+    /// Asks for a structured output: the answer must be JSON of this schema. If the lead's combined
+    /// answer does not fit, it answers again, at most as often as `check` says; then the run fails.
+    /// Without a lead the result of the only subtask must fit. The schema is in the run's first
+    /// record, so a resume asks for the same. Members do not see it. The reviewer sees only answers
+    /// that fit, and an objection at the end goes to the log only.
     pub fn with_form(self, form: ResponseFormat, check: FormCheck) -> Self {
         self.with(|parts| {
             let config = &mut parts.options.config;
@@ -133,12 +134,12 @@ impl Team {
         self
     }
 
-    /// What the team works with.
+    /// Returns the options.
     pub fn options(&self) -> &TeamOptions {
         &self.parts.options
     }
 
-    /// Everything that is wrong with the team itself.
+    /// Returns everything that is wrong with the team itself.
     pub fn problems(&self) -> Vec<TeamProblem> {
         let parts = &self.parts;
         let mut needed: Vec<String> = parts.options.settings.reviewer.iter().cloned().collect();
@@ -146,7 +147,7 @@ impl Team {
         check_team(&parts.options.roles, &parts.members, parts.lead.as_ref(), &needed)
     }
 
-    /// Starts the run that `context` names and drives it to its outcome, or until it waits for somebody.
+    /// Starts the run that `context` names and drives it to its outcome, or until it is suspended.
     ///
     /// # Errors
     /// The team cannot work, a limit forbids the run, or the journal failed.
@@ -154,7 +155,7 @@ impl Team {
         self.start_in(SessionPlace::new(Origin::Prompt), goal, context).await
     }
 
-    /// As [`start`](Self::start), for a run that goes on in a conversation.
+    /// As [`start`](Self::start), for a run in a session.
     ///
     /// # Errors
     /// As [`start`](Self::start).
@@ -180,7 +181,7 @@ impl Team {
         Ok(Driver::new(&self.parts, machine, log, context).drive().await?)
     }
 
-    /// The first records of the run.
+    /// Makes the first records of the run.
     fn opening(&self, goal: &str, background: String, context: &Context) -> Vec<RecordBody> {
         let options = &self.parts.options;
         let formed = TeamRecord::Formed {
@@ -201,30 +202,31 @@ impl Team {
         team.chain([asked]).collect()
     }
 
-    /// Takes up the run that `context` names where its log ends: after a crash, a cancel, or a question that was
-    /// answered elsewhere. The run keeps the members, settings and limits that it was started with.
+    /// Resumes the run that `context` names from the end of its log: after a crash, a cancel, or an
+    /// answer given elsewhere. The run keeps the members, settings and limits that it was started
+    /// with.
     ///
     /// # Errors
-    /// The run is unknown, in use, has ended or is not a team's, or the journal failed.
+    /// The run is unknown, in use, has ended or is not a team's run, or the journal failed.
     pub async fn resume(&self, context: &Context) -> Result<Outcome, TeamError> {
         self.resume_with(&MoreLimits::default(), context).await
     }
 
-    /// As [`resume`](Self::resume), with larger limits from now on: a run that met its limit goes on. A team has no turns of
-    /// its own, so more of them change nothing.
+    /// As [`resume`](Self::resume), with larger limits from now on, so that a run that ended at a
+    /// limit goes on. More turns change nothing, since a team has no turns of its own.
     ///
     /// # Errors
-    /// As [`resume`](Self::resume); and the run has met a limit that still holds.
+    /// As [`resume`](Self::resume); or the run has reached a limit that still holds.
     pub async fn resume_with(&self, more: &MoreLimits, context: &Context) -> Result<Outcome, TeamError> {
         self.take_up(None, Vec::new(), more, context).await
     }
 
-    /// Answers a question of a run that is suspended, and takes it up. [`resume`](Self::resume) does it with an answer that
-    /// was left in the run's inbox. What a member asks is
-    /// answered to the member; of several things that it asks the oldest is meant.
+    /// Answers a question of a suspended run and resumes it. An answer in the run's inbox needs
+    /// only [`resume`](Self::resume). If a member asked, the member gets the answer; if it asked
+    /// several questions, the answer is for the oldest.
     ///
     /// # Errors
-    /// There is no such question or its time is over, or as for [`resume`](Self::resume).
+    /// There is no such open question, or as for [`resume`](Self::resume).
     pub async fn answer(
         &self,
         call: CallId,
@@ -245,8 +247,8 @@ impl Team {
         self.take_up(None, answered.into_iter().collect(), &MoreLimits::default(), context).await
     }
 
-    /// Leaves an answer with the run below that asks, which hears it when it is taken up; gives it back for a member that
-    /// keeps no log.
+    /// Puts an answer into the inbox of the child run that asked. Returns the answer for a member
+    /// that keeps no log.
     async fn pass_down(
         &self,
         asked: &PendingApproval,
@@ -289,7 +291,7 @@ impl Team {
         let (context, received) = (open.context(context), received_messages(&open.records));
         let goal = goal.filter(|_| !open.is_asked());
         let mut log = open.log(context.clone());
-        // The answer first: a member that waits and was told no does not go on.
+        // The answer comes before `Resumed`, so that a member that was told no does not go on.
         let opening = goal.map(|goal| self.opening(goal, String::new(), &context)).unwrap_or_default();
         let raised = (!more.is_empty()).then_some(RecordBody::LimitsRaised(*more));
         let first = bodies.into_iter().chain(raised).chain([RecordBody::Resumed]).chain(opening).collect();
@@ -334,7 +336,7 @@ impl Agent for Team {
     }
 }
 
-/// The state of a team's run, from its log.
+/// Folds the records of a team's run into its state.
 ///
 /// # Errors
 /// [`TeamError::NotATeam`].

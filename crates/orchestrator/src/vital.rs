@@ -1,10 +1,11 @@
-//! Signs of life: when a member was heard last, and for how long it waited for its turn.
+//! Heartbeats: the time of a member's last sign of life, and the time it waited to be polled.
 //!
-//! All members of a team run on the task of its driver. While the driver is busy, a member that could go on waits for
-//! it: that is not the member's silence. The time between the wake of a member's run and its next poll does not count.
+//! All members of a team run on the task of the team's driver. While the driver is busy, a member
+//! that is ready waits for it; that time, from the wake of the member's run to its next poll, does
+//! not count as silence.
 //!
-//! A run that waits for a slow tool or for the first word of a model emits nothing. While it is there, a timer gives the
-//! signs of life, unless the team goes by events alone.
+//! A run that waits for a slow tool or for the first token of a model emits nothing. Meanwhile a
+//! timer gives the signs of life, unless the team counts events only.
 
 use std::{
     future::Future,
@@ -19,14 +20,14 @@ use std::{
 
 use archon_types::{BoxFuture, Clock, Event, Sink, Timestamp};
 
-/// When a member was heard last.
+/// The time of a member's last sign of life. Clones share it.
 #[derive(Clone)]
 pub(crate) struct Vital(Arc<State>);
 
 struct State {
-    /// Milliseconds.
+    /// Last sign of life, ms.
     heard: AtomicU64,
-    /// Since when it could go on and was not polled, milliseconds; [`NOT_WAITING`] if it does not wait.
+    /// Time in ms since which the run is ready but not polled; [`NOT_WAITING`] if it is not ready.
     waits_since: AtomicU64,
     clock: Arc<dyn Clock>,
 }
@@ -34,7 +35,7 @@ struct State {
 const NOT_WAITING: u64 = u64::MAX;
 
 impl Vital {
-    /// Heard now, and waiting for its first turn.
+    /// Creates one that has a sign of life now and waits for its first poll.
     pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
         let now = clock.now().as_millis();
         Self(Arc::new(State { heard: now.into(), waits_since: now.into(), clock }))
@@ -49,13 +50,14 @@ impl Vital {
         clock.sleep_until(clock.now() + time)
     }
 
-    /// When it was heard last, later by the time for which it waits for its turn now.
+    /// Returns the time of the last sign of life, moved later by the time for which the run waits
+    /// to be polled.
     pub(crate) fn heard(&self) -> Timestamp {
         let since = self.0.waits_since.load(Ordering::Relaxed);
         Timestamp::from_millis(self.0.heard_after(since))
     }
 
-    /// It has its turn.
+    /// Notes that the run is polled now.
     fn polled(&self) {
         let since = self.0.waits_since.swap(NOT_WAITING, Ordering::Relaxed);
         self.0.heard.fetch_max(self.0.heard_after(since), Ordering::Relaxed);
@@ -73,12 +75,13 @@ impl State {
     }
 }
 
-/// The run of a member, whose waits for its turn are noted, and of which a timer says that it is there.
+/// A member's run as a future that notes its waits to be polled, and gives signs of life by a
+/// timer.
 pub(crate) struct Attended<T> {
     run: BoxFuture<'static, T>,
     vital: Vital,
     timer: Option<Timer>,
-    /// The waker of the last poll, and the one that was made of it.
+    /// The waker of the last poll, and the wrapper made of it.
     wakers: Option<(Waker, Waker)>,
 }
 
@@ -87,7 +90,7 @@ impl<T> Attended<T> {
         Self { run, vital, timer: None, wakers: None }
     }
 
-    /// The same, with a sign of life this often as long as the run is there.
+    /// Adds a sign of life every `every`, as long as the run lives.
     pub(crate) fn with_beats(mut self, every: Duration) -> Self {
         let next = self.vital.after(every);
         self.timer = Some(Timer { every, next });
@@ -142,7 +145,7 @@ impl Wake for Woken {
 
     fn wake_by_ref(self: &Arc<Self>) {
         let state = &self.vital.0;
-        // The first wake since the last poll counts.
+        // Only the first wake since the last poll counts.
         let _ = state.waits_since.compare_exchange(
             NOT_WAITING,
             state.now(),
@@ -153,7 +156,7 @@ impl Wake for Woken {
     }
 }
 
-/// What a member's run emits goes where it would go anyway, and is a sign of life.
+/// A sink that counts every event of a member's run as a sign of life and passes it on.
 pub(crate) struct VitalSink {
     pub(crate) vital: Vital,
     pub(crate) inner: Arc<dyn Sink>,

@@ -1,4 +1,5 @@
-//! What members at work say at their seats, and what they are answered.
+//! Serves the requests that members at work make through their [`Seat`](crate::Seat): read, write,
+//! wait, ask.
 
 use archon_types::{CallId, CommandId, JournalError, MessageType, TeamRecord};
 use tokio::sync::oneshot;
@@ -10,23 +11,23 @@ use crate::{
     response::{LONGEST_KEY, is_key},
 };
 
-/// Where the answer to what a member asked goes.
+/// Receives the answer to a member's request.
 type Reply = oneshot::Sender<Result<String, SeatError>>;
 
-/// A member waits for what it asked others for.
+/// A request to another member whose asker waits for the answer.
 pub(super) struct Ask {
     pub(super) command: CommandId,
     pub(super) by: CallId,
-    /// Its run may be stopped here.
+    /// The asker's run may be dropped while it waits.
     pub(super) may_stop: bool,
     pub(super) reply: Reply,
 }
 
 impl Driver<'_> {
-    /// Somebody at work wants something.
+    /// Handles one request of a member at work.
     pub(super) async fn heard(&mut self, said: Said) -> Result<(), JournalError> {
         let Said { call, what } = said;
-        // Whoever lost its work is not answered: that ends the wait.
+        // Work was taken back: `reply` is dropped, which ends the member's wait with an error.
         let Some(member) =
             self.machine.hand(call).filter(|hand| hand.is_open()).map(|hand| hand.member.clone())
         else {
@@ -67,7 +68,7 @@ impl Driver<'_> {
         Ok(())
     }
 
-    /// The same request of the same delegation, from before a crash or twice over.
+    /// Finds the same request of the same delegation, made before a crash or made twice.
     fn request_of(&self, by: CallId, to: &str, task: &str) -> Option<CommandId> {
         let job = self.machine.jobs().iter().find(|job| {
             let is_to = job.role.as_deref() == Some(to) || job.to.as_ref().is_some_and(|id| id.as_str() == to);
@@ -76,7 +77,7 @@ impl Driver<'_> {
         job.map(|job| job.command)
     }
 
-    /// Answers those whose question is answered, and whose entry has changed.
+    /// Answers the members whose request is done, or whose entry has a newer version.
     pub(super) fn answer_seats(&mut self) {
         let machine = &self.machine;
         let answer = |command: &CommandId| {

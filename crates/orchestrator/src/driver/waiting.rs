@@ -1,4 +1,4 @@
-//! Members that wait for others: whose run is stopped meanwhile, and when it goes on.
+//! Members that wait for other members: drops their runs meanwhile, and resumes them afterwards.
 
 use std::collections::BTreeMap;
 
@@ -7,18 +7,18 @@ use archon_types::{CallId, CommandId, JournalError, TeamRecord};
 use super::Driver;
 use crate::{Hand, HandState};
 
-/// On what a member waits that can do nothing meanwhile.
+/// A member's run that can do nothing until others have answered.
 struct Blocked {
-    /// What it asked for.
+    /// Its requests to other members.
     requests: Vec<CommandId>,
-    /// It waits for that alone.
+    /// It waits for requests only, not for a shared entry.
     is_for_requests: bool,
     may_stop: bool,
 }
 
 impl Driver<'_> {
-    /// Stops those who wait for what cannot be there before a person answers, so that their waits do not run out
-    /// meanwhile, and the team can come to rest.
+    /// Drops the runs of members whose wait cannot end before a person answers. Otherwise their
+    /// timeouts would run out, and the team could not be suspended.
     pub(super) fn stop_waiting(&mut self) {
         let blocked = self.blocked();
         let may_rest = blocked.values().all(|one| one.may_stop) && self.machine.rests_without(blocked.len());
@@ -33,11 +33,11 @@ impl Driver<'_> {
         }
     }
 
-    /// Those at work who wait for others of the team.
+    /// Collects the members at work that wait for others of the team.
     fn blocked(&self) -> BTreeMap<CallId, Blocked> {
         let nothing = || Blocked { requests: Vec::new(), is_for_requests: true, may_stop: true };
         let mut blocked = BTreeMap::new();
-        // Whoever gave up to wait is not there any more.
+        // A closed reply belongs to a member that has given up waiting.
         for ask in self.asks.iter().filter(|ask| !ask.reply.is_closed()) {
             let one = blocked.entry(ask.by).or_insert_with(nothing);
             one.requests.push(ask.command);
@@ -49,7 +49,7 @@ impl Driver<'_> {
         blocked
     }
 
-    /// A run was stopped where it waits. What it asked for goes on without it.
+    /// Records that a run was dropped while it waits. Its requests go on without it.
     pub(super) async fn note_waiting(&mut self, call: CallId) -> Result<(), JournalError> {
         let requests = self.hands.get(&call).map(|hand| hand.waits_for.clone()).unwrap_or_default();
         self.forget(call);
@@ -61,7 +61,7 @@ impl Driver<'_> {
         Ok(())
     }
 
-    /// Whoever had this delegation is not there any more.
+    /// Drops all state of a member's run that has ended or was dropped.
     pub(super) fn forget(&mut self, call: CallId) {
         self.hands.remove(&call);
         self.asks.retain(|ask| ask.by != call);
@@ -69,7 +69,7 @@ impl Driver<'_> {
         self.parts.desk.clear(&self.context.run.of_call(call));
     }
 
-    /// Runs whose work was in doubt, and may be done again: a person said so while others worked.
+    /// Starts delegations that were in doubt and that a person allowed to run again.
     pub(super) async fn run_answered(&mut self) -> Result<(), JournalError> {
         for call in std::mem::take(&mut self.answered) {
             let is_running = self.machine.hand(call).is_some_and(|hand| hand.state == HandState::Running);
@@ -81,7 +81,7 @@ impl Driver<'_> {
         Ok(())
     }
 
-    /// Takes up the runs that were stopped, and have what they waited for.
+    /// Resumes the dropped runs whose requests are done.
     pub(super) async fn go_on(&mut self) -> Result<(), JournalError> {
         if self.machine.is_stopping() {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Who has what: deadlines, silence, and what is taken back.
+//! Delegations: deadlines, silence, questions, and which work is taken back.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use archon_types::{Answer, ApprovalRequest, CallId, CommandId, Json, RecordBody,
 use super::{Hand, HandState, Job, Purpose, TeamMachine};
 
 impl TeamMachine {
-    /// When a delegation is silent for too long; never where nobody looks.
+    /// Returns the time at which a delegation counts as silent; `None` if heartbeats are off.
     fn silent_at(&self, hand: &Hand) -> Option<Timestamp> {
         let most = self.settings.beat_ms.saturating_mul(u64::from(self.settings.missed_beats.max(1)));
         (self.settings.beat_ms > 0).then(|| hand.heard + Duration::from_millis(most))
@@ -21,23 +21,25 @@ impl TeamMachine {
         self.hand(call).and_then(|hand| self.silent_at(hand)).is_some_and(|at| at <= self.now)
     }
 
-    /// Whether a delegation at work would be silent now if it was heard last at this time.
+    /// Returns whether a delegation at work would be silent now if its last sign of life were at
+    /// `heard`.
     pub(crate) fn is_silent_since(&self, call: CallId, heard: Timestamp) -> bool {
         let most = self.settings.beat_ms.saturating_mul(u64::from(self.settings.missed_beats.max(1)));
         self.is_silent(call) && heard + Duration::from_millis(most) <= self.now
     }
 
-    /// When one at work is silent or late.
+    /// Returns the time at which a delegation at work becomes silent or late.
     pub(super) fn look_at(&self, hand: &Hand) -> Timestamp {
         self.silent_at(hand).map_or(self.due_at(hand), |at| at.min(self.due_at(hand)))
     }
 
-    /// When the next of those at work may be silent or late.
+    /// Returns the earliest time at which any delegation at work becomes silent or late.
     pub(super) fn next_look(&self) -> Option<Timestamp> {
         self.index().looks.first().map(|(at, _)| *at)
     }
 
-    /// What is to be taken back: from those whose work nobody needs any more, from the silent and the late.
+    /// Returns the next delegation to take back: work that is not needed any more, then silent or
+    /// late work.
     pub(super) fn taken_back(&self) -> Option<TeamRecord> {
         let index = self.index();
         let due = || index.looks.first().filter(|(at, _)| *at <= self.now).map(|(_, command)| command);
@@ -66,7 +68,7 @@ impl TeamMachine {
         (self.due_at(hand) <= self.now).then(|| format!("not done after {} s", seconds(hand.since)))
     }
 
-    /// Whether a request has lost who asked for it.
+    /// Returns whether the delegation that made a request is not open any more.
     pub(super) fn is_orphan(&self, job: &Job) -> bool {
         match job.purpose {
             Purpose::Request { by, .. } => !self.hand(by).is_some_and(Hand::is_open),
@@ -78,26 +80,28 @@ impl TeamMachine {
         self.index().chosen.first().copied()
     }
 
-    /// What waits for a person: delegations, and questions of the team itself.
+    /// Returns the calls that wait for a person: delegations, and questions of the team itself.
     pub(super) fn waiting(&self) -> Vec<CallId> {
         let members = self.hands().filter(|(_, hand)| hand.state == HandState::Asked).map(|(call, _)| call);
         members.chain(self.questions().filter(|job| job.asked).map(|job| job.call(0))).collect()
     }
 
-    /// Whether a job is in hands of which none can go on before a person answers.
+    /// Returns whether all delegations of a job wait, and none can go on before a person answers.
     pub(crate) fn waits_for_person(&self, command: CommandId) -> bool {
         let Some(job) = self.job(command).filter(|job| !job.is_over()) else { return false };
         job.under_way() > 0 && job.count(&[HandState::Chosen, HandState::Running]) == 0
     }
 
-    /// Whether nobody goes on before a person answers, if so many of those at work cannot.
+    /// Returns whether nothing can go on before a person answers, if `blocked` of those at work
+    /// cannot.
     pub(crate) fn rests_without(&self, blocked: usize) -> bool {
         let index = self.index();
         let plans_anew = self.has_lost() && !self.is_escalated();
         index.asked > 0 && index.running == blocked && !plans_anew
     }
 
-    /// Those who waited for others and have what they waited for, or whom no person holds up any more.
+    /// Returns the dropped delegations that can go on: their requests are done, or no question to a
+    /// person is open.
     pub(crate) fn can_go_on(&self) -> Vec<CallId> {
         let index = self.index();
         let is_over = |command: &CommandId| self.job(*command).is_none_or(Job::is_over);
@@ -110,12 +114,12 @@ impl TeamMachine {
         self.index().questions.iter().filter_map(|command| self.job(*command))
     }
 
-    /// Whether a person is asked if the run is to go on at all.
+    /// Returns whether a person is asked if the run shall go on at all.
     pub(super) fn is_escalated(&self) -> bool {
         self.questions().any(|job| matches!(job.purpose, Purpose::Escalate { .. }))
     }
 
-    /// The call of a question of the team's own that is open.
+    /// Returns the call of an open question of the team itself.
     pub(crate) fn question_of(&self, request_id: &str) -> Option<CallId> {
         let asked = self.questions().filter(|job| job.asked).map(|job| job.call(0));
         let doubted = self.hands().filter(|(_, hand)| hand.is_doubted).map(|(call, _)| call);
@@ -125,22 +129,22 @@ impl TeamMachine {
         asked.find(is_meant).or_else(|| doubted.find(is_meant)).map(|(call, _)| call)
     }
 
-    /// Names the question about work of which nobody knows whether it was done.
+    /// Returns the id of the question about a delegation in doubt.
     pub(crate) fn doubt_id(&self, call: CallId) -> String {
         format!("{}.lost", self.request_id(call))
     }
 
-    /// Whether a question of the team's own was to be answered by this time.
+    /// Returns whether the time to answer a question of the team itself is over at `at`.
     pub(crate) fn is_expired(&self, call: CallId, at: Timestamp) -> bool {
         self.job(call.command).and_then(|job| job.expires).is_some_and(|end| end <= at)
     }
 
-    /// When the next question expires that waits.
+    /// Returns the time at which the next open question expires.
     pub(super) fn next_expiry(&self) -> Option<Timestamp> {
         self.questions().filter_map(|job| job.expires).min()
     }
 
-    /// What nobody answered in time.
+    /// Returns the answer record of a question that expired.
     pub(super) fn unanswered(&self) -> Option<RecordBody> {
         let call = self.questions().map(|job| job.call(0)).find(|call| self.is_expired(*call, self.now))?;
         Some(RecordBody::ToolAnswered { call, answer: Answer::Expired })
@@ -150,7 +154,7 @@ impl TeamMachine {
         format!("{}.{call}", self.run)
     }
 
-    /// A question that has to be put.
+    /// Returns the next question to ask a person.
     pub(super) fn next_question(&self) -> Option<RecordBody> {
         let job = self.questions().find(|job| !job.asked)?;
         let call = job.call(0);
