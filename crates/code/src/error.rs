@@ -1,39 +1,39 @@
-//! What can be wrong with the tools that are to be functions.
+//! Errors of choosing the tools that a program can call as functions.
 
-/// Tools cannot be the functions that they were to be.
+/// An error of [`CodeExecutor::with_tools`](crate::CodeExecutor::with_tools).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The toolbox has no tool of this name.
     #[error("there is no tool '{tool}' in the toolbox; it has: {known}")]
     UnknownTool {
-        /// The name.
+        /// The name that was asked for.
         tool: String,
-        /// Those that there are.
+        /// The names of the tools in the toolbox.
         known: String,
     },
-    /// Two tools would be functions of one name.
+    /// Two tools would become functions with the same name.
     #[error(
         "the tools '{first}' and '{second}' would both be the function '{function}'; give one of them another name"
     )]
     SameFunction {
-        /// A tool.
+        /// One of the tools.
         first: String,
-        /// Another.
+        /// The other tool.
         second: String,
-        /// The name of both.
+        /// The name of both functions.
         function: String,
     },
-    /// A tool's name is a word of the language.
+    /// The tool's name is a reserved word of a language.
     #[error(
         "the tool '{tool}' cannot be a function: '{function}' is a word of {language}; give it another name"
     )]
     Reserved {
-        /// The tool.
+        /// The tool's name.
         tool: String,
-        /// What it would be called.
+        /// The name that the function would have.
         function: String,
-        /// Where that is a word.
+        /// The name of the language.
         language: &'static str,
     },
 }

@@ -1,4 +1,4 @@
-//! `code_executor`: a program that a model writes, and what becomes of it.
+//! The tool `code_executor`: runs a program that a model wrote.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -11,11 +11,11 @@ use serde_json::json;
 
 use crate::{CodeOptions, Error, Language, functions::Functions, output::cut, program::Program};
 
-/// Runs `{"language": "python", "code": "2 + 2"}`. It needs the permission `code_exec`.
+/// Runs programs such as `{"language": "python", "code": "2 + 2"}`. It needs the permission `code_exec`.
 ///
-/// The result is what the program wrote and the value of its last expression, as JSON if it is some; the value itself
-/// stands in the metadata. What a program throws is a failure with the line and the language's own words. A program
-/// reaches no files, no network, no environment and no other programs.
+/// The result is what the program printed and the value of its last expression. If the value is JSON, it is
+/// also in the result's metadata. An uncaught exception is a failure with the line number and the language's
+/// own message. A program cannot use files, the network, environment variables or other programs.
 ///
 /// ```
 /// # #[cfg(feature = "python")] {
@@ -41,11 +41,12 @@ struct Arguments {
 }
 
 impl CodeExecutor {
-    /// The tool.
+    /// Creates the tool without functions.
     pub fn new(options: CodeOptions) -> Self {
         let mut annotations = ToolAnnotations::read_only();
         annotations.permissions = vec![PERMISSION.to_owned()];
-        // Processor time is scarce where much runs; the program itself knows when it has had enough.
+        // The engine's limit is wall time and the program's is processor time, which may pass slowly on a
+        // busy machine.
         annotations.timeout_ms = Some(millis(options.max_time.saturating_mul(4) + SLACK));
         let mut spec =
             ToolSpec::new("code_executor", ABOUT, parameters(&options)).with_annotations(annotations);
@@ -54,14 +55,14 @@ impl CodeExecutor {
         Self { spec, options, functions: None }
     }
 
-    /// The same tool whose programs can call these tools of a toolbox as functions.
+    /// Lets programs call these tools of `toolbox` as functions.
     ///
-    /// Each call passes every guard of the toolbox, and what the engine that runs the program does not allow is not done
-    /// by way of it. A call that needs consent is made if the toolbox's approver gives it at once. Results are read by a
-    /// program, so an engine is best given as `ToolEngine::for_parts` makes it.
+    /// Each call passes all guards of the toolbox. Tools that the engine which runs the program does not
+    /// allow cannot be called this way either. A call that needs approval runs only if the toolbox's approver
+    /// gives it at once. A program reads the results, so give an engine made by `ToolEngine::for_parts`.
     ///
     /// # Errors
-    /// A tool is not there, or cannot be a function.
+    /// A tool is not in the toolbox, or cannot be a function.
     pub fn with_tools<T: Into<String>>(
         mut self,
         toolbox: Arc<dyn Toolbox>,
@@ -80,7 +81,7 @@ impl CodeExecutor {
         Ok(self)
     }
 
-    /// The program of a call, if it may be run at all.
+    /// Checks the arguments of a call and makes the program that is to run.
     fn program(&self, arguments: Json) -> Result<Program, ToolError> {
         let Arguments { language, code, timeout_ms } = serde_json::from_value(arguments)
             .map_err(|e| ToolError::InvalidArgs(format!("Invalid arguments: {e}")))?;
@@ -179,7 +180,7 @@ const PERMISSION: &str = "code_exec";
 const ABOUT: &str = "Runs a short program and returns what it prints and the value of its last expression. Use it to \
                      calculate, to sort, filter and count, and to work on texts and JSON. It has no files, no network \
                      and no packages.";
-/// What the engine waits longer than the program may take.
+/// Time in addition to the program's own limit before the engine ends the call.
 const SLACK: Duration = Duration::from_secs(5);
-/// Bytes of code that a person who is asked sees.
+/// Bytes of code that a person sees who is asked to approve the call.
 const SHOWN: usize = 2_000;

@@ -1,4 +1,4 @@
-//! Tools as functions of a program. A call of one passes every guard of the toolbox that the tool comes from.
+//! Tools as functions of a program. Each call passes all guards of the toolbox that the tool comes from.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use archon_types::{
 
 use crate::{Error, Language, output::shortened};
 
-/// The tools that are functions.
+/// The tools that a program can call as functions.
 pub(crate) struct Functions {
     toolbox: Arc<dyn Toolbox>,
     pub(crate) list: Arc<[Function]>,
@@ -20,24 +20,24 @@ pub(crate) struct Functions {
 /// One tool as a function.
 #[derive(Clone, Debug)]
 pub(crate) struct Function {
-    /// As the program calls it: the tool's name, with `_` for what no name may hold.
+    /// Name in the program: the tool's name, with `_` in place of characters that a name may not have.
     pub(crate) name: String,
     tool: String,
-    /// The tool's parameters, in the order of its schema; those with a `true` must be given.
+    /// The tool's parameters, in the order of its schema; `true` marks required ones.
     parameters: Vec<(String, bool)>,
     description: String,
 }
 
-/// Why a call has no result.
+/// A call that failed, as the program sees it.
 #[derive(Clone, Debug)]
 pub(crate) struct Failure {
-    /// A stable name, as [`ToolError::code`](archon_types::ToolError::code) has it.
+    /// Stable code of the error, as in [`ToolError::code`](archon_types::ToolError::code).
     pub(crate) kind: String,
     pub(crate) text: String,
 }
 
 impl Functions {
-    /// The tools of these names.
+    /// Makes functions of the named tools.
     pub(crate) fn new(toolbox: Arc<dyn Toolbox>, names: &[String]) -> Result<Self, Error> {
         let specs = toolbox.specs();
         let spec_of = |name: &String| {
@@ -72,7 +72,7 @@ impl Functions {
         Ok(Self { toolbox, list: list.into(), tools, annotations })
     }
 
-    /// What a model reads about them.
+    /// Returns the part of the tool's description that lists the functions for the model.
     pub(crate) fn description(&self) -> String {
         let mut text =
             "\nThese tools are functions in it. In Python: name(a, b=1). In JavaScript: name({a: 1, b: 2}), \
@@ -91,7 +91,7 @@ impl Functions {
         text
     }
 
-    /// Calls the tool as a loop would; whatever happens is a value or a failure.
+    /// Calls the tool as an agent's loop does. Every problem, also a question for a person, is a [`Failure`].
     pub(crate) async fn call(
         &self,
         function: usize,
@@ -106,7 +106,7 @@ impl Functions {
             let text = format!("{summary}: a person has to decide first. It was not run.");
             Failure::new("permission_denied", text)
         };
-        // Such a call has no place of its own in the log.
+        // The call has no position in the run's log.
         let id = CallId::new(CommandId(0), 0);
         let result = match self.toolbox.prepare(id, &call, run).await {
             Prepared::Ready(ready) => match self.toolbox.execute(ready, run).await {
@@ -148,7 +148,7 @@ impl Function {
         }
     }
 
-    /// The arguments of a call that names some of them and gives others by their place.
+    /// Builds the arguments of a call from positional and named ones.
     #[cfg_attr(not(feature = "python"), allow(dead_code))]
     pub(crate) fn arguments(
         &self,
@@ -185,13 +185,13 @@ impl Failure {
     }
 }
 
-/// What a result means: the JSON that it is, or the text.
+/// Parses a result as JSON; a result that is not JSON is its text.
 fn value(result: &ToolResult) -> Json {
     let text = result.text();
     crate::host::exact_json(&text).unwrap_or_else(|_| Json::from(text))
 }
 
-/// A name for a function: `mcp.read-file` is `mcp_read_file`.
+/// Makes a function's name of a tool's name: `mcp.read-file` becomes `mcp_read_file`.
 fn identifier(tool: &str) -> String {
     let mut name: String =
         tool.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '_' }).collect();
@@ -201,5 +201,5 @@ fn identifier(tool: &str) -> String {
     name
 }
 
-/// Bytes of a tool's description that a model reads here.
+/// Longest description of a tool in the list of functions, in bytes.
 const DESCRIPTION: usize = 200;

@@ -1,4 +1,4 @@
-//! What a program reaches outside of itself: a place to write, and the tools that are its functions.
+//! The interface between a program and the outside: its output, and its calls of tools.
 
 use std::{
     cell::{Cell, RefCell},
@@ -16,10 +16,10 @@ use crate::{
     output::Output,
 };
 
-/// What a program's thread says to whoever runs it.
+/// A message from the program's thread to the task that waits for the program.
 #[derive(Debug)]
 pub(crate) enum Said {
-    /// A function is called.
+    /// The program called a function.
     Call {
         function: usize,
         arguments: Json,
@@ -28,7 +28,7 @@ pub(crate) enum Said {
     Ended(Outcome),
 }
 
-/// The outside, as a program's thread has it.
+/// Everything outside of the program that its thread can use.
 #[derive(Debug)]
 pub(crate) struct Host {
     pub(crate) meter: Rc<Meter>,
@@ -37,16 +37,16 @@ pub(crate) struct Host {
     output: RefCell<Output>,
     calls: Cell<usize>,
     max_calls: usize,
-    /// Bytes of a call's arguments.
+    /// Most bytes of one call's arguments, as JSON.
     pub(crate) max_arguments: usize,
 }
 
-/// Why a function has no result.
+/// An error of [`Host::call`].
 #[derive(Debug)]
 pub(crate) enum Refused {
-    /// For the program to catch.
+    /// An error that the program can catch.
     Failed(Failure),
-    /// The program ends.
+    /// The program was stopped.
     Stopped,
 }
 
@@ -72,7 +72,7 @@ impl Host {
         self.output.borrow_mut().write(text);
     }
 
-    /// Calls a function and waits for what comes of it.
+    /// Calls a function and blocks the program's thread until the result is there.
     pub(crate) fn call(&self, function: usize, arguments: Json) -> Result<Json, Refused> {
         self.meter.look().map_err(|_| Refused::Stopped)?;
         if self.calls.get() >= self.max_calls {
@@ -83,7 +83,7 @@ impl Host {
         }
         self.calls.set(self.calls.get() + 1);
         let (answer, answered) = oneshot::channel();
-        // Nobody listens any more once the call is over, however it ended.
+        // The receiver is gone once the tool call is over.
         self.said.send(Said::Call { function, arguments, answer }).map_err(|_| Refused::Stopped)?;
         match answered.blocking_recv().map_err(|_| Refused::Stopped)? {
             Ok(value) => Ok(value),
@@ -100,7 +100,7 @@ impl Host {
     }
 }
 
-/// JSON whose whole numbers are exact; one that no 64 bits hold is an error, and not a number near it.
+/// Parses JSON with exact integers. An integer that does not fit into 64 bits is an error; it is not rounded.
 pub(crate) fn exact_json(text: &str) -> Result<Json, String> {
     if let Some(number) = numbers(text).find(|number| is_too_large(number)) {
         let shown: String = number.chars().take(40).collect();
@@ -114,7 +114,7 @@ fn is_too_large(number: &str) -> bool {
     is_whole && number.parse::<i64>().is_err() && number.parse::<u64>().is_err()
 }
 
-/// The numbers that stand in JSON outside of its texts.
+/// Returns the numbers of a JSON text, without those inside of strings.
 fn numbers(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -134,7 +134,7 @@ fn numbers(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// What follows a text whose opening quote was read.
+/// Returns the rest after a string whose opening quote was already read.
 fn after_text(text: &str) -> &str {
     let mut is_escaped = false;
     for (at, byte) in text.bytes().enumerate() {

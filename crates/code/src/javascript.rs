@@ -1,7 +1,8 @@
-//! JavaScript, by QuickJS: its own memory, its own stack, and a question at every few steps whether it may go on.
+//! Runs JavaScript with QuickJS, which has its own heap and stack and an interrupt handler that can end the
+//! program.
 //!
-//! A function that is a tool blocks the program's thread until the call has ended, so programs need no `await` for it.
-//! They may write one all the same.
+//! A function that is a tool blocks the program's thread until its call has ended, so programs need no
+//! `await` for it. An `await` does no harm.
 
 use std::rc::Rc;
 
@@ -17,7 +18,7 @@ use crate::{
     outcome::{Failed, Value},
 };
 
-/// Words that no function can have as its name.
+/// Reserved words: tools cannot become functions with these names.
 pub(crate) const RESERVED: &[&str] = &[
     "arguments",
     "await",
@@ -71,18 +72,18 @@ pub(crate) const RESERVED: &[&str] = &[
     "yield",
 ];
 
-/// What the program is called in messages.
+/// File name of the program in messages and stack traces.
 const FILE: &str = "program.js";
 const BEFORE: &str = include_str!("javascript/before.js");
-/// Of the program's stack, for each call inside of a call.
+/// Bytes of QuickJS's stack for each nested call.
 const STACK_PER_CALL: usize = 4 << 10;
 const STACK_TO_BEGIN: usize = 256 << 10;
 
-/// Runs a program to its end.
+/// Runs a program to its end and returns the value of its last expression.
 pub(crate) fn run(code: &str, options: &CodeOptions, host: &Rc<Host>) -> Result<Option<Value>, Failed> {
     let broken = |e: rquickjs::Error| Failed::Broken(e.to_string());
     let runtime = Runtime::new().map_err(broken)?;
-    // None at all would be no limit.
+    // QuickJS reads 0 as no limit.
     runtime.set_memory_limit(options.memory.max(1));
     runtime
         .set_max_stack_size(options.recursion.saturating_mul(STACK_PER_CALL).saturating_add(STACK_TO_BEGIN));
@@ -96,7 +97,7 @@ pub(crate) fn run(code: &str, options: &CodeOptions, host: &Rc<Host>) -> Result<
     })
 }
 
-/// Makes what the program finds, and gives the function that shows a value.
+/// Defines the program's globals and returns the function that shows a value as text.
 fn prepared<'js>(ctx: &Ctx<'js>, host: &Rc<Host>) -> rquickjs::Result<Function<'js>> {
     let writer = host.clone();
     let write = Function::new(ctx.clone(), move |text: String| writer.write(&text))?;
@@ -105,7 +106,8 @@ fn prepared<'js>(ctx: &Ctx<'js>, host: &Rc<Host>) -> rquickjs::Result<Function<'
         names.set(place, function.name.as_str())?;
     }
     let caller = host.clone();
-    // Holds nothing of the program's own: QuickJS would not see that, and never let go of it.
+    // The closure must not hold JavaScript values: QuickJS's garbage collector would not see them, so they
+    // would leak.
     let call = Function::new(ctx.clone(), move |ctx: Ctx<'js>, place: usize, arguments: String| {
         called(&ctx, &caller, place, &arguments)
     })?;
@@ -113,14 +115,14 @@ fn prepared<'js>(ctx: &Ctx<'js>, host: &Rc<Host>) -> rquickjs::Result<Function<'
     begin.call((write, call, names))
 }
 
-/// The value of the program's last expression, waited for if it is a promise.
+/// Runs the program and returns the value of its last expression; a promise is awaited.
 fn evaluated<'js>(ctx: &Ctx<'js>, code: &str, host: &Host) -> rquickjs::Result<Js<'js>> {
     let mut options = EvalOptions::default();
     options.strict = false;
     options.promise = true;
     options.filename = Some(FILE.to_owned());
     let program: Promise<'js> = ctx.eval_with_options(code, options)?;
-    // With `await` allowed the value comes in an object.
+    // QuickJS wraps the value in an object when `await` is allowed.
     let ended: Object<'js> = settled(&program, host)?;
     let value: Js<'js> = ended.get("value")?;
     match value.as_promise() {
@@ -129,7 +131,7 @@ fn evaluated<'js>(ctx: &Ctx<'js>, code: &str, host: &Host) -> rquickjs::Result<J
     }
 }
 
-/// Does what is to be done until a promise is kept or broken.
+/// Runs pending jobs until the promise is resolved or rejected.
 fn settled<'js, T: rquickjs::FromJs<'js>>(promise: &Promise<'js>, host: &Host) -> rquickjs::Result<T> {
     let ctx = promise.ctx();
     while promise.state() == PromiseState::Pending {
@@ -152,7 +154,7 @@ fn shown<'js>(value_of: &Function<'js>, value: Js<'js>) -> rquickjs::Result<Opti
     }))
 }
 
-/// One call of a tool.
+/// Calls a tool with arguments that are JSON.
 fn called<'js>(ctx: &Ctx<'js>, host: &Host, place: usize, arguments: &str) -> rquickjs::Result<Js<'js>> {
     let Some(function) = host.functions.get(place) else {
         return Err(Exception::throw_reference(ctx, "there is no such function"));
@@ -176,7 +178,7 @@ fn called<'js>(ctx: &Ctx<'js>, host: &Host, place: usize, arguments: &str) -> rq
     }
 }
 
-/// A result as the program sees it: whole numbers that a number of JavaScript cannot hold are BigInts.
+/// Converts a result into a JavaScript value. Integers above 2^53 - 1 become a BigInt.
 fn value_from<'js>(ctx: &Ctx<'js>, value: &Json) -> rquickjs::Result<Js<'js>> {
     Ok(match value {
         Json::Null => Js::new_null(ctx.clone()),
@@ -205,10 +207,10 @@ fn value_from<'js>(ctx: &Ctx<'js>, value: &Json) -> rquickjs::Result<Js<'js>> {
     })
 }
 
-/// The largest whole number up to which a number of JavaScript holds each: 2^53 - 1.
+/// The largest integer up to which a JavaScript number is exact: 2^53 - 1.
 const EXACT: u64 = (1 << 53) - 1;
 
-/// What the program threw, in its own words, with the line.
+/// Converts what the program threw into a failure with its message and line.
 fn failed<'js>(error: CaughtError<'js>, value_of: Option<&Function<'js>>) -> Failed {
     match error {
         CaughtError::Exception(exception) => {
@@ -225,7 +227,7 @@ fn failed<'js>(error: CaughtError<'js>, value_of: Option<&Function<'js>>) -> Fai
     }
 }
 
-/// The first of the program's own lines in a stack: `    at f (program.js:3:5)`.
+/// Finds the program's innermost line in a stack trace: `    at f (program.js:3:5)`.
 fn line_in(stack: &str) -> Option<usize> {
     let (_, rest) = stack.split_once(&format!("{FILE}:"))?;
     let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());

@@ -1,23 +1,23 @@
-//! The languages that there are.
+//! The programming languages that are built in.
 
 use std::fmt;
 
 use archon_types::nearest;
 
-/// A language that programs can be in.
+/// A language of programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Language {
-    /// Python 3, without most of its library. With the feature `python`.
+    /// Python 3, without most of its standard library. Needs the feature `python`.
     #[cfg(feature = "python")]
     Python,
-    /// JavaScript as QuickJS has it, without a host's objects but `console`. With the feature `javascript`.
+    /// JavaScript by QuickJS; `console` is the only host object. Needs the feature `javascript`.
     #[cfg(feature = "javascript")]
     JavaScript,
 }
 
 impl Language {
-    /// Those that were built in.
+    /// The languages that this build has.
     pub const ALL: &'static [Self] = &[
         #[cfg(feature = "python")]
         Self::Python,
@@ -25,7 +25,7 @@ impl Language {
         Self::JavaScript,
     ];
 
-    /// Its name, as calls say it.
+    /// Returns the name that calls use.
     pub fn name(self) -> &'static str {
         match self {
             #[cfg(feature = "python")]
@@ -35,7 +35,7 @@ impl Language {
         }
     }
 
-    /// The language of this name; what there is instead, if it is none.
+    /// Finds a language by name; the error text lists the known names and suggests a similar one.
     pub(crate) fn named(name: &str) -> Result<Self, String> {
         Self::ALL.iter().copied().find(|language| language.name() == name).ok_or_else(|| {
             let names = || Self::ALL.iter().map(|language| language.name());
@@ -46,7 +46,7 @@ impl Language {
         })
     }
 
-    /// Whether this word means something else in the language, so that no function can have it as its name.
+    /// Returns whether the word is reserved in the language, so that no function can have it as its name.
     pub(crate) fn is_reserved(self, word: &str) -> bool {
         match self {
             #[cfg(feature = "python")]

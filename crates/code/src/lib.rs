@@ -1,26 +1,27 @@
-//! Code that an agent writes, run in this process: Python and JavaScript, without files, network or other programs.
+//! Runs code that an agent writes in this process: Python and JavaScript, without files, network or other
+//! programs.
 //!
-//! [`CodeExecutor`] is a tool, `code_executor`. A program has a bound for each thing that it can use up
-//! ([`CodeOptions`]), and it ends at once when its call is cancelled or dropped. Tools can be functions in it
-//! ([`CodeExecutor::with_tools`]); their calls pass the guards of the toolbox that they come from.
+//! [`CodeExecutor`] is the tool `code_executor`. A program has a limit for each resource ([`CodeOptions`]),
+//! and ends at once when its call is cancelled or dropped. It can call tools as functions
+//! ([`CodeExecutor::with_tools`]); these calls pass the guards of the toolbox that the tools come from.
 //!
 //! | concept | file |
 //! |---|---|
 //! | [`CodeExecutor`], the tool | `executor.rs` |
-//! | its bounds | `options.rs` |
-//! | which languages there are | `language.rs` |
+//! | limits of a program | `options.rs` |
+//! | supported languages | `language.rs` |
 //! | one program: its thread, its calls, its end | `program.rs` |
-//! | time, memory and the word to stop | `meter.rs` |
-//! | what a program reaches outside of itself | `host.rs` |
+//! | processor time, memory and the stop flag | `meter.rs` |
+//! | interface to the outside: output and tool calls | `host.rs` |
 //! | tools as functions | `functions.rs` |
-//! | what it writes, and what it comes to | `output.rs`, `outcome.rs` |
+//! | captured output, and the result | `output.rs`, `outcome.rs` |
 //! | Python | `python.rs` and `python/` |
 //! | JavaScript | `javascript.rs`, `javascript/before.js` |
 //!
-//! Each language is a feature, and none of them is on by default: `python` (monty, which is all Rust) and `javascript`
-//! (QuickJS, which takes a C compiler). Both interpreters were made to hold code that nobody trusts, and both are
-//! programs that may have faults: one that corrupts memory is a fault of this process. Where that cannot be accepted,
-//! run agents in a process of their own.
+//! Each language is a feature, and none is on by default: `python` (monty, pure Rust) and `javascript`
+//! (QuickJS, which needs a C compiler). Both interpreters are made for untrusted code, but run in this
+//! process: a memory bug in one of them is a bug of this process. If you cannot accept that, run agents in a
+//! process of their own.
 
 #![cfg_attr(
     not(any(feature = "python", feature = "javascript")),

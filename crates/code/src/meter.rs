@@ -1,4 +1,4 @@
-//! What a program has used, and whether it has to end. Interpreters ask at each of their steps.
+//! Measures a program's processor time and memory, and says when it must stop. Interpreters ask at each step.
 
 use std::{
     cell::Cell,
@@ -9,19 +9,19 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Why a program was ended.
+/// The reason why a program was stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stopped {
-    /// Nobody waits for it any more.
+    /// The call was cancelled or dropped.
     Cancelled,
-    /// It used up its time.
+    /// The program used up its processor time.
     Time,
-    /// Its values took more than they may.
+    /// The program's values took more memory than allowed.
     #[cfg_attr(not(feature = "python"), allow(dead_code))]
     Memory,
 }
 
-/// The word to stop, from any thread.
+/// A stop flag that any thread can set.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Stop(Arc<AtomicBool>);
 
@@ -31,7 +31,7 @@ impl Stop {
     }
 }
 
-/// Belongs to the thread that the program runs on.
+/// The meter of one program; it belongs to the program's thread.
 #[derive(Debug)]
 pub(crate) struct Meter {
     stop: Stop,
@@ -39,7 +39,7 @@ pub(crate) struct Meter {
     memory: usize,
     began: Instant,
     steps: Cell<u32>,
-    /// No sooner can the time be used up.
+    /// The earliest moment at which the processor time can be used up.
     look_at: Cell<Instant>,
     used: Cell<usize>,
     stopped: Cell<Option<Stopped>>,
@@ -60,8 +60,8 @@ impl Meter {
         }
     }
 
-    /// Asked at each step, so it is cheap: the clock is looked at now and then, and what the thread used only when the
-    /// time that passed would be enough.
+    /// Checks the limits; called at each step, so it is cheap. It reads the clock at every 16th step, and the
+    /// thread's processor time only if enough time has passed to use up the limit.
     pub(crate) fn step(&self) -> Result<(), Stopped> {
         if let Some(stopped) = self.stopped.get() {
             return Err(stopped);
@@ -77,7 +77,7 @@ impl Meter {
         self.look()
     }
 
-    /// The same for steps that take long.
+    /// Checks the limits and always reads the clock; for steps that may take long.
     pub(crate) fn look(&self) -> Result<(), Stopped> {
         if let Some(stopped) = self.stopped.get() {
             return Err(stopped);
@@ -98,7 +98,7 @@ impl Meter {
         }
     }
 
-    /// So many bytes more.
+    /// Counts `bytes` more of memory, if they fit.
     #[cfg_attr(not(feature = "python"), allow(dead_code))]
     pub(crate) fn grow(&self, bytes: usize) -> Result<(), Stopped> {
         self.fits(bytes)?;
@@ -106,7 +106,7 @@ impl Meter {
         Ok(())
     }
 
-    /// Whether there is room for so many bytes more; if not, the program ends.
+    /// Checks that `bytes` more fit into the memory limit; if not, the program is stopped.
     #[cfg_attr(not(feature = "python"), allow(dead_code))]
     pub(crate) fn fits(&self, bytes: usize) -> Result<(), Stopped> {
         match self.used.get().saturating_add(bytes) > self.memory {
@@ -124,20 +124,20 @@ impl Meter {
         self.stopped.get()
     }
 
-    /// What the program's thread has worked.
+    /// Returns the processor time of the program's thread.
     #[cfg(unix)]
     pub(crate) fn processor_time(&self) -> Duration {
         let used = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
         Duration::try_from(used).unwrap_or_else(|_| self.began.elapsed())
     }
 
-    /// What has passed, for want of a better clock.
+    /// Returns the time since the start; this system has no clock for each thread.
     #[cfg(not(unix))]
     pub(crate) fn processor_time(&self) -> Duration {
         self.began.elapsed()
     }
 
-    /// A program that is to end does so for one reason, whatever happens on its way out.
+    /// Stops the program. The first reason stays, whatever happens afterwards.
     fn end(&self, why: Stopped) -> Result<(), Stopped> {
         let why = self.stopped.get().unwrap_or(why);
         self.stopped.set(Some(why));

@@ -1,30 +1,30 @@
-//! What a program may use up.
+//! Limits of a program.
 
 use std::time::Duration;
 
-/// What a program may use up. Everything has a bound.
+/// Limits of a program; every resource has one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CodeOptions {
-    /// Processor time of a program that names none of its own; waiting for tools is free. Systems without a clock for
-    /// each thread count the time that passes instead. Default 5 s.
+    /// Processor time of a program whose call sets no `timeout_ms`; waiting for tools does not count. Systems
+    /// without a clock for each thread count wall time instead. Default 5 s.
     pub time: Duration,
-    /// No program asks for more. Default 60 s.
+    /// The longest time that a call can ask for. Default 60 s.
     pub max_time: Duration,
-    /// What its values take, in bytes. Default 64 MiB. The interpreter itself takes a few more.
+    /// Memory for the program's values, in bytes. Default 64 MiB. The interpreter itself needs a few more.
     pub memory: usize,
-    /// Calls inside of calls: of functions in Python, and about as many small ones in JavaScript. Default 1,000. Each is a
-    /// piece of a thread's stack that is set aside, so large numbers cost.
+    /// Depth of nested calls: of functions in Python, and about as many small ones in JavaScript. Default
+    /// 1,000. Each level reserves a piece of the thread's stack, so large numbers cost address space.
     pub recursion: usize,
-    /// Bytes of what it writes that are kept, and of its value. Default 64 KiB.
+    /// Bytes of printed output that are kept, and of the value. Default 64 KiB.
     pub output: usize,
-    /// Bytes of its code. Default 256 KiB.
+    /// Bytes of the program's code. Default 256 KiB.
     pub code: usize,
-    /// Calls of tools. Default 100.
+    /// Number of tool calls. Default 100.
     pub calls: usize,
     /// Bytes of one call's arguments, as JSON. Default 1 MB.
     pub arguments: usize,
-    /// Time limit of the whole call where there are tools to wait for. Default 300 s.
+    /// Time limit of the whole call if the program can call tools. Default 300 s.
     pub with_tools: Duration,
 }
 
@@ -45,13 +45,13 @@ impl Default for CodeOptions {
 }
 
 impl CodeOptions {
-    /// The stack that a program's thread gets: some for the parser, and room for each call inside of a call. It is
-    /// set aside, and used only as far as the program goes.
+    /// Returns the stack size of a program's thread: room for the parser and for each nested call. It is
+    /// reserved address space; only what the program uses takes memory.
     pub(crate) fn stack(&self) -> usize {
         self.recursion.saturating_mul(STACK_PER_CALL).saturating_add(STACK_TO_BEGIN)
     }
 }
 
-/// More than a call takes in either interpreter, also where neither is optimised.
+/// More than one call takes in either interpreter, also in unoptimised builds.
 const STACK_PER_CALL: usize = 128 << 10;
 const STACK_TO_BEGIN: usize = 32 << 20;

@@ -1,4 +1,4 @@
-//! What became of a program, and how a model reads it.
+//! The outcome of a program, and the tool result that is made of it.
 
 use std::time::Duration;
 
@@ -6,11 +6,11 @@ use archon_types::{Json, ToolResult, ToolResultStatus, metadata};
 
 use crate::{CodeOptions, Language, meter::Stopped, output::shortened};
 
-/// What became of a program.
+/// The outcome of a program.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) end: Result<Option<Value>, Failed>,
-    /// What it wrote, and how many bytes of that are left out.
+    /// What the program printed, and the number of bytes that were left out.
     pub(crate) output: (String, usize),
     pub(crate) calls: usize,
     pub(crate) processor_time: Duration,
@@ -19,26 +19,26 @@ pub(crate) struct Outcome {
 /// The value of a program's last expression.
 #[derive(Debug)]
 pub(crate) struct Value {
-    /// As JSON if it is some, else as the language writes it.
+    /// JSON, or else the value as the language prints it.
     pub(crate) text: String,
     pub(crate) json: Option<Json>,
 }
 
-/// Why a program did not come to its end.
+/// The reason why a program did not finish.
 #[derive(Debug)]
 pub(crate) enum Failed {
-    /// It threw what nobody caught, or it is no program.
+    /// An uncaught exception, or a syntax error.
     Thrown {
         line: Option<usize>,
         text: String,
     },
     Stopped(Stopped),
-    /// The interpreter has a fault, and said this.
+    /// An error of the interpreter itself, with its message.
     Broken(String),
 }
 
 impl Value {
-    /// What JSON says, or another text.
+    /// Makes a value of the text that the program's last lines produced; `is_json` says that it is JSON.
     pub(crate) fn of_json(text: String, is_json: bool) -> Self {
         let json = is_json.then(|| crate::host::exact_json(&text).ok()).flatten();
         let text = match &json {
@@ -50,7 +50,7 @@ impl Value {
 }
 
 impl Outcome {
-    /// What the model reads, and the facts beside it.
+    /// Makes the tool result: the text for the model, and facts in the metadata.
     pub(crate) fn into_result(
         self,
         language: Language,
@@ -132,7 +132,7 @@ fn failure(failed: &Failed, output: &str, code: &str, time: Duration, options: &
     result
 }
 
-/// Bytes of an error's own words that are shown.
+/// Most bytes of an error message that are shown.
 const MESSAGE: usize = 4_000;
-/// Bytes of the line that are shown beside it.
+/// Most bytes of the program's line that are shown with an error.
 const LINE: usize = 200;

@@ -1,6 +1,6 @@
-//! What a program writes: its beginning is kept, the rest is counted.
+//! Captures a program's output: keeps its beginning and counts the rest.
 
-/// Text up to a number of bytes, never cut within a character.
+/// Text of at most a given number of bytes, never cut within a character.
 #[derive(Debug)]
 pub(crate) struct Output {
     text: String,
@@ -14,25 +14,25 @@ impl Output {
     }
 
     pub(crate) fn write(&mut self, text: &str) {
-        // What follows a loss is lost, so that the text has no hole.
+        // After the first loss nothing is kept, so that the text has no gap.
         let kept = if self.lost > 0 { "" } else { cut(text, self.room) };
         self.text.push_str(kept);
         self.room -= kept.len();
         self.lost = self.lost.saturating_add(text.len() - kept.len());
     }
 
-    /// The text, with a line about what is missing.
+    /// Returns the text with a note about what is missing, and the number of bytes lost.
     pub(crate) fn into_text(self) -> (String, usize) {
         (with_note(self.text, self.lost), self.lost)
     }
 }
 
-/// The beginning of a text of at most so many bytes.
+/// Returns the beginning of a text of at most `bytes` bytes, cut at a character.
 pub(crate) fn cut(text: &str, bytes: usize) -> &str {
     &text[..text.floor_char_boundary(bytes)]
 }
 
-/// The beginning of a text, with a note about what is missing.
+/// Shortens a text to at most `bytes` bytes and notes how much is missing.
 pub(crate) fn shortened(text: &str, bytes: usize) -> String {
     let kept = cut(text, bytes);
     with_note(kept.to_owned(), text.len() - kept.len())

@@ -1,4 +1,4 @@
-//! One program: a thread of its own that runs it, and a future that makes its calls and ends it when it is dropped.
+//! Runs one program on a thread of its own; a future makes its tool calls and stops it when dropped.
 
 use std::{
     any::Any,
@@ -21,7 +21,7 @@ use crate::{
     outcome::{Failed, Outcome, Value},
 };
 
-/// A program that is to be run.
+/// A program to run.
 pub(crate) struct Program {
     pub(crate) language: Language,
     pub(crate) code: String,
@@ -30,7 +30,8 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// Runs it to its end. Dropping the future ends it, too: at its next step, or at once where it waits for a tool.
+    /// Runs the program to its end. Dropping the future stops the program: at its next step, or at once if it
+    /// waits for a tool.
     pub(crate) async fn run(
         self,
         functions: Option<&Functions>,
@@ -47,7 +48,7 @@ impl Program {
                     Said::Ended(outcome) => return Ok(outcome),
                     Said::Call { function, arguments, answer } => {
                         let Some(functions) = functions else { continue };
-                        // A program that was ended meanwhile does not listen.
+                        // The receiver is gone if the program was stopped meanwhile.
                         _ = answer.send(functions.call(function, arguments, below).await);
                     }
                 }
@@ -74,13 +75,13 @@ impl Program {
             let end = catch_unwind(AssertUnwindSafe(|| self.interpret(&host)));
             let end = end.unwrap_or_else(|panic| Err(Failed::Broken(words(&*panic))));
             let outcome = Outcome {
-                // Whatever it said on its way out, it was ended.
+                // If the meter stopped the program, that is its outcome, whatever error the interpreter gave.
                 end: meter.stopped().map_or(end, |stopped| Err(Failed::Stopped(stopped))),
                 output: host.take_output(),
                 calls: host.made_calls(),
                 processor_time: meter.processor_time(),
             };
-            // Nobody may be there to hear it.
+            // The receiver is gone if the call was dropped.
             _ = say.send(Said::Ended(outcome));
         };
         let thread = std::thread::Builder::new().name("archon-code".to_owned());
@@ -101,7 +102,7 @@ impl Program {
     }
 }
 
-/// Says the word to stop when the call is over, however that comes.
+/// Sets the stop flag when it is dropped, that is when the call is over for whatever reason.
 struct EndsWithThis(Stop);
 
 impl Drop for EndsWithThis {

@@ -1,7 +1,7 @@
-//! Python, by monty: an interpreter that is all Rust, reaches nothing by itself, and stops at each call of the outside.
+//! Runs Python with monty, an interpreter in pure Rust that does no I/O and pauses at each external call.
 //!
-//! Between the program and us go texts only. What is a value in the program becomes JSON inside of it, where its memory
-//! counts: a list that holds itself twice, and that twice again, is small there and has no bounds anywhere else.
+//! Only texts pass between the program and this module. Values become JSON inside of the program, where the
+//! memory limit counts: nested lists that share their items are small there, and may be huge as JSON.
 
 mod source;
 mod tracker;
@@ -23,7 +23,7 @@ use crate::{
 use source::Source;
 use tracker::Tracker;
 
-/// Words that no function can have as its name.
+/// Reserved words: tools cannot become functions with these names.
 pub(crate) const RESERVED: &[&str] = &[
     "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue", "def",
     "del", "elif", "else", "except", "finally", "for", "from", "global", "if", "import", "in", "is",
@@ -32,7 +32,7 @@ pub(crate) const RESERVED: &[&str] = &[
 
 type Progress = RunProgress<Tracker>;
 
-/// Runs a program to its end.
+/// Runs a program to its end and returns the value of its last expression.
 pub(crate) fn run(code: &str, options: &CodeOptions, host: &Rc<Host>) -> Result<Option<Value>, Failed> {
     let source = Source::new(code, host.functions.iter().map(|function| function.name.as_str()));
     let thrown = |e: MontyException| Failed::Thrown { line: source.line_of(&e), text: e.summary() };
@@ -46,7 +46,7 @@ pub(crate) fn run(code: &str, options: &CodeOptions, host: &Rc<Host>) -> Result<
     let mut progress = begun.map_err(thrown)?;
     loop {
         if host.meter.look().is_err() {
-            // What it is ended by, the meter says.
+            // The meter knows the reason.
             return Ok(None);
         }
         let print = PrintWriter::Callback(&mut writer);
@@ -70,7 +70,7 @@ pub(crate) fn run(code: &str, options: &CodeOptions, host: &Rc<Host>) -> Result<
     }
 }
 
-/// The value as the program's own last lines wrote it: `j` and JSON, or `r` and how Python shows it.
+/// Reads the value as the added last line wrote it: `j` and JSON, or `r` and the value's `repr`.
 fn value_of(value: MontyObject) -> Option<Value> {
     let MontyObject::String(mut text) = value else { return None };
     let is_json = text.starts_with('j');
@@ -78,10 +78,10 @@ fn value_of(value: MontyObject) -> Option<Value> {
     Some(Value::of_json(text, is_json))
 }
 
-/// What a call of the outside comes to; nothing if the program ends here.
+/// Answers an external call; `None` if the program was stopped.
 fn answer(call: &FunctionCall<Tracker>, host: &Host) -> Option<ExtFunctionResult> {
     if call.function_name != source::CALL {
-        // A name that the program calls and never defined.
+        // The program calls a name that it never defined.
         return Some(ExtFunctionResult::NotFound(call.function_name.clone()));
     }
     let [MontyObject::String(name), MontyObject::String(arguments)] = call.args.as_slice() else {
@@ -118,7 +118,7 @@ fn answer(call: &FunctionCall<Tracker>, host: &Host) -> Option<ExtFunctionResult
     }
 }
 
-/// What was given by place, and what by name.
+/// Splits the arguments into positional and named ones.
 fn parts(arguments: &str) -> Result<(Vec<Json>, serde_json::Map<String, Json>), String> {
     match exact_json(arguments)? {
         Json::Array(both) => match <[Json; 2]>::try_from(both) {
@@ -138,7 +138,7 @@ fn exception(class: ExcType, text: impl Into<String>) -> ExtFunctionResult {
     MontyException::new(class, Some(text.into())).into()
 }
 
-/// Takes what the program prints.
+/// Passes what the program prints to the host.
 struct Writer<'h>(&'h Host);
 
 impl PrintWriterCallback for Writer<'_> {

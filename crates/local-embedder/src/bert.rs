@@ -1,18 +1,18 @@
-//! The encoder: BERT as its paper and its published weights have it, for inference only.
+//! The BERT encoder as in its paper and published weights, for inference only.
 //!
-//! (Devlin and others, "BERT: Pre-training of Deep Bidirectional Transformers", 2018.) Sizes come from the weights;
-//! only how many heads share a layer is not in them.
+//! (Devlin and others, "BERT: Pre-training of Deep Bidirectional Transformers", 2018.) Sizes come from the
+//! weights, except the number of attention heads, which is not in them.
 
 use candle_core::{D, DType, Device, Result, Tensor};
 use candle_nn::{Embedding, LayerNorm, Linear, Module, VarBuilder, ops::softmax_last_dim};
 
-/// What keeps a division by the spread of equal numbers finite.
+/// Keeps the division of the layer norm finite if all numbers are equal.
 const EPSILON: f64 = 1e-12;
 
-/// Added to the score of what may not be looked at.
+/// Added to the attention score of padding, so that its weight is zero.
 const FAR_BELOW: f64 = -1e9;
 
-/// What the weights do not say, and how far their tables go.
+/// Dimensions of the model.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sizes {
     pub(crate) vocabulary: usize,
@@ -26,7 +26,7 @@ pub(crate) struct Sizes {
 pub(crate) struct Bert {
     words: Embedding,
     positions: Embedding,
-    /// The row of the first kind of segment: there is no second one in an embedding.
+    /// The embedding of the first segment type; an input has no second segment.
     segment: Tensor,
     norm: LayerNorm,
     layers: Vec<Layer>,
@@ -58,8 +58,8 @@ impl Bert {
         })
     }
 
-    /// The vectors of texts of word pieces, each of length 1. All texts are filled up to the same length; `mask` has
-    /// 1 for each piece and 0 for what only fills up.
+    /// Returns one vector of length 1 for each text. All texts are padded to the same length; `mask` has 1
+    /// for each piece and 0 for padding.
     pub(crate) fn embed(&self, pieces: &Tensor, mask: &Tensor) -> Result<Tensor> {
         let mask = mask.to_dtype(DType::F32)?;
         let hidden = self.encode(pieces, &mask)?;
@@ -73,7 +73,7 @@ impl Bert {
         let length = pieces.dim(1)? as u32;
         let positions = self.positions.forward(&Tensor::arange(0, length, pieces.device())?)?;
         let sum = self.words.forward(pieces)?.broadcast_add(&positions)?.broadcast_add(&self.segment)?;
-        // 0 where one may look, far below where not; for each text, all heads and all pieces alike.
+        // 0 for pieces, far below zero for padding; the same for all heads and pieces of a text.
         let unseen = mask.affine(-FAR_BELOW, FAR_BELOW)?.unsqueeze(1)?.unsqueeze(1)?;
         let mut hidden = self.norm.forward(&sum)?;
         for layer in &self.layers {
@@ -123,7 +123,7 @@ impl Layer {
     }
 }
 
-/// A table of numbers, one row for each text.
+/// Makes a tensor of numbers with one row for each text.
 pub(crate) fn rows(values: Vec<u32>, texts: usize) -> Result<Tensor> {
     let length = values.len() / texts.max(1);
     Tensor::from_vec(values, (texts, length), &Device::Cpu)

@@ -1,8 +1,8 @@
-//! Why an embedder cannot be had.
+//! Errors of loading the embedder.
 
 use std::path::PathBuf;
 
-/// Why an embedder cannot be had.
+/// The embedder cannot be loaded.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LocalEmbedderError {
@@ -11,21 +11,21 @@ pub enum LocalEmbedderError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error of the file system.
         source: std::io::Error,
     },
-    /// A file is there and is not what it should be.
+    /// A file has other contents than expected.
     #[error("{path} is no file of all-MiniLM-L6-v2: {problem}")]
     Content {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
 }
 
 impl LocalEmbedderError {
-    /// What a person can do about it, in a line.
+    /// Returns one line of advice for a person.
     pub fn advice(&self) -> &'static str {
         match self {
             Self::Read { .. } => "fetch the model with `archon model pull all-minilm-l6-v2`",

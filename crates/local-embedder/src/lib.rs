@@ -1,4 +1,4 @@
-//! Vectors for texts, made in this process: no service, no native library, no network.
+//! Embeds texts in this process: no service, no native library, no network.
 //!
 //! The model is all-MiniLM-L6-v2: 22 million parameters, vectors of 384 numbers, English. Its two files are not part
 //! of this crate; `archon model pull all-minilm-l6-v2` fetches them, and [`MiniLm::in_folder`] reads them.
@@ -14,9 +14,9 @@
 //! # Ok(()) }
 //! ```
 //!
-//! A text is cut into word pieces, at most 256 of them; what comes after is not looked at. Six layers of attention
-//! make a vector of each piece; their mean, brought to length 1, is the text's. (Wang and others, "MiniLM", 2020;
-//! Reimers and Gurevych, "Sentence-BERT", 2019.)
+//! A text is cut into word pieces, of which the first 256 are used. Six layers of attention make a vector of
+//! each piece; the text's vector is their mean, scaled to length 1. (Wang and others, "MiniLM", 2020; Reimers
+//! and Gurevych, "Sentence-BERT", 2019.)
 
 mod bert;
 mod error;

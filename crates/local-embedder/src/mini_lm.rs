@@ -1,4 +1,4 @@
-//! all-MiniLM-L6-v2 as an embedder.
+//! The model all-MiniLM-L6-v2 as an [`Embedder`].
 
 use std::{
     fs,
@@ -16,22 +16,22 @@ use crate::{
     error::LocalEmbedderError,
 };
 
-/// The model's name, which is also its [`Embedder::id`].
+/// Name of the model, which is also its [`Embedder::id`].
 pub const MINI_LM: &str = "all-minilm-l6-v2";
 
 const SIZES: Sizes =
     Sizes { vocabulary: 30_522, positions: 512, hidden: 384, between: 1536, layers: 6, heads: 12 };
 
-/// Word pieces of a text that are looked at: so many as the model was trained with.
+/// Most word pieces of a text that are used: the model was trained with this length.
 const MOST_PIECES: usize = 256;
 
-/// Bytes of a text that are cut into pieces: far more than `MOST_PIECES` of any language take.
+/// Most bytes of a text that are tokenized: more than `MOST_PIECES` pieces take in any language.
 const MOST_BYTES: usize = 64 * 1024;
 
-/// Texts that are embedded together.
+/// Number of texts that are embedded together.
 const BATCH: usize = 16;
 
-/// all-MiniLM-L6-v2. Clones share the weights, about 90 MB.
+/// The embedder all-MiniLM-L6-v2. Clones share the weights, about 90 MB.
 #[derive(Clone)]
 pub struct MiniLm {
     model: Arc<Model>,
@@ -50,17 +50,18 @@ impl std::fmt::Debug for MiniLm {
 }
 
 impl MiniLm {
-    /// The model out of the folder that `archon model pull` fetched it into: `all-minilm-l6-v2.safetensors` and
+    /// Loads the model from the folder that `archon model pull` put it into: `all-minilm-l6-v2.safetensors`
+    /// and `all-minilm-l6-v2.tokenizer.json`. This reads 90 MB and takes about a tenth of a second.
     /// `all-minilm-l6-v2.tokenizer.json`. Takes a tenth of a second, and reads 90 MB.
     ///
     /// # Errors
-    /// A file is not there, or is another.
+    /// A file is missing, or is not a file of this model.
     pub fn in_folder(folder: &Path) -> Result<Self, LocalEmbedderError> {
         let file = |ending: &str| folder.join(format!("{MINI_LM}.{ending}"));
         Self::open(&file("safetensors"), &file("tokenizer.json"))
     }
 
-    /// The model out of two files, as they are published.
+    /// Loads the model from two files, as they are published.
     ///
     /// # Errors
     /// As for [`in_folder`](Self::in_folder).
@@ -79,10 +80,11 @@ impl MiniLm {
         Ok(Self { model: Arc::new(Model { bert, tokenizer, hidden: sizes.hidden }) })
     }
 
-    /// One vector for each text, in order. Keeps its thread busy; [`Embedder::embed`] does it on another.
+    /// Returns one vector for each text, in order. This blocks the thread; [`Embedder::embed`] uses another
+    /// one.
     ///
     /// # Errors
-    /// [`MemoryError::Embedding`] if there is no memory for it.
+    /// [`MemoryError::Embedding`] if the model fails.
     pub fn embed_now(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, MemoryError> {
         self.model.embed(texts).map_err(failed)
     }
@@ -112,7 +114,7 @@ impl Model {
     fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, String> {
         let cut = texts.iter().map(|text| &text[..text.floor_char_boundary(MOST_BYTES)]).collect();
         let pieces = self.tokenizer.encode_batch_fast::<&str>(cut, true).map_err(|e| e.to_string())?;
-        // Those of a length go together, so that little is filled up.
+        // Texts of similar length are batched together, so that there is little padding.
         let mut order: Vec<usize> = (0..texts.len()).collect();
         order.sort_by_key(|text| pieces[*text].len());
         let mut vectors = vec![Vec::new(); texts.len()];

@@ -1,10 +1,10 @@
-//! What stands in the parentheses of `#[tool(...)]`.
+//! Parses the arguments of `#[tool(...)]`.
 
 use crate::nearest::nearest;
 use proc_macro2::{Span, TokenStream};
 use syn::{Error, LitInt, LitStr, Path, Result, meta::ParseNestedMeta, parse::Parser};
 
-/// Everything that can be said about a tool beside its signature.
+/// The settings of a tool that are not in its signature.
 #[derive(Default)]
 pub(crate) struct Attribute {
     pub(crate) name: Option<LitStr>,
@@ -24,7 +24,7 @@ pub(crate) enum Effect {
     Idempotent,
 }
 
-/// Words that set the field of the same name in the tool's annotations.
+/// Flags that set the annotation field of the same name.
 const FLAGS: &[&str] = &["blocking", "concurrency_safe", "destructive", "requires_confirmation"];
 
 const KNOWN: &[&str] = &[
@@ -80,7 +80,7 @@ impl Attribute {
     }
 }
 
-/// What is said of a word that nobody knows.
+/// Text of the error for an unknown word, with a suggestion.
 fn unknown(word: &str) -> String {
     let known = KNOWN.join(", ");
     match nearest(word, KNOWN.iter().copied()) {
@@ -89,7 +89,7 @@ fn unknown(word: &str) -> String {
     }
 }
 
-/// A tool's name as every model provider takes it; `.` separates namespaces.
+/// Checks the tool's name against what all model providers accept; `.` separates namespaces.
 fn tool_name(name: LitStr) -> Result<LitStr> {
     match name_problem(&name.value()) {
         Some(problem) => Err(Error::new(name.span(), problem)),
@@ -97,7 +97,7 @@ fn tool_name(name: LitStr) -> Result<LitStr> {
     }
 }
 
-/// What is wrong with a tool's name.
+/// Returns the problem with a tool's name, if it has one.
 fn name_problem(name: &str) -> Option<&'static str> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     match name {

@@ -1,16 +1,17 @@
-//! Doc comments: what the model reads about a tool and about each of its arguments.
+//! Reads doc comments: the descriptions of a tool and of its arguments for the model.
 
 use syn::{Attribute, Expr, ExprLit, Lit, Meta};
 
-/// The text of the doc comments among `attributes`: common leading space removed, ends trimmed.
+/// Returns the text of the doc comments among `attributes`, with common leading space removed and ends
+/// trimmed.
 pub(crate) fn text(attributes: &[Attribute]) -> String {
     let blocks = attributes.iter().filter_map(doc_text);
     let lines: Vec<String> = blocks.flat_map(|block| unindented(&block)).collect();
     lines.join("\n").trim().to_owned()
 }
 
-/// The lines of one comment, which is one line after `///` and several in `/** */`: without the
-/// space that all of them begin with, and without the stars that some people put there.
+/// Splits one comment into lines (one for `///`, several for `/** */`) and removes the common indent and
+/// leading stars.
 fn unindented(block: &str) -> Vec<String> {
     let bare = |line: &str| match line.trim_start().strip_prefix('*') {
         Some(rest) if block.contains('\n') && !rest.starts_with('*') => rest.to_owned(),
@@ -30,7 +31,7 @@ fn unindented(block: &str) -> Vec<String> {
     lines.iter().enumerate().map(cut).collect()
 }
 
-/// Whether the attribute is a doc comment, in either spelling.
+/// Returns whether the attribute is a doc comment, written as `///` or as `#[doc]`.
 pub(crate) fn is_doc(attribute: &Attribute) -> bool {
     attribute.path().is_ident("doc")
 }
@@ -45,9 +46,9 @@ fn doc_text(attribute: &Attribute) -> Option<String> {
     }
 }
 
-/// A function's documentation as a tool needs it.
+/// A function's documentation, split into the parts that a tool needs.
 pub(crate) struct Documentation {
-    /// Everything before the first heading. The rest is for people: errors, panics, examples.
+    /// Everything before the first heading. The later sections are for people: errors, panics, examples.
     pub(crate) description: String,
     arguments: Vec<(String, String)>,
 }
@@ -59,12 +60,12 @@ impl Documentation {
         Self { description, arguments: argument_list(docs) }
     }
 
-    /// What the list under `# Arguments` says about `name`.
+    /// Returns the text about `name` in the list under `# Arguments`.
     pub(crate) fn argument(&self, name: &str) -> Option<&str> {
         self.arguments.iter().find(|(known, _)| known == name).map(|(_, text)| text.as_str())
     }
 
-    /// The first name under `# Arguments` that is none of `parameters`.
+    /// Returns the first name under `# Arguments` that is not a parameter.
     pub(crate) fn stray_argument(&self, parameters: &[String]) -> Option<&str> {
         self.arguments
             .iter()
@@ -77,8 +78,8 @@ fn is_heading(line: &str) -> bool {
     line.starts_with('#') && line.trim_start_matches('#').starts_with(' ')
 }
 
-/// The items of the list under `# Arguments`: ``- `name`: text``, with `*` or `-`, with or without
-/// back-ticks, with `:` or `-` between. An indented line goes on with the item before it.
+/// Parses the list under `# Arguments`: ``- `name`: text``, with `*` or `-`, with or without back-ticks, with
+/// `:` or `-` between. An indented line continues the item before it.
 fn argument_list(docs: &str) -> Vec<(String, String)> {
     let section = docs.lines().skip_while(|line| !is_arguments_heading(line)).skip(1);
     let mut items: Vec<(String, String)> = Vec::new();

@@ -1,4 +1,4 @@
-//! What `#[tool]` writes: the tool's type, its constructor, and the function inside.
+//! Generates the code of `#[tool]`: the tool's type, its constructor and its implementation.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote};
@@ -13,13 +13,13 @@ use crate::{
     summary,
 };
 
-/// Everything that the parts of the expansion draw on.
+/// The parsed input from which all parts of the expansion are made.
 struct Expansion {
     attribute: Attribute,
     function: ItemFn,
     parameters: Vec<Parameter>,
     documentation: Documentation,
-    /// The module that generated code reaches everything through.
+    /// Path of the module that generated code takes all names from.
     support: TokenStream,
 }
 
@@ -61,7 +61,7 @@ impl Expansion {
         }
     }
 
-    /// A summary names arguments of the model's and nothing else.
+    /// Checks that the summary names only arguments that the model sends.
     fn check_summary(&self, arguments: &[String]) -> Result<()> {
         let Some(summary) = &self.attribute.summary else { return Ok(()) };
         let template = summary.value();
@@ -112,7 +112,7 @@ impl Expansion {
         }
     }
 
-    /// The tool's type, and how it is shown, which does not show its state.
+    /// Returns the tool's type and its `Debug` implementation, which hides the state.
     fn definition(&self) -> (TokenStream, TokenStream) {
         let ident = &self.function.sig.ident;
         let vis = &self.function.vis;
@@ -148,12 +148,12 @@ impl Expansion {
         (definition, debug)
     }
 
-    /// The function as it was written, under the name `run`.
+    /// Returns the function as it was written, renamed to `run`.
     fn inner_function(&self) -> ItemFn {
         let mut function = self.function.clone();
         function.sig.ident = Ident::new("run", self.function.sig.ident.span());
         if self.states().next().is_some() {
-            // The tool keeps a whole `String` or `Vec`, which no slice stands for.
+            // The tool owns a `String` or `Vec`, so the parameter cannot be a slice.
             function.attrs.push(syn::parse_quote!(#[allow(clippy::ptr_arg)]));
         }
         function
@@ -191,7 +191,7 @@ impl Expansion {
         }
     }
 
-    /// The line of a question about a call, where the attribute has one.
+    /// Implements `Tool::preview` with the attribute's `summary`, if there is one.
     fn preview(&self) -> Option<TokenStream> {
         let (support, summary) = (&self.support, self.attribute.summary.as_ref()?);
         Some(quote! {
@@ -206,7 +206,7 @@ impl Expansion {
         })
     }
 
-    /// The struct that the arguments are read into and that the schema is derived from.
+    /// Returns the struct that the arguments are parsed into and that the schema is derived from.
     fn arguments_struct(&self) -> TokenStream {
         let support = &self.support;
         let serde = path_text(&quote!(#support::serde));
@@ -266,7 +266,7 @@ impl Expansion {
         }
     }
 
-    /// The annotations to set; a function that is not async may block its thread.
+    /// Returns the annotations to set. A function that is not async is `blocking`.
     fn flags(&self) -> Vec<Ident> {
         let implied = self.function.sig.asyncness.is_none().then_some("blocking");
         let mut words: Vec<&str> = self.attribute.flags.iter().copied().chain(implied).collect();
@@ -329,7 +329,8 @@ impl Expansion {
         })
     }
 
-    /// The argument's own doc comment, else the function's list, else what the name means.
+    /// Returns the argument's description: its own doc comment, else the function's list, else the usual
+    /// meaning of its name.
     fn argument_docs(&self, argument: &Argument) -> Option<String> {
         if !argument.docs.is_empty() {
             return Some(argument.docs.clone());
@@ -346,7 +347,7 @@ impl Expansion {
     }
 }
 
-/// The names for a person to read.
+/// Joins the names into a list for an error message.
 fn listed(names: &[String]) -> String {
     match names {
         [] => "none".to_owned(),
@@ -358,7 +359,7 @@ fn default_function(index: usize) -> Ident {
     format_ident!("default_{index}")
 }
 
-/// The path as serde and schemars want it: text without the spaces that tokens are printed with.
+/// Prints the path without spaces, as serde and schemars need it.
 fn path_text(path: &TokenStream) -> String {
     path.to_string().replace(' ', "")
 }

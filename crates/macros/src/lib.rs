@@ -1,7 +1,9 @@
-//! `#[tool]`: a function becomes a tool that a model can call, its signature the schema.
+//! The macro `#[tool]`: makes a function a tool that a model can call, with a schema made of its signature.
 //!
-//! The same macro goes by two names, because a procedural macro cannot know through which crate it
-//! was reached: [`macro@tool`] writes paths into `archon_tools`, [`macro@facade_tool`] into
+//! There are two names for the same macro, because a procedural macro cannot know which crate it was used
+//! through: [`macro@tool`] generates paths into `archon_tools`, [`macro@facade_tool`] into `archon::tools`.
+//! Each of these crates re-exports its own as `tool`. The documentation is at `archon_tools::tool`, where the
+//! examples can be compiled.
 //! `archon::tools`. Each of these crates re-exports its own as `tool`. What the macro means is
 //! described at `archon_tools::tool`, where the examples can be compiled.
 

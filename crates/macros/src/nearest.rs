@@ -1,6 +1,6 @@
-//! The word that somebody meant who mistyped it.
+//! Suggests a similar word for a mistyped one.
 
-/// The candidate that differs from `word` least: in at most two letters, and in less than half of them. Case and
+/// Returns the most similar candidate: at most two letters differ, and less than half of them. Case and
 /// underscores do not count.
 pub(crate) fn nearest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let word = bare(word);
@@ -13,7 +13,7 @@ fn bare(word: &str) -> Vec<char> {
     word.chars().filter(|c| *c != '_').flat_map(char::to_lowercase).collect()
 }
 
-/// Letters that have to be put in, taken out or changed, as Levenshtein counts them.
+/// Returns the Levenshtein distance: the number of letters to insert, remove or change.
 fn distance(from: &[char], to: &[char]) -> usize {
     let mut row: Vec<usize> = (0..=to.len()).collect();
     for (n, a) in from.iter().enumerate() {

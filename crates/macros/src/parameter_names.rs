@@ -1,6 +1,7 @@
-//! What a parameter means by its name alone, for parameters that nobody documented.
+//! Default descriptions of parameters that have none, by their name.
 
-/// Names that mean the same in most tools. Short, because a model reads them with every request.
+/// Names that mean the same in most tools. The texts are short, because a model reads them with every
+/// request.
 const MEANINGS: &[(&str, &str)] = &[
     ("command", "Shell command"),
     ("content", "Content to write"),

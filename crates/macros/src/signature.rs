@@ -1,4 +1,4 @@
-//! The signature of a function that becomes a tool: its parameters, and what cannot be one.
+//! Reads a function's parameters and refuses signatures that cannot be a tool.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -19,31 +19,31 @@ pub(crate) enum Parameter {
     State(Box<State>),
 }
 
-/// A parameter that the tool is made with.
+/// A parameter that is given when the tool is made.
 pub(crate) struct State {
-    /// As written, perhaps raw.
+    /// The identifier as written, perhaps raw.
     pub(crate) ident: Ident,
-    /// What the tool keeps: the type behind the reference.
+    /// The type that the tool owns: the one behind the reference.
     pub(crate) ty: Type,
 }
 
 /// A parameter that the model sends.
 pub(crate) struct Argument {
-    /// As written, perhaps raw.
+    /// The identifier as written, perhaps raw.
     pub(crate) ident: Ident,
-    /// As the model knows it.
+    /// The name in the schema.
     pub(crate) name: String,
     /// Its doc comment; empty if it has none.
     pub(crate) docs: String,
     /// The owned type that is read from JSON.
     pub(crate) owned: TokenStream,
-    /// The function takes a reference to `owned`.
+    /// Whether the function takes a reference to `owned`.
     pub(crate) by_reference: bool,
     /// The expression of `#[default(...)]`.
     pub(crate) default: Option<TokenStream>,
 }
 
-/// Reads the parameters and takes the attributes off that only this macro understands.
+/// Reads the parameters and removes the attributes that only this macro understands.
 pub(crate) fn parameters(function: &mut ItemFn) -> Result<Vec<Parameter>> {
     refuse_unusable(function)?;
     let mut parameters = Vec::new();
@@ -61,7 +61,7 @@ pub(crate) fn parameters(function: &mut ItemFn) -> Result<Vec<Parameter>> {
     Ok(parameters)
 }
 
-/// Whether the function returns something called `Result`.
+/// Returns whether the function returns a type called `Result`.
 pub(crate) fn returns_result(output: &ReturnType) -> bool {
     matches!(output, ReturnType::Type(_, ty) if last_segment(ty).is_some_and(|name| name == "Result"))
 }
@@ -117,7 +117,7 @@ fn parameter(typed: &mut PatType) -> Result<Parameter> {
     })))
 }
 
-/// Whether `#[state]` is among the attributes, which it is taken off.
+/// Removes `#[state]` from the attributes and returns whether it was there.
 fn take_state(attributes: &mut Vec<Attribute>) -> Result<bool> {
     let Some(at) = attributes.iter().position(|attribute| attribute.path().is_ident("state")) else {
         return Ok(false);
@@ -129,7 +129,7 @@ fn take_state(attributes: &mut Vec<Attribute>) -> Result<bool> {
     }
 }
 
-/// What a tool keeps of a parameter that was marked as its state.
+/// Reads a parameter with `#[state]`: it must be `&T`, and the tool owns a `T`.
 fn state(typed: &PatType) -> Result<State> {
     let refuse = |why: &str| Err(Error::new(typed.ty.span(), why));
     let Pat::Ident(pattern) = &*typed.pat else {
@@ -166,7 +166,7 @@ fn take_default(attributes: &mut Vec<Attribute>) -> Result<Option<TokenStream>> 
     }
 }
 
-/// `Some` for a tool context; true if it is taken by reference.
+/// Returns `Some` for a tool context: true if it is taken by reference.
 fn is_context(ty: &Type) -> Option<bool> {
     match ty {
         Type::Reference(reference) => {
@@ -176,7 +176,8 @@ fn is_context(ty: &Type) -> Option<bool> {
     }
 }
 
-/// What is read from JSON for a parameter of type `ty`, and whether a reference to it is passed.
+/// Returns the type that is parsed from JSON for a parameter of type `ty`, and whether the function takes a
+/// reference to it.
 fn owned_type(ty: &Type) -> Result<(TokenStream, bool)> {
     match ty {
         Type::Reference(reference) => match &*reference.elem {
@@ -205,7 +206,7 @@ fn owned_type(ty: &Type) -> Result<(TokenStream, bool)> {
     }
 }
 
-/// Whether a type argument of `ty` is a reference, as in `Option<&str>`.
+/// Returns whether a type argument of `ty` is a reference, as in `Option<&str>`.
 fn holds_reference(ty: &Type) -> bool {
     let Type::Path(path) = ty else { return false };
     path.path.segments.iter().any(|segment| match &segment.arguments {

@@ -1,9 +1,9 @@
-//! The line of `summary = "Refund {cents} cents"`: which arguments it names.
+//! Reads which arguments a `summary = "Refund {cents} cents"` names.
 
-/// The names in braces, in their order; `{{` and `}}` stand for braces.
+/// Returns the names in braces, in order; `{{` and `}}` are literal braces.
 ///
 /// # Errors
-/// A brace has no other one, or nothing stands between them.
+/// A brace is not paired, or there is no name between two.
 pub(crate) fn names(template: &str) -> Result<Vec<&str>, &'static str> {
     let mut names = Vec::new();
     let mut rest = template;

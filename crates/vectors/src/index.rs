@@ -1,4 +1,4 @@
-//! Vectors by owner and row.
+//! An index of vectors by group and row, searched by cosine similarity.
 
 use std::{
     cmp::Ordering,
@@ -8,8 +8,8 @@ use std::{
 
 use crate::quantized::{Quantized, dot};
 
-/// Many vectors of one length, in groups. A group's name has `:` between its levels, and a search may look at one
-/// group with all within it, and sees no other's.
+/// Many vectors of one length, in groups. A group's name has levels with `:` between them; a search looks at
+/// one group, or at a group and all groups within it, and sees no others.
 #[derive(Clone, Debug, Default)]
 pub struct VectorIndex {
     dimensions: usize,
@@ -17,7 +17,7 @@ pub struct VectorIndex {
     rows: usize,
 }
 
-/// Rows side by side, so that a scan reads memory in order.
+/// The vectors of one group, contiguous in memory so that a scan is fast.
 #[derive(Clone, Debug, Default)]
 struct Group {
     values: Vec<i8>,
@@ -26,29 +26,29 @@ struct Group {
     slots: HashMap<u64, usize>,
 }
 
-/// A row that is near.
+/// A hit of a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Near {
-    /// Which row.
+    /// The row's number.
     pub row: u64,
-    /// Cosine similarity, good to about 0.01.
+    /// Cosine similarity, exact to about 0.01.
     pub cosine: f32,
 }
 
-/// Names of groups: one name and all that follow it after a `:`, in a form that ordered maps and SQL indexes can be
-/// asked in. `;` is the byte after `:`.
+/// A range of group names: one name and all names that follow it after a `:`, in a form for queries on
+/// ordered maps and SQL indexes. `;` is the byte after `:`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupRange {
     /// The group itself; empty for all groups.
     pub name: String,
-    /// The first name within it.
+    /// The first name within the group.
     pub from: String,
-    /// Past the last name within it; `None` for all groups.
+    /// The end of the names within the group, exclusive; `None` for all groups.
     pub to: Option<String>,
 }
 
 impl GroupRange {
-    /// A group and all within it; with an empty name all groups.
+    /// Makes a range of a group and all groups within it; an empty name means all groups.
     pub fn of(name: &str) -> Self {
         match name {
             "" => Self { name: String::new(), from: String::new(), to: None },
@@ -56,13 +56,13 @@ impl GroupRange {
         }
     }
 
-    /// A group and nothing within it; with an empty name the group that has no name.
+    /// Makes a range of this group alone; an empty name means the group that has no name.
     pub fn only(name: &str) -> Self {
         let name = name.to_owned();
         Self { from: name.clone(), to: Some(name.clone()), name }
     }
 
-    /// What of an ordered map lies in it.
+    /// Returns the entries of an ordered map whose keys are in the range.
     pub fn select<'a, T>(&self, map: &'a BTreeMap<String, T>) -> impl Iterator<Item = (&'a String, &'a T)> {
         let upper = self.to.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
         let itself = self.to.as_ref().and_then(|_| map.get_key_value(&self.name));
@@ -71,34 +71,36 @@ impl GroupRange {
 }
 
 impl VectorIndex {
-    /// An index for vectors of this length.
+    /// Creates an empty index for vectors of this length.
     pub fn new(dimensions: usize) -> Self {
         Self { dimensions, ..Self::default() }
     }
 
-    /// The length of the vectors.
+    /// Returns the length of the vectors.
     pub fn dimensions(&self) -> usize {
         self.dimensions
     }
 
-    /// How many vectors there are.
+    /// Returns the number of vectors.
     pub fn len(&self) -> usize {
         self.rows
     }
 
-    /// Whether there is none.
+    /// Returns whether the index has no vectors.
     pub fn is_empty(&self) -> bool {
         self.rows == 0
     }
 
-    /// Keeps a vector, in place of the row's earlier one. Whether its length fits; nothing is kept if not.
+    /// Adds a vector, or replaces the row's earlier one. Returns false and adds nothing if its length does
+    /// not fit.
     pub fn insert(&mut self, group: &str, row: u64, vector: &[f32]) -> bool {
         let Quantized { values, scale } = Quantized::of(vector);
         let bytes: Vec<u8> = values.iter().map(|value| value.cast_unsigned()).collect();
         self.insert_bytes(group, row, &bytes, scale)
     }
 
-    /// The same with the values and the scale of a [`Quantized`], as a store has kept them: two's complement.
+    /// Like [`insert`](Self::insert), with the values (as two's complement bytes) and the scale of a stored
+    /// [`Quantized`].
     pub fn insert_bytes(&mut self, group: &str, row: u64, bytes: &[u8], scale: f32) -> bool {
         if bytes.len() != self.dimensions {
             return false;
@@ -122,7 +124,7 @@ impl VectorIndex {
         true
     }
 
-    /// Forgets a row; whether it was there.
+    /// Removes a row. Returns whether it was there.
     pub fn remove(&mut self, group: &str, row: u64) -> bool {
         let Some(part) = self.groups.get_mut(group) else { return false };
         let Some(slot) = part.slots.remove(&row) else { return false };
@@ -141,12 +143,12 @@ impl VectorIndex {
         true
     }
 
-    /// The `count` rows of these groups that point most alike, best first; equally near ones by row. `keep` says
-    /// which rows come into question, and is asked only for those that would be among the nearest. Vectors that are
-    /// zero are near to nothing and left out.
+    /// Returns the `count` rows of these groups with the greatest cosine similarity, best first; equal ones
+    /// in the order of rows. `keep` filters rows, and is called only for those that would be among the
+    /// nearest. Zero vectors are left out.
     ///
-    /// For the exact nearest `k`, ask for `4 * k + 16` and order those by the exact cosine: the order of the bytes
-    /// differs from the exact one by a few places.
+    /// For the exact nearest `k`, ask for `4 * k + 16` and sort those by the exact cosine: the order of the
+    /// quantized vectors differs from the exact one by a few places.
     pub fn nearest(
         &self,
         groups: &GroupRange,
@@ -172,10 +174,10 @@ impl VectorIndex {
     }
 }
 
-/// Rows that are worth a thread of their own: some tenths of a millisecond.
+/// Rows that are worth a thread of their own: a few tenths of a millisecond of work.
 const ROWS_OF_A_THREAD: usize = 16 * 1024;
 
-/// More threads than memory has paths to it do not help.
+/// Most threads of one search. The scan is limited by memory bandwidth, so more do not help.
 const MOST_THREADS: usize = 4;
 
 fn threads(rows: usize) -> usize {
@@ -188,7 +190,7 @@ fn threads(rows: usize) -> usize {
     }
 }
 
-/// What all parts of one search share.
+/// The input that all parts of one search share.
 struct Scan<'a, K> {
     dimensions: usize,
     wide: &'a [i16],
@@ -197,7 +199,7 @@ struct Scan<'a, K> {
     keep: &'a K,
 }
 
-/// `rows` rows of these groups, as one list, from the row `first` on.
+/// A range of `rows` rows from the row `first` on, counted through the groups as one list.
 struct Part<'a> {
     groups: &'a [&'a Group],
     first: usize,
@@ -224,7 +226,7 @@ impl<K: Fn(u64) -> bool + Sync> Scan<'_, K> {
         })
     }
 
-    /// The nearest of a part, in no order.
+    /// Returns the nearest rows of a part, in no order.
     fn nearest(&self, part: &Part<'_>) -> Vec<Worst> {
         let mut best: BinaryHeap<Worst> = BinaryHeap::with_capacity(self.count.min(part.rows) + 1);
         let (mut skip, mut left) = (part.first, part.rows);
@@ -258,7 +260,7 @@ impl<K: Fn(u64) -> bool + Sync> Scan<'_, K> {
     }
 }
 
-/// Ordered so that the greatest is the one to give up first.
+/// A hit in reverse order: the greatest element is the worst hit, which is dropped first.
 #[derive(PartialEq)]
 struct Worst(Near);
 

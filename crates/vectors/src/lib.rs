@@ -1,12 +1,13 @@
-//! The nearest of many vectors, without an approximate index and without dependencies.
+//! Finds the nearest of many vectors by exact scan, without an approximate index and without dependencies.
 //!
-//! A [`VectorIndex`] keeps a copy of each vector in a byte per dimension and looks at all of them. At 100,000 vectors
-//! of 384 dimensions that takes milliseconds, deletes are exact, and a search visits only the groups that it is
-//! allowed to see. The copy's cosines are off by up to about 0.01, so a caller who has the vectors asks for more rows
-//! than it wants and orders them by the exact [`cosine`]: [`VectorIndex::nearest`] says how many more.
+//! A [`VectorIndex`] keeps a copy of each vector in one byte per dimension and scans all of them. 100,000
+//! vectors of 384 dimensions take milliseconds, deletes are exact, and a search visits only the groups that
+//! it may see. The cosines of the copies are off by up to about 0.01, so a caller who has the exact vectors
+//! asks for more rows than needed and sorts them by the exact [`cosine`]: [`VectorIndex::nearest`] says how
+//! many more.
 //!
-//! Why a crate: the memories in this process and the stores in files both need it, and neither may depend on the
-//! other.
+//! It is a crate of its own because both the in-memory store and the stores in files need it, and neither of
+//! them may depend on the other.
 
 mod index;
 mod quantized;
@@ -14,7 +15,7 @@ mod quantized;
 pub use index::{GroupRange, Near, VectorIndex};
 pub use quantized::Quantized;
 
-/// How alike two vectors point, from -1 to 1. 0 where either is zero, or where their lengths differ.
+/// Returns the cosine similarity of two vectors, from -1 to 1; 0 if either is zero or their lengths differ.
 pub fn cosine(a: &[f32], b: &[f32]) -> f32 {
     if a.len() != b.len() {
         return 0.0;

@@ -1,18 +1,18 @@
-//! One vector in a byte per dimension.
+//! One vector, quantized to one byte per dimension.
 
-/// A vector of length 1 as bytes from -127 to 127 times a factor. Only its direction is kept: that is all that a
-/// cosine needs.
+/// A vector of length 1, as bytes from -127 to 127 times a factor. Only the direction is kept, which is all
+/// that a cosine needs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Quantized {
     /// One value for each dimension.
     pub values: Box<[i8]>,
-    /// What a value is to be multiplied with.
+    /// The factor for all values.
     pub scale: f32,
 }
 
 impl Quantized {
-    /// The direction of a vector. One that is zero, or has a value that is no number, becomes zero, which is near to
-    /// nothing.
+    /// Quantizes the direction of a vector. A vector that is zero, or has a value that is not finite, becomes
+    /// zero and is never a hit.
     pub fn of(vector: &[f32]) -> Self {
         let length = vector.iter().map(|x| f64::from(*x) * f64::from(*x)).sum::<f64>().sqrt();
         let largest = vector.iter().fold(0_f32, |most, x| most.max(x.abs()));
@@ -27,8 +27,8 @@ impl Quantized {
     }
 }
 
-/// The sum of the products of a question, in 16 bits, and a row. In a form that compilers turn into the vector
-/// instruction that multiplies and adds pairs; a sum of 130,000 products of bytes fits 32 bits.
+/// Returns the dot product of a query, in 16 bits, and a row. Compilers turn this form into the vector
+/// instruction that multiplies and adds pairs. A sum of 130,000 products of bytes fits into 32 bits.
 pub(crate) fn dot(question: &[i16], row: &[i8]) -> i32 {
     let (heads, tails) = (question.chunks_exact(32), row.chunks_exact(32));
     let product = |x: &i16, y: &i8| i32::from(*x) * i32::from(*y);

@@ -1,5 +1,5 @@
-//! What is run in place of a program: the program, some lines before it that make functions of the tools, and its last
-//! expression where its value can be read. It has our `json`, because the interpreter's own counts no memory.
+//! Rewrites a Python program before it runs: adds functions for the tools, and captures the last expression's
+//! value. Replaces the interpreter's `json` module, whose memory is not counted.
 
 use std::ops::Range;
 
@@ -10,15 +10,15 @@ use ruff_python_ast::{
 };
 use ruff_text_size::Ranged;
 
-/// What the program is called in messages.
+/// File name of the program in messages and tracebacks.
 pub(super) const FILE: &str = "program.py";
-/// The one call of the outside.
+/// Name of the only external function.
 pub(super) const CALL: &str = "_archon_call";
 
-/// A program and what stands around it.
+/// A program with the lines that were added around it.
 pub(super) struct Source {
     pub(super) text: String,
-    /// Lines before the program's own.
+    /// Number of lines before the program's own.
     before: usize,
     lines: usize,
 }
@@ -34,7 +34,7 @@ impl Source {
         Self { text, before, lines: code.lines().count() }
     }
 
-    /// The program's own line that an exception comes from: the innermost one.
+    /// Returns the program's own line that an exception comes from: the innermost one.
     pub(super) fn line_of(&self, exception: &MontyException) -> Option<usize> {
         let lines = exception.traceback().iter().rev().map(|frame| frame.start.line as usize);
         lines
@@ -43,8 +43,8 @@ impl Source {
     }
 }
 
-/// The program with our `json`, and with its last statement shown if that is an expression; each line stays where it is.
-/// A program that cannot be read stays as it is: the interpreter says what is wrong with it.
+/// Replaces `json` in the program and captures the value of its last statement if that is an expression. Line
+/// numbers do not change. A program that cannot be parsed is left alone: the interpreter reports the error.
 fn rewritten(code: &str) -> String {
     let Ok(parsed) = ruff_python_parser::parse_module(code) else { return code.to_owned() };
     let body = &parsed.syntax().body;
@@ -59,14 +59,14 @@ fn rewritten(code: &str) -> String {
         }
         _ => text.push_str("\nNone\n"),
     }
-    // From the end, so that what comes before stays where it was.
+    // From the end, so that the positions before an edit stay valid.
     for (range, new) in edits.into_iter().rev() {
         text.replace_range(range, &new);
     }
     text
 }
 
-/// Statements that would bring in the interpreter's `json`, and what stands there instead.
+/// Collects imports of `json` and what replaces them.
 struct Imports<'c> {
     code: &'c str,
     edits: Vec<(Range<usize>, String)>,
@@ -90,7 +90,7 @@ impl<'a> StatementVisitor<'a> for Imports<'_> {
         };
         let range = bytes(stmt);
         let lines = self.code[range.clone()].matches('\n').count();
-        // In brackets a statement may go on over as many lines as before.
+        // Line breaks inside of parentheses keep the number of lines.
         self.edits.push((range, format!("{new}; ({}None)", "\n".repeat(lines))));
     }
 }
@@ -104,7 +104,7 @@ impl Imports<'_> {
     }
 }
 
-/// One name out of `json`.
+/// Translates one name of `from json import …`.
 fn taken(alias: &Alias) -> String {
     match alias.name.as_str() {
         "*" => "loads = _archon_module.loads; dumps = _archon_module.dumps".to_owned(),
@@ -120,7 +120,7 @@ fn bytes(node: &impl Ranged) -> Range<usize> {
     node.start().to_usize()..node.end().to_usize()
 }
 
-/// See there.
+/// The Python code before the program; documented in that file.
 const BEFORE: &str = include_str!("before.py");
 
 #[cfg(test)]

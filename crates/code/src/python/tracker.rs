@@ -1,4 +1,4 @@
-//! The interpreter's questions about time, memory and depth, answered by the meter.
+//! Answers the interpreter's questions about time, memory and depth from the meter.
 
 use std::rc::Rc;
 
@@ -6,7 +6,7 @@ use monty_types::{ResourceError, ResourceTracker};
 
 use crate::meter::{Meter, Stopped};
 
-/// Answers for one program.
+/// The resource tracker of one program.
 #[derive(Debug)]
 pub(super) struct Tracker {
     meter: Rc<Meter>,
@@ -18,7 +18,8 @@ impl Tracker {
         Self { meter, recursion }
     }
 
-    /// The program cannot catch this, and what is said of it in the end the meter knows better.
+    /// Makes the interpreter's error, which the program cannot catch. Its numbers are not shown: the outcome
+    /// is made from the meter.
     fn error(&self, stopped: Stopped) -> ResourceError {
         match stopped {
             Stopped::Memory => ResourceError::Memory { limit: 0, used: 0 },
