@@ -1,4 +1,4 @@
-//! The driver of a plan: does what the machine wants, and records what happened before anyone acts on it.
+//! Drives a plan: executes what the machine asks for, and records what came of it before it acts on it.
 
 use std::{panic::AssertUnwindSafe, task::Poll, time::Duration};
 
@@ -18,10 +18,10 @@ use crate::{
     template::unfold,
 };
 
-/// How long what is under way may take to end after a cancel; what does not is dropped.
+/// Grace period of running work after a cancel. Work that does not end by then is dropped.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// What the machine wants, without a hold on it.
+/// The machine's next command as owned data, so that the machine is not borrowed meanwhile.
 enum Step {
     Append(Box<RecordBody>),
     MakePlan(CommandId, u32, Option<String>),
@@ -34,9 +34,9 @@ enum Step {
     Done(Box<Outcome>),
 }
 
-/// Drives the run to its outcome, or until it waits for somebody.
+/// Drives the run until it ends or is suspended.
 pub(crate) async fn drive(run: Following) -> Result<Outcome, JournalError> {
-    // What is logged from here on names the run.
+    // Log lines from here on carry the id of the run.
     let span = tracing::info_span!("run", run = %run.context.run, session = %run.context.session);
     run.drive().instrument(span).await
 }
@@ -44,7 +44,7 @@ pub(crate) async fn drive(run: Following) -> Result<Outcome, JournalError> {
 impl Following {
     async fn drive(mut self) -> Result<Outcome, JournalError> {
         self.attach().await?;
-        // What was said while nobody was at work.
+        // Messages that arrived while no process drove the run.
         self.receive().await?;
         loop {
             self.hear().await?;
@@ -72,7 +72,8 @@ impl Following {
                 Step::CheckForm(answer) => self.check_form(&answer).await?,
                 Step::Wait(until) => {
                     if let Some(happened) = self.wait(until).await? {
-                        // A call that a cancel has stopped did not fail: the log has the cancel first.
+                        // The cancel is recorded first, so that a call which it stopped does not count as
+                        // failed.
                         self.hear().await?;
                         match self.machine.is_stopping() {
                             true => self.take_last(happened).await?,
@@ -84,7 +85,8 @@ impl Following {
         }
     }
 
-    /// Nothing goes on but what people are asked. Whoever is there may answer at once, and somebody may have answered below.
+    /// Handles a run that can only wait for people. An approver of this process may answer at once, and a
+    /// child run may have its answer already; otherwise the run is suspended.
     async fn rest(&mut self, suspended: RecordBody) -> Result<(), JournalError> {
         self.deciding.retain(|deciding| self.machine.is_waiting_for(deciding.call));
         if !self.deciding.is_empty() {
@@ -124,7 +126,7 @@ impl Following {
         }
     }
 
-    /// Takes up the calls that were under way when the log ended.
+    /// Attaches to the calls that were running when the log ended.
     async fn attach(&mut self) -> Result<(), JournalError> {
         for call in self.machine.under_way() {
             calls::attach(self, call).await?;
@@ -132,7 +134,8 @@ impl Following {
         Ok(())
     }
 
-    /// Writes down what others want of the run.
+    /// Records what the program asks of the run: changes through [`PlanControl`](crate::PlanControl), and a
+    /// cancel.
     async fn hear(&mut self) -> Result<(), JournalError> {
         if self.machine.ended().is_some() {
             return Ok(());
@@ -147,7 +150,7 @@ impl Following {
         Ok(())
     }
 
-    /// Moves what waits in the inbox into the log: a cancel, and answers to what the plan itself asks.
+    /// Moves messages from the inbox into the log: a cancel, and answers to the plan's own questions.
     pub(crate) async fn receive(&mut self) -> Result<(), JournalError> {
         let Some(inbox) = self.context.journal(&self.parts.journal).inbox() else { return Ok(()) };
         let waiting = inbox.waiting(&self.context.run).await?;
@@ -174,13 +177,13 @@ impl Following {
         if !done.is_empty()
             && let Err(error) = inbox.remove(&self.context.run, &done).await
         {
-            // They are in the log, and are not heard again.
+            // The messages are in the log, and are not received again.
             tracing::warn!(run = %self.context.run, %error, "messages that were heard cannot be removed");
         }
         Ok(())
     }
 
-    /// Waits until something happened, and says what if it is something that was under way.
+    /// Waits until something happens, and returns it if it is the end of running work.
     async fn wait(&mut self, until: Option<Timestamp>) -> Result<Option<Happened>, JournalError> {
         self.receive().await?;
         self.write_down_reports().await?;
@@ -224,7 +227,7 @@ impl Following {
         }
     }
 
-    /// Processes and runs that calls have started are in the log before they work.
+    /// Records the processes and child runs that calls have started; they wait for that before they work.
     async fn write_down_reports(&mut self) -> Result<(), JournalError> {
         for report in self.reports.take() {
             if !self.is_known(&report.record) {
@@ -235,13 +238,13 @@ impl Following {
         Ok(())
     }
 
-    /// Whether the log says already that the run of a call has a log.
+    /// Returns true if the log says already that a call's child run has begun.
     fn is_known(&self, record: &RecordBody) -> bool {
         let RecordBody::ChildBegun { call, .. } = record else { return false };
         self.machine.node(*call).is_some_and(PlanNode::is_begun)
     }
 
-    /// Ends what is under way: gives it time to end by itself, and drops what does not.
+    /// Stops running work: gives it the grace period to end by itself, and then drops it.
     async fn drain(&mut self) -> Result<(), JournalError> {
         self.stop.cancel();
         self.deciding.clear();
@@ -291,8 +294,8 @@ impl Following {
         }
     }
 
-    /// As [`take`](Self::take), of what ended while the run stops: what is done counts, and what was only stopped
-    /// is begun again when the run goes on.
+    /// Takes what ended while the run stops, like [`take`](Self::take). Finished work counts; work that was
+    /// only stopped begins again when the run is resumed.
     async fn take_last(&mut self, happened: Happened) -> Result<(), JournalError> {
         match happened {
             Happened::Planned(command, Err(_), spent) => self.paid(command, spent).await,
@@ -304,7 +307,7 @@ impl Following {
         }
     }
 
-    /// What the planner's own questions took.
+    /// Records the spending of the planner's own model calls.
     async fn paid(&mut self, command: CommandId, spent: Spending) -> Result<(), JournalError> {
         match spent.is_zero() {
             true => Ok(()),
@@ -373,7 +376,7 @@ impl Following {
         self.plan_record(record).await
     }
 
-    /// The record of a plan that came back: taken over, or refused with everything that is wrong with it.
+    /// Checks a plan that came back and returns its record: accepted, or rejected with all its problems.
     fn judged(&self, command: CommandId, attempt: u32, task: Task) -> PlanRecord {
         let options = self.parts.check_options(&self.context, &self.machine);
         let (record, found) = match self.machine.replans() {
@@ -396,7 +399,7 @@ impl Following {
         let errors: Vec<String> = found.iter().filter(|p| p.is_error()).map(with_remedy).collect();
         match errors.is_empty() {
             true => record,
-            // A fixed plan is the same when it is asked for again.
+            // A fixed plan would be the same at another attempt.
             false => {
                 let retryable = self.machine.fixed().is_none();
                 PlanRecord::Rejected { command, attempt, problems: errors, retryable, failure: None }
@@ -404,7 +407,8 @@ impl Following {
         }
     }
 
-    /// The list of a loop is known: its subtasks come into the plan if they can be followed, else the loop has failed.
+    /// Expands a loop whose list is known: adds its subtasks to the plan if they pass the checks; otherwise
+    /// the loop fails.
     async fn unfold(&mut self, call: CallId, subtask: &SubTask) -> Result<(), JournalError> {
         let record = match self.unfolded(call, subtask) {
             Ok(unfolded) => RecordBody::Plan(Box::new(unfolded)),
@@ -437,7 +441,7 @@ impl Following {
         Ok(PlanRecord::Unfolded { call, subtasks, results })
     }
 
-    /// Which attempt is under way: the machine knows, as only one question is open.
+    /// Returns the number of the current attempt. Only one question to the planner is open at a time.
     fn attempt(&self) -> u32 {
         self.machine.attempt()
     }
@@ -454,7 +458,7 @@ impl Following {
         let is_spent = left.tokens == 0 || left.cost == Some(0);
         let concluded = async move {
             if is_spent {
-                // All is done, and what there is costs nothing more.
+                // All subtasks are done, and their results can be the answer at no further cost.
                 return Ok(LastResults::of(&task));
             }
             let mut question = ConclusionQuestion::new(&task, left);
@@ -480,7 +484,7 @@ impl Following {
         let task = self.machine.task();
         let conclusion = match concluded {
             Ok(conclusion) => conclusion,
-            // Without somebody who puts an answer together the results are the answer.
+            // Without a conclusion, the results of the last subtasks are the answer.
             Err(error) => {
                 tracing::warn!(run = %self.context.run, %error, "no answer was put together");
                 let results = LastResults::of(&task);
@@ -528,7 +532,7 @@ enum Drained {
 fn is_worth_another_try(error: &PlanError) -> bool {
     match error {
         PlanError::Model(error) => error.is_retryable(),
-        // Who plans has asked for another way itself.
+        // The planner has tried other ways itself.
         PlanError::Cycle { .. }
         | PlanError::Fixed
         | PlanError::Cancelled

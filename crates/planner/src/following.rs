@@ -1,4 +1,4 @@
-//! A plan's run under way: its machine, its log, and what it waits for.
+//! The state of a plan's run that is being driven: machine, log, open questions and running work.
 
 use std::{collections::HashSet, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
@@ -11,56 +11,56 @@ use futures_util::{FutureExt, stream::FuturesUnordered};
 
 use crate::{Conclusion, PlanControl, PlanMachine, parts::Parts, processes::Reports};
 
-/// One run under way.
+/// A plan's run that is being driven.
 pub(crate) struct Following {
     pub(crate) parts: Arc<Parts>,
     pub(crate) machine: PlanMachine,
     pub(crate) log: LogAppender,
     pub(crate) context: Context,
     pub(crate) control: PlanControl,
-    /// Questions that were asked; which of them are still open the machine knows.
+    /// Questions that were asked; the machine knows which of them are still open.
     pub(crate) open: Vec<(CallId, ApprovalRequest)>,
-    /// Questions that somebody is looking at who may answer at once.
+    /// Questions that an approver of this process is looking at and may answer at once.
     pub(crate) deciding: Vec<Deciding>,
-    /// Messages that the log has already.
+    /// Ids of messages that are in the log.
     pub(crate) received: HashSet<String>,
     pub(crate) in_flight: FuturesUnordered<BoxFuture<'static, Happened>>,
-    /// Processes and runs that calls have started.
+    /// Reports of the processes and child runs that calls have started.
     pub(crate) reports: Reports,
-    /// Stops what is under way; fires with the run's own token.
+    /// Stops running work. A child of the run's own token.
     pub(crate) stop: CancellationToken,
 }
 
-/// Somebody looks at a question.
+/// A question that an approver is looking at.
 pub(crate) struct Deciding {
     pub(crate) call: CallId,
-    /// Its id and its binding.
+    /// Id and binding of the question.
     pub(crate) question: (String, String),
     pub(crate) work: BoxFuture<'static, Decision>,
 }
 
-/// What a run begins with, or is taken up with.
+/// State that a new or resumed run begins with.
 #[derive(Default)]
 pub(crate) struct Said {
     /// Questions that were asked before.
     pub(crate) open: Vec<(CallId, ApprovalRequest)>,
-    /// Messages that the log has already.
+    /// Ids of messages that are in the log.
     pub(crate) received: HashSet<String>,
 }
 
-/// What came of something that was under way.
+/// The end of something that was running.
 pub(crate) enum Happened {
-    /// A call has a result, and the records that come with it.
+    /// A call ended; the records to append.
     Ended(Vec<RecordBody>),
     /// A call waits for a person.
     Asked(CallId, Vec<ApprovalRequest>),
-    /// Somebody who could answer a question at once did, or did not.
+    /// An approver answered a question, or left it to somebody else.
     Decided((String, String), Decision),
-    /// A call was stopped with the run; it goes on with it.
+    /// A call was stopped with the run, and goes on when the run is resumed.
     LeftOpen,
-    /// The planner answered, and this is what its own questions took.
+    /// The planner answered or failed; the last value is the spending of its own model calls.
     Planned(CommandId, Result<Task, PlanError>, Spending),
-    /// The answer is put together.
+    /// The conclusion is made or has failed.
     Concluded(CommandId, Result<Conclusion, PlanError>),
 }
 
@@ -78,12 +78,12 @@ impl Following {
         Self { parts, machine, log, context, control, open, deciding, received, in_flight, reports, stop }
     }
 
-    /// Appends, and lets the machine know.
+    /// Appends records and applies them to the machine.
     pub(crate) async fn record(&mut self, bodies: Vec<RecordBody>) -> Result<(), JournalError> {
         self.log.step(bodies, |record| self.machine.apply(record)).await
     }
 
-    /// Asks a person. One that comes from a run below expires there.
+    /// Asks a person. A question of a child run expires in the child run.
     pub(crate) async fn ask(
         &mut self,
         call: CallId,
@@ -92,14 +92,14 @@ impl Following {
         if request.agent_name.is_empty() {
             request.agent_name.clone_from(&self.parts.options.name);
         }
-        // A call in doubt waits for as long as it takes: without an answer the run could not go on.
+        // The question about a call in doubt never expires, because the run cannot go on without an answer.
         if request.path.is_empty() && request.kind != QuestionKind::InDoubt {
             let wait = request.timeout_ms.unwrap_or(self.machine.settings().answer_within_ms);
             request
                 .expires_at
                 .get_or_insert(self.context.clock.now_for_others() + Duration::from_millis(wait));
         }
-        // Those that have their answers are over; one that is put again replaces itself.
+        // Answered questions are dropped; a question that is asked again replaces itself.
         let machine = &self.machine;
         self.open.retain(|(asked, other)| {
             other.request_id != request.request_id && machine.is_waiting_for(*asked)
@@ -108,7 +108,7 @@ impl Following {
         self.record(vec![RecordBody::ToolAsked { call, request }]).await
     }
 
-    /// Asks about a call of a tool: whoever can answer at once, too.
+    /// Asks about a tool call, and also asks the approver of this process, who may answer at once.
     pub(crate) async fn ask_about(
         &mut self,
         call: CallId,
@@ -125,7 +125,7 @@ impl Following {
         Ok(())
     }
 
-    /// The plan's own question of this id and binding, while nobody has answered it.
+    /// Returns the plan's own open question of this id and binding.
     fn question(&self, (request_id, binding): (&str, &str)) -> Option<&(CallId, ApprovalRequest)> {
         self.open.iter().find(|(call, request)| {
             let is_own = request.path.is_empty() && self.machine.is_waiting_for(*call);
@@ -133,7 +133,7 @@ impl Following {
         })
     }
 
-    /// When the first of the plan's own questions expires that are open.
+    /// Returns the time when the first of the plan's own open questions expires.
     pub(crate) fn next_expiry(&self) -> Option<Timestamp> {
         let mine = |(call, request): &&(CallId, ApprovalRequest)| {
             request.path.is_empty() && self.machine.is_waiting_for(*call)
@@ -141,8 +141,8 @@ impl Following {
         self.open.iter().filter(mine).filter_map(|(_, request)| request.expires_at).min()
     }
 
-    /// What an answer that was given at some time leads to. One that cannot be taken leaves its question open, with the
-    /// reason.
+    /// Returns the record that follows from an answer given at `at`. An answer that is not acceptable leaves
+    /// the question open; the reason is added to it.
     pub(crate) fn hear_answer(
         &self,
         meant: (&str, &str),
@@ -164,7 +164,8 @@ impl Following {
         })
     }
 
-    /// Nobody's answer in time is one, too; those that were given in time and are still on their way go before.
+    /// Records the expiry of questions that nobody answered in time. Reads the inbox first, since an answer
+    /// may have been given in time.
     pub(crate) async fn expire(&mut self) -> Result<(), JournalError> {
         let now = self.context.clock.now();
         if self.machine.is_stopping() || self.next_expiry().is_none_or(|end| end > now) {
@@ -181,7 +182,7 @@ impl Following {
         Ok(())
     }
 
-    /// The answers that runs below have got while this one was at work: they are looked at again.
+    /// Returns the answers that child runs have received while this run was working.
     pub(crate) async fn answered_below(&mut self) -> Result<Vec<RecordBody>, JournalError> {
         let Some(inbox) = self.context.journal(&self.parts.journal).inbox() else { return Ok(Vec::new()) };
         let mut answered: Vec<RecordBody> = Vec::new();
@@ -199,17 +200,17 @@ impl Following {
         Ok(answered)
     }
 
-    /// As [`record`](Self::record), for one of the plan's own.
+    /// Appends one record of the plan, like [`record`](Self::record).
     pub(crate) async fn plan_record(&mut self, record: PlanRecord) -> Result<(), JournalError> {
         self.record(vec![RecordBody::Plan(Box::new(record))]).await
     }
 
-    /// Where the run is kept, and those below it.
+    /// Returns the journal of this run and its child runs.
     pub(crate) fn journal(&self) -> &Arc<dyn Journal> {
         self.context.journal(&self.parts.journal)
     }
 
-    /// What a tool's schema is, for arguments that have to fit.
+    /// Returns the definition of a tool, to check arguments against its schema.
     pub(crate) fn tool(&self, name: &str) -> Option<ToolDefinition> {
         let specs = self.parts.toolbox.as_ref()?.specs();
         specs.iter().find(|spec| spec.name == name).map(archon_types::ToolSpec::definition)

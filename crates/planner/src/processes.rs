@@ -1,5 +1,5 @@
-//! What calls start, processes of tools and runs of agents: each is in the log before it works, so that whoever takes the
-//! run up after a crash can end the processes, and knows which runs had a log.
+//! Records the processes and child runs that calls start, before these begin to work. After a crash, the
+//! process that resumes the run can end the processes and knows which child runs have a log.
 
 use std::{
     collections::VecDeque,
@@ -11,7 +11,7 @@ use archon_types::{
     BoxFuture, CallId, CallerLog, CancellationToken, ProcessGroup, ProcessLog, Record, RecordBody, RunId,
 };
 
-/// What calls report and the driver writes down, as only it has the log. Clones share everything.
+/// A queue of reports from calls to the driver, which alone writes the log. Clones share everything.
 #[derive(Clone, Default)]
 pub(crate) struct Reports(Arc<Mutex<State>>);
 
@@ -19,25 +19,25 @@ pub(crate) struct Reports(Arc<Mutex<State>>);
 struct State {
     waiting: VecDeque<Report>,
     driver: Option<Waker>,
-    /// Nobody writes anything down any more.
+    /// True once nothing is written any more.
     is_closed: bool,
 }
 
-/// A record of what a call has started, and that does nothing before it is in the log.
+/// A record of something that a call has started, which waits until the record is in the log.
 pub(crate) struct Report {
     pub(crate) record: RecordBody,
     answer: Arc<Mutex<bool>>,
-    /// Fires when the answer is known; also when nobody gives one.
+    /// Fires when the answer is known, and when the report is dropped.
     known: CancellationToken,
 }
 
 impl Reports {
-    /// What was reported since the last look.
+    /// Takes the reports since the last look.
     pub(crate) fn take(&self) -> Vec<Report> {
         self.state().waiting.drain(..).collect()
     }
 
-    /// Ready when something was reported.
+    /// Ready when there is a report.
     pub(crate) fn poll(&self, task: &mut std::task::Context<'_>) -> Poll<()> {
         let mut state = self.state();
         if state.waiting.is_empty() {
@@ -47,7 +47,7 @@ impl Reports {
         Poll::Ready(())
     }
 
-    /// From here on who reports is told that nothing was written down.
+    /// Closes the queue: waiting and later reports learn that nothing was written.
     pub(crate) fn close(&self) {
         let mut state = self.state();
         state.is_closed = true;
@@ -60,7 +60,7 @@ impl Reports {
 }
 
 impl Reports {
-    /// Waits until the driver has written a record down, and says whether it did.
+    /// Waits until the driver has appended the record; returns false if it did not.
     fn report(&self, record: RecordBody) -> BoxFuture<'static, bool> {
         let (answer, known) = (Arc::new(Mutex::new(false)), CancellationToken::new());
         let mut state = self.state();
@@ -97,7 +97,7 @@ impl CallerLog for Reports {
 }
 
 impl Report {
-    /// The record is in the log.
+    /// Tells the call that its record is in the log.
     pub(crate) fn written(self) {
         *self.answer.lock().unwrap_or_else(PoisonError::into_inner) = true;
     }
@@ -109,7 +109,7 @@ impl Drop for Report {
     }
 }
 
-/// The groups of calls that were under way when the log ended: their processes may still be at work.
+/// Returns the process groups of calls that were running when the log ended. Their processes may still run.
 pub(crate) fn left_behind(records: &[Arc<Record>]) -> Vec<ProcessGroup> {
     let mut left: Vec<(CallId, &ProcessGroup)> = Vec::new();
     for record in records {

@@ -1,4 +1,4 @@
-//! How a run is driven: what the machine wants is done, and what happened is recorded before anyone acts on it.
+//! Drives a run: executes what the machine asks for, and records what came of it before it acts on it.
 
 use std::{any::Any, panic::AssertUnwindSafe, pin::pin, sync::Arc};
 
@@ -28,14 +28,14 @@ impl Driver {
     /// Drives the machine until its run has ended, and returns the outcome.
     ///
     /// # Errors
-    /// Only the journal makes this fail: what cannot be recorded is not done.
+    /// The journal failed. A step that cannot be recorded is not executed.
     pub async fn drive(
         &self,
         machine: &mut ReactMachine,
         log: &mut RunLog,
         context: &Context,
     ) -> Result<Outcome, JournalError> {
-        // What is logged from here on, by tools too, names the run.
+        // Log lines from here on, those of tools too, carry the id of the run.
         let span = tracing::info_span!("run", run = %context.run, session = %context.session);
         let mailbox = log.mailbox();
         let work = self.work(machine, log, context).instrument(span);
@@ -68,7 +68,8 @@ impl Driver {
                     if self.instructions.is_some() && read_for != Some(command) =>
                 {
                     read_for = Some(command);
-                    // What is due after that may be another thing: longer instructions leave less room.
+                    // The machine may now ask for something else: longer instructions leave less room in the
+                    // window.
                     if let Some(read) = self.read_instructions(machine, &mut watch).await {
                         log.step(machine, read).await?;
                     }
@@ -107,7 +108,7 @@ impl Driver {
         }
     }
 
-    /// The run is over.
+    /// Ends the run: closes the log, offers the conversation to the memory and runs the hooks.
     async fn done(
         &self,
         outcome: Outcome,
@@ -116,7 +117,7 @@ impl Driver {
         turns: &Turns<'_>,
         context: &Context,
     ) -> Outcome {
-        // The session may go on from here while a memory keeps what was said.
+        // The next run of the session may begin while the memory still stores this conversation.
         log.close();
         self.remember(machine, context, None).await;
         turns.ended(&outcome).await;
@@ -133,7 +134,8 @@ impl Driver {
         RecordBody::GoalChecked(goal_check::check(provider, machine, due, watch, context).await)
     }
 
-    /// Appends what follows from the log. Who heard that a call begins hears that it ends.
+    /// Appends a record that the machine derived from its log. If the record gives up a call whose tool ran, its
+    /// `after_tool` hook runs now.
     async fn append(
         &self,
         machine: &mut ReactMachine,
@@ -143,7 +145,7 @@ impl Driver {
     ) -> Result<(), JournalError> {
         let (context, is_limit) = (watch.context(), matches!(body, RecordBody::LimitReached(_)));
         if let RecordBody::Compacted(compaction) = &body {
-            // Before it leaves the window.
+            // The memory sees the messages before they leave the window.
             self.remember(machine, context, Some(compaction)).await;
         }
         let given_up = hooked::given_up(machine, &body);
@@ -152,13 +154,13 @@ impl Driver {
             hooks.after_tool(&call, &result).await;
         }
         if is_limit {
-            // There may be time for last words.
+            // A run at its limit may still get time for a last answer.
             watch.renew(machine.deadline());
         }
         Ok(())
     }
 
-    /// Records that a request is on its way, sends it, and returns the record of what came back.
+    /// Records that a request is sent, sends it, and returns the record of the answer or failure.
     async fn asked(
         &self,
         (command, attempt, turn): (CommandId, u32, u32),
@@ -174,7 +176,7 @@ impl Driver {
         Ok(self.ask(machine, request, (command, attempt), watch, context).instrument(span).await)
     }
 
-    /// The record of what the project says, if that is new.
+    /// Reads the project's instructions and returns a record of them if they changed.
     async fn read_instructions(&self, machine: &ReactMachine, watch: &mut Watch<'_>) -> Option<RecordBody> {
         let run = &watch.context().run;
         match watch.wait_for(self.instructions.as_ref()?.read()).await? {
@@ -200,7 +202,7 @@ impl Driver {
         }
     }
 
-    /// Sends a request of the machine's and returns the record of what came back.
+    /// Sends the machine's request and returns the record of the answer or failure.
     async fn ask(
         &self,
         machine: &ReactMachine,
@@ -216,7 +218,7 @@ impl Driver {
             Some(provider) => {
                 let answer =
                     single_call::ask(&**provider, request, |event| deltas.emit(event), watch, context);
-                // A provider that panics has failed like any other.
+                // A panic of the provider counts as a failed request.
                 AssertUnwindSafe(answer).catch_unwind().await.unwrap_or_else(|panic| {
                     Err(ProviderError::Other(
                         format!("the provider panicked: {}", panic_text(&*panic)).into(),
@@ -246,7 +248,7 @@ fn nothing_asked(context: &Context) -> Outcome {
     Outcome::failed(context.run.clone(), FailureKind::Refused, "nothing was asked")
 }
 
-/// Fills in what a provider may leave out.
+/// Fills in provider, model and timestamp if the provider left them out.
 fn signed(
     mut answer: AssistantMessage,
     provider: Option<&Arc<dyn Provider>>,
@@ -265,7 +267,8 @@ fn signed(
     answer
 }
 
-/// The run was begun with more models or keys than this process has.
+/// Returns the error for a model or key that the run was begun with and that is not configured in this
+/// process.
 fn not_here(machine: &ReactMachine) -> ProviderError {
     let key = machine.target().key + 1;
     let text =
@@ -273,9 +276,9 @@ fn not_here(machine: &ReactMachine) -> ProviderError {
     ProviderError::Other(text.into())
 }
 
-/// Takes in what came for the run, and a cancel.
+/// Appends the messages from the inbox and a cancel to the log.
 async fn listen(machine: &mut ReactMachine, log: &mut RunLog, context: &Context) -> Result<(), JournalError> {
-    // Who cancelled is known by what came for the run, so that is looked at first.
+    // The inbox comes first: its message says who cancelled the run.
     if context.cancel.is_cancelled() || is_open_to_messages(&machine.next()) {
         log.receive(machine).await?;
     }
@@ -285,8 +288,8 @@ async fn listen(machine: &mut ReactMachine, log: &mut RunLog, context: &Context)
     Ok(())
 }
 
-/// Whether what somebody says now can change what is done next: before a question, before the end, and while
-/// there is nothing to do. Between calls their batch looks for itself.
+/// Returns true if a message that arrives now can change the next step: before a request or a question,
+/// before the end, and while the run waits. A batch of calls reads the inbox itself.
 fn is_open_to_messages(next: &Command<'_>) -> bool {
     match next {
         Command::Append(body) => matches!(body, RecordBody::RunFinished(_)),
@@ -302,7 +305,7 @@ pub(crate) async fn note_cancel(machine: &mut ReactMachine, log: &mut RunLog) ->
     Ok(())
 }
 
-/// What a panic says of itself.
+/// Returns the text of a panic.
 pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no text".to_owned())

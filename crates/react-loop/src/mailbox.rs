@@ -1,8 +1,7 @@
-//! From a run's inbox into its log: what others want of the run reaches the machine as input records.
+//! Moves the messages of a run's inbox into its log, as input records of the machine.
 //!
-//! The pump runs beside the driver on the same task. It reads messages as they come, and fires the run's
-//! token for a cancel, because that must not wait; the driver moves what arrived into the log between
-//! two steps.
+//! The pump runs next to the driver on the same task. It reads messages as they arrive, and fires the run's
+//! cancellation token at once for a cancel. The driver appends the other messages between two steps.
 
 use std::{
     collections::{HashSet, VecDeque},
@@ -15,7 +14,7 @@ use archon_types::{
     received_messages,
 };
 
-/// What came for one run.
+/// The messages that arrived for one run.
 pub(crate) struct Mailbox {
     inbox: Arc<dyn Inbox>,
     run: RunId,
@@ -25,15 +24,16 @@ pub(crate) struct Mailbox {
 
 #[derive(Default)]
 struct State {
-    /// Messages that were read, by their ids.
+    /// Ids of the messages that were read.
     seen: HashSet<String>,
     arrived: VecDeque<InboxEntry>,
-    /// Stand in the log and may be removed from the inbox.
+    /// Ids of messages that are in the log and may be removed from the inbox.
     settled: Vec<String>,
 }
 
 impl Mailbox {
-    /// The mailbox of a run whose log has `records`: what they received already is not received again.
+    /// Makes the mailbox of a run whose log has `records`. Messages that the log has already are not received
+    /// again.
     pub(crate) fn new(
         inbox: Arc<dyn Inbox>,
         run: RunId,
@@ -45,7 +45,7 @@ impl Mailbox {
         Self { inbox, run, cancel, state: Mutex::new(state) }
     }
 
-    /// Reads what comes, for ever.
+    /// Reads messages as they arrive; never returns.
     pub(crate) async fn pump(&self) -> Infallible {
         loop {
             let changed = self.inbox.changed(&self.run);
@@ -54,7 +54,7 @@ impl Mailbox {
         }
     }
 
-    /// Reads what is there now.
+    /// Reads the messages that are in the inbox now.
     pub(crate) async fn look(&self) {
         match self.inbox.waiting(&self.run).await {
             Ok(entries) => self.arrived(entries),
@@ -62,8 +62,8 @@ impl Mailbox {
         }
     }
 
-    /// The oldest message that arrived, as the records that carry it. `question` finds the call that a question is
-    /// about, by its id and binding; an answer to one that is not open changes nothing.
+    /// Takes the oldest message that arrived and returns it as the records to append. `question` finds the
+    /// call of a question by its id and binding; an answer to a question that is not open changes nothing.
     pub(crate) fn take(&self, question: impl Fn(&str, &str) -> Option<CallId>) -> Option<[RecordBody; 2]> {
         let mut state = self.state();
         let entry = state.arrived.pop_front()?;
@@ -84,7 +84,8 @@ impl Mailbox {
         Some([RecordBody::Received { id: entry.id }, body])
     }
 
-    /// Removes what stands in the log. What cannot be removed stays, and is known by its record.
+    /// Removes the messages that are in the log from the inbox. If that fails, a message stays and its record
+    /// prevents that it is received twice.
     pub(crate) async fn clear(&self) {
         let settled = std::mem::take(&mut self.state().settled);
         if settled.is_empty() {

@@ -1,11 +1,11 @@
-//! Parallel loops: several configurations work side by side from one conversation, and the session goes
-//! on with the one that a strategy chooses.
+//! Parallel loops: several agents work on one task from the same conversation, and the session goes on with
+//! the answer that a strategy chooses.
 //!
-//! The parallel loop is a run of its own. Its log says which branches there are, before any of them
-//! starts, and how the choice ended; it asks no model. Each branch is an ordinary run of the same session
-//! that goes on where the session stood, so the runs before it are only read. The run ids of branches are
-//! derived, so whoever takes the parallel loop up finds them: one that ended is taken as it is, one that
-//! was cut off goes on, one that never began begins.
+//! The parallel loop is a run with a log of its own, which lists the branches before any of them starts and
+//! holds the choice. It asks no model itself. Each branch is an ordinary run of the same session that
+//! continues the conversation; earlier runs are only read. Run ids of branches are derived from the id of the
+//! loop, so that a resume finds them: a branch that ended is used as it is, one that was cut off goes on, one
+//! that never began begins.
 
 use std::{pin::pin, sync::Arc};
 
@@ -26,7 +26,7 @@ use crate::{
     resume::{spoken, started},
 };
 
-/// Several agents that work on the same thing, and who chooses among them.
+/// Several agents that work on the same task, and the strategy that chooses among their answers.
 #[derive(Clone)]
 pub struct Parallel {
     journal: Arc<dyn Journal>,
@@ -35,27 +35,27 @@ pub struct Parallel {
     limits: Option<ExecutionLimits>,
 }
 
-/// What came of a parallel loop.
+/// The result of a parallel loop.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ParallelOutcome {
     /// The session, which goes on with the chosen branch.
     pub session: SessionId,
-    /// How each branch ended, in the order of the configurations.
+    /// The outcome of each branch, in the order of the agents.
     pub branches: Vec<Outcome>,
-    /// The choice; its outcome is the one of the parallel loop.
+    /// The choice. Its outcome is the outcome of the parallel loop.
     pub choice: ParallelChoice,
 }
 
 impl ParallelOutcome {
-    /// The outcome of the branch that was chosen, if one was.
+    /// Returns the outcome of the chosen branch, if one was chosen.
     pub fn selected(&self) -> Option<&Outcome> {
         self.branches.get(usize::try_from(self.choice.selected?).ok()?)
     }
 }
 
 impl Parallel {
-    /// A parallel loop whose runs are all kept in `journal`, wherever the agents keep theirs.
+    /// Makes a parallel loop. All its runs are kept in `journal`, whatever journals the agents have.
     ///
     /// # Errors
     /// There is no branch, or the strategy cannot choose among so many.
@@ -72,20 +72,20 @@ impl Parallel {
         Ok(Self { journal, branches, strategy, limits: None })
     }
 
-    /// The same loop whose branches share these limits: each has an equal part of the tokens and of the
-    /// money, all of the time, and no more than its own limits allow. What the choice itself takes comes on
-    /// top. Without it each branch has its own limits alone.
+    /// Sets limits that the branches share: each gets an equal part of the tokens and the cost and the whole
+    /// time, and never more than its own limits allow. The cost of the choice is not included. Without this,
+    /// each branch has its own limits only.
     pub fn with_limits(mut self, limits: ExecutionLimits) -> Self {
         self.limits = Some(limits);
         self
     }
 
-    /// The agent of the first branch, which stands in the log of the parallel loop.
+    /// Returns the agent id of the first branch, which is also the agent id in the log of the parallel loop.
     pub fn id(&self) -> AgentId {
         self.branches[0].options().agent_id.clone()
     }
 
-    /// The part of the loop's limits that each branch has.
+    /// Returns the part of the loop's limits for each branch.
     fn lease(&self, started: &RunStarted) -> Option<Lease> {
         self.limits.as_ref()?;
         // A run keeps the limits that it was started with.
@@ -96,20 +96,21 @@ impl Parallel {
         Some(lease)
     }
 
-    /// The context of the loop's own run, which keeps what is said to the branches.
+    /// Returns the context of the loop's own run. It redacts the secrets of all branches, because the loop's
+    /// log holds their prompts.
     fn own(&self, context: &Context) -> Context {
         let own = cancelled_alone(context);
         self.branches.iter().flat_map(ReactAgent::secrets).for_each(|secrets| own.redactor.include(&secrets));
         own
     }
 
-    /// Says the prompts to every branch and waits until one is chosen; without prompts the branches
-    /// answer what the conversation ends with. `context` names the run of the parallel loop, and its token
-    /// stops all branches.
+    /// Gives the prompts to every branch and waits for the choice; without prompts the branches answer the
+    /// last message of the conversation. `context` names the run of the parallel loop; its token stops all
+    /// branches.
     ///
-    /// A branch that fails does not disturb the others. If none has an answer, or the loop was cancelled,
-    /// none is chosen, and the session stands where it stood. If none has an answer and one waits for a person, the loop
-    /// waits too: resume it when the questions of its branches are answered.
+    /// A branch that fails does not affect the others. If no branch has an answer, or the loop was cancelled,
+    /// nothing is chosen and the session stays as it was. If no branch has an answer and one waits for a
+    /// person, the loop is suspended: resume it when the questions of its branches are answered.
     ///
     /// # Errors
     /// The journal failed.
@@ -145,12 +146,12 @@ impl Parallel {
         work.run(machine, log).await
     }
 
-    /// Takes up the parallel loop that `context` names where its log and those of its branches end. After
-    /// a cancel, or when no branch had an answer, the branches without one go on.
+    /// Resumes the parallel loop that `context` names, from the end of its log and of the logs of its
+    /// branches. After a cancel, or when no branch had an answer, the branches without an answer go on.
     ///
     /// # Errors
-    /// The run is unknown, in use, was cut off before its prompts were kept, has an answer already, or has
-    /// other branches, or the journal failed.
+    /// The run is unknown, in use, was cut off before its prompts were recorded, is finished, or has another
+    /// number of branches; or the journal failed.
     pub async fn resume(&self, context: &Context) -> Result<ParallelOutcome, LoopError> {
         let open = self.journal.open(&context.run, OpenMode::Existing).await?;
         let started = started(&context.run, &open.records)?;
@@ -158,7 +159,7 @@ impl Parallel {
             return Err(LoopError::OtherKind { run: context.run.clone(), kind: started.kind });
         }
         if open.records.len() == 1 {
-            // Nobody knows what was to be said, nor to whom.
+            // The prompts and the branches were not recorded.
             return Err(LoopError::NothingAsked { run: context.run.clone() });
         }
         let (prompts, found) = begun(&open.records).unwrap_or_default();
@@ -182,7 +183,7 @@ impl Parallel {
         work.again = ended.is_some();
         work.lost = lost(&open.records);
         if let Command::Append(RecordBody::RunFinished(_)) = machine.next() {
-            // The process died between the choice and its last record.
+            // The process died between the choice and the last record of the loop.
             work.choice = choice(&open.records).cloned();
         }
         work.run(machine, log).await
@@ -198,8 +199,9 @@ impl std::fmt::Debug for Parallel {
     }
 }
 
-/// From where a conversation goes on whose newest run has the log `records`. Of a parallel loop, and of
-/// its branches, that is the branch that was chosen; if none was, it is where the loop began.
+/// Returns the place from which a conversation continues whose newest run has the log `records`. For a
+/// parallel loop or one of its branches, that is the chosen branch; if none was chosen, the place where the
+/// loop began.
 ///
 /// # Errors
 /// The journal failed.
@@ -214,7 +216,7 @@ pub async fn stands_at(
         None => return Ok(continues(run.clone(), records)),
         Some(parallel) => match journal.read(parallel).await {
             Ok(log) => (parallel, log),
-            // A parallel loop that was deleted leaves its branches as ordinary runs.
+            // Branches of a deleted parallel loop count as ordinary runs.
             Err(JournalError::UnknownRun { .. }) => return Ok(continues(run.clone(), records)),
             Err(error) => return Err(error.into()),
         },
@@ -225,7 +227,7 @@ pub async fn stands_at(
             let branch = branch_run(parallel, index);
             match journal.read(&branch).await {
                 Ok(records) if has_ended(&records) => Ok(continues(branch, &records)),
-                // It worked without being kept: nothing is there to go on with.
+                // The branch ran without a log, so there is nothing to continue.
                 Ok(_) | Err(JournalError::UnknownRun { .. }) => Ok(started(parallel, &log)?.origin.clone()),
                 Err(error) => Err(error.into()),
             }
@@ -237,7 +239,7 @@ fn continues(run: RunId, records: &[Arc<Record>]) -> Origin {
     Origin::Continues { run, records: records.len() as u64, continuation: Default::default() }
 }
 
-/// What is said to the branches of a parallel loop, and how many they are.
+/// Returns the prompts of a parallel loop and the number of its branches.
 fn begun(records: &[Arc<Record>]) -> Option<(&[AgentMessage], usize)> {
     match &records.get(1)?.body {
         RecordBody::ParallelStarted { prompts, branches } => Some((prompts, branches.len())),
@@ -245,7 +247,7 @@ fn begun(records: &[Arc<Record>]) -> Option<(&[AgentMessage], usize)> {
     }
 }
 
-/// The latest choice.
+/// Returns the latest choice.
 fn choice(records: &[Arc<Record>]) -> Option<&ParallelChoice> {
     records.iter().rev().find_map(|record| match &record.body {
         RecordBody::ParallelEnded(choice) => Some(&**choice),
@@ -253,7 +255,7 @@ fn choice(records: &[Arc<Record>]) -> Option<&ParallelChoice> {
     })
 }
 
-/// What was set aside for a choice that was asked for and never came.
+/// Returns the amount reserved for choices whose answers were never recorded.
 fn lost(records: &[Arc<Record>]) -> u64 {
     let since = records.iter().rev().take_while(|r| !matches!(r.body, RecordBody::ParallelEnded(_)));
     let reserved = since.map(|record| match record.body {
@@ -263,7 +265,7 @@ fn lost(records: &[Arc<Record>]) -> u64 {
     reserved.fold(0, u64::saturating_add)
 }
 
-/// Awaits `work` while messages for the run come in.
+/// Awaits `work` and receives messages for the run meanwhile.
 async fn beside_pump<T>(mailbox: Option<&Mailbox>, work: impl Future<Output = T>) -> T {
     let Some(mailbox) = mailbox else { return work.await };
     match select(pin!(work), pin!(mailbox.pump())).await {
@@ -272,7 +274,7 @@ async fn beside_pump<T>(mailbox: Option<&Mailbox>, work: impl Future<Output = T>
     }
 }
 
-/// The run of a branch follows from the run of the parallel loop.
+/// Derives the run id of a branch from the id of the parallel loop.
 fn branch_run(parallel: &RunId, index: impl std::fmt::Display) -> RunId {
     RunId::new(format!("{parallel}-{index}"))
 }
@@ -285,27 +287,27 @@ fn may_go_on(status: OutcomeStatus) -> bool {
     matches!(status, OutcomeStatus::Cancelled | OutcomeStatus::Failed)
 }
 
-/// One parallel loop under way.
+/// A parallel loop that is being driven.
 struct Work<'a> {
     parallel: &'a Parallel,
     prompts: Vec<AgentMessage>,
     origin: Origin,
     history: History,
     context: &'a Context,
-    /// The part of the loop's limits that each branch has, if it has any.
+    /// The part of the loop's limits that each branch gets, if the loop has limits.
     lease: Option<Lease>,
-    /// The loop had ended: branches without an answer go on.
+    /// True if the loop had ended before: branches without an answer go on.
     again: bool,
-    /// The choice that was made before the process died.
+    /// The choice that was recorded before the process died.
     choice: Option<ParallelChoice>,
-    /// What was set aside for choices whose answers were lost.
+    /// The amount reserved for choices whose answers were lost.
     lost: u64,
 }
 
-/// The branches that there is a choice among.
+/// The branches that can be chosen.
 struct Candidates {
     results: Vec<BranchResult>,
-    /// Of each whether its log was kept; of one that was not there is its answer alone.
+    /// For each result, true if the branch has a complete log. Without one only its answer is known.
     kept: Vec<bool>,
 }
 
@@ -323,7 +325,7 @@ impl<'a> Work<'a> {
     async fn run(self, mut machine: ReactMachine, mut log: RunLog) -> Result<ParallelOutcome, LoopError> {
         let mailbox = log.mailbox();
         if let Some(mailbox) = &mailbox {
-            // A cancel that waits comes before the branches, which may be at rest at once.
+            // A waiting cancel is read before the branches start, since they may be suspended at once.
             mailbox.look().await;
         }
         let branches = (0..self.parallel.branches.len()).map(|index| self.branch(index));
@@ -344,7 +346,7 @@ impl<'a> Work<'a> {
             note_cancel(&mut machine, &mut log).await?;
         }
         if choice.outcome.status == OutcomeStatus::Suspended {
-            // What is asked stands in the logs of the branches.
+            // The open questions are in the logs of the branches.
             log.step(&mut machine, RecordBody::Suspended { waiting: Vec::new() }).await?;
             return Ok(ParallelOutcome { session: self.context.session.clone(), branches, choice });
         }
@@ -355,14 +357,14 @@ impl<'a> Work<'a> {
         Ok(ParallelOutcome { session: self.context.session.clone(), branches, choice })
     }
 
-    /// What the choice may cost, if a model is going to be asked for it.
+    /// Estimates the cost of the choice, if a model is going to make it.
     fn may_cost(&self, candidates: &Candidates) -> Option<u64> {
         let is_asked = !self.context.cancel.is_cancelled() && !candidates.results.is_empty();
         let evaluation = Evaluation::new(&self.prompts, self.history.messages(), &candidates.results);
         is_asked.then(|| self.parallel.strategy.estimate(&evaluation)).flatten()
     }
 
-    /// Brings a branch to its outcome. That it could not be started is an outcome, too.
+    /// Runs a branch to its outcome. A branch that cannot be started counts as failed.
     async fn branch(&self, index: usize) -> Outcome {
         let context = branch_context(self.context, index);
         let run = context.run.clone();
@@ -385,7 +387,7 @@ impl<'a> Work<'a> {
             Some(RecordBody::RunFinished(outcome)) if !(self.again && may_go_on(outcome.status)) => {
                 Ok((**outcome).clone())
             }
-            // It may have been cut off before its prompts were kept.
+            // The branch may have been cut off before its prompts were recorded.
             _ => agent.take_up(Some(opening), &MoreLimits::default(), context).await,
         }
     }
@@ -436,8 +438,8 @@ impl<'a> Work<'a> {
         choice
     }
 
-    /// The branches that there is a choice among: those that finished, or, if none did, those that a
-    /// limit stopped.
+    /// Returns the branches that can be chosen: those that finished, or, if none did, those that a limit
+    /// stopped.
     async fn candidates(&self, branches: &[Outcome]) -> Result<Candidates, LoopError> {
         let finished = |outcome: &Outcome| outcome.is_finished();
         let limited = |outcome: &Outcome| matches!(outcome.status, OutcomeStatus::Limit(_));
@@ -461,7 +463,7 @@ impl<'a> Work<'a> {
         Ok(Candidates { results, kept })
     }
 
-    /// What is known of a branch that was not kept.
+    /// Makes the conversation of a branch without a log from its prompts and its answer.
     fn answered(&self, outcome: &Outcome) -> Vec<AgentMessage> {
         let answer = AssistantMessage {
             content: vec![Content::text(outcome.said().unwrap_or_default())],
@@ -481,7 +483,8 @@ fn branch_context(context: &Context, index: usize) -> Context {
     own
 }
 
-/// What all branches took. What they cost is known if it is known of each that took anything.
+/// Sums the usage and cost of all branches. The cost is `None` if it is unknown for a branch that used
+/// tokens.
 fn spent(branches: &[Outcome]) -> (Usage, Option<u64>) {
     let mut usage = Usage::default();
     let mut cost = branches.iter().any(|branch| branch.cost.is_some()).then_some(0_u64);
@@ -493,7 +496,7 @@ fn spent(branches: &[Outcome]) -> (Usage, Option<u64>) {
     (usage, cost)
 }
 
-/// Why no branch has an answer: the failure of all, if they failed in one way.
+/// Returns the kind of failure that all branches share, or `NoBranch`.
 fn common_failure(branches: &[Outcome]) -> FailureKind {
     let mut kinds = branches.iter().map(Outcome::failure_kind);
     match kinds.next().flatten() {
@@ -517,7 +520,7 @@ fn no_answer(branches: &[Outcome]) -> String {
     format!("{of} {has} ({})", why.join("; "))
 }
 
-/// What a run added to its conversation, from its log.
+/// Returns the messages that a run added to its conversation, from its log.
 fn said_in(run: &RunId, log: &[Arc<Record>]) -> Vec<AgentMessage> {
     let mut events = AgentEvents::new();
     let mut said = Vec::new();

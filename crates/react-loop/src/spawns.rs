@@ -1,5 +1,5 @@
-//! What running calls start, processes and runs: each is in the log before it works, so that whoever takes the run up
-//! after a crash can end the processes, and knows which runs had a log.
+//! Records the processes and child runs that running calls start, before these begin to work. After a crash,
+//! the process that resumes the run can end the processes and knows which child runs have a log.
 
 use std::{
     collections::VecDeque,
@@ -12,7 +12,7 @@ use archon_types::{
 };
 use futures_util::task::AtomicWaker;
 
-/// Takes what running calls report to the driver of their batch, which has the log.
+/// A queue of reports from running calls to the driver of their batch, which alone writes the log.
 #[derive(Default)]
 pub(crate) struct Spawns {
     state: Mutex<State>,
@@ -31,7 +31,7 @@ pub(crate) struct Spawned {
     answer: Arc<Answer>,
 }
 
-/// Fires once it is clear whether the record is in the log.
+/// The answer to one report; `known` fires once it is decided whether the record is in the log.
 #[derive(Default)]
 struct Answer {
     is_logged: Mutex<bool>,
@@ -39,7 +39,7 @@ struct Answer {
 }
 
 impl Spawns {
-    /// The next report, or whoever polls is woken when there is one.
+    /// Polls for the next report.
     pub(crate) fn poll(&self, task: &Task<'_>) -> Poll<Spawned> {
         self.driver.register(task.waker());
         match self.state().reported.pop_front() {
@@ -48,7 +48,7 @@ impl Spawns {
         }
     }
 
-    /// The batch is over: nothing is appended any more, and who waits is told so.
+    /// Ends the batch: nothing is appended from now on, and calls that wait learn that.
     pub(crate) fn close(&self) {
         let mut state = self.state();
         state.is_over = true;
@@ -61,7 +61,7 @@ impl Spawns {
 }
 
 impl Spawns {
-    /// Waits until the driver has appended a record, and says whether it did.
+    /// Waits until the driver has appended the record; returns false if it did not.
     async fn report(&self, record: RecordBody) -> bool {
         let answer = Arc::new(Answer::default());
         {
@@ -92,7 +92,7 @@ impl CallerLog for Spawns {
 }
 
 impl Spawned {
-    /// The record is in the log.
+    /// Tells the call that its record is in the log.
     pub(crate) fn logged(self) {
         *self.answer.is_logged.lock().unwrap_or_else(PoisonError::into_inner) = true;
     }
@@ -104,7 +104,7 @@ impl Drop for Spawned {
     }
 }
 
-/// The groups of calls that were under way when the log ended: their processes may still be at work.
+/// Returns the process groups of calls that were running when the log ended. Their processes may still run.
 pub(crate) fn left_behind(records: &[Arc<Record>]) -> Vec<ProcessGroup> {
     let mut left: Vec<(CallId, ProcessGroup)> = Vec::new();
     for record in records {

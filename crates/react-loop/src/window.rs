@@ -1,8 +1,8 @@
-//! What the model sees: the messages of a request, built up as the run goes on and made fewer when they
+//! The context window: builds the messages of a request as the run goes on, and compacts them when they
 //! outgrow the model's context window.
 //!
-//! A message enters the window once and never changes, so its encoded form can be kept with it. A
-//! message with tool calls enters together with their results: a request can hold no half of a pair.
+//! A message enters the window once and never changes, so its encoded form can be cached. A message with tool
+//! calls enters together with their results, because a request must not hold a call without its result.
 //!
 //! | question | file |
 //! |---|---|
@@ -51,7 +51,7 @@ pub use usage::{ContextUsage, QueueNotice, ToolGate, Urgency};
 /// The messages of a conversation, shared between the window and the requests made from it.
 pub type Messages = Arc<Transcript>;
 
-/// Puts the ids that the calls go by into the answer: a model may repeat an id or leave it out.
+/// Writes the unique ids of the calls into the answer, since a model may repeat an id or leave it out.
 fn name_calls(answer: &mut AssistantMessage, calls: &[CallState]) {
     let blocks = answer.content.iter_mut().filter_map(|block| match block {
         Content::ToolCall(call) => Some(call),
@@ -62,7 +62,7 @@ fn name_calls(answer: &mut AssistantMessage, calls: &[CallState]) {
     }
 }
 
-/// Whether every tool call has exactly one result, right behind the message that holds it.
+/// Returns true if every tool call has exactly one result, directly after the message that holds it.
 pub fn is_paired(messages: &[Message]) -> bool {
     let mut open: Vec<&ToolCallId> = Vec::new();
     for message in messages {
@@ -85,7 +85,7 @@ pub fn is_paired(messages: &[Message]) -> bool {
     open.is_empty()
 }
 
-/// The calls of an answer under ids that are unique within it.
+/// Returns the calls of an answer, under ids that are unique within the answer.
 pub(crate) fn unique_calls(answer: &AssistantMessage, command: u64) -> Vec<Arc<ToolCall>> {
     let mut calls: Vec<Arc<ToolCall>> = Vec::new();
     for block in &answer.content {

@@ -1,5 +1,5 @@
-//! What ends a call: success, and what a failure leads to: another try, another tool, another plan, or the end of
-//! what depends on it.
+//! Ends calls of a plan: success, or what follows from a failure: another attempt, another tool, another
+//! plan, or the end of all that depends on it.
 
 use std::time::Duration;
 
@@ -11,11 +11,11 @@ use petgraph::graph::NodeIndex;
 
 use super::{Ask, NodeState, Phase, PlanMachine};
 
-/// Whether the same call may be made again.
+/// Permission to make the same call again.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Repeat {
     Allowed,
-    /// It would fail again, or do again what cannot be undone.
+    /// The call would fail again, or repeat an effect that cannot be undone.
     Never,
 }
 
@@ -27,7 +27,7 @@ impl PlanMachine {
         self.budget.close(&mut node.money);
         let may_have_effect = effect == Effect::SideEffect && child.is_none();
         if result.status == ToolResultStatus::Cancelled && self.is_stopping() && !may_have_effect {
-            // Nothing is known against it: it begins anew when the run goes on.
+            // The call did not fail: it begins again when the run is resumed.
             return self.nodes.again(index, result.clone(), at, at);
         }
         if result.status == ToolResultStatus::Cancelled && self.is_stopping() {
@@ -36,7 +36,7 @@ impl PlanMachine {
         if !result.is_error() && !self.is_unsure(result) {
             return self.done(index, result.clone(), at);
         }
-        // Who was stopped may have done something; a run of an agent is another one each time.
+        // A tool that was stopped may have had an effect. A child run is a new run each time.
         let is_in_doubt = matches!(result.status, ToolResultStatus::Timeout | ToolResultStatus::Cancelled);
         let repeat = match may_have_effect && is_in_doubt {
             true => Repeat::Never,
@@ -45,15 +45,15 @@ impl PlanMachine {
         self.failed(index, result, at, repeat);
     }
 
-    /// A person says what a call comes to, in the place of its tool.
+    /// Takes a person's text as the result of a call, in place of its tool.
     pub(super) fn replied(&mut self, call: CallId, text: &str, at: Timestamp) {
         let Some(index) = self.nodes.index_of(call) else { return };
         self.budget.close(&mut self.nodes.get_mut(index).money);
         self.done(index, ToolResult::success(text).with_metadata("answered_by", "person"), at);
     }
 
-    /// A person says what follows from a failure, which is not another try: a result in words, nothing in its place, or
-    /// the end of what depends on it.
+    /// Applies a person's decision after a failure, other than another attempt: a result in words, no result
+    /// (empty text), or the end of all that depends on the subtask.
     pub(super) fn decided(&mut self, call: CallId, answer: &Answer, at: Timestamp) {
         let Some(index) = self.nodes.index_of(call) else { return };
         let failure = self.nodes.get(index).result.as_deref().cloned();
@@ -137,7 +137,7 @@ impl PlanMachine {
         }
     }
 
-    /// Asks for another plan if subtasks failed and none is asked for yet.
+    /// Asks for another plan if subtasks failed and none was asked for yet.
     pub(super) fn begin_replan(&mut self) {
         let troubled = self.nodes.troubled();
         if self.replan.is_some() || troubled.is_empty() {
@@ -179,7 +179,7 @@ impl PlanMachine {
         format!("subtask {} ({}) {times}: {why}.{hint}", node.subtask.id, node.subtask.description)
     }
 
-    /// There is no other plan: what failed has failed for good.
+    /// Gives up the subtasks for which no other plan was found.
     pub(super) fn replan_failed(&mut self, ask: &Ask, why: &str) {
         let reason = ask.reason.as_deref().unwrap_or_default();
         self.given_up.push(format!("{reason} No other plan was found: {why}"));
@@ -196,7 +196,8 @@ impl PlanMachine {
     }
 }
 
-/// What a result says of a failure, on one line and without its first word.
+/// Returns the failure text of a result on one line, without `Error: ` at its beginning and cut to 500
+/// characters.
 pub(super) fn why(result: &ToolResult) -> String {
     let text = result.error_message.clone().unwrap_or_else(|| result.text());
     let line: Vec<&str> = text.split_whitespace().collect();
@@ -205,10 +206,10 @@ pub(super) fn why(result: &ToolResult) -> String {
     line.chars().take(LONGEST).collect()
 }
 
-/// Characters of a failure that are told.
+/// Most characters of a failure text.
 const LONGEST: usize = 500;
 
-/// The result of a call that was cut off and is not to run again.
+/// Returns the result of a call that was cut off and must not run again.
 pub(super) fn unknown(why: &str) -> ToolResult {
     let text =
         format!("it was cut off, nobody knows whether it did its work, and it is not to run again: {why}");

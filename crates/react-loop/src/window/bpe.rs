@@ -1,4 +1,4 @@
-//! Exact counts for OpenAI's models. For others they are estimates like any other.
+//! Exact token counts for OpenAI's models. For other models they are estimates.
 
 use archon_types::TokenCounter;
 

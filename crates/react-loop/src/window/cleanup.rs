@@ -1,5 +1,5 @@
-//! Results that the model gives up: each is marked with the id of its call, so that the model can name it, and a note
-//! takes its place. The log keeps the result as it came.
+//! Lets the model give up tool results: each result is marked with the id of its call, so that the model can
+//! name it, and a note replaces it. The log keeps the original result.
 
 use archon_types::{
     CLEANUP_TOOL, CleanedUp, Content, Message, SeenResult, TokenCounter, ToolCallId, ViewPart, WindowItem,
@@ -7,7 +7,8 @@ use archon_types::{
 
 use super::entries::{changed, rewritten};
 
-/// The result as it enters the window of a model that can give it up; `None` for what is no such result.
+/// Returns the result with its mark, for a model that can give up results; `None` if the message is not such
+/// a result.
 pub(crate) fn marked(message: &Message, counter: &dyn TokenCounter) -> Option<Message> {
     let Message::ToolResult(result) = message else { return None };
     if result.tool_name == CLEANUP_TOOL {
@@ -29,7 +30,7 @@ pub(crate) fn marked(message: &Message, counter: &dyn TokenCounter) -> Option<Me
     Some(Message::ToolResult(result))
 }
 
-/// The text of a result without what [`marked`] added.
+/// Returns the text of a result without the additions of [`marked`].
 pub(crate) fn unmarked(text: &str) -> &str {
     let Some((_, rest)) = text.strip_prefix(MARK).and_then(|rest| rest.split_once("]\n")) else {
         return text;
@@ -37,7 +38,7 @@ pub(crate) fn unmarked(text: &str) -> &str {
     rest.rfind(HINT).map_or(rest, |at| &rest[..at])
 }
 
-/// Whether two results say the same.
+/// Returns true if two results have the same content, marks aside.
 pub(crate) fn is_same(one: &Message, other: &Message) -> bool {
     let rest = |message: &Message| -> Vec<Content> {
         message.content().iter().filter(|block| block.as_text().is_none()).cloned().collect()
@@ -45,18 +46,18 @@ pub(crate) fn is_same(one: &Message, other: &Message) -> bool {
     unmarked(&one.text()) == unmarked(&other.text()) && rest(one) == rest(other)
 }
 
-/// The results among the messages that the model sees.
+/// Returns the tool results among the messages that the model sees.
 pub(crate) fn seen(items: &[WindowItem], counter: &dyn TokenCounter) -> Vec<SeenResult> {
     let tokens = |item: &WindowItem| match item.tokens {
-        // Nobody counts what enters a window without a limit.
+        // Items have no token count in a window without a limit.
         0 => counter.count_message(&item.message),
         tokens => tokens,
     };
     items.iter().filter_map(|item| SeenResult::of(&item.message, tokens(item))).collect()
 }
 
-/// Puts a note in place of the result; of several of one name, in place of the newest that is still there. False if
-/// there is none.
+/// Replaces a result by a note; if several results have the same id, the newest that is not yet replaced.
+/// Returns false if there is none.
 pub(crate) fn give_up(items: &mut [WindowItem], given_up: &CleanedUp, counter: &dyn TokenCounter) -> bool {
     let is_it = |item: &&mut WindowItem| {
         SeenResult::of(&item.message, 0).is_some_and(|r| r.call == given_up.tool_call_id && !r.is_cleaned_up)
@@ -67,12 +68,12 @@ pub(crate) fn give_up(items: &mut [WindowItem], given_up: &CleanedUp, counter: &
     true
 }
 
-/// Whether the model gave the result up.
+/// Returns true if the model gave up this result.
 pub(crate) fn is_cleaned_up(message: &Message) -> bool {
     SeenResult::of(message, 0).is_some_and(|result| result.is_cleaned_up)
 }
 
-/// What the model reads behind a result that may be of no use to it.
+/// Returns the hint behind a result that the model may not need.
 fn hint(text: &str, call: &ToolCallId, counter: &dyn TokenCounter) -> Option<String> {
     let reason = if UNHELPFUL.iter().any(|sign| text.contains(sign)) {
         "no results"
@@ -87,11 +88,11 @@ fn hint(text: &str, call: &ToolCallId, counter: &dyn TokenCounter) -> Option<Str
     ))
 }
 
-/// How a result begins that can be given up.
+/// The beginning of a result that can be given up.
 const MARK: &str = "[tool_call_id: ";
-/// How the hint begins.
+/// The beginning of the hint.
 const HINT: &str = "\n\nIf this result isn't helpful, free context space with:\n";
-/// What results say that found nothing.
+/// Texts in results that found nothing.
 const UNHELPFUL: [&str; 7] = [
     "No matches found",
     "No files found",
@@ -101,7 +102,7 @@ const UNHELPFUL: [&str; 7] = [
     "does not exist",
     "No such file",
 ];
-/// Tokens above which a result is worth giving up.
+/// Tokens above which a result gets the hint.
 const LONG: u64 = 500;
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! A view in the making: the messages that the model sees now, and the ways to make them fewer or
-//! smaller. No step parts a call from its results or lets a pinned message go.
+//! Draft of a compacted view: the messages that the model sees now, and the operations that remove or shorten
+//! them. No operation separates a call from its results or removes a pinned message.
 
 use std::{collections::HashMap, ops::Range, sync::Arc};
 
@@ -11,7 +11,7 @@ use super::{
     file_reads, truncate,
 };
 
-/// A view in the making.
+/// A compacted view under construction.
 #[derive(Clone)]
 pub(crate) struct Draft<'a> {
     input: CompactionInput<'a>,
@@ -23,7 +23,7 @@ impl<'a> Draft<'a> {
         Self { input, items: input.items.to_vec() }
     }
 
-    /// The view that came out.
+    /// Returns the resulting view.
     pub(crate) fn view(&self) -> Vec<ViewPart> {
         parts(&self.items)
     }
@@ -32,12 +32,12 @@ impl<'a> Draft<'a> {
         self.items.len()
     }
 
-    /// Whether the messages are within the target.
+    /// Returns true if the messages are within the target.
     pub(crate) fn fits(&self) -> bool {
         tokens_of(&self.items) <= self.input.target
     }
 
-    /// What lies between the messages that stay whole at the beginning and those at the end.
+    /// Returns the range between the first and the last messages that stay whole.
     pub(crate) fn middle(&self) -> Range<usize> {
         let config = self.input.config;
         let first = self.end_of_turn(config.keep_first as usize);
@@ -45,7 +45,7 @@ impl<'a> Draft<'a> {
         first..recent.max(first)
     }
 
-    /// Replaces all but the newest reading of each file by a pointer to it.
+    /// Replaces every read of a file except the newest by a pointer to the newest.
     pub(crate) fn deduplicate(&mut self) {
         let reads = self.file_reads();
         let mut newest: HashMap<&str, usize> = HashMap::new();
@@ -84,7 +84,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Puts a line for each turn in place of the turns in `range`, where that is shorter.
+    /// Replaces the turns in `range` by one line each, if that is shorter.
     pub(crate) fn digest(&mut self, range: Range<usize>) {
         let input = self.input;
         self.replace(range, |stretch| {
@@ -93,7 +93,7 @@ impl<'a> Draft<'a> {
         });
     }
 
-    /// The longest stretch of the middle without a pinned message, if it is several messages.
+    /// Returns the longest stretch of the middle without a pinned message, if it has several messages.
     pub(crate) fn old_turns(&self) -> Option<(Range<u64>, Vec<WindowItem>)> {
         let stretches = self.items[self.middle()].chunk_by(|a, b| a.pinned == b.pinned);
         let longest = stretches.filter(|s| !s[0].pinned && s.len() > 1).max_by_key(|s| tokens_of(s))?;
@@ -101,7 +101,7 @@ impl<'a> Draft<'a> {
         Some((first.start..last.end, longest.to_vec()))
     }
 
-    /// The same with a model's summary in place of what it stands for.
+    /// Returns a draft in which a model's summary replaces the messages that it covers.
     pub(crate) fn summarized(&self, summary: Option<&Summary>) -> Option<Self> {
         let Summary { from, to, text: Some(text), .. } = summary? else { return None };
         let inside = |item: &WindowItem| item.part.range().start >= *from && item.part.range().end <= *to;
@@ -113,11 +113,11 @@ impl<'a> Draft<'a> {
         Some(shorter)
     }
 
-    /// Leaves the messages in `range` out, with a summary of `lines` lines for all of them.
+    /// Removes the messages in `range` and puts one summary of at most `lines` lines in their place.
     pub(crate) fn drop_range(&mut self, range: Range<usize>, lines: usize) {
         let gone: Vec<WindowItem> = self.items[range.clone()].iter().filter(|i| !i.pinned).cloned().collect();
         let summary = digest::summary(&gone, lines);
-        // What is shorter than its summary may stay.
+        // Messages that are shorter than their summary stay.
         if self.input.counter.count(&summary) >= tokens_of(&gone) {
             return;
         }
@@ -125,14 +125,14 @@ impl<'a> Draft<'a> {
         self.replace(range, |stretch| digest_of(stretch, &summary.take()?, input).map(|item| vec![item]));
     }
 
-    /// Leaves out what comes before the last `keep` messages. The last turn stays whole.
+    /// Removes the messages before the last `keep` ones. The last turn always stays whole.
     pub(crate) fn trim(&mut self, keep: usize, lines: usize) {
         let cut = self.end_of_turn(self.len().saturating_sub(keep));
         let cut = if cut == self.len() { self.start_of_turn(cut.saturating_sub(1)) } else { cut };
         self.drop_range(0..cut, lines);
     }
 
-    /// Puts what `change` makes of each stretch between pinned messages in its place.
+    /// Replaces each stretch between pinned messages by the result of `change`.
     fn replace(
         &mut self,
         range: Range<usize>,
@@ -149,12 +149,12 @@ impl<'a> Draft<'a> {
         self.items.extend(after);
     }
 
-    /// The first turn that begins at `at` or later.
+    /// Returns the index of the first turn that begins at `at` or later.
     fn end_of_turn(&self, at: usize) -> usize {
         (at..self.len()).find(|i| !is_result(&self.items[*i].message)).unwrap_or(self.len())
     }
 
-    /// The turn that `at` is in.
+    /// Returns the index where the turn that contains `at` begins.
     fn start_of_turn(&self, at: usize) -> usize {
         (0..=at.min(self.len()))
             .rev()
@@ -162,7 +162,7 @@ impl<'a> Draft<'a> {
             .unwrap_or(0)
     }
 
-    /// Where files were read: the place, what was read, and the path.
+    /// Returns all reads of files: index of the result, key of the call, and path.
     fn file_reads(&self) -> Vec<(usize, String, String)> {
         let mut calls: Vec<&ToolCall> = Vec::new();
         let mut reads = Vec::new();
@@ -182,7 +182,7 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// One message of `text` that stands for all of `stretch`.
+/// Returns one message with `text` in place of `stretch`.
 fn digest_of(stretch: &[WindowItem], text: &str, input: CompactionInput<'_>) -> Option<WindowItem> {
     let (first, last) = (stretch.first()?, stretch.last()?);
     let (from, to) = (first.part.range().start, last.part.range().end);
@@ -194,7 +194,8 @@ fn tokens_of(items: &[WindowItem]) -> u64 {
     items.iter().map(|item| item.tokens).fold(0, u64::saturating_add)
 }
 
-/// Two readings are of the same thing if path and range are the same, whatever the order of arguments.
+/// Returns a key of the arguments that does not depend on their order. Two reads with the same key read the
+/// same part of a file.
 fn key(call: &ToolCall) -> String {
     match &call.arguments {
         Json::Object(arguments) => {

@@ -1,4 +1,4 @@
-//! The whole conversation, message by message, under whatever the model sees of it now.
+//! The complete conversation, message by message, from which every view is made.
 
 use std::sync::Arc;
 
@@ -13,41 +13,41 @@ use crate::text_mode::OBSERVATION;
 /// A message as it came, and as it entered the window.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Entry {
-    /// As it came.
+    /// The message as it came.
     pub(crate) message: Arc<Message>,
-    /// As it entered, where it was too large for that.
+    /// The shortened message that entered the window, if the message was too large.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) clipped: Option<Arc<Message>>,
-    /// Estimated tokens of what entered; counted once.
+    /// Estimated tokens of the message that entered; counted once.
     pub(crate) tokens: u64,
-    /// Who said it; nobody knows of what was stored before that was noted.
+    /// The author; unknown in state that older versions stored.
     #[serde(default)]
     pub(crate) by: Speaker,
-    /// How far it is believed; not at all, if it was stored before that was noted.
+    /// The trust level; untrusted in state that older versions stored.
     #[serde(default)]
     pub(crate) trust: Trust,
-    /// What was said, where `message` is that in other words or a part of it.
+    /// The original message, if `message` is a rewording or a part of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) said: Option<Arc<Message>>,
 }
 
 impl Entry {
-    /// A message that nobody vouches for.
+    /// Makes an untrusted entry.
     pub(crate) fn new(message: Arc<Message>, tokens: u64, by: Speaker) -> Self {
         Self { message, clipped: None, tokens, by, trust: Trust::Untrusted, said: None }
     }
 
-    /// What entered the window.
+    /// Returns the message that entered the window.
     pub(crate) fn entered(&self) -> &Arc<Message> {
         self.clipped.as_ref().unwrap_or(&self.message)
     }
 
-    /// What was said, and by whom.
+    /// Returns the original message with its author and trust level.
     pub(crate) fn said(&self) -> Said {
         Said::new(self.as_said().clone(), self.by).believed(self.trust)
     }
 
-    /// How far all of it is believed, with what the model is told from memory.
+    /// Returns the lowest trust level of the message and of the memories in it.
     pub(crate) fn least_trust(&self) -> Trust {
         match &**self.as_said() {
             Message::User(user) => self.trust.min(user.least_told()),
@@ -59,12 +59,12 @@ impl Entry {
         self.said.as_ref().unwrap_or(&self.message)
     }
 
-    /// Whether the model sees it as it was said.
+    /// Returns true if the model sees the original message.
     pub(crate) fn is_whole(&self) -> bool {
         self.said.is_none() && self.clipped.is_none()
     }
 
-    /// The entry of a later run, which begins with what the model saw of this one.
+    /// Returns the entry of a later run, which begins with `message` in place of this entry.
     pub(crate) fn seen_as(&self, message: Arc<Message>, tokens: u64) -> Self {
         let said = self.as_said();
         let said = (!Arc::ptr_eq(said, &message)).then(|| said.clone());
@@ -73,7 +73,7 @@ impl Entry {
 }
 
 impl Entry {
-    /// Whether it is that of an earlier fold, whose messages it shares.
+    /// Returns true if this is the entry of an earlier fold, which shares its messages.
     pub(crate) fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(self.entered(), other.entered())
             && (self.tokens, self.by, self.trust) == (other.tokens, other.by, other.trust)
@@ -87,7 +87,7 @@ impl From<CarriedMessage> for Entry {
     }
 }
 
-/// What a later run reads of it.
+/// The part of the entry that a later run reads.
 impl From<&Entry> for CarriedMessage {
     fn from(entry: &Entry) -> Self {
         let Entry { tokens, by, trust, said, .. } = entry.seen_as(entry.entered().clone(), entry.tokens);
@@ -95,7 +95,7 @@ impl From<&Entry> for CarriedMessage {
     }
 }
 
-/// Whether the message answers a tool call, in text mode as an observation.
+/// Returns true if the message is the result of a tool call; in text mode, an observation.
 pub(crate) fn is_result(message: &Message) -> bool {
     match message {
         Message::ToolResult(_) => true,
@@ -106,7 +106,7 @@ pub(crate) fn is_result(message: &Message) -> bool {
     }
 }
 
-/// The messages that `parts` make of the first `covers` entries; `None` if they break a rule of
+/// Applies `parts` to the first `covers` entries and returns the messages; `None` if they break a rule of
 /// [`CompactionStrategy`](archon_types::CompactionStrategy).
 pub(crate) fn items(
     entries: &[Entry],
@@ -116,7 +116,7 @@ pub(crate) fn items(
     counter: &dyn TokenCounter,
 ) -> Option<Vec<WindowItem>> {
     let (covered, rest) = entries.split_at_checked(usize::try_from(covers).ok()?)?;
-    // A turn is covered as a whole or not at all.
+    // A turn must be covered as a whole or not at all.
     if rest.first().is_some_and(|entry| matches!(&*entry.message, Message::ToolResult(_))) {
         return None;
     }
@@ -150,7 +150,7 @@ pub(crate) fn items(
     (pinned == expected && pairs_hold(&items)).then_some(items)
 }
 
-/// An entry as an item that stays as it is.
+/// Returns the item of an entry that stays as it is.
 pub(crate) fn kept(entry: &Entry, at: usize, pins: &[usize]) -> WindowItem {
     let from = at as u64;
     WindowItem {
@@ -161,18 +161,18 @@ pub(crate) fn kept(entry: &Entry, at: usize, pins: &[usize]) -> WindowItem {
     }
 }
 
-/// An item that a part made.
+/// Returns the item of a message that a part changed.
 pub(crate) fn changed(part: &ViewPart, message: Message, counter: &dyn TokenCounter) -> WindowItem {
     let tokens = counter.count_message(&message);
     WindowItem { part: part.clone(), message: Arc::new(message), tokens, pinned: false }
 }
 
-/// A user message that stands for a stretch which ends with `last`.
+/// Returns a user message that replaces a stretch ending with `last`.
 pub(crate) fn digest(text: &str, last: &Message) -> Message {
     Message::user(text, last.timestamp())
 }
 
-/// The message with another text in place of its content; a result keeps its call.
+/// Returns the message with `text` as its content. A tool result keeps its call id.
 pub(crate) fn rewritten(message: &Message, text: &str) -> Message {
     let content = vec![Content::text(text)];
     match message {
@@ -183,7 +183,7 @@ pub(crate) fn rewritten(message: &Message, text: &str) -> Message {
     }
 }
 
-/// Items in order as the fewest parts.
+/// Returns the items as view parts, with adjacent kept items merged.
 pub(crate) fn parts(items: &[WindowItem]) -> Vec<ViewPart> {
     let mut parts: Vec<ViewPart> = Vec::new();
     for item in items {
@@ -197,7 +197,7 @@ pub(crate) fn parts(items: &[WindowItem]) -> Vec<ViewPart> {
     parts
 }
 
-/// Whether every call has its one result right behind it, and every result its call.
+/// Returns true if every call has one result directly after it, and every result its call.
 fn pairs_hold(items: &[WindowItem]) -> bool {
     let mut open: Vec<&str> = Vec::new();
     for item in items {

@@ -1,23 +1,23 @@
-//! Readings of files: which results are one, and whether a file was the same when it was read again.
+//! Tracks which tool results are contents of files, and whether a file changed between two reads.
 
 use std::collections::BTreeMap;
 
 use archon_types::{Content, ToolCall};
 use serde::{Deserialize, Serialize};
 
-/// The hash of what each file held when it was last read.
+/// The hash of each file's content when it was last read, by path.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FileReads(BTreeMap<String, u64>);
 
 impl FileReads {
-    /// Notes a reading; true if the file is new or has changed since the last one.
+    /// Notes a read; returns true if the file is new or has changed since the last read.
     pub(crate) fn register(&mut self, path: &str, content: &[Content]) -> bool {
         let hash = hash(content);
         self.0.insert(path.to_owned(), hash) != Some(hash)
     }
 }
 
-/// The path that the call reads, if it reads a file.
+/// Returns the path that the call reads, if it reads a file.
 pub(crate) fn path(call: &ToolCall) -> Option<&str> {
     if !READERS.contains(&call.name.as_str()) {
         return None;
@@ -25,16 +25,16 @@ pub(crate) fn path(call: &ToolCall) -> Option<&str> {
     ["path", "file_path"].into_iter().find_map(|key| call.arguments.get(key)?.as_str())
 }
 
-/// What the model reads in place of an older reading.
+/// Returns the text that replaces the result of an older read.
 pub(crate) fn pointer(path: &str, same: bool) -> String {
     let how = if same { "was the same" } else { "had changed" };
     format!("[{path} was read again later and {how}: see the newest reading]")
 }
 
-/// The tools that read files, by the names they go by.
+/// Names of the tools that read files.
 const READERS: [&str; 3] = ["read_file", "file_read", "read"];
 
-/// FNV-1a, which is the same on every machine and in every version.
+/// FNV-1a: the hash is stored, so it must be the same on every machine and in every version.
 fn hash(content: &[Content]) -> u64 {
     let text = Content::join_text(content);
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {

@@ -1,4 +1,4 @@
-//! What a run finds when it begins: the conversation that earlier runs of its session left.
+//! The conversation of earlier runs of a session, as a new run receives it.
 
 use std::sync::Arc;
 
@@ -9,30 +9,30 @@ use archon_types::{
 
 use super::{Messages, entries::Entry};
 
-/// The conversation before a run, with the tokens that were counted already.
+/// The conversation before a run, with its token counts.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct History {
     pub(crate) messages: Messages,
     pub(crate) entries: Vec<Entry>,
-    /// Who counted the entries; nobody if they are not counted.
+    /// The tokenizer that counted the entries; `None` if they are not counted.
     pub(crate) counted_by: Option<Tokenizer>,
-    /// What the runs before spent, for a run that shares their budget.
+    /// The spending of the earlier runs, for a run that shares their budget.
     pub(crate) spent: CarriedSpending,
-    /// Rules under which nobody is to be asked for the rest of the session, in the folder that they were given in.
+    /// Permission rules of "always allow" answers, valid for the rest of the session in `workspace`.
     pub(crate) trusted: Vec<String>,
     pub(crate) workspace: Option<String>,
-    /// What calls have told of the files that they read or wrote; known only of what was read from logs.
+    /// Notes of calls about the files that they read or wrote. Known only if the history was read from logs.
     pub(crate) seen: Vec<CarriedResult>,
 }
 
 impl History {
-    /// The messages, oldest first.
+    /// Returns the messages, oldest first.
     pub fn messages(&self) -> &Messages {
         &self.messages
     }
 
-    /// The same after a plan or a team, from the log of that run: what was asked, and the answer, if there is one. The
-    /// answer rests on what tools and other agents said, and is believed no more than they are.
+    /// Adds the run of a plan or a team, from its log: the prompts, and the answer if there is one. The
+    /// answer is untrusted, because it builds on the output of tools and other agents.
     pub(crate) fn after(mut self, records: &[Arc<Record>]) -> Self {
         for record in records {
             let (message, by) = match &record.body {
@@ -58,12 +58,12 @@ impl History {
         self
     }
 
-    /// What a run that begins with it reads as it was said, with nothing cut.
+    /// Returns the messages that a new run sees complete, with nothing cut.
     pub fn in_full(&self) -> Vec<Said> {
         self.entries.iter().filter(|entry| entry.is_whole()).map(Entry::said).collect()
     }
 
-    /// Whether the model has the next word: a person or a tool had the last one.
+    /// Returns true if the last message is one that the model has to answer: a prompt or a tool result.
     pub(crate) fn wants_answer(&self) -> bool {
         self.messages.last().is_some_and(|message| !matches!(**message, Message::Assistant(_)))
     }

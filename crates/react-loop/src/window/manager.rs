@@ -1,9 +1,9 @@
-//! The context manager: the one place that knows what of a conversation the model sees, how much room
-//! that takes, and what gives way.
+//! The context manager: keeps the whole conversation, decides which part of it the model sees, and compacts
+//! it when it does not fit the window.
 //!
-//! It is part of the machine's fold: it changes by records alone. What it decides, a compaction or a
-//! word to the model, is a record too, so a log folds to the same view wherever it is folded. Under the
-//! view lies every message as it came.
+//! It is part of the machine's fold and changes by records only. Its decisions (compactions and notices to
+//! the model) are records too, so a log always folds to the same view. Every original message is kept below
+//! the view.
 
 use std::sync::Arc;
 
@@ -30,70 +30,71 @@ use crate::CallState;
 #[derive(Clone, Debug)]
 pub struct ContextManager {
     state: State,
-    /// What the model sees: follows from the state.
+    /// The messages that the model sees; derived from the state.
     view: Messages,
     parts: ContextParts,
 }
 
-/// What is stored with the machine.
+/// The stored part of the manager.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct State {
     config: Option<ContextConfig>,
     entries: Vec<Entry>,
-    /// How far the least believed of all that entered is believed.
+    /// The lowest trust level of all messages that entered.
     #[serde(default)]
     least: Trust,
-    /// Places of the messages that never give way, in order.
+    /// Indexes of the pinned messages, which are never removed; in order.
     pins: Vec<usize>,
     /// The latest compaction; without one the model sees every entry.
     layout: Option<Compaction>,
-    /// Estimated tokens of the view, and of what every request carries beside it.
+    /// Estimated tokens of the view; `fixed_tokens` are those of instructions and tools, which every request
+    /// carries.
     tokens: u64,
     fixed_tokens: u64,
     tracker: ContextTracker,
     /// A model's summary that no compaction has used yet.
     summary: Option<Summary>,
     compacted: Option<Compacted>,
-    /// What the model was told last.
+    /// The level in the latest notice to the model.
     status: ContextLevel,
     recovery: Recovery,
-    /// The window became smaller since the model was asked last.
+    /// True if the window became smaller since the last request.
     #[serde(default)]
     shrunk: bool,
-    /// Results of the turn that is under way.
+    /// Results of the current turn.
     arrived: Vec<(CallId, Entry)>,
     results: ResultSizes,
     reads: FileReads,
-    /// The model has the tool by which it gives results up.
+    /// True if the model has the tool to give up results.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     cleans_up: bool,
-    /// What it gave up in the turn that ended last.
+    /// Results that the model gave up in the turn that ended last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     given_up: Vec<CleanedUp>,
 }
 
-/// What a model is asked to sum up.
+/// Messages that a model should summarize.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SummaryDue {
-    /// The first message of the stretch.
+    /// Index of the first message.
     pub from: u64,
-    /// One past the last.
+    /// Index after the last message.
     pub to: u64,
     /// Most tokens of the summary.
     pub max_tokens: u32,
-    /// Who said what.
+    /// The messages as text, with their speakers.
     pub transcript: String,
 }
 
-/// The latest compaction's time and size.
+/// Time of the latest compaction, and its size in estimated tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Compacted {
     at: Timestamp,
     tokens: u64,
 }
 
-/// How often the request that is under way was refused as too long, and made smaller for that.
+/// Counts how often the current request was refused as too long, and how often it was made smaller for that.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Recovery {
     overflows: u32,
@@ -101,7 +102,7 @@ struct Recovery {
 }
 
 impl ContextManager {
-    /// The window of a run with `config`, after `history`.
+    /// Makes the window of a run that begins after `history`.
     pub(crate) fn new(run: &RunConfig, system: Option<&str>, history: History, parts: ContextParts) -> Self {
         let mut state = State { config: run.context.clone(), ..State::default() };
         state.cleans_up = run.tools.iter().any(|tool| tool.name == CLEANUP_TOOL);
@@ -114,7 +115,7 @@ impl ContextManager {
             }
             state.tokens = sum(entries.iter().map(|e| e.tokens));
             state.fixed_tokens = system.map_or(0, |text| counter.count(text));
-            // In text mode the instructions name the tools.
+            // In text mode the instructions list the tools.
             for tool in run.tools.iter().filter(|_| run.tool_mode == ToolMode::Native) {
                 for text in [&tool.name, &tool.description, &tool.parameters.to_string()] {
                     state.fixed_tokens = state.fixed_tokens.saturating_add(counter.count(text));
@@ -127,23 +128,23 @@ impl ContextManager {
         Self { state, view: messages, parts }
     }
 
-    /// The conversation as the model sees it.
+    /// Returns the conversation as the model sees it.
     pub fn messages(&self) -> &Messages {
         &self.view
     }
 
-    /// The conversation as it came, with nothing cut or left out.
+    /// Returns the conversation as it came, with nothing cut or left out.
     pub fn whole(&self) -> impl ExactSizeIterator<Item = &Arc<Message>> {
         self.state.entries.iter().map(|entry| &entry.message)
     }
 
-    /// What was said, by whom: the conversation as it came. Of what earlier runs took from the window, there is what
-    /// stands for it.
+    /// Returns the original messages with their authors. Messages that earlier runs compacted appear as what
+    /// replaced them.
     pub fn said(&self) -> impl ExactSizeIterator<Item = Said> {
         self.state.entries.iter().map(Entry::said)
     }
 
-    /// How full the window is. Without a [`ContextConfig`] nothing is counted.
+    /// Returns the usage of the window. Without a [`ContextConfig`] nothing is counted.
     pub fn usage(&self) -> ContextUsage {
         let arrived = sum(self.state.arrived.iter().map(|(_, entry)| entry.tokens));
         let tokens = self.state.tracker.corrected(self.state.tokens.saturating_add(arrived));
@@ -154,11 +155,11 @@ impl ContextManager {
         ContextUsage { tokens, budget }
     }
 
-    /// Whether the conversation should be compacted before the model is asked at `now`.
+    /// Returns true if the conversation should be compacted before a request at `now`.
     ///
-    /// It has to be above the trigger, and the latest compaction some time ago unless the window is
-    /// nearly full. It also has to have grown since then by a tenth of the budget, so that a
-    /// conversation which cannot be made smaller is not looked through in every turn.
+    /// The usage has to be above the trigger, and the latest compaction long enough ago unless the window is
+    /// nearly full. Since that compaction the conversation must also have grown by a tenth of the budget, so
+    /// that a conversation which cannot be made smaller is not tried again in every turn.
     pub fn should_compact(&self, now: Timestamp) -> bool {
         let Some(config) = &self.state.config else { return false };
         let usage = self.usage();
@@ -173,8 +174,8 @@ impl ContextManager {
         })
     }
 
-    /// The smaller view that the strategy makes of the present one. Changes nothing: the record of the
-    /// compaction does. `None` without a [`ContextConfig`].
+    /// Returns the smaller view that the strategy makes of the present one. Changes nothing; the record of
+    /// the compaction does. `None` without a [`ContextConfig`].
     pub fn compact(&self) -> Option<Compaction> {
         let config = self.state.config.as_ref()?;
         let target = self.target(config);
@@ -183,7 +184,7 @@ impl ContextManager {
         input.summary = self.state.summary.as_ref();
         let made = self.parts.strategy(config).compact(input);
         let made = made.unwrap_or_else(|| (Default::default(), parts(&view)));
-        // What breaks the rules of a strategy is not used.
+        // A view that breaks the rules of a strategy is not used.
         self.compaction(made).or_else(|| {
             input.summary = None;
             let made = tiers::of(config.policy).compact(input)?;
@@ -191,14 +192,14 @@ impl ContextManager {
         })
     }
 
-    /// What enters the window in place of a tool's `result`; `None` if that is small enough.
+    /// Returns the shortened text for a tool's `result`; `None` if it is small enough.
     pub fn truncate_tool_result(&self, result: &str) -> Option<String> {
         let config = self.state.config.as_ref()?;
         ResultLimit::of(config, self.usage().level()).cut(result)
     }
 
-    /// The old turns that a model should sum up before the compaction that is due at `now`, and what it
-    /// is to be told. Only with [`ContextConfig::summary_tokens`], and once for each compaction.
+    /// Returns the old turns that a model should summarize before the compaction that is due at `now`. Only
+    /// with [`ContextConfig::summary_tokens`], and once for each compaction.
     pub fn summary_due(&self, now: Timestamp) -> Option<SummaryDue> {
         let config = self.state.config.as_ref()?;
         let max_tokens = config.summary_tokens?;
@@ -208,17 +209,17 @@ impl ContextManager {
         let view = self.items();
         let input = CompactionInput::new(&view, self.target(config), config, self.counter());
         let (range, items) = Tiered::wants_summary(input)?;
-        // What is summed up has to fit into the window, too.
+        // The transcript has to fit into the window, too.
         let transcript = digest::transcript(&items, self.usage().budget.saturating_mul(2));
         Some(SummaryDue { from: range.start, to: range.end, max_tokens, transcript })
     }
 
-    /// Notes that a file was read; true if it is new or has changed since it was read last.
+    /// Notes that a file was read; returns true if it is new or has changed since the last read.
     pub fn register_file_read(&mut self, path: &str, content: &str) -> bool {
         self.state.reads.register(path, &[content.into()])
     }
 
-    /// Whether `calls` tool calls may run.
+    /// Decides if `calls` tool calls may run.
     pub fn tool_gate(&self, calls: usize) -> ToolGate {
         match self.state.config {
             Some(_) => gate(self.usage(), calls, self.state.results.average()),
@@ -226,12 +227,13 @@ impl ContextManager {
         }
     }
 
-    /// What people should know while `queued` calls wait for their turn.
+    /// Returns a notice for people while `queued` calls wait.
     pub fn queue_notice(&self, queued: usize) -> Option<QueueNotice> {
         self.state.config.as_ref().and_then(|_| queue_notice(self.usage(), queued))
     }
 
-    /// What the machine has to record before it may ask the model at `now`.
+    /// Returns the record that has to be appended before the model may be asked at `now`: a compaction or a
+    /// notice.
     pub(crate) fn due(&self, now: Timestamp) -> Option<RecordBody> {
         if self.should_compact(now) {
             return self.compact().map(RecordBody::Compacted);
@@ -245,7 +247,7 @@ impl ContextManager {
         Some(RecordBody::ContextStatus { level, text })
     }
 
-    /// The results of tools that the model sees, oldest first.
+    /// Returns the tool results that the model sees, oldest first.
     pub fn results(&self) -> Vec<SeenResult> {
         let (mut items, counter) = (self.items(), self.counter());
         for given_up in &self.state.given_up {
@@ -254,7 +256,7 @@ impl ContextManager {
         cleanup::seen(&items, counter)
     }
 
-    /// What has to be recorded so that notes stand for the results that the model gave up.
+    /// Returns the compaction that replaces the results that the model gave up by notes, if there are any.
     pub(crate) fn cleanup_due(&self) -> Option<RecordBody> {
         if self.state.given_up.is_empty() {
             return None;
@@ -267,7 +269,8 @@ impl ContextManager {
         self.compaction((CompactionLevel::CleanUp, parts(&items))).map(RecordBody::Compacted)
     }
 
-    /// The compaction that has to be recorded before a refused request may be sent again.
+    /// Returns the compaction that has to be recorded before a request that was refused as too long is sent
+    /// again.
     pub(crate) fn recovery(&self) -> Option<RecordBody> {
         let Recovery { overflows, steps } = self.state.recovery;
         let config = self.state.config.as_ref().filter(|_| overflows > steps)?;
@@ -278,7 +281,8 @@ impl ContextManager {
         Some(RecordBody::Compacted(compaction))
     }
 
-    /// The service refused the request as too long. False if nothing more can be done about it.
+    /// Notes that the service refused the request as too long. Returns false if no further recovery is
+    /// allowed.
     pub(crate) fn overflowed(&mut self) -> bool {
         let Some(config) = &self.state.config else { return false };
         let may = self.state.recovery.overflows < config.max_overflow_recoveries;
@@ -286,12 +290,12 @@ impl ContextManager {
         may
     }
 
-    /// About how many tokens the next request has; 0 where nobody counts.
+    /// Returns the approximate tokens of the next request; 0 without a [`ContextConfig`].
     pub(crate) fn request_tokens(&self) -> u64 {
         self.state.tracker.corrected(self.state.tokens.saturating_add(self.state.fixed_tokens))
     }
 
-    /// What every request begins with is another text now.
+    /// Counts the instructions again after they changed.
     pub(crate) fn instructed(&mut self, before: Option<&str>, now: Option<&str>) {
         let Some(config) = &self.state.config else { return };
         let counter = self.parts.counter(config.tokenizer);
@@ -300,8 +304,8 @@ impl ContextManager {
         self.state.fixed_tokens = rest.saturating_add(count(now));
     }
 
-    /// The model that is asked from here on has a window of so many tokens, or one of unknown size. It
-    /// never gets more than the run was begun with.
+    /// Sets the window size, in tokens, of the model that is asked from now on; `None` if it is unknown. It
+    /// is never larger than the window that the run was begun with.
     pub(crate) fn resized(&mut self, run: &RunConfig, window: Option<u64>) {
         let Some(configured) = run.context.as_ref().map(|config| config.max_context_tokens) else { return };
         if let Some(config) = &mut self.state.config {
@@ -311,7 +315,7 @@ impl ContextManager {
         }
     }
 
-    /// The compaction that has to be recorded before a request goes to a model with a smaller window.
+    /// Returns the compaction that has to be recorded before a request goes to a model with a smaller window.
     pub(crate) fn refit(&self) -> Option<RecordBody> {
         let trigger = self.state.config.as_ref().filter(|_| self.state.shrunk)?.trigger;
         if self.usage().ratio() <= trigger {
@@ -320,14 +324,14 @@ impl ContextManager {
         self.compact().map(RecordBody::Compacted)
     }
 
-    /// A request is on its way.
+    /// Notes that a request was sent.
     pub(crate) fn asked(&mut self) {
         self.state.given_up.clear();
         self.state.shrunk = false;
         self.state.tracker.asked(self.state.tokens.saturating_add(self.state.fixed_tokens));
     }
 
-    /// The request was answered.
+    /// Notes that the request was answered.
     pub(crate) fn answered(&mut self, usage: Usage) {
         self.state.recovery = Recovery::default();
         if self.state.config.is_some() {
@@ -335,15 +339,15 @@ impl ContextManager {
         }
     }
 
-    /// A model gave a summary, or none. It counts for the next compaction.
+    /// Keeps a model's summary for the next compaction.
     pub(crate) fn summarized(&mut self, summary: &Summary) {
         if self.state.config.is_some() {
             self.state.summary = Some(summary.clone());
         }
     }
 
-    /// The model sees what `compaction` says from here on. One that does not fit the conversation
-    /// changes nothing.
+    /// Applies a recorded compaction to the view. A compaction that does not fit the conversation changes
+    /// nothing.
     pub(crate) fn compacted(&mut self, compaction: &Compaction, at: Timestamp) {
         if compaction.overflow {
             self.state.recovery.steps = self.state.recovery.overflows;
@@ -362,14 +366,14 @@ impl ContextManager {
         let items = self.items();
         self.view = Arc::new(items.iter().map(|item| item.message.clone()).collect());
         self.state.tokens = self.state.config.as_ref().map_or(0, |_| sum(items.iter().map(|i| i.tokens)));
-        // What the model gives up puts off no compaction.
+        // A cleanup by the model does not delay the next compaction.
         if !is_cleanup {
             self.state.compacted = Some(Compacted { at, tokens: self.state.tokens });
         }
         self.state.status = self.state.status.min(self.usage().level());
     }
 
-    /// The model is told how full its window is.
+    /// Adds the notice to the model about its window.
     pub(crate) fn told(&mut self, level: ContextLevel, text: &str, at: Timestamp) {
         self.state.status = level;
         self.push(Message::user(text, at), Speaker::Program);
@@ -380,7 +384,7 @@ impl ContextManager {
         self.enter(entry);
     }
 
-    /// Adds what somebody said in a conversation that was kept elsewhere: nobody vouches for it.
+    /// Adds a message of a conversation that was kept elsewhere. It is untrusted.
     pub(crate) fn push_restored(&mut self, message: Message) {
         if matches!(message, Message::User(_)) {
             self.state.pins.push(self.state.entries.len());
@@ -390,26 +394,26 @@ impl ContextManager {
         self.enter(Entry::new(message.into(), tokens, by));
     }
 
-    /// Adds what somebody said to this run: it never gives way.
+    /// Adds a prompt of this run. It is pinned.
     pub(crate) fn push_prompt(&mut self, message: Message, by: Speaker) {
         self.state.pins.push(self.state.entries.len());
         self.push(message, by);
     }
 
-    /// The same, where the model sees it in other words.
+    /// Adds a pinned prompt that the model sees in other words than it was given.
     pub(crate) fn push_prompt_as(&mut self, message: Message, said: Message, by: Speaker) {
         self.state.pins.push(self.state.entries.len());
         let entry = Entry { said: Some(said.into()), ..self.entry(message, by) };
         self.enter(entry);
     }
 
-    /// Adds what the model reads of a tool's result, cut to what one result may take.
+    /// Adds a tool's result, cut to the size that one result may have.
     pub(crate) fn push_result(&mut self, message: Message) {
         let entry = self.result_entry(message);
         self.enter(entry);
     }
 
-    /// The result of a call is there; it enters with the others of its turn. Counted here and no more.
+    /// Holds the result of a call until its whole turn enters. Its tokens are counted here, once.
     pub(crate) fn arrived(&mut self, call: &CallState) {
         let Some((result, at)) = call.result() else { return };
         if self.state.arrived.iter().all(|(id, _)| *id != call.id) {
@@ -425,8 +429,8 @@ impl ContextManager {
         }
     }
 
-    /// Adds what the model said, without the calls it asked for: they are not going to be run, or they
-    /// are spoken about in prose. An answer of nothing but calls leaves no message.
+    /// Adds the text of an answer without its calls, which are not run or are described in prose. An answer
+    /// that has only calls adds no message.
     pub(crate) fn push_spoken(&mut self, mut answer: AssistantMessage) {
         answer.content.retain(|block| block.as_tool_call().is_none());
         if !answer.content.is_empty() {
@@ -447,7 +451,7 @@ impl ContextManager {
         }
     }
 
-    /// What the next run of the session begins with: the view, with what was counted.
+    /// Returns the conversation for the next run of the session: the view and its token counts.
     pub(crate) fn into_history(self) -> History {
         let counted_by = self.state.config.as_ref().map(|config| config.tokenizer);
         let entries = match &self.state.layout {
@@ -457,8 +461,8 @@ impl ContextManager {
         History { messages: self.view, entries, counted_by, ..History::default() }
     }
 
-    /// What the next run has of an item. Nobody said what stands for several messages; it may repeat any that the
-    /// compaction covers.
+    /// Returns an item as an entry of the next run. A digest of several messages has no author; it gets the
+    /// lowest trust level of all messages that the compaction covers, since it may repeat any of them.
     fn carried(&self, item: WindowItem) -> Entry {
         let at = usize::try_from(item.part.range().start).unwrap_or(usize::MAX);
         match self.state.entries.get(at) {
@@ -474,8 +478,9 @@ impl ContextManager {
         }
     }
 
-    /// A message of a speaker. What a model says, and what the program says of that, may repeat all that stands before
-    /// it, and is believed no more. What another run's model had read is not known here.
+    /// Makes the entry of a message. Messages of the model and the program may repeat anything before them,
+    /// so their trust level is at most the lowest so far. A message of another run's model is untrusted,
+    /// because the context of that model is unknown here.
     fn entry(&self, message: Message, by: Speaker) -> Entry {
         let trust = match (by, &message) {
             (Speaker::Program, _) => self.state.least,
@@ -490,7 +495,7 @@ impl ContextManager {
     fn enter(&mut self, entry: Entry) {
         self.state.least = self.state.least.min(entry.least_trust());
         self.state.tokens = self.state.tokens.saturating_add(entry.tokens);
-        // In place, unless a request that was made from the view is still alive.
+        // Changes the view in place, unless a request that was made from it is still alive.
         Arc::make_mut(&mut self.view).push(entry.entered().clone());
         self.state.entries.push(entry);
     }
@@ -508,12 +513,12 @@ impl ContextManager {
         Entry { clipped, ..Entry::new(Arc::new(message), tokens, Speaker::Tool) }
     }
 
-    /// Tokens of a message that enters; nobody counts without a [`ContextConfig`].
+    /// Returns the tokens of a message; 0 without a [`ContextConfig`].
     fn count(&self, message: &Message) -> u64 {
         self.state.config.as_ref().map_or(0, |_| self.counter().count_message(message))
     }
 
-    /// What the model sees now, message by message.
+    /// Returns the messages that the model sees now.
     fn items(&self) -> Vec<WindowItem> {
         let layout = self.state.layout.as_ref();
         let mut items = layout.and_then(|layout| self.covered(layout)).unwrap_or_default();
@@ -523,19 +528,19 @@ impl ContextManager {
         items
     }
 
-    /// What a compaction makes of the messages that it covers.
+    /// Returns the messages that a compaction makes of those that it covers.
     fn covered(&self, compaction: &Compaction) -> Option<Vec<WindowItem>> {
         let state = &self.state;
         items(&state.entries, &state.pins, &compaction.view, compaction.messages, self.counter())
     }
 
-    /// The messages that a compaction does not cover.
+    /// Returns the entries that a compaction does not cover.
     fn rest(&self, covers: u64) -> &[Entry] {
         let covers = usize::try_from(covers).unwrap_or(usize::MAX);
         self.state.entries.get(covers..).unwrap_or_default()
     }
 
-    /// The record of a view; `None` if the view breaks a rule.
+    /// Returns the compaction for a view; `None` if the view breaks a rule.
     fn compaction(
         &self,
         (level, view): (archon_types::CompactionLevel, Vec<ViewPart>),
@@ -547,7 +552,7 @@ impl ContextManager {
         Some(compaction)
     }
 
-    /// Estimated tokens that the messages may take after a compaction.
+    /// Returns the estimated tokens that the messages may take after a compaction.
     fn target(&self, config: &ContextConfig) -> u64 {
         let tokens = (self.usage().budget as f64 * config.trigger) as u64;
         self.state.tracker.uncorrected(tokens)
@@ -567,7 +572,7 @@ fn sum(tokens: impl Iterator<Item = u64>) -> u64 {
     tokens.fold(0, u64::saturating_add)
 }
 
-/// The parts are the program's, not the run's.
+/// Compares without `parts`, which belong to the program and not to the run.
 impl PartialEq for ContextManager {
     fn eq(&self, other: &Self) -> bool {
         self.state == other.state && self.view == other.view
@@ -589,5 +594,5 @@ impl<'de> Deserialize<'de> for ContextManager {
     }
 }
 
-/// Share of the budget above which a compaction does not wait for its time.
+/// Share of the budget above which a compaction does not wait for the minimum interval.
 const NEARLY_FULL: f64 = 0.95;

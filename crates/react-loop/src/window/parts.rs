@@ -1,4 +1,4 @@
-//! What a program may put in place of the window's own parts.
+//! The parts of the window that a program can replace: token counter and compaction strategy.
 
 use std::sync::Arc;
 
@@ -6,17 +6,17 @@ use archon_types::{CompactionStrategy, ContextConfig, TokenCounter, TokenEstimat
 
 use super::tiers;
 
-/// A counter and a strategy of the program's own. What is left out is built in and named by the
-/// [`ContextConfig`].
+/// The program's own token counter and compaction strategy. For a part that is `None`, the [`ContextConfig`]
+/// names a built-in one.
 ///
-/// Neither is stored with a run: whoever takes a run up again brings them along. What they decided
-/// stands in the log.
+/// Neither is stored with a run: a process that resumes the run has to set them again. Their decisions are in
+/// the log.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct ContextParts {
     /// Counts tokens.
     pub counter: Option<Arc<dyn TokenCounter>>,
-    /// Decides what gives way.
+    /// Decides which messages are removed or shortened.
     pub strategy: Option<Arc<dyn CompactionStrategy>>,
 }
 
@@ -39,7 +39,7 @@ impl std::fmt::Debug for ContextParts {
     }
 }
 
-/// The built-in counter of a name; the estimate where the program was built without it.
+/// Returns the built-in counter of this name, or the estimate if the program was built without it.
 pub fn token_counter(tokenizer: Tokenizer) -> &'static dyn TokenCounter {
     match tokenizer {
         #[cfg(feature = "tokens")]

@@ -1,20 +1,20 @@
-//! What tool results take: how many more fit follows from it.
+//! Average size of tool results, to estimate how many more fit into the window.
 
 use archon_types::ToolSpec;
 use serde::{Deserialize, Serialize};
 
-/// What tool results took so far.
+/// Number and total tokens of the tool results so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ResultSizes {
     count: u64,
     tokens: u64,
-    /// As long as there is none to go by; 0 in what was stored before it was known.
+    /// The estimate before the first result; 0 in state that older versions stored.
     #[serde(default)]
     typical: u64,
 }
 
 impl ResultSizes {
-    /// Of a run that has these tools and none of their results yet.
+    /// Makes the estimate for a run that has these tools and no results yet.
     pub(crate) fn of(tools: &[ToolSpec]) -> Self {
         let tokens =
             |name: &str| SIZES.iter().find(|(tool, _)| *tool == name).map_or(USUAL, |(_, size)| *size);
@@ -23,7 +23,8 @@ impl ResultSizes {
         Self { typical, ..Self::default() }
     }
 
-    /// One result more. Old ones count no more than one, so that the average follows what the run does now.
+    /// Adds a result. After many results the average begins anew with the old average as one result, so that
+    /// it follows the present work.
     pub(crate) fn add(&mut self, tokens: u64) {
         if self.count > MOST {
             (self.count, self.tokens) = (1, self.average());
@@ -32,19 +33,19 @@ impl ResultSizes {
         self.tokens = self.tokens.saturating_add(tokens);
     }
 
-    /// Tokens of a result.
+    /// Returns the average tokens of a result.
     pub(crate) fn average(self) -> u64 {
         let typical = if self.typical == 0 { USUAL } else { self.typical };
         self.tokens.checked_div(self.count).unwrap_or(typical)
     }
 }
 
-/// Tokens of a result of tools that are not below.
+/// Tokens of a result of tools that are not in [`SIZES`].
 const USUAL: u64 = 400;
-/// Of tools whose results are usually larger or smaller.
+/// Tokens of a result of tools whose results are usually larger or smaller.
 const SIZES: [(&str, u64); 5] =
     [("read_file", 800), ("glob", 300), ("search", 600), ("write_file", 100), ("edit_file", 200)];
-/// Results after which an average begins anew.
+/// Number of results after which the average begins anew.
 const MOST: u64 = 100;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The built-in strategies, and what is tried when a service refuses a request as too long.
+//! The built-in compaction strategies, and the steps of recovery after a request was refused as too long.
 
 use std::ops::Range;
 
@@ -10,9 +10,9 @@ use super::draft::Draft;
 
 type View = (CompactionLevel, Vec<ViewPart>);
 
-/// Loses as little as it can: double readings of files, then long tool results, then the wording of old
-/// turns (for a model's summary if there is one), then the middle of the conversation. Stops as soon as
-/// the rest fits.
+/// Removes as little as possible, and stops as soon as the rest fits: repeated reads of files first, then
+/// long tool results, then the wording of old turns (replaced by a model's summary if there is one), then the
+/// middle of the conversation.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tiered;
 
@@ -46,8 +46,7 @@ impl CompactionStrategy for Tiered {
 }
 
 impl Tiered {
-    /// The stretch of old turns that a summary would help with: what has to give way once cutting tool
-    /// results is not enough.
+    /// Returns the old turns to summarize, if shortening tool results is not enough.
     pub(crate) fn wants_summary(input: CompactionInput<'_>) -> Option<(Range<u64>, Vec<WindowItem>)> {
         let mut draft = Draft::new(input);
         draft.deduplicate();
@@ -60,7 +59,7 @@ impl Tiered {
     }
 }
 
-/// Keeps the last messages.
+/// Keeps the last messages and a summary of those before.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Trim;
 
@@ -72,7 +71,7 @@ impl CompactionStrategy for Trim {
     }
 }
 
-/// From 20 messages on keeps the last 5 and a summary of the actions and observations before them.
+/// For 20 messages and more: keeps the last 5 and a summary of the actions and observations before them.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Summarize;
 
@@ -87,7 +86,7 @@ impl CompactionStrategy for Summarize {
     }
 }
 
-/// The built-in strategy of a policy.
+/// Returns the built-in strategy of a policy.
 pub(crate) fn of(policy: CompactionPolicy) -> &'static dyn CompactionStrategy {
     match policy {
         CompactionPolicy::Trim => &Trim,
@@ -96,8 +95,8 @@ pub(crate) fn of(policy: CompactionPolicy) -> &'static dyn CompactionStrategy {
     }
 }
 
-/// What is done before the request is sent again, for the `step`th time from 0: trim, then cut every
-/// tool result, then keep hardly anything.
+/// Makes the view for step `step` (from 0) of recovery: first trim, then cut every tool result, then keep
+/// only a few messages.
 pub(crate) fn recover(input: CompactionInput<'_>, step: u32) -> View {
     let mut draft = Draft::new(input);
     let config = input.config;
@@ -118,5 +117,5 @@ pub(crate) fn recover(input: CompactionInput<'_>, step: u32) -> View {
     }
 }
 
-/// Lines of the summary that stands for what is left out.
+/// Lines of the summary that replaces removed messages.
 const SUMMARY_LINES: usize = 20;

@@ -1,15 +1,15 @@
-//! Making one tool result smaller: as it enters the window, and when the window gets full.
+//! Shortens a single tool result: when it enters the window, and when the window gets full.
 
 use archon_types::{Content, ContextConfig, ContextLevel, Message, ResultTokens, TokenEstimate};
 
 use crate::text_mode;
 
-/// What a tool result may take when it enters.
+/// The size limit of a tool result that enters the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ResultLimit {
     /// A share of a large window, in characters.
     Share { max_chars: u64 },
-    /// Tokens by how full a small window is.
+    /// Tokens in a small window, by the level of its usage.
     Level { max_tokens: u64, level: ContextLevel },
 }
 
@@ -25,7 +25,7 @@ impl ResultLimit {
         }
     }
 
-    /// The limit in tokens, for people and models.
+    /// Returns the limit in tokens, as people and models are told it.
     pub(crate) fn tokens(self) -> u64 {
         match self {
             Self::Share { max_chars } => max_chars / 4,
@@ -33,7 +33,7 @@ impl ResultLimit {
         }
     }
 
-    /// The text that enters in place of `text`; `None` if that is small enough.
+    /// Returns the shortened text; `None` if `text` is small enough.
     pub(crate) fn cut(self, text: &str) -> Option<String> {
         match self {
             Self::Share { max_chars } => cut_at_line(text, max_chars),
@@ -42,7 +42,7 @@ impl ResultLimit {
                     return None;
                 }
                 let notice = notice(level);
-                // One more for the line break and what rounding lost.
+                // One more, for the line break and for rounding.
                 let left = max_tokens.saturating_sub(tokens_of(notice) + 1);
                 Some(format!("{}\n{notice}", cut_to_tokens(text, left)))
             }
@@ -61,7 +61,7 @@ fn cut_at_line(text: &str, max_chars: u64) -> Option<String> {
     Some(format!("{cut}\n[...truncated]"))
 }
 
-/// Cuts to `max_tokens`, with `...` for the rest. Ten characters stay whatever happens.
+/// Cuts to `max_tokens` and ends with `...`. At least ten characters stay.
 pub(crate) fn cut_to_tokens(text: &str, max_tokens: u64) -> String {
     if tokens_of(text) <= max_tokens {
         return text.to_owned();
@@ -78,8 +78,8 @@ pub(crate) fn cut_to_tokens(text: &str, max_tokens: u64) -> String {
     }
 }
 
-/// The first and the last of `lines` lines, with how many are left out between them; also cut where
-/// the lines are very long.
+/// Keeps the first and the last lines, `lines` in all, and says how many are left out between them. Also cuts
+/// text whose lines are very long.
 pub(crate) fn to_lines(text: &str, lines: u32) -> String {
     let lines = lines.max(1) as usize;
     let all: Vec<&str> = text.lines().collect();
@@ -95,7 +95,7 @@ pub(crate) fn to_lines(text: &str, lines: u32) -> String {
     cut_at_line(&short, (lines * CHARS_PER_LINE) as u64).unwrap_or(short)
 }
 
-/// A message whose texts have `lines` lines at most and that holds no picture.
+/// Returns the message with texts of at most `lines` lines and without pictures.
 pub(crate) fn message_to_lines(message: &Message, lines: u32) -> Message {
     with_content(message, |block| match block {
         Content::Text { text } => Content::text(to_lines(text, lines)),
@@ -104,13 +104,13 @@ pub(crate) fn message_to_lines(message: &Message, lines: u32) -> Message {
     })
 }
 
-/// Whether [`message_to_lines`] would change the message.
+/// Returns true if [`message_to_lines`] would change the message.
 pub(crate) fn is_longer_than(message: &Message, lines: u32) -> bool {
     let chars = lines.max(1) as usize * CHARS_PER_LINE;
     message.content().iter().any(|block| match block {
         Content::Text { text } => {
             text.len() > chars && text.chars().nth(chars).is_some()
-                // One more for the line that says how many are left out.
+                // One more, for the line that says how many are left out.
                 || text.lines().nth(lines.max(1) as usize + 1).is_some()
         }
         Content::Image { .. } => true,
@@ -118,7 +118,7 @@ pub(crate) fn is_longer_than(message: &Message, lines: u32) -> bool {
     })
 }
 
-/// The message as it enters under `limit`; `None` if it may enter as it is.
+/// Returns the message shortened to `limit`; `None` if it is small enough.
 pub(crate) fn clip(message: &Message, limit: ResultLimit) -> Option<Message> {
     let text = message.text();
     let short = text_mode::closed(&text, limit.cut(&text)?);
@@ -146,10 +146,10 @@ fn with_content(message: &Message, change: impl FnMut(&Content) -> Content) -> M
     changed
 }
 
-/// Where the first `max` characters end; `None` if there are no more.
+/// Returns the byte index after the first `max` characters; `None` if the text has no more than that.
 pub(crate) fn char_end(text: &str, max: u64) -> Option<usize> {
     let max = usize::try_from(max).unwrap_or(usize::MAX);
-    // A text of few bytes has no more characters.
+    // A text has at most as many characters as bytes.
     if text.len() <= max {
         return None;
     }
@@ -177,11 +177,11 @@ fn notice(level: ContextLevel) -> &'static str {
     }
 }
 
-/// From this size on a result may take a share of the window.
+/// Windows of at least this many tokens let a result take a share of them.
 const LARGE_WINDOW: u64 = 64_000;
 const FEWEST_CHARS: u64 = 2_000;
 const FEWEST_TOKENS: u64 = 200;
-/// A line longer than this counts as several.
+/// Characters per line that are allowed on average.
 const CHARS_PER_LINE: usize = 200;
 
 #[cfg(test)]

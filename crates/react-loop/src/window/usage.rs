@@ -1,14 +1,15 @@
-//! How full the window is: estimates, corrected by what the service reports, and what follows in words.
+//! Usage of the context window: corrects token estimates by the reports of the service, and makes notices of
+//! them.
 
 use archon_types::{ContextConfig, ContextLevel, Usage, percentage};
 use serde::{Deserialize, Serialize};
 
-/// Corrects estimates by what the service reported for the latest request.
+/// Corrects token estimates by the usage that the service reported for the latest request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ContextTracker {
-    /// Reported tokens for a thousand estimated ones. A whole number, so that it is stored exactly.
+    /// Reported tokens per thousand estimated ones. An integer, so that it is stored exactly.
     ratio_permille: u64,
-    /// The estimate of the request that is with the model.
+    /// The estimate for the request that was sent last.
     asked: u64,
 }
 
@@ -19,35 +20,35 @@ impl Default for ContextTracker {
 }
 
 impl ContextTracker {
-    /// A request of `estimate` tokens is on its way.
+    /// Notes that a request of `estimate` tokens was sent.
     pub(crate) fn asked(&mut self, estimate: u64) {
         self.asked = estimate;
     }
 
-    /// The service told what the request took. Services that tell nothing report 0.
+    /// Notes the usage that the service reported. A service that reports nothing gives 0, which is ignored.
     pub(crate) fn answered(&mut self, usage: Usage) {
         let reported = usage.input.saturating_add(usage.cache_read).saturating_add(usage.cache_write);
         if reported > 0 && self.asked > 0 {
             let ratio = u128::from(reported) * 1_000 / u128::from(self.asked);
-            // Beyond these the report is about something else.
+            // A ratio beyond these bounds is not about this request.
             self.ratio_permille = u64::try_from(ratio.clamp(500, 4_000)).unwrap_or(1_000);
         }
     }
 
-    /// What `estimate` tokens are likely to be for the service.
+    /// Converts estimated tokens into tokens as the service counts them.
     pub(crate) fn corrected(&self, estimate: u64) -> u64 {
         let tokens = u128::from(estimate) * u128::from(self.ratio_permille) / 1_000;
         u64::try_from(tokens).unwrap_or(u64::MAX)
     }
 
-    /// How many estimated tokens `tokens` of the service are likely to be.
+    /// Converts tokens of the service into estimated tokens.
     pub(crate) fn uncorrected(&self, tokens: u64) -> u64 {
         let estimate = u128::from(tokens) * 1_000 / u128::from(self.ratio_permille.max(1));
         u64::try_from(estimate).unwrap_or(u64::MAX)
     }
 }
 
-/// How full the window is, as the service counts.
+/// Usage of the window, in tokens as the service counts them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ContextUsage {
     /// Tokens of the messages.
@@ -57,22 +58,22 @@ pub struct ContextUsage {
 }
 
 impl ContextUsage {
-    /// In whole percent, 100 at most.
+    /// Returns the usage in whole percent, at most 100.
     pub fn percent(self) -> u8 {
         percentage(self.tokens, self.budget)
     }
 
-    /// As a fraction; above 1.0 the conversation no longer fits.
+    /// Returns the usage as a fraction; above 1.0 the conversation does not fit.
     pub fn ratio(self) -> f64 {
         self.tokens as f64 / self.budget.max(1) as f64
     }
 
-    /// In the words that the model is told.
+    /// Returns the level of the usage, as the model is told it.
     pub fn level(self) -> ContextLevel {
         ContextLevel::at(self.percent())
     }
 
-    /// How pressing a compaction is, and the sentence that says so.
+    /// Returns the urgency of a compaction, and a sentence that says it.
     pub fn urgency(self) -> (Urgency, String) {
         let ratio = self.ratio();
         let (urgency, advice) = if ratio > 0.95 {
@@ -89,13 +90,13 @@ impl ContextUsage {
         (urgency, format!("Context at {:.1}% - {advice}", ratio * 100.0))
     }
 
-    /// How many more tool results of `average` tokens fit, with a tenth kept free; 50 at most.
+    /// Returns how many more tool results of `average` tokens fit while a tenth stays free; at most 50.
     pub(crate) fn remaining_calls(self, average: u64) -> u64 {
         let free = self.budget.saturating_sub(self.tokens).saturating_sub(self.budget / 10);
         (free / average.max(1)).min(50)
     }
 
-    /// One line for people after the messages changed; `None` for a change of up to 100 tokens.
+    /// Returns one line for people about the change; `None` for a change of up to 100 tokens.
     pub fn change_since(self, before: Self) -> Option<String> {
         let change = i128::from(self.tokens) - i128::from(before.tokens);
         (change.abs() > 100).then(|| {
@@ -104,7 +105,7 @@ impl ContextUsage {
     }
 }
 
-/// How pressing a compaction is.
+/// The urgency of a compaction, by the usage of the budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Urgency {
     /// Up to 70 %.
@@ -119,18 +120,18 @@ pub enum Urgency {
     Critical,
 }
 
-/// Whether tools may run, by how full the window is.
+/// The decision about running tools, by the usage of the window.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ToolGate {
-    /// They may.
+    /// Tools may run.
     Open,
-    /// They may; people should know this.
+    /// Tools may run; people should see this warning.
     Warn(String),
-    /// None may: each call gets this for a result.
+    /// No tool may run; each call gets this text as its result.
     Blocked(String),
 }
 
-/// Decides about `calls` tool calls.
+/// Decides if `calls` tool calls may run.
 pub(crate) fn gate(usage: ContextUsage, calls: usize, average: u64) -> ToolGate {
     let pct = usage.percent();
     match pct {
@@ -148,16 +149,16 @@ pub(crate) fn gate(usage: ContextUsage, calls: usize, average: u64) -> ToolGate 
     }
 }
 
-/// What people should know while calls run one after the other and `queued` still wait.
+/// A notice for people while calls run one after the other and more are queued.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum QueueNotice {
-    /// For everybody.
+    /// A notice for everyone.
     Warning(String),
-    /// For who wants to know everything.
+    /// A notice for verbose output only.
     Verbose(String),
 }
 
-/// The notice after a call while `queued` others wait.
+/// Returns the notice after a call while `queued` others wait.
 pub(crate) fn queue_notice(usage: ContextUsage, queued: usize) -> Option<QueueNotice> {
     let pct = usage.percent();
     match pct {
@@ -168,7 +169,7 @@ pub(crate) fn queue_notice(usage: ContextUsage, queued: usize) -> Option<QueueNo
     }
 }
 
-/// What the model is told when the level has changed; nothing at the normal level.
+/// Returns the text for the model when the level has changed; `None` at the normal level.
 pub(crate) fn status_text(usage: ContextUsage, config: &ContextConfig, average: u64) -> Option<String> {
     let (pct, remaining) = (usage.percent(), usage.remaining_calls(average));
     let level = usage.level();
