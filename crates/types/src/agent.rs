@@ -1,4 +1,4 @@
-//! Agents: a task in, an outcome out, and the context that is handed down a run.
+//! Defines the [`Agent`] trait, the outcome of a run, and the context that a run and its calls get.
 
 use std::sync::Arc;
 
@@ -12,25 +12,26 @@ use crate::{
     Subject, TenantId, ToolSpec, Usage,
 };
 
-/// Something that works on a task: a ReAct agent, a planning agent, a team, an agent elsewhere.
+/// Works on tasks: a ReAct agent, a planning agent, a team or a remote agent.
 pub trait Agent: Send + Sync {
-    /// The agent's name, for people and for delegation.
+    /// Returns the agent's name, for people and for delegation.
     fn name(&self) -> &str;
 
-    /// Works on the task until there is an outcome. Failures are outcomes too.
+    /// Works on the task until there is an outcome. A failure is an outcome too.
     ///
-    /// With a [`Context::delegation`] the run may be there already, from before a crash. What has ended
-    /// then is not repeated, and what was cut off goes on.
+    /// With a [`Context::delegation`] the run may already exist, from before a crash. It is resumed then:
+    /// work that has ended is not repeated.
     fn run<'a>(&'a self, task: &'a str, context: &'a Context) -> BoxFuture<'a, Outcome>;
 
-    /// What its runs begin with, for the log of a run that calls it: whoever resumes that run elsewhere builds the same
-    /// agent from it. None by default: then only the program that built the agent can.
+    /// Returns the configuration of the agent's runs, for the log of a run that calls it, so that another
+    /// process can build the same agent and resume. Default: none; then only the program that built the agent
+    /// can resume.
     fn config(&self) -> Option<RunConfig> {
         None
     }
 
-    /// The same agent, whose model is asked for answers in this form where its service knows forms. Whoever asks holds
-    /// the answer against the form. None by default: then the task has to describe it.
+    /// Returns the same agent with structured output of this format, where its provider supports that. The
+    /// caller checks the answer. Default: none; then the task has to describe the format.
     fn in_form(&self, form: &ResponseFormat) -> Option<Arc<dyn Agent>> {
         let _ = form;
         None
@@ -55,40 +56,41 @@ impl<A: Agent + ?Sized> Agent for Arc<A> {
     }
 }
 
-/// How a run ended, as its log keeps it. Who starts runs gets a [`Reply`], or a [`RunError`] if it failed.
+/// The end of a run, as its log keeps it. A caller that starts runs gets a [`Reply`], or a [`RunError`] if
+/// the run failed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Outcome {
     /// The run.
     pub run: RunId,
-    /// How it ended.
+    /// The status: finished, failed, at a limit, cancelled or suspended.
     #[serde(flatten)]
     pub status: OutcomeStatus,
-    /// What was said last: [`Outcome::answer`], [`Outcome::said`].
+    /// The last text of the agent; read it with [`Outcome::answer`] or [`Outcome::said`].
     pub(crate) answer: String,
-    /// Why the model ended the final answer. [`StopReason::Length`]: the limit of its tokens cut the answer off.
-    /// [`StopReason::Refusal`]: it is no answer.
+    /// The model's stop reason for the final answer. [`StopReason::Length`]: the token limit cut the answer
+    /// off. [`StopReason::Refusal`]: the model declined, so it is no answer.
     #[serde(default, skip_serializing_if = "StopReason::is_stop")]
     pub stop_reason: StopReason,
-    /// Why the run failed.
+    /// The error of a failed run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// The kind of that: [`Outcome::failure_kind`].
+    /// The kind of the error; see [`Outcome::failure_kind`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<FailureKind>,
-    /// Turns that were taken.
+    /// The number of turns.
     pub turns: u32,
     /// Tokens of all model calls.
     pub usage: Usage,
-    /// Tokens of calls that no service counted, and of calls that were lost: an estimate.
+    /// Estimated tokens of calls for which the service reported no usage, and of calls that were lost.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub uncounted: u64,
-    /// What they cost, where the run has a price: millionths of a currency unit. A call whose tokens
-    /// nobody reported counts as what was set aside for it.
+    /// The cost of the run's model calls in millionths of a currency unit; none if the run has no price. A
+    /// call without reported tokens counts as the amount that was reserved for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<u64>,
-    /// What the agents used that it called, in tokens and money.
+    /// Tokens and money that child runs used.
     #[serde(default, skip_serializing_if = "Spending::is_zero")]
     pub delegated: Spending,
 }
@@ -99,7 +101,7 @@ fn is_zero(tokens: &u64) -> bool {
 }
 
 impl Outcome {
-    /// An outcome without an answer yet.
+    /// Creates an outcome without an answer.
     pub fn new(run: RunId, status: OutcomeStatus) -> Self {
         Self {
             run,
@@ -116,29 +118,30 @@ impl Outcome {
         }
     }
 
-    /// A run that failed before it could say more.
+    /// Creates the outcome of a run that failed.
     pub fn failed(run: RunId, failure: FailureKind, error: impl Into<String>) -> Self {
         Self { error: Some(error.into()), failure: Some(failure), ..Self::new(run, OutcomeStatus::Failed) }
     }
 
-    /// The same outcome with an answer, or with the best there is.
+    /// Sets the answer, or a partial answer, and returns the outcome.
     pub fn with_answer(mut self, answer: impl Into<String>) -> Self {
         self.answer = answer.into();
         self
     }
 
-    /// Sets the answer, or the best there is.
+    /// Sets the answer, or a partial answer.
     pub fn set_answer(&mut self, answer: impl Into<String>) {
         self.answer = answer.into();
     }
 
-    /// The final answer, or the best there is of a run that waits, was cancelled or met a limit. None if the run failed,
-    /// or said nothing.
+    /// Returns the final answer, or the last text of a run that waits, was cancelled or met a limit. None if
+    /// the run failed or has no text.
     pub fn answer(&self) -> Option<&str> {
         self.said().filter(|_| self.status != OutcomeStatus::Failed)
     }
 
-    /// What was said last, however the run ended: of a plan or a team that failed, what there is so far.
+    /// Returns the last text of the agent, also of a run that failed. For a failed plan or team it is the
+    /// partial result.
     pub fn said(&self) -> Option<&str> {
         Some(self.answer.as_str()).filter(|said| !said.is_empty())
     }
@@ -147,15 +150,15 @@ impl Outcome {
         self.answer
     }
 
-    /// Why the run failed; none if it did not.
+    /// Returns the kind of the failure; none if the run did not fail.
     pub fn failure_kind(&self) -> Option<FailureKind> {
         (self.status == OutcomeStatus::Failed).then(|| self.failure.unwrap_or(FailureKind::Other))
     }
 
-    /// The record of a run that ended, whether it failed or not: for whoever shows both alike.
+    /// Returns the outcome of a run, also of one that failed, for code that treats both alike.
     ///
     /// # Errors
-    /// Those that are not about how the run ended.
+    /// Returns the error unchanged if it holds no outcome, for instance if the run could not be started.
     pub fn of_result(result: Result<Reply, RunError>) -> Result<Self, RunError> {
         match result {
             Ok(reply) => Ok(reply.into_outcome()),
@@ -164,7 +167,7 @@ impl Outcome {
         }
     }
 
-    /// All that the run used: its own model calls, and the agents that it called.
+    /// Returns all that the run used: its own model calls and its child runs.
     pub fn spending(&self) -> Spending {
         let mut all =
             Spending::new(self.usage.total().saturating_add(self.uncounted), self.cost.unwrap_or_default());
@@ -172,24 +175,24 @@ impl Outcome {
         all
     }
 
-    /// Whether the answer declines to do what was asked: the service says so, or its words do. Such an answer is shown
-    /// as it is: nobody argues with it.
+    /// Returns true if the model declined to answer: by its stop reason, or by the words of the answer. Such
+    /// an answer is shown unchanged; the model is not asked again.
     pub fn is_refusal(&self) -> bool {
         self.stop_reason == StopReason::Refusal || crate::refusal::is_refusal(&self.answer)
     }
 
-    /// Whether the answer was cut off by the limit of its tokens.
+    /// Returns true if the answer was cut off by its token limit.
     pub fn is_cut(&self) -> bool {
         self.stop_reason == StopReason::Length
     }
 
-    /// Whether the agent answered. Who has to say more matches a [`Reply`].
+    /// Returns true if the run has its answer. To tell the other cases apart, match a [`Reply`].
     pub fn is_finished(&self) -> bool {
         self.status == OutcomeStatus::Finished
     }
 }
 
-/// How a run ended, or that it waits.
+/// The status of a run that ended or waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "status", content = "detail", rename_all = "snake_case")]
@@ -197,85 +200,86 @@ impl Outcome {
 pub enum OutcomeStatus {
     /// There is an answer.
     Finished,
-    /// It could not go on; `error` says why.
+    /// The run could not go on; `error` has the reason.
     Failed,
     /// A limit was reached.
     Limit(LimitReached),
     /// It was cancelled, and can be resumed.
     Cancelled,
-    /// It waits for somebody.
+    /// It waits for a person or a timer.
     Suspended,
 }
 
-/// What is handed down a run, explicitly: never a global, never hidden in a task-local.
+/// The data that a run passes to its parts as an argument; there are no globals or task-locals.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Context {
-    /// The run that works.
+    /// The current run.
     pub run: RunId,
     /// Its session.
     pub session: SessionId,
-    /// On whose behalf.
+    /// The tenant for which it works.
     pub tenant: TenantId,
     /// 0 for the run that a person started, one more for each delegation.
     pub depth: u32,
-    /// Fires when the run is to stop.
+    /// Cancels the run.
     pub cancel: CancellationToken,
-    /// Receives the run's events, and those of the runs that it calls. Each names its run.
+    /// Receives the events of the run and of its child runs. Each event names its run.
     pub sink: Arc<dyn Sink>,
-    /// Time.
+    /// The source of the time.
     pub clock: Arc<dyn Clock>,
-    /// Identity.
+    /// The source of new ids.
     pub ids: Arc<dyn Ids>,
-    /// The tenant's accounts, if the application gave any.
+    /// The tenant's credentials, if the application supplied any.
     pub credentials: Option<Arc<dyn CredentialStore>>,
-    /// The secrets that the run holds: its providers' keys, and the credentials that its tools are given. They are
-    /// taken out of everything before it is kept or shown.
+    /// The secrets of the run: its providers' keys, and the credentials of its tools. They are removed from
+    /// everything before it is kept or shown.
     pub redactor: Redactor,
-    /// Writes down the processes that the run's calls start; set by the loop that runs them.
+    /// Logs the processes that the run's calls start; set by the loop that runs them.
     pub processes: Option<Arc<dyn ProcessLog>>,
-    /// The call that the run works for; in the context of a tool that is an agent, the call under way.
+    /// The call that the run works for. In the context of a tool that is an agent: the current call.
     pub delegation: Option<Arc<Delegation>>,
-    /// Somebody can be asked, at once or later: who would act without consent says what it waits for instead
-    /// ([`Executed::Suspended`](crate::Executed::Suspended), [`OutcomeStatus::Suspended`]).
+    /// True if a person can be asked, now or later. Code that needs consent then returns
+    /// [`Executed::Suspended`](crate::Executed::Suspended) or [`OutcomeStatus::Suspended`] and waits.
     pub can_ask: bool,
-    /// To what a person agreed, of the call that is prepared ([`binding`](crate::binding)): it may run if it is exactly
-    /// that. Set by the loop for this one call; none for whatever a call makes itself.
+    /// The [binding](crate::binding) hash of the approved call: the prepared call may run if its hash is
+    /// equal. Set by the loop for this one call; calls that it makes itself do not inherit it.
     pub agreed: Option<Arc<str>>,
-    /// The call is a part of one that a person agreed to, and the question named its parts, as those of a composite tool
-    /// are: only rules ask about it once more.
+    /// True if the call is a part of an approved call whose question listed its parts, such as a composite
+    /// tool. Then only permission rules can ask about it again.
     pub agreed_above: bool,
-    /// Rules under which a person wants no questions for the rest of the session.
+    /// Rules under which the person wants no questions for the rest of the session.
     pub trusted: Arc<[String]>,
-    /// What the runs above may do: a run that they call may do no more.
+    /// The permission bound of the runs above: this run and its child runs may do no more.
     pub ceiling: Option<Arc<dyn Ceiling>>,
-    /// The tools that call each other on the way here, the outermost first.
+    /// The tools that led to this call, the outermost first, to detect tools that call each other in a
+    /// circle.
     pub tools_above: Arc<[String]>,
-    /// The results that the run's model sees, oldest first; set by the loop for the tool that gives some up
-    /// ([`CLEANUP_TOOL`](crate::CLEANUP_TOOL)).
+    /// The results that the run's model sees, oldest first; set by the loop for the tool that removes results
+    /// from the window ([`CLEANUP_TOOL`](crate::CLEANUP_TOOL)).
     pub results: Option<Arc<[SeenResult]>>,
 }
 
-/// What those above a run may do. It can only narrow.
+/// The permission bound of a run: the most that it may do. A bound can only restrict.
 pub trait Ceiling: Send + Sync {
-    /// What they would have to ask about, or may not do at all, of a call of this tool.
+    /// Returns the strictest decision of the runs above about a call of this tool.
     fn verdict(&self, tool: &ToolSpec, subject: &Subject, run: &Context) -> Permit;
 }
 
-/// What may be done with a call.
+/// The decision about a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Permit {
-    /// It may run.
+    /// The call may run.
     Allow,
-    /// A person decides.
+    /// A person has to decide.
     Ask,
-    /// It may not run, because of this rule.
+    /// The call may not run, because of this rule.
     Deny(String),
 }
 
 impl Context {
-    /// A context at depth 0 for the tenant `local`, which nobody watches.
+    /// Creates a context at depth 0 for the tenant `local`, without watchers.
     pub fn new(run: RunId, session: SessionId, clock: Arc<dyn Clock>, ids: Arc<dyn Ids>) -> Self {
         let clock = clock.for_run().unwrap_or(clock);
         Self {
@@ -313,13 +317,13 @@ impl std::fmt::Debug for Context {
     }
 }
 
-/// What a planning agent is doing.
+/// The state of a planning agent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum AgentState {
-    /// Nothing yet.
+    /// It has not started.
     #[default]
     Idle,
     /// A plan is being made.
@@ -328,39 +332,39 @@ pub enum AgentState {
     Executing,
     /// The plan is being changed.
     Replanning,
-    /// There is an answer.
+    /// It has an answer.
     Finished,
-    /// There will be none.
+    /// It ended without an answer.
     Error,
 }
 
-/// What a loop of thinking and acting is doing.
+/// The state of a ReAct loop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum ReactState {
-    /// Nothing yet.
+    /// It has not started.
     #[default]
     Idle,
     /// The model is being asked.
     Thinking,
     /// Tools are running.
     Acting,
-    /// Results go to the model.
+    /// The model is to be given the results.
     Observing,
-    /// There is an answer.
+    /// It has an answer.
     Finished,
-    /// There will be none.
+    /// It ended without an answer.
     Error,
 }
 
 impl ReactState {
-    /// Whether the loop may go from here to `next`.
+    /// Returns true if the loop may go from this state to `next`.
     ///
-    /// An answer that cannot be understood is an observation, not an error, so thinking goes on to
-    /// observing; repeated failures or a cancel end in an error. A limit or a goal that is met ends
-    /// the loop wherever it is.
+    /// An answer that cannot be parsed becomes an observation, not an error, so `Thinking` may go to
+    /// `Observing`. Repeated failures and a cancel lead to `Error`. Every state that is not final may go to
+    /// `Finished`, for instance at a limit.
     pub fn may_become(self, next: Self) -> bool {
         use ReactState::{Acting, Error, Finished, Idle, Observing, Thinking};
         matches!(

@@ -1,4 +1,4 @@
-//! Events: records as they are appended, and deltas as they arrive.
+//! Events of runs: records when they are appended, and deltas while they stream.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{CallId, CommandId, Record, RunId, ToolCallId, ToolResult};
 
-/// What a watcher of runs sees.
+/// An event of a run, as watchers see it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
@@ -14,19 +14,19 @@ use crate::{CallId, CommandId, Record, RunId, ToolCallId, ToolResult};
 pub enum Event {
     /// A record was appended.
     Record {
-        /// The run whose log it stands in; `run_id` in JSON, because records have a `run` of their own.
+        /// The run of the log; `run_id` in JSON, because records have a `run` of their own.
         #[serde(rename = "run_id")]
         run: RunId,
         /// The record.
         #[serde(flatten)]
         record: Arc<Record>,
     },
-    /// Part of something that is still on its way.
+    /// A piece of an answer or of a tool's output that still streams.
     Delta(Delta),
 }
 
 impl Event {
-    /// The run that it is of: the one that is watched, or one that it called.
+    /// Returns the run of the event: the watched run or one of its child runs.
     pub fn run(&self) -> &RunId {
         match self {
             Self::Record { run, .. } => run,
@@ -34,8 +34,8 @@ impl Event {
         }
     }
 
-    /// A piece of the text that a model writes, as it comes. Each piece goes behind the one before; an answer that broke
-    /// off begins again.
+    /// Returns the next piece of the model's text, if the event is one. Append each piece to the ones before;
+    /// if an answer breaks off, the text begins again.
     pub fn as_text(&self) -> Option<&str> {
         match self {
             Self::Delta(Delta { kind: DeltaKind::Text { text }, .. }) => Some(text),
@@ -44,7 +44,7 @@ impl Event {
     }
 }
 
-/// A piece of an answer or of a tool's output on its way. Never stored; folds ignore it.
+/// A piece of an answer or of a tool's output while it streams. Never stored; folds ignore it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Delta {
@@ -53,16 +53,16 @@ pub struct Delta {
     pub run: RunId,
     /// The model command that it belongs to.
     pub command: CommandId,
-    /// Which attempt; a later attempt voids the deltas of an earlier one.
+    /// The number of the attempt; a later attempt voids the deltas of an earlier one.
     pub attempt: u32,
-    /// Bytes of the same kind and index that came before in this attempt.
+    /// The number of bytes of the same kind and index that came before in this attempt.
     pub offset: u64,
-    /// What came.
+    /// The content.
     #[serde(flatten)]
     pub kind: DeltaKind,
 }
 
-/// What a delta brings.
+/// The content of a delta.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "delta", rename_all = "snake_case")]
@@ -80,7 +80,7 @@ pub enum DeltaKind {
     },
     /// A tool call begins.
     ToolCall {
-        /// Its place in the answer.
+        /// The index of the call in the answer.
         index: u32,
         /// The model's id for it.
         id: ToolCallId,
@@ -89,32 +89,33 @@ pub enum DeltaKind {
     },
     /// Argument text of a tool call.
     Arguments {
-        /// The call's place in the answer.
+        /// The index of the call in the answer.
         index: u32,
         /// The model's id for the call.
         id: ToolCallId,
         /// The piece.
         text: String,
     },
-    /// A running tool says something.
+    /// A progress message of a running tool.
     Progress {
         /// The call.
         call: CallId,
-        /// What it says.
+        /// The message.
         text: String,
     },
-    /// A running tool shows what it has so far.
+    /// A partial result of a running tool.
     Partial {
         /// The call.
         call: CallId,
-        /// What there is; replaces what was shown before.
+        /// The result so far; replaces the one before.
         result: Box<ToolResult>,
     },
-    /// All calls of the turn have their results, and the hooks of the run have heard of each. Said in runs with hooks.
+    /// All calls of the turn have their results, and the run's hooks were called for each. Sent only in runs
+    /// with hooks.
     TurnEnd,
 }
 
-/// A [`DeltaKind`] as streams of other systems know it: text, thinking or argument text.
+/// A [`DeltaKind`] in the form that other systems use: text, thinking or argument text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "camelCase")]
@@ -137,15 +138,15 @@ pub enum StreamDelta {
     },
 }
 
-/// Receives events. Called in order, on the run's own task: return at once.
+/// Receives events, in order, on the run's own task, so `emit` must return at once.
 ///
-/// A sink that hands events to a slow reader may join or drop deltas; it must keep every record.
+/// A sink for a slow reader may join or drop deltas; it must keep every record.
 pub trait Sink: Send + Sync {
-    /// Takes one event.
+    /// Receives one event.
     fn emit(&self, event: Event);
 }
 
-/// Nobody watches.
+/// A sink that drops all events.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NullSink;
 

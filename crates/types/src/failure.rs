@@ -1,31 +1,32 @@
-//! What a run does about a model that gives no answer and about a tool that keeps failing.
+//! Settings for failed model calls, failing tools and failing storage: keys, fallbacks, retries and the
+//! circuit breaker.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{ModelPrice, RetryConfig, ThinkingLevel};
 
-/// What follows when retries do not help, as the log keeps it. Keys are counted, never named.
+/// The policy for failures that retries do not mend, as the log has it. Keys are counted, never named.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct FailurePolicy {
-    /// API keys of the run's own model. Default 1, which also stands for a service without keys.
+    /// The number of API keys of the run's own model. Default 1, also for a service without keys.
     #[serde(skip_serializing_if = "is_one")]
     pub keys: u32,
-    /// Models that are asked when the run's own cannot answer, in this order. Default none.
+    /// Fallback models, in order of use, for when the run's own cannot answer. Default none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fallbacks: Vec<FallbackModel>,
-    /// How often the same target is asked again after an answer that broke off: its tokens were paid for, and
-    /// somebody watched them come. The retries of [`RetryConfig`] still bound it. Default 1.
+    /// The number of retries on the same target after an answer that broke off: its tokens were paid for, and
+    /// watchers saw them. [`RetryConfig`] limits it further. Default 1.
     #[serde(skip_serializing_if = "is_one")]
     pub broken_retries: u32,
-    /// How often, and after which delay, a call is tried again whose tool failed in a way that may pass: a
-    /// time-out, once, or a failure of a tool that works over the [network](crate::ToolAnnotations::network).
-    /// Only calls that may be repeated. Default 2 retries after 1 and 2 seconds.
+    /// The retries of a call whose tool failed in a way that may pass: a time-out, once, or a failure of a
+    /// tool that works over the [network](crate::ToolAnnotations::network). Only calls that may be repeated
+    /// are retried. Default 2 retries after 1 and 2 seconds.
     #[serde(skip_serializing_if = "is_tool_retry")]
     pub tool_retry: RetryConfig,
-    /// When a tool that keeps failing is left alone; `None` never leaves one alone.
+    /// The circuit breaker for tools that keep failing; `None` for no breaker.
     pub breaker: Option<CircuitBreaker>,
 }
 
@@ -41,7 +42,7 @@ impl Default for FailurePolicy {
     }
 }
 
-/// A model that is asked when the one before it cannot answer.
+/// A model that is used when the one before it cannot answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
@@ -50,22 +51,22 @@ pub struct FallbackModel {
     pub provider: String,
     /// The model, as the provider names it.
     pub model: String,
-    /// API keys, as [`FailurePolicy::keys`].
+    /// The number of API keys, as [`FailurePolicy::keys`].
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub keys: u32,
-    /// How its failed calls are retried.
+    /// The retries of its failed calls.
     #[serde(default)]
     pub retry: RetryConfig,
-    /// What its tokens cost.
+    /// The price of its tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<ModelPrice>,
-    /// Tokens of its context window, where its provider knows.
+    /// The context window in tokens, if its provider knows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_window: Option<u64>,
 }
 
 impl FallbackModel {
-    /// A model with one key, default retries and no known price.
+    /// Creates a fallback with one key, default retries and no known price.
     pub fn new(provider: impl Into<String>, model: impl Into<String>) -> Self {
         Self {
             provider: provider.into(),
@@ -78,19 +79,19 @@ impl FallbackModel {
     }
 }
 
-/// When a tool that keeps failing is left alone, and for how long.
+/// A circuit breaker: leaves a tool that keeps failing alone for a while.
 ///
-/// After `max_failures` failures in a row its calls are answered without running it. After the
-/// cool-down one call is let through: a success ends the pause, a failure begins another. Arguments
-/// that make no sense, refusals and cancelled calls are no failures of the tool.
+/// After `max_failures` failures in a row, calls of the tool are answered without running it. After the
+/// cool-down one call is let through: a success closes the breaker, a failure starts another cool-down.
+/// Invalid arguments, refusals and cancelled calls do not count as failures of the tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct CircuitBreaker {
-    /// Failures in a row. Default 5; 0 counts as 1.
+    /// Failures in a row that open the breaker. Default 5; 0 counts as 1.
     pub max_failures: u32,
-    /// How long the tool is left alone, milliseconds. Default 60,000.
+    /// The time for which the tool is left alone, milliseconds. Default 60,000.
     pub cool_down_ms: u64,
 }
 
@@ -101,44 +102,44 @@ impl Default for CircuitBreaker {
 }
 
 impl CircuitBreaker {
-    /// A breaker of these numbers.
+    /// Creates a breaker.
     pub fn new(max_failures: u32, cool_down: std::time::Duration) -> Self {
         Self { max_failures, cool_down_ms: u64::try_from(cool_down.as_millis()).unwrap_or(u64::MAX) }
     }
 }
 
-/// What happens to a run that cannot be kept because the storage fails when it begins.
+/// The behaviour when the storage fails while a run begins, so that its log cannot be written.
 ///
-/// Later there is no choice: a log that is half on the medium can be taken up from there, and what was
-/// done after that would be done again, so the run ends with the error.
+/// Later there is no choice: a run could be resumed from an incomplete log and repeat what it did since, so
+/// it ends with the error.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OnStorageFailure {
-    /// It does not begin.
+    /// The run does not begin.
     #[default]
     Refuse,
-    /// It works without being kept, and says so with [`RecordBody::NotKept`](crate::RecordBody::NotKept):
+    /// The run works without a log, and reports it with [`RecordBody::NotKept`](crate::RecordBody::NotKept):
     /// it cannot be resumed, continued or shown later.
     Ephemeral,
 }
 
-/// Whom a request goes to: the run's own model or one of its fallbacks, with which key, thinking how
-/// much. The default is what the run was started with.
+/// The target of a request: the run's own model or one of its fallbacks, the key, and the thinking level. The
+/// default is the target with which the run was started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct ModelTarget {
-    /// 0 is the run's own model, n the n-th of [`FailurePolicy::fallbacks`].
+    /// The model: 0 for the run's own, n for the n-th of [`FailurePolicy::fallbacks`].
     pub model: u32,
-    /// Which of the model's keys, from 0.
+    /// The index of the model's key, from 0.
     pub key: u32,
-    /// How much it thinks; `None` is what the run asked for.
+    /// The thinking level; `None` for the one that the run asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thinking: Option<ThinkingLevel>,
 }
 
-/// What a run does differently after a failure that another try would not mend.
+/// The fallback that a run uses after a failure that a retry does not mend.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -146,17 +147,17 @@ pub struct ModelTarget {
 pub enum FailureStep {
     /// The same model with its next key.
     NextKey {
-        /// Which key, from 0.
+        /// The index of the key, from 0.
         key: u32,
     },
-    /// The same model, thinking less.
+    /// The same model with less thinking.
     LessThinking {
-        /// How much it thinks from here on.
+        /// The thinking level from here on.
         level: ThinkingLevel,
     },
     /// The next model.
     NextModel {
-        /// Its place in [`FailurePolicy::fallbacks`], from 1.
+        /// The number of the model in [`FailurePolicy::fallbacks`], from 1.
         fallback: u32,
         /// Its provider's id.
         provider: String,

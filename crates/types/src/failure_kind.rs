@@ -1,4 +1,4 @@
-//! The kinds of failures, each with a name that does not change.
+//! The kinds of failures of runs and model calls, with stable names.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::FailureGroup;
 
-/// Why a run failed.
+/// The kind of a run's failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -14,7 +14,7 @@ use crate::FailureGroup;
 pub enum FailureKind {
     /// The model's service was not reached, or did not answer in time.
     Unreachable,
-    /// The service had no time for the request, longer than the retries last.
+    /// The service was too busy for the request, even after the retries.
     Busy,
     /// The key is missing, or the service refuses it.
     Auth,
@@ -24,11 +24,11 @@ pub enum FailureKind {
     TooLong,
     /// The model gave no answer, for another reason.
     Model,
-    /// The model's answers cannot be understood.
+    /// The model's answers cannot be parsed.
     BadAnswer,
-    /// The answer does not fit the form that it must have.
+    /// The answer does not match its schema.
     Form,
-    /// The model declined to answer, where its words are no answer.
+    /// The model declined to answer where an answer was required.
     Declined,
     /// A limit was reached that ends runs with an error ([`OnLimit::Error`](crate::OnLimit::Error)).
     Limit,
@@ -42,14 +42,14 @@ pub enum FailureKind {
     NoBranch,
     /// The run was refused before it began.
     Refused,
-    /// Something that the run was given panicked.
+    /// Code that the program supplied panicked.
     Panicked,
-    /// Anything else, and failures of logs that name no kind.
+    /// Any other failure, and failures from logs that name no kind.
     Other,
 }
 
 impl FailureKind {
-    /// All there are.
+    /// All kinds.
     pub const ALL: [Self; 17] = [
         Self::Unreachable,
         Self::Busy,
@@ -70,7 +70,7 @@ impl FailureKind {
         Self::Other,
     ];
 
-    /// Its name, as in JSON.
+    /// Returns the name, as in JSON.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Unreachable => "unreachable",
@@ -93,7 +93,7 @@ impl FailureKind {
         }
     }
 
-    /// Where such failures come from.
+    /// Returns the part of the system that such failures come from.
     pub const fn group(self) -> FailureGroup {
         match self {
             Self::Unreachable | Self::Busy | Self::Auth | Self::Rejected | Self::TooLong => FailureGroup::Llm,
@@ -106,13 +106,13 @@ impl FailureKind {
         }
     }
 
-    /// Whether the run may do better when it is resumed, with nothing about it changed. A plan or a team that has no plan or
-    /// no answer because of such a failure can be resumed; a loop can be after every failure.
+    /// Returns true if the run may succeed when it is resumed without a change. Plans and teams without an
+    /// answer can be resumed only after such a failure; a loop after every failure.
     pub const fn may_pass(self) -> bool {
         !matches!(self, Self::TooLong | Self::Filtered | Self::Plan | Self::Subtasks | Self::Refused)
     }
 
-    /// What helps, in a line. A failed run keeps what it has done.
+    /// Returns advice, in a line. A failed run keeps the work it has done.
     pub const fn advice(self) -> &'static str {
         match self {
             Self::Unreachable => "start the model's service, or correct its address; then resume the run",
@@ -140,7 +140,7 @@ impl fmt::Display for FailureKind {
     }
 }
 
-/// Why a model gave no answer, as records name it.
+/// The kind of a failed model call, as records name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -152,9 +152,9 @@ pub enum ModelErrorCode {
     Overloaded,
     /// The connection broke, or the service was not reached.
     Network,
-    /// Nobody listens at an address of this machine.
+    /// No server listens at an address of this machine.
     Unreachable,
-    /// Nothing came for too long.
+    /// No data came before the time-out.
     Timeout,
     /// The key is missing or refused.
     Auth,
@@ -162,7 +162,7 @@ pub enum ModelErrorCode {
     Api,
     /// The conversation does not fit into the model's window.
     ContextOverflow,
-    /// The answer was not what the protocol says.
+    /// The answer violates the protocol.
     Protocol,
     /// The request was cancelled.
     Cancelled,
@@ -171,7 +171,7 @@ pub enum ModelErrorCode {
 }
 
 impl ModelErrorCode {
-    /// Its name, as in JSON.
+    /// Returns the name, as in JSON.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::RateLimited => "rate_limited",
@@ -196,7 +196,7 @@ impl fmt::Display for ModelErrorCode {
 }
 
 impl From<ModelErrorCode> for FailureKind {
-    /// The kind of a run's failure that such an answer is.
+    /// Converts the failure of a model call into the kind of the run's failure.
     fn from(code: ModelErrorCode) -> Self {
         match code {
             ModelErrorCode::RateLimited | ModelErrorCode::Overloaded => Self::Busy,

@@ -1,47 +1,46 @@
-//! The whole vocabulary of Archon on one page: what every crate may name, and nothing that runs.
+//! The data types and traits that all crates of Archon share. It has no I/O and starts no tasks.
 //!
-//! This crate holds data and traits. It starts no task, opens no socket and touches no file, so a
-//! pillar can be replaced by a crate that depends on this one alone.
+//! An implementation of one of the traits can live in a crate that depends on this one alone.
 //!
-//! | word | where | what it is |
+//! | term | types | meaning |
 //! |---|---|---|
-//! | message | [`Message`], [`AgentMessage`] | what a person, a model or a tool said |
-//! | speaker | [`Speaker`], [`Said`] | who said it, whatever role a model reads it in |
+//! | message | [`Message`], [`AgentMessage`] | a text of a person, a model or a tool, in a conversation |
+//! | provenance | [`Speaker`], [`Said`] | the real author of a message; the role on the wire may be another |
 //! | record | [`Record`] | one entry of a run's log; the log is the only state that is kept |
-//! | delta | [`Delta`] | a piece of a message on its way; never stored |
+//! | delta | [`Delta`] | a piece of an answer while it streams; never stored |
 //! | event | [`Event`], [`AgentEvent`] | records and deltas as they happen; `AgentEvent` is a projection of them |
-//! | model | [`Provider`], [`Request`], [`ModelEvent`] | one request in, a stream of events out |
-//! | tool | [`Tool`], [`ToolSpec`], [`ToolResult`] | one call in, exactly one result out |
-//! | toolbox | [`Toolbox`] | the one door through which tools are reached |
-//! | window | [`ContextConfig`], [`TokenCounter`], [`CompactionStrategy`], [`Compaction`] | what of a conversation the model sees |
-//! | agent | [`Agent`], [`Outcome`] | a task in, an outcome out |
-//! | run service | [`RunService`], [`StartRun`], [`RunError`] | the one handle: start, watch, answer, resume, fork, delete |
+//! | model | [`Provider`], [`Request`], [`ModelEvent`] | takes a request, returns a stream of events |
+//! | tool | [`Tool`], [`ToolSpec`], [`ToolResult`] | takes a call, returns exactly one result |
+//! | toolbox | [`Toolbox`] | the interface through which a loop executes tool calls |
+//! | context window | [`ContextConfig`], [`TokenCounter`], [`CompactionStrategy`], [`Compaction`] | the part of a conversation that the model sees |
+//! | agent | [`Agent`], [`Outcome`] | takes a task, returns an outcome |
+//! | run service | [`RunService`], [`StartRun`], [`RunError`] | starts, watches, answers, resumes, forks and deletes runs |
 //! | kind of a run | [`RunKind`], [`RunAgent`] | loop, parallel, plan, team, agent call |
 //! | journal | [`Journal`], [`RunWriter`], [`LogAppender`] | appends records and reads them back |
-//! | called run | [`Delegation`], [`Lease`], [`Budget`], [`CalledRun`] | a run that works for another, and with what |
-//! | session | [`Session`], [`SessionRecorder`], [`SessionStore`] | the runs of a conversation as a tree, in a file that others read |
-//! | inbox | [`Inbox`], [`InboxRequest`] | how others speak into a run, or stop it |
-//! | project | [`Instructions`] | what a project says to the agents that work in it |
-//! | hook | [`Hooks`], [`InputFilter`] | a program's own code at fixed places of a run |
-//! | choice | [`EvaluationStrategy`], [`Verdict`] | which of several branches a session goes on with |
+//! | child run | [`Delegation`], [`Lease`], [`Budget`], [`CalledRun`] | a run that a call of another run started, and its part of the budget |
+//! | session | [`Session`], [`SessionRecorder`], [`SessionStore`] | the runs of a conversation as a tree, in a file that other programs can read |
+//! | inbox | [`Inbox`], [`InboxRequest`] | messages for a run: steering, answers, a cancel |
+//! | project | [`Instructions`] | instructions of a project for the agents that work in it |
+//! | hook | [`Hooks`], [`InputFilter`] | a program's own code at fixed points of a run |
+//! | choice | [`EvaluationStrategy`], [`Verdict`] | selects the branch of a parallel loop that its session continues with |
 //! | plan | [`Task`], [`SubTask`], [`Plan`], [`Planner`] | a goal as a graph of subtasks |
-//! | life of a plan | [`PlanRecord`], [`PlanSettings`], [`PlanDiff`] | how it is followed, and how it changed |
-//! | team | [`Role`], [`Member`], [`TeamSettings`] | who works together, and how |
-//! | life of a team | [`TeamRecord`], [`Claim`], [`SharedItem`] | who was given what, who fell silent, who contradicts whom |
-//! | memory | [`Episodic`], [`Working`], [`LongTerm`], [`Embedder`] | what is kept between turns, steps and sessions |
-//! | store of memories | [`MemoryStore`], [`MemoryEntry`], [`Collection`] | keeps entries and finds candidates; one for every backend |
-//! | memory of runs | [`RunMemory`] | keeps what is said before it leaves the window |
-//! | bus | [`Bus`], [`BusMessage`] | what agents say to each other |
+//! | execution of a plan | [`PlanRecord`], [`PlanSettings`], [`PlanDiff`] | its settings, its progress and its changes |
+//! | team | [`Role`], [`Member`], [`TeamSettings`] | agents with roles that work on one task |
+//! | execution of a team | [`TeamRecord`], [`Claim`], [`SharedItem`] | delegations, missed heartbeats and conflicting results |
+//! | memory | [`Episodic`], [`Working`], [`LongTerm`], [`Embedder`] | data that is kept between turns, steps and sessions |
+//! | memory store | [`MemoryStore`], [`MemoryEntry`], [`Collection`] | keeps entries and finds candidates; one trait for every backend |
+//! | memory of runs | [`RunMemory`] | stores the messages of a run before they leave the window, and recalls them |
+//! | bus | [`Bus`], [`BusMessage`] | messages between agents |
 //! | cycle | [`Cycle`], [`ToolCallRecord`] | a turn as a structured entry: a fold over records |
-//! | metrics | [`ConversationMetrics`], [`GlobalStats`] | what a conversation called and took, with a report for people: a fold over records |
-//! | report | [`RunReport`] | how a run ended, what its calls took, how long it worked: a fold over records |
-//! | call's state | [`ToolExecutionState`], [`ToolExecutions`] | how far each call is: a fold over records |
+//! | metrics | [`ConversationMetrics`], [`GlobalStats`] | tool calls and durations of a conversation, with a text report: a fold over records |
+//! | report | [`RunReport`] | the outcome of a run, the durations of its calls and its working time: a fold over records |
+//! | state of a call | [`ToolExecutionState`], [`ToolExecutions`] | the progress of each call: a fold over records |
 //! | round | [`ConversationRound`] | a question with its thoughts, calls and answer: a fold over records |
-//! | approval | [`Approver`], [`ApprovalRequest`], [`PendingApproval`] | a person's answer before harm is done |
+//! | approval | [`Approver`], [`ApprovalRequest`], [`PendingApproval`] | a person's answer before a call takes effect |
 //! | pool | [`PoolIndex`], [`AgentStatus`] | finds the runs of a tenant that wait for people |
-//! | form | [`FormCheck`], [`HeldForm`], `json_in` | what an answer must look like, and what of it does not |
-//! | secret | [`Secret`], [`Redactor`] | what nobody may see, and who takes it out of what is kept and shown |
-//! | time, identity | [`Clock`], [`Ids`], [`Timestamp`] | inputs, so that tests decide them |
+//! | structured output | [`FormCheck`], [`HeldForm`], `json_in` | an answer of a given JSON schema, and the check of it |
+//! | secret | [`Secret`], [`Redactor`] | a value that is removed from everything that is kept or shown |
+//! | time, identity | [`Clock`], [`Ids`], [`Timestamp`] | inputs, so that tests control them |
 //!
 //! Traits have three required methods at most and can be made into trait objects.
 
@@ -262,5 +261,5 @@ pub(crate) use time::iso8601;
 pub use futures_core::{future::BoxFuture, stream::BoxStream};
 pub use tokio_util::sync::CancellationToken;
 
-/// JSON as it stands in messages, schemas and results; object keys keep their order.
+/// A JSON value in messages, schemas and results; object keys keep their order.
 pub use serde_json::Value as Json;

@@ -1,9 +1,9 @@
-//! Records: the entries of a run's log. A run is its log; everything else is a fold over it.
+//! Records: the entries of a run's log. The log is the only state of a run; everything else is a fold over
+//! it.
 //!
-//! A record is an **input** (it carries something from outside: a prompt, an answer, a result, the
-//! clock) or **derived** (it follows from the inputs before it and is written so that readers need
-//! not compute it). [`RecordBody::is_input`] tells them apart. Nothing reaches a model unless an
-//! input record carries it.
+//! A record is an **input** (it carries something from outside: a prompt, an answer, a result, the clock) or
+//! **derived** (it follows from the inputs before it and is written so that readers need not compute it).
+//! [`RecordBody::is_input`] tells them apart. A model sees only what input records carry.
 
 use std::sync::Arc;
 
@@ -26,279 +26,281 @@ pub const LOG_FORMAT: u32 = 1;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Record {
-    /// Place in the log, from 0, without gaps.
+    /// Sequence number in the log, from 0, without gaps.
     pub seq: u64,
-    /// When it happened, Unix milliseconds.
+    /// The time, Unix milliseconds.
     pub at: Timestamp,
-    /// What happened.
+    /// The content.
     #[serde(flatten)]
     pub body: RecordBody,
 }
 
-/// What a record says.
+/// The content of a record.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[allow(clippy::large_enum_variant, reason = "a prompt is the largest, and records are kept behind pointers")]
 #[non_exhaustive]
 pub enum RecordBody {
-    /// First record of every run.
+    /// The first record of every run.
     RunStarted(Box<RunStarted>),
-    /// Somebody said something to the agent. The model reads it in its next request.
+    /// A message to the agent. The model reads it in its next request.
     Prompted {
-        /// What was said.
+        /// The message.
         message: AgentMessage,
-        /// In which way it came.
+        /// The way in which it came.
         source: PromptSource,
     },
-    /// The next record came through the run's inbox. Without a next record it did not arrive.
+    /// The next record came through the run's inbox. At the end of a log this does not count: the message did
+    /// not arrive.
     Received {
         /// [`InboxEntry::id`](crate::InboxEntry::id).
         id: String,
     },
-    /// The run begins with this conversation, which somebody had kept elsewhere. Messages in which a
-    /// tool call lacks its result, or a result its call, change nothing.
+    /// The run begins with this conversation, which was kept elsewhere. Tool calls without a result, and
+    /// results without a call, are ignored.
     Restored {
         /// The messages, oldest first.
         messages: Vec<Message>,
     },
-    /// What the runs before this one left, so that their logs need not be read to fold this one. Derived: it is what the
-    /// fold of those logs is. It changes nothing in this run.
+    /// The state at the end of the runs before this one, so that their logs need not be read. Derived: it is
+    /// the fold of those logs. It changes nothing in this run.
     Carried(Box<Carried>),
-    /// An [`InputFilter`](crate::InputFilter) refused what was said; the model never sees it.
+    /// An [`InputFilter`](crate::InputFilter) refused the prompt; the model never sees it.
     InputRejected {
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// A hook stopped the run.
     Vetoed {
-        /// Which.
+        /// The hook.
         hook: HookPoint,
     },
-    /// The storage failed when the run began, and the run goes on without being kept. Only watchers see
-    /// this record: no log ever holds it.
+    /// The storage failed when the run began, and the run goes on without a log. Only watchers see this
+    /// record: it is in no log.
     NotKept {
-        /// What failed.
+        /// The error of the storage.
         reason: String,
     },
-    /// A request is on its way to the model. Derived.
+    /// A request is about to be sent to the model. Derived.
     ModelAsked {
-        /// The command that this carries out.
+        /// The command that the request belongs to.
         command: CommandId,
-        /// From 0; grows with each retry of the same request.
+        /// The number of the attempt, from 0; grows with each retry of the same request.
         attempt: u32,
-        /// The turn, from 0.
+        /// The number of the turn, from 0.
         turn: u32,
-        /// [`Request::content_hash`](crate::Request::content_hash) of the request; empty in logs of
-        /// versions that did not keep it.
+        /// [`Request::content_hash`](crate::Request::content_hash) of the request; empty in logs of versions
+        /// that did not record it.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         request_hash: String,
     },
-    /// The model answered. The tool calls in the answer are hereby requested.
+    /// The model answered. The tool calls in the answer are requested by this record.
     ModelAnswered {
-        /// The command that this answers.
+        /// The command of the request.
         command: CommandId,
-        /// Which attempt.
+        /// The attempt.
         attempt: u32,
         /// The whole answer.
         message: Box<AssistantMessage>,
     },
-    /// The model gave no answer. Voids the deltas of the attempt.
+    /// The model gave no answer. Deltas of this attempt do not count.
     ModelFailed {
-        /// The command that failed.
+        /// The command of the request.
         command: CommandId,
-        /// Which attempt.
+        /// The attempt.
         attempt: u32,
-        /// Why.
+        /// The failure.
         failure: ModelFailure,
     },
-    /// After a failure that another try would not mend the run asks differently from here on. Derived.
+    /// After a failure that a retry does not mend, the run uses a fallback from here on. Derived.
     SteppedDown {
-        /// The command that is asked again.
+        /// The command whose request is sent again.
         command: CommandId,
         /// The attempt that failed.
         attempt: u32,
-        /// What is different.
+        /// The fallback.
         step: FailureStep,
         /// [`ModelFailure::code`] of the failure that led to it.
         code: ModelErrorCode,
-        /// The failure's text.
+        /// The text of the failure.
         reason: String,
     },
     /// A model call was under way when the process died; its answer is lost.
     CallLost {
-        /// The command that is asked again.
+        /// The command whose request is sent again.
         command: CommandId,
-        /// Which attempt was lost.
+        /// The attempt that was lost.
         attempt: u32,
     },
-    /// A guard refused a call, or it was skipped: this is its result.
+    /// A guard refused a call, or it was skipped; `result` is its result.
     ToolRefused {
-        /// Which call.
+        /// The call.
         call: CallId,
-        /// What the model reads.
+        /// The result that the model reads.
         result: Arc<ToolResult>,
     },
-    /// A call is about to start a run, and this part of what is left is set aside for it. Derived.
+    /// A call is about to start a child run, and this part of the remaining budget is reserved for it.
+    /// Derived.
     Granted {
-        /// Which call.
+        /// The call.
         call: CallId,
-        /// The run.
+        /// The child run.
         child: RunId,
-        /// What the run may use.
+        /// The part of the budget that the child run may use.
         lease: Lease,
     },
-    /// A run that a call started used this; what its lease has left comes back. A second one for the same
-    /// call replaces the first: the run went on after a crash.
+    /// A child run used this much; the rest of its lease is returned. A second such record for the same call
+    /// replaces the first: the child run went on after a crash.
     Settled {
-        /// Which call.
+        /// The call.
         call: CallId,
-        /// The run.
+        /// The child run.
         child: RunId,
-        /// What it used.
+        /// The tokens and the money that it used.
         spent: Spending,
     },
-    /// A question beside the run's own is on its way to a model. Derived, but for a choice.
+    /// A side question is about to be sent to a model. Derived, except for [`SideQuestion::Choice`].
     AskedBeside {
-        /// What is asked.
+        /// The question.
         question: SideQuestion,
-        /// What it may cost, millionths of a currency unit: set aside until the answer is there, and spent
-        /// if it never comes because the process died. 0 where tokens have no price.
+        /// The money that it may cost, in millionths of a currency unit. It is reserved until the answer
+        /// comes, and counts as spent if the process dies before. 0 if tokens have no price.
         reserved: u64,
     },
     /// A person is asked about a call.
     ToolAsked {
-        /// Which call.
+        /// The call.
         call: CallId,
         /// The question.
         request: Box<ApprovalRequest>,
     },
-    /// A person answered.
+    /// A person answered a question.
     ToolAnswered {
-        /// Which call.
+        /// The call.
         call: CallId,
         /// The answer.
         answer: Answer,
     },
-    /// A tool is about to run; on disk before the tool starts.
+    /// A tool is about to run; the record is on disk before the tool starts.
     ToolStarted {
-        /// Which call.
+        /// The call.
         call: CallId,
-        /// From 0; each retry writes its own start.
+        /// The number of the attempt, from 0; each retry writes its own start.
         attempt: u32,
-        /// What a second run would do.
+        /// The effect of a second execution.
         effect: Effect,
-        /// The run of a sub-agent, if the call starts one.
+        /// The child run, if the call starts one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         child_run: Option<RunId>,
     },
-    /// A running tool started processes; in the log before they do anything.
+    /// A running tool started processes; the record is in the log before they do anything.
     ToolSpawned {
-        /// Which call.
+        /// The call.
         call: CallId,
         /// The processes.
         group: ProcessGroup,
     },
-    /// The run that a call started has a log, and has done nothing yet. If that log is missing later it is lost, and what
-    /// the run did is unknown.
+    /// A child run has a log and has done nothing yet. If that log is missing later, it is lost, and the
+    /// effects of the child run are unknown.
     ChildBegun {
-        /// Which call.
+        /// The call.
         call: CallId,
-        /// The run.
+        /// The child run.
         child: RunId,
     },
-    /// A tool failed in a way that may pass, and its call is tried again after a while. Only calls that may
-    /// be repeated are.
+    /// A tool failed in a way that may pass, and the call is retried after a delay. Only calls that may be
+    /// repeated are retried.
     ToolFailed {
-        /// Which call.
+        /// The call.
         call: CallId,
-        /// Which start failed.
+        /// The attempt that failed.
         attempt: u32,
-        /// How. The model reads it if there is no other try after all.
+        /// The result of the failed attempt. The model reads it if there is no retry after all.
         result: Arc<ToolResult>,
         /// The jitter that was drawn for the delay, -1.0 to 1.0.
         #[serde(default)]
         jitter: f64,
     },
-    /// A tool ended.
+    /// A tool call ended.
     ToolFinished {
-        /// Which call.
+        /// The call.
         call: CallId,
-        /// How.
+        /// The result.
         result: Arc<ToolResult>,
     },
     /// The run was asked to stop.
     CancelRequested {
-        /// Who or what asked, for people.
+        /// The person or the reason behind it, for people.
         reason: String,
     },
-    /// Whoever takes the run up again lets it go further. The record is followed by `resumed`.
+    /// The run is resumed with larger limits. A `resumed` record follows.
     LimitsRaised(MoreLimits),
-    /// A process took up the run again.
+    /// A process resumed the run.
     Resumed,
-    /// The time, where the machine had to learn it: a deadline passed or a wait is over.
+    /// The current time, when the machine needs it: a deadline passed or a wait is over.
     ClockRead,
-    /// The loop itself tells the model something: a hint, a reminder, why it was stopped. Derived.
+    /// A text of the loop for the model, such as a hint or a reminder. Derived.
     Noted {
-        /// What the model reads, as a user message.
+        /// The text that the model reads, as a user message.
         text: String,
     },
-    /// A model was asked to sum up old turns, for a compaction that follows.
+    /// A model summarised old turns, for a compaction that follows.
     Summarized(Summary),
-    /// What the project says to its agents is new, or has changed. The model reads it behind its standing
-    /// instructions from here on.
+    /// The project's instructions for its agents are new or have changed. The model reads them after its
+    /// standing instructions from here on.
     InstructionsRead {
-        /// All of it; empty if there is nothing any more.
+        /// The whole text; empty if there are no instructions any more.
         text: String,
     },
-    /// A model was asked whether the answer is what was expected; see [`RunConfig::goal_check`].
+    /// A model checked the answer against the expected output; see [`RunConfig::goal_check`].
     GoalChecked(GoalVerdict),
-    /// The answer was held against the form that it must have; see [`RunConfig::form_check`].
+    /// The answer was checked against its schema; see [`RunConfig::form_check`].
     FormChecked {
-        /// What does not fit; nothing if the answer stands.
+        /// The problems; empty if the answer is valid.
         problems: Vec<FormProblem>,
     },
     /// The model sees less of the conversation from here on. Derived.
     Compacted(Compaction),
-    /// The model is told how full its window is, as a user message. Derived.
+    /// A text tells the model how full its context window is, as a user message. Derived.
     ContextStatus {
         /// The level that was reached.
         level: ContextLevel,
-        /// What the model reads.
+        /// The text that the model reads.
         text: String,
     },
-    /// Several configurations begin side by side, each as a run of its own. The run that has this in its
-    /// log asks no model itself.
+    /// Several configurations begin in parallel, each as a run of its own. The run with this record calls no
+    /// model itself.
     ParallelStarted {
-        /// What is said to every branch.
+        /// The messages that every branch gets.
         prompts: Vec<AgentMessage>,
         /// The branches, in the order of their configurations.
         branches: Vec<ParallelBranch>,
     },
-    /// The branches have ended, and one of them was chosen if there was a choice.
+    /// The branches have ended, with the chosen one if there was a choice.
     ParallelEnded(Box<ParallelChoice>),
-    /// The run follows a plan, and this became of it. A run that has such records asks no model itself.
+    /// An event of the plan that this run follows. A run with such records calls no model itself.
     Plan(Box<PlanRecord>),
-    /// The run is that of a team, and this became of it. A run that has such records asks no model itself.
+    /// An event of the team of this run. A run with such records calls no model itself.
     Team(Box<TeamRecord>),
     /// A limit was reached. Derived.
     LimitReached(LimitReached),
-    /// The run waits for answers and nothing is in flight. Derived.
+    /// The run waits for answers and nothing else is under way. Derived.
     Suspended {
         /// The calls that wait.
         waiting: Vec<CallId>,
     },
-    /// Last record of a run that ended. Derived.
+    /// The last record of a run that ended. Derived.
     RunFinished(Box<Outcome>),
 }
 
 impl RecordBody {
-    /// Whether the record carries something from outside; the others follow from these.
+    /// Returns true if the record carries something from outside; the other records follow from these.
     pub fn is_input(&self) -> bool {
         match self {
             Self::Plan(plan) => return plan.is_input(),
             Self::Team(team) => return team.is_input(),
-            // What a choice may cost is what its strategy says.
+            // The reserved cost of a choice comes from its strategy, not from records before it.
             Self::AskedBeside { question, .. } => return *question == SideQuestion::Choice,
             _ => {}
         }
@@ -317,13 +319,13 @@ impl RecordBody {
         )
     }
 
-    /// Whether the record is one with which a process takes the run up: nobody worked on it before.
+    /// Returns true if a process resumes the run with this record: no process worked on the run before it.
     pub fn is_taking_up(&self) -> bool {
         matches!(self, Self::Resumed | Self::LimitsRaised(_))
     }
 
-    /// Whether the record must be on the medium before anything else happens. The start of a
-    /// read-only tool need not: without it the tool simply runs again.
+    /// Returns true if the record must be on the storage medium before anything else happens. The start of a
+    /// read-only tool need not be: without it the tool simply runs again.
     pub fn needs_sync(&self) -> bool {
         if let Self::Plan(plan) = self {
             return plan.needs_sync();
@@ -350,15 +352,15 @@ impl RecordBody {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum SideQuestion {
-    /// What happened in old turns; answered by [`RecordBody::Summarized`].
+    /// Asks for a summary of old turns; answered by [`RecordBody::Summarized`].
     Summary,
-    /// Whether the answer is what was expected; answered by [`RecordBody::GoalChecked`].
+    /// Asks if the answer meets the expected output; answered by [`RecordBody::GoalChecked`].
     Goal,
-    /// Which branch of a parallel loop is best; answered by [`RecordBody::ParallelEnded`].
+    /// Asks for the best branch of a parallel loop; answered by [`RecordBody::ParallelEnded`].
     Choice,
 }
 
-/// How a run began: who asked whom, with which model, tools and limits.
+/// The beginning of a run: its identity, its origin, and its configuration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
@@ -375,21 +377,21 @@ pub struct RunStarted {
     pub agent: AgentId,
     /// Display name of the run.
     pub loop_id: LoopId,
-    /// On whose behalf.
+    /// The tenant for which it works.
     pub tenant: TenantId,
-    /// Where the run comes from.
+    /// The origin of the run.
     pub origin: Origin,
-    /// The parallel loop that it is a branch of.
+    /// The parallel loop of which it is a branch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parallel: Option<RunId>,
-    /// What makes the first turn.
+    /// The trigger of the first turn.
     pub first_turn: TurnTrigger,
-    /// Model, tools, limits.
+    /// Model, tools and limits.
     pub config: RunConfig,
 }
 
 impl RunStarted {
-    /// A loop that begins with a prompt, in format [`LOG_FORMAT`].
+    /// Creates the record of a loop that begins with a prompt, in format [`LOG_FORMAT`].
     pub fn new(run: RunId, session: SessionId, agent: AgentId, loop_id: LoopId, config: RunConfig) -> Self {
         Self {
             format: LOG_FORMAT,
@@ -406,7 +408,7 @@ impl RunStarted {
         }
     }
 
-    /// The first record of a log.
+    /// Returns the first record of a log, if it is the start of a run.
     pub fn of(records: &[Arc<Record>]) -> Option<&Self> {
         match &records.first()?.body {
             RecordBody::RunStarted(started) => Some(started),
@@ -414,8 +416,8 @@ impl RunStarted {
         }
     }
 
-    /// The run that `context` names, for an agent that has others work for it: its display name is
-    /// `{session}.{kind}.{n}`, where `n` grows along a conversation.
+    /// Creates the start record of the run that `context` names, for an agent that directs others. Its
+    /// display name is `{session}.{kind}.{n}`, where `n` grows along a conversation.
     pub fn of_lead(
         context: &Context,
         place: &SessionPlace,
@@ -437,7 +439,7 @@ impl RunStarted {
     }
 }
 
-/// Where a run comes from.
+/// The origin of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -445,16 +447,16 @@ impl RunStarted {
 pub enum Origin {
     /// The first run of a session.
     Prompt,
-    /// Goes on where another run of the session stood; its messages are not repeated here.
+    /// The run continues another run of the session, whose messages are not repeated here.
     Continues {
-        /// The run that went before.
+        /// The run that is continued.
         run: RunId,
-        /// How many of its records count.
+        /// The number of its records that count.
         records: u64,
-        /// In which sense it goes on.
+        /// The kind of the continuation.
         continuation: ContinuationKind,
     },
-    /// A tool call of another run.
+    /// A tool call of another run started it.
     CalledBy {
         /// The caller.
         run: RunId,
@@ -463,7 +465,7 @@ pub enum Origin {
     },
 }
 
-/// In which sense a run continues another.
+/// The kind of a continuation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -472,19 +474,19 @@ pub enum ContinuationKind {
     /// The next prompt of a conversation.
     #[default]
     Default,
-    /// The same again from an equal context.
+    /// The same request again in an equal context.
     Rerun {
         /// RFC 3339 time in UTC, or any other mark.
         tag: String,
     },
-    /// Another way from a branching point.
+    /// An alternative from a branching point.
     Branch {
         /// RFC 3339 time in UTC, or any other mark.
         tag: String,
     },
 }
 
-/// What made a turn begin.
+/// The trigger of a turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -502,7 +504,7 @@ pub enum TurnTrigger {
 }
 
 impl TurnTrigger {
-    /// The trigger of a run's first turn: a branch wins over any other continuation, which wins over
+    /// Returns the trigger of a run's first turn: a branch wins over any other continuation, which wins over
     /// `configured`. Later turns are always [`TurnTrigger::Continuation`].
     pub fn first(origin: &Origin, configured: Self) -> Self {
         match origin {
@@ -513,7 +515,7 @@ impl TurnTrigger {
     }
 }
 
-/// With what a run works: recorded, so that replay needs nothing else.
+/// The configuration of a run. It is logged, so that replay needs nothing else.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -527,86 +529,87 @@ pub struct RunConfig {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub system: Option<Arc<Encoded<String>>>,
-    /// The tools that the model is told of.
+    /// The tools that are offered to the model.
     #[cfg_attr(feature = "schema", schemars(with = "Vec<ToolSpec>"))]
     pub tools: Arc<Encoded<Vec<ToolSpec>>>,
     /// Sampling, output length and so on.
     pub options: Arc<RequestOptions>,
-    /// How far the run may go.
+    /// The limits of the run.
     pub limits: ExecutionLimits,
-    /// How failed model calls are retried.
+    /// The retries of failed model calls.
     pub retry: RetryConfig,
-    /// What follows when that does not help; without it the run fails, and tools may fail for ever.
+    /// The policy for failures that retries do not mend; without it the run fails, and a failing tool is
+    /// never left alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<FailurePolicy>,
-    /// How tools are spoken about.
+    /// The format of tool calls.
     pub tool_mode: ToolMode,
-    /// In text mode, the name of the tags between which results stand. It is another one in each run, so that nothing
-    /// that a tool reads can end its result and go on in the words of another.
+    /// In text mode, the name of the tags around tool results. It is different in each run, so that text that
+    /// a tool reads cannot end its result and pose as another one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result_mark: Option<String>,
-    /// The folder that the run's tools work in; none where they work in no folder, or nobody named it. Rules for a session
-    /// hold only in the folder that they were given in.
+    /// The folder that the run's tools work in; none if they need none, or none was given. Permission rules
+    /// for a session hold only in the folder for which they were given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workspace: Option<String>,
-    /// What the answer should be, for text mode and for checks.
+    /// A description of the expected output, for text mode and for checks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected_output: Option<String>,
-    /// Who compares an answer with what was expected; nobody by default.
+    /// The check of the answer against the expected output; none by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub goal_check: Option<GoalCheck>,
-    /// Holds answers against [`RequestOptions::response_format`]; nobody looks by default. In text mode the
-    /// form is then a part of the instructions, and not of the request.
+    /// The check of answers against [`RequestOptions::response_format`]; none by default. In text mode the
+    /// schema is then a part of the instructions, and not of the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub form_check: Option<FormCheck>,
-    /// How questions to people are treated; none where nobody can be asked.
+    /// Settings of questions to people; none if nobody can be asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approvals: Option<ApprovalSettings>,
-    /// How the conversation is kept within the model's window; without it nothing is ever compacted.
+    /// Settings of the context window; without them nothing is compacted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context: Option<ContextConfig>,
-    /// What the model's tokens cost, where a limit on money needs it.
+    /// The price of the model's tokens; needed for a limit of money.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub price: Option<ModelPrice>,
-    /// How many of a turn's calls are made at once.
+    /// The number of a turn's calls that run in parallel.
     #[serde(skip_serializing_if = "ToolExecutionStrategy::is_default")]
     pub tool_execution: ToolExecutionStrategy,
-    /// How many steers the model reads at once.
+    /// The number of steering messages that the model reads at once.
     #[serde(skip_serializing_if = "QueueMode::is_default")]
     pub steers: QueueMode,
-    /// How many follow-ups the model reads at once.
+    /// The number of follow-ups that the model reads at once.
     #[serde(skip_serializing_if = "QueueMode::is_default")]
     pub follow_ups: QueueMode,
-    /// The files in which the project says what its agents should know, with their whole paths; the first that is there
-    /// counts. They are read anew before each question.
+    /// The absolute paths of files with the project's instructions; the first that exists is used. They are
+    /// read again before each request.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub project_files: Vec<String>,
-    /// What the run remembers in, and recalls from; none for a run without a memory.
+    /// The memory of the run; none for a run without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<MemoryConfig>,
 }
 
-/// Which memory a run has.
+/// The memory of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MemoryConfig {
-    /// Whose memories they are.
+    /// The collection of its memories.
     pub collection: Collection,
-    /// The id of what makes their vectors; none where they are found by words alone.
+    /// The id of the embedder; none if memories are found by words alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub embedder: Option<String>,
 }
 
-/// How many of the messages that wait the model reads at once.
+/// The number of waiting messages that the model reads at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum QueueMode {
-    /// The oldest; the next one after the model has answered it.
+    /// The oldest one; the next follows after the model has answered it.
     #[default]
     OneAtATime,
-    /// All of them.
+    /// All waiting messages.
     All,
 }
 
@@ -616,20 +619,20 @@ impl QueueMode {
     }
 }
 
-/// How the model is told of tools and asks for them.
+/// The format in which tools are described to the model and called by it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum ToolMode {
-    /// As the provider's protocol does.
+    /// The provider's protocol for tool calls.
     #[default]
     Native,
-    /// In prose: Thought, Action, Observation, Final Answer.
+    /// Text: Thought, Action, Observation, Final Answer.
     Text,
 }
 
-/// In which way a prompt came.
+/// The way in which a message came to a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -638,13 +641,13 @@ pub enum PromptSource {
     /// The run was started with it.
     #[default]
     Prompt,
-    /// Somebody spoke into the running turn.
+    /// Somebody steered the running turn.
     Steer,
-    /// Somebody queued it for when the run would end.
+    /// Somebody queued it as a follow-up, for when the run would otherwise end.
     FollowUp,
 }
 
-/// Why a model gave no answer, as a record keeps it.
+/// The failure of a model call, as records have it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
@@ -653,18 +656,18 @@ pub struct ModelFailure {
     pub code: ModelErrorCode,
     /// The error's text.
     pub message: String,
-    /// Whether the same request may succeed later.
+    /// True if the same request may succeed later.
     pub retryable: bool,
-    /// What kind of refusal it was, if the service refused the request.
+    /// The kind of the refusal, if the service refused the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refusal: Option<ApiErrorKind>,
-    /// A part of the answer had been shown. It does not count.
+    /// True if a part of the answer had been streamed. It does not count.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub partial: bool,
-    /// The HTTP status; none where no answer came.
+    /// The HTTP status; none if no answer came.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// How long the service asked to wait, milliseconds.
+    /// The wait that the service asked for, milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
     /// The jitter that was drawn for the next delay, -1.0 to 1.0.
@@ -673,7 +676,7 @@ pub struct ModelFailure {
 }
 
 impl ModelFailure {
-    /// The record of an error, with the jitter that was drawn for it.
+    /// Creates the failure from an error, with the jitter that was drawn for it.
     pub fn new(error: &crate::ProviderError, jitter: f64) -> Self {
         Self {
             code: error.code(),

@@ -1,10 +1,11 @@
-//! How a run that did not fail stands, for whoever started it: a value that has to be matched before there is a text.
+//! The reply of a run that did not fail. It has to be matched before the text can be used.
 
 use crate::{LimitReached, Outcome, OutcomeStatus, RunError, RunId, Usage};
 
-/// How a run that did not fail stands. A run that failed is a [`RunError::Failed`].
+/// The state of a run that did not fail. A run that failed is a [`RunError::Failed`].
 ///
-/// Who needs the answer alone takes [`into_text`](Self::into_text): everything that is not finished is an error then.
+/// To get only the answer, use [`into_text`](Self::into_text), which returns an error unless the run
+/// finished.
 ///
 /// ```
 /// use archon_types::{Reply, RunError};
@@ -21,7 +22,7 @@ use crate::{LimitReached, Outcome, OutcomeStatus, RunError, RunId, Usage};
 /// }
 /// ```
 ///
-/// It cannot be printed, so that nobody takes a question or a limit for an answer:
+/// It does not implement `Display`, so that a question or a limit is not shown as an answer by mistake:
 ///
 /// ```compile_fail,E0277
 /// fn show(reply: archon_types::Reply) {
@@ -36,14 +37,14 @@ pub enum Reply {
     Finished(FinalAnswer),
     /// The run met a limit. It can be resumed with more: [`MoreLimits`](crate::MoreLimits).
     AtLimit(LimitReached, Unfinished),
-    /// The run waits for somebody, and goes on when its questions are answered.
+    /// The run waits for a person or a timer, and goes on when its questions are answered.
     Waiting(Unfinished),
     /// The run was cancelled, and can be resumed.
     Cancelled(Unfinished),
 }
 
 impl Reply {
-    /// The reply of a run with this outcome.
+    /// Creates the reply from an outcome.
     ///
     /// # Errors
     /// [`RunError::Failed`]: the run failed.
@@ -58,7 +59,7 @@ impl Reply {
         }
     }
 
-    /// The answer.
+    /// Returns the answer.
     ///
     /// # Errors
     /// [`RunError::NotFinished`]: the run met a limit, waits or was cancelled.
@@ -71,7 +72,7 @@ impl Reply {
         }
     }
 
-    /// The text of the answer.
+    /// Returns the text of the answer.
     ///
     /// # Errors
     /// As [`into_answer`](Self::into_answer).
@@ -79,12 +80,12 @@ impl Reply {
         self.into_answer().map(FinalAnswer::into_text)
     }
 
-    /// The run.
+    /// Returns the id of the run.
     pub fn run(&self) -> &RunId {
         &self.outcome().run
     }
 
-    /// What the run's log says of its end.
+    /// Returns the outcome from the run's log.
     pub fn outcome(&self) -> &Outcome {
         match self {
             Self::Finished(answer) => &answer.outcome,
@@ -92,7 +93,7 @@ impl Reply {
         }
     }
 
-    /// As [`outcome`](Self::outcome).
+    /// Returns the outcome from the run's log, by value.
     pub fn into_outcome(self) -> Outcome {
         match self {
             Self::Finished(answer) => *answer.outcome,
@@ -101,39 +102,39 @@ impl Reply {
     }
 }
 
-/// The answer of a run that finished. It prints as its text.
+/// The answer of a run that finished. Its `Display` is the text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FinalAnswer {
     outcome: Box<Outcome>,
 }
 
 impl FinalAnswer {
-    /// What the agent says. Empty only if the model said nothing.
+    /// Returns the text of the answer; empty only if the model returned no text.
     pub fn text(&self) -> &str {
         self.outcome.said().unwrap_or_default()
     }
 
-    /// As [`text`](Self::text).
+    /// Returns the text of the answer, by value.
     pub fn into_text(self) -> String {
         self.outcome.into_said()
     }
 
-    /// As [`outcome`](Self::outcome).
+    /// Returns the outcome from the run's log, by value.
     pub fn into_outcome(self) -> Outcome {
         *self.outcome
     }
 
-    /// The run.
+    /// Returns the id of the run.
     pub fn run(&self) -> &RunId {
         &self.outcome.run
     }
 
-    /// Tokens of all model calls.
+    /// Returns the tokens of all model calls.
     pub fn usage(&self) -> Usage {
         self.outcome.usage
     }
 
-    /// What the run's log says of its end: turns, cost, why the model ended the answer.
+    /// Returns the outcome from the run's log: turns, cost, stop reason.
     pub fn outcome(&self) -> &Outcome {
         &self.outcome
     }
@@ -145,24 +146,24 @@ impl std::fmt::Display for FinalAnswer {
     }
 }
 
-/// A run without a final answer, that did not fail either.
+/// A run that has no final answer and did not fail.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Unfinished {
     outcome: Box<Outcome>,
 }
 
 impl Unfinished {
-    /// The run: what `resume` takes.
+    /// Returns the id of the run, for instance to resume it.
     pub fn run(&self) -> &RunId {
         &self.outcome.run
     }
 
-    /// What the agent said last: at a limit it may be the best answer there is.
+    /// Returns the last text of the agent; at a limit it may be a usable partial answer.
     pub fn partial(&self) -> Option<&str> {
         self.outcome.said()
     }
 
-    /// What the run's log says of its end: turns, tokens, cost.
+    /// Returns the outcome from the run's log: turns, tokens, cost.
     pub fn outcome(&self) -> &Outcome {
         &self.outcome
     }

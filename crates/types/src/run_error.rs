@@ -1,4 +1,4 @@
-//! The one error of everybody who starts, watches, answers, resumes or deletes runs.
+//! The error type of everything that starts, watches, answers, resumes or deletes runs.
 
 use std::{error::Error as StdError, sync::Arc};
 
@@ -7,31 +7,32 @@ use crate::{
     TenantId,
 };
 
-/// Why there is no answer: the run failed, has no final answer yet, or was not started, resumed, answered, forked or
-/// deleted. The facade, the run service and every kind of agent have this one error.
+/// The reason why there is no answer: the run failed, has no final answer yet, or could not be started,
+/// resumed, answered, forked or deleted. The facade, the run service and every kind of agent use this type.
 ///
-/// A `main` that returns it prints it as [`Debug`](std::fmt::Debug) does: what went wrong, and in brackets what to do.
+/// If `main` returns it, the program prints its [`Debug`](std::fmt::Debug) form: the error, then the advice
+/// in brackets.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
-    /// The run failed. It keeps what it has done, and can be resumed.
+    /// The run failed. Its log keeps the work done so far, and it can be resumed.
     #[error("run {} failed: {}", outcome.run, failure_text(outcome))]
     Failed {
-        /// What the run's log says of its end; see [`RunError::kind`].
+        /// The outcome from the run's log; see [`RunError::kind`].
         outcome: Box<Outcome>,
     },
-    /// The run met a limit, waits or was cancelled, where somebody wanted its final answer.
+    /// A final answer was needed, but the run met a limit, waits or was cancelled.
     #[error("run {} {}", outcome.run, unfinished_text(outcome.status))]
     NotFinished {
-        /// What the run's log says of its end.
+        /// The outcome from the run's log.
         outcome: Box<Outcome>,
     },
     /// The answer is not of the type that was asked for.
     #[error("run {} has no answer of the type: {problem}", outcome.run)]
     NotTyped {
-        /// What does not fit.
+        /// The mismatch between the answer and the type.
         problem: String,
-        /// What the run's log says of its end, with the last answer.
+        /// The outcome from the run's log, with the last answer.
         outcome: Box<Outcome>,
     },
     /// The task of the run ended without an outcome: it panicked, or its runtime was shut down.
@@ -40,12 +41,13 @@ pub enum RunError {
         /// The run.
         run: RunId,
     },
-    /// The run stopped without an end, as when its log cannot be written. Each of its watchers is told.
+    /// The run stopped without an end, for instance because its log could not be written. Each watcher gets
+    /// this error.
     #[error("run {run} stopped: {error}")]
     Stopped {
         /// The run.
         run: RunId,
-        /// Why; [`RunError::kind`], [`RunError::cause`] and [`RunError::advice`] are its own.
+        /// The reason; [`RunError::kind`], [`RunError::cause`] and [`RunError::advice`] return those of it.
         error: Arc<RunError>,
     },
     /// The journal failed.
@@ -54,15 +56,15 @@ pub enum RunError {
     /// The run cannot be resumed as asked.
     #[error(transparent)]
     Refused(#[from] RunRefused),
-    /// There is no such run.
+    /// No run has this id.
     #[error("no run {run}{}", nearest_text(nearest))]
     UnknownRun {
         /// The id that was given.
         run: RunId,
-        /// Ids of runs that are there and look most like it, the nearest first.
+        /// The most similar ids of existing runs, the nearest first.
         nearest: Vec<RunId>,
     },
-    /// Runs of this kind cannot do that.
+    /// The action is not possible with runs of this kind.
     #[error("run {run} is of kind {kind}, which cannot {action}")]
     Unsupported {
         /// The run.
@@ -71,17 +73,17 @@ pub enum RunError {
         kind: RunKind,
         /// The action, as in "be steered".
         action: &'static str,
-        /// The way that works instead, in a line.
+        /// The alternative, in a line.
         instead: &'static str,
     },
-    /// Runs of this kind cannot have that.
+    /// The setting is not possible for runs of this kind.
     #[error("runs of kind {kind} cannot have {what}")]
     NotForKind {
         /// The kind of the run.
         kind: RunKind,
         /// The thing, as in "tools for one run".
         what: &'static str,
-        /// The way that works instead, in a line.
+        /// The alternative, in a line.
         instead: &'static str,
     },
     /// No agent is registered for the run.
@@ -94,18 +96,18 @@ pub enum RunError {
         /// The registered agents, each as `KIND NAME`.
         known: Vec<String>,
     },
-    /// The idempotency key belongs to a run that was asked for otherwise.
+    /// The idempotency key belongs to a run that was started by a different request.
     #[error("the key {key:?} started run {run}, with another {differs}")]
     KeyUsed {
         /// The key.
         key: String,
         /// The run that it started.
         run: RunId,
-        /// What differs, as in "prompt".
+        /// The difference, as in "prompt".
         differs: &'static str,
     },
-    /// The newest run of the session works, waits, or was interrupted: a message beside it would be missing from the
-    /// conversation.
+    /// The newest run of the session works, waits or was interrupted. A parallel message would be missing
+    /// from the conversation.
     #[error("the session's run {run} is {status}")]
     SessionBusy {
         /// The run.
@@ -113,32 +115,33 @@ pub enum RunError {
         /// Its status.
         status: RunStatus,
     },
-    /// The session has gone on from the run: what it would say now is missing from the conversation.
+    /// The session was continued with a later run, so an answer of this run would be missing from the
+    /// conversation.
     #[error("run {run} ended, and the session went on from it with run {by}")]
     WentOn {
         /// The run that was to be resumed.
         run: RunId,
-        /// The run that goes on from it.
+        /// The run that continues it.
         by: RunId,
     },
-    /// There is nothing to work on.
+    /// The prompt is empty.
     #[error("the prompt is empty")]
     EmptyPrompt,
     /// No run was ever started in this journal.
     #[error("there is no run to continue")]
     NothingToContinue,
-    /// The run is not one of this tenant's.
+    /// The run belongs to another tenant.
     #[error("run {run} is not one of {tenant}")]
     OtherTenant {
         /// The run.
         run: RunId,
-        /// Who asked for it.
+        /// The tenant that asked for it.
         tenant: TenantId,
     },
-    /// The agent has no tool that was chosen for a run.
+    /// The agent does not have a tool that was selected for the run.
     #[error("the agent has no tool `{name}`{}", meant.as_ref().map(|name| format!("; did you mean `{name}`?")).unwrap_or_default())]
     UnknownTool {
-        /// The name that was chosen.
+        /// The selected name.
         name: String,
         /// The tool with the most similar name.
         meant: Option<String>,
@@ -148,33 +151,33 @@ pub enum RunError {
     NoEffect {
         /// The option.
         option: &'static str,
-        /// What was started, as in "a run of several agents".
+        /// The thing that was started, as in "a run of several agents".
         on: &'static str,
     },
     /// Arguments that a person changed do not fit the tool.
     #[error("the changed arguments cannot be used: {problem}")]
     Edit {
-        /// What is wrong with them.
+        /// The mismatch.
         problem: String,
     },
     /// Messages that were kept elsewhere cannot be read or written.
     #[error("not a list of messages: {problem}")]
     Messages {
-        /// What is wrong with them.
+        /// The problem.
         problem: String,
     },
-    /// The process takes more memory than a new run may find.
+    /// The process uses too much memory to start a run.
     #[error("the process takes {used} bytes of memory and no task begins above {max}")]
     MemoryPressure {
-        /// What it takes, bytes.
+        /// The memory that it uses, bytes.
         used: u64,
-        /// The most, bytes.
+        /// The limit, bytes.
         max: u64,
     },
     /// The agent refused, or could not be built.
     #[error("{source}")]
     Agent {
-        /// The error of the agent.
+        /// The agent's error.
         source: Box<dyn StdError + Send + Sync>,
         /// The remedy, in a line.
         advice: String,
@@ -182,12 +185,12 @@ pub enum RunError {
 }
 
 impl RunError {
-    /// An error of an agent's own, with its remedy.
+    /// Creates an error from an agent's own error and advice.
     pub fn agent(source: impl StdError + Send + Sync + 'static, advice: impl Into<String>) -> Self {
         Self::Agent { source: Box::new(source), advice: advice.into() }
     }
 
-    /// Why the run failed, if it did.
+    /// Returns the kind of the failure, if the run failed.
     pub fn kind(&self) -> Option<FailureKind> {
         match self {
             Self::Failed { outcome } => outcome.failure_kind(),
@@ -196,7 +199,7 @@ impl RunError {
         }
     }
 
-    /// The run that it is about, if it names one: what `resume` takes.
+    /// Returns the run that the error is about, if it names one; it can be given to `resume`.
     pub fn run(&self) -> Option<&RunId> {
         match self {
             Self::Failed { outcome } | Self::NotFinished { outcome } | Self::NotTyped { outcome, .. } => {
@@ -216,7 +219,7 @@ impl RunError {
         }
     }
 
-    /// The error of an agent's own, if it is an `E`.
+    /// Returns the agent's own error, if it is an `E`.
     pub fn cause<E: StdError + 'static>(&self) -> Option<&E> {
         match self {
             Self::Agent { source, .. } => source.downcast_ref(),
@@ -225,16 +228,16 @@ impl RunError {
         }
     }
 
-    /// The status that an HTTP service answers with.
+    /// Returns the HTTP status for a service to answer with.
     ///
     /// | status | for the client |
     /// |---|---|
-    /// | 404 | there is no such run, or none that it may know of |
+    /// | 404 | the run does not exist, or the client may not know of it |
     /// | 409 | the state of the run or of the session does not allow it now |
     /// | 422 | the request has to be changed |
-    /// | 502 | the run has failed, mostly because of its model: [`kind`](Self::kind) tells |
-    /// | 503 | the same request may be fine later |
-    /// | 500 | the service has to be mended |
+    /// | 502 | the run failed, mostly because of its model: see [`kind`](Self::kind) |
+    /// | 503 | the same request may succeed later |
+    /// | 500 | the service has to be repaired |
     ///
     /// ```
     /// use archon_types::{RunError, RunId, RunStatus};
@@ -273,7 +276,7 @@ impl RunError {
         }
     }
 
-    /// The remedy, in a line.
+    /// Returns the advice, in a line.
     pub fn advice(&self) -> &str {
         match self {
             Self::Failed { outcome } => outcome.failure_kind().unwrap_or(FailureKind::Other).advice(),

@@ -1,26 +1,26 @@
-//! Which runs a list has: a filter, pages, and the states that a run can be in.
+//! Filters and pages for lists of runs, and the status of a run.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{OutcomeStatus, RunHead, RunId, SessionId, TenantId, Timestamp};
 
-/// How a run is.
+/// The status of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum RunStatus {
-    /// Nothing was asked yet: it was forked, for instance, and not resumed.
+    /// It has started but done nothing yet, for instance a fork that was not resumed.
     Begun,
-    /// Somebody works on it, as far as the journal can tell.
+    /// A process works on it, as far as the journal can tell.
     Running,
-    /// It has no end and nobody works on it: its process died, for instance.
+    /// It has not ended and no process works on it, for instance because its process died.
     Interrupted,
-    /// It waits, for a person for instance.
+    /// It waits for a person or a timer.
     Suspended,
     /// It has an answer.
     Finished,
-    /// It ended without one.
+    /// It ended without an answer.
     Failed,
     /// It met one of its limits.
     Limit,
@@ -43,7 +43,7 @@ impl From<OutcomeStatus> for RunStatus {
 }
 
 impl RunStatus {
-    /// All there are.
+    /// All statuses.
     pub const ALL: [Self; 9] = [
         Self::Begun,
         Self::Running,
@@ -56,7 +56,7 @@ impl RunStatus {
         Self::Unreadable,
     ];
 
-    /// Its name, as in JSON.
+    /// Returns the name, as in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Begun => "begun",
@@ -71,17 +71,17 @@ impl RunStatus {
         }
     }
 
-    /// The status of that name.
+    /// Returns the status with this name.
     pub fn of_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|status| status.as_str() == name)
     }
 
-    /// Whether the run's log has an end.
+    /// Returns true if the run has ended.
     pub fn has_ended(self) -> bool {
         matches!(self, Self::Finished | Self::Failed | Self::Limit | Self::Cancelled)
     }
 
-    /// Whether the run has more to say: somebody works on it, it waits, or it was interrupted and is to be resumed.
+    /// Returns true if the run may go on: a process works on it, it waits, or it was interrupted.
     pub fn is_busy(self) -> bool {
         matches!(self, Self::Running | Self::Suspended | Self::Interrupted)
     }
@@ -93,74 +93,74 @@ impl std::fmt::Display for RunStatus {
     }
 }
 
-/// Which runs are listed; the default is all.
+/// A filter for lists of runs; the default matches all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunFilter {
     /// Only runs of this session.
     pub session: Option<SessionId>,
     /// Only runs on behalf of this tenant.
     pub tenant: Option<TenantId>,
-    /// Only runs that are one of these; any if there are none.
+    /// Only runs with one of these statuses; if empty, any.
     pub status: Vec<RunStatus>,
-    /// Only runs that no other run called.
+    /// Only runs that are no child runs.
     pub top_level: bool,
-    /// At most so many.
+    /// The most runs to return.
     pub limit: Option<usize>,
-    /// Only those behind this place: the place of the last run of the page before.
+    /// Only runs after this place: that of the last run on the page before.
     pub after: Option<RunPlace>,
 }
 
-/// Where a run stands in a list: the last written first.
+/// The position of a run in a list, in which the last written run comes first.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct RunPlace {
-    /// When its last record was written.
+    /// The time of its last record.
     pub updated_at: Timestamp,
-    /// The run; the greater id first of those that were written at one time.
+    /// The run; of runs written at the same time, the greater id comes first.
     pub run: RunId,
 }
 
 impl RunFilter {
-    /// All runs.
+    /// Creates a filter that matches all runs.
     pub fn all() -> Self {
         Self::default()
     }
 
-    /// The runs of a session.
+    /// Creates a filter for the runs of a session.
     pub fn of_session(session: SessionId) -> Self {
         Self { session: Some(session), ..Self::default() }
     }
 
-    /// Those of them that are on behalf of this tenant.
+    /// Restricts it to runs of this tenant.
     pub fn tenant(mut self, tenant: TenantId) -> Self {
         self.tenant = Some(tenant);
         self
     }
 
-    /// Those of them that are one of these.
+    /// Restricts it to runs with one of these statuses.
     pub fn status(mut self, status: impl IntoIterator<Item = RunStatus>) -> Self {
         self.status = status.into_iter().collect();
         self
     }
 
-    /// Those of them that no other run called.
+    /// Restricts it to runs that are no child runs.
     pub fn top_level(mut self) -> Self {
         self.top_level = true;
         self
     }
 
-    /// The first so many of them.
+    /// Restricts it to the first `limit` runs.
     pub fn limit(mut self, limit: usize) -> Self {
         self.limit = Some(limit);
         self
     }
 
-    /// Those of them that come after this place.
+    /// Restricts it to runs after this place.
     pub fn after(mut self, place: RunPlace) -> Self {
         self.after = Some(place);
         self
     }
 
-    /// Whether a run is in the list, however long it may be.
+    /// Returns true if a run matches; ignores the limit.
     pub fn admits(&self, head: &RunHead) -> bool {
         self.session.as_ref().is_none_or(|session| head.session.as_ref() == Some(session))
             && self.tenant.as_ref().is_none_or(|tenant| head.tenant.as_ref() == Some(tenant))
@@ -169,7 +169,7 @@ impl RunFilter {
             && self.after.as_ref().is_none_or(|after| head.place() < *after)
     }
 
-    /// The list, from all runs that may be in it.
+    /// Returns the page, from the heads of all runs that may be on it.
     pub fn page(&self, mut heads: Vec<RunHead>) -> Vec<RunHead> {
         heads.retain(|head| self.admits(head));
         heads.sort_by_cached_key(|head| std::cmp::Reverse(head.place()));

@@ -1,5 +1,5 @@
-//! The one handle on runs: a command, a server, an editor or another agent starts, watches, answers and resumes every
-//! kind of run through these traits.
+//! The traits through which a command, a server, an editor or another agent starts, watches, answers and
+//! resumes runs of every kind.
 //!
 //! | to | use |
 //! |---|---|
@@ -8,10 +8,10 @@
 //! | show the messages of a session | [`StartRuns::history`] |
 //! | go on after a crash, a cancel, a failure or a limit | [`StartRuns::resume`], [`StartRuns::resume_unfinished`] |
 //! | steer, cancel, answer questions | [`AnswerRuns`] |
-//! | let runs go on whose questions nobody answered in time | [`AnswerRuns::sweep`] |
+//! | resume runs whose questions expired | [`AnswerRuns::sweep`] |
 //! | fork, delete, prune, erase a tenant | [`KeepRuns`] |
 //!
-//! A [`RunAgent`] is the other side: an agent of one kind whose runs a service begins and resumes.
+//! A [`RunAgent`] is the counterpart: an agent of one kind, whose runs a service begins and resumes.
 
 use std::pin::Pin;
 
@@ -24,7 +24,7 @@ use crate::{
     Timestamp,
 };
 
-/// All that can be done with runs. Every type that has the three parts is one.
+/// The complete run service: a type that implements the three parts implements this.
 pub trait RunService: StartRuns + AnswerRuns + KeepRuns {}
 
 impl<T: StartRuns + AnswerRuns + KeepRuns + ?Sized> RunService for T {}
@@ -33,17 +33,18 @@ impl<T: StartRuns + AnswerRuns + KeepRuns + ?Sized> RunService for T {}
 pub trait StartRuns: Send + Sync {
     /// Starts a run in the background. Returns once its first records are in the journal.
     ///
-    /// A request with a [`key`](StartRun::key) that started a run before starts none: that run is returned, whatever
-    /// its status.
+    /// If an earlier request with the same [`key`](StartRun::key) started a run, that run is returned,
+    /// whatever its status, and no new one starts.
     ///
     /// # Errors
-    /// The prompt is empty, the session is busy, the key started something else, no such agent is registered, the
-    /// agent refuses, or the journal failed.
+    /// The prompt is empty, the session is busy, the key belongs to a different request, no such agent is
+    /// registered, the agent refuses, or the journal failed.
     fn start<'a>(&'a self, request: StartRun) -> BoxFuture<'a, Result<StartedRun, RunError>>;
 
-    /// Resumes a run by its id alone, in the background. Returns once the journal has the records that resume it.
+    /// Resumes a run by its id alone, in the background. Returns once the records of the resumption are in
+    /// the journal.
     ///
-    /// A run that another one called is resumed with the run that a person started.
+    /// A child run is resumed together with the run at the top, which a person started.
     ///
     /// # Errors
     /// The run is unknown, in use, has ended, has met a limit that `more` does not raise, or its agent is not
@@ -54,60 +55,62 @@ pub trait StartRuns: Send + Sync {
         more: &'a MoreLimits,
     ) -> BoxFuture<'a, Result<StartedRun, RunError>>;
 
-    /// The head of a run. Damage in the middle of a long log is seen by [`records`](Self::records) only.
+    /// Returns the head of a run. Damage in the middle of a long log may go unnoticed here;
+    /// [`records`](Self::records) finds it.
     ///
     /// # Errors
-    /// The run is unknown: the nearest ids are named. Or the journal failed.
+    /// The run is unknown (the error names the nearest ids), or the journal failed.
     fn get<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<RunHead, RunError>>;
 
-    /// The runs that a filter lets through, the last written first; the next page begins after the
-    /// [`place`](RunHead::place) of the last.
+    /// Returns the runs that match a filter, the last written first. The next page begins after the
+    /// [`place`](RunHead::place) of the last run.
     ///
     /// # Errors
     /// The journal failed.
     fn list<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<RunHead>, RunError>>;
 
-    /// The records of a run behind the one with sequence number `after`, or all; of a damaged log those before the
-    /// damage, and the damage.
+    /// Returns the records of a run after the one with sequence number `after`, or all. For a damaged log it
+    /// returns the records before the damage, and the damage.
     ///
     /// # Errors
     /// As [`get`](Self::get).
     fn records<'a>(&'a self, run: &'a RunId, after: Option<u64>)
     -> BoxFuture<'a, Result<Salvaged, RunError>>;
 
-    /// The records behind `after`, then what happens live, until the run ends or waits for somebody. Dropping a
-    /// watcher cancels nothing, and any number may watch.
+    /// Returns the records after `after`, then live events, until the run ends or is suspended. Any number of
+    /// watchers may watch; dropping one cancels nothing.
     ///
-    /// Events of runs that it calls are part of it while this process works on them. Of a run that another process
-    /// works on there are records only, a moment later. An error is the last that a watcher is told.
+    /// Events of child runs are included while this process works on them. For a run that another process
+    /// works on there are records only, a moment later. After an error the stream ends.
     ///
     /// # Errors
     /// As [`get`](Self::get).
     fn watch<'a>(&'a self, run: &'a RunId, after: Option<u64>) -> BoxFuture<'a, Result<Watch, RunError>>;
 
-    /// The messages of a session, for whoever shows it: the conversation as its newest run has it. What was compacted is
-    /// its summary; [`records`](Self::records) have every word. Empty for a session without runs. Until a parallel loop has
-    /// chosen a branch, that is the conversation before it.
+    /// Returns the messages of a session for display: the conversation as its newest run has it. Compacted
+    /// parts appear as their summary; [`records`](Self::records) returns every word. Empty for a session
+    /// without runs. Until a parallel loop has chosen a branch, this is the conversation before the loop.
     ///
-    /// Tenants may have sessions of the same name: `tenant` says whose is meant; without it, the one with the newest run.
+    /// Tenants may have sessions of the same name: `tenant` selects one; without it, the session with the
+    /// newest run is used.
     ///
     /// # Errors
-    /// The log of the newest run, or of one that it goes on from, cannot be read.
+    /// The log of the newest run, or of one that it continues, cannot be read.
     fn history<'a>(
         &'a self,
         session: &'a SessionId,
         tenant: Option<&'a TenantId>,
     ) -> BoxFuture<'a, Result<Vec<Message>, RunError>>;
 
-    /// Waits until a run ends or waits for somebody, and says how it stands.
+    /// Waits until a run ends or is suspended, and returns its reply.
     ///
     /// # Errors
-    /// [`RunError::Failed`]: the run failed. As [`get`](Self::get); or the run stopped without an end, and can be
-    /// resumed.
+    /// [`RunError::Failed`]: the run failed. Otherwise as [`get`](Self::get), or the run stopped without an
+    /// end and can be resumed.
     fn reply<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Reply, RunError>>;
 
-    /// Resumes every run whose process died, all or one tenant's: for the start of a service. Each is named with
-    /// what became of it.
+    /// Resumes every run whose process died, of all tenants or of one. Call it when a service starts. The
+    /// result has an entry for each run, with its error if it could not be resumed.
     ///
     /// # Errors
     /// The journal cannot be listed.
@@ -117,27 +120,28 @@ pub trait StartRuns: Send + Sync {
     ) -> BoxFuture<'a, Result<ResumedRuns, RunError>>;
 }
 
-/// Talks to runs: steers, cancels and answers them, in whatever process they work.
+/// Steers, cancels and answers runs, whichever process works on them.
 pub trait AnswerRuns: Send + Sync {
-    /// Leaves a message that the model reads next: calls that were not started are skipped.
+    /// Leaves a message that the model reads in its next request; tool calls that have not started are
+    /// skipped.
     ///
     /// # Errors
     /// The run is unknown, has ended, or is of a kind that reads no messages.
     fn steer<'a>(&'a self, run: &'a RunId, message: AgentMessage) -> BoxFuture<'a, Result<(), RunError>>;
 
-    /// Leaves a message that the model reads when the run would end.
+    /// Leaves a message that the model reads when the run would otherwise end.
     ///
     /// # Errors
     /// As [`steer`](Self::steer).
     fn follow_up<'a>(&'a self, run: &'a RunId, message: AgentMessage) -> BoxFuture<'a, Result<(), RunError>>;
 
-    /// Cancels a run. One that nobody works on is resumed for as long as it takes to end.
+    /// Cancels a run. A run that no process works on is resumed just to end it.
     ///
     /// # Errors
     /// The run is unknown or has ended.
     fn cancel<'a>(&'a self, run: &'a RunId, reason: &'a str) -> BoxFuture<'a, Result<(), RunError>>;
 
-    /// The questions that wait for people, the oldest first: all, or one tenant's.
+    /// Returns the open questions to people, the oldest first: of all tenants, or of one.
     ///
     /// # Errors
     /// The journal cannot be listed.
@@ -146,26 +150,27 @@ pub trait AnswerRuns: Send + Sync {
         tenant: Option<&'a TenantId>,
     ) -> BoxFuture<'a, Result<Vec<PendingApproval>, RunError>>;
 
-    /// Answers a question by its id; the run that it stands with goes on. False if the question was answered before,
-    /// has expired, or is not there: then nothing changes.
+    /// Answers a question by its id, and resumes its run. Returns false, and changes nothing, if the question
+    /// was answered before, has expired or does not exist.
     ///
     /// # Errors
     /// The journal failed, changed arguments do not fit the tool, or the run cannot be resumed.
     fn answer<'a>(&'a self, request_id: &'a str, answer: Answer) -> BoxFuture<'a, Result<bool, RunError>>;
 
-    /// Resumes the runs with a question whose time is over, so that each goes on as if somebody had said no, and those
-    /// with an answer that no process resumed them for. Each is named with what became of it. A service sweeps from time to time, since nothing else looks at the time of a
-    /// question whose run is at rest.
+    /// Resumes the runs with an expired question, which counts as a no, and those with an answer for which no
+    /// process resumed them. The result has an entry for each run, with its error if it could not be resumed.
+    /// A service has to call this from time to time, since nothing else watches the deadlines of suspended
+    /// runs.
     ///
     /// # Errors
     /// The journal cannot be listed.
     fn sweep<'a>(&'a self) -> BoxFuture<'a, Result<ResumedRuns, RunError>>;
 }
 
-/// Forks and removes runs.
+/// Forks and deletes runs.
 pub trait KeepRuns: Send + Sync {
-    /// Begins another run where `run` stood after `turns` of its turns, or where it stands. Resume it, or go on with
-    /// a prompt in its session: [`Fork::wants_answer`] tells.
+    /// Forks a run: the new run begins with the first `turns` turns of `run`, or with all. Resume the fork,
+    /// or send a prompt to its session, as [`Fork::wants_answer`] says.
     ///
     /// # Errors
     /// The run is unknown, has fewer turns, or is of a kind without turns.
@@ -174,61 +179,64 @@ pub trait KeepRuns: Send + Sync {
     /// Deletes a run that has ended or waits, with all that is kept for it.
     ///
     /// # Errors
-    /// The run is unknown, somebody works on it, or other runs need it.
+    /// The run is unknown, a process works on it, or other runs need it.
     fn delete<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<(), RunError>>;
 
-    /// Deletes the runs that have ended and were last written before `before`. Runs that others need stay.
+    /// Deletes the runs that have ended and were last written before `before`. Runs that others need are not
+    /// deleted.
     ///
     /// # Errors
     /// The journal cannot be listed, or cannot delete.
     fn prune<'a>(&'a self, before: Timestamp) -> BoxFuture<'a, Result<Removed, RunError>>;
 
-    /// Cancels and deletes every run of a tenant. Memories and credentials of the tenant are kept elsewhere and stay.
+    /// Cancels and deletes every run of a tenant. The tenant's memories and credentials are stored elsewhere
+    /// and are not deleted.
     ///
     /// # Errors
     /// As [`prune`](Self::prune).
     fn erase<'a>(&'a self, tenant: &'a TenantId) -> BoxFuture<'a, Result<Removed, RunError>>;
 }
 
-/// A run to be started.
+/// A request to start a run.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct StartRun {
     /// The prompt.
     pub prompts: Vec<AgentMessage>,
-    /// The agent, by the id under which it is registered; the service's own by default.
+    /// The id under which the agent is registered; default: the service's own agent.
     pub agent: Option<AgentId>,
-    /// The kind of the run: one agent may be registered for several.
+    /// The kind of the run; one agent may be registered for several.
     pub kind: RunKind,
-    /// The idempotency key of the request, unique for a tenant.
+    /// The idempotency key of the request, unique per tenant.
     pub key: Option<String>,
-    /// Goes on in this session; a session of its own by default.
+    /// The session to continue; default: a new session.
     pub session: Option<SessionId>,
-    /// What happens if the newest run of the session works or waits.
+    /// The behaviour if the newest run of the session works or waits.
     pub when_busy: WhenBusy,
-    /// On whose behalf; `local` by default.
+    /// The tenant; default: `local`.
     pub tenant: Option<TenantId>,
-    /// What differs in this run from the agent's others.
+    /// The settings of this run that replace the agent's.
     pub settings: RunSettings,
 }
 
-/// What differs in one run from the agent's others. It stands in the run's log, and holds for whoever resumes it.
+/// Settings of one run that replace the agent's. They are written to the run's log, so they also hold when it
+/// is resumed.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct RunSettings {
-    /// How far the run may go, instead of as far as the agent's others.
+    /// Limits, instead of the agent's.
     pub limits: Option<ExecutionLimits>,
     /// Standing instructions, instead of the agent's.
     pub system: Option<String>,
-    /// The names of the agent's tools that the run has; all by default.
+    /// The names of the agent's tools that the run may use; default: all.
     pub tools: Option<Vec<String>>,
 }
 
 impl RunSettings {
-    /// Refuses what a run of one agent alone can have, for a kind in which several work.
+    /// Rejects settings that only a run of a single agent can have, for a kind with several agents.
     ///
     /// # Errors
-    /// [`RunError::NotForKind`], if a system text or tools are set.
+    /// [`RunError::NotForKind`], if instructions or tools are set.
     pub fn refuse_for(&self, kind: RunKind) -> Result<(), RunError> {
         let what = match self {
             Self { system: Some(_), .. } => "a system text for one run",
@@ -241,12 +249,13 @@ impl RunSettings {
 }
 
 impl StartRun {
-    /// A run of the service's own agent on a task, in a session of its own.
+    /// Creates a request for a run of the service's own agent on a task, in a new session.
     pub fn new(task: impl Into<String>) -> Self {
         Self::with_messages(vec![Message::user(task, Timestamp::default()).into()])
     }
 
-    /// A run that begins with messages of any content. Those without a date are dated when the run starts.
+    /// Creates a request with messages of any content. Messages without a date get the time at which the run
+    /// starts.
     pub fn with_messages(prompts: Vec<AgentMessage>) -> Self {
         Self {
             prompts,
@@ -260,72 +269,73 @@ impl StartRun {
         }
     }
 
-    /// The same request for another agent.
+    /// Sets the agent.
     pub fn agent(mut self, agent: impl Into<AgentId>) -> Self {
         self.agent = Some(agent.into());
         self
     }
 
-    /// The same request for a run of another kind.
+    /// Sets the kind of the run.
     pub fn kind(mut self, kind: RunKind) -> Self {
         self.kind = kind;
         self
     }
 
-    /// The same request with an idempotency key.
+    /// Sets the idempotency key.
     pub fn key(mut self, key: impl Into<String>) -> Self {
         self.key = Some(key.into());
         self
     }
 
-    /// The same request in a session.
+    /// Sets the session to continue.
     pub fn session(mut self, session: impl Into<SessionId>) -> Self {
         self.session = Some(session.into());
         self
     }
 
-    /// The same request with another choice for a busy session.
+    /// Sets the behaviour for a busy session.
     pub fn when_busy(mut self, choice: WhenBusy) -> Self {
         self.when_busy = choice;
         self
     }
 
-    /// The same request on behalf of a tenant.
+    /// Sets the tenant.
     pub fn tenant(mut self, tenant: impl Into<TenantId>) -> Self {
         self.tenant = Some(tenant.into());
         self
     }
 
-    /// The same request with limits for this run.
+    /// Sets the limits of this run.
     pub fn limits(mut self, limits: ExecutionLimits) -> Self {
         self.settings.limits = Some(limits);
         self
     }
 
-    /// The same request with standing instructions for this run.
+    /// Sets the standing instructions of this run.
     pub fn system(mut self, instructions: impl Into<String>) -> Self {
         self.settings.system = Some(instructions.into());
         self
     }
 
-    /// The same request with the names of the agent's tools that this run has.
+    /// Sets the names of the agent's tools that this run may use.
     pub fn tools<T: Into<String>>(mut self, names: impl IntoIterator<Item = T>) -> Self {
         self.settings.tools = Some(names.into_iter().map(Into::into).collect());
         self
     }
 }
 
-/// What happens to a message for a session whose newest run works or waits.
+/// The behaviour for a message to a session whose newest run works or waits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WhenBusy {
-    /// It is refused with [`RunError::SessionBusy`].
+    /// The message is refused with [`RunError::SessionBusy`].
     #[default]
     Refuse,
-    /// The run reads it when it would end, as with [`AnswerRuns::follow_up`]; if it ends without reading it, the message
-    /// begins the next run of the session. The key of such a request is not kept: sent again, it is queued again.
+    /// The run reads the message when it would otherwise end, as with [`AnswerRuns::follow_up`]; if it ends
+    /// without reading it, the message begins the next run of the session. The key of such a request is not
+    /// kept: if it is sent again, it is queued again.
     Queue,
-    /// It starts a run beside the other. What is said in one of the two is not known in the other.
+    /// The message starts a parallel run in the session. Neither run sees the messages of the other.
     Branch,
 }
 
@@ -337,11 +347,11 @@ pub struct StartedRun {
     pub run: RunId,
     /// Its session.
     pub session: SessionId,
-    /// How this came to be the run.
+    /// How the service got the run.
     pub how: Started,
 }
 
-/// How a service came by a run.
+/// The way in which a service got a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Started {
@@ -349,49 +359,50 @@ pub enum Started {
     New,
     /// It was resumed now.
     Resumed,
-    /// The idempotency key had started it before.
+    /// An earlier request with the same idempotency key had started it.
     Before,
-    /// It works on something already, and reads the message when it would end.
+    /// It was running already, and reads the message when it would otherwise end.
     Queued,
 }
 
-/// A run that was forked off another.
+/// The result of forking a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Fork {
-    /// The new run. Resume it, or go on with a prompt in its session.
+    /// The new run. Resume it, or send a prompt to its session.
     pub run: RunId,
     /// The session of both runs.
     pub session: SessionId,
-    /// The run that it leaves.
+    /// The run that was forked.
     pub of: RunId,
-    /// How many of that run's records it has in common.
+    /// The number of that run's records that both share.
     pub records: u64,
-    /// How many of that run's turns.
+    /// The number of that run's turns that both share.
     pub turns: u32,
-    /// Whether the model has the next word; if not, the fork waits for a prompt.
+    /// True if the model answers next, when the fork is resumed; false if the fork waits for a prompt.
     pub wants_answer: bool,
 }
 
 impl StartedRun {
-    /// A run and how it came about.
+    /// Creates a started run.
     pub fn new(run: RunId, session: SessionId, how: Started) -> Self {
         Self { run, session, how }
     }
 }
 
-/// What was deleted, and what was not.
+/// The result of deleting runs.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Removed {
-    /// The runs that are gone.
+    /// The runs that were deleted.
     pub runs: Vec<RunId>,
-    /// Runs that stay, with the reason.
+    /// The runs that were not deleted, with the reason.
     pub left: Vec<(RunId, RunError)>,
 }
 
-/// Runs that were to be resumed, each with what became of it. It iterates over them.
+/// The result of resuming several runs, with an entry for each. It iterates over the entries.
 ///
-/// One run that cannot go on holds up no other, so it is an error here alone, and must not be dropped:
+/// A run that cannot be resumed does not stop the others, so its error is reported only here and must not be
+/// dropped:
 ///
 /// ```
 /// use archon_types::{RunError, StartRuns};
@@ -416,30 +427,30 @@ pub struct Removed {
 pub struct ResumedRuns(Vec<(RunId, Result<StartedRun, RunError>)>);
 
 impl ResumedRuns {
-    /// The runs that go on.
+    /// Returns the runs that were resumed.
     pub fn started(&self) -> impl Iterator<Item = &StartedRun> {
         self.0.iter().filter_map(|(_, resumed)| resumed.as_ref().ok())
     }
 
-    /// The runs that could not be resumed, each with the reason.
+    /// Returns the runs that could not be resumed, each with the reason.
     pub fn failures(&self) -> impl Iterator<Item = (&RunId, &RunError)> {
         self.0.iter().filter_map(|(run, resumed)| Some((run, resumed.as_ref().err()?)))
     }
 
-    /// The runs that go on, if all do.
+    /// Returns the resumed runs, if all could be resumed.
     ///
     /// # Errors
-    /// That of the first run that could not be resumed.
+    /// The error of the first run that could not be resumed.
     pub fn all_ok(self) -> Result<Vec<StartedRun>, RunError> {
         self.0.into_iter().map(|(_, resumed)| resumed).collect()
     }
 
-    /// How many runs were to be resumed.
+    /// Returns the number of runs that were to be resumed.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether no run was to be resumed.
+    /// Returns true if no run was to be resumed.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -460,24 +471,24 @@ impl IntoIterator for ResumedRuns {
     }
 }
 
-/// The events of a run, as [`StartRuns::watch`] gives them.
+/// The event stream of [`StartRuns::watch`].
 pub type Watch = Pin<Box<dyn Stream<Item = Result<Event, RunError>> + Send>>;
 
 /// An agent of one kind whose runs a service begins and resumes.
 ///
-/// What the run needs to go on stands in its log: whoever resumes it names nothing again. A run that fails is an outcome
-/// here, since its log has it; the service makes an error of it.
+/// The log of a run holds all that the agent needs to resume it. A failed run is an outcome here, since its
+/// log has it; the service turns it into an error.
 pub trait RunAgent: Send + Sync {
-    /// The kind of its runs.
+    /// Returns the kind of its runs.
     fn kind(&self) -> RunKind;
 
-    /// Its id, which stands in the logs of its runs: they are resumed by it.
+    /// Returns its id, which is written to the logs of its runs so that they can be resumed.
     fn id(&self) -> AgentId;
 
-    /// Begins the run that `context` names, and works on it until it ends or waits.
+    /// Begins the run that `context` names, and works on it until it ends or is suspended.
     ///
     /// # Errors
-    /// The run could not be begun, or not be kept, or its kind cannot have the settings: the error names the kind.
+    /// The run could not be begun or logged, or its kind cannot have the settings: the error names the kind.
     fn begin<'a>(
         &'a self,
         prompts: Vec<AgentMessage>,
@@ -486,7 +497,7 @@ pub trait RunAgent: Send + Sync {
         context: &'a Context,
     ) -> BoxFuture<'a, Result<Outcome, RunError>>;
 
-    /// Resumes the run that `context` names where its log ends, with larger limits from now on.
+    /// Resumes the run that `context` names at the end of its log, with larger limits if `more` has any.
     ///
     /// # Errors
     /// The run cannot be resumed.
@@ -496,11 +507,11 @@ pub trait RunAgent: Send + Sync {
         context: &'a Context,
     ) -> BoxFuture<'a, Result<Outcome, RunError>>;
 
-    /// Checks an answer to a question of a run before it is kept, as far as this agent can tell: changed arguments
-    /// meet the tool, a changed plan is checked. Any answer can be taken by default.
+    /// Checks an answer to a question before it is kept, for instance changed arguments against the tool's
+    /// schema, or a changed plan. Default: accepts every answer.
     ///
     /// # Errors
-    /// The answer cannot be taken; the question stays open.
+    /// The answer cannot be accepted; the question stays open.
     fn check_answer<'a>(
         &'a self,
         pending: &'a PendingApproval,

@@ -1,4 +1,4 @@
-//! Tools: what a model may ask for, how it is described, and the one call that does it.
+//! Defines the [`Tool`] trait, the description of a tool for the model, and the context of a call.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,30 +10,30 @@ use crate::{
     Ceiling, Context, Credentials, Json, Preview, Processes, SessionId, ToolCallId, ToolError, ToolResult,
 };
 
-/// Something that a model can call.
+/// A function that a model can call.
 ///
-/// Implement it by hand, or write a function with `#[tool]`. Arguments reach [`call`](Self::call)
-/// validated against the spec's schema, exactly as the model sent them.
+/// Implement it by hand, or write a function with `#[tool]`. The arguments of [`call`](Self::call) were
+/// validated against the spec's schema and are otherwise exactly as the model sent them.
 ///
-/// The future is boxed here, unlike that of an [`Approver`](crate::Approver): engines hold tools as `Arc<dyn Tool>` and call
-/// them once for each call of a model, so a second trait would box the same future a layer further. `#[tool]` and `FnTool`
-/// take an `async fn` or a closure, and box it for you.
+/// The future is boxed, unlike that of an [`Approver`](crate::Approver), because tools are held as `Arc<dyn
+/// Tool>`. `#[tool]` and `FnTool` take an `async fn` or a closure, and box it for you.
 pub trait Tool: Send + Sync {
-    /// The tool's name, description, schema and traits. Must not change while the tool is registered.
+    /// Returns the tool's name, description, schema and annotations. Must not change while the tool is
+    /// registered.
     fn spec(&self) -> &ToolSpec;
 
     /// Runs the tool. Dropping the future must stop the work.
     ///
     /// # Errors
-    /// [`ToolError`] says what went wrong; the caller turns it, like a panic, into a result.
+    /// Any [`ToolError`]; the caller turns it, like a panic, into a result for the model.
     fn call<'a>(
         &'a self,
         arguments: Json,
         context: &'a ToolContext,
     ) -> BoxFuture<'a, Result<ToolResult, ToolError>>;
 
-    /// What a call with these arguments would change, for the person who is asked about it, or why it cannot
-    /// be done. Changes nothing and does not wait. By default nothing is known.
+    /// Returns the change that a call with these arguments would make, for the person who is asked about it.
+    /// Must change nothing and must not wait. Default: none.
     ///
     /// # Errors
     /// The call would fail with this error; it is refused.
@@ -42,104 +42,103 @@ pub trait Tool: Send + Sync {
         Ok(None)
     }
 
-    /// What a call with these arguments works on, for rules that speak of it. By default nothing is known, and only
-    /// rules about the whole tool speak of its calls.
+    /// Returns the command, files or addresses that a call with these arguments works on, for permission
+    /// rules. Default: [`Subject::Unknown`]; then only rules about the whole tool apply to its calls.
     fn subject(&self, arguments: &Json) -> Subject {
         let _ = arguments;
         Subject::Unknown
     }
 
-    /// Arguments that would work in place of these, which were refused, where that is sure. Changes nothing and does
-    /// not wait. An engine uses it once for each call, if its options allow corrections of that kind. By default
-    /// nothing is corrected.
+    /// Returns corrected arguments in place of these, which were refused, if the tool is sure of the
+    /// correction. Must change nothing and must not wait. Called once per call, and only if the engine's
+    /// options allow corrections of that kind. Default: none.
     fn correction(&self, arguments: &Json, run: &Context) -> Option<Correction> {
         let _ = (arguments, run);
         None
     }
 
-    /// The names of the tools that it calls itself, so that tools that call each other in a circle are found before
-    /// they do, and so that what those above may not do is not done by way of them. By default there are none.
+    /// Returns the names of the tools that it calls itself. They are used to detect tools that call each
+    /// other in a circle, and to apply permission bounds to indirect calls. Default: empty.
     fn calls(&self) -> &[String] {
         &[]
     }
 
-    /// A session is taken up in which a call of this tool came to `result`, maybe in another process: what the tool keeps
-    /// of a session in memory, it finds there again. Results come in their order.
+    /// Restores the state that the tool keeps in memory for a session, when the session is resumed, maybe in
+    /// another process. Called for each earlier result of this tool, in order.
     fn recall(&self, session: &SessionId, result: &ToolResult) {
         let _ = (session, result);
     }
 }
 
-/// Arguments in place of some that could not work.
+/// Arguments in place of some that would have failed.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Correction {
-    /// What is done, in a word that options name, for instance `replace_all`.
+    /// The kind of the correction, as options name it, for instance `replace_all`.
     pub kind: &'static str,
-    /// The arguments that would work.
+    /// The corrected arguments.
     pub arguments: Json,
-    /// What was changed, for the model.
+    /// The text that tells the model about the correction.
     pub what: String,
 }
 
 impl Correction {
-    /// Other arguments, and what was changed.
+    /// Creates a correction.
     pub fn new(kind: &'static str, arguments: Json, what: impl Into<String>) -> Self {
         Self { kind, arguments, what: what.into() }
     }
 }
 
-/// What a call works on, as rules speak of it.
+/// The target of a call, as permission rules see it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Subject {
-    /// Nothing is known about it.
+    /// The target is unknown.
     #[default]
     Unknown,
-    /// A command line of a shell, and the folder that it begins in.
+    /// A command line of a shell.
     Command {
-        /// The line.
+        /// The command line.
         line: String,
-        /// Absolute, without links.
+        /// The working folder: absolute, without symbolic links.
         root: std::path::PathBuf,
     },
-    /// Files or folders, resolved: as they are reached once links are followed. `root` is the folder that relative
-    /// rules are meant from.
+    /// Files or folders, with symbolic links resolved.
     Paths {
-        /// Absolute, without links.
+        /// The folder that relative rules are resolved against: absolute, without symbolic links.
         root: std::path::PathBuf,
-        /// Absolute, without links as far as they exist.
+        /// The paths: absolute; symbolic links are resolved as far as the path exists.
         paths: Vec<std::path::PathBuf>,
     },
-    /// Addresses.
+    /// Web addresses.
     Urls(Vec<String>),
 }
 
-/// What a tool says of itself.
+/// The description of a tool: for the model, for people and for the engine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct ToolSpec {
-    /// Unique in a registry: letters, digits, `_`, `-` and `.` for namespaces.
+    /// The name, unique in a registry: letters, digits, `_`, `-`, and `.` for namespaces.
     pub name: String,
-    /// For people; empty means the name.
+    /// The name for people; if empty, `name` is shown.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub label: String,
-    /// For the model: what it does, when to use it, what goes in, what comes out.
+    /// The text for the model: what the tool does, when to use it, its inputs and outputs.
     pub description: String,
     /// JSON Schema of the arguments; an object schema.
     pub parameters: Json,
-    /// Grows with every change of meaning.
+    /// The version; it grows with every change of the tool's behaviour.
     #[serde(default = "default_version")]
     pub version: String,
-    /// What the tool does to the world, and how it wants to be run.
+    /// The tool's effects and how it wants to be run.
     #[serde(default)]
     pub annotations: ToolAnnotations,
-    /// Calls that show how the tool is used: argument objects.
+    /// Example calls: argument objects.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub examples: Vec<Json>,
-    /// Names of tools that do about the same, best first: named to the model while this one is left
-    /// alone because it keeps failing.
+    /// Names of similar tools, best first. The model is told of them while the circuit breaker of this tool
+    /// is open.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub alternatives: Vec<String>,
 }
@@ -150,14 +149,14 @@ pub struct ToolSpec {
 pub struct ToolDefinition {
     /// The tool's name.
     pub name: String,
-    /// What the model reads about it.
+    /// The text for the model.
     pub description: String,
     /// JSON Schema of the arguments.
     pub parameters: Json,
 }
 
 impl ToolSpec {
-    /// A spec with default annotations: side effects, no permissions asked.
+    /// Creates a spec with default annotations: side effects, no permissions needed.
     pub fn new(name: impl Into<String>, description: impl Into<String>, parameters: Json) -> Self {
         Self {
             name: name.into(),
@@ -171,19 +170,19 @@ impl ToolSpec {
         }
     }
 
-    /// The same spec with tools that can stand in for it, best first.
+    /// Sets tools that can replace this one, best first.
     pub fn with_alternatives<T: Into<String>>(mut self, names: impl IntoIterator<Item = T>) -> Self {
         self.alternatives = names.into_iter().map(Into::into).collect();
         self
     }
 
-    /// The same spec with other annotations.
+    /// Sets the annotations.
     pub fn with_annotations(mut self, annotations: ToolAnnotations) -> Self {
         self.annotations = annotations;
         self
     }
 
-    /// The part that a model reads.
+    /// Returns the part that a model reads.
     pub fn definition(&self) -> ToolDefinition {
         ToolDefinition {
             name: self.name.clone(),
@@ -197,137 +196,138 @@ fn default_version() -> String {
     "1.0.0".to_owned()
 }
 
-/// What a tool does to the world, and how it wants to be run. The defaults assume the worst.
+/// The effects of a tool and how it wants to be run. The defaults assume the worst.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct ToolAnnotations {
-    /// What a second run of the same call would do.
+    /// The effect of a second execution of the same call.
     pub effect: Effect,
-    /// May run beside other calls of the same turn.
+    /// True if it may run in parallel with other calls of the same turn.
     pub concurrency_safe: bool,
-    /// Needs a person's consent each time.
+    /// True if each call needs a person's consent.
     pub requires_confirmation: bool,
-    /// May destroy what cannot be brought back.
+    /// True if it may destroy data that cannot be restored.
     pub destructive: bool,
-    /// It is an agent: each call starts a run of its own, which has a part of the caller's budget and ends
-    /// by itself when the call is cancelled.
+    /// True if the tool is an agent: each call starts a child run, which has a part of the caller's budget
+    /// and ends by itself when the call is cancelled.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub agent: bool,
-    /// It works with other machines over a network: what failed may work a moment later.
+    /// True if it depends on a network, so that a failed call may succeed a moment later.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub network: bool,
-    /// Does not yield while it works, so it runs on a thread that may block.
+    /// True if it blocks its thread while it works; it then runs on a thread for blocking work.
     pub blocking: bool,
-    /// What it must be granted, for instance `fs_write`.
+    /// Permissions that it must be granted, for instance `fs_write`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub permissions: Vec<String>,
-    /// Its own time limit in milliseconds, instead of the engine's.
+    /// The time limit of a call in milliseconds, instead of the engine's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
-    /// How much detail its results have unless the caller says otherwise.
+    /// The detail of its results, unless the caller sets another level.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_level: Option<OutputLevel>,
-    /// It may say that a result is for the program: of a JSON object with `"_internal_only": true` the model reads only
-    /// what is under `result`. Of other tools it reads all, as what they pass on may say so of itself.
+    /// True if the tool may hide parts of its results from the model: of a JSON object with
+    /// `"_internal_only": true` the model reads only the value of `result`. For other tools this mark is
+    /// ignored, because foreign data that they pass on could contain it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub internal_results: bool,
 }
 
 impl ToolAnnotations {
-    /// For a tool that changes nothing and may run beside others.
+    /// Creates the annotations of a tool that changes nothing and may run in parallel.
     pub fn read_only() -> Self {
         Self { effect: Effect::ReadOnly, concurrency_safe: true, ..Self::default() }
     }
 
-    /// For a tool that may destroy what cannot be brought back: a person is asked before, unless the engine's options
-    /// say otherwise.
+    /// Creates the annotations of a tool that may destroy data that cannot be restored. A person is asked
+    /// before each call, unless the engine's options say otherwise.
     pub fn destructive() -> Self {
         Self { destructive: true, ..Self::default() }
     }
 
-    /// The same annotations of a tool whose every call needs a person's consent.
+    /// Makes each call need a person's consent.
     pub fn with_confirmation(mut self) -> Self {
         self.requires_confirmation = true;
         self
     }
 
-    /// The same annotations with a time limit of the tool's own.
+    /// Sets the time limit of a call.
     pub fn with_timeout(mut self, limit: Duration) -> Self {
         self.timeout_ms = Some(u64::try_from(limit.as_millis()).unwrap_or(u64::MAX));
         self
     }
 
-    /// The tool's own time limit, if it has one.
+    /// Returns the time limit of a call, if the tool sets one.
     pub fn timeout(&self) -> Option<Duration> {
         self.timeout_ms.map(Duration::from_millis)
     }
 }
 
-/// What a second run of the same call would do; decides what happens to a call that a crash cut off.
+/// The effect of a second execution of the same call. It decides what happens to a call that a crash cut off.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
-    /// Nothing changes: run it again.
+    /// A call changes nothing. It is simply run again.
     ReadOnly,
-    /// The second run changes nothing more: run it again under the same call id.
+    /// A second execution changes nothing more. It is run again under the same call id.
     Idempotent,
-    /// The second run may do harm: never repeated silently.
+    /// A second execution may do harm. It is never repeated without asking.
     #[default]
     SideEffect,
 }
 
 impl Effect {
-    /// Whether a call that was cut off may simply run again.
+    /// Returns true if a call that was cut off may simply run again.
     pub fn may_repeat(self) -> bool {
         self != Self::SideEffect
     }
 }
 
-/// How much detail a formatted result has.
+/// The amount of detail in a formatted result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum OutputLevel {
-    /// A line.
+    /// One line.
     Brief,
-    /// The gist.
+    /// A summary of the result.
     #[default]
     Standard,
-    /// Everything, or a file with everything.
+    /// The whole result, or a file with it.
     Full,
 }
 
-/// What a running tool may use: its call, its run, its cancellation, and two ways to be heard early.
+/// The context of a running tool call: its run, its cancellation, and callbacks for progress.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct ToolContext {
-    /// The call, as the model named it.
+    /// The id of the call, as the model gave it.
     pub tool_call_id: ToolCallId,
     /// The tool's name.
     pub tool_name: String,
-    /// Fires when the call is to stop; the future is dropped soon after.
+    /// Cancels the call; its future is dropped soon after.
     pub cancel: CancellationToken,
-    /// The run that the call belongs to: tenant, credentials, depth.
+    /// The context of the run that the call belongs to: tenant, credentials, depth.
     pub run: Context,
-    /// Takes what the tool says before it is done; without one it is not heard.
+    /// Receives progress and partial results; without it they are dropped.
     pub progress: Option<Arc<dyn Fn(Progress) + Send + Sync>>,
-    /// Keeps the processes that the tool starts; see [`register_process`](Self::register_process).
+    /// Registers the processes that the tool starts; see [`register_process`](Self::register_process).
     pub processes: Option<Arc<dyn Processes>>,
-    /// What rules say of the places that the call comes across by itself, for instance below a folder; none where there
-    /// are no rules.
+    /// Checks permission rules for paths that the call finds by itself, for instance below a folder; none if
+    /// there are no rules.
     pub places: Option<Arc<dyn Ceiling>>,
-    /// What the call worked on when rules and people let it through; none where nobody had to know. A tool that arrives
-    /// elsewhere by now, because a link was changed meanwhile, must not go on.
+    /// The target of the call at the moment when it was allowed; none if no check needed it. If the target is
+    /// another by now, because a symbolic link was changed meanwhile, the tool must not go on.
     pub subject: Option<Arc<Subject>>,
-    /// A person was asked about this call, and agreed.
+    /// True if a person was asked about this call and agreed.
     pub is_agreed: bool,
 }
 
 impl ToolContext {
-    /// A context for one call of `run`. The call's token ends with the run's.
+    /// Creates a context for one call of `run`. The call's cancellation token is a child of the run's.
     pub fn new(run: Context, tool_call_id: ToolCallId, tool_name: impl Into<String>) -> Self {
         let cancel = run.cancel.child_token();
         let tool_name = tool_name.into();
@@ -344,22 +344,22 @@ impl ToolContext {
         }
     }
 
-    /// The accounts of the run's tenant.
+    /// Returns the credentials of the run's tenant.
     pub fn credentials(&self) -> Credentials {
         Credentials::new(self.run.credentials.clone(), self.run.tenant.clone(), self.run.redactor.clone())
     }
 
-    /// Blacks out the secrets of the run, such as what [`credentials`](Self::credentials) gave, wherever they stand in a
-    /// result. An engine does it with every result, and progress is looked through before anybody hears it.
+    /// Removes the run's secrets, such as those from [`credentials`](Self::credentials), from a result. An
+    /// engine does this with every result and with progress.
     pub fn hide_secrets(&self, result: &mut ToolResult) {
         self.run.redactor.clean_result(result);
     }
 
-    /// Hands over the process group that `leader` leads, so that it ends when the call does, however that
-    /// happens, and so that whoever takes the run up after a crash ends it first.
+    /// Registers the process group with the leader `leader`: it is ended when the call ends, in whatever way,
+    /// and after a crash before the run is resumed.
     ///
-    /// A process that works before this returns may outlive a crash unseen. Outside a run nobody takes
-    /// charge, and this does nothing.
+    /// Wait for this to return before the process does any work; otherwise it may survive a crash unnoticed.
+    /// Outside of a run this does nothing.
     ///
     /// # Errors
     /// The call is over; the group was ended.
@@ -370,14 +370,14 @@ impl ToolContext {
         }
     }
 
-    /// Tells a person what the tool is doing.
+    /// Shows a person what the tool is doing.
     pub fn on_progress(&self, text: impl Into<String>) {
         if let Some(progress) = &self.progress {
             progress(Progress::Text(self.run.redactor.clean(text.into())));
         }
     }
 
-    /// Shows what the tool has so far.
+    /// Shows the partial result of the tool.
     pub fn on_update(&self, mut partial: ToolResult) {
         if let Some(progress) = &self.progress {
             self.hide_secrets(&mut partial);
@@ -395,51 +395,51 @@ impl std::fmt::Debug for ToolContext {
     }
 }
 
-/// What a tool says before it is done.
+/// A message of a running tool.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Progress {
     /// A line for a person.
     Text(String),
-    /// What there is so far; replaces the partial result before.
+    /// The partial result so far; replaces the one before.
     Partial(ToolResult),
 }
 
-/// A call with everything that a caller outside a run may say about it.
+/// A tool call from outside of a run, with all its options.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct ToolInvocationRequest {
-    /// Unique everywhere.
+    /// The id of the request, globally unique.
     pub request_id: String,
     /// The tool's name.
     pub tool_name: String,
-    /// The version that the caller expects.
+    /// The version of the tool that the caller expects.
     #[serde(default = "default_version")]
     pub tool_version: String,
     /// The arguments; an object.
     pub parameters: Json,
-    /// How much detail the caller wants.
+    /// The detail that the caller wants in the result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_level: Option<OutputLevel>,
     /// Time limit in milliseconds.
     #[serde(default = "default_timeout_ms")]
     pub timeout_ms: u64,
-    /// Whether a time-out is tried again, for tools that may be repeated.
+    /// True if a call that timed out is retried, provided that the tool may be repeated.
     #[serde(default = "yes")]
     pub retry_on_timeout: bool,
-    /// Where large results are put.
+    /// The folder for large results.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage_dir: Option<String>,
-    /// Who calls.
+    /// The id of the caller.
     #[serde(default)]
     pub caller_id: String,
-    /// What the caller may do.
+    /// The permission level of the caller.
     #[serde(default = "default_permission_level")]
     pub permission_level: String,
 }
 
 impl ToolInvocationRequest {
-    /// A request with the defaults: version 1.0.0, 120 seconds, one retry of a time-out.
+    /// Creates a request with the defaults: version 1.0.0, 120 seconds, one retry after a time-out.
     pub fn new(request_id: impl Into<String>, tool_name: impl Into<String>, parameters: Json) -> Self {
         Self {
             request_id: request_id.into(),
