@@ -1,10 +1,11 @@
-//! The bus across processes: inboxes that are Redis Streams with one group of readers each.
+//! A message bus across processes: each inbox is a set of Redis Streams with one consumer group each.
 //!
-//! An agent that [`receiver`](RedisBus::receiver) or [`serve`](RedisBus::serve) reads for has one inbox that all its
-//! processes share and that outlives them. It has parts; each part has one owner at a time, held by a lease that ends
-//! with the owner's process, and whoever takes a part over gets what the owner had not confirmed, first. To confirm
-//! needs the lease, so that an owner that was asleep cannot confirm what another has in hand. A
-//! [`subscribe`](Bus::subscribe) has an inbox of its own, which goes with it.
+//! An agent that [`receiver`](RedisBus::receiver) or [`serve`](RedisBus::serve) reads for has one inbox,
+//! which all its processes share and which outlives them. An inbox has partitions. Each partition has one
+//! owner at a time, which holds a lease that ends when its process does; the next owner first gets the
+//! messages that the old one did not confirm. Confirming needs the lease, so an owner that was suspended
+//! cannot confirm messages that another has taken over. A [`subscribe`](Bus::subscribe) has an inbox of its
+//! own, which is removed with it.
 
 mod options;
 mod receiver;
@@ -31,12 +32,13 @@ use scripts::Scripts;
 use crate::server::{connect, format_of, prefix};
 
 const FORMAT: u32 = 1;
-/// How often a sender that waits for room looks for it.
+/// The time between two attempts of a sender that waits for room.
 const LOOK: Duration = Duration::from_millis(5);
-/// How long an answer that comes too late is known as one, and how long a request may stay open. Milliseconds.
+/// The time in ms for which a late answer is known as late, and the longest time that a request may stay
+/// open.
 const REMEMBERED: u64 = 3_600_000;
 
-/// A bus for the agents of several processes, over one Redis. Clones are the same bus.
+/// A message bus for agents in several processes, over one Redis server. Clones are the same bus.
 #[derive(Clone)]
 pub struct RedisBus(Arc<Inner>);
 
@@ -50,8 +52,8 @@ struct Inner {
 }
 
 impl RedisBus {
-    /// The bus on the Redis at `url`, as in `redis://127.0.0.1:6379`. `clock` decides what has expired; how long a dead
-    /// owner keeps its parts is the server's time.
+    /// Connects to the Redis server at `url`, such as `redis://127.0.0.1:6379`. `clock` decides which
+    /// messages have expired; leases are measured by the server's time.
     ///
     /// # Errors
     /// [`BusError::Transport`].
@@ -77,9 +79,9 @@ impl RedisBus {
         Ok(Self(Arc::new(Inner { client, connection, clock, options, prefix, scripts })))
     }
 
-    /// A reader of the inbox of `agent`, which it shares with all other readers of that agent, in every process: each
-    /// message goes to one of them, and again to another if that one dies before it confirms. The inbox stays when its
-    /// readers go; [`forget`](Self::forget) ends it.
+    /// Opens a reader of the inbox of `agent`. All readers of that agent, in every process, share the inbox:
+    /// each message goes to one of them, and to another one if the first dies before it confirms. The inbox
+    /// stays when its readers go; [`forget`](Self::forget) removes it.
     ///
     /// # Errors
     /// [`BusError::Transport`].
@@ -87,11 +89,12 @@ impl RedisBus {
         Receiver::open(self.clone(), agent, also, receiver::Sharing::Group).await
     }
 
-    /// Gives each message to `handler`, one after the other, until `stop` fires. A handler that fails or panics gets the
-    /// message again, as often as the options say; the others are not affected.
+    /// Gives each message to `handler`, one after the other, until `stop` fires. If the handler fails or
+    /// panics, it gets the message again, as often as [`RedisBusOptions::retries`] says; other messages are
+    /// not affected.
     ///
     /// # Errors
-    /// [`BusError::Transport`] when the inbox cannot be opened; what fails later is tried again.
+    /// [`BusError::Transport`] if the inbox cannot be opened; later failures are retried.
     pub async fn serve<H, F>(
         &self,
         agent: &AgentId,
@@ -136,7 +139,7 @@ impl RedisBus {
         }
     }
 
-    /// Takes the inbox away that the readers of `agent` share; what waits in it is dead.
+    /// Removes the inbox that the readers of `agent` share. Messages that wait in it become dead letters.
     ///
     /// # Errors
     /// [`BusError::Transport`].
@@ -146,7 +149,7 @@ impl RedisBus {
         self.run::<i64>(&call).await.map(|_| ())
     }
 
-    /// Takes what could not be delivered out, the oldest first.
+    /// Removes and returns the dead letters, the oldest first.
     ///
     /// # Errors
     /// [`BusError::Transport`].
@@ -160,7 +163,7 @@ impl RedisBus {
         Ok(found.into_iter().filter_map(read).collect())
     }
 
-    /// How many messages wait for an agent.
+    /// Returns the number of messages that wait for an agent.
     ///
     /// # Errors
     /// [`BusError::Transport`].
@@ -201,12 +204,13 @@ impl RedisBus {
             if self.0.clock.now() >= now + options.patience {
                 return Err(BusError::Full { receiver: full });
             }
-            // The room is made in another process: nothing here can tell of it.
+            // Another process makes the room and cannot notify this one, so it polls.
             tokio::time::sleep(LOOK).await;
         }
     }
 
-    /// What is published, and the answer. The connection is its own, as it waits.
+    /// Publishes a request and waits for its answer, on a connection of its own, since the wait blocks the
+    /// connection.
     async fn ask(&self, request: BusMessage, correlation: &str) -> Result<BusMessage, BusError> {
         let config = AsyncConnectionConfig::new().set_response_timeout(None);
         let connecting = self.0.client.get_multiplexed_async_connection_with_config(&config);
@@ -226,7 +230,7 @@ impl RedisBus {
         Ok(message)
     }
 
-    /// A call of a script, with what all of them begin with.
+    /// Prepares a call of a script with the arguments that all scripts begin with.
     fn call<'a>(&'a self, script: &'a Script) -> ScriptInvocation<'a> {
         let mut call = script.arg(&self.0.prefix);
         call.arg(self.0.options.dead_letters.max(1));
@@ -257,7 +261,8 @@ impl Bus for RedisBus {
         })
     }
 
-    /// The answer goes to who waits for it here, and nowhere else. One that comes later is refused, and a dead letter.
+    /// Sends a request. The answer goes to this caller only; one that comes after the deadline is refused
+    /// and becomes a dead letter.
     fn request<'a>(
         &'a self,
         request: BusMessage,

@@ -1,7 +1,7 @@
-//! The index of suspended runs in a Redis, for several machines.
+//! The index of suspended runs in Redis, for several machines.
 //!
-//! As with SQLite the logs are the truth: an index that was lost is made again from them (`AgentPool::restore`), and an entry
-//! that cannot be read is left out.
+//! As with SQLite, the logs are the truth: a lost index is rebuilt from them (`AgentPool::restore`), and an
+//! entry that cannot be read is skipped.
 
 use std::io;
 
@@ -12,7 +12,7 @@ use crate::server::{connect, format_of, prefix};
 
 const FORMAT: u32 = 1;
 
-/// The index of suspended runs, kept in one Redis. Clones share the connection.
+/// An index of suspended runs in one Redis. Clones share the connection.
 #[derive(Clone)]
 pub struct RedisIndex {
     connection: ConnectionManager,
@@ -22,7 +22,7 @@ pub struct RedisIndex {
 }
 
 impl RedisIndex {
-    /// The index `name` of the Redis at `url`, as in `redis://127.0.0.1:6379`.
+    /// Opens the index `name` of the Redis at `url`, such as `redis://127.0.0.1:6379`.
     ///
     /// # Errors
     /// [`JournalError::Storage`] and [`JournalError::FutureStore`].
@@ -54,7 +54,8 @@ impl RedisIndex {
     }
 
     async fn look_up(&self, filter: &PoolFilter) -> Result<Vec<PendingApproval>, JournalError> {
-        // The narrowest of what is said is looked up; what the entries say counts.
+        // The server looks up by the narrowest part of the filter; the whole filter is then applied to the
+        // entries found.
         let (by, value) = match filter {
             PoolFilter { run: Some(run), .. } => ("run", run.to_string()),
             PoolFilter { tenant: Some(tenant), .. } => ("tenant", tenant.to_string()),

@@ -1,10 +1,10 @@
-//! A connection that comes back by itself, and scripts on the server.
+//! Connections to Redis that reconnect, and the format number of the stored data.
 
 use std::time::Duration;
 
 use redis::{Client, RedisResult, aio::ConnectionManager, aio::ConnectionManagerConfig};
 
-/// How long the server may take for an answer.
+/// The longest time to connect, and to wait for an answer of the server.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(crate) async fn connect(client: &Client) -> RedisResult<ConnectionManager> {
@@ -15,12 +15,12 @@ pub(crate) async fn connect(client: &Client) -> RedisResult<ConnectionManager> {
     client.get_connection_manager_with_config(config).await
 }
 
-/// The prefix of all keys of `name`.
+/// Returns the prefix of all keys of `name`.
 pub(crate) fn prefix(name: &str) -> String {
     format!("{{{name}}}:")
 }
 
-/// Notes the format of what is kept under `prefix`, and says which format it has: that of `ours` if there was nothing.
+/// Stores `ours` as the format of the data under `prefix` if none is stored, and returns the stored format.
 pub(crate) async fn format_of(
     connection: &mut ConnectionManager,
     prefix: &str,

@@ -1,22 +1,23 @@
-//! Large records by reference: the log keeps a short line, the body lies beside it under its hash.
+//! Keeps the bodies of large records outside of the log: the log has a short line that refers to the body by
+//! its hash.
 //!
 //! ```text
 //! {"crc":"5d41402a","seq":4,"at":1767168000000,"body":{"type":"tool_finished","bytes":70123,"sha256":"9f86d0…"}}
 //! ```
 //!
-//! A record whose line would be longer than [`INLINE`] is kept in this way, so that a log stays short
-//! enough to be listed and searched. The blob is the JSON of the record's body, and it is on the
-//! medium before the line that names it is written. Callers see whole records only.
+//! A record whose line would be longer than [`INLINE`] is kept in this way, so that a log stays short enough
+//! to be listed and searched. The blob is the JSON of the record's body, and it is synced before the line
+//! that names it is written. Callers see whole records only.
 //!
-//! The first record is never kept apart: its format is read before anything else is believed.
-//! A reference has no `type` of its own, which every record has, so the two cannot be mistaken.
+//! The first record is always inline, since its format version must be read before anything else is trusted.
+//! A reference has no top-level `type`, which every record has, so the two cannot be confused.
 
 use archon_types::{JournalError, Record, RecordBody, RunId, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::{damage::corrupt, line};
 
-/// The longest line, in bytes, of a record that is kept in the log itself.
+/// The greatest length in bytes of a line whose record is kept in the log itself.
 pub(crate) const INLINE: usize = 64 * 1024;
 
 /// The body of a large record.
@@ -26,13 +27,14 @@ pub(crate) struct Blob {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// Where a journal keeps the blobs of one run.
+/// Access to the blobs of one run in a journal.
 pub(crate) trait Blobs {
-    /// The blob of that hash, unchecked; `None` if it is not there.
+    /// Returns the blob with that hash, unchecked; `None` if it does not exist.
     fn get(&self, sha256: &str) -> Result<Option<Vec<u8>>, JournalError>;
 }
 
-/// Appends a record's line. A blob that comes back must be kept before the line is.
+/// Appends a record's line to `out`. If it returns a blob, the caller must store that before it writes the
+/// line.
 pub(crate) fn encode(out: &mut Vec<u8>, record: &Record) -> std::io::Result<Option<Blob>> {
     let start = out.len();
     line::encode(out, record)?;
@@ -48,16 +50,16 @@ pub(crate) fn encode(out: &mut Vec<u8>, record: &Record) -> std::io::Result<Opti
     Ok(Some(blob))
 }
 
-/// The reference in the JSON of a line, if it is one.
+/// Returns the reference in the JSON of a line; `None` if the line is an ordinary record.
 pub(crate) fn reference(json: &[u8]) -> Option<Reference> {
     let reference: Reference = serde_json::from_slice(json).ok()?;
     let digits = reference.body.sha256.bytes();
-    // The hash becomes a file name.
+    // The hash becomes a file name, so it is checked here.
     let plain = digits.len() == 64 && digits.into_iter().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
     plain.then_some(reference)
 }
 
-/// Stands for a record in the log.
+/// The reference in a log to the body of a large record.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Reference {
@@ -69,7 +71,7 @@ pub(crate) struct Reference {
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Body {
-    /// For people who search the log.
+    /// The type of the record, for people who search the log.
     #[serde(rename = "type")]
     kind: String,
     bytes: u64,
@@ -83,7 +85,7 @@ struct Kind {
 }
 
 impl Reference {
-    /// The record that this stands for.
+    /// Returns the record, with its body read from `blobs` and checked against the hash.
     pub(crate) fn resolve(self, run: &RunId, seq: u64, blobs: &dyn Blobs) -> Result<Record, JournalError> {
         let Self { seq: own, at, body } = self;
         let problem = |what: &str| corrupt(run, seq, format!("its blob {} {what}", body.sha256));

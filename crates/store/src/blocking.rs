@@ -1,9 +1,9 @@
-//! Keeps slow file work off the threads that run futures.
+//! Moves blocking file operations off the threads that run futures.
 
 use archon_types::JournalError;
 use tokio::runtime::Handle;
 
-/// Runs `work` on a thread that may block; without a tokio runtime, right here.
+/// Runs `work` on a thread that may block; without a Tokio runtime, on this thread.
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, JournalError> + Send + 'static,
 ) -> Result<T, JournalError> {

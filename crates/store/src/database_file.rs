@@ -1,4 +1,4 @@
-//! The file of a database of SQLite, before SQLite has it.
+//! Creates and opens the file of an SQLite database.
 
 use std::{
     fs::{DirBuilder, OpenOptions},
@@ -9,13 +9,14 @@ use std::{
 
 use rusqlite::{Connection, OpenFlags, config::DbConfig};
 
-/// One at a time: with any handle to a file that is closed, POSIX drops all locks that the process has on it. So
-/// nobody here may take the file for made, and have SQLite lock it, before the handle that made it is gone. These locks
-/// belong to the process, so there is one mutex for all of it.
+/// Lets one thread at a time create a database file. When any handle to a file is closed, POSIX drops all
+/// locks that the process has on that file. So no other thread may find the file and have SQLite lock it
+/// before the handle that created it is closed. These locks belong to the process, so there is one mutex for
+/// all of it.
 static CREATING: Mutex<()> = Mutex::new(());
 
-/// Opens the file. A database that somebody else made may hold triggers and views: none of them runs, and no statement
-/// of ours needs one.
+/// Opens the file. A database that somebody else made may have triggers and views; they are disabled, and
+/// our statements need none.
 pub(crate) fn connect(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
     let connection = Connection::open_with_flags(path, flags)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
@@ -25,8 +26,8 @@ pub(crate) fn connect(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connect
     Ok(connection)
 }
 
-/// Makes the file, empty, and its folder where there is none, both for their owner alone. SQLite gives the files beside
-/// it the same mode.
+/// Creates an empty file, and its folder if there is none, both for their owner only. SQLite gives its other
+/// files the same mode.
 pub(crate) fn create(path: &Path) -> io::Result<()> {
     if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
         let mut builder = DirBuilder::new();

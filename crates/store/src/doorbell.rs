@@ -1,4 +1,5 @@
-//! Wakes whoever waits for messages to a run: at once within this process, and soon across processes.
+//! Notifies waiters of new messages to a run: at once within this process, and within 250 ms across
+//! processes.
 
 use std::sync::Arc;
 #[cfg(any(feature = "jsonl", feature = "sqlite"))]
@@ -11,8 +12,8 @@ use std::{
 use archon_types::BoxFuture;
 use tokio::sync::Notify;
 
-/// Rung when something was posted. Clones are one bell; every waiter looks for itself whether the
-/// message is for its run.
+/// A notifier that is triggered when a message is posted. Clones share it. Every waiter checks for itself if
+/// the message is for its run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Doorbell(Arc<Notify>);
 
@@ -21,15 +22,15 @@ impl Doorbell {
         self.0.notify_waiters();
     }
 
-    /// Ready when the bell rings after this call.
+    /// Returns a future that is ready at the next `ring` after this call.
     pub(crate) fn rung(&self) -> BoxFuture<'_, ()> {
-        // Registers now, not when it is polled.
+        // The waiter registers now, not at the first poll.
         Box::pin(self.0.notified())
     }
 
-    /// Ready when the bell rings after this call, or when another process makes, changes or removes what is
-    /// at `place`, [`watch::PERIOD`] after that at the latest. The latter is noticed within a tokio runtime
-    /// only, which needs its timers.
+    /// Returns a future that is ready at the next `ring` after this call, or at most [`watch::PERIOD`] after
+    /// another process created, changed or removed the file or directory at `place`. Other processes are
+    /// noticed within a Tokio runtime only, since that needs its timers.
     #[cfg(any(feature = "jsonl", feature = "sqlite"))]
     pub(crate) fn changed(&self, place: std::path::PathBuf) -> BoxFuture<'_, ()> {
         let (before, rung) = (watch::changed_at(&place), self.rung());
@@ -47,7 +48,7 @@ impl Doorbell {
     }
 }
 
-/// Looks at a file's or directory's time of change, which costs next to nothing.
+/// Polls the modification time of a file or directory, which is cheap.
 #[cfg(any(feature = "jsonl", feature = "sqlite"))]
 mod watch {
     use std::{
@@ -56,19 +57,20 @@ mod watch {
         time::{Duration, SystemTime},
     };
 
-    /// How often the place of a run that is being driven is looked at.
+    /// The time between two polls.
     pub(super) const PERIOD: Duration = Duration::from_millis(250);
 
-    /// Longer than the tick of any file system's clock.
+    /// A time longer than one tick of any file system's clock.
     const TICK: Duration = Duration::from_secs(2);
 
-    /// When something last changed there; `None` if nothing is there.
+    /// Returns the time of the last change at `place`; `None` if there is nothing.
     pub(super) fn changed_at(place: &Path) -> Option<SystemTime> {
         fs::metadata(place).and_then(|m| m.modified()).ok()
     }
 
     pub(super) async fn elsewhere(place: &Path, before: Option<SystemTime>) {
-        // Of two changes within one tick of the file system's clock the second cannot be seen.
+        // The second of two changes within one tick of the file system's clock is invisible, so a recent
+        // change counts as unseen.
         let settled = before.is_none_or(|at| at.elapsed().is_ok_and(|age| age > TICK));
         loop {
             tokio::time::sleep(PERIOD).await;

@@ -1,4 +1,4 @@
-//! What journals on disk do with files alike.
+//! File operations that journals on disk share.
 
 use std::{
     fs::{self, File},
@@ -13,7 +13,7 @@ pub(crate) fn storage(action: &'static str, place: &Path) -> impl FnOnce(io::Err
     move |source| JournalError::Storage { action, place: place.display().to_string(), source }
 }
 
-/// Opens a file to read it, and nothing else: a pipe of that name would be waited for, for ever.
+/// Opens a file for reading. Refuses anything but a regular file: opening a pipe could block for ever.
 pub(crate) fn open_file(path: &Path) -> io::Result<File> {
     #[cfg(test)]
     reads::add();
@@ -21,7 +21,8 @@ pub(crate) fn open_file(path: &Path) -> io::Result<File> {
     File::open(path)
 }
 
-/// How many files this thread opened, and records of databases it read, for tests of what a list costs.
+/// Counts the files that this thread opened and the database records that it read, for tests of the cost of
+/// lists.
 #[cfg(test)]
 pub(crate) mod reads {
     use std::cell::Cell;
@@ -37,7 +38,7 @@ pub(crate) mod reads {
     }
 }
 
-/// Refuses what is there and no file, such as a pipe.
+/// Returns an error if `path` exists and is no regular file, such as a pipe.
 pub(crate) fn refuse_irregular(path: &Path) -> io::Result<()> {
     match fs::metadata(path) {
         Ok(found) if !found.is_file() => {
@@ -47,14 +48,14 @@ pub(crate) fn refuse_irregular(path: &Path) -> io::Result<()> {
     }
 }
 
-/// All of a file, under the same condition.
+/// Reads a whole file. Refuses anything but a regular file.
 pub(crate) fn read_file(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open_file(path)?.read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-/// Creates a directory for its owner alone. Directories that exist keep their modes.
+/// Creates a directory for its owner only and syncs it. Directories that exist keep their modes.
 pub(crate) fn create_directory(directory: &Path) -> Result<(), JournalError> {
     if directory.as_os_str().is_empty() || directory.is_dir() {
         return Ok(());
@@ -63,7 +64,7 @@ pub(crate) fn create_directory(directory: &Path) -> Result<(), JournalError> {
     directory.parent().map_or(Ok(()), sync_directory)
 }
 
-/// The same without putting its name on the medium.
+/// Creates a directory for its owner only, without a sync.
 pub(crate) fn make_directory(directory: &Path) -> Result<(), JournalError> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
@@ -72,7 +73,7 @@ pub(crate) fn make_directory(directory: &Path) -> Result<(), JournalError> {
     builder.create(directory).map_err(storage("create", directory))
 }
 
-/// Puts the names in a directory on the medium: a synced file whose name is lost is lost.
+/// Syncs the names in a directory: a synced file is lost if its name is lost.
 pub(crate) fn sync_directory(directory: &Path) -> Result<(), JournalError> {
     let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
     if cfg!(unix) {
@@ -81,7 +82,7 @@ pub(crate) fn sync_directory(directory: &Path) -> Result<(), JournalError> {
     Ok(())
 }
 
-/// Which file it is, whatever its name; alike for all files where the system does not tell.
+/// The identity of a file, independent of its name; equal for all files on systems that do not report it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Identity(u64, u64);
 
@@ -97,7 +98,7 @@ impl Identity {
         Self(0, 0)
     }
 
-    /// Whether `path` names this file.
+    /// Returns true if `path` names this file.
     pub(crate) fn is_at(self, path: &Path) -> bool {
         fs::metadata(path).is_ok_and(|file| Self::of(&file) == self)
     }

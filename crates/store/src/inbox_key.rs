@@ -1,8 +1,10 @@
-//! The seal on messages to runs, which tells a message that was sent from a file that somebody put beside the log.
+//! Seals messages to runs with an HMAC, so that a file that somebody else put beside the log is not taken
+//! for a message.
 //!
-//! A message is a line of JSON. A journal with a key writes a second line behind it: HMAC-SHA256 with the key, as
-//! hexadecimal digits, over the run's id, a newline (ids have none) and the first line, in which the id of the question,
-//! its binding and the answer stand. A journal without a key writes no seals and asks for none.
+//! A message is a line of JSON. A journal with a key writes a second line after it: HMAC-SHA256 with the
+//! key, in hexadecimal digits, over the run's id, a newline (ids contain none) and the first line, which has
+//! the id of the question, its binding and the answer. A journal without a key writes no seals and requires
+//! none.
 
 use std::{
     fmt, io,
@@ -18,8 +20,8 @@ use crate::{
     key_file::{self, Key},
 };
 
-/// The key that messages to runs are sealed with: 32 random bytes. Who has it can answer for a person, so it is kept
-/// where no tool of an agent reads or writes. Clones share it.
+/// The key that seals messages to runs: 32 random bytes. Whoever has it can answer in a person's name, so
+/// keep it where no tool of an agent can read or write. Clones share it.
 #[derive(Clone)]
 pub struct InboxKey(Arc<Source>);
 
@@ -29,18 +31,18 @@ struct Source {
 }
 
 impl InboxKey {
-    /// A key of the caller's. A password is no key; derive one from it.
+    /// Uses the caller's key. A password is no key; derive one from it.
     pub fn new(key: [u8; 32]) -> Self {
         Self(Arc::new(Source { file: None, key: Mutex::new(Some(Secret::new(key))) }))
     }
 
-    /// The key in this file, which is read when it is first needed. If it is not there, it is made, for its owner alone,
-    /// when a message is first sent.
+    /// Uses the key in this file, which is read when it is first needed. If the file does not exist, it is
+    /// created, for its owner only, when a message is first sent.
     pub fn in_file(path: impl Into<PathBuf>) -> Self {
         Self(Arc::new(Source { file: Some(path.into()), key: Mutex::default() }))
     }
 
-    /// The key; none if nobody has made it, so that nothing was sealed.
+    /// Returns the key; `None` if the file does not exist yet, so that nothing was sealed.
     fn read(&self) -> Result<Option<Key>, JournalError> {
         self.found(|_| Ok(None))
     }
@@ -71,7 +73,7 @@ impl fmt::Debug for InboxKey {
     }
 }
 
-/// A message as an inbox keeps it: sealed, where there is a key.
+/// Encodes a message for an inbox, with a seal if there is a key.
 pub(crate) fn close(key: Option<&InboxKey>, run: &RunId, entry: &InboxEntry) -> Result<String, JournalError> {
     let encoded = serde_json::to_string(entry).map_err(io::Error::from);
     let mut text = encoded.map_err(storage("encode", Path::new(&entry.id)))?;
@@ -83,10 +85,10 @@ pub(crate) fn close(key: Option<&InboxKey>, run: &RunId, entry: &InboxEntry) -> 
     Ok(text)
 }
 
-/// Reads messages of a run.
+/// Decodes messages of one run and checks their seals.
 pub(crate) struct Opener<'r> {
     run: &'r RunId,
-    /// None where no seals are asked for; inside, none where no key was ever made.
+    /// `None` if no seals are required; `Some(None)` if they are but no key exists yet.
     key: Option<Option<Key>>,
 }
 
@@ -95,7 +97,7 @@ impl<'r> Opener<'r> {
         Ok(Self { run, key: key.map(InboxKey::read).transpose()? })
     }
 
-    /// The message, or why it is not heard.
+    /// Returns the message, or the reason why it is rejected.
     pub(crate) fn open(&self, text: &[u8]) -> Result<InboxEntry, String> {
         let text = std::str::from_utf8(text).map_err(|e| e.to_string())?;
         let (message, seal) = text.split_once('\n').unwrap_or((text, ""));
@@ -119,7 +121,7 @@ fn sealed(run: &RunId, message: &str) -> String {
     format!("{run}\n{message}")
 }
 
-/// 32 bytes from their hexadecimal digits.
+/// Parses 32 bytes from hexadecimal digits.
 fn digits(text: &str) -> Option<Key> {
     let text = text.trim_end().as_bytes();
     let mut bytes = [0; 32];

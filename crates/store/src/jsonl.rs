@@ -1,15 +1,16 @@
-//! The journal that keeps each run in a file of its own, built to survive crashes and power cuts.
+//! The journal that keeps each run in a file of its own, and that survives crashes and power cuts.
 //!
 //! | file | holds |
 //! |---|---|
 //! | `{dir}/runs/{run}.jsonl` | the log, one line per record, as [`line`](crate::line) says |
 //! | `{dir}/runs/{run}.blobs/{sha256}` | the body of a large record, as [`blob`](crate::blob) says |
 //! | `{dir}/runs/{run}.inbox/{id}.json` | a message to the run, until its writer has moved it into the log |
-//! | `{dir}/runs/{run}.lock` | how much of the log has to be there; locked by the run's writer, who removes it at the end |
-//! | `{dir}/index/` | what makes lists cheap, as [`index`] says |
+//! | `{dir}/runs/{run}.lock` | the least length that the log must have; locked by the run's writer, which
+//! removes the file at the end |
+//! | `{dir}/index/` | the index that makes lists cheap, as [`index`] says |
 //!
-//! - **A crash** can only cut off the end. [`log`] drops a torn last line when the run is opened;
-//!   any other damage is an error that names the record, and nothing is changed.
+//! - **A crash** can only cut off the end. [`log`] drops a torn last line when the run is opened; any other
+//! damage is an error that names the record, and the file is not changed.
 //! - **A full disk** leaves the log as it was before the append; see [`writer`].
 //! - **Two writers** are told apart by an advisory lock that dies with its process; see
 //!   [`lock`](crate::lock).
@@ -43,7 +44,7 @@ use crate::{
 };
 use blobs::BlobFiles;
 
-/// Keeps each run in a file under one directory. Clones share the directory.
+/// A journal that keeps each run in a file in one directory. Clones share the directory.
 #[derive(Clone, Debug)]
 pub struct JsonlJournal {
     runs: PathBuf,
@@ -54,7 +55,7 @@ pub struct JsonlJournal {
 }
 
 impl JsonlJournal {
-    /// A journal in `dir`. Nothing is created before the first run is.
+    /// Uses the journal in `dir`. Nothing is created before the first run is.
     pub fn new(dir: impl AsRef<Path>) -> Self {
         Self {
             runs: dir.as_ref().join("runs"),
@@ -65,8 +66,8 @@ impl JsonlJournal {
         }
     }
 
-    /// A journal in `dir`, which is made if it is not there, so that a place that cannot be used is
-    /// known before there is work to lose.
+    /// Opens the journal in `dir` and creates the directory if it does not exist, so that an unusable place
+    /// is known before there is work to lose.
     ///
     /// # Errors
     /// [`JournalError::Storage`].
@@ -76,21 +77,23 @@ impl JsonlJournal {
         Ok(journal)
     }
 
-    /// The same with a key that messages to runs are sealed with. Only messages with its seal are heard: a file that
-    /// a program without the key puts into an inbox, such as an answer in a person's name, is left out with a warning.
-    /// The logs themselves have no seal, so whoever can write them can change what was said.
+    /// Sets the key that seals messages to runs. The journal then accepts only messages with its seal: a
+    /// file that a program without the key puts into an inbox, such as an answer in a person's name, is
+    /// skipped with a warning. The logs themselves are not sealed, so whoever can write to them can change
+    /// their records.
     pub fn with_inbox_key(mut self, key: InboxKey) -> Self {
         self.inbox_key = Some(key);
         self
     }
 
-    /// The same, trying for `wait` instead of 200 ms before it says that a run is in use by another.
+    /// Sets the time to wait for the lock of a run before the error that another writer uses it. Default 200
+    /// ms.
     pub fn with_lock_wait(mut self, wait: Duration) -> Self {
         self.lock_wait = wait;
         self
     }
 
-    /// Where a run's log is, whether or not it exists.
+    /// Returns the path of a run's log, even if it does not exist.
     ///
     /// # Errors
     /// [`JournalError::BadId`].
@@ -141,8 +144,8 @@ impl Journal for JsonlJournal {
         })
     }
 
-    /// Reads the first record of every log of the session, to find the runs that continue this one. A log that somebody
-    /// copied into the folder is known from the next list of all runs on.
+    /// Removes a run. Reads the first record of every log of the session, to find the runs that continue
+    /// this one. A log that somebody copied into the folder is found only after the next list of all runs.
     fn delete<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<(), JournalError>> {
         Box::pin(async move {
             let files = self.files(run)?;

@@ -1,4 +1,4 @@
-//! A key in a file of its own, made when it is first needed: 32 random bytes, for its owner alone.
+//! A key in a file of its own, created when it is first needed: 32 random bytes, readable by its owner only.
 
 use std::{
     collections::hash_map::RandomState,
@@ -13,7 +13,7 @@ use crate::files::{make_directory, read_file, sync_directory};
 /// 32 random bytes.
 pub(crate) type Key = [u8; 32];
 
-/// The key in this file; none if there is no such file.
+/// Reads the key in this file; `None` if there is no such file.
 pub(crate) fn read(path: &Path) -> io::Result<Option<Key>> {
     let bytes = match read_file(path) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -23,13 +23,13 @@ pub(crate) fn read(path: &Path) -> io::Result<Option<Key>> {
     Key::try_from(bytes.as_slice()).map(Some).map_err(|_| no_key())
 }
 
-/// Makes the key, unless somebody else does first: then it is theirs.
+/// Creates the key file and returns its key. If another process is faster, returns that process's key.
 pub(crate) fn make(path: &Path) -> io::Result<Key> {
     let folder = path.parent().unwrap_or(Path::new(""));
     if !folder.as_os_str().is_empty() && !folder.is_dir() {
         make_directory(folder).map_err(io::Error::other)?;
     }
-    // A name that no other maker has: keys are random, and other ones for each hasher.
+    // A temporary name that no other process uses: the hasher's keys are random, and differ for each hasher.
     let unfinished = path.with_extension(format!("{:016x}", RandomState::new().build_hasher().finish()));
     let made = write_new(&unfinished).and_then(|()| name(&unfinished, path));
     let _ = fs::remove_file(&unfinished);
@@ -48,11 +48,11 @@ fn write_new(path: &Path) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Gives a whole file its name, and leaves one alone that has it.
+/// Gives the complete file its final name, and keeps an existing file with that name.
 fn name(unfinished: &Path, path: &Path) -> io::Result<()> {
     match fs::hard_link(unfinished, path) {
         Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        // Not every file system has links.
+        // Some file systems have no links.
         Err(_) if !path.exists() => fs::rename(unfinished, path),
         linked => linked,
     }
@@ -65,7 +65,8 @@ fn random() -> io::Result<Key> {
     Ok(bytes)
 }
 
-/// The standard library has no other way to the system's random numbers: 128 random bits, spread by SipHash.
+/// Makes 32 bytes from 128 random bits, spread by SipHash: the standard library has no other access to the
+/// system's random numbers here.
 #[cfg(not(unix))]
 fn random() -> io::Result<Key> {
     let state = RandomState::new();

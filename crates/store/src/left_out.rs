@@ -1,4 +1,4 @@
-//! Warns of messages that cannot be read once, however many they are and however often they are looked at.
+//! Warns once of unreadable messages, however many they are and however often they are read.
 
 use std::{
     collections::HashMap,
@@ -7,12 +7,12 @@ use std::{
 
 use archon_types::RunId;
 
-/// How many messages to a run were left out when somebody was last warned. Clones share it.
+/// The number of unreadable messages of each run at the last warning. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LeftOut(Arc<Mutex<HashMap<RunId, usize>>>);
 
 impl LeftOut {
-    /// Warns of messages to `run` that were left out, if they are more or fewer than at the last warning.
+    /// Warns of skipped messages to `run`, if there are more or fewer of them than at the last warning.
     pub(crate) fn warn(&self, run: &RunId, problems: &[String]) {
         let mut warned = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let before = match problems.len() {

@@ -20,20 +20,21 @@
 //! | a page of it, a session's runs, those that wait | reads all | reads the ends of those files, by an index | the same, by indexes |
 //! | works on a network file system | — | if it has locks | no |
 //!
-//! All hold to the same rules: one writer per run, records numbered from 0 without gaps, ids that
-//! could be file names, and a log without records is a run that does not exist. A run that others
-//! continue, or wait for, cannot be deleted.
+//! All follow the same rules: one writer per run, records numbered from 0 without gaps, ids that could be
+//! file names, and a log without records is a run that does not exist. A run that others continue, or wait
+//! for, cannot be deleted.
 //!
-//! Memories, which are no logs, have a database of their own: [`SqliteMemory`], with the feature `sqlite-memory`, or a
-//! schema of their own in a database of PostgreSQL with pgvector: [`PostgresMemory`], with `postgres-memory`.
+//! Memories are no logs. They are kept in a database of their own: [`SqliteMemory`], with the feature
+//! `sqlite-memory`; or in a schema of their own in PostgreSQL with pgvector: [`PostgresMemory`], with
+//! `postgres-memory`.
 //!
-//! Credentials, the accounts that tools act with: [`MemoryCredentials`], and [`SqliteCredentials`] with the feature
-//! `sqlite`, sealed with a key with the feature `encryption`.
+//! Credentials, the accounts that tools use: [`MemoryCredentials`], and [`SqliteCredentials`] with the
+//! feature `sqlite`, encrypted with a key with the feature `encryption`.
 //!
-//! The index of runs that wait for people, which is made from logs, can be kept for several processes: [`SqliteIndex`],
-//! with the feature `sqlite`.
+//! The index of runs that wait for people, which is built from logs, can be shared by several processes:
+//! [`SqliteIndex`], with the feature `sqlite`.
 //!
-//! Sessions, which are folds over logs, can be kept as files for other programs to read:
+//! Sessions, which are folds over logs, can be written to files for other programs to read:
 //! [`FileSystemSessionStore`], with the feature `jsonl`.
 //!
 //! [`Locked`]: archon_types::JournalError::Locked

@@ -16,7 +16,7 @@ const DIGITS: std::ops::Range<usize> = START.len()..START.len() + 8;
 /// The comma between the checksum and the record; the record's opening brace stood here.
 const COMMA: usize = DIGITS.end + 1;
 
-/// Appends the line of a record, or of what stands for it, without a newline.
+/// Appends the line of a record, or of a reference to one, without a newline.
 pub(crate) fn encode(out: &mut Vec<u8>, members: &impl Serialize) -> std::io::Result<()> {
     let start = out.len();
     out.extend_from_slice(START);
@@ -29,23 +29,23 @@ pub(crate) fn encode(out: &mut Vec<u8>, members: &impl Serialize) -> std::io::Re
     Ok(())
 }
 
-/// The record's JSON, made in place, from a line that [`check`] found good.
+/// Returns the record's JSON, made in place, from a line that [`check`] found valid.
 pub(crate) fn json(line: &mut [u8]) -> &[u8] {
     line[COMMA] = b'{';
     &line[COMMA..]
 }
 
-/// Whether a line of a file is whole and another begins behind it: the newline between them was damaged.
+/// Returns true if `line` is a whole line with another one after it: the newline between them was damaged.
 #[cfg(feature = "jsonl")]
 pub(crate) fn is_two(line: &[u8]) -> bool {
     let begins = |at: &usize| line[*at..].starts_with(START);
     (COMMA + 1..line.len()).filter(begins).any(|at| check(&line[..at - 1]).is_ok())
 }
 
-/// Whether a line that is cut off may be the start of a call that changes something.
+/// Returns true if a line that is cut off may be the start of a call that changes something.
 #[cfg(feature = "jsonl")]
 pub(crate) fn may_be_effect(line: &[u8]) -> bool {
-    // The system made room for a line and wrote nothing there, or only its start.
+    // Zero bytes at the end: the system reserved room for a line and wrote only its start, or nothing.
     let Some(end) = line.iter().rposition(|b| *b != 0) else { return false };
     let line = &line[..=end];
     match member(line, br#""type":""#) {
@@ -60,7 +60,8 @@ const TOOL_STARTED: &[u8] = b"tool_started";
 #[cfg(feature = "jsonl")]
 const READ_ONLY: &[u8] = b"read_only";
 
-/// The text of the first member of that name, as far as it is there, and what is behind it.
+/// Returns the value of the first string member of that name, as far as it was written, and the text after
+/// it.
 #[cfg(feature = "jsonl")]
 fn member<'a>(line: &'a [u8], name: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
     let start = line.windows(name.len()).position(|found| found == name)? + name.len();
@@ -69,7 +70,7 @@ fn member<'a>(line: &'a [u8], name: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
     Some(rest.split_at(end))
 }
 
-/// Checks a line without its newline against its checksum.
+/// Checks a line, without its newline, against its checksum.
 pub(crate) fn check(line: &[u8]) -> Result<(), &'static str> {
     if line.len() <= COMMA || !line.starts_with(START) || line[DIGITS.end] != b'"' || line[COMMA] != b',' {
         return Err("the line does not begin with a checksum");
@@ -80,7 +81,7 @@ pub(crate) fn check(line: &[u8]) -> Result<(), &'static str> {
     }
 }
 
-/// The digits of the checksum, by hand: a line is written in every append, and read in every resume.
+/// Formats the checksum without `format!`: this runs for every line written and read.
 fn checksum(bytes: &[u8]) -> [u8; 8] {
     const DIGIT: &[u8; 16] = b"0123456789abcdef";
     let crc = crc32fast::hash(bytes);

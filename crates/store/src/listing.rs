@@ -1,10 +1,10 @@
-//! A page of a list of runs, from an index that knows roughly when each was written.
+//! Makes one page of a list of runs from an index that knows roughly when each run was last written.
 //!
-//! An index notes a run when it is begun or taken up, when it ends or waits, and once in [`SLACK`] while it is worked
-//! on, so that an append costs nothing more most of the time. Of a run that rests the note says all; of any other the
-//! log tells when it was written last, which is at most [`SLACK`] after the note.
+//! An index notes a run when it begins or is resumed, when it ends or is suspended, and once per [`SLACK`]
+//! while it works, so that most appends cost nothing more. For a run at rest the note is exact; for any
+//! other the log says when it was last written, which is at most [`SLACK`] after the note.
 
-/// How many records from the start of a log are looked at for the prompt.
+/// The number of records at the start of a log that are searched for the prompt.
 pub(crate) const FIRST: usize = 8;
 
 #[cfg(any(feature = "jsonl", feature = "sqlite"))]
@@ -16,30 +16,30 @@ mod page {
 
     use archon_types::{JournalError, Record, RunFilter, RunHead, RunId, RunPlace, RunStatus, Timestamp};
 
-    /// How far the last record of a run may be behind its note.
+    /// The longest time between a run's newest note and its last record.
     const SLACK: Duration = Duration::from_secs(5);
 
-    /// What an index notes of a run.
+    /// An index entry about a run.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub(crate) struct Note {
         pub(crate) run: RunId,
-        /// When its last record was written, when this was noted.
+        /// The time of the run's last record when the note was made.
         pub(crate) at: Timestamp,
-        /// How it ended or that it waits; `None` while it may be written to.
+        /// The status of a run that has ended or is suspended; `None` while it may be written to.
         pub(crate) rests: Option<RunStatus>,
-        /// Whether no other run called it.
+        /// True if no other run called this one.
         pub(crate) top_level: bool,
     }
 
-    /// Which notes a writer has made.
+    /// The state of a writer that decides when a note is due.
     #[derive(Debug, Default)]
     pub(crate) struct Notes {
-        /// The last one: when, and how the run rests.
+        /// The last note: its time, and the status of the run at rest.
         last: Option<(Timestamp, Option<RunStatus>)>,
     }
 
     impl Notes {
-        /// What is to be noted with an append that ends with this record, if anything.
+        /// Returns the note to make with an append that ends with record `last`; `None` if none is due.
         pub(crate) fn due(&mut self, last: &Record) -> Option<(Timestamp, Option<RunStatus>)> {
             let status = RunHead::status_after(&last.body);
             let rests = Some(status).filter(|status| status.has_ended() || *status == RunStatus::Suspended);
@@ -55,8 +55,9 @@ mod page {
         }
     }
 
-    /// The head of a run that may end while it is looked at. A log that is under way and that nobody holds is read
-    /// again: its writer may have ended it, and let go, after it was read.
+    /// Reads the head of a run that may end meanwhile. If the log says that the run is under way and nobody
+    /// holds its lock, the log is read again: the writer may have ended the run and released the lock after
+    /// the first read.
     pub(crate) fn under_lock(
         read: impl Fn() -> Result<RunHead, JournalError>,
         is_held: impl Fn() -> bool,
@@ -69,8 +70,8 @@ mod page {
         Ok(if again == head { head.not_worked_on() } else { again })
     }
 
-    /// The page that a filter with a limit asks for. Notes come as pairs with the latest time of any note that is
-    /// still to come, that note's included; of a run's notes the newest comes first.
+    /// Returns the page that a filter with a limit asks for. Each note comes with the latest time of this
+    /// and all later notes; of one run the newest note comes first.
     pub(crate) fn page(
         filter: &RunFilter,
         notes: impl Iterator<Item = Result<(Note, Timestamp), JournalError>>,
@@ -96,7 +97,8 @@ mod page {
         Ok(found)
     }
 
-    /// Whether a run may be on the page, by its note alone. `last` is the last of a full page.
+    /// Returns false if the note alone shows that the run is not on the page. `last` is the last run of a
+    /// full page.
     fn may_be_in(filter: &RunFilter, note: &Note, last: Option<&RunPlace>) -> bool {
         if filter.top_level && !note.top_level {
             return false;
@@ -105,7 +107,7 @@ mod page {
         let place = RunPlace { updated_at: note.at, run: note.run.clone() };
         let is_wanted = filter.status.is_empty()
             || filter.status.contains(&status)
-            // Damage is in no note.
+            // Notes do not know of damage.
             || filter.status.contains(&RunStatus::Unreadable);
         is_wanted
             && last.is_none_or(|last| place > *last)

@@ -1,10 +1,11 @@
-//! The lock of a run's writer: advisory, exclusive, and gone with the process that holds it.
+//! The lock of a run's writer: advisory, exclusive, and released when its process ends.
 //!
-//! It is taken on a file beside the log because on some systems a lock keeps readers out of the
-//! locked file, and reading a running log is allowed.
+//! It is on a file next to the log because on some systems a lock keeps readers out of the locked file, and
+//! a running log must stay readable.
 //!
-//! The writer of a file's log notes in it how much of the log has to be there. A writer that ends in order removes the
-//! lock's file. So after a crash, and only then, a log that has become shorter is told from one that never was longer.
+//! The writer of a log in a file writes into the lock's file the length that the log must have. A writer
+//! that closes normally removes the file. So after a crash, and only then, a log that has become shorter can
+//! be detected.
 
 use std::{
     fs::{self, File, OpenOptions, TryLockError},
@@ -16,14 +17,14 @@ use archon_types::{JournalError, RunId};
 
 use crate::files::{Identity, create_directory, read_file, storage};
 
-/// How long a lock that is taken is tried again, unless a journal is told otherwise. The children of a process
-/// that was killed may hold its lock until they have begun their own program.
+/// The default time for which a lock that is held is tried again. Children of a killed process may hold its
+/// lock until they have started their own program.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(200);
 
-/// How long to wait between two tries.
+/// The time between two tries.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Held while somebody writes to a run; dropping it lets the next one in.
+/// The lock of one run, held while a writer has it; dropping it releases it.
 #[derive(Debug)]
 pub(crate) struct RunLock {
     path: PathBuf,
@@ -33,13 +34,14 @@ pub(crate) struct RunLock {
         expect(dead_code, reason = "the lock lasts as long as the file is open")
     )]
     file: File,
-    /// Whether it holds a note of a writer before, whose log was not looked at yet.
+    /// True if the file has the length that an earlier writer noted, and the log was not yet checked against
+    /// it.
     has_note: bool,
 }
 
 impl RunLock {
-    /// Takes the lock of `run`, which is the file `{run}.lock` in `directory`, or says that it is
-    /// taken when `wait` says that there was enough waiting.
+    /// Takes the lock of `run`, which is the file `{run}.lock` in `directory`. Fails with
+    /// [`JournalError::Locked`] if another holds it until `wait` returns false.
     pub(crate) fn take(directory: &Path, run: &RunId, wait: &mut Wait<'_>) -> Result<Self, JournalError> {
         create_directory(directory)?;
         let path = &directory.join(format!("{run}.lock"));
@@ -51,12 +53,12 @@ impl RunLock {
                 let has_note = note(directory, run).is_some();
                 return Ok(Self { path: path.clone(), identity, file, has_note });
             }
-            // The holder before us removed the file between our open and our lock. A lock on a file
-            // without a name keeps nobody out: take it on the file that has the name now.
+            // The holder before us removed the file between our open and our lock. A lock on a file without
+            // a name keeps nobody out, so the file that has the name now is locked instead.
         }
     }
 
-    /// Makes sure that the lock still keeps others out: somebody may have removed its file.
+    /// Checks that the lock still keeps others out: its file may have been removed.
     pub(crate) fn check(&self, run: &RunId) -> Result<(), JournalError> {
         match self.identity.is_at(&self.path) {
             true => Ok(()),
@@ -68,38 +70,43 @@ impl RunLock {
 }
 
 impl RunLock {
-    /// Notes that so many bytes of the log are on the medium. A note that cannot be written is one that is missing.
+    /// Notes that `bytes` bytes of the log are synced. A failure is ignored: the check after a crash is
+    /// weaker then.
     #[cfg(feature = "jsonl")]
     pub(crate) fn note(&self, bytes: u64) {
         use std::io::{Seek as _, SeekFrom, Write as _};
         let mut file = &self.file;
-        // Always as long as the note before, so that none is half of two.
+        // The text always has the same length, so that it never mixes an old number with a new one.
         let _ = file.seek(SeekFrom::Start(0)).and_then(|_| file.write_all(format!("{bytes:020}").as_bytes()));
     }
 
-    /// The log is as long as the note says, or is gone with its run: the note is needed no more.
+    /// Says that the log was checked against the note, or was deleted with its run: the file may be removed
+    /// at the end.
     #[cfg(feature = "jsonl")]
     pub(crate) fn accept(&mut self) {
         self.has_note = false;
     }
 }
 
-/// How many bytes of its log the writer of `run` noted in the lock, if it works or was killed.
+/// Returns the length in bytes that the writer of `run` noted in the lock's file, if the writer runs or was
+/// killed.
 pub(crate) fn note(directory: &Path, run: &RunId) -> Option<u64> {
     let text = read_file(&directory.join(format!("{run}.lock"))).ok()?;
     std::str::from_utf8(&text).ok()?.parse().ok().filter(|bytes| *bytes > 0)
 }
 
-/// Whether somebody holds the lock of `run` in `directory`. For the moment of the look nobody can take it.
+/// Returns true if a process holds the lock of `run` in `directory`. During the check no process can take
+/// it.
 pub(crate) fn is_held(directory: &Path, run: &RunId) -> bool {
     let lock = File::open(directory.join(format!("{run}.lock")));
     lock.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
-/// Waits a little before another try and says true, or says false when it is enough.
+/// A function that waits a little before another try and returns true, or returns false when the time is
+/// over.
 pub(crate) type Wait<'a> = dyn FnMut() -> bool + 'a;
 
-/// Waits for so long in all.
+/// Returns a [`Wait`] with a total time of `in_all`.
 pub(crate) fn patience(in_all: Duration) -> impl FnMut() -> bool {
     let mut left = in_all;
     move || {
@@ -110,7 +117,7 @@ pub(crate) fn patience(in_all: Duration) -> impl FnMut() -> bool {
     }
 }
 
-/// Locks an open file for this process alone.
+/// Locks an open file exclusively for this process.
 pub(crate) fn lock(file: &File, path: &Path, run: &RunId, wait: &mut Wait<'_>) -> Result<(), JournalError> {
     loop {
         match file.try_lock() {
@@ -122,13 +129,12 @@ pub(crate) fn lock(file: &File, path: &Path, run: &RunId, wait: &mut Wait<'_>) -
     }
 }
 
-/// Somebody took the log or its lock from the run's writer.
+/// Returns the error that another took the log or its lock from the run's writer.
 pub(crate) fn lost_writer(run: &RunId, problem: String) -> JournalError {
     JournalError::Taken { run: run.clone(), problem }
 }
 
-/// Waits until nobody else holds the lock at `path`, and takes it until the file is dropped. The file
-/// stays.
+/// Waits for the lock at `path` and holds it until the returned file is dropped. The file is not removed.
 #[cfg(feature = "sqlite")]
 pub(crate) fn wait(path: &Path) -> Result<File, JournalError> {
     let file = open(path).map_err(storage("create", path))?;
@@ -138,8 +144,8 @@ pub(crate) fn wait(path: &Path) -> Result<File, JournalError> {
 
 impl Drop for RunLock {
     fn drop(&mut self) {
-        // Removed while it is still locked, so nobody can hold a lock on what is removed. Where files
-        // cannot be told apart (see [`Identity`]) the empty file stays.
+        // Removed while it is still locked, so that nobody can hold a lock on a removed file. On systems
+        // where files have no [`Identity`], the empty file stays.
         if cfg!(unix) && !self.has_note {
             let _ = fs::remove_file(&self.path);
         }

@@ -1,4 +1,4 @@
-//! What the stores of memories in databases share: what may be changed, and entries as texts with a checksum.
+//! Code that the database stores of memories share: checks of changes, and entries as texts with a checksum.
 
 mod question;
 
@@ -10,7 +10,7 @@ use archon_vectors::GroupRange;
 
 pub(crate) use question::words_of;
 
-/// The collection within `scope` that is meant; `scope` itself if none is named.
+/// Returns `collection` if it is within `scope`; `scope` itself if none is named.
 pub(crate) fn narrowed(
     scope: &Collection,
     collection: Option<&Collection>,
@@ -22,7 +22,7 @@ pub(crate) fn narrowed(
     }
 }
 
-/// The collections that a filter means.
+/// Returns the range of collections that a filter selects.
 pub(crate) fn range(scope: &Collection, filter: &MemoryFilter) -> Result<GroupRange, MemoryError> {
     let collection = narrowed(scope, filter.collection.as_ref())?;
     Ok(match filter.exact {
@@ -31,7 +31,7 @@ pub(crate) fn range(scope: &Collection, filter: &MemoryFilter) -> Result<GroupRa
     })
 }
 
-/// What can be said against a change without the database.
+/// Makes the checks of a change that need no database.
 pub(crate) fn check(scope: &Collection, change: &MemoryChange) -> Result<(), MemoryError> {
     match change {
         MemoryChange::Put(entry) => {
@@ -57,7 +57,7 @@ pub(crate) fn check(scope: &Collection, change: &MemoryChange) -> Result<(), Mem
     }
 }
 
-/// The first text in order that does not begin with `prefix` and is past those that do.
+/// Returns the first text in order that is after all texts that begin with `prefix`.
 pub(crate) fn past_all_of(prefix: &str) -> Option<String> {
     let mut past = prefix.to_owned();
     while let Some(last) = past.pop() {
@@ -69,25 +69,26 @@ pub(crate) fn past_all_of(prefix: &str) -> Option<String> {
     None
 }
 
-/// All that fits, as [`MemoryChange::Expect`] has it.
+/// Returns a listing of all entries that the filter admits, in the order that [`MemoryChange::Expect`]
+/// requires.
 pub(crate) fn everything(filter: &MemoryFilter) -> Listing {
     Listing::new(filter.clone(), MemoryOrder::First, usize::MAX >> 1)
 }
 
-/// Whether what fits is still what was read.
+/// Returns [`MemoryError::Changed`] unless the entries are still those that were read.
 pub(crate) fn check_expected(now: &MemoryPage, expected: &[MemoryEntry]) -> Result<(), MemoryError> {
     let same = now.entries.len() == expected.len()
         && now.entries.iter().zip(expected).all(|(now, before)| now.is_as_written(before));
     if same { Ok(()) } else { Err(MemoryError::Changed) }
 }
 
-/// A vector of `found` dimensions where the embedder's have `expected`.
+/// Returns the error that a vector has `found` dimensions and those of its embedder have `expected`.
 pub(crate) fn other_length(id: &str, embedder: &str, found: usize, expected: i64) -> MemoryError {
     let problem = format!("its vector has {found} dimensions, those of {embedder} here have {expected}");
     MemoryError::Invalid { id: id.to_owned(), problem }
 }
 
-/// Why a question's vector cannot be compared with vectors of `expected` dimensions, if it cannot.
+/// Checks that a question's vector can be compared with vectors of `expected` dimensions.
 pub(crate) fn check_question(vector: &[f32], expected: Option<usize>) -> Result<(), MemoryError> {
     let problem = match expected {
         _ if vector.iter().any(|x| !x.is_finite()) => "the vector has a value that is no number".to_owned(),
@@ -99,7 +100,7 @@ pub(crate) fn check_question(vector: &[f32], expected: Option<usize>) -> Result<
     Err(MemoryError::Question { problem })
 }
 
-/// The texts of an entry's row, and their sum. The vector and `used` stand elsewhere.
+/// The texts of an entry's row and their checksum. The vector and `used` are in other columns.
 pub(crate) struct Texts {
     pub(crate) metadata: String,
     pub(crate) body: String,
@@ -116,7 +117,7 @@ impl Texts {
         Ok(Self { metadata, body, checksum })
     }
 
-    /// The entry, or what is wrong with it.
+    /// Returns the entry, or how it is damaged.
     pub(crate) fn read(&self, position: i64, collection: &str, id: &str) -> Result<MemoryEntry, Damaged> {
         let damaged = |problem: String| Damaged::new(id, problem);
         if self.checksum != checksum(collection, id, &self.metadata, &self.body) {
@@ -138,7 +139,7 @@ fn checksum(collection: &str, id: &str, metadata: &str, body: &str) -> u32 {
     hasher.finalize()
 }
 
-/// As a database has it; a time past the year 292,000,000 is that.
+/// Returns a time as the number that databases keep; times after the year 292,000,000 become that year.
 pub(crate) fn number(time: Timestamp) -> i64 {
     i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
 }

@@ -1,4 +1,5 @@
-//! The journal that keeps logs in memory: records are shared, never serialised, and gone with it.
+//! The journal that keeps logs in memory: records are shared, never serialised, and lost when the journal is
+//! dropped.
 
 use std::{
     collections::HashMap,
@@ -18,9 +19,9 @@ use crate::{
 
 type Runs = Arc<Mutex<HashMap<RunId, Arc<Mutex<Log>>>>>;
 
-/// Keeps logs in memory. Clones share the same logs.
+/// A journal that keeps logs in memory. Clones share the same logs.
 ///
-/// Both levels of durability mean the same here: nothing survives the process.
+/// Both levels of durability are the same here: nothing survives the process.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryJournal {
     runs: Runs,
@@ -28,7 +29,7 @@ pub struct MemoryJournal {
 }
 
 impl MemoryJournal {
-    /// A journal without runs.
+    /// Creates a journal without runs.
     pub fn new() -> Self {
         Self::default()
     }
@@ -124,7 +125,7 @@ impl Journal for MemoryJournal {
         Box::pin(std::future::ready(self.head_now(run)))
     }
 
-    /// Its memory is free once nobody else holds its records.
+    /// Removes a run. Its memory is freed when nobody else holds its records.
     fn delete<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<(), JournalError>> {
         Box::pin(std::future::ready(self.delete_now(run)))
     }
@@ -138,7 +139,7 @@ impl MemoryJournal {
     fn with_log<T>(&self, run: &RunId, work: impl FnOnce(&mut Log) -> T) -> Result<T, JournalError> {
         let log = guard(&self.runs).get(run).cloned();
         let Some(log) = log else {
-            // Runs that are there have ids that can be.
+            // An existing run has a valid id, so the id is checked only here.
             check_id(run)?;
             return Err(JournalError::UnknownRun { run: run.clone() });
         };
@@ -172,8 +173,8 @@ impl Inbox for MemoryJournal {
     }
 }
 
-/// The head of a log; `None` for one without records, which is of no run. As in the other journals, the first few
-/// records tell what it is about, and the last one how it is.
+/// Returns the head of a log; `None` for one without records, which counts as no run. As in the other
+/// journals, the first records say whose run it is, and the last one gives its status.
 fn head(run: &RunId, log: &Log) -> Option<RunHead> {
     let first = log.records.iter().take(FIRST);
     let ends: Vec<_> = first.chain(log.records.last()).cloned().collect();
@@ -219,14 +220,14 @@ impl Drop for MemoryWriter {
         let mut runs = guard(&self.runs);
         let mut log = guard(&self.log);
         log.has_writer = false;
-        // Nothing is left of a run that never began.
+        // No log is kept of a run that never began.
         if log.records.is_empty() {
             runs.remove(&self.run);
         }
     }
 }
 
-/// A log is changed in one step, so one that a panicking thread left behind is still whole.
+/// Locks a mutex. A log is changed in one step, so one that a panicking thread left behind is still valid.
 fn guard<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! Credentials in this process, gone with it: for tests and short-lived programs.
+//! Credentials in memory, lost with the process: for tests and short-lived programs.
 
 use std::{
     collections::BTreeMap,
@@ -13,7 +13,7 @@ use archon_types::{
 
 type Kept = BTreeMap<CredentialKey, (CredentialEntry, Secret<Json>)>;
 
-/// Keeps credentials in memory. Clones share them.
+/// A store that keeps credentials in memory. Clones share them.
 #[derive(Clone)]
 pub struct MemoryCredentials {
     kept: Arc<Mutex<Kept>>,
@@ -21,12 +21,12 @@ pub struct MemoryCredentials {
 }
 
 impl MemoryCredentials {
-    /// A store without credentials; `clock` says when one is saved.
+    /// Creates a store without credentials. `clock` gives the times at which credentials are saved.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         Self { kept: Arc::default(), clock }
     }
 
-    // No code that can panic runs under the lock, so a poisoned one holds sound data.
+    // No code that can panic runs under the lock, so a poisoned lock holds valid data.
     fn kept(&self) -> MutexGuard<'_, Kept> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,12 +1,13 @@
 //! The store that keeps memories in PostgreSQL with pgvector.
 //!
-//! - **Words** are found by PostgreSQL's text search with English stems, whatever their case and accents; **vectors** by
-//!   an exact scan: filters and the collection are conditions of it, so nothing is missed.
+//! - **Words** are found by PostgreSQL's text search with English stems, in any case and with or without
+//! accents; **vectors** by an exact scan whose conditions include the filters and the collection, so nothing
+//! is missed.
 //! - **Isolation.** The collection is a condition of every statement, compared byte by byte.
-//! - **Changes** are one transaction, one at a time for each schema. **Damage** is found by a checksum of each row, left
-//!   out and reported.
-//! - **Connections** are opened as they are needed, up to 16 at a time, and some are kept for the next question; who
-//!   comes while all are in use waits. A broken one is not used again.
+//! - **Changes** are one transaction, one at a time for each schema. **Damage** is found by a checksum of
+//! each row; such rows are left out and reported.
+//! - **Connections** are opened as they are needed, up to 16 at a time, and some are kept for later; callers
+//! wait while all are in use. A broken one is not used again.
 
 mod change;
 mod query;
@@ -22,7 +23,7 @@ use tokio_postgres::{Client, GenericClient, NoTls, Transaction};
 
 use crate::memories::narrowed;
 
-/// Memories in one schema of a PostgreSQL database, seen from a collection. Clones share it.
+/// A store of memories in one schema of a PostgreSQL database, restricted to a collection. Clones share it.
 #[derive(Clone)]
 pub struct PostgresMemory {
     pool: Arc<Pool>,
@@ -33,32 +34,33 @@ struct Pool {
     config: tokio_postgres::Config,
     schema: String,
     idle: Mutex<Vec<Client>>,
-    /// Who may have a connection.
+    /// Limits the callers that have a connection.
     turns: Semaphore,
-    /// Connections that may still be opened. One whose user went away is open until the server is done with it.
+    /// Limits the open connections. One whose caller went away stays open until the server is done with it.
     unopened: Arc<Semaphore>,
 }
 
-/// A connection and the turn to use it.
+/// A connection and the permit to use it.
 struct Taken<'a> {
     client: Client,
     _turn: SemaphorePermit<'a>,
 }
 
-/// Connections that are open at a time, of the hundred that a server has for all of its users if nobody set it otherwise.
-/// Changes of a schema are made one after the other anyway.
+/// The most connections that are open at a time; a server's default is a hundred for all users. Changes of a
+/// schema are made one after the other anyway.
 const MOST: usize = 16;
-/// Connections that are kept open.
+/// The most idle connections that are kept open.
 const IDLE: usize = 4;
 
-/// Statement `n` leads from version `n` to `n + 1`. What is released never changes.
+/// Statement `n` leads from version `n` to `n + 1`. A released statement never changes.
 const MIGRATIONS: &[&str] = &[include_str!("postgres_memory/v1.sql")];
 
 impl PostgresMemory {
-    /// Connects as `config` says, for instance `host=localhost user=archon dbname=archon`, and makes the schema and
-    /// its tables if they are not there. The extension `vector` has to be installed in the database, in any schema, or the
-    /// user be allowed to; it comes into `public` then. To open what is there a user needs `USAGE` of the schema, and
-    /// to read and write its tables. The connection is not encrypted: reach other machines through a tunnel.
+    /// Connects as `config` says, for instance `host=localhost user=archon dbname=archon`, and creates the
+    /// schema and its tables if they do not exist. The extension `vector` must be installed in the database,
+    /// in any schema, or the user must be allowed to install it; it is then put into `public`. To open an
+    /// existing store, the user needs `USAGE` of the schema and the rights to read and write its tables. The
+    /// connection is not encrypted: reach other machines through a tunnel.
     ///
     /// # Errors
     /// [`MemoryError::Storage`], and [`MemoryError::FutureStore`].
@@ -82,7 +84,7 @@ impl PostgresMemory {
         Ok(Self { pool: Arc::new(pool), scope: Collection::root() })
     }
 
-    /// The same database, seen from a collection within this one.
+    /// Returns a store on the same database, restricted to a collection within this one.
     ///
     /// # Errors
     /// [`MemoryError::OutOfScope`].
@@ -92,16 +94,17 @@ impl PostgresMemory {
     }
 }
 
-/// Makes what is not there. Who may use what is there need not be allowed to make it, so nothing is made by
-/// `IF NOT EXISTS`, which asks for the right to either way.
+/// Creates what does not exist. A user may lack the right to create it, and `IF NOT EXISTS` would require
+/// that right even if it exists, so existence is checked first.
 async fn prepare(client: &mut Client, schema: &str) -> Result<(), MemoryError> {
     let failed = || failed("upgrade", schema);
     let transaction = client.transaction().await.map_err(failed())?;
-    // Of two who open a new schema one makes the tables, and the other sees them.
+    // If two processes open a new schema, one creates the tables, and the other waits and finds them.
     let turn = "SELECT pg_advisory_xact_lock(4702111234474983745)";
     transaction.batch_execute(turn).await.map_err(failed())?;
     if extension(&transaction).await.map_err(failed())?.is_none() {
-        // Not where the search path begins: it would go with the schema, and all vectors of others with it.
+        // Not in the first schema of the search path: the extension would be dropped with that schema, and
+        // all vectors of other schemas with it.
         let sql = "CREATE EXTENSION vector SCHEMA public";
         transaction.batch_execute(sql).await.map_err(failed())?;
     }
@@ -120,7 +123,7 @@ async fn prepare(client: &mut Client, schema: &str) -> Result<(), MemoryError> {
     transaction.commit().await.map_err(failed())
 }
 
-/// The schema that the extension is in, as SQL has its name: hosted services have one for extensions.
+/// Returns the schema of the extension, quoted for SQL: hosted services have one for extensions.
 async fn extension(client: &impl GenericClient) -> Result<Option<String>, tokio_postgres::Error> {
     let sql = "SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace \
                WHERE e.extname = 'vector'";
@@ -144,7 +147,7 @@ async fn migrate(transaction: &Transaction<'_>, schema: &str) -> Result<(), Memo
     Ok(())
 }
 
-/// Lets a connection look for tables in the schema and for what is the extension's where that is.
+/// Sets the search path of a connection: the schema for tables, then the schema of the extension.
 async fn look_into(client: &impl GenericClient, schema: &str) -> Result<(), tokio_postgres::Error> {
     let extension = extension(client).await?.unwrap_or_else(|| "public".to_owned());
     client.batch_execute(&format!("SET search_path TO {schema}, {extension}")).await

@@ -1,4 +1,4 @@
-//! From lines back to records, and what is said of lines that make no sense.
+//! Reads records from lines, and makes the errors of unreadable ones.
 
 use archon_types::{JournalError, LOG_FORMAT, OpenMode, Record, RecordBody, RunId, RunKind, Salvaged};
 use serde::Deserialize;
@@ -9,7 +9,7 @@ use crate::{
     line,
 };
 
-/// A log that is there; one without records is of no run.
+/// Returns the log, or an error if it has neither records nor damage: then there is no such run.
 pub(crate) fn existing(log: Salvaged, run: &RunId) -> Result<Salvaged, JournalError> {
     match log.records.is_empty() && log.damage.is_none() {
         true => Err(JournalError::UnknownRun { run: run.clone() }),
@@ -17,7 +17,7 @@ pub(crate) fn existing(log: Salvaged, run: &RunId) -> Result<Salvaged, JournalEr
     }
 }
 
-/// Reads the record at place `seq` from its line.
+/// Reads record number `seq` from its line.
 pub(crate) fn from_line(
     run: &RunId,
     seq: u64,
@@ -28,7 +28,7 @@ pub(crate) fn from_line(
     record(run, seq, line::json(line), blobs)
 }
 
-/// Reads the record at place `seq` from its JSON.
+/// Reads record number `seq` from its JSON.
 pub(crate) fn record(run: &RunId, seq: u64, json: &[u8], blobs: &dyn Blobs) -> Result<Record, JournalError> {
     if seq == 0 {
         check_format(run, json)?;
@@ -49,7 +49,7 @@ pub(crate) fn record(run: &RunId, seq: u64, json: &[u8], blobs: &dyn Blobs) -> R
     Ok(record)
 }
 
-/// Looks at the version and the kind before anything else: a newer record may not even parse.
+/// Checks the version and the kind before anything else: a newer record may not even parse.
 fn check_format(run: &RunId, json: &[u8]) -> Result<(), JournalError> {
     #[derive(Deserialize)]
     struct Format {
@@ -67,7 +67,8 @@ fn check_format(run: &RunId, json: &[u8]) -> Result<(), JournalError> {
     }
 }
 
-/// What a writer starts from: the log must be there and whole, or must not be there.
+/// Checks the log that a writer starts from: it must exist and be undamaged, or, to be created, must not
+/// exist.
 pub(crate) fn for_writing(
     run: &RunId,
     mode: OpenMode,

@@ -1,10 +1,10 @@
-//! What every journal checks, so that a run can move from one journal to another.
+//! The rules that every journal checks, so that a run can be moved from one journal to another.
 
 use std::sync::Arc;
 
 use archon_types::{CallId, JournalError, Origin, Record, RecordBody, RunId};
 
-/// Longest id in bytes; leaves room for extensions within the 255 bytes of a file name.
+/// The longest id in bytes; leaves room for extensions within the 255 bytes of a file name.
 const MAX_ID: usize = 200;
 
 /// Accepts ids that are safe as a file name on every system: ASCII letters, digits, `-`, `_`, and
@@ -19,7 +19,7 @@ pub(crate) fn check_id(run: &RunId) -> Result<(), JournalError> {
     Ok(())
 }
 
-/// Refuses records that do not follow the `next` place of the log: written, they could not be read.
+/// Refuses records whose numbers do not continue from `next`: once written, they could not be read.
 pub(crate) fn check_sequence(run: &RunId, next: u64, records: &[Arc<Record>]) -> Result<(), JournalError> {
     for (expected, record) in (next..).zip(records) {
         if record.seq != expected {
@@ -33,7 +33,7 @@ pub(crate) fn check_sequence(run: &RunId, next: u64, records: &[Arc<Record>]) ->
     Ok(())
 }
 
-/// Where the run comes from that begins with `record`.
+/// Returns the origin of the run that begins with `record`.
 pub(crate) fn origin(record: &Record) -> Option<&Origin> {
     match &record.body {
         RecordBody::RunStarted(started) => Some(&started.origin),
@@ -41,7 +41,7 @@ pub(crate) fn origin(record: &Record) -> Option<&Origin> {
     }
 }
 
-/// The run that the one beginning with `record` goes on from.
+/// Returns the run that the one beginning with `record` continues.
 pub(crate) fn continues(record: &Record) -> Option<&RunId> {
     match origin(record)? {
         Origin::Continues { run, .. } => Some(run),
@@ -49,8 +49,8 @@ pub(crate) fn continues(record: &Record) -> Option<&RunId> {
     }
 }
 
-/// Whether a run still waits for the outcome of the run that its `call` started. Its recovery would
-/// not find that run and start it again.
+/// Returns true if a run still waits for the outcome of the run that its `call` started. Without that run, a
+/// resume would start it again.
 pub(crate) fn waits_for(caller: &[Arc<Record>], call: CallId) -> bool {
     let ended = |record: &Arc<Record>| match &record.body {
         RecordBody::ToolFinished { call: of, .. } => *of == call,
@@ -60,7 +60,7 @@ pub(crate) fn waits_for(caller: &[Arc<Record>], call: CallId) -> bool {
     !caller.iter().any(ended)
 }
 
-/// Refuses to delete a run that others need.
+/// Returns an error if other runs need this one.
 pub(crate) fn check_not_needed(run: &RunId, mut by: Vec<RunId>) -> Result<(), JournalError> {
     if by.is_empty() {
         return Ok(());

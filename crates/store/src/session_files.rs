@@ -1,7 +1,8 @@
-//! Sessions as files: `{dir}/{session}.json`, indented JSON, one file each and no index.
+//! A session store that keeps each session in a file: `{dir}/{session}.json`, indented JSON, without an
+//! index.
 //!
-//! A file is written beside its place and renamed into it, so a reader sees the old one or the new one. The
-//! lock is on a file of its own beside it: one that is renamed away keeps nobody out.
+//! A file is written under another name and then renamed, so a reader sees the old one or the new one. The
+//! lock is on another file, since a lock on a replaced file keeps nobody out.
 
 use std::{
     fs::{self, File},
@@ -18,19 +19,19 @@ use crate::{
     rules::check_id,
 };
 
-/// Keeps each session in a file under one directory. Clones share the directory.
+/// A store that keeps each session in a file in one directory. Clones share the directory.
 #[derive(Clone, Debug)]
 pub struct FileSystemSessionStore {
     dir: PathBuf,
 }
 
 impl FileSystemSessionStore {
-    /// A store in `dir`, which is made with the first session.
+    /// Uses `dir`, which is created with the first session.
     pub fn new(dir: impl AsRef<Path>) -> Self {
         Self { dir: dir.as_ref().to_owned() }
     }
 
-    /// Where a session is, whether or not it exists.
+    /// Returns the path of a session's file, even if it does not exist.
     ///
     /// # Errors
     /// [`SessionError::BadId`].
@@ -67,7 +68,7 @@ impl FileSystemSessionStore {
             let entry = entry.map_err(files::storage("list", &self.dir))?;
             let name = entry.file_name();
             let id = name.to_str().and_then(|name| name.strip_suffix(".json")).map(SessionId::from);
-            // A file that goes away while it is looked at was removed: it is not there.
+            // A file that disappears meanwhile was removed, so it is skipped.
             if let (Some(id), Ok(about)) = (id, entry.metadata())
                 && check_id(&as_run(&id)).is_ok()
             {
@@ -92,7 +93,7 @@ impl FileSystemSessionStore {
         })
     }
 
-    /// Does file work where it may block.
+    /// Runs file operations on a thread that may block.
     async fn work<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Self) -> T + Send + 'static,
@@ -103,7 +104,7 @@ impl FileSystemSessionStore {
 }
 
 impl SessionStore for FileSystemSessionStore {
-    /// Refused while another process saves or removes the session ([`SessionError::Locked`]).
+    /// Saves a session. Fails with [`SessionError::Locked`] while another process saves or removes it.
     fn save<'a>(&'a self, session: &'a Session) -> BoxFuture<'a, Result<(), SessionError>> {
         Box::pin(async move {
             let id = &session.session_id;
@@ -122,7 +123,7 @@ impl SessionStore for FileSystemSessionStore {
         })
     }
 
-    /// Ordered by when the files were written.
+    /// Returns the ids of all sessions, the last written first.
     fn list_ids(&self) -> BoxFuture<'_, Result<Vec<SessionId>, SessionError>> {
         Box::pin(async move {
             let listed = self.work(Self::list_now).await;
@@ -139,7 +140,7 @@ impl SessionStore for FileSystemSessionStore {
     }
 }
 
-/// Puts a text in place of a file: whole, or not at all.
+/// Replaces a file with a text, entirely or not at all.
 fn replace(path: &Path, text: &str) -> Result<(), JournalError> {
     let new = path.with_extension("json.tmp");
     let write = || {
@@ -155,12 +156,12 @@ fn replace(path: &Path, text: &str) -> Result<(), JournalError> {
     path.parent().map_or(Ok(()), files::sync_directory)
 }
 
-/// Ids of sessions and of runs are names of files alike.
+/// Returns the id of a session as that of a run, since the same rules and locks apply to both as file names.
 fn as_run(id: &SessionId) -> RunId {
     RunId::new(id.as_str())
 }
 
-/// What went wrong with a file, said of a session.
+/// Turns an error about a file into one about a session.
 fn said(error: JournalError, id: &SessionId) -> SessionError {
     match error {
         JournalError::Locked { .. } => SessionError::Locked { session: id.clone() },

@@ -2,20 +2,20 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `{path}` | the tables that `sqlite/v1.sql`, `v2.sql` and `v3.sql` explain |
+//! | `{path}` | the tables; see `sqlite/v1.sql`, `v2.sql` and `v3.sql` |
 //! | `{path}-wal`, `{path}-shm` | SQLite's write-ahead log and its index |
 //! | `{path}-locks/{run}.lock` | nothing; locked by the run's writer |
-//! | `{path}-locks/{run}.inbox` | nothing; there while messages wait for the run |
+//! | `{path}-locks/{run}.inbox` | nothing; exists while messages wait for the run |
 //!
 //! - **Durability.** Every append is a transaction. A synced one is on the medium when it returns
-//!   (`synchronous = FULL`), and takes all the buffered ones before it along. A buffered one is handed
-//!   to the operating system; see [`database`].
-//! - **A crash** can only take transactions from the end of the write-ahead log, which SQLite's own
-//!   checksums show when the database is opened next.
+//! (`synchronous = FULL`), and so are all the buffered ones before it. A buffered one is given to the
+//! operating system; see [`database`].
+//! - **A crash** can only remove transactions from the end of the write-ahead log; SQLite's own checksums
+//! detect that when the database is next opened.
 //! - **Damage** within a record is an error that names run and record. Other runs stay readable.
-//! - **A full disk** undoes the append that met it.
-//! - **Two writers** of one run are told apart by an advisory lock that dies with its process; see
-//!   [`lock`](crate::lock). Writers of different runs take turns, in one process and across them.
+//! - **A full disk** rolls back the append that meets it.
+//! - **Two writers** of one run are kept apart by an advisory lock that ends with its process; see
+//! [`lock`](crate::lock). Writers of different runs take turns, within one process and across several.
 
 mod database;
 mod delete;
@@ -49,7 +49,7 @@ use database::Database;
 
 pub use pool_index::SqliteIndex;
 
-/// Keeps all runs in one SQLite database. Clones share it.
+/// A journal that keeps all runs in one SQLite database. Clones share it.
 ///
 /// The database must be on a local disk: SQLite's write-ahead log does not work across machines.
 #[derive(Clone, Debug)]
@@ -62,12 +62,11 @@ pub struct SqliteJournal {
 }
 
 impl SqliteJournal {
-    /// Opens the database at `path`; it and its directory are made if they are not there, for their
-    /// owner alone. Waits for the disk.
+    /// Opens the database at `path`; it and its directory are created if they do not exist, for their owner
+    /// only. Blocks while it waits for the disk.
     ///
     /// # Errors
-    /// [`JournalError::Storage`], also for a file that is somebody else's, and
-    /// [`JournalError::FutureStore`].
+    /// [`JournalError::Storage`], also for a database of another program, and [`JournalError::FutureStore`].
     pub fn open(path: impl AsRef<Path>) -> Result<Self, JournalError> {
         let database = Arc::new(Database::open(path.as_ref())?);
         Ok(Self {
@@ -79,21 +78,23 @@ impl SqliteJournal {
         })
     }
 
-    /// The same with a key that messages to runs are sealed with. Only messages with its seal are heard: a row that
-    /// a program without the key puts into the table, such as an answer in a person's name, is left out with a warning.
-    /// The logs themselves have no seal, so whoever can write them can change what was said.
+    /// Sets the key that seals messages to runs. The journal then accepts only messages with its seal: a row
+    /// that a program without the key puts into the table, such as an answer in a person's name, is skipped
+    /// with a warning. The logs themselves are not sealed, so whoever can write to them can change their
+    /// records.
     pub fn with_inbox_key(mut self, key: InboxKey) -> Self {
         self.inbox_key = Some(key);
         self
     }
 
-    /// The same, trying for `wait` instead of 200 ms before it says that a run is in use by another.
+    /// Sets the time to wait for the lock of a run before the error that another writer uses it. Default 200
+    /// ms.
     pub fn with_lock_wait(mut self, wait: Duration) -> Self {
         self.lock_wait = wait;
         self
     }
 
-    /// Where the database is.
+    /// Returns the path of the database.
     pub fn path(&self) -> PathBuf {
         self.database.path().to_owned()
     }
@@ -138,7 +139,7 @@ impl Journal for SqliteJournal {
         })
     }
 
-    /// The room is used again by later records; the file does not shrink.
+    /// Removes a run. Later records reuse its space; the file does not shrink.
     fn delete<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<(), JournalError>> {
         Box::pin(async move {
             check_id(run)?;

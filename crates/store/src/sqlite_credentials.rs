@@ -1,12 +1,13 @@
-//! Credentials in one SQLite database, sealed with a key where there is one.
+//! A store of credentials in one SQLite database, encrypted if there is a key.
 //!
 //! - **Isolation.** Tenant, service and account are the key of a row and a condition of every statement.
-//! - **Sealing** (feature `encryption`). Each row is sealed for itself by XChaCha20-Poly1305 with a nonce of its own, and
-//!   bound to its tenant, service and account: a row that is moved elsewhere does not open. What is not secret, which
-//!   accounts there are and since when, is not sealed.
-//! - **One key.** A database that was sealed cannot be opened without its key, nor written to by somebody who opened it
-//!   before. One that was not is sealed when it is opened with a key. What is written over is wiped (`secure_delete`).
-//! - **Durability.** A change is on the medium when it returns, and is whole or not there.
+//! - **Sealing** (feature `encryption`). Each row is encrypted by itself with XChaCha20-Poly1305 and a nonce
+//! of its own, and bound to its tenant, service and account: a row that is moved elsewhere cannot be
+//! decrypted. The names of the accounts and the times are not secret and not encrypted.
+//! - **One key.** A sealed database cannot be opened without its key; a process that opened it before it was
+//! sealed can no longer use it. An unsealed one is sealed when it is opened with a key. Overwritten data are
+//! erased (`secure_delete`).
+//! - **Durability.** A change is on the medium when it returns, entirely or not at all.
 
 mod schema;
 mod seal;
@@ -31,10 +32,10 @@ pub use seal::SealingKey;
 
 use crate::database_file;
 
-/// How long another process may take for its transaction.
+/// The longest time to wait for another process's transaction.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Keeps credentials in one SQLite database. Clones share it.
+/// A store that keeps credentials in one SQLite database. Clones share it.
 #[derive(Clone)]
 pub struct SqliteCredentials {
     database: Arc<Database>,
@@ -48,20 +49,22 @@ struct Database {
 }
 
 impl SqliteCredentials {
-    /// Opens the database at `path`; it and its directory are made if they are not there, for their owner alone.
-    /// `clock` says when something is saved. Waits for the disk.
+    /// Opens the database at `path`; it and its directory are created if they do not exist, for their owner
+    /// only. `clock` gives the times at which credentials are saved. Blocks while it waits for the disk.
     ///
     /// # Errors
-    /// [`CredentialError::Storage`], also for a file that is somebody else's, [`CredentialError::FutureStore`], and
-    /// [`CredentialError::Sealed`] for a database that was sealed.
+    /// [`CredentialError::Storage`], also for a database of another program,
+    /// [`CredentialError::FutureStore`], and [`CredentialError::Sealed`] for a sealed database.
     pub fn open(path: impl AsRef<Path>, clock: Arc<dyn Clock>) -> Result<Self, CredentialError> {
         Self::open_with(path.as_ref(), None, clock)
     }
 
-    /// The same with a key that everything secret is sealed with. What was kept without a key is sealed now.
+    /// Opens the database with a key that encrypts all secrets. Credentials that were stored without a key
+    /// are encrypted now.
     ///
     /// # Errors
-    /// As [`open`](Self::open), and [`CredentialError::Sealed`] for another key than before.
+    /// As for [`open`](Self::open), and [`CredentialError::Sealed`] if the database was sealed with another
+    /// key.
     #[cfg(feature = "encryption")]
     pub fn open_sealed(
         path: impl AsRef<Path>,
@@ -91,12 +94,12 @@ impl SqliteCredentials {
         Ok(Self { database: Arc::new(database), clock })
     }
 
-    /// Where the database is.
+    /// Returns the path of the database.
     pub fn path(&self) -> &Path {
         &self.database.path
     }
 
-    /// Runs `work` in a transaction on a thread that may block; without a tokio runtime, right here.
+    /// Runs `work` in a transaction on a thread that may block; without a Tokio runtime, on this thread.
     async fn run<T: Send + 'static>(
         &self,
         action: &'static str,
@@ -152,13 +155,13 @@ impl CredentialStore for SqliteCredentials {
 }
 
 impl Database {
-    /// Does all of `work` or, after any error, nothing.
+    /// Runs `work` in a transaction; after any error nothing of it is kept.
     fn transaction<T>(
         &self,
         action: &'static str,
         work: impl FnOnce(&Transaction<'_>) -> Result<T, CredentialError>,
     ) -> Result<T, CredentialError> {
-        // A transaction that a panic interrupted was undone when it was dropped.
+        // A transaction that a panic interrupted was rolled back when it was dropped.
         let mut connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
         let behavior =
             if action == "read" { TransactionBehavior::Deferred } else { TransactionBehavior::Immediate };
@@ -245,7 +248,8 @@ impl Database {
         read().map_err(self.failed("read"))
     }
 
-    /// Whether what is kept is sealed as this opening of it takes it to be: somebody else may have sealed it since.
+    /// Checks that the database is still sealed with this key, or unsealed without one: another process may
+    /// have sealed it since it was opened.
     fn check_seal(&self, transaction: &Transaction<'_>) -> Result<(), CredentialError> {
         let check = self.kept_check(transaction)?;
         let sealed = |why: &str| Err(CredentialError::Sealed(format!("{why}: {}", self.path.display())));
@@ -257,7 +261,7 @@ impl Database {
         }
     }
 
-    /// Seals a database that was not, if there is a key, and then looks whether it is the right one.
+    /// Seals an unsealed database if there is a key, and then checks that the key is the right one.
     fn seal_all(&self, transaction: &Transaction<'_>) -> Result<(), CredentialError> {
         if let (Some(seal), None) = (&self.seal, self.kept_check(transaction)?) {
             let rows = self.plain_rows(transaction)?;

@@ -1,12 +1,14 @@
 //! The store that keeps memories in one SQLite database.
 //!
-//! - **Words** are found by FTS5 with English stems, **vectors** by an exact scan over a copy in memory that follows
-//!   the database, whoever writes to it.
-//! - **Isolation.** The collection is a condition of every statement, and the scan visits its groups only.
-//! - **Durability.** A change is a transaction in the write-ahead log: it survives the death of the process. A power
-//!   cut may take the last moments, never a part of a change (`synchronous = NORMAL`).
-//! - **Damage.** Each row has a checksum. One that does not fit is left out and reported; the others are there.
-//! - **A full disk** undoes the change that met it.
+//! - **Words** are found by FTS5 with English stems; **vectors** by an exact scan over a copy in memory that
+//! follows all writes to the database, by any process.
+//! - **Isolation.** The collection is a condition of every statement, and the scan visits only groups within
+//! it.
+//! - **Durability.** A change is a transaction in the write-ahead log: it survives the death of the process.
+//! A power cut may remove the last changes, never a part of one (`synchronous = NORMAL`).
+//! - **Damage.** Each row has a checksum. A row that does not match it is left out and reported; the others
+//! remain usable.
+//! - **A full disk** rolls back the change that meets it.
 
 mod change;
 mod damage;
@@ -29,7 +31,7 @@ use tokio::runtime::Handle;
 use crate::memories::narrowed;
 use database::Database;
 
-/// Memories in one SQLite database, seen from a collection. Clones share it.
+/// A store of memories in one SQLite database, restricted to a collection. Clones share it.
 ///
 /// The database must be on a local disk: SQLite's write-ahead log does not work across machines.
 #[derive(Clone)]
@@ -39,16 +41,16 @@ pub struct SqliteMemory {
 }
 
 impl SqliteMemory {
-    /// Opens the database at `path`, seen from its root; it and its directory are made if they are not there, for
-    /// their owner alone. Waits for the disk.
+    /// Opens the database at `path` at the root collection; it and its directory are created if they do not
+    /// exist, for their owner only. Blocks while it waits for the disk.
     ///
     /// # Errors
-    /// [`MemoryError::Storage`], also for a file that is somebody else's, and [`MemoryError::FutureStore`].
+    /// [`MemoryError::Storage`], also for a database of another program, and [`MemoryError::FutureStore`].
     pub fn open(path: impl AsRef<Path>) -> Result<Self, MemoryError> {
         Ok(Self { database: Arc::new(Database::open(path.as_ref())?), scope: Collection::root() })
     }
 
-    /// The same database, seen from a collection within this one.
+    /// Returns a store on the same database, restricted to a collection within this one.
     ///
     /// # Errors
     /// [`MemoryError::OutOfScope`].
@@ -57,10 +59,11 @@ impl SqliteMemory {
         Ok(Self { database: self.database.clone(), scope })
     }
 
-    /// Tidies the database: the index of words in one piece, what is removed forgotten, free pages given back.
+    /// Compacts the database: merges the index of words, drops the list of removed vectors, and frees unused
+    /// pages.
     ///
     /// # Errors
-    /// [`MemoryError::Storage`]; nothing is lost then.
+    /// [`MemoryError::Storage`]; no data are lost.
     pub async fn compact(&self) -> Result<(), MemoryError> {
         let database = self.database.clone();
         blocking(move || change::compact(&database)).await
@@ -88,7 +91,7 @@ impl MemoryStore for SqliteMemory {
     }
 }
 
-/// Runs `work` on a thread that may block; without a tokio runtime, right here.
+/// Runs `work` on a thread that may block; without a Tokio runtime, on this thread.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, MemoryError> + Send + 'static,
 ) -> Result<T, MemoryError> {

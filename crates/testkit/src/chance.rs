@@ -1,11 +1,12 @@
-//! Chance that a test can repeat, and how much of it there is.
+//! Repeatable pseudo-random numbers for tests, and the number of random cases that a test runs.
 
-/// Chance that is the same every time (SplitMix64, <https://prng.di.unimi.it/splitmix64.c>).
+/// A random number generator that gives the same numbers for the same seed (SplitMix64,
+/// <https://prng.di.unimi.it/splitmix64.c>).
 #[derive(Clone, Debug)]
 pub struct Chance(pub u64);
 
 impl Chance {
-    /// The next number, of all that there are.
+    /// Returns the next number, of all 64 bits.
     #[allow(clippy::should_implement_trait)] // There is always a next one.
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -15,30 +16,30 @@ impl Chance {
         z ^ (z >> 31)
     }
 
-    /// A number below `n`; 0 where there is none.
+    /// Returns a number below `n`; 0 if `n` is 0.
     pub fn below(&mut self, n: u64) -> u64 {
         self.next() % n.max(1)
     }
 
-    /// True in so many cases of a hundred.
+    /// Returns true in `percent` of a hundred cases.
     pub fn percent(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }
 }
 
-/// How many of `all` cases are looked at: a sample, or all of them with `ARCHON_ACCEPT=full`.
+/// Returns the number of cases to run: `sample`, or `all` with `ARCHON_ACCEPT=full`.
 pub fn cases(sample: u64, all: u64) -> u64 {
     if std::env::var("ARCHON_ACCEPT").is_ok_and(|v| v == "full") { all } else { sample }
 }
 
-/// Whether a test whose result needs a program that is missing may say so and end: not in CI (`CI=true`), and not where
-/// all cases are wanted.
+/// Says if a test may be skipped when a program that it needs is missing: not in CI (`CI=true`), and not
+/// with `ARCHON_ACCEPT=full`.
 pub fn may_skip() -> bool {
     let is = |name, value| std::env::var(name).is_ok_and(|v| v == value);
     !is("CI", "true") && !is("ARCHON_ACCEPT", "full")
 }
 
-/// Where chance begins: `ARCHON_ACCEPT_SEED`, or 0.
+/// Returns the first seed of random tests: `ARCHON_ACCEPT_SEED`, or 0.
 pub fn first_seed() -> u64 {
     std::env::var("ARCHON_ACCEPT_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(0)
 }

@@ -9,40 +9,40 @@ use std::{
 use archon_types::{BoxFuture, Clock, Timestamp};
 use tokio::sync::{oneshot, watch};
 
-/// Time that stands still until a test moves it. Clones share one time.
+/// A clock whose time changes only when a test moves it. Clones share one time.
 ///
-/// A task that a test lets sleep has to be asleep before the clock moves:
+/// Before a test moves the clock, the task that is to wake must be asleep:
 /// [`until_asleep`](Self::until_asleep) waits for that.
 #[derive(Clone)]
 pub struct VirtualClock(Arc<Inner>);
 
 struct Inner {
     state: Mutex<State>,
-    /// How many sleepers there are now.
+    /// The number of tasks that sleep now.
     asleep: watch::Sender<usize>,
 }
 
 struct State {
     now: Timestamp,
-    /// Keyed by deadline, then by who slept first.
+    /// The sleepers, by deadline and then by the order in which they fell asleep.
     sleepers: BTreeMap<(Timestamp, u64), oneshot::Sender<()>>,
     next: u64,
     jumps: bool,
 }
 
 impl VirtualClock {
-    /// A clock that reads 2026-01-01T00:00:00Z and moves with [`advance`](Self::advance) only.
+    /// Creates a clock that reads 2026-01-01T00:00:00Z and moves with [`advance`](Self::advance) only.
     pub fn new() -> Self {
         Self::starting_at(Timestamp::from_millis(1_767_225_600_000))
     }
 
-    /// A clock that reads `now` and moves with [`advance`](Self::advance) only.
+    /// Creates a clock that reads `now` and moves with [`advance`](Self::advance) only.
     pub fn starting_at(now: Timestamp) -> Self {
         let state = State { now, sleepers: BTreeMap::new(), next: 0, jumps: false };
         Self(Arc::new(Inner { state: Mutex::new(state), asleep: watch::Sender::new(0) }))
     }
 
-    /// A clock on which every sleep ends at once and moves the time to its deadline. For one task
+    /// Creates a clock on which every sleep ends at once and moves the time to its deadline. For one task
     /// that waits between its own steps.
     pub fn jumping() -> Self {
         let clock = Self::new();
@@ -50,7 +50,8 @@ impl VirtualClock {
         clock
     }
 
-    /// Moves the time and wakes who sleeps until then, in the order of the deadlines.
+    /// Moves the time forward and wakes the sleepers whose deadline has come, in the order of their
+    /// deadlines.
     pub fn advance(&self, by: Duration) {
         let mut state = self.lock();
         let target = state.now + by;
@@ -61,27 +62,27 @@ impl VirtualClock {
         state.now = target;
         self.announce(&mut state);
         drop(state);
-        // Whoever is woken may look at the clock at once.
+        // The lock is released first, since a woken task may read the clock at once.
         for sleeper in woken {
             let _ = sleeper.send(());
         }
     }
 
-    /// The earliest deadline that somebody sleeps for.
+    /// Returns the earliest deadline of a sleeper.
     pub fn next_deadline(&self) -> Option<Timestamp> {
         let mut state = self.lock();
         state.forget_dropped();
         state.sleepers.keys().next().map(|(deadline, _)| *deadline)
     }
 
-    /// Waits until at least `n` sleepers wait for this clock.
+    /// Waits until at least `n` tasks sleep on this clock.
     pub async fn until_asleep(&self, n: usize) {
         let mut asleep = self.0.asleep.subscribe();
         // The sender lives in `self`, so the wait cannot fail.
         let _ = asleep.wait_for(|now| *now >= n).await;
     }
 
-    /// Registers a sleeper; `None` when the deadline is past.
+    /// Registers a sleeper. Returns `None` if the deadline is past.
     fn sleep(&self, deadline: Timestamp) -> Option<oneshot::Receiver<()>> {
         let mut state = self.lock();
         if state.jumps {
@@ -109,7 +110,7 @@ impl VirtualClock {
 }
 
 impl State {
-    /// A sleeper whose future was dropped waits for nothing.
+    /// Removes sleepers whose future was dropped.
     fn forget_dropped(&mut self) {
         self.sleepers.retain(|_, sleeper| !sleeper.is_closed());
     }
@@ -127,8 +128,8 @@ impl Clock for VirtualClock {
     }
 
     fn sleep_until(&self, deadline: Timestamp) -> BoxFuture<'static, ()> {
-        // The sleep begins with the first poll, so that who is asleep is really waiting. Holding the
-        // clock keeps the sender alive: only `advance` ends the sleep.
+        // The sleep begins with the first poll, so that a registered sleeper really waits. The clone keeps
+        // the sender alive: only `advance` ends the sleep.
         let clock = self.clone();
         Box::pin(async move {
             if let Some(woken) = clock.sleep(deadline) {

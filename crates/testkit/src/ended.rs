@@ -1,13 +1,13 @@
-//! How a run ended, for tests that look at runs that failed and at others alike.
+//! The outcome of a run from the result of starting it, for tests that treat failed and other runs alike.
 
 use archon_types::{Outcome, Reply, RunError};
 
-/// Takes what a log says of a run's end from what its starter got.
+/// Turns the result that the starter of a run got into the outcome that the log has.
 pub trait Ended {
-    /// The outcome of the run, failed or not.
+    /// Returns the outcome of the run, failed or not.
     ///
     /// # Panics
-    /// If there is an error that is not about how the run ended.
+    /// If the error says nothing about how the run ended.
     fn ended(self) -> Outcome;
 }
 

@@ -1,4 +1,4 @@
-//! A model as one closure, for tests of pillars that must not depend on the providers' crate.
+//! A provider made of one closure, for tests of crates that must not depend on the providers' crate.
 
 use std::{
     collections::VecDeque,
@@ -23,17 +23,17 @@ pub struct FnProvider {
 }
 
 impl FnProvider {
-    /// A provider around a closure that is given the number of the call, from 0, and the request.
+    /// Creates a provider around a closure that is given the number of the call, from 0, and the request.
     pub fn new(answer: impl Fn(usize, &Request) -> Events + Send + Sync + 'static) -> Self {
         Self { answer: Arc::new(answer), requests: Arc::default() }
     }
 
-    /// The requests so far.
+    /// Returns the requests so far.
     pub fn requests(&self) -> Vec<Request> {
         self.requests.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The events of an answer that is one text.
+    /// Returns the events of an answer that is one text.
     pub fn text(text: &str) -> Events {
         let message = AssistantMessage { content: vec![Content::text(text)], ..answer() };
         vec![
@@ -43,7 +43,7 @@ impl FnProvider {
         ]
     }
 
-    /// The events of an answer that asks for tools.
+    /// Returns the events of an answer that asks for tools.
     pub fn calls(calls: Vec<ToolCall>) -> Events {
         let mut events = vec![Ok(ModelEvent::Start)];
         for (index, call) in (0..).zip(&calls) {
@@ -84,7 +84,7 @@ impl Provider for FnProvider {
     }
 }
 
-/// Hands out prepared events; ends as aborted, with the text so far, once it is cancelled.
+/// Streams prepared events. After a cancel it ends as aborted, with the text so far.
 struct Replay {
     events: VecDeque<Result<ModelEvent, ProviderError>>,
     cancel: CancellationToken,

@@ -1,10 +1,10 @@
-//! Ids that are the same in every run of a test, so that whole logs can be compared.
+//! Run ids and other ids that are the same in every run of a test, so that whole logs can be compared.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use archon_types::Ids;
 
-/// Counts: `run_00070001`, `run_00070002`, … for seed 7. Two seeds never share an id.
+/// An id generator that counts: `run_00070001`, `run_00070002`, … for seed 7. Two seeds never share an id.
 #[derive(Debug, Default)]
 pub struct SeededIds {
     seed: u16,
@@ -12,7 +12,7 @@ pub struct SeededIds {
 }
 
 impl SeededIds {
-    /// Ids of one seed.
+    /// Creates a generator for one seed.
     pub fn new(seed: u16) -> Self {
         Self { seed, count: AtomicU64::new(0) }
     }

@@ -1,12 +1,13 @@
-//! What a command costs, counted: instructions repeat where times do not.
+//! Counts the instructions that a command executes: unlike times, they are the same in every run.
 
 use std::{ffi::OsStr, process::Command};
 
-/// The instructions that a command takes from its start to its end, counted by valgrind, and what it printed. None
-/// where there is no valgrind. Environment and folder of the command are kept.
+/// Runs a command under valgrind and returns the number of instructions from its start to its end, and its
+/// standard output. Returns `None` if valgrind is not installed. Environment and folder of the command are
+/// kept.
 ///
 /// # Panics
-/// The command fails.
+/// If the command fails.
 pub fn instructions(command: &Command) -> Option<(u64, String)> {
     let mut valgrind = Command::new("valgrind");
     valgrind.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]);

@@ -1,19 +1,20 @@
-//! What tests share, so that no test waits for real time, draws a random id or reaches a network.
+//! Test doubles and checks that tests share, so that no test waits for real time, draws a random id or
+//! reaches a network.
 //!
 //! A development dependency only; nothing that ships may depend on it.
 //!
-//! | what | stands in for |
+//! | item | stands in for |
 //! |---|---|
 //! | [`VirtualClock`] | time: it moves when a test says so |
 //! | [`SeededIds`] | identity: the same ids in every run of a test |
-//! | [`Chance`], [`cases`] | chance that can be repeated, and how much of it |
+//! | [`Chance`], [`cases`] | randomness: numbers that repeat, and how many cases to run |
 //! | [`MortalJournal`] | a journal whose process dies at a chosen append |
 //! | [`RecordingSink`] | a watcher of runs |
-//! | [`Ended`] | nothing: how a run ended, failed or not |
+//! | [`Ended`] | nothing: the outcome of a run, failed or not |
 //! | [`FnProvider`] | a model, as one closure |
-//! | [`instructions`] | a stopwatch: what a command costs, counted by valgrind |
+//! | [`instructions`] | a stopwatch: the cost of a command, counted in instructions by valgrind |
 //! | [`MockServer`] | a service: a real HTTP/1.1 server on this machine that replays a script |
-//! | [`check_memory_store`], [`foreign_memories`] | nothing: what every store of memories must do |
+//! | [`check_memory_store`], [`foreign_memories`] | nothing: checks of the contract of every memory store |
 
 mod chance;
 mod clock;

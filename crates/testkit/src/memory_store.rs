@@ -1,4 +1,4 @@
-//! What every store of memories must do, as checks that a store's tests call.
+//! Checks of the contract of every `MemoryStore`, for the tests of each store.
 
 #![allow(clippy::expect_used, reason = "a check may panic")]
 
@@ -12,13 +12,13 @@ use serde_json::json;
 
 use crate::Chance;
 
-/// A store of one collection, over the same entries each time.
+/// Opens the store of one collection. All stores that it opens have the same entries.
 pub type OpenMemoryStore<'a> = &'a (dyn Fn(&Collection) -> Arc<dyn MemoryStore> + Send + Sync);
 
-/// Does everything that a store promises once, on an empty store.
+/// Checks every promise of the contract once, on an empty store.
 ///
 /// # Panics
-/// Where it does not keep a promise.
+/// If the store breaks a promise.
 pub async fn check_memory_store(open: OpenMemoryStore<'_>) {
     entries_come_back_as_they_were(open).await;
     a_batch_is_kept_whole_or_not_at_all(open).await;
@@ -53,7 +53,7 @@ async fn put(store: &dyn MemoryStore, entries: Vec<MemoryEntry>) {
     assert_eq!(store.apply(changes).await.expect("kept"), count);
 }
 
-/// All entries that fit, the first written first.
+/// Returns all entries that the filter admits, in the order in which they were first written.
 ///
 /// # Panics
 /// If the store cannot be read.
@@ -86,7 +86,7 @@ async fn entries_come_back_as_they_were(open: OpenMemoryStore<'_>) {
         found.position = 0;
     }
     assert_eq!(found, expected);
-    // Again: it keeps its place and takes the new text.
+    // A second write of an id keeps its position and replaces the text.
     put(&*store, vec![entry("full", "other", 7)]).await;
     let found = all_entries(&*store, MemoryFilter::all()).await;
     assert_eq!((ids(&found), found[0].content.as_str()), (vec!["full", "bare"], "other"));
@@ -171,7 +171,7 @@ fn too_long() -> [(MemoryEntry, &'static str); 5] {
     ]
 }
 
-/// Of few words and of many.
+/// Texts of the greatest size, with few and with many distinct words.
 async fn the_longest_texts_are_kept_and_found(open: OpenMemoryStore<'_>) {
     let store = open(&collection("check:longest"));
     let filled = |mut text: String, filler: &mut dyn FnMut(usize) -> String| {
@@ -280,7 +280,7 @@ async fn a_batch_rests_on_what_was_read(open: OpenMemoryStore<'_>) {
         filter,
         entries: entries.to_vec(),
     };
-    // Nothing is expected, and nothing is there; what the batch itself brings does not count.
+    // An empty expectation holds on an empty store; the entries of the batch itself do not count.
     let write = |entry: MemoryEntry, expected: &[MemoryEntry]| {
         store.apply(vec![MemoryChange::put(entry), expect(facts(), expected)])
     };
@@ -295,7 +295,8 @@ async fn a_batch_rests_on_what_was_read(open: OpenMemoryStore<'_>) {
     assert_eq!(write(fact("b", "second"), &read).await.unwrap_or(9), 1);
     refused(&read).await;
     let read = all_entries(&*store, facts()).await;
-    // Another text is a change, and so is one less, and one more of a collection within; another vector is none.
+    // A changed text, a removed entry and an entry added in a nested collection are changes; a changed
+    // vector is none.
     put(&*store, vec![fact("a", "not the first")]).await;
     refused(&read).await;
     let mut other = fact("a", "first");
@@ -339,7 +340,7 @@ async fn words_and_vectors_find(open: OpenMemoryStore<'_>) {
     assert_eq!(by_words(find("tyres", None, 9).await), ["odd", "car"]);
     assert_eq!(by_words(find("tyres", None, 1).await), ["odd"]);
     assert_eq!(by_words(find("TYRES, new?", None, 9).await), ["car", "odd"]);
-    // What would be syntax to a database is words here, and nothing is found where there is no word.
+    // Query syntax of a database counts as plain words, and a query without words finds nothing.
     for text in
         ["\"tyres", "tyres*", "tyres NOT", "(tyres", "tyres:", "NEAR(tyres", "-tyres", "'; DROP tyres"]
     {
@@ -358,7 +359,8 @@ async fn words_and_vectors_find(open: OpenMemoryStore<'_>) {
     assert!(dog.vector.is_some_and(|v| v > 0.999) && both.len() <= 2);
 }
 
-/// As long as they may be, in the longest collection, and nothing that a database could make shorter.
+/// Names of the greatest length, in a collection of the greatest length, with random letters that cannot be
+/// compressed.
 async fn names_may_be_long(open: OpenMemoryStore<'_>) {
     let mut chance = Chance(9);
     let mut name = |bytes: usize| -> String {
@@ -370,7 +372,7 @@ async fn names_may_be_long(open: OpenMemoryStore<'_>) {
     long.metadata.insert("session".into(), json!(name(MemoryEntry::MAX_NAME_BYTES)));
     let long = long.with_vector(name(MemoryEntry::MAX_NAME_BYTES), vec![1.0, 0.5]);
     let mut other = entry("other", "of another session", 2);
-    // What is no text is no session: it is compared, and not bounded as one.
+    // A session value that is no string is compared like any other value, and its length is not bounded.
     other.metadata.insert("session".into(), json!(vec![1e300; 200]));
     put(&*store, vec![long.clone(), other.clone()]).await;
     let mut filters = [MemoryFilter::all(), MemoryFilter::all(), MemoryFilter::all()];
@@ -385,7 +387,7 @@ async fn names_may_be_long(open: OpenMemoryStore<'_>) {
     assert_eq!(ids(&all_entries(&*store, filter).await), ["other"]);
 }
 
-/// Where a store keeps no zero characters, it has nothing that a question with one could mean.
+/// A query with a zero character finds nothing in a store that cannot keep zero characters, and is no error.
 async fn a_zero_character_is_no_error(open: OpenMemoryStore<'_>) {
     let store = open(&collection("check:zero"));
     let mut zero = entry("zero", "a text", 1).with_vector("z:2", vec![1.0, 0.0]);
@@ -431,7 +433,7 @@ async fn a_zero_character_is_no_error(open: OpenMemoryStore<'_>) {
     assert_eq!(store.apply(changes).await.unwrap_or(9), 0);
 }
 
-/// Letters are the same with and without their accents, however they are written.
+/// Letters match with and without accents, in composed and decomposed form.
 async fn accents_make_no_difference(open: OpenMemoryStore<'_>) {
     let store = open(&collection("check:accents"));
     put(&*store, vec![entry("city", "Zürich lies at a lake", 1), entry("dish", "A bowl of pho", 2)]).await;
@@ -443,7 +445,7 @@ async fn accents_make_no_difference(open: OpenMemoryStore<'_>) {
     }
 }
 
-/// What is written without spaces is found by each of its words, and by itself.
+/// A name written without spaces is found by each of its words and by the whole name.
 async fn names_are_found_by_their_parts(open: OpenMemoryStore<'_>) {
     let store = open(&collection("check:parts"));
     let names = [
@@ -516,7 +518,7 @@ async fn collections_stay_apart(open: OpenMemoryStore<'_>) {
     assert_eq!(seen("apart", None).await.len(), 5);
     assert_eq!(seen("apart", Some("apart:eng")).await, ["apart:eng", "apart:eng:alice"]);
     assert_eq!(seen("apar", None).await, [""; 0]);
-    // And a collection without those within it.
+    // A filter can ask for one collection without those nested in it.
     assert_eq!(looked("apart:eng", None, true).await, ["apart:eng"]);
     assert_eq!(looked("apart", None, true).await, ["apart"]);
     assert_eq!(looked("apart", Some("apart:eng"), true).await, ["apart:eng"]);
@@ -540,7 +542,7 @@ async fn collections_stay_apart(open: OpenMemoryStore<'_>) {
         out(alice.list(&Listing::new(filter.clone(), MemoryOrder::First, 9)).await.map(drop));
         out(alice.apply(vec![MemoryChange::Forget(filter)]).await.map(drop));
     }
-    // Changes by id meet one's own only.
+    // Changes by id affect entries of the store's own collection only.
     assert_eq!(
         alice.apply(vec![MemoryChange::Use { id: "same-id".into(), at: at(3) }]).await.unwrap_or(9),
         1
@@ -571,16 +573,16 @@ async fn vectors_are_of_the_text_that_is_there(open: OpenMemoryStore<'_>) {
     assert_eq!(store.candidates(&search).await.expect("candidates").candidates, []);
     let search = MemorySearch::words("", 9).near("new:3", vec![1.0, 0.0, 0.0]);
     assert_eq!(store.candidates(&search).await.expect("candidates").candidates.len(), 2);
-    // A new text has no vector until it gets one.
+    // A new text has no vector until one is embedded.
     put(&*store, vec![entry("b", "third", 2)]).await;
     assert_eq!(store.candidates(&search).await.expect("candidates").candidates.len(), 1);
 }
 
-/// Asks `queries` random questions of 50 tenants with nested and near-equal names, and returns how many of the
-/// answers were another's.
+/// Asks `queries` random questions of 50 tenants with nested and nearly equal names, and returns how many of
+/// the hits belonged to another tenant.
 ///
 /// # Panics
-/// If the store fails, or gives none of the tenants anything.
+/// If the store fails, or finds nothing for any tenant.
 pub async fn foreign_memories(open: OpenMemoryStore<'_>, seed: u64, queries: u64) -> u64 {
     let mut chance = Chance(seed);
     let names: Vec<Collection> = (0..50).map(|i| collection(&tenant(i))).collect();
@@ -644,7 +646,7 @@ fn found_entries(found: Found) -> Vec<MemoryEntry> {
     found.candidates.into_iter().map(|candidate| candidate.entry).collect()
 }
 
-/// What the filter of a search lets through, whatever the words; the oldest and the newest of it.
+/// Lists the entries that the filter of a search admits, whatever its words: the oldest and the newest.
 async fn listed(store: &dyn MemoryStore, search: MemorySearch) -> Result<Vec<MemoryEntry>, MemoryError> {
     let mut listing = Listing::new(search.filter, MemoryOrder::First, search.limit);
     let mut entries = store.list(&listing).await?.entries;
@@ -655,7 +657,7 @@ async fn listed(store: &dyn MemoryStore, search: MemorySearch) -> Result<Vec<Mem
 
 const WORDS: [&str; 8] = ["alpha", "beta", "gamma", "delta", "secret", "plan", "budget", "launch"];
 
-/// Names that contain each other, and names that begin alike and do not.
+/// Returns a tenant's name: some contain each other, and some only begin alike.
 fn tenant(i: usize) -> String {
     match i % 5 {
         0 => format!("team:t{}", i / 5),

@@ -1,21 +1,21 @@
-//! The script of one HTTP response: what is sent, in which pieces, and what is waited for.
+//! The script of one HTTP response: status, headers, the pieces of the body, and the waits between them.
 
 use std::sync::Arc;
 
 use archon_types::Json;
 use tokio::sync::Semaphore;
 
-/// A door in a scripted response: the server waits at it until a test opens it. Clones are one door.
+/// A gate in a scripted response: the server waits at it until a test opens it. Clones are the same gate.
 #[derive(Clone, Debug)]
 pub struct Gate(Arc<Semaphore>);
 
 impl Gate {
-    /// A closed door.
+    /// Creates a closed gate.
     pub fn new() -> Self {
         Self(Arc::new(Semaphore::new(0)))
     }
 
-    /// Lets the server through once, whether it waits already or comes later.
+    /// Lets the server through once, even if it comes to the gate later.
     pub fn open(&self) {
         self.0.add_permits(1);
     }
@@ -33,7 +33,7 @@ impl Default for Gate {
     }
 }
 
-/// One scripted response. The body is sent in HTTP chunks, one for each [`chunk`](Self::chunk).
+/// One scripted response. The body is sent in HTTP chunks, one for each call of [`chunk`](Self::chunk).
 #[derive(Clone, Debug)]
 pub struct MockResponse {
     pub(crate) status: u16,
@@ -41,7 +41,7 @@ pub struct MockResponse {
     pub(crate) steps: Vec<Step>,
     pub(crate) every_byte: bool,
     pub(crate) at_once: bool,
-    /// Nothing is sent, not even a status.
+    /// Close the connection without sending anything, not even a status.
     pub(crate) is_nothing: bool,
 }
 
@@ -56,7 +56,7 @@ pub(crate) enum Step {
 }
 
 impl MockResponse {
-    /// An empty response.
+    /// Creates a response with an empty body.
     pub fn new(status: u16) -> Self {
         Self {
             status,
@@ -68,28 +68,28 @@ impl MockResponse {
         }
     }
 
-    /// No response: the connection is closed as soon as the request is read.
+    /// Creates no response: the connection is closed as soon as the request is read.
     pub fn nothing() -> Self {
         Self { is_nothing: true, ..Self::new(0) }
     }
 
-    /// A stream of server-sent events with this text, status 200.
+    /// Creates a stream of server-sent events with this text and status 200.
     pub fn sse(body: impl AsRef<[u8]>) -> Self {
         Self::new(200).header("content-type", "text/event-stream").chunk(body)
     }
 
-    /// A stream of server-sent events, one `data:` line for each item, status 200.
+    /// Creates a stream of server-sent events with one `data:` line for each item and status 200.
     pub fn events<T: AsRef<str>>(data: impl IntoIterator<Item = T>) -> Self {
         let empty = Self::new(200).header("content-type", "text/event-stream");
         data.into_iter().fold(empty, |r, data| r.event(data.as_ref()))
     }
 
-    /// A JSON body.
+    /// Creates a response with a JSON body.
     pub fn json(status: u16, body: &Json) -> Self {
         Self::new(status).header("content-type", "application/json").chunk(body.to_string())
     }
 
-    /// Adds a header. `transfer-encoding` and `content-length` are the server's own business.
+    /// Adds a header. The server itself sends `transfer-encoding` and `content-length`.
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.to_owned(), value.to_owned()));
         self
@@ -106,7 +106,7 @@ impl MockResponse {
         self.chunk(format!("data: {data}\n\n"))
     }
 
-    /// Waits at the door before what follows is sent.
+    /// Waits at the gate before the steps that follow.
     pub fn wait(mut self, gate: &Gate) -> Self {
         self.steps.push(Step::Wait(gate.clone()));
         self
@@ -130,7 +130,7 @@ impl MockResponse {
         self
     }
 
-    /// Writes the chunks to the connection in as few pieces as can be, not each by itself.
+    /// Writes the chunks to the connection in as few pieces as possible, not each by itself.
     pub fn at_once(mut self) -> Self {
         self.at_once = true;
         self

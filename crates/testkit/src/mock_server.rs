@@ -1,7 +1,7 @@
-//! A real HTTP/1.1 server on this machine that replays a script and records what it was asked.
+//! A real HTTP/1.1 server on this machine that replays a script and records the requests.
 //!
-//! It knows just enough of HTTP for our own clients: keep-alive, bodies with `content-length`, and
-//! chunked answers, so that the boundaries of the chunks are the script's.
+//! It implements only the HTTP that our own clients use: keep-alive, bodies with `content-length`, and
+//! chunked responses, so that the script decides the boundaries of the chunks.
 
 use std::{
     collections::VecDeque,
@@ -21,26 +21,26 @@ use crate::{
     pairing::assert_paired,
 };
 
-/// What a [`MockServer`] was asked.
+/// One request that a [`MockServer`] received.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RecordedRequest {
-    /// For instance `POST`.
+    /// The method, for instance `POST`.
     pub method: String,
-    /// Path and query.
+    /// The path with the query.
     pub path: String,
-    /// In the order of the wire, names in lower case.
+    /// Names in lower case and values, in the order of the wire.
     pub headers: Vec<(String, String)>,
-    /// The body as it came.
+    /// The body as it was sent.
     pub text: String,
-    /// The body as JSON; null when it is not JSON.
+    /// The body as JSON; null if it is not JSON.
     pub body: Json,
-    /// Which connection it came over, from 0: equal numbers mean that a connection was reused.
+    /// The number of the connection, from 0. Equal numbers mean that a connection was reused.
     pub connection: usize,
 }
 
 impl RecordedRequest {
-    /// The first header of this lower-case name.
+    /// Returns the first header of this lower-case name.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(n, _)| n == name).map(|(_, v)| v.as_str())
     }
@@ -56,11 +56,11 @@ pub struct MockServer {
 #[derive(Default)]
 struct Shared {
     state: Mutex<State>,
-    /// How many clients went away in the middle of a response.
+    /// The number of clients that went away in the middle of a response.
     gone: watch::Sender<usize>,
 }
 
-/// Makes the response to a request.
+/// Makes the response from the request.
 type Answering = Arc<dyn Fn(&RecordedRequest) -> MockResponse + Send + Sync>;
 
 #[derive(Default)]
@@ -75,7 +75,7 @@ impl MockServer {
     /// past the end of the script is answered with status 500 and `script exhausted`.
     ///
     /// # Panics
-    /// When no port can be bound.
+    /// If no port can be bound.
     pub async fn start(script: impl IntoIterator<Item = MockResponse>) -> Self {
         #[allow(clippy::expect_used)] // A test without a port to listen on cannot go on.
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port on 127.0.0.1");
@@ -86,10 +86,11 @@ impl MockServer {
         Self { address, shared, accepting }
     }
 
-    /// Starts a server that makes each response from its request, as where nobody knows how often it is asked.
+    /// Starts a server that makes each response from its request, for tests that cannot know the number of
+    /// requests.
     ///
     /// # Panics
-    /// When no port can be bound.
+    /// If no port can be bound.
     pub async fn answering(
         answer: impl Fn(&RecordedRequest) -> MockResponse + Send + Sync + 'static,
     ) -> Self {
@@ -98,7 +99,7 @@ impl MockServer {
         server
     }
 
-    /// `http://127.0.0.1:PORT`, without a slash at the end.
+    /// Returns `http://127.0.0.1:PORT`, without a slash at the end.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
@@ -108,19 +109,19 @@ impl MockServer {
         self.shared.lock().script.push_back(response);
     }
 
-    /// The requests so far.
+    /// Returns the requests so far.
     pub fn requests(&self) -> Vec<RecordedRequest> {
         self.shared.lock().requests.clone()
     }
 
-    /// Waits until `n` clients went away in the middle of a response.
+    /// Waits until `n` clients have gone away in the middle of a response.
     pub async fn until_gone(&self, n: usize) {
         let mut gone = self.shared.gone.subscribe();
         // The sender lives in `self`, so the wait cannot fail.
         let _ = gone.wait_for(|now| *now >= n).await;
     }
 
-    /// Panics unless every recorded request pairs tool calls and results one to one.
+    /// Panics unless in every recorded request tool calls and results pair one to one.
     #[track_caller]
     pub fn assert_paired(&self) {
         self.requests().iter().filter(|r| r.method == "POST").for_each(|r| assert_paired(&r.body));
@@ -139,7 +140,7 @@ impl Shared {
     }
 }
 
-/// Owns the connections: aborting this task closes them all.
+/// Accepts connections and owns their tasks: aborting this task closes them all.
 async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     let mut connections = JoinSet::new();
     let mut number = 0;
@@ -176,7 +177,7 @@ enum Ending {
     Close,
 }
 
-/// An error means that the client went away.
+/// Sends the scripted response. An error means that the client went away.
 async fn answer(stream: &mut TcpStream, response: MockResponse) -> std::io::Result<Ending> {
     if response.is_nothing {
         return Ok(Ending::Close);
@@ -217,7 +218,7 @@ async fn answer(stream: &mut TcpStream, response: MockResponse) -> std::io::Resu
     Ok(Ending::KeepAlive)
 }
 
-/// Sends what is gathered, and empties it.
+/// Sends the gathered bytes and empties the buffer.
 async fn flush(stream: &mut TcpStream, out: &mut Vec<u8>) -> std::io::Result<()> {
     stream.write_all(out).await?;
     out.clear();
@@ -233,7 +234,7 @@ async fn client_gone(stream: &mut TcpStream) -> std::io::Error {
     }
 }
 
-/// The next request; `None` when the client has no more, or sends what is not HTTP.
+/// Reads the next request. Returns `None` if the client sends no more, or sends something that is not HTTP.
 async fn read_request(
     stream: &mut TcpStream,
     buffer: &mut Vec<u8>,

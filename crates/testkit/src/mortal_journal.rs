@@ -1,4 +1,5 @@
-//! A journal in memory whose process dies at a chosen append, before or after it was written.
+//! An in-memory journal that simulates the death of its process at a chosen append, before or after the
+//! write.
 
 #![allow(clippy::expect_used, reason = "a check may panic")]
 
@@ -12,33 +13,33 @@ use archon_types::{
     RunWriter,
 };
 
-/// Logs in memory, written and read as text; clones are the same journal. It takes no locks, so that a run can be
-/// taken up while what is left of its dead process still holds it.
+/// Logs in memory, written and read as text; clones are the same journal. It has no locks, so that a run can
+/// be resumed while tasks of the "dead" process still hold its log.
 #[derive(Clone, Default)]
 pub struct MortalJournal(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
     logs: HashMap<RunId, Vec<Arc<Record>>>,
-    /// Appends until the process dies.
+    /// The number of appends until the process dies.
     left: Option<u64>,
-    /// Whether the last append before the death is in the log.
+    /// True if the last append before the death is in the log.
     is_written: bool,
 }
 
 impl MortalJournal {
-    /// Dies at the `appends`th append from now, after it was written or before.
+    /// Makes the `appends`th append from now fail, after it was written or before.
     pub fn die_after(&self, appends: u64, is_written: bool) {
         let mut state = self.state();
         (state.left, state.is_written) = (Some(appends), is_written);
     }
 
-    /// Dies no more.
+    /// Makes appends succeed again.
     pub fn live(&self) {
         self.state().left = None;
     }
 
-    /// The records of a run; none where there is no such run.
+    /// Returns the records of a run; empty if there is no such run.
     pub fn log(&self, run: &str) -> Vec<Arc<Record>> {
         self.state().logs.get(&RunId::new(run)).cloned().unwrap_or_default()
     }
@@ -104,7 +105,8 @@ impl RunWriter for Writer {
             }
             let log = state.logs.entry(self.1.clone()).or_default();
             for record in records {
-                // A log is text: what is read again has to be what was written.
+                // Records go through text, as in a real journal, so that a record that does not survive that
+                // is found.
                 let text = serde_json::to_string(record).expect("a record is text");
                 assert_eq!(record.seq, log.len() as u64);
                 log.push(Arc::new(serde_json::from_str(&text).expect("what was written is read")));

@@ -2,8 +2,9 @@
 
 use archon_types::Json;
 
-/// What is wrong with the pairing of tool calls and results in a chat-completions body; empty when
-/// every call is answered exactly once, right after the message that holds it, and nothing else is.
+/// Returns the faults in the pairing of tool calls and results of a chat-completions body. It is empty when
+/// every call is answered exactly once, right after the message that holds it, and there are no other
+/// results.
 pub fn pairing_faults(body: &Json) -> Vec<String> {
     let mut faults = Vec::new();
     let mut open: Vec<String> = Vec::new();
@@ -27,7 +28,7 @@ pub fn pairing_faults(body: &Json) -> Vec<String> {
     faults
 }
 
-/// Panics with every fault if the body does not pair tool calls and results one to one.
+/// Panics with a list of all faults if the body does not pair tool calls and results one to one.
 #[track_caller]
 pub fn assert_paired(body: &Json) {
     let faults = pairing_faults(body);

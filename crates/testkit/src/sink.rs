@@ -1,25 +1,25 @@
-//! A sink that keeps what it was given, for tests that ask what a watcher saw.
+//! A sink that keeps all events that it was given, for tests of what a watcher sees.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use archon_types::{DeltaKind, Event, Record, Sink};
 
-/// Keeps every event in order. Clones share one list.
+/// A sink that keeps every event in order. Clones share one list.
 #[derive(Clone, Default)]
 pub struct RecordingSink(Arc<Mutex<Vec<Event>>>);
 
 impl RecordingSink {
-    /// A sink that has seen nothing.
+    /// Creates a sink without events.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Everything so far.
+    /// Returns all events so far.
     pub fn events(&self) -> Vec<Event> {
         self.lock().clone()
     }
 
-    /// The records so far, deltas left out.
+    /// Returns the records so far, without the deltas.
     pub fn records(&self) -> Vec<Arc<Record>> {
         let record = |event: &Event| match event {
             Event::Record { record, .. } => Some(record.clone()),
@@ -28,7 +28,7 @@ impl RecordingSink {
         self.lock().iter().filter_map(record).collect()
     }
 
-    /// The text deltas so far, one by one.
+    /// Returns the text deltas so far, one by one.
     pub fn texts(&self) -> Vec<String> {
         let text = |event: &Event| match event {
             Event::Delta(delta) => match &delta.kind {

@@ -1,46 +1,49 @@
-//! How a bus over Redis works.
+//! Options of the bus over Redis.
 
 use std::time::Duration;
 
 use archon_types::{BusMessage, Echo};
 
-/// How a [`RedisBus`](super::RedisBus) works. All processes of a bus should say the same.
+/// Options of a [`RedisBus`](super::RedisBus). All processes of one bus should use the same.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RedisBusOptions {
-    /// The bus among others on the same Redis. Default `archon`.
+    /// The name of the bus, which tells it from others on the same Redis. Default `archon`.
     pub name: String,
-    /// Messages that wait in one part of an inbox, those being read included. Default 1,024; 0 counts as 1.
+    /// The most messages that wait in one partition of an inbox, those being read included. Default 1,024; 0
+    /// counts as 1.
     pub capacity: usize,
-    /// How long a sender waits for room before it is told that the queue is full. Default 30 s.
+    /// The longest time that a sender waits for room before it gets the error that the queue is full.
+    /// Default 30 s.
     pub patience: Duration,
-    /// How long a message is kept that says nothing of it. Default 5 minutes.
+    /// The time to live of messages that set none. Default 5 minutes.
     pub ttl: Duration,
-    /// How often a message is delivered again to who did not confirm it. Default 3.
+    /// The number of times that an unconfirmed message is delivered again. Default 3.
     pub retries: u32,
-    /// Whether what an agent says to everybody comes back to itself. Default not.
+    /// Says if an agent gets its own broadcasts too. Default no.
     pub echo: Echo,
-    /// Dead letters that are kept; the oldest go first. Default 1,024.
+    /// The most dead letters that are kept; the oldest are dropped first. Default 1,024.
     pub dead_letters: usize,
-    /// Parts of an inbox that processes share, each with one owner at a time. An inbox keeps the number with which it was
-    /// made. Default 1: all messages of an agent are in one order.
+    /// The number of partitions of an inbox that processes share, each with one owner at a time. An inbox
+    /// keeps the number with which it was created. Default 1: all messages of an agent are in one order.
     pub partitions: u32,
-    /// What decides the part: messages of one key are in one order. Default the sender.
+    /// The key that selects the partition: messages of one key stay in order. Default the sender.
     pub key: PartitionKey,
-    /// How long a part stays with an owner that is not heard of. Default 10 s.
+    /// The time after which a partition is taken from an owner that no longer renews its lease. Default 10
+    /// s.
     pub lease: Duration,
-    /// Messages that an owner reads ahead in each part. Default 64.
+    /// The number of messages that an owner reads ahead from its partitions. Default 64.
     pub batch: usize,
 }
 
-/// What messages have in common that stay in order.
+/// The key by which messages are assigned to partitions. Messages of one key stay in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PartitionKey {
-    /// Their sender.
+    /// The sender of the message.
     #[default]
     Sender,
-    /// A field of their content; those without it go by their sender.
+    /// A field of the content; a message without it is assigned by its sender.
     Field(String),
 }
 
@@ -63,7 +66,7 @@ impl Default for RedisBusOptions {
 }
 
 impl PartitionKey {
-    /// A number that is the same for messages of one key, in every process.
+    /// Returns a hash that is the same for messages of one key, in every process.
     pub(super) fn hash(&self, message: &BusMessage) -> u32 {
         let value = match self {
             Self::Sender => None,
@@ -76,7 +79,7 @@ impl PartitionKey {
     }
 }
 
-/// FNV-1a with 32 bits, <https://www.rfc-editor.org/rfc/rfc9923>.
+/// Hashes with FNV-1a, 32 bits, <https://www.rfc-editor.org/rfc/rfc9923>.
 fn fnv1a(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
 }

@@ -1,4 +1,4 @@
-//! A reader of an inbox, who confirms each message.
+//! A reader of an inbox: it holds partitions by leases and confirms each message.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -14,14 +14,14 @@ use tokio::{runtime::Handle, task::JoinHandle};
 use super::{RedisBus, failed, message_of};
 use crate::server::connect;
 
-/// An inbox that is nobody else's goes when nothing was heard of its reader for so many leases.
+/// The number of leases without a sign of life after which an inbox of a single reader is removed.
 const MISSED_LEASES: u32 = 6;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sharing {
-    /// With all readers of the agent.
+    /// All readers of the agent share the inbox.
     Group,
-    /// With nobody.
+    /// The reader has the inbox for itself.
     Alone,
 }
 
@@ -29,24 +29,25 @@ pub(super) fn group_inbox(agent: &AgentId) -> String {
     format!("g:{agent}")
 }
 
-/// Reads messages one after the other, each until it is confirmed. To be used within a Tokio runtime, on which a task
-/// keeps the leases.
+/// Reads messages one after the other; the next comes when the last is confirmed. Needs a Tokio runtime, on
+/// which a task renews the leases.
 pub struct Receiver {
     member: Arc<Member>,
-    /// Waits for messages, so it is its own.
+    /// A connection of its own, since it blocks while it waits for messages.
     bell: ConnectionManager,
     parts: BTreeMap<u32, Part>,
-    /// The part that was read last: the others are first.
+    /// The partition that was read last. The search for the next message begins after it, so that all get
+    /// their turn.
     last: u32,
     keeper: JoinHandle<()>,
 }
 
-/// Who owns parts of an inbox.
+/// One member of the group of readers of an inbox, and the leases that it holds.
 struct Member {
     bus: RedisBus,
     inbox: String,
     name: String,
-    /// How long the inbox lives on by itself, milliseconds; empty for ever.
+    /// The time in ms after which the inbox is removed without a sign of life; empty for never.
     alive: String,
     sharing: Sharing,
     agent: AgentId,
@@ -64,16 +65,17 @@ struct Held {
 #[derive(Clone, Copy)]
 struct Lease {
     until: Instant,
-    /// Another one whenever the part was taken anew: what was read before is not ours any more.
+    /// Changes whenever the partition is acquired anew: messages read under an older epoch are not ours any
+    /// more.
     epoch: u64,
 }
 
-/// What was read of a part, and up to where.
+/// The messages that were read ahead from a partition, and the id of the last one read.
 struct Part {
     epoch: u64,
     read: String,
     items: VecDeque<Item>,
-    /// Whether it is not known what became of a message.
+    /// True while it is unknown if a message was confirmed: a call has had no answer, or an error.
     unsure: bool,
 }
 
@@ -82,7 +84,7 @@ struct Item {
     message: BusMessage,
     expires: Timestamp,
     failures: u32,
-    /// The last delivery was not confirmed, and is not counted yet.
+    /// The last delivery was not confirmed, and the server has not counted that failure yet.
     uncounted: bool,
 }
 
@@ -112,10 +114,10 @@ impl Receiver {
         Ok(Self { member, bell, parts: BTreeMap::new(), last: 0, keeper })
     }
 
-    /// The next message.
+    /// Returns the next message, and waits until there is one.
     ///
     /// # Errors
-    /// [`BusError::Transport`]; the next call tries again.
+    /// [`BusError::Transport`]; the next call retries.
     pub async fn next(&mut self) -> Result<Delivery<'_>, BusError> {
         let (part, item) = loop {
             self.give_back().await?;
@@ -136,7 +138,7 @@ impl Receiver {
         Ok(Delivery { receiver: self, part, item: Some(item) })
     }
 
-    /// Messages that are confirmed as they are read.
+    /// Turns the reader into a stream that confirms each message as it is read.
     pub(super) fn into_stream(self) -> BoxStream<'static, BusMessage> {
         Box::pin(stream::unfold(self, |mut receiver| async move {
             loop {
@@ -155,7 +157,8 @@ impl Receiver {
         }))
     }
 
-    /// Others came: what is more than the share goes to them. Nothing of it is in hand.
+    /// Releases partitions beyond this member's share, when other members have joined. No message of them is
+    /// being handled now.
     async fn give_back(&mut self) -> Result<(), BusError> {
         let excess = self.member.excess();
         if excess.is_empty() {
@@ -169,7 +172,8 @@ impl Receiver {
         self.member.bus.run::<i64>(&call).await.map(|_| ())
     }
 
-    /// Only what is held is read on, and what was read under an older lease is read again.
+    /// Drops messages of partitions that are no longer held. One that was acquired anew is read again from
+    /// its oldest unconfirmed message.
     fn drop_lost_parts(&mut self) {
         let held = self.member.leases();
         self.parts.retain(|part, read| {
@@ -194,7 +198,8 @@ impl Receiver {
         Some((self.last, item))
     }
 
-    /// Counts what failed, and buries what is too old or failed too often.
+    /// Counts a failed delivery on the server, and moves a message to the dead letters if it expired or
+    /// failed too often.
     async fn look_at(&mut self, part: u32, mut item: Item) -> Result<Option<Item>, BusError> {
         let member = self.member.clone();
         if item.uncounted {
@@ -218,7 +223,8 @@ impl Receiver {
         Ok(None)
     }
 
-    /// Until the answer is there, it is not known what became of the message.
+    /// Confirms a message, or makes it a dead letter with a cause. The partition is unsure until the server
+    /// has answered.
     async fn settle(&mut self, part: u32, id: &str, cause: &str) -> Result<(), BusError> {
         self.set_unsure(part, true);
         let mut call = self.member.call(&self.member.bus.0.scripts.settle);
@@ -240,7 +246,7 @@ impl Receiver {
         }
     }
 
-    /// Reads ahead; says whether there was something.
+    /// Reads ahead. Returns true if there were messages.
     async fn fetch(&mut self) -> Result<bool, BusError> {
         if self.parts.is_empty() {
             return Ok(false);
@@ -276,7 +282,7 @@ impl Receiver {
         Ok(!found.is_empty())
     }
 
-    /// Until something new is in a part that is held, or it is time to look whether others are.
+    /// Waits until a held partition has a new message, or until it is time to check for free partitions.
     async fn wait(&mut self) -> Result<(), BusError> {
         let most = self.member.bus.0.options.lease / 6;
         if self.parts.is_empty() {
@@ -296,7 +302,7 @@ impl Receiver {
 }
 
 impl Drop for Receiver {
-    /// Without a runtime to say it on, the parts are free when their leases end.
+    /// Releases the partitions. Without a runtime they become free when their leases end.
     fn drop(&mut self) {
         self.keeper.abort();
         let member = self.member.clone();
@@ -310,7 +316,8 @@ impl Drop for Receiver {
     }
 }
 
-/// A message that is to be confirmed. Dropping it unconfirmed is a failure, as [`retry`](Self::retry) is.
+/// A message that waits for its confirmation. Dropping it unconfirmed is a failure, as
+/// [`retry`](Self::retry) is.
 pub struct Delivery<'a> {
     receiver: &'a mut Receiver,
     part: u32,
@@ -318,30 +325,32 @@ pub struct Delivery<'a> {
 }
 
 impl Delivery<'_> {
-    /// The message.
+    /// Returns the message.
     pub fn message(&self) -> &BusMessage {
-        // It is there until the delivery is over, and then nobody can ask.
+        // It is `Some` until `ack` or the drop, which both end the delivery.
         match &self.item {
             Some(item) => &item.message,
             None => unreachable!("a delivery that is over cannot be looked at"),
         }
     }
 
-    /// How often it was delivered before, as far as is known: a process that died may have had it in hand.
+    /// Returns the number of earlier deliveries, as far as is known: the owner that died may not have begun
+    /// with it.
     pub fn failures(&self) -> u32 {
         self.item.as_ref().map_or(0, |item| item.failures)
     }
 
-    /// It was read and dealt with, and comes no more.
+    /// Confirms the message, so that it is not delivered again.
     ///
     /// # Errors
-    /// [`BusError::Transport`]: it may come again, here or at the reader that has the part now.
+    /// [`BusError::Transport`]: the message may be delivered again, here or to the reader that holds the
+    /// partition now.
     pub async fn ack(mut self) -> Result<(), BusError> {
         let Some(item) = self.item.take() else { return Ok(()) };
         self.receiver.settle(self.part, &item.id, "").await
     }
 
-    /// It could not be dealt with, and is wanted again.
+    /// Gives the message back as failed, so that it is delivered again.
     pub fn retry(self) {}
 }
 
@@ -352,7 +361,7 @@ impl Drop for Delivery<'_> {
         {
             item.uncounted = true;
             part.items.push_front(item);
-            // It comes again before any other.
+            // This partition is read first, so the message comes again before any other.
             self.receiver.last = self.part.wrapping_sub(1);
         }
     }
@@ -374,7 +383,7 @@ pub(super) async fn breathe(error: &BusError) {
 }
 
 impl Member {
-    /// Makes the inbox if it is not there.
+    /// Creates the inbox if it does not exist.
     async fn subscribe(&self) -> Result<(), BusError> {
         let parts = match self.sharing {
             Sharing::Group => self.bus.0.options.partitions,
@@ -388,8 +397,8 @@ impl Member {
         self.bus.run::<u32>(&call).await.map(|_| ())
     }
 
-    /// Keeps what is owned, and takes what is free. A subscription that was silent for so long that its inbox was taken
-    /// away has a new one from then on; what was for it meanwhile is dead.
+    /// Renews the leases and acquires free partitions. A subscription whose inbox was removed after a long
+    /// silence gets a new one; the messages in the old one are dead letters.
     async fn tend(&self) -> Result<(), BusError> {
         if self.tend_once().await? || self.sharing == Sharing::Group {
             return Ok(());
@@ -399,7 +408,7 @@ impl Member {
         self.tend_once().await.map(|_| ())
     }
 
-    /// Whether the inbox is there.
+    /// Renews and acquires leases once. Returns false if the inbox does not exist.
     async fn tend_once(&self) -> Result<bool, BusError> {
         let lease = self.bus.0.options.lease;
         let until = Instant::now() + lease;
@@ -437,7 +446,7 @@ impl Member {
         self.bus.run::<i64>(&call).await.map(|_| ())
     }
 
-    /// What is held beyond the share; it is not held from now on.
+    /// Removes the leases beyond the share and returns their partitions.
     fn excess(&self) -> Vec<u32> {
         let mut held = self.held();
         let share = held.share;

@@ -1,4 +1,4 @@
-//! The scripts of the bus, each with what all share.
+//! The Lua scripts of the bus, each with the common part before it.
 
 use redis::Script;
 

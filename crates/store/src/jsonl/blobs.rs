@@ -1,4 +1,4 @@
-//! The large records of one run, each in a file named by its hash.
+//! Keeps the large records of one run, each in a file named by its hash.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -13,18 +13,18 @@ use crate::{
     files::{create_directory, read_file, storage, sync_directory},
 };
 
-/// The directory of a run's blobs. It exists once there is one.
+/// The directory of a run's blobs. It exists if there is at least one blob.
 #[derive(Clone, Debug)]
 pub(super) struct BlobFiles(pub(super) PathBuf);
 
 impl BlobFiles {
-    /// Puts blobs on the medium, names included.
+    /// Writes blobs and syncs them, their names included.
     pub(super) fn store(&self, blobs: &[Blob]) -> Result<(), JournalError> {
         create_directory(&self.0)?;
         for blob in blobs {
             let path = self.0.join(&blob.sha256);
-            // A file that has the name of its hash is whole: written under another name, it gets this
-            // one when it is on the medium. Only the run's writer does so, one at a time.
+            // A file with its hash as its name is complete: it is written under another name, and renamed
+            // when it is synced. Only the run's writer does so, one at a time.
             let unfinished = self.0.join("unfinished");
             write(&unfinished, &blob.bytes).map_err(storage("write", &path)).inspect_err(|_| {
                 let _ = fs::remove_file(&unfinished);
@@ -34,7 +34,7 @@ impl BlobFiles {
         sync_directory(&self.0)
     }
 
-    /// Removes all of them.
+    /// Removes all blobs of the run.
     pub(super) fn delete(&self) -> Result<(), JournalError> {
         match fs::remove_dir_all(&self.0) {
             Err(e) if e.kind() != io::ErrorKind::NotFound => Err(storage("remove", &self.0)(e)),

@@ -1,4 +1,4 @@
-//! Removes a run that nobody writes to and nobody needs.
+//! Removes a run that has no writer and that no other run needs.
 
 use std::{fs, io};
 
@@ -22,13 +22,13 @@ pub(super) fn delete(files: &RunFiles, wait: &mut Wait<'_>) -> Result<(), Journa
     let mut lock = RunLock::take(&files.runs, &files.run, wait)?;
     rules::check_not_needed(&files.run, needed_by(files)?)?;
     let whose = heads::first(files).as_ref().and_then(Whose::of);
-    // The log first: without it the blobs belong to nobody, the other way round a run would be broken.
+    // The log goes first: without it the blobs are only unused; the other way round a run would be broken.
     match fs::remove_file(&files.log) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => {}
         removed => removed.map_err(storage("remove", &files.log))?,
     }
     sync_directory(&files.runs)?;
-    // Where the lock's file stays.
+    // On systems where the file of the lock stays, it must no longer promise a log.
     lock.note(0);
     lock.accept();
     if let Some(whose) = whose {
@@ -38,7 +38,8 @@ pub(super) fn delete(files: &RunFiles, wait: &mut Wait<'_>) -> Result<(), Journa
     files.blobs.delete()
 }
 
-/// The runs that may go on from this one: those of its session, or all where the log does not say which that is.
+/// Returns the runs that may continue this one: those of its session, or all if the log does not say its
+/// session.
 fn may_continue(files: &RunFiles, first: Option<&Record>) -> Result<Vec<RunId>, JournalError> {
     match first.map(|record| &record.body) {
         Some(RecordBody::RunStarted(started)) => heads::of_session(&files.runs, &started.session),

@@ -1,4 +1,5 @@
-//! Lists runs without reading whole logs: the first records say who and what, the last one how it is.
+//! Lists runs without reading whole logs: the first records say whose run it is, the last one says its
+//! status.
 
 use std::{
     collections::HashSet,
@@ -23,15 +24,15 @@ use crate::{
     records,
 };
 
-/// Logs up to this many bytes are read whole, which also finds damage in their middle. Of longer ones
-/// this much of the end is read; a longer last record costs a whole read.
+/// Logs up to this many bytes are read whole, which also finds damage in their middle. Of longer logs, only
+/// this much of the end is read; if the last record is longer, the log is read whole.
 const BLOCK: u64 = 16 * 1024;
 
-/// The heads of the logs in `runs` that a filter lets through, the last written first.
+/// Lists the heads of the logs in `runs` that the filter admits, the last written first.
 pub(super) fn list(runs: &Path, filter: &RunFilter) -> Result<Vec<RunHead>, JournalError> {
     let index = Index::of(runs);
     let waits = filter.status == [RunStatus::Suspended];
-    // Damage is in no index.
+    // The index knows nothing of damage, so a list of unreadable runs reads all logs.
     let is_page = filter.limit.is_some() && !filter.status.contains(&RunStatus::Unreadable);
     let is_indexed = filter.session.is_some() || filter.tenant.is_some() || waits || is_page;
     if !is_indexed || !runs.exists() {
@@ -56,7 +57,7 @@ pub(super) fn list(runs: &Path, filter: &RunFilter) -> Result<Vec<RunHead>, Jour
     Ok(filter.page(found.iter().filter_map(of).collect()))
 }
 
-/// The runs of a session, each once, in no order.
+/// Returns the runs of a session, each once, in no order.
 pub(super) fn of_session(runs: &Path, session: &SessionId) -> Result<Vec<RunId>, JournalError> {
     let index = Index::of(runs);
     index.complete(|| all(runs))?;
@@ -65,12 +66,12 @@ pub(super) fn of_session(runs: &Path, session: &SessionId) -> Result<Vec<RunId>,
     Ok(found.into_iter().collect())
 }
 
-/// The heads of all logs.
+/// Returns the heads of all logs.
 fn all(runs: &Path) -> Result<Vec<RunHead>, JournalError> {
     Ok(logs(runs)?.iter().filter_map(head).collect())
 }
 
-/// Every log there is; without a directory there are none.
+/// Returns the files of every run; none if the directory does not exist.
 pub(super) fn logs(runs: &Path) -> Result<Vec<RunFiles>, JournalError> {
     let entries = match fs::read_dir(runs) {
         Ok(entries) => entries,
@@ -86,12 +87,12 @@ pub(super) fn logs(runs: &Path) -> Result<Vec<RunFiles>, JournalError> {
     Ok(logs)
 }
 
-/// The first record of a log, if there is a good one.
+/// Returns the first record of a log, if it can be read.
 pub(super) fn first(files: &RunFiles) -> Option<Record> {
     next(&mut BufReader::new(open_file(&files.log).ok()?), files, 0)
 }
 
-/// The head of one log in a list; `None` for one that is not there.
+/// Returns the head of one log for a list; `None` if the log does not exist.
 fn head(files: &RunFiles) -> Option<RunHead> {
     match find(files) {
         Ok(head) => Some(head),
@@ -103,12 +104,12 @@ fn head(files: &RunFiles) -> Option<RunHead> {
     }
 }
 
-/// The head of one log.
+/// Returns the head of one log.
 pub(super) fn find(files: &RunFiles) -> Result<RunHead, JournalError> {
     under_lock(|| read(files), || is_held(&files.runs, &files.run))
 }
 
-/// The head as the log tells it.
+/// Reads the head from the log.
 fn read(files: &RunFiles) -> Result<RunHead, JournalError> {
     let of = |records: &[Arc<Record>]| RunHead::of(files.run.clone(), records);
     if let Some(records) = ends(files) {
@@ -131,8 +132,8 @@ fn unreadable(files: &RunFiles, problem: impl Into<String>) -> RunHead {
 
 const EMPTY: &str = "its log is empty: somebody emptied it, or its process died before it began; `archon runs delete` removes it";
 
-/// The first records of a long log, up to the prompt, and the last one. `None` when the log is short
-/// or anything about it is unusual: then it is read whole.
+/// Reads the first records of a long log, up to the prompt, and the last one. Returns `None` if the log is
+/// short or anything about it is unusual: then it is read whole.
 fn ends(files: &RunFiles) -> Option<Vec<Arc<Record>>> {
     let mut file = open_file(&files.log).ok()?;
     let length = file.metadata().ok().filter(|m| m.len() > BLOCK)?.len();
@@ -157,7 +158,7 @@ fn next(reader: &mut impl BufRead, files: &RunFiles, seq: u64) -> Option<Record>
     records::from_line(&files.run, seq, &mut text, &files.blobs).ok()
 }
 
-/// The last record, if it fits into the last block and the log ended in order.
+/// Reads the last record, if it fits into the last block and the log ends with a newline.
 fn last(file: &mut File, length: u64) -> Option<Record> {
     let mut text = Vec::new();
     file.seek(SeekFrom::Start(length - BLOCK)).ok()?;
@@ -176,7 +177,7 @@ mod tests {
     use super::*;
     use crate::files::reads;
 
-    /// So many runs of as many sessions, ten minutes apart. Three of them wait.
+    /// Writes `count` runs of as many sessions, ten minutes apart. Three of them are suspended.
     async fn history(runs: &Path, count: u64) {
         for n in 0..count {
             let end = if n % (count / 3) == 1 { "suspended" } else { "noted" };
@@ -203,7 +204,7 @@ mod tests {
         open.unwrap().writer.append(&records, Durability::Buffered).await.unwrap();
     }
 
-    /// How many files a list opens.
+    /// Returns the number of files that a list opens, and of runs that it finds.
     fn cost(runs: &Path, filter: &RunFilter) -> (usize, usize) {
         let before = reads::count();
         let found = list(runs, filter).unwrap().len();
@@ -225,7 +226,7 @@ mod tests {
             let dir = tempfile::tempdir().unwrap();
             let runs = dir.path().join("runs");
             history(&runs, count).await;
-            // The first list makes the index.
+            // The first list builds the index.
             let made = cost(&runs, &filters[0]).0;
             assert!(made as u64 >= count, "{made} files for {count} runs");
             costs.push(filters.iter().map(|filter| cost(&runs, filter)).collect::<Vec<_>>());
@@ -253,7 +254,7 @@ mod tests {
         assert_eq!(costs[0], costs[1]);
     }
 
-    /// As many runs of a session of another tenant, and as many that wait for others, cost nothing.
+    /// Runs of another tenant's session, and runs that wait for other tenants, add no cost.
     #[tokio::test]
     async fn list_of_the_newest_opens_as_many_files_however_many_runs_the_session_has() {
         let of_session = RunFilter::of_session(SessionId::new("s"));

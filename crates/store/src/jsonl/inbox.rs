@@ -1,8 +1,9 @@
-//! Messages to runs, one file each: `{dir}/runs/{run}.inbox/{id}.json`.
+//! Keeps messages to runs, one file each: `{dir}/runs/{run}.inbox/{id}.json`.
 //!
-//! A file is a line of JSON, and a [seal](crate::inbox_key) where the journal has a key for it; without its seal a message
-//! is not heard. A file that has its name is whole: it is written under another one first. Messages of other processes
-//! are noticed by the directory's time of change; see [`doorbell`](crate::doorbell). It is there while there are any.
+//! A file is a line of JSON, and a [seal](crate::inbox_key) if the journal has a key; messages without a
+//! valid seal are rejected. A file with its final name is complete: it is written under another name first.
+//! Messages of other processes are noticed by the directory's modification time; see
+//! [`doorbell`](crate::doorbell). The directory exists only while there are messages.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -21,7 +22,7 @@ use crate::{
     rules::check_id,
 };
 
-/// How often a directory that is removed whenever it is made is made again.
+/// The number of attempts to create the directory again when a reader removes it.
 const PATIENCE: u32 = 100;
 
 impl Inbox for JsonlJournal {
@@ -40,7 +41,7 @@ impl Inbox for JsonlJournal {
         Box::pin(async move {
             let files = self.files(run)?;
             let (key, left_out) = (self.inbox_key.clone(), self.left_out.clone());
-            // Most runs never get a message.
+            // Most runs never get a message, so the usual case does not use a blocking thread.
             match files.inbox.exists() {
                 false => Ok(Vec::new()),
                 true => blocking(move || read(&files, key.as_ref(), &left_out)).await,
@@ -77,14 +78,14 @@ fn write(files: &RunFiles, entry: &InboxEntry, key: Option<&InboxKey>) -> Result
     })?;
     fs::rename(&unfinished, &path).map_err(storage("name", &path))?;
     match sync_directory(&files.inbox) {
-        // Whoever reads has taken it already, and the directory with it.
+        // A reader has taken the message already and removed the directory.
         Err(_) if !files.inbox.exists() => Ok(()),
         synced => synced,
     }
 }
 
-/// Creates a file in the inbox. Whoever read the last message removes the directory, so it may be gone in between;
-/// once the file is there it stays.
+/// Creates a file in the inbox. The reader of the last message removes the directory, so it may be gone when
+/// the file is created; with the file in it, it stays.
 fn create_in(inbox: &Path, path: &Path) -> Result<io::Result<File>, JournalError> {
     for _ in 0..PATIENCE {
         create_directory(inbox)?;
@@ -121,7 +122,7 @@ fn read(
             continue;
         }
         let bytes = match read_file(&path) {
-            // Somebody else has removed it meanwhile.
+            // Another process has removed it meanwhile.
             Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
             Err(e) if e.kind() == io::ErrorKind::InvalidInput => {
                 problems.push(format!("{e}; remove {}", path.display()));
@@ -130,12 +131,12 @@ fn read(
             bytes => bytes.map_err(storage("read", &path))?,
         };
         match opener.open(&bytes) {
-            // The name of a file becomes a path when the message is removed, so it is not believed to its content.
+            // The file is removed by the name that its content says, so the two must agree.
             Ok(entry) if path.file_stem().is_none_or(|name| name != entry.id.as_str()) => {
                 problems.push(format!("it has the id {:?} of another; remove {}", entry.id, path.display()));
             }
             Ok(entry) => entries.push(entry),
-            // Somebody else's, or a newer version's: left for who can read it.
+            // The message may be another program's or a newer version's, so it is left in place.
             Err(problem) => problems.push(format!("{problem}; look at {} and remove it", path.display())),
         }
     }
@@ -153,12 +154,13 @@ fn remove(inbox: &Path, ids: &[String]) -> Result<(), JournalError> {
             _ => {}
         }
     }
-    // Without messages there is no directory, so that a look at it is cheap. One that is not empty stays.
+    // Without messages there is no directory, so that checking for messages is cheap. Removing fails if it
+    // is not empty.
     let _ = fs::remove_dir(inbox);
     Ok(())
 }
 
-/// Removes the messages of a run that is gone.
+/// Removes the messages of a deleted run.
 pub(super) fn delete(inbox: &Path) -> Result<(), JournalError> {
     match fs::remove_dir_all(inbox) {
         Err(e) if e.kind() != io::ErrorKind::NotFound => Err(storage("remove", inbox)(e)),

@@ -1,19 +1,22 @@
-//! The index of a directory of logs, so that a list costs what it finds. It can be removed; the next list makes it again.
+//! The index of a directory of logs, which makes the cost of a list depend on the runs that it finds. If it
+//! is removed, the next list builds it again.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `{dir}/index/recent` | a line for each [`Note`], the newest last |
-//! | `{dir}/index/session/{hash}` | the same of the runs of the session of that hash |
-//! | `{dir}/index/waits/{hash}/{run}` | nothing; there for each run that waits on behalf of the tenant of that hash |
-//! | `{dir}/index/complete` | nothing; there when the index knows every log |
+//! | `{dir}/index/recent` | one line for each [`Note`], the newest last |
+//! | `{dir}/index/session/{hash}` | the same, only of runs of the session with that hash |
+//! | `{dir}/index/waits/{hash}/{run}` | nothing; exists for each suspended run of the tenant with that hash
+//! |
+//! | `{dir}/index/complete` | nothing; exists when the index has every log |
 //!
-//! Of a run only the newest note counts. A file that comes to a power of two bytes is written anew without the others, so
-//! that it grows with the runs and not with their work; whoever holds the lock of `recent` writes all files.
+//! Only the newest note of a run counts. When a file reaches a power of two in bytes, it is rewritten
+//! without the older notes, so that it grows with the number of runs and not with their work. Only the
+//! holder of the lock on `recent` writes files.
 //!
-//! The index only says where to look: what is said of a run comes from its log. So an entry for a run that is gone, or
-//! is not as the index has it, does no harm, but a missing one would. An entry is therefore made before the record that
-//! it is for, and one that says that a run rests after it. A log that was put into the directory by hand is found when
-//! all runs are listed; then the index is made anew.
+//! The index only says where to look: the facts of a run come from its log. So an entry for a run that is
+//! gone, or whose state has changed, does no harm, but a missing entry would. Therefore an entry is written
+//! before the record that it is for, and an entry that a run has come to rest is written after it. A log
+//! that was put into the directory by hand is found when all runs are listed; then the index is built anew.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -33,11 +36,11 @@ use crate::{
     listing::Note,
 };
 
-/// How much of the notes is read at once, from the end.
+/// The number of bytes of notes that are read at once, from the end.
 const BLOCK: u64 = 16 * 1024;
-/// Longer than any line.
+/// A number of bytes greater than the length of any line.
 const LINE: u64 = 512;
-/// The size from which on a file of notes is tidied.
+/// The size in bytes from which a file of notes is compacted.
 const TIDY: u64 = 64 * 1024;
 
 const SESSION: &str = "session";
@@ -51,19 +54,19 @@ pub(super) struct Index {
 }
 
 impl Index {
-    /// The index of the logs in `runs`, beside them.
+    /// Returns the index of the logs in `runs`, in the folder `index` next to it.
     pub(super) fn of(runs: &Path) -> Self {
         Self { runs: runs.to_owned(), dir: runs.with_file_name("index") }
     }
 
-    /// Puts the notes of a session on the medium.
+    /// Syncs the notes of a session.
     pub(super) fn sync(&self, session: &SessionId) -> Result<(), JournalError> {
         let path = self.session(session);
         open(&path, false).and_then(|file| file.sync_data()).map_err(storage("sync", &path))?;
         path.parent().map_or(Ok(()), sync_directory)
     }
 
-    /// Notes that a run is about to wait, on the medium.
+    /// Records that a run is about to be suspended, and syncs that.
     pub(super) fn waits(&self, run: &RunId, tenant: &TenantId) -> Result<(), JournalError> {
         let directory = self.waiting(tenant);
         touch(&directory, run)?;
@@ -71,14 +74,14 @@ impl Index {
         sync_directory(&self.dir.join(WAITS))
     }
 
-    /// Notes that a run waits no more.
+    /// Records that a run is no longer suspended.
     pub(super) fn waits_no_more(&self, run: &RunId, tenant: &TenantId) {
         let directory = self.waiting(tenant);
         let _ = fs::remove_file(directory.join(run.as_str()));
         let _ = fs::remove_dir(directory);
     }
 
-    /// Forgets a run that was removed, where its name is looked up.
+    /// Removes a deleted run from the suspended runs and from its session.
     pub(super) fn forget(&self, run: &RunId, whose: &Whose) -> Result<(), JournalError> {
         self.waits_no_more(run, &whose.tenant);
         let path = self.session(&whose.session);
@@ -86,18 +89,18 @@ impl Index {
         if path.exists() { self.tidy(&path) } else { Ok(()) }
     }
 
-    /// Appends a note.
+    /// Appends a note to the file of its session and to `recent`.
     pub(super) fn note(&self, note: &Note, whose: &Whose) -> Result<(), JournalError> {
         let tenant = key(whose.tenant.as_str());
         let mut recent = self.lock()?;
         let path = self.session(&whose.session);
         let mut of_session = open_in(&self.dir.join(SESSION), &path)?;
         self.append(&mut of_session, &path, note, &tenant)?;
-        // Last: whoever tidies it gives the lock away.
+        // `recent` comes last: compacting it replaces the locked file, so the lock is lost.
         self.append(&mut recent, &self.recent(), note, &tenant)
     }
 
-    /// The runs that wait, and perhaps some that do not: of one tenant, or all.
+    /// Returns the suspended runs of one tenant, or of all; some of them may have been resumed already.
     pub(super) fn who_waits(&self, tenant: Option<&TenantId>) -> Result<Vec<RunId>, JournalError> {
         let all = self.dir.join(WAITS);
         let tenants = match tenant {
@@ -111,8 +114,8 @@ impl Index {
         Ok(runs)
     }
 
-    /// The notes of a session, or all, with the latest time until each, the newest first. Those of other tenants than this
-    /// are left out, if one is named.
+    /// Returns the notes of a session, or all, the newest first, each with the latest time up to it. With a
+    /// tenant, notes of other tenants are skipped.
     pub(super) fn notes(
         &self,
         session: Option<&SessionId>,
@@ -142,7 +145,7 @@ impl Index {
         }))
     }
 
-    /// Makes the index if it does not know every log. `all` lists them.
+    /// Builds the index if it may lack a log. `all` lists all logs.
     pub(super) fn complete(
         &self,
         all: impl FnOnce() -> Result<Vec<RunHead>, JournalError>,
@@ -151,8 +154,8 @@ impl Index {
         if complete.exists() {
             return Ok(());
         }
-        // Nobody notes anything meanwhile: who begins a run does so before there is a log, so that run is either in
-        // the list or in a note that comes after it.
+        // The lock keeps writers from adding notes meanwhile. A run is noted before its log exists, so every
+        // run is either in the list or in a note that comes later.
         let before = self.lock()?;
         if complete.exists() {
             return Ok(());
@@ -160,7 +163,7 @@ impl Index {
         let mut heads = all()?;
         heads.sort_by_cached_key(RunHead::place);
         let known: HashSet<&RunId> = heads.iter().map(|head| &head.run_id).collect();
-        // With the runs that were noted and have no record yet.
+        // Runs that were noted and have no record yet are kept.
         let with_noted = |heads: &[&RunHead], path: &Path| {
             let noted = match open_file(path) {
                 Err(e) if e.kind() == io::ErrorKind::NotFound => Vec::new(),
@@ -189,7 +192,7 @@ impl Index {
         open(&complete, true).map(|_| ()).map_err(storage("write", &complete))
     }
 
-    /// Has the index made anew by the next list if it lacks one of these, which are all there are.
+    /// Has the next list rebuild the index if it lacks one of `all`, the heads of all logs.
     pub(super) fn check(&self, all: &[RunHead]) {
         let mut sessions = HashMap::<_, HashSet<_>>::new();
         for head in all {
@@ -208,7 +211,8 @@ impl Index {
         }
     }
 
-    /// Appends a line, and tidies a file that has come to a power of two. The lock of `recent` is held.
+    /// Appends a line, and compacts the file when it reaches a power of two. The caller holds the lock of
+    /// `recent`.
     fn append(&self, file: &mut File, path: &Path, note: &Note, tenant: &str) -> Result<(), JournalError> {
         let (before, after) = append(file, note, tenant).map_err(storage("write", path))?;
         match after >= TIDY && before.leading_zeros() != after.leading_zeros() {
@@ -217,13 +221,14 @@ impl Index {
         }
     }
 
-    /// Leaves the newest note of each run that is there. The lock of `recent` is held.
+    /// Keeps only the newest note of each run that still exists. The caller holds the lock of `recent`.
     fn tidy(&self, path: &Path) -> Result<(), JournalError> {
         let lines = open_file(path).and_then(newest).map_err(storage("read", path))?;
         self.replace(path, lines.into_iter().filter(|line| self.is_there(line)).collect(), true)
     }
 
-    /// Replaces the lines of a file; without any it is removed, but for `recent`. With `synced` no power cut loses both.
+    /// Replaces the lines of a file; without lines the file is removed, except `recent`. With `synced`, a
+    /// power cut leaves the old file or the new one.
     fn replace(&self, path: &Path, lines: Vec<Line>, synced: bool) -> Result<(), JournalError> {
         if lines.is_empty() && *path != self.recent() {
             return match fs::remove_file(path) {
@@ -245,19 +250,19 @@ impl Index {
         fs::rename(&new, path).map_err(storage("name", path))
     }
 
-    /// Whether a run has a log, which may be empty if it begins at this moment.
+    /// Returns true if the run has a log, which may be empty if the run begins at this moment.
     fn is_there(&self, line: &Line) -> bool {
         RunFiles::new(&self.runs, line.note.run.clone()).log.exists()
     }
 
-    /// The notes, for one process at a time.
+    /// Opens and locks `recent`, for one process at a time.
     fn lock(&self) -> Result<File, JournalError> {
         create_directory(&self.dir)?;
         let path = self.recent();
         loop {
             let file = open(&path, false).map_err(storage("write", &path))?;
             file.lock().map_err(storage("lock", &path))?;
-            // Whoever made the index anew meanwhile has put other notes there.
+            // If another process has replaced the file meanwhile, the new one must be locked.
             if Identity::of(&file.metadata().map_err(storage("lock", &path))?).is_at(&path) {
                 return Ok(file);
             }
@@ -277,12 +282,12 @@ impl Index {
     }
 }
 
-/// A name as a word that can be the name of a file.
+/// Returns the hash of a name, which can be a file name.
 fn key(name: &str) -> String {
     blob::hash(name.as_bytes())
 }
 
-/// Whose a run is.
+/// The session and tenant of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Whose {
     pub(super) session: SessionId,
@@ -290,7 +295,7 @@ pub(super) struct Whose {
 }
 
 impl Whose {
-    /// Of the run that begins with `record`.
+    /// Returns those of the run that begins with `record`; `None` if it is no first record.
     pub(super) fn of(record: &Record) -> Option<Self> {
         match &record.body {
             RecordBody::RunStarted(started) => {
@@ -301,7 +306,8 @@ impl Whose {
     }
 }
 
-/// A line: the time of its note, the latest time until it, how the run rests, its level, the key of its tenant, the run.
+/// One line: the time of its note, the latest time up to it, the status of a run at rest, top level or not,
+/// the hash of the tenant, the run.
 struct Line {
     note: Note,
     latest: Timestamp,
@@ -341,7 +347,7 @@ fn text(note: &Note, latest: Timestamp, tenant: &str) -> String {
     format!("{} {} {rests} {level} {tenant} {}\n", note.at.as_millis(), latest.as_millis(), note.run)
 }
 
-/// Appends the line of a note. Gives the length of the file before, and after.
+/// Appends the line of a note. Returns the length of the file before and after.
 fn append(file: &mut File, note: &Note, tenant: &str) -> io::Result<(u64, u64)> {
     let length = file.seek(SeekFrom::End(0))?;
     file.seek(SeekFrom::Start(length.saturating_sub(LINE)))?;
@@ -354,7 +360,7 @@ fn append(file: &mut File, note: &Note, tenant: &str) -> io::Result<(u64, u64)> 
     Ok((length, length + (torn.len() + line.len()) as u64))
 }
 
-/// The newest line of each run, in the order of the file.
+/// Returns the newest line of each run, in the order of the file.
 fn newest(file: File) -> io::Result<Vec<Line>> {
     let (mut known, mut newest, mut lines) = (HashSet::new(), Vec::new(), Backwards::new(file)?);
     while let Some(line) = lines.next()? {
@@ -364,12 +370,12 @@ fn newest(file: File) -> io::Result<Vec<Line>> {
     Ok(newest)
 }
 
-/// The lines of a file from its end.
+/// Reads the lines of a file from its end.
 struct Backwards {
     file: File,
-    /// Bytes that are not read yet.
+    /// The number of bytes that are not read yet.
     left: u64,
-    /// What is read and not given out.
+    /// Bytes that are read and not returned yet.
     text: Vec<u8>,
 }
 
@@ -417,9 +423,9 @@ fn touch(dir: &Path, run: &RunId) -> Result<(), JournalError> {
     open_in(dir, &dir.join(run.as_str())).map(|_| ())
 }
 
-/// Opens a file to append to it, and makes its directory if that is not there.
+/// Opens a file to append to it, and creates its directory if it does not exist.
 fn open_in(dir: &Path, path: &Path) -> Result<File, JournalError> {
-    // Whoever removes the last file of a directory may remove the directory, too.
+    // Another process that removes the last file of a directory may remove the directory too.
     loop {
         match open(path, false) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => make_directory(dir)?,
@@ -428,7 +434,7 @@ fn open_in(dir: &Path, path: &Path) -> Result<File, JournalError> {
     }
 }
 
-/// The names of the files in a directory; without the directory there are none.
+/// Returns the names of the files in a directory; none if it does not exist.
 fn names(dir: &Path) -> Result<Vec<String>, JournalError> {
     let entries = match fs::read_dir(dir) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),

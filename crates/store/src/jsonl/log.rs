@@ -1,14 +1,14 @@
-//! Reads a log, and tells a torn end (a crash, expected) from damage (not expected).
+//! Reads a log, and tells a torn end (expected after a crash) from damage (not expected).
 //!
-//! A line at the very end is torn when its newline is missing: the append that wrote it never returned, so nobody
-//! acted on it and it may be dropped. It is dropped only where its text shows that it is not the start of a call that
-//! changes something. If a medium lost the end of such a start after it was synced, the call may have had its effect;
-//! dropping the line would let it happen twice. So that line counts as damage, and so does one that is cut off before
-//! it says what it is. A line with its newline was written whole: if it makes no sense, that is damage, too.
-//! A fork of the run goes on from what is whole.
+//! A last line is torn when its newline is missing: the append that wrote it never returned, so nothing
+//! acted on it and it may be dropped. It is dropped only if its text shows that it is not the start of a
+//! call that changes something. If a medium lost the end of such a start after it was synced, the call may
+//! have had its effect; dropping the line would let it happen twice. So that line counts as damage, and so
+//! does one that is cut off before its type. A line with its newline was written whole: if it cannot be
+//! read, that is damage too. A fork of the run can continue from the undamaged records.
 //!
-//! Lines that are gone from the end as a whole leave no trace in the log; the [lock](crate::lock) of a writer that was
-//! killed tells how long the log has to be.
+//! Whole lines that are lost from the end leave no trace in the log; the [lock](crate::lock) file of a
+//! killed writer has the length that the log must have.
 
 use std::{io, sync::Arc};
 
@@ -23,9 +23,9 @@ use crate::{
     records::{existing, record},
 };
 
-/// Reads the log of a run. A run without records does not exist.
+/// Reads the log of a run. A log without records counts as no run.
 pub(super) fn read(files: &RunFiles) -> Result<Salvaged, JournalError> {
-    // Before the log, which grows while its writer works.
+    // The noted length is read before the log, since the log grows while its writer works.
     let noted = lock::note(&files.runs, &files.run);
     let bytes = match read_file(&files.log) {
         Ok(bytes) => bytes,
@@ -47,10 +47,11 @@ pub(super) fn read(files: &RunFiles) -> Result<Salvaged, JournalError> {
 
 const CUT: &str = "it is cut off, and may be the start of a call that had its effect";
 
-/// Reads the bytes of a log.
+/// Parses the bytes of a log.
 ///
 /// # Errors
-/// [`JournalError::FutureFormat`], [`JournalError::UnknownKind`]: nothing in such a log can be trusted to mean what it seems to.
+/// [`JournalError::FutureFormat`], [`JournalError::UnknownKind`]: a newer version wrote the log, so its
+/// records cannot be trusted to mean what they seem to.
 fn parse(run: &RunId, mut bytes: Vec<u8>, blobs: &dyn Blobs) -> Result<Salvaged, JournalError> {
     let mut salvaged = Salvaged::default();
     let length = bytes.len();

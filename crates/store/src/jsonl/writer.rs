@@ -1,9 +1,9 @@
-//! Appends to a log: all of it or nothing, and on the medium before it returns where that is asked.
+//! Appends to a log: all records of an append or none, synced before it returns if the caller asks for that.
 //!
-//! Writing a line happens on the caller's own thread: it is a copy of some hundred bytes into the system's
-//! cache, cheaper than handing it to another thread, and because it does not wait, a caller that
-//! drops the future cannot cut a line in half. Syncing waits for the medium (milliseconds), and so
-//! does keeping a large record apart, so these go to a thread that may block.
+//! A line is written on the caller's own thread: that copies some hundred bytes into the system's cache,
+//! which is cheaper than another thread. It does not await, so a caller that drops the future cannot cut a
+//! line in half. A sync waits for the medium (milliseconds), and so does storing a blob, so these go to a
+//! thread that may block.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -32,18 +32,18 @@ use crate::{
     rules::{self, check_sequence},
 };
 
-/// A buffer that grew beyond this for one large append is given back afterwards.
+/// The capacity in bytes up to which the buffer is reused; a larger one is freed after the append.
 const KEEP_BUFFER: usize = 64 * 1024;
 
-/// Takes the lock, reads what is there, drops a torn end and hands out the writer.
+/// Takes the lock, reads the log, drops a torn end and returns the writer.
 pub(super) fn open(files: RunFiles, mode: OpenMode, wait: &mut Wait<'_>) -> Result<OpenRun, JournalError> {
     if mode == OpenMode::Existing && !files.log.exists() {
         return Err(JournalError::UnknownRun { run: files.run });
     }
     let mut lock = RunLock::take(&files.runs, &files.run, wait)?;
     let file = open_file(&files.log).map_err(storage("open", &files.log))?;
-    // Somebody may remove the file that is locked, thinking that nobody needs it: the log is locked as well where
-    // that keeps no reader out.
+    // Somebody may remove the lock's file and think it is unused, so the log itself is locked too on systems
+    // where that does not keep readers out.
     if cfg!(unix) {
         lock::lock(&file, &files.log, &files.run, wait)?;
     }
@@ -73,17 +73,17 @@ fn open_file(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// What a log is written to; a trait so that tests can fill the disk.
+/// The file that a log is written to; a trait so that tests can simulate a full disk.
 trait Medium: Send + Sync + 'static {
     fn write_at_end(&self, bytes: &[u8]) -> io::Result<()>;
     fn truncate(&self, length: u64) -> io::Result<()>;
     fn sync(&self) -> io::Result<()>;
 
-    /// What happened to the log, if it is not at `path` or not `length` bytes long.
+    /// Returns how the log was changed, if it is not at `path` or not `length` bytes long.
     fn changed(&self, path: &Path, length: u64) -> Option<String>;
 }
 
-/// A log that is open, and which file it is.
+/// An open log, with the identity of its file.
 struct LogFile {
     file: File,
     identity: Identity,
@@ -102,7 +102,7 @@ impl Medium for LogFile {
         self.file.sync_data()
     }
 
-    /// Asks the system once: what has the log's name is the open file, or it is not.
+    /// Compares the file at `path` with the open one, with one system call.
     fn changed(&self, path: &Path, length: u64) -> Option<String> {
         match fs::metadata(path) {
             Ok(found) if Identity::of(&found) == self.identity => (found.len() != length).then(|| {
@@ -113,23 +113,23 @@ impl Medium for LogFile {
     }
 }
 
-/// The end of the log: how long it is and which record comes next.
+/// The end of the log: its length and the number of the next record.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     bytes: u64,
     next: u64,
 }
 
-/// What a writer tells the index.
+/// The state of a writer for updates of the index.
 struct Indexing {
     index: Index,
     notes: Notes,
     top_level: bool,
-    /// Whose the run is, once it has a record.
+    /// The session and tenant of the run, once it has a record.
     whose: Option<Whose>,
-    /// Whether the run began with this writer.
+    /// True if the run began with this writer.
     begun: bool,
-    /// Whether the index has the run among those that wait.
+    /// True if the index has the run among the suspended ones.
     waits: bool,
 }
 
@@ -146,16 +146,16 @@ impl Indexing {
 struct JsonlWriter<M: Medium> {
     files: Arc<RunFiles>,
     medium: Arc<M>,
-    /// Where the log ends for everyone. Bytes beyond it are left over from an append that failed.
+    /// The end of the log as readers may see it. Bytes beyond it are left over from a failed append.
     end: Place,
-    /// Whether there may be such bytes.
+    /// True if there may be such bytes.
     dirty: bool,
-    /// Whether the directory has the file's name on the medium.
+    /// True if the directory entry of the file is synced.
     name_synced: bool,
     buffer: Vec<u8>,
-    /// None only in tests.
+    /// `None` only in tests.
     indexing: Option<Indexing>,
-    /// Also held while blobs are written: a caller that drops the future does not stop that.
+    /// Held while blobs are written too, since that goes on when the caller drops the future.
     lock: Arc<Mutex<Option<RunLock>>>,
 }
 
@@ -170,7 +170,7 @@ impl<M: Medium> JsonlWriter<M> {
         &self.files.run
     }
 
-    /// Encodes the records into the buffer, and returns the large ones, which do not go there.
+    /// Encodes the records into the buffer, and returns the bodies of large ones, which are stored as blobs.
     fn encode(&mut self, records: &[Arc<Record>]) -> Result<Vec<Blob>, JournalError> {
         check_sequence(self.run(), self.end.next, records)?;
         self.buffer.clear();
@@ -183,7 +183,7 @@ impl<M: Medium> JsonlWriter<M> {
         Ok(blobs)
     }
 
-    /// Writes the encoded records, or takes back what was written of them.
+    /// Writes the encoded records. If that fails, removes the part that was written.
     fn write(&mut self, records: &[Arc<Record>]) -> Result<(), JournalError> {
         self.clean()?;
         if let Err(e) = self.medium.write_at_end(&self.buffer) {
@@ -198,7 +198,8 @@ impl<M: Medium> JsonlWriter<M> {
         Ok(())
     }
 
-    /// Makes sure that this is still the run's only writer, and that what it writes reaches the log that others read.
+    /// Checks that this is still the run's only writer, and that the file that it writes to is the log that
+    /// others read.
     fn check(&mut self) -> Result<(), JournalError> {
         self.clean()?;
         if let Some(lock) = &*self.lock.lock().unwrap_or_else(PoisonError::into_inner) {
@@ -230,7 +231,7 @@ impl<M: Medium> JsonlWriter<M> {
         Ok(())
     }
 
-    /// Puts into the index what has to be there before these records are.
+    /// Writes the index entries that must exist before these records do.
     async fn announce(&mut self, records: &[Arc<Record>]) -> Result<Option<Note>, JournalError> {
         let Some((indexing, last)) = self.indexing.as_mut().zip(records.last()) else { return Ok(None) };
         if let Some(first) = records.first().filter(|first| first.seq == 0) {
@@ -257,7 +258,8 @@ impl<M: Medium> JsonlWriter<M> {
         Ok(Some(note))
     }
 
-    /// Puts into the index that the run rests, when its log says so. Where this fails, the log is asked instead.
+    /// Records in the index that the run is at rest, after its log says so. A failure is harmless, since
+    /// lists read the log.
     async fn note_rest(&mut self, note: Option<Note>) -> Result<(), JournalError> {
         let Some((indexing, note)) = self.indexing.as_mut().zip(note) else { return Ok(()) };
         let waited = std::mem::replace(&mut indexing.waits, note.rests == Some(RunStatus::Suspended));
@@ -277,8 +279,8 @@ impl<M: Medium> JsonlWriter<M> {
         Ok(())
     }
 
-    /// Removes what a failed append left. If that fails as well, the next append tries again first,
-    /// and the next to open the run would find a torn line and drop it.
+    /// Removes the bytes of a failed append. If that fails too, the next append tries again first, and the
+    /// next process that opens the run finds a torn line and drops it.
     fn take_back(&mut self) {
         self.dirty = true;
         let _ = self.clean();
@@ -293,7 +295,7 @@ impl<M: Medium> JsonlWriter<M> {
     }
 }
 
-/// A log without records is of no run: nothing is left of one that never began.
+/// Removes a log without records: no file is left of a run that never began.
 impl<M: Medium> Drop for JsonlWriter<M> {
     fn drop(&mut self) {
         let lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
@@ -317,7 +319,7 @@ impl<M: Medium> RunWriter for JsonlWriter<M> {
             let before = self.end;
             let blobs = self.encode(records)?;
             if !blobs.is_empty() {
-                // On the medium whatever durability is asked for: the next sync is of the log alone.
+                // Blobs are synced with any durability, since the next sync is of the log only.
                 let (files, lock) = (self.files.blobs.clone(), self.lock.clone());
                 blocking(move || {
                     let _one_at_a_time = lock.lock().unwrap_or_else(PoisonError::into_inner);
@@ -330,8 +332,8 @@ impl<M: Medium> RunWriter for JsonlWriter<M> {
             if durability == Durability::Buffered {
                 return self.note_rest(due).await;
             }
-            // After a failed sync nobody knows what the medium holds: the records count as not
-            // appended, so that appending them again does not write them twice.
+            // After a failed sync the state of the medium is unknown: the records count as not appended, so
+            // that appending them again does not write them twice.
             self.sync().await.inspect_err(|_| {
                 self.end = before;
                 self.take_back();
@@ -348,7 +350,7 @@ impl<M: Medium> RunWriter for JsonlWriter<M> {
 mod tests {
     use super::*;
 
-    /// A disk with room for so many bytes.
+    /// A disk with room for a given number of bytes.
     #[derive(Default)]
     struct SmallDisk {
         state: Mutex<Disk>,

@@ -1,12 +1,13 @@
-//! What a question looks for by words.
+//! Extracts the words to search for from a question.
 
 use std::{cmp::Reverse, collections::HashSet};
 
-/// Most words of a question that are looked for: the first ones, as whoever asks puts those first that matter most.
+/// The most words of a question that are searched for: the first ones, since callers put the most important
+/// words first.
 const WORDS: usize = 24;
 
-/// The words of a question, each once, in lower case and without stop words, the longest first. They have letters and
-/// digits only, and marks on these, so that in quotes nothing is syntax.
+/// Returns the words of a question, each once, in lower case and without stop words, the longest first. They
+/// have only letters, digits and combining marks, so that in quotes they contain no query syntax.
 pub(crate) fn words_of(text: &str) -> Vec<String> {
     let mut words: Vec<String> = text
         .split(|c: char| !c.is_alphanumeric() && !is_mark(c))
@@ -22,12 +23,12 @@ pub(crate) fn words_of(text: &str) -> Vec<String> {
     words
 }
 
-/// Whether it only stands on the letter before it, such as the dots of a `u`.
+/// Returns true for a combining mark, such as the dots of a decomposed `ü`.
 fn is_mark(c: char) -> bool {
     matches!(c, '\u{300}'..='\u{36f}')
 }
 
-/// English words, and what apostrophes leave of them, that are in most texts and say nothing about them.
+/// Frequent English words, and the rests of words with apostrophes, that say nothing about a text.
 const STOP_WORDS: &[&str] = &[
     "a", "about", "all", "am", "an", "and", "any", "are", "as", "at", "be", "been", "but", "by", "can",
     "could", "did", "do", "does", "for", "from", "had", "has", "have", "he", "her", "him", "his", "how", "i",

@@ -1,4 +1,4 @@
-//! Changes, each batch in one transaction.
+//! Applies changes, each batch in one transaction.
 
 use archon_types::{Collection, MemoryChange, MemoryEntry, MemoryError};
 use tokio_postgres::{Client, IsolationLevel, Transaction};
@@ -19,12 +19,12 @@ pub(super) async fn apply(
         check(scope, change)?;
         check_columns(change)?;
     }
-    // Each statement sees what was committed before it, whatever the server's default: what is expected is looked at
-    // after the wait for one's turn.
+    // Each statement must see everything that was committed before it, whatever the server's default is:
+    // expectations are checked after the wait for the lock.
     let transaction = client.build_transaction().isolation_level(IsolationLevel::ReadCommitted).start();
     let transaction = transaction.await.map_err(failed("write to", "a batch"))?;
-    // One batch at a time for each schema: those that change the same entries in another order would wait for each
-    // other, and positions would not be in the order in which others see the entries.
+    // One batch at a time for each schema: batches that change the same entries in different orders would
+    // deadlock, and positions would not follow the order in which entries become visible.
     let turn = "SELECT pg_advisory_xact_lock(hashtextextended(current_schema(), 0))";
     transaction.execute(turn, &[]).await.map_err(failed("write to", "a batch"))?;
     for change in &changes {
@@ -37,13 +37,13 @@ pub(super) async fn apply(
     for change in changes {
         met += one(&transaction, scope, change).await?;
     }
-    // Without this, what was done is undone.
+    // Without the commit, all changes are rolled back.
     transaction.commit().await.map_err(failed("write to", "a batch"))?;
     Ok(met)
 }
 
-/// What stands in a column of its own must not have what no text of PostgreSQL may have, and an index has to have room for
-/// it. In contents and metadata a zero character is written as JSON does.
+/// Checks the texts that have a column of their own: PostgreSQL keeps no zero characters, and the text must
+/// fit into an index. In contents and metadata a zero character is escaped by JSON.
 fn check_columns(change: &MemoryChange) -> Result<(), MemoryError> {
     let (id, columns) = match change {
         MemoryChange::Put(entry) => {
@@ -75,7 +75,7 @@ async fn one(
             let gone = transaction.execute(&sql, &borrowed(&values)).await;
             Ok(usize::try_from(gone.map_err(failed("write to", "entries"))?).unwrap_or(usize::MAX))
         }
-        // There is none with such an id.
+        // No entry has such an id.
         MemoryChange::Embed { id, .. } if id.contains('\0') => Ok(0),
         MemoryChange::Embed { id, collection, content, embedder, vector } => {
             check_length(transaction, &id, &embedder, vector.len()).await?;

@@ -1,4 +1,4 @@
-//! Conditions as SQL, listings, and candidates by words and by vector.
+//! Builds SQL conditions, and runs listings and searches by words and by vector.
 
 use std::collections::BTreeMap;
 
@@ -11,18 +11,18 @@ use tokio_postgres::{Client, GenericClient, Row, types::ToSql};
 use super::{failed, words::asked};
 use crate::memories::{Texts, check_question, number, past_all_of, range, time};
 
-/// What a row is read from.
+/// The columns that [`read`] needs, in its order.
 pub(super) const COLUMNS: &str = "e.position, e.id, e.collection, e.used, e.metadata, e.body, e.checksum";
 
-/// Whether the vector of `entries e` is as long as its embedder's are: a damaged one is made again like one that was never
-/// made.
+/// The condition that the vector of `entries e` has the length of its embedder's vectors. One that does not
+/// is damaged and is made again, like a missing one.
 const INTACT: &str = "coalesce((SELECT vector_dims(e.vector) = d.dimensions FROM embedders d \
                       WHERE d.id = e.embedder), FALSE)";
 
-/// A value of a statement.
+/// The value of a statement's parameter.
 pub(super) type Value = Box<dyn ToSql + Sync + Send>;
 
-/// Values as the client takes them.
+/// Borrows the values as the client takes them.
 pub(super) fn borrowed(values: &[Value]) -> Vec<&(dyn ToSql + Sync)> {
     values.iter().map(|value| &**value as &(dyn ToSql + Sync)).collect()
 }
@@ -34,7 +34,7 @@ pub(super) struct Conditions {
 }
 
 impl Conditions {
-    /// The collection first: nothing is ever asked without it.
+    /// Builds the conditions of a filter. The collection comes first: no query goes without it.
     pub(super) fn of(scope: &Collection, filter: &MemoryFilter) -> Result<Self, MemoryError> {
         let mut conditions = Self { sql: "TRUE".to_owned(), values: Vec::new() };
         let range = range(scope, filter)?;
@@ -53,13 +53,14 @@ impl Conditions {
         self.sql.push_str(sql);
     }
 
-    /// The mark of a parameter with this value.
+    /// Adds a value, and returns the placeholder of its parameter.
     pub(super) fn value(&mut self, value: impl ToSql + Sync + Send + 'static) -> String {
         self.values.push(Box::new(value));
         format!("${}", self.values.len())
     }
 
-    /// What nothing here can have, with a zero character, is not given to PostgreSQL, which knows none.
+    /// Adds the conditions on names. Names with a zero character are not sent, since PostgreSQL refuses them
+    /// and no entry has one.
     fn add_names(&mut self, filter: &MemoryFilter) {
         let known = |name: &&String| !name.contains('\0');
         if !filter.ids.is_empty() {
@@ -78,7 +79,7 @@ impl Conditions {
             self.and(&format!("e.key = {key}"));
         }
         if let Some(prefix) = &filter.key_prefix {
-            // As a range, which the index of keys can answer.
+            // A range, so that the index of keys can be used.
             let from = self.value(prefix.clone());
             self.and(&format!("e.key COLLATE \"C\" >= {from}"));
             if let Some(past) = past_all_of(prefix) {
@@ -92,7 +93,7 @@ impl Conditions {
         for (name, value) in &filter.metadata {
             if let (true, Some(session)) = (name == "session", value.as_str()) {
                 let session = self.value(label(session));
-                // As the index of sessions has it.
+                // Written as in the index of sessions, so that it can be used.
                 self.and("jsonb_typeof(e.labels -> 'session') = 'string'");
                 self.and(&format!("e.labels ->> 'session' = {session}"));
             }
@@ -169,7 +170,7 @@ pub(super) async fn list(
         match read(row) {
             Ok(mut entry) => {
                 entry.embedding = row.try_get(7).map_err(failed("read", "a vector"))?;
-                // A vector that is damaged is made again.
+                // Without its embedder, the entry counts as not embedded, so a damaged vector is made again.
                 entry.embedder = entry.embedder.filter(|_| entry.embedding.is_some());
                 page.entries.push(entry);
             }
@@ -218,7 +219,7 @@ pub(super) async fn candidates(
         let length = conditions.value(i32::try_from(vector.len()).unwrap_or(i32::MAX));
         let (embedder, vector) = (conditions.value(embedder.clone()), conditions.value(vector.clone()));
         let most = conditions.value(limit);
-        // Zero is near to nothing: its distance is no number.
+        // The zero vector has no cosine: its distance is no number.
         let sql = format!(
             "SELECT {COLUMNS}, (1 - (e.vector <=> {vector}::real[]::vector))::real FROM entries e \
              WHERE e.embedder = {embedder} AND vector_dims(e.vector) = {length} \
@@ -241,7 +242,7 @@ pub(super) async fn candidates(
     Ok(all)
 }
 
-/// How long the vectors of an embedder are here.
+/// Returns the number of dimensions of an embedder's vectors here.
 pub(super) async fn length_of(
     client: &impl GenericClient,
     embedder: &str,
@@ -251,16 +252,18 @@ pub(super) async fn length_of(
     Ok(row.and_then(|row| row.try_get::<_, i64>(0).ok()).and_then(|length| usize::try_from(length).ok()))
 }
 
-/// How many entries are scored for one question, as in SQLite. What is in a great part of all entries says little about
-/// any of them, and costs most.
+/// The most entries that are scored for one question, as in SQLite. A word in a large part of all entries
+/// says little about any of them, and costs most.
 const SCORED: usize = 24_000;
 
-/// BM25 with each word counted once in an entry, and its frequency among the entries that have any of the words:
-/// `ts_rank` knows no frequencies, so that a word that is everywhere would count as much as a name.
+/// Builds a BM25 query that counts each word once per entry, with frequencies among the entries that have
+/// any of the words: `ts_rank` knows no frequencies, so a word that is everywhere would count as much as a
+/// name.
 ///
-/// Of the words the rarest are looked for, so many that not too many entries have to be scored; if one by itself is in
-/// too many, in the newest of them. Counting stops where it is clear that a word is too frequent. What is `MATERIALIZED` is
-/// so for tables that were not analyzed yet: there the planner would work it out anew for each row.
+/// It searches for the rarest words, as many as keep the number of scored entries within [`SCORED`]; if one
+/// word alone exceeds that, it takes the newest entries with it. Counting stops when a word is clearly too
+/// frequent. `MATERIALIZED` is for tables that were not analyzed yet: there the planner would evaluate the
+/// subquery anew for each row.
 fn by_words(conditions: &str, words: &str, most: &str) -> String {
     let with = format!("FROM entries e WHERE e.words @@ q AND {conditions}");
     format!(
@@ -284,19 +287,20 @@ fn by_words(conditions: &str, words: &str, most: &str) -> String {
     )
 }
 
-/// Metadata, as JSON, as `jsonb` takes it, which has no zero characters. It is only compared, never shown.
+/// Replaces zero characters in metadata as JSON, since `jsonb` refuses them. The result is only compared,
+/// never shown.
 pub(super) fn labels(json: &str) -> String {
-    // A backslash that is a character takes two, and what comes behind them stands for itself.
+    // A double backslash is an escaped backslash, so a `u0000` after it is plain text.
     let parts = json.split(r"\\").map(|part| part.replace(r"\u0000", r"\u0001"));
     parts.collect::<Vec<_>>().join(r"\\")
 }
 
-/// The same of a text that is no JSON.
+/// Does the same for a text that is no JSON.
 fn label(text: &str) -> String {
     text.replace('\0', "\u{1}")
 }
 
-/// The entry of a row, without its vector, or what is wrong with it.
+/// Returns the entry of a row, without its vector, or how it is damaged.
 pub(super) fn read(row: &Row) -> Result<MemoryEntry, Damaged> {
     let text = |i: usize| row.try_get::<_, String>(i);
     let id = text(1).unwrap_or_default();

@@ -1,7 +1,8 @@
-//! Words as PostgreSQL is given them, in texts and in questions.
+//! Prepares the words of texts and questions for PostgreSQL's text search.
 //!
-//! Its parser takes a path, an address, a date or a decimal for one word, and lower case is what the database's locale
-//! says it is. A question is letters and digits, so texts are too, and what is to be the same is made so here.
+//! Its parser takes a path, an address, a date or a decimal for one word, and its lower case depends on the
+//! database's locale. So texts and questions are both reduced to words of letters and digits, and folded,
+//! here.
 
 use std::collections::HashSet;
 
@@ -9,19 +10,21 @@ use unicode_normalization::UnicodeNormalization as _;
 
 use crate::memories::words_of;
 
-/// Bytes that an index of a text may have, with some left: PostgreSQL refuses a mebibyte.
+/// The bytes of words that are indexed of one text, with a margin: PostgreSQL refuses a mebibyte.
 const ROOM: usize = 1_000_000;
 
-/// What a text is found by, for `to_tsvector`: each of its words once, as in a question. Where there is no more room the
-/// other words are left out.
+/// Returns the text for `to_tsvector`: each distinct word once, as in a question. Words beyond the size
+/// limit are left out.
 pub(super) fn indexed(content: &str) -> String {
     let folded = folded(content);
     let (mut words, mut seen, mut room) = (String::new(), HashSet::new(), ROOM);
     let all = folded.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
     for word in all.filter(|word| seen.insert(*word)) {
-        // What some locales have for a number and others for a mark is where a word may be cut.
+        // Some locales take such a character for a number and others for a mark, so PostgreSQL may cut the
+        // word there.
         let cuts = word.chars().filter(|c| c.is_numeric() && !c.is_ascii()).count();
-        // Each has some bytes beside it. A word that PostgreSQL finds too long is left out by it; others may still fit.
+        // Each word takes some bytes more. PostgreSQL itself leaves out a word that is too long; later words
+        // may still fit.
         if let Some(left) = room.checked_sub(word.len() + 8 * (cuts + 1)) {
             room = left;
             words.push_str(word);
@@ -31,15 +34,15 @@ pub(super) fn indexed(content: &str) -> String {
     words
 }
 
-/// The words of a question, for `plainto_tsquery` each.
+/// Returns the words of a question, each for a `plainto_tsquery` of its own.
 pub(super) fn asked(text: &str) -> Vec<String> {
     words_of(&folded(text))
 }
 
-/// A text in lower case and without the accents of its letters, as SQLite's index of words has it.
+/// Returns a text in lower case and without accents, as SQLite's word index does.
 fn folded(text: &str) -> String {
     let bare = text.nfd().filter(|c| !matches!(c, '\u{300}'..='\u{36f}'));
     let lower = bare.nfc().flat_map(char::to_lowercase);
-    // A capital sigma does not say that it ends a word.
+    // A capital sigma has one lower case, so the form at the end of a word is replaced by it.
     lower.map(|c| if c == 'ς' { 'σ' } else { c }).collect()
 }

@@ -1,7 +1,7 @@
-//! Connections: one for all the writing of this process, and one for each reading.
+//! The connections to the database: one for all writes of this process, and one for each read.
 //!
-//! SQLite has one writer at a time, so one connection behind a mutex loses nothing, and writers of
-//! this process queue up fairly; those of other processes are waited for. Readers never wait.
+//! SQLite has one writer at a time, so one connection behind a mutex loses nothing, and writers of this
+//! process take turns; those of other processes are waited for. Readers never wait.
 
 use std::{
     ffi::OsString,
@@ -22,15 +22,15 @@ use crate::{
     lock::{self, RunLock, Wait},
 };
 
-/// How long another process may take for its transaction. They take milliseconds.
+/// The longest time to wait for another process's transaction. They take milliseconds.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 #[derive(Debug)]
 pub(super) struct Database {
     path: PathBuf,
     locks: PathBuf,
-    /// Which file it is, so that another one in its place is noticed. Not the file itself: closing one takes SQLite's
-    /// locks on it away from the whole process.
+    /// The identity of the file, so that another one in its place is noticed. The file is not kept open:
+    /// closing it would remove SQLite's locks on it for the whole process.
     identity: Identity,
     writing: Mutex<Writing>,
 }
@@ -38,7 +38,7 @@ pub(super) struct Database {
 #[derive(Debug)]
 struct Writing {
     connection: Connection,
-    /// What the connection's transactions are now.
+    /// The durability that the connection is set to.
     durability: Durability,
 }
 
@@ -47,12 +47,12 @@ impl Database {
         let locks = beside(path, "-locks");
         create_directory(path.parent().unwrap_or(Path::new("")))?;
         create_directory(&locks)?;
-        // One at a time, in this process and others, until the tables are there.
+        // One process at a time, until the tables exist.
         let _turn = lock::wait(&locks.join(".open"))?;
         database_file::create(path).map_err(storage("create", path))?;
         let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         schema::prepare(&mut connection, path)?;
-        // On some systems a plain sync stops at the drive's cache.
+        // On some systems a plain sync goes only as far as the drive's cache.
         let settings = "PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON";
         connection.execute_batch(settings).map_err(failed("open", path))?;
         let writing = Mutex::new(Writing { connection, durability: Durability::Synced });
@@ -64,7 +64,7 @@ impl Database {
         &self.path
     }
 
-    /// Makes sure that what is written reaches the database that others read.
+    /// Checks that writes go to the database that others read.
     pub(super) fn check(&self, run: &RunId) -> Result<(), JournalError> {
         match self.identity.is_at(&self.path) {
             true => Ok(()),
@@ -75,7 +75,7 @@ impl Database {
         }
     }
 
-    /// The file that is there while messages wait for a run.
+    /// Returns the path of the file that exists while messages wait for a run.
     pub(super) fn inbox_mark(&self, run: &RunId) -> PathBuf {
         self.locks.join(format!("{run}.inbox"))
     }
@@ -85,12 +85,12 @@ impl Database {
         RunLock::take(&self.locks, run, wait)
     }
 
-    /// Whether somebody writes to a run.
+    /// Returns true if a writer has the lock of a run.
     pub(super) fn is_locked(&self, run: &RunId) -> bool {
         lock::is_held(&self.locks, run)
     }
 
-    /// Reads from one moment's state, whatever is written meanwhile.
+    /// Runs `work` on a snapshot of the database, which concurrent writes do not change.
     pub(super) fn read<T>(
         &self,
         work: impl FnOnce(&Connection) -> Result<T, JournalError>,
@@ -100,11 +100,11 @@ impl Database {
         work(&transaction)
     }
 
-    /// Does all of `work` or, after any error, nothing.
+    /// Runs `work` in a transaction; after any error nothing of it is kept.
     ///
-    /// A synced transaction is on the medium when this returns. A buffered one is in the write-ahead
-    /// log, in the system's cache: other processes see it, it survives this one, and the next sync of
-    /// that file takes it along. SQLite moves neither into the database before it is on the medium.
+    /// A synced transaction is on the medium when this returns. A buffered one is in the write-ahead log, in
+    /// the system's cache: other processes see it, it survives this process, and the next sync of that file
+    /// syncs it too. SQLite moves neither into the database before it is on the medium.
     pub(super) fn write<T>(
         &self,
         durability: Durability,
@@ -121,18 +121,19 @@ impl Database {
         Ok(done)
     }
 
-    /// Puts buffered transactions on the medium.
+    /// Syncs buffered transactions.
     pub(super) fn sync(&self) -> Result<(), JournalError> {
         let _nobody_writes = self.writing();
         let path = beside(&self.path, "-wal");
         match OpenOptions::new().write(true).open(&path).and_then(|log| log.sync_data()) {
-            // Without the file, everything is in the database, and synced.
+            // Without that file, everything is in the database and synced.
             Err(e) if e.kind() != io::ErrorKind::NotFound => Err(storage("sync", &path)(e)),
             _ => Ok(()),
         }
     }
 
-    /// A transaction that a panic interrupted was undone when it was dropped.
+    /// Locks the write connection. A transaction that a panic interrupted was rolled back when it was
+    /// dropped.
     fn writing(&self) -> MutexGuard<'_, Writing> {
         self.writing.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -153,7 +154,7 @@ impl Writing {
 }
 
 fn connect(path: &Path, access: OpenFlags) -> Result<Connection, JournalError> {
-    // One thread at a time uses a connection, as the borrow checker sees to.
+    // The borrow checker sees to it that only one thread at a time uses a connection.
     let flags = access | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = database_file::connect(path, flags).map_err(failed("open", path))?;
     connection.busy_timeout(PATIENCE).map_err(failed("open", path))?;
@@ -168,7 +169,7 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
 
 #[cfg(test)]
 impl Database {
-    /// Lets the database grow to so many pages, or stay as it is.
+    /// Lets the database grow to `pages` pages at most, or stay as large as it is.
     pub(super) fn limit(&self, pages: u32) {
         let sql = format!("PRAGMA max_page_count = {pages}");
         self.writing().connection.query_row(&sql, [], |_| Ok(())).unwrap();

@@ -1,4 +1,4 @@
-//! Removes a run that nobody writes to and nobody needs.
+//! Removes a run that has no writer and that no other run needs.
 
 use archon_types::{Durability, JournalError, Origin, RunId};
 use rusqlite::{Connection, Transaction};

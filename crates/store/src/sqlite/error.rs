@@ -1,4 +1,4 @@
-//! SQLite's errors in the journal's words.
+//! Turns SQLite's errors into errors of the journal.
 
 use std::{io, path::Path};
 
@@ -13,7 +13,8 @@ pub(super) fn failed(action: &'static str, place: &Path) -> impl FnOnce(rusqlite
     move |error| say(io::Error::new(kind(&error), error))
 }
 
-/// The same for reading record `seq` of a run: there, damage is the record's.
+/// Turns an error of reading record `seq` of a run into the journal's error: damage becomes that of the
+/// record.
 pub(super) fn unread(place: &Path, run: &RunId, seq: u64) -> impl FnOnce(rusqlite::Error) -> JournalError {
     move |error| match kind(&error) {
         io::ErrorKind::InvalidData => corrupt(run, seq, error.to_string()),

@@ -1,4 +1,4 @@
-//! Lists runs: the first records say who and what, the last one how it is.
+//! Lists runs: the first records say whose run it is, the last one gives its status.
 
 use std::sync::Arc;
 
@@ -16,12 +16,12 @@ use crate::{
     records::from_line,
 };
 
-/// Up to the prompt, which is one of the first.
+/// The first records of a run; the prompt is among them.
 const FIRST: &str = "SELECT place, line FROM records WHERE place >= ?1 AND place < ?2 ORDER BY place LIMIT 8";
 const LAST: &str =
     "SELECT place, line FROM records WHERE place >= ?1 AND place < ?2 ORDER BY place DESC LIMIT 1";
 
-/// The runs that a filter lets through, the last written first.
+/// Lists the heads of the runs that a filter admits, the last written first.
 pub(super) fn list(database: &Database, filter: &RunFilter) -> Result<Vec<RunHead>, JournalError> {
     let failed = |e| failed("list", database.path())(e);
     let heads = database.read(|connection| {
@@ -31,7 +31,8 @@ pub(super) fn list(database: &Database, filter: &RunFilter) -> Result<Vec<RunHea
         let notes = rows.map(|row| row.map(|note| (note.clone(), note.at)).map_err(failed));
         page(filter, notes, |run| head(connection, database, run))
     })?;
-    // What this transaction sees may be older than the locks are.
+    // The snapshot of this transaction may be older than the state of the locks, so interrupted runs are
+    // read again.
     let looked_at_again = |head: RunHead| match head.status {
         RunStatus::Interrupted => match of(database, &head.run_id) {
             Err(JournalError::UnknownRun { .. }) => None,
@@ -44,7 +45,7 @@ pub(super) fn list(database: &Database, filter: &RunFilter) -> Result<Vec<RunHea
     Ok(heads)
 }
 
-/// The head of one run.
+/// Returns the head of one run.
 pub(super) fn of(database: &Database, run: &RunId) -> Result<RunHead, JournalError> {
     let unknown = || JournalError::UnknownRun { run: run.clone() };
     let read = || {
@@ -56,8 +57,9 @@ pub(super) fn of(database: &Database, run: &RunId) -> Result<RunHead, JournalErr
     under_lock(read, || database.is_locked(run))
 }
 
-/// The notes of the runs that may be in a list, the newest first. What fits the fewest runs is looked up in an index; a
-/// plus before a column keeps SQLite, which cannot know that all runs may be one tenant's, from another.
+/// Builds the query for the notes of runs that may be in a list, the newest first. The condition that fits
+/// the fewest runs uses an index; a plus before the other columns keeps SQLite from using theirs, since it
+/// cannot know that all runs may be one tenant's.
 fn query(filter: &RunFilter) -> (String, Vec<String>) {
     let (mut conditions, mut values) = (Vec::new(), Vec::new());
     let mut equal = |column: &str, value: &str| {
@@ -68,7 +70,7 @@ fn query(filter: &RunFilter) -> (String, Vec<String>) {
     if let Some(session) = &filter.session {
         equal("session", session.as_str());
     }
-    // Of others the log says how they are.
+    // The status of runs that are not at rest is known from the log only.
     let rests = match filter.status[..] {
         [status] if status.has_ended() || status == RunStatus::Suspended => Some(status),
         _ => None,
@@ -102,7 +104,7 @@ fn note(row: &Row<'_>) -> rusqlite::Result<Note> {
     })
 }
 
-/// The head of a run in a list.
+/// Returns the head of a run for a list.
 fn head(connection: &Connection, database: &Database, run: &RunId) -> Result<Option<RunHead>, JournalError> {
     let Some(id) = log::id(connection, database, run)? else { return Ok(None) };
     let head =
@@ -111,7 +113,7 @@ fn head(connection: &Connection, database: &Database, run: &RunId) -> Result<Opt
     Ok(Some(if is_held { head } else { head.not_worked_on() }))
 }
 
-/// The head as the log tells it.
+/// Reads the head from the log.
 fn find(connection: &Connection, database: &Database, run: &RunId, id: i64) -> Result<RunHead, JournalError> {
     let error = match ends(connection, database, run, id) {
         Ok(records) => return Ok(RunHead::of(run.clone(), &records)),
@@ -124,7 +126,7 @@ fn find(connection: &Connection, database: &Database, run: &RunId, id: i64) -> R
     })
 }
 
-/// The first record of a run.
+/// Returns the first record of a run.
 pub(super) fn first(
     connection: &Connection,
     database: &Database,
@@ -146,7 +148,8 @@ fn ends(
     Ok(records.into_iter().map(Arc::new).collect())
 }
 
-/// The records that a query finds, up to and with the first that is `enough`; at least one.
+/// Returns the records that a query finds, up to and with the first for which `enough` is true; at least
+/// one.
 fn some(
     connection: &Connection,
     database: &Database,
@@ -192,7 +195,7 @@ mod tests {
     use super::*;
     use crate::files::reads;
 
-    /// So many runs of as many sessions and tenants, ten minutes apart. Three of them wait.
+    /// Writes `count` runs of as many sessions and tenants, ten minutes apart. Three of them are suspended.
     async fn history(database: &Arc<Database>, count: u64) {
         for n in 0..count {
             let id = RunId::new(format!("r{n}"));
@@ -225,7 +228,7 @@ mod tests {
         ]
     }
 
-    /// How many records a list reads, and how many runs it finds.
+    /// Returns the number of records that a list reads, and of runs that it finds.
     fn cost(database: &Database, filter: &RunFilter) -> (usize, usize) {
         let before = reads::count();
         let found = list(database, filter).unwrap().len();
@@ -249,7 +252,7 @@ mod tests {
         }
     }
 
-    /// Neither all rows are looked at, nor are those found put in order.
+    /// The query neither scans all rows nor sorts those found.
     #[test]
     fn query_of_a_list_is_answered_in_order_by_an_index() {
         let dir = tempfile::tempdir().unwrap();
@@ -265,7 +268,7 @@ mod tests {
             let plan = plan.unwrap();
             assert!(plan.contains("USING INDEX") || plan.contains("COVERING INDEX"), "{sql}: {plan}");
             assert!(!plan.contains("TEMP B-TREE"), "{sql}: {plan}");
-            // All runs may be of one tenant.
+            // All runs may belong to one tenant, so the tenant must not select the index.
             let narrow = match filter.session {
                 Some(_) => "runs_of_sessions",
                 None if !filter.status.is_empty() => "runs_that_rest",

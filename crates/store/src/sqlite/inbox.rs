@@ -1,9 +1,10 @@
-//! Messages to runs: rows of a table, and an empty file `{path}-locks/{run}.inbox` while there are any.
+//! Keeps messages to runs: rows of a table, and an empty file `{path}-locks/{run}.inbox` while there are
+//! any.
 //!
-//! The file is what others look at: whether it is there, and when it was touched last. So a run without
-//! messages, which most are, never asks the database, and one with messages is told of them across processes.
-//! The file is made and removed within the transactions that add and remove rows, which take turns, so rows
-//! without a file are only there where somebody copied the database alone; a writer makes up for that.
+//! Other processes check only if the file exists and when it was last modified. So a run without messages,
+//! as most are, never asks the database, and other processes notice new messages. The file is created and
+//! removed within the transactions that add and remove rows, and these take turns. So rows without a file
+//! exist only if somebody copied the database alone; opening a run's writer repairs that.
 
 use std::{
     fs::{self, OpenOptions},
@@ -98,7 +99,7 @@ fn waiting(
     for message in messages {
         match opener.open(message.as_bytes()) {
             Ok(entry) => entries.push(entry),
-            // A newer version's: left for who can read it.
+            // The message may be a newer version's, so it is left in place.
             Err(problem) => {
                 problems.push(format!("{problem}; look at the table inbox of {}", database.path().display()));
             }
@@ -122,7 +123,7 @@ fn remove(database: &Database, run: &RunId, ids: &[String]) -> Result<(), Journa
     })
 }
 
-/// Removes all messages of a run that is being removed.
+/// Removes all messages of a run that is being deleted.
 pub(super) fn delete(
     transaction: &Transaction<'_>,
     database: &Database,
@@ -134,7 +135,7 @@ pub(super) fn delete(
     unmark(&database.inbox_mark(run))
 }
 
-/// Makes sure that messages which wait are looked for.
+/// Creates the file of the inbox if messages wait, so that they are noticed.
 pub(super) fn mark(database: &Database, run: &RunId) -> Result<(), JournalError> {
     let id = |connection: &Connection| log::id(connection, database, run);
     let waits = database.read(|connection| match id(connection)? {

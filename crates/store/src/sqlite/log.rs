@@ -14,7 +14,7 @@ use crate::{
     records::{existing, from_line},
 };
 
-/// Bits of a place for the record's number; those above are the run's.
+/// The number of low bits of a place that hold the record's number; the bits above hold the run's number.
 const BITS: u32 = 32;
 
 pub(super) fn read(database: &Database, run: &RunId) -> Result<Salvaged, JournalError> {
@@ -24,7 +24,7 @@ pub(super) fn read(database: &Database, run: &RunId) -> Result<Salvaged, Journal
     })
 }
 
-/// The run's number in this database, if it is there.
+/// Returns the run's number in this database; `None` if there is no such run.
 pub(super) fn id(
     connection: &Connection,
     database: &Database,
@@ -73,7 +73,7 @@ fn records(
     Ok(salvaged)
 }
 
-/// Copies the bytes of a line out of a row, whatever is wrong with them.
+/// Copies the bytes of a line out of a row without interpreting them, since they may be damaged.
 pub(super) fn take_line(row: &Row<'_>, column: usize, line: &mut Vec<u8>) -> rusqlite::Result<()> {
     let value = row.get_ref(column)?;
     let bytes = value
@@ -84,19 +84,19 @@ pub(super) fn take_line(row: &Row<'_>, column: usize, line: &mut Vec<u8>) -> rus
     Ok(())
 }
 
-/// Where the records of a run are.
+/// Returns the range of places of a run's records.
 pub(super) fn places(id: i64) -> Range<i64> {
     id << BITS..(id + 1) << BITS
 }
 
-/// Where a run's record is; `None` for one that no log is long enough to have.
+/// Returns the place of a run's record; `None` if the number is too large.
 pub(super) fn place(id: i64, seq: u64) -> Option<i64> {
     u32::try_from(seq).ok().map(|seq| places(id).start + i64::from(seq))
 }
 
-/// Which record of its run is at a place.
+/// Returns the number, within its run, of the record at a place.
 pub(super) fn seq(place: i64) -> u64 {
-    // The number of the run is cut off.
+    // The cast removes the bits of the run's number.
     u64::from(place as u32)
 }
 

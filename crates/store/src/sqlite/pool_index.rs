@@ -1,7 +1,8 @@
 //! The index of suspended runs in a SQLite database of its own.
 //!
-//! It says where to look, and the logs are the truth: a database that was lost, or that a power cut left behind the logs,
-//! is made again from them (`AgentPool::restore`). So a change is not synced, and a row that cannot be read is left out.
+//! The index only says where to look; the logs are the truth. A database that was lost, or that lacks the
+//! newest changes after a power cut, is rebuilt from them (`AgentPool::restore`). So changes are not synced,
+//! and a row that cannot be read is skipped.
 
 use std::{
     io,
@@ -20,7 +21,7 @@ use crate::{
     files::{create_directory, storage},
 };
 
-/// How long another process may take for its transaction.
+/// The longest time to wait for another process's transaction.
 const PATIENCE: Duration = Duration::from_secs(30);
 const VERSION: u32 = 1;
 const TABLES: &str = "
@@ -39,7 +40,7 @@ const TABLES: &str = "
     PRAGMA user_version = 1;
 ";
 
-/// The index of suspended runs, kept in one SQLite database, for several processes. Clones share it.
+/// An index of suspended runs in one SQLite database, for several processes. Clones share it.
 ///
 /// The database must be on a local disk: SQLite's write-ahead log does not work across machines.
 #[derive(Clone, Debug)]
@@ -52,11 +53,11 @@ struct Database {
 }
 
 impl SqliteIndex {
-    /// Opens the database at `path`; it and its directory are made if they are not there, for their owner alone. Waits
-    /// for the disk.
+    /// Opens the database at `path`; it and its directory are created if they do not exist, for their owner
+    /// only. Blocks while it waits for the disk.
     ///
     /// # Errors
-    /// [`JournalError::Storage`], also for a file that is somebody else's, and [`JournalError::FutureStore`].
+    /// [`JournalError::Storage`], also for a database of another program, and [`JournalError::FutureStore`].
     pub fn open(path: impl AsRef<Path>) -> Result<Self, JournalError> {
         let path = path.as_ref();
         create_directory(path.parent().unwrap_or(Path::new("")))?;
@@ -134,7 +135,7 @@ impl Database {
         let mut found = Vec::new();
         for body in rows {
             match serde_json::from_str::<PendingApproval>(&body.map_err(failed())?) {
-                // What the columns say is looked up, what the entry says counts.
+                // The columns only narrow the search; the entry itself decides.
                 Ok(entry) if filter.fits(&entry) => found.push(entry),
                 Ok(_) => {}
                 Err(error) => {

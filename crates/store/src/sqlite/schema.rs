@@ -1,4 +1,4 @@
-//! The tables and their versions. A database is brought up to date when it is opened.
+//! Creates the tables of the journal's database, and upgrades them when an older database is opened.
 
 use std::{io, path::Path};
 
@@ -8,14 +8,13 @@ use rusqlite::{Connection, TransactionBehavior};
 use super::error::failed;
 use crate::files::storage;
 
-/// Statement `n` leads from version `n` to `n + 1`. What is released never changes.
+/// Statement `n` leads from version `n` to `n + 1`. A released statement never changes.
 const MIGRATIONS: &[&str] = &[include_str!("v1.sql"), include_str!("v2.sql"), include_str!("v3.sql")];
 
-/// `ARCH`, in the header of our databases, so that no other program's file is taken for one.
+/// `ARCH`, in the header of our databases, so that another program's file is not taken for one.
 const APPLICATION: i32 = i32::from_be_bytes(*b"ARCH");
 
-/// Makes the tables, or brings them up to date, or says why not. Nobody else may be opening the
-/// database at the same time.
+/// Creates or upgrades the tables. The caller ensures that no one else opens the database at the same time.
 pub(super) fn prepare(connection: &mut Connection, place: &Path) -> Result<(), JournalError> {
     migrate(connection, place, MIGRATIONS)
 }
@@ -41,13 +40,14 @@ fn migrate(connection: &mut Connection, place: &Path, migrations: &[&str]) -> Re
             transaction.execute("INSERT INTO schema_version VALUES (?1)", [version])?;
         }
         transaction.commit()?;
-        // From the write-ahead log into the database, so that only records depend on the former.
+        // Moves the upgrade from the write-ahead log into the database, so that only records depend on the
+        // log.
         connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
     };
     upgrade(connection).map_err(failed("upgrade", place))
 }
 
-/// The version of the tables; 0 for a file without any.
+/// Returns the version of the tables; 0 for a file without any.
 fn version(connection: &Connection, place: &Path) -> Result<u32, JournalError> {
     let number = |sql| connection.query_row(sql, [], |row| row.get::<_, i32>(0));
     let look = || {

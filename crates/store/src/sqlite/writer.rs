@@ -1,8 +1,8 @@
 //! Appends to a log: each append is one transaction.
 //!
-//! Even a buffered append may have to wait, for another writer's sync, so all of them go to a thread
-//! that may block. A caller that drops the future does not stop what was begun there: the records
-//! are appended all the same, and the lock is held until they are.
+//! Even a buffered append may have to wait for another writer's sync, so all of them run on a thread that
+//! may block. A caller that drops the future does not stop an append that has begun: the records are
+//! appended, and the lock is held until then.
 
 use std::{
     io,
@@ -31,7 +31,7 @@ use crate::{
     rules::{self, check_sequence},
 };
 
-/// Takes the lock, reads what is there and hands out the writer.
+/// Takes the lock, reads the log and returns the writer.
 pub(super) fn open(
     database: Arc<Database>,
     run: RunId,
@@ -52,7 +52,7 @@ struct SqliteWriter {
     log: Arc<SqliteLog>,
 }
 
-/// Shared by the writer and an append that is under way.
+/// State that the writer shares with an append in progress.
 struct SqliteLog {
     database: Arc<Database>,
     run: RunId,
@@ -61,13 +61,13 @@ struct SqliteLog {
 }
 
 struct End {
-    /// The run's number in the database, once it is known.
+    /// The run's number in the database, once it has one.
     id: Option<i64>,
     next: u64,
     notes: Notes,
 }
 
-/// A record as the tables keep it.
+/// A record as it is stored in the tables.
 struct Row {
     line: Vec<u8>,
     blob: Option<Blob>,
@@ -120,7 +120,7 @@ impl SqliteLog {
         (end.id, end.next) = match id {
             Ok(id) => (Some(id), end.next + records.len() as u64),
             Err(e) => {
-                // Nothing was noted.
+                // The note was rolled back too, so the next append makes it again.
                 end.notes = Notes::default();
                 return Err(e);
             }
@@ -130,7 +130,7 @@ impl SqliteLog {
 }
 
 impl SqliteLog {
-    /// Makes sure that the log ends where this writer left it.
+    /// Checks that the log still ends where this writer left it.
     fn check_end(
         &self,
         transaction: &Transaction<'_>,
@@ -164,7 +164,7 @@ fn encode(record: &Record) -> io::Result<Row> {
     Ok(Row { line, blob })
 }
 
-/// Inserts rows from place `next` on, and before them the run unless it has an `id` already.
+/// Inserts rows from number `next` on. If the run has no `id` yet, inserts the run first.
 fn insert(
     transaction: &Transaction<'_>,
     run: &RunId,
@@ -195,13 +195,13 @@ fn insert(
             transaction.prepare_cached(replace)?.execute((id, blob.sha256, blob.bytes))?;
         }
         let place = place(id, seq).ok_or(rusqlite::Error::IntegralValueOutOfRange(0, i64::MAX))?;
-        // JSON is UTF-8.
+        // The line is JSON, so it is valid UTF-8 and nothing is replaced.
         line.execute((place, String::from_utf8_lossy(&row.line)))?;
     }
     Ok(id)
 }
 
-/// Puts into the run's row when it was written to, and how it rests.
+/// Updates the run's row: the time of its last record, and its status if it is at rest.
 fn note(
     transaction: &Transaction<'_>,
     id: i64,
@@ -246,7 +246,8 @@ mod tests {
         let mut writer = open(&database, OpenMode::Create).unwrap().writer;
         writer.append(&[record(0, ""), record(1, "small")], Durability::Synced).await.unwrap();
         let pages = |n: u32| database.limit(n);
-        // One that fits into the log's pages, one for the blobs, one after a small one.
+        // A record for the log's table, a large one for the table of blobs, and a small one with another
+        // after it.
         let (page, large) = ("x".repeat(8000), "x".repeat(100_000));
         for append in [vec![record(2, &page)], vec![record(2, &large)], vec![record(2, ""), record(3, &page)]]
         {
@@ -265,7 +266,7 @@ mod tests {
         assert_eq!(log::read(&database, &RunId::new("r")).unwrap().records.len(), 3);
     }
 
-    /// A single thread for what may block, so that work is done in the order in which it came.
+    /// With a single blocking thread, work is done in the order in which it was submitted.
     #[test]
     fn an_append_that_nobody_waits_for_is_finished_before_the_lock_is_given_back() {
         let runtime = tokio::runtime::Builder::new_current_thread().max_blocking_threads(1).build().unwrap();

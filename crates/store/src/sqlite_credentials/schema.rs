@@ -1,4 +1,4 @@
-//! The tables and their version.
+//! Creates the tables of the credentials' database, and upgrades them.
 
 use std::path::Path;
 
@@ -7,13 +7,13 @@ use rusqlite::Transaction;
 
 use super::failed;
 
-/// `ARCC`, in the header of our databases, so that no other program's file is taken for one.
+/// `ARCC`, in the header of our databases, so that another program's file is not taken for one.
 const APPLICATION: i32 = i32::from_be_bytes(*b"ARCC");
 
-/// Statement `n` leads from version `n` to `n + 1`. What is released never changes.
+/// Statement `n` leads from version `n` to `n + 1`. A released statement never changes.
 const MIGRATIONS: &[&str] = &[include_str!("v1.sql")];
 
-/// Makes the tables, or brings them up to date, or says why not.
+/// Creates or upgrades the tables.
 pub(super) fn prepare(transaction: &Transaction<'_>, place: &Path) -> Result<(), CredentialError> {
     let number =
         |sql| transaction.query_row(sql, [], |row| row.get::<_, i32>(0)).map_err(failed("open", place));

@@ -1,4 +1,4 @@
-//! The seal on what is secret: XChaCha20-Poly1305 with a random nonce for each row.
+//! Encrypts secrets: XChaCha20-Poly1305 with a random nonce for each row.
 
 #[cfg(not(feature = "encryption"))]
 pub(super) use without::Seal;
@@ -20,24 +20,26 @@ mod with {
 
     use crate::key_file;
 
-    /// What is sealed so that a key can be told from another; no account has an empty name for everything.
+    /// A text that is sealed to recognise the right key; no account's place is the same text.
     const CHECK: &[u8] = b"archon credentials";
 
-    /// The key that credentials are sealed with: 32 random bytes that the application keeps elsewhere.
+    /// The key that encrypts credentials: 32 random bytes that the application keeps in another place.
     #[derive(Clone, Debug)]
     pub struct SealingKey(Secret<[u8; 32]>);
 
     impl SealingKey {
-        /// A key of the caller's. A password is no key; derive one from it.
+        /// Uses the caller's key. A password is no key; derive one from it.
         pub fn new(key: [u8; 32]) -> Self {
             Self(Secret::new(key))
         }
 
-        /// The key in this file. If it is not there, it is made, for its owner alone. Keep it where no tool of an agent
-        /// reads, and copy it where the database is copied to: without it what is sealed is lost.
+        /// Reads the key from this file. If the file does not exist, it is created, for its owner only. Keep
+        /// it where no tool of an agent can read it, and copy it with the database: without it the sealed
+        /// credentials are lost.
         ///
         /// # Errors
-        /// [`CredentialError::Sealed`]: the file holds no key; [`CredentialError::Storage`]: it cannot be read or made.
+        /// [`CredentialError::Sealed`] if the file holds no key; [`CredentialError::Storage`] if it cannot
+        /// be read or created.
         pub fn in_file(path: impl AsRef<Path>) -> Result<Self, CredentialError> {
             let path = path.as_ref();
             let found = key_file::read(path).and_then(|found| found.map_or_else(|| key_file::make(path), Ok));
@@ -49,10 +51,10 @@ mod with {
             })
         }
 
-        /// A key as 64 hexadecimal digits, as an environment variable may hold it.
+        /// Parses a key from 64 hexadecimal digits, for instance of an environment variable.
         ///
         /// # Errors
-        /// [`CredentialError::Sealed`]: it is none.
+        /// [`CredentialError::Sealed`] if the text is not such a key.
         pub fn from_hex(digits: &str) -> Result<Self, CredentialError> {
             let digits = digits.trim().as_bytes();
             let no_key =
@@ -84,7 +86,7 @@ mod with {
             self.close_for(&place_of(key), text)
         }
 
-        /// The text; `None` if it was changed, moved, or sealed with another key.
+        /// Returns the text; `None` if it was changed, moved, or sealed with another key.
         pub(in super::super) fn open(&self, key: &CredentialKey, body: &[u8]) -> Option<Vec<u8>> {
             self.open_for(&place_of(key), body)
         }
@@ -111,13 +113,13 @@ mod with {
         }
     }
 
-    /// Which account a body belongs to, told apart whatever its names hold.
+    /// Returns the account that a body belongs to as bytes; two accounts never give the same bytes.
     fn place_of(key: &CredentialKey) -> Vec<u8> {
         serde_json::json!([key.tenant.as_str(), key.service, key.account]).to_string().into_bytes()
     }
 }
 
-/// Without the feature nothing is sealed.
+/// Replaces the seal without the feature: it has no values, so nothing is encrypted.
 #[cfg(not(feature = "encryption"))]
 mod without {
     use archon_types::CredentialKey;

@@ -1,4 +1,4 @@
-//! Changes, each batch in one transaction.
+//! Applies changes, each batch in one transaction.
 
 use archon_types::{Collection, MemoryChange, MemoryEntry, MemoryError, MemoryFilter, Timestamp};
 use archon_vectors::Quantized;
@@ -18,7 +18,7 @@ pub(super) fn apply(
     scope: &Collection,
     changes: Vec<MemoryChange>,
 ) -> Result<usize, MemoryError> {
-    // What can be seen without the database holds nobody up.
+    // Checks that need no database are made before the lock is taken.
     for change in &changes {
         check(scope, change)?;
     }
@@ -36,7 +36,8 @@ pub(super) fn apply(
 
 pub(super) fn compact(database: &Database) -> Result<(), MemoryError> {
     database.write(|transaction| {
-        // The stamps go on from where they were, so only the epoch tells a copy that it missed something.
+        // Stamps continue from their last value, so only the new epoch tells the copies in memory that they
+        // missed removals.
         let sql = "INSERT INTO words(words) VALUES ('optimize'); DELETE FROM removed; UPDATE epochs SET epoch = epoch + 1";
         transaction.execute_batch(sql).map_err(failed("tidy", database.path()))
     })?;
@@ -125,7 +126,7 @@ impl Work<'_> {
         statement.query_row([collection.as_str(), id], |row| row.get(0)).optional()
     }
 
-    /// The numbers of a collection and of those around it, as a text.
+    /// Returns the numbers of a collection and of all that contain it, as a text.
     fn owners(&self, collection: &Collection) -> rusqlite::Result<String> {
         let name = collection.as_str();
         let ends = name.match_indices(':').map(|(end, _)| end).chain([name.len()]);
@@ -143,7 +144,7 @@ impl Work<'_> {
         Ok(owners)
     }
 
-    /// Takes an entry out of the indexes.
+    /// Removes an entry from the indexes.
     fn drop_index(&self, position: i64) -> rusqlite::Result<()> {
         self.transaction.prepare_cached("DELETE FROM words WHERE rowid = ?1")?.execute([position])?;
         self.drop_vector(position)
@@ -152,7 +153,7 @@ impl Work<'_> {
     fn drop_vector(&self, position: i64) -> rusqlite::Result<()> {
         let note = "INSERT INTO removed (position, collection, embedder) \
                     SELECT position, collection, embedder FROM scanned WHERE position = ?1";
-        // Each by itself: of what is damaged only one may be there.
+        // One statement each: of a damaged entry only one of the two rows may exist.
         for sql in
             [note, "DELETE FROM scanned WHERE position = ?1", "DELETE FROM vectors WHERE position = ?1"]
         {

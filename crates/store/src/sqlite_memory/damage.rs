@@ -1,4 +1,4 @@
-//! SQLite's errors in the words of memories.
+//! Turns SQLite's errors into errors of memories.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Connections: one for all the writing of this process, and readers that are kept for the next question.
+//! The connections to the database: one for all writes of this process, and readers that are reused.
 
 use std::{
     collections::HashMap,
@@ -15,23 +15,24 @@ use rusqlite::{
 use super::{damage::failed, row::vector_in, schema, vectors::Scan};
 use crate::database_file;
 
-/// How long another process may take for its transaction.
+/// The longest time to wait for another process's transaction.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Readers that are kept open.
+/// The most readers that are kept open.
 const READERS: usize = 4;
 
 pub(super) struct Database {
     path: PathBuf,
     writer: Mutex<Connection>,
     readers: Mutex<Vec<Connection>>,
-    /// The copy of the vectors.
+    /// The copy of the vectors in memory.
     pub(super) scan: Mutex<Scan>,
-    /// In how many entries words are.
+    /// The number of entries that contain each word.
     pub(super) frequencies: Mutex<Frequencies>,
 }
 
-/// In how many entries words are, as far as it was asked, and up to a bound; and the newest position at that time.
+/// The number of entries that contain each word, for words that were asked for, counted up to a bound; and
+/// the newest position at that time.
 #[derive(Default)]
 pub(super) struct Frequencies {
     pub(super) newest: i64,
@@ -41,10 +42,11 @@ pub(super) struct Frequencies {
 impl Database {
     pub(super) fn open(path: &Path) -> Result<Self, MemoryError> {
         database_file::create(path).map_err(failed("create", path))?;
-        // Who can only read changes nothing of what is another program's: not even its journal is put away.
+        // A read-only connection changes nothing in another program's database: not even its journal is
+        // removed.
         schema::look(&connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?, path)?;
         let mut writer = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-        // An interrupted change is taken back now, so that the version can be seen.
+        // This connection rolls an interrupted change back, so that the version can be read.
         schema::look(&writer, path)?;
         schema::prepare(&mut writer, path)?;
         writer.execute_batch("PRAGMA synchronous = NORMAL").map_err(failed("open", path))?;
@@ -61,7 +63,7 @@ impl Database {
         &self.path
     }
 
-    /// Reads from one moment's state, whatever is written meanwhile.
+    /// Runs `work` on a snapshot of the database, which concurrent writes do not change.
     pub(super) fn read<T>(
         &self,
         work: impl FnOnce(&Connection) -> Result<T, MemoryError>,
@@ -81,7 +83,7 @@ impl Database {
         Ok(done)
     }
 
-    /// Does all of `work` or, after any error, nothing.
+    /// Runs `work` in a transaction; after any error nothing of it is kept.
     pub(super) fn write<T>(
         &self,
         work: impl FnOnce(&Transaction<'_>) -> Result<T, MemoryError>,
@@ -95,28 +97,29 @@ impl Database {
         Ok(done)
     }
 
-    /// What is no transaction.
+    /// Runs statements that cannot be in a transaction.
     pub(super) fn tidy(&self, sql: &str) -> Result<(), MemoryError> {
         lock(&self.writer).execute_batch(sql).map_err(failed("tidy", &self.path))
     }
 }
 
-/// A transaction that a panic interrupted was undone when it was dropped.
+/// Locks a mutex. A transaction that a panic interrupted was rolled back when it was dropped.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn connect(path: &Path, access: OpenFlags) -> Result<Connection, MemoryError> {
-    // One thread at a time uses a connection, as the borrow checker sees to.
+    // The borrow checker sees to it that only one thread at a time uses a connection.
     let flags = access | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connect = || {
         let connection = database_file::connect(path, flags)?;
         connection.busy_timeout(PATIENCE)?;
         connection.set_prepared_statement_cache_capacity(64);
-        // Without it SQLite prepares a statement anew with each value that its plan might depend on.
+        // Without this setting SQLite prepares a statement anew for each value that its plan might depend
+        // on.
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
-        // Whether a JSON object has all the values of another.
+        // `has_all(a, b)`: true if the JSON object `a` has all members of `b`.
         connection.create_scalar_function("has_all", 2, flags, |context| {
             let read = |i| {
                 serde_json::from_str::<serde_json::Map<_, serde_json::Value>>(context.get_raw(i).as_str()?)
@@ -124,10 +127,10 @@ fn connect(path: &Path, access: OpenFlags) -> Result<Connection, MemoryError> {
                     .map_err(rusqlite::Error::UserFunctionError)
             };
             let (all, some) = (read(0), read(1)?);
-            // A damaged row is let through, to be reported.
+            // A damaged row passes the filter, so that it is reported.
             Ok(all.map_or(true, |all| some.iter().all(|(name, value)| all.get(name) == Some(value))))
         })?;
-        // Whether a vector is what was written.
+        // `is_whole(bytes, checksum, dimensions)`: true if a vector is undamaged.
         connection.create_scalar_function("is_whole", 3, flags, |context| {
             Ok(vector_in([0, 1, 2].map(|i| context.get_raw(i))).is_some())
         })?;
@@ -138,7 +141,7 @@ fn connect(path: &Path, access: OpenFlags) -> Result<Connection, MemoryError> {
 
 #[cfg(test)]
 impl Database {
-    /// Lets the database grow to so many pages.
+    /// Lets the database grow to `pages` pages at most.
     pub(super) fn limit(&self, pages: u32) {
         let sql = format!("PRAGMA max_page_count = {pages}");
         lock(&self.writer).query_row(&sql, [], |_| Ok(())).unwrap();

@@ -1,8 +1,8 @@
-//! Databases that a change was interrupted in: whose they are, found out without taking the change back, which nobody but
-//! their owner should do.
+//! Tells whose database it is when a change to it was interrupted, without rolling the change back, which
+//! only the owner of the database should do.
 //!
-//! SQLite shows nothing of such a database to who may only read. What it would be is in the files: the database's header
-//! (<https://www.sqlite.org/fileformat2.html>, 1.3) and that of the rollback journal (3).
+//! A read-only SQLite connection cannot read such a database. The facts are in the files: in the header of
+//! the database (<https://www.sqlite.org/fileformat2.html>, 1.3) and in that of the rollback journal (3).
 
 use std::{
     fs::File,
@@ -10,26 +10,26 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Whether SQLite says that a change has to be taken back before anything can be read.
+/// Returns true if SQLite's error says that a change must be rolled back before anything can be read.
 pub(super) fn is_interrupted(error: &rusqlite::Error) -> bool {
     let rusqlite::Error::SqliteFailure(error, _) = error else { return false };
     error.extended_code == rusqlite::ffi::SQLITE_READONLY_ROLLBACK
 }
 
-/// Whether the database has this application's number, or was empty before the change. No change of ours sets or
-/// removes the number but the one that makes the tables, which is in the write-ahead log: so it is right whether the
-/// change is taken back or not.
+/// Returns true if the database has this application's number, or was empty before the change. The number is
+/// right whether or not the change is rolled back: only the change that creates the tables sets it, and that
+/// one uses the write-ahead log.
 pub(super) fn is_ours_or_empty(database: &Path, application: i32) -> io::Result<bool> {
     let header = beginning(database)?;
     if header.get(68..72) == Some(&application.to_be_bytes()) {
         return Ok(true);
     }
     let journal = beginning(&journal_of(database))?;
-    // The pages that there were before.
+    // The number of pages before the change.
     Ok(journal.starts_with(&JOURNAL) && journal.get(16..20) == Some(&[0; 4]))
 }
 
-/// What a rollback journal begins with.
+/// The first bytes of a rollback journal.
 const JOURNAL: [u8; 8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
 
 fn journal_of(database: &Path) -> PathBuf {

@@ -1,4 +1,4 @@
-//! Conditions as SQL, and listings.
+//! Builds SQL conditions, and lists entries.
 
 use std::path::Path;
 
@@ -21,12 +21,12 @@ pub(super) struct Conditions {
 }
 
 impl Conditions {
-    /// The collection first: nothing is ever asked without it.
+    /// Builds the conditions of a filter. The collection comes first: no query goes without it.
     pub(super) fn of(scope: &Collection, filter: &MemoryFilter) -> Result<Self, MemoryError> {
         let mut conditions = Self { sql: "TRUE".to_owned(), values: Vec::new() };
         let range = range(scope, filter)?;
         match range.to {
-            // Of one collection an index may know the order.
+            // With one collection, an index may already have the order.
             Some(to) if to == range.from => conditions.and("e.collection = ?", [Value::Text(range.name)]),
             Some(to) => {
                 let sql = "(e.collection = ? OR (e.collection >= ? AND e.collection < ?))";
@@ -55,7 +55,7 @@ impl Conditions {
         let text = |text: &str| Value::Text(text.to_owned());
         self.one_of("e.id", filter.ids.iter().map(|id| text(id)).collect());
         if !filter.without.is_empty() {
-            // One value however many there are.
+            // One parameter, however many ids there are.
             let ids = serde_json::to_string(&filter.without).unwrap_or_default();
             self.and("e.id NOT IN (SELECT value FROM json_each(?))", [Value::Text(ids)]);
         }
@@ -64,7 +64,7 @@ impl Conditions {
             self.and("e.key = ?", [text(key)]);
         }
         if let Some(prefix) = &filter.key_prefix {
-            // As a range, which the index of keys can answer.
+            // A range, so that the index of keys can be used.
             self.and("e.key >= ?", [text(prefix)]);
             if let Some(past) = past_all_of(prefix) {
                 self.and("e.key < ?", [Value::Text(past)]);
@@ -109,7 +109,7 @@ pub(super) fn list(
     database.read(|connection| list_in(connection, scope, listing, database.path()))
 }
 
-/// The same in a transaction, of the database at `place`.
+/// Lists entries within a transaction on the database at `place`.
 pub(super) fn list_in(
     connection: &Connection,
     scope: &Collection,
@@ -120,7 +120,7 @@ pub(super) fn list_in(
     for entry in page.entries.iter_mut().filter(|entry| entry.embedder.is_some()) {
         let embedder = entry.embedder.as_deref().unwrap_or_default();
         entry.embedding = vector_at(connection, entry.position, embedder).map_err(failed("read", place))?;
-        // A vector that is damaged is made again.
+        // Without its embedder, the entry counts as not embedded, so a damaged vector is made again.
         if entry.embedding.is_none() {
             entry.embedder = None;
         }
@@ -128,7 +128,7 @@ pub(super) fn list_in(
     Ok(page)
 }
 
-/// The same without the vectors.
+/// Lists entries without their vectors.
 pub(super) fn list_texts_in(
     connection: &Connection,
     scope: &Collection,
@@ -159,7 +159,7 @@ pub(super) fn list_texts_in(
     rows().map_err(failed::<rusqlite::Error>("read", place))
 }
 
-/// A listing of so many rows as a statement, with the values of its parameters.
+/// Returns the SQL of a listing of at most `rows` rows, with the values of its parameters.
 fn statement(scope: &Collection, listing: &Listing, rows: i64) -> Result<(String, Vec<Value>), MemoryError> {
     let mut conditions = Conditions::of(scope, &listing.filter)?;
     let (past, order) = match listing.order {
@@ -169,7 +169,8 @@ fn statement(scope: &Collection, listing: &Listing, rows: i64) -> Result<(String
     if let Some(after) = listing.after {
         conditions.and(past, [Value::Integer(i64::try_from(after).unwrap_or(i64::MAX))]);
     }
-    // The next page begins where the last one ended. By the index of collections, all of it would be sorted for each.
+    // The next page starts where the last one ended, in the order of positions. With the index of
+    // collections, SQLite would sort all entries for each page.
     let by_index = listing.after.is_none() || is_narrow(&listing.filter);
     let entries = if by_index { "entries e" } else { "entries e NOT INDEXED" };
     let Conditions { sql, mut values } = conditions;
@@ -178,19 +179,19 @@ fn statement(scope: &Collection, listing: &Listing, rows: i64) -> Result<(String
     Ok((sql, values))
 }
 
-/// Whether an index leads to a few entries, by more than their collection.
+/// Returns true if an index leads to few entries, by more than their collection.
 fn is_narrow(filter: &MemoryFilter) -> bool {
     let key = filter.key.is_some() || filter.key_prefix.as_ref().is_some_and(|prefix| !prefix.is_empty());
     key || session_of(filter).is_some() || !filter.ids.is_empty()
 }
 
-/// The session that a filter names: entries have it in a column of its own.
+/// Returns the session that a filter names, if it is a string: entries have it in a column of its own.
 fn session_of(filter: &MemoryFilter) -> Option<&str> {
     filter.metadata.get("session")?.as_str()
 }
 
-/// Whether the vector of `entries e` is what was written, and its copy where it is looked for: a damaged one is made
-/// again like one that was never made.
+/// The condition that the vector of `entries e` and its copy for the scan are undamaged. A damaged one is
+/// made again, like a missing one.
 const WHOLE: &str = "EXISTS (SELECT 1 FROM vectors v JOIN scanned s USING (position) JOIN embedders d \
                      ON d.id = e.embedder WHERE v.position = e.position AND s.embedder = e.embedder \
                      AND s.collection = e.collection AND s.scale BETWEEN 0 AND 1 \
@@ -200,8 +201,8 @@ const WHOLE: &str = "EXISTS (SELECT 1 FROM vectors v JOIN scanned s USING (posit
 const VECTOR: &str = "SELECT v.vector, v.checksum, d.dimensions FROM entries e JOIN vectors v USING (position) \
                       JOIN embedders d ON d.id = e.embedder WHERE e.position = ?1 AND e.embedder = ?2";
 
-/// The exact vector of an entry by this embedder, if there is one and it is whole. A copy that is newer than the
-/// transaction, or damaged, may have named another's.
+/// Returns the exact vector of an entry by this embedder; `None` if it is missing or damaged. The entry may
+/// differ from the one that the scan found, if the copy is newer than the transaction or damaged.
 pub(super) fn vector_at(
     connection: &Connection,
     position: u64,

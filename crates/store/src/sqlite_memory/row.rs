@@ -1,14 +1,14 @@
-//! Entries as rows, and rows as entries.
+//! Reads entries and vectors from rows.
 
 use archon_types::{Damaged, MemoryEntry};
 use rusqlite::{Row, types::ValueRef};
 
 use crate::memories::{Texts, time};
 
-/// What a row is read from, in this order.
+/// The columns that [`read`] needs, in this order.
 pub(super) const COLUMNS: &str = "e.position, e.id, e.collection, e.used, e.metadata, e.body, e.checksum";
 
-/// The entry of a row, without its vector, or what is wrong with it.
+/// Returns the entry of a row, without its vector, or how it is damaged.
 pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<Result<MemoryEntry, Damaged>> {
     let position: i64 = row.get(0)?;
     let text = |i: usize| row.get_ref(i).and_then(|value| Ok(value.as_str()?.to_owned()));
@@ -16,7 +16,7 @@ pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<Result<MemoryEntry, Damage
     let (Ok(collection), Ok(metadata), Ok(body)) = (text(2), text(4), text(5)) else {
         return Ok(Err(Damaged::new(id, "a text of it is no text")));
     };
-    // A sum that is no number fits as little as a wrong one.
+    // A checksum that is no number counts as a wrong one.
     let Ok(checksum) = row.get(6) else { return Ok(Err(Damaged::new(id, "its checksum is no number"))) };
     let used = row.get::<_, Option<i64>>(3).ok().flatten().map(time);
     let read = Texts { metadata, body, checksum }.read(position, &collection, &id);
@@ -26,20 +26,20 @@ pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<Result<MemoryEntry, Damage
     }))
 }
 
-/// How many words a text has.
+/// Returns the number of words of a text.
 pub(super) fn length_of(text: &str) -> i64 {
     let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).count();
     i64::try_from(words).unwrap_or(i64::MAX)
 }
 
-/// A vector as bytes, and their sum.
+/// Returns a vector as bytes, and their checksum.
 pub(super) fn bytes_of(vector: &[f32]) -> (Vec<u8>, u32) {
     let bytes: Vec<u8> = vector.iter().flat_map(|x| x.to_le_bytes()).collect();
     let sum = crc32fast::hash(&bytes);
     (bytes, sum)
 }
 
-/// A vector from its bytes, their sum and its dimensions; `None` if they are not what was written.
+/// Returns a vector from its bytes, their checksum and its dimensions; `None` if they do not match.
 pub(super) fn vector_in(values: [ValueRef<'_>; 3]) -> Option<Vec<f32>> {
     let [bytes, checksum, dimensions] = values;
     let (bytes, checksum, dimensions) =

@@ -1,4 +1,4 @@
-//! The tables and their versions. A database is brought up to date when it is opened.
+//! Creates the tables of the memories' database, and upgrades them when an older database is opened.
 
 use std::{
     io,
@@ -16,22 +16,22 @@ use super::{
     interrupted::{is_interrupted, is_ours_or_empty},
 };
 
-/// Statement `n` leads from version `n` to `n + 1`. What is released never changes.
+/// Statement `n` leads from version `n` to `n + 1`. A released statement never changes.
 const MIGRATIONS: &[&str] = &[include_str!("v1.sql")];
 
-/// `ARCM`, in the header of our databases, so that no other program's file is taken for one.
+/// `ARCM`, in the header of our databases, so that another program's file is not taken for one.
 const APPLICATION: i32 = i32::from_be_bytes(*b"ARCM");
 
-/// Between two attempts to change the journal: about as long as making the tables takes.
+/// The time between two attempts to change the journal mode: about the time that creating the tables takes.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Makes the tables, or brings them up to date, or says why not.
+/// Creates or upgrades the tables.
 pub(super) fn prepare(connection: &mut Connection, place: &Path) -> Result<(), MemoryError> {
     migrate(connection, place, MIGRATIONS)
 }
 
-/// Says of what is no database of memories, or of a newer version, why it is left alone. Only reads: of a database that
-/// a change was interrupted in it sees no more than whose it is.
+/// Returns an error for a database of another program or of a newer version. It only reads; after an
+/// interrupted change it checks only the owner of the database.
 pub(super) fn look(connection: &Connection, place: &Path) -> Result<(), MemoryError> {
     match connection.query_row("PRAGMA schema_version", [], |_| Ok(())) {
         Err(error) if is_interrupted(&error) => {
@@ -41,7 +41,7 @@ pub(super) fn look(connection: &Connection, place: &Path) -> Result<(), MemoryEr
             }
         }
         _ => {
-            // As of one moment: somebody else may be making the tables.
+            // In one transaction, since another process may be creating the tables.
             let moment = connection.unchecked_transaction().map_err(failed("open", place))?;
             known_version(&moment, place, MIGRATIONS).map(drop)
         }
@@ -60,7 +60,8 @@ fn known_version(connection: &Connection, place: &Path, migrations: &[&str]) -> 
 
 fn migrate(connection: &mut Connection, place: &Path, migrations: &[&str]) -> Result<(), MemoryError> {
     use_write_ahead_log(connection, place)?;
-    // Immediate, so that of two who open a new database one makes the tables and the other sees them.
+    // An immediate transaction: if two processes open a new database, one creates the tables and the other
+    // finds them.
     let transaction = connection
         .transaction_with_behavior(TransactionBehavior::Immediate)
         .map_err(failed("open", place))?;
@@ -80,8 +81,9 @@ fn migrate(connection: &mut Connection, place: &Path, migrations: &[&str]) -> Re
     transaction.commit().map_err(failed("upgrade", place))
 }
 
-/// Who changes the journal reads before, and SQLite lets no reader wait for who writes, since that one may wait for it.
-/// So who is refused lets go, and asks again.
+/// Switches to the write-ahead log. The switch first reads and then writes, and SQLite lets no reader wait
+/// for a writer that may wait for the reader. So after a refusal the lock is released and the switch is
+/// tried again.
 fn use_write_ahead_log(connection: &Connection, place: &Path) -> Result<(), MemoryError> {
     let refused = |error: &rusqlite::Error| error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy);
     let start = Instant::now();
@@ -100,15 +102,15 @@ fn use_write_ahead_log(connection: &Connection, place: &Path) -> Result<(), Memo
     }
 }
 
-/// Which journal there is, after asking for that one.
+/// Asks for the write-ahead log and returns the journal mode that is then set.
 fn write_ahead_log(connection: &Connection) -> rusqlite::Result<String> {
     let ask = |sql| connection.query_row(sql, [], |row| row.get(0));
-    // Only what is no such log yet takes a lock.
+    // Only switching takes a lock, so the mode is read first.
     let mode: String = ask("PRAGMA journal_mode")?;
     if mode == "wal" { Ok(mode) } else { ask("PRAGMA journal_mode = WAL") }
 }
 
-/// The version of the tables; 0 for a file without any.
+/// Returns the version of the tables; 0 for a file without any.
 fn version(connection: &Connection, place: &Path) -> Result<u32, MemoryError> {
     let number =
         |sql| connection.query_row(sql, [], |row| row.get::<_, i64>(0)).map_err(failed("open", place));
@@ -117,7 +119,7 @@ fn version(connection: &Connection, place: &Path) -> Result<u32, MemoryError> {
             let version = number("SELECT max(version) FROM schema_version")?;
             Ok(u32::try_from(version).unwrap_or(u32::MAX))
         }
-        // Nobody's: without tables, and without another program's own version.
+        // A new file: without tables, and without another program's version number.
         0 if number("SELECT count(*) FROM sqlite_schema")? == 0 && number("PRAGMA user_version")? == 0 => {
             Ok(0)
         }

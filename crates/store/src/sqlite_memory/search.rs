@@ -1,4 +1,4 @@
-//! Candidates by words and by vector.
+//! Finds candidates by words and by vector.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -20,11 +20,11 @@ pub(super) fn candidates(
     scope: &Collection,
     search: &MemorySearch,
 ) -> Result<Found, MemoryError> {
-    // Ids that are left out are looked up here: SQLite would read their list anew for each entry.
+    // Excluded ids are checked here: SQLite would parse their list anew for each entry.
     let mut filter = search.filter.clone();
     let without = std::mem::take(&mut filter.without);
     let conditions = Conditions::of(scope, &filter)?;
-    // The index of words knows a collection with all within it; the conditions say which entries fit.
+    // The index of words knows a collection only with all within it; the conditions check each entry.
     let around = GroupRange::of(narrowed(scope, search.filter.collection.as_ref())?.as_str());
     let range = range(scope, &search.filter)?;
     database.read(|connection| {
@@ -63,12 +63,12 @@ impl Gathered<'_> {
 
     fn by_words(&mut self, range: &GroupRange, search: &MemorySearch) -> rusqlite::Result<()> {
         let words = words::Words { connection: self.connection, frequencies: &self.database.frequencies };
-        // More than are wanted: the length of a text may put it before one that came before it.
+        // More than the limit, since the length of a text may move it before an earlier one.
         let enough = search.limit.saturating_mul(2).saturating_add(16);
         let scored = words.scored(range, &search.text, None)?;
         let looked_at = scored.entries.len();
         let mut fitting = self.fitting(scored.entries, enough)?;
-        // Where the filter lets few of these through, what was not looked at may be all that fits.
+        // If the filter admits few of them, more entries that fit may be beyond the cut, so all are scored.
         let few = fitting.len() < search.limit && (fitting.len() < looked_at || fitting.is_empty());
         if scored.cut && few {
             let scored = words.scored(range, &search.text, Some(self.conditions))?;
@@ -84,7 +84,7 @@ impl Gathered<'_> {
         Ok(())
     }
 
-    /// The first of these that fit, with their lengths.
+    /// Returns the first `enough` entries that the filter admits, with their lengths.
     fn fitting(&self, scored: Vec<(i64, f32)>, enough: usize) -> rusqlite::Result<Vec<(i64, f32, f32)>> {
         let mut fitting = Vec::new();
         for (position, score) in scored {
@@ -98,8 +98,8 @@ impl Gathered<'_> {
         Ok(fitting)
     }
 
-    /// The scan knows nothing of filters but the collection, so it is asked for more until enough fit, or for what
-    /// does where that is a small part.
+    /// Finds the nearest vectors. The scan knows no filter but the collection, so it is asked for more until
+    /// enough fit; if few entries fit, it gets the list of all that do.
     fn by_vector(
         &mut self,
         range: &GroupRange,
@@ -137,7 +137,7 @@ impl Gathered<'_> {
         Ok(())
     }
 
-    /// The nearest rows of the copy. Nobody else waits for longer than the scan takes.
+    /// Returns the nearest rows of the copy. The lock is held only for the scan.
     fn nearest(
         &self,
         range: &GroupRange,
@@ -154,7 +154,7 @@ impl Gathered<'_> {
         Ok(index.map(|index| index.nearest(range, vector, count, keep)).unwrap_or_default())
     }
 
-    /// Of these rows those that fit, with their exact cosines.
+    /// Returns the rows that the filter admits, with their exact cosines.
     fn exactly(
         &self,
         rows: impl Iterator<Item = u64>,
@@ -173,7 +173,7 @@ impl Gathered<'_> {
         Ok(near)
     }
 
-    /// All positions that fit but for the ids that are left out.
+    /// Returns all positions that the filter admits, the excluded ids included.
     fn all_fitting(&self) -> rusqlite::Result<HashSet<u64>> {
         let sql = format!("SELECT e.position FROM entries e WHERE {}", self.conditions.sql);
         let mut statement = self.connection.prepare_cached(&sql)?;
@@ -182,7 +182,7 @@ impl Gathered<'_> {
         rows.map(|position| Ok(u64::try_from(position?).unwrap_or(0))).collect()
     }
 
-    /// How many words an entry has that is asked for; `None` for all others.
+    /// Returns the number of words of an entry that the filter admits; `None` for all others.
     fn fits(&self, position: i64) -> rusqlite::Result<Option<f32>> {
         let sql =
             format!("SELECT e.length, e.id FROM entries e WHERE e.position = ? AND {}", self.conditions.sql);
@@ -194,12 +194,12 @@ impl Gathered<'_> {
         if row.get_ref(1)?.as_str().is_ok_and(|id| self.without.contains(id)) {
             return Ok(None);
         }
-        // Of a damaged entry the length may be none.
+        // The length of a damaged entry may be no number.
         #[allow(clippy::cast_precision_loss, reason = "an entry has far fewer than 16 million words")]
         Ok(Some(row.get::<_, i64>(0).unwrap_or(0) as f32))
     }
 
-    /// Brings an entry among the candidates; whether it is there and whole.
+    /// Reads an entry into the candidates. Returns false if it does not exist or is damaged.
     fn fetch(&mut self, position: i64) -> rusqlite::Result<bool> {
         if self.by_position.contains_key(&position) {
             return Ok(true);
@@ -219,5 +219,6 @@ impl Gathered<'_> {
     }
 }
 
-/// Rows of the scan that are tried one by one. All that fit are found by then for the price of some thousands.
+/// The most rows of the scan that are checked one by one. Listing all entries that fit costs as much as some
+/// thousands of checks.
 const TRIED: usize = 1_000;

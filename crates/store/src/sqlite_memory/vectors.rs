@@ -1,12 +1,12 @@
-//! The copy of the vectors in memory. It follows the database: before each search it reads what was written and
-//! removed since, by whomever.
+//! The copy of the vectors in memory. Before each search it reads the vectors that any process has written
+//! or removed since.
 
 use std::collections::HashMap;
 
 use archon_vectors::VectorIndex;
 use rusqlite::{Connection, OptionalExtension, Row};
 
-/// What is scanned, as of a moment of the database.
+/// The vectors to scan, as they were in one snapshot of the database.
 #[derive(Default)]
 pub(super) struct Scan {
     epoch: i64,
@@ -16,17 +16,17 @@ pub(super) struct Scan {
 }
 
 impl Scan {
-    /// The vectors of an embedder.
+    /// Returns the vectors of an embedder.
     pub(super) fn of(&self, embedder: &str) -> Option<&VectorIndex> {
         self.indexes.get(embedder)
     }
 
-    /// Reads what is new in the connection's transaction. A copy that is newer than the transaction stays: rows that
-    /// the transaction does not see are not found when they are fetched.
+    /// Reads the changes that the connection's transaction sees. A copy that is newer than the transaction
+    /// is kept: rows that the transaction does not see are not found when they are fetched.
     pub(super) fn follow(&mut self, connection: &Connection) -> rusqlite::Result<()> {
         let epoch = connection.query_row("SELECT epoch FROM epochs", [], |row| row.get(0))?;
         if epoch != self.epoch {
-            // An empty copy has nothing to forget, of what may be all that was ever removed.
+            // An empty copy need not read the removals, of which there may be many.
             let newest = "SELECT coalesce(max(stamp), 0) FROM removed";
             let removed = connection.query_row(newest, [], |row| row.get(0))?;
             *self = Self { epoch, removed, ..Self::default() };
@@ -43,8 +43,8 @@ impl Scan {
         Ok(())
     }
 
-    /// Takes up a row of `scanned`. One that a value is damaged of costs no other: it is passed over, and its vector
-    /// counts as never made.
+    /// Adds a row of `scanned`. A row with a damaged value is skipped without an effect on others, and its
+    /// vector counts as not made.
     fn take(&mut self, connection: &Connection, row: &Row<'_>) -> rusqlite::Result<()> {
         let bytes = row.get_ref(5)?.as_blob();
         let scale = row.get(4).ok().filter(|scale| (0.0..=1.0).contains(scale));
@@ -53,7 +53,7 @@ impl Scan {
             return Ok(());
         };
         if !self.indexes.contains_key(embedder) {
-            // Not as long as the first that is met: that one may be damaged.
+            // The length is not taken from the first row, which may be damaged.
             let sql = "SELECT dimensions FROM embedders WHERE id = ?1";
             let length =
                 connection.query_row(sql, [embedder], |row| Ok(row.get::<_, i64>(0).ok())).optional()?;
@@ -66,14 +66,14 @@ impl Scan {
         Ok(())
     }
 
-    /// What was removed before it was written again is written again by [`follow`](Self::follow): a row that is
-    /// replaced gets a new stamp.
+    /// Removes the vectors in the list of removals. If one was written again later, [`follow`](Self::follow)
+    /// adds it again: a row that is replaced gets a new stamp.
     fn forget(&mut self, connection: &Connection) -> rusqlite::Result<()> {
         let sql = "SELECT stamp, position, collection, embedder FROM removed WHERE stamp > ?1 ORDER BY stamp";
         let mut statement = connection.prepare_cached(sql)?;
         let mut rows = statement.query([self.removed])?;
         while let Some(row) = rows.next()? {
-            // What stays because this row is damaged is not found when it is fetched.
+            // A vector that stays because this row is damaged is not found when it is fetched.
             if let Some((position, collection, embedder)) = place(row)
                 && let Some(index) = self.indexes.get_mut(embedder)
             {
@@ -85,7 +85,7 @@ impl Scan {
     }
 }
 
-/// Position, collection and embedder of a row; `None` if one of them is damaged.
+/// Returns position, collection and embedder of a row; `None` if one of them is damaged.
 fn place<'a>(row: &'a Row<'_>) -> Option<(u64, &'a str, &'a str)> {
     let text = |i| row.get_ref(i).ok()?.as_str().ok();
     Some((u64::try_from(row.get::<_, i64>(1).ok()?).ok()?, text(2)?, text(3)?))
