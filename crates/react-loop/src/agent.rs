@@ -1,4 +1,4 @@
-//! The ReAct agent: how a run is started, continued and taken up again.
+//! The ReAct agent: starts, continues and resumes runs.
 
 mod called;
 mod started;
@@ -26,7 +26,7 @@ use crate::{
     tool_batch::NoTools,
 };
 
-/// An agent that thinks and acts in turns, with every step in a journal.
+/// An agent that lets a model and its tools take turns, with every step in a journal.
 #[derive(Clone)]
 pub struct ReactAgent {
     driver: Driver,
@@ -36,63 +36,63 @@ pub struct ReactAgent {
     filters: Vec<Arc<dyn InputFilter>>,
 }
 
-/// What a [`ReactAgent`] works with; everything has a default but the model.
+/// Settings of a [`ReactAgent`]. Everything but the model has a default.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ReactAgentOptions {
-    /// For people and for delegation.
+    /// The name, for people and for delegation.
     pub name: String,
-    /// Stable for the agent's whole life.
+    /// The id of the agent, which must stay the same for its whole life.
     pub agent_id: AgentId,
-    /// Names this configuration in the names of loops; by default the model and how much it thinks do.
+    /// The name of this configuration in loop ids. Default: provider, model and level of thinking.
     pub config_id: Option<String>,
     /// The model, as the provider names it.
     pub model: String,
-    /// Standing instructions.
+    /// The system prompt.
     pub system: Option<String>,
     /// See [`RunConfig::workspace`](archon_types::RunConfig::workspace).
     pub workspace: Option<String>,
-    /// The names of the tools that runs have; by default all of the toolbox. A tool that calls others, such as an agent,
-    /// calls what it was made with.
+    /// Names of the tools that runs have; `None` for the whole toolbox. A tool that calls other tools, such
+    /// as an agent, keeps the tools it was made with.
     pub tools: Option<Vec<String>>,
-    /// How far a run may go.
+    /// Limits of each run.
     pub limits: ExecutionLimits,
-    /// How failed model calls are retried; ignored where the provider retries by itself.
+    /// Retries of failed model calls; ignored if the provider retries by itself.
     pub retry: RetryConfig,
-    /// How calls are tried again whose tools failed in a way that may pass.
+    /// Retries of tool calls after failures that may pass.
     pub tool_retry: RetryConfig,
-    /// When a tool that keeps failing is left alone; `None` never.
+    /// When a tool that keeps failing is blocked for a while; `None` for never.
     pub breaker: Option<CircuitBreaker>,
-    /// What happens when a run cannot be kept from its beginning.
+    /// The reaction when the log of a run cannot be created.
     pub on_storage_failure: OnStorageFailure,
-    /// How tools are spoken about; by default as the model can.
+    /// Native or textual tool calls; `None` for what the model supports.
     pub tool_mode: Option<ToolMode>,
-    /// Sampling, output length and so on.
+    /// Sampling, output length and other options of requests.
     pub request: RequestOptions,
-    /// What the answer should be.
+    /// A description of the expected answer.
     pub expected_output: Option<String>,
-    /// Who compares an answer with that; nobody by default.
+    /// The check that compares an answer with `expected_output`; none by default.
     pub goal_check: Option<GoalCheck>,
-    /// Holds answers against the form that `request` asks for; nobody does by default.
+    /// The check of answers against the schema that `request` asks for (structured output); none by default.
     pub form_check: Option<FormCheck>,
-    /// What makes the first turn of a run that starts with a prompt.
+    /// The trigger that is recorded for the first turn of a run that starts with a prompt.
     pub first_turn: TurnTrigger,
-    /// How questions to people are treated, where somebody can be asked.
+    /// Handling of questions to people, if somebody can be asked.
     pub approvals: ApprovalSettings,
-    /// How the conversation is kept within the model's window; `None` never compacts it.
+    /// Settings of the context window; `None` never compacts the conversation.
     pub context: Option<ContextConfig>,
-    /// What the model's tokens cost, unless its provider knows; a limit on money needs it.
+    /// The price of the model's tokens, if its provider does not know it. A cost limit needs it.
     pub price: Option<ModelPrice>,
-    /// How many of a turn's calls are made at once.
+    /// Number of calls of a turn that run at once.
     pub tool_execution: ToolExecutionStrategy,
-    /// How many steers the model reads at once.
+    /// Number of steers that the model reads at once.
     pub steers: QueueMode,
-    /// How many follow-ups the model reads at once.
+    /// Number of follow-ups that the model reads at once.
     pub follow_ups: QueueMode,
 }
 
 impl ReactAgentOptions {
-    /// Defaults for a model.
+    /// Returns the defaults for a model.
     pub fn new(model: impl Into<String>) -> Self {
         Self {
             name: "agent".to_owned(),
@@ -124,14 +124,14 @@ impl ReactAgentOptions {
 }
 
 impl ReactAgentOptions {
-    /// The form that answers are held against, if they are.
+    /// Returns the schema that answers are checked against, if they are checked.
     pub fn form(&self) -> Option<&ResponseFormat> {
         self.form_check.and(self.request.response_format.as_ref())
     }
 }
 
 impl ReactAgent {
-    /// An agent without tools; see [`with_toolbox`](Self::with_toolbox).
+    /// Makes an agent without tools; see [`with_toolbox`](Self::with_toolbox).
     pub fn new(provider: Arc<dyn Provider>, journal: Arc<dyn Journal>, options: ReactAgentOptions) -> Self {
         let mut driver = Driver::new(provider, Arc::new(NoTools::default()));
         driver.journal = Some(journal.clone());
@@ -139,118 +139,119 @@ impl ReactAgent {
         Self { driver, journal, options, context_parts: ContextParts::default(), filters: Vec::new() }
     }
 
-    /// The same agent with tools.
+    /// Sets the tools.
     pub fn with_toolbox(mut self, toolbox: Arc<dyn Toolbox>) -> Self {
         self.driver.toolbox = toolbox;
         self
     }
 
-    /// The same agent with further keys of its model's service: providers that differ in their key only.
+    /// Adds further keys for the model's service: providers that differ only in their key.
     pub fn with_keys(mut self, keys: Vec<Arc<dyn Provider>>) -> Self {
         self.driver.keys = keys;
         self
     }
 
-    /// The same agent with models that are asked, in this order, when its own cannot answer.
+    /// Sets fallback models, which are asked in this order when the agent's own model cannot answer.
     pub fn with_fallbacks(mut self, fallbacks: Vec<Fallback>) -> Self {
         self.driver.fallbacks = fallbacks;
         self
     }
 
-    /// The same agent with a counter or a compaction strategy of the program's own.
+    /// Sets the program's own token counter and compaction strategy.
     pub fn with_context_parts(mut self, parts: ContextParts) -> Self {
         self.context_parts = parts;
         self
     }
 
-    /// The same agent with the program's own code at fixed places of every run.
+    /// Sets the program's own code that runs at fixed points of every run.
     pub fn with_hooks(mut self, hooks: impl Hooks + 'static) -> Self {
         self.driver.hooks = Some(Arc::new(hooks));
         self
     }
 
-    /// The same agent, which reads before each question what the project says. Agents that others call do not.
+    /// Sets the project's instructions, which are read before each request. Child runs do not read them.
     pub fn with_instructions(mut self, instructions: Arc<dyn Instructions>) -> Self {
         self.driver.instructions = Some(instructions);
         self
     }
 
-    /// The same agent, which keeps what is said in a memory. Agents that others call do not.
+    /// Sets the memory that keeps conversations. Child runs do not use it.
     pub fn with_memory(mut self, memory: Arc<dyn RunMemory>) -> Self {
         self.driver.memory = Some(memory);
         self
     }
 
-    /// The same agent without a memory.
+    /// Removes the memory.
     pub fn without_memory(mut self) -> Self {
         self.driver.memory = None;
         self
     }
 
-    /// The same agent with other standing instructions.
+    /// Replaces the system prompt.
     pub fn with_system(mut self, system: impl Into<String>) -> Self {
         self.options.system = Some(system.into());
         self
     }
 
-    /// The same agent with other limits of its runs.
+    /// Replaces the limits of runs.
     pub fn with_limits(mut self, limits: ExecutionLimits) -> Self {
         self.options.limits = limits;
         self
     }
 
-    /// The same agent, whose runs have only those of its tools that have these names.
+    /// Limits the tools of runs to those with these names.
     pub fn with_tools_named(mut self, names: Vec<String>) -> Self {
         self.options.tools = Some(names);
         self
     }
 
-    /// The same agent with filters, which look in this order at what a run begins with.
+    /// Sets filters, which check the first messages of a run in this order.
     pub fn with_input_filters(mut self, filters: Vec<Arc<dyn InputFilter>>) -> Self {
         self.filters = filters;
         self
     }
 
-    /// The same agent with somebody who is asked about calls that need a person's consent.
+    /// Sets the approver, which is asked about calls that need a person's consent.
     pub fn with_approver(mut self, approver: impl Approver + 'static) -> Self {
         self.driver.approver = Some(Arc::new(approver));
         self
     }
 
-    /// The approver: it is asked about calls that need a person's consent.
+    /// Returns the approver, which is asked about calls that need a person's consent.
     pub fn approver(&self) -> Option<&Arc<dyn DynApprover>> {
         self.driver.approver.as_ref()
     }
 
-    /// Who knows the keys of every service that the agent may ask. Whoever begins a run with several agents includes
-    /// them in [`Context::redactor`] before anything is kept; a run of this agent alone does so itself.
+    /// Returns redactors that know the keys of every service that the agent may ask. A run with several
+    /// agents must include them in [`Context::redactor`] before anything is recorded; a run of this agent
+    /// alone does so itself.
     pub fn secrets(&self) -> impl Iterator<Item = Redactor> {
         self.driver.secrets()
     }
 
-    /// The same agent, whose answers must be JSON of a form, and are sent back so often as `check` says if they
-    /// are not.
+    /// Requires answers that are JSON of `form` (structured output). `check` says how often an answer that
+    /// does not fit is sent back.
     pub fn with_form(mut self, form: ResponseFormat, check: FormCheck) -> Self {
         self.options.request.response_format = Some(form);
         self.options.form_check = Some(check);
         self
     }
 
-    /// The same agent, whose answers may be of any form.
+    /// Allows answers of any form again.
     pub fn without_form(mut self) -> Self {
         (self.options.request.response_format, self.options.form_check) = (None, None);
         self
     }
 
-    /// What the agent works with.
+    /// Returns the settings.
     pub fn options(&self) -> &ReactAgentOptions {
         &self.options
     }
 
-    /// Starts the run that `context` names with prompts and drives it to its outcome.
+    /// Starts the run that `context` names with prompts, and drives it to its outcome.
     ///
     /// # Errors
-    /// As [`begin`](Self::begin).
+    /// See [`begin`](Self::begin).
     pub async fn start(
         &self,
         prompts: Vec<AgentMessage>,
@@ -266,7 +267,7 @@ impl ReactAgent {
     /// Starts the run that `context` names and drives it to its outcome.
     ///
     /// # Errors
-    /// The prompt is empty, there is nothing to go on with, a limit forbids the run, or the journal
+    /// The prompt is empty, the conversation has nothing to answer, a limit forbids the run, or the journal
     /// failed.
     pub async fn begin(
         &self,
@@ -277,7 +278,7 @@ impl ReactAgent {
         self.begin_branch(opening, origin, None, context).await
     }
 
-    /// As [`begin`](Self::begin), for a branch of the `parallel` loop if there is one.
+    /// Starts a run like [`begin`](Self::begin), as a branch of the `parallel` loop if that is given.
     pub(crate) async fn begin_branch(
         &self,
         opening: Opening,
@@ -301,7 +302,7 @@ impl ReactAgent {
         let mut bodies = vec![RecordBody::RunStarted(Box::new(started.clone()))];
         if driver.may_begin(&history, earlier).await {
             bodies.extend(self.opened(Some(opening), history.in_full(), context).await);
-            // Behind the prompt, which lists look for.
+            // After the prompt, because lists of runs look for the prompt.
             bodies.extend(carried.map(|carried| RecordBody::Carried(Box::new(carried))));
         } else {
             bodies.push(RecordBody::Vetoed { hook: HookPoint::BeforeLoop });
@@ -310,7 +311,7 @@ impl ReactAgent {
         let (mut log, records) = self.open_log(bodies, context).await?;
         let parts = self.context_parts.clone();
         if let RecordBody::RunStarted(kept) = &records[0].body {
-            // As a fold of the log sees it: without secrets.
+            // Without secrets, as a later fold of the log sees it.
             started.clone_from(kept);
         }
         let mut machine = ReactMachine::with_parts(&started, records[0].at, history, parts);
@@ -320,7 +321,7 @@ impl ReactAgent {
         drive(&driver, &mut machine, &mut log, context).await
     }
 
-    /// The log of a new run with its first records; see [`OnStorageFailure`].
+    /// Creates the log of a new run with its first records; on failure see [`OnStorageFailure`].
     async fn open_log(
         &self,
         mut bodies: Vec<RecordBody>,
@@ -334,7 +335,8 @@ impl ReactAgent {
             }
             kept => return kept,
         };
-        // What reached the journal although it failed could be taken up, and everything would be done again.
+        // If some records reached the journal although it failed, the run could be resumed and everything
+        // would be done twice.
         let harmless = usize::from(bodies.first().is_some_and(needs_its_prompt));
         match self.journal(context).read(&context.run).await {
             Err(JournalError::UnknownRun { .. }) => {}
@@ -386,7 +388,7 @@ impl ReactAgent {
         }
     }
 
-    /// Whether every model can be told of the tools as `config` says.
+    /// Checks that every model supports tools as `config` needs them.
     fn check_tools(&self, config: &RunConfig) -> Result<(), LoopError> {
         let needs_tools = config.tool_mode == ToolMode::Native && !config.tools.is_empty();
         let cannot = |f: &&Fallback| !f.provider.capabilities(&f.model).native_tools;
@@ -399,28 +401,30 @@ impl ReactAgent {
         }
     }
 
-    /// Takes up the run that `context` names where its log ends: after a crash, or after a cancel.
+    /// Resumes the run that `context` names from the end of its log, after a crash or a cancel.
     ///
-    /// The run keeps the model, the tools' descriptions and the limits that it was started with. With a memory a run that
-    /// has ended gives its outcome, once the memory has what was said in it.
+    /// The run keeps the model, the descriptions of tools and the limits that it was started with. If the
+    /// agent has a memory, a run that has ended returns its outcome after the memory has kept its
+    /// conversation.
     ///
     /// # Errors
-    /// The run is unknown, in use, or has ended and there is no memory, processes that it started cannot be ended, or the
-    /// journal failed.
+    /// The run is unknown, in use, or has ended and there is no memory; processes that it started cannot be
+    /// ended; or the journal failed.
     pub async fn resume(&self, context: &Context) -> Result<Outcome, LoopError> {
         self.resume_with(&MoreLimits::default(), context).await
     }
 
-    /// As [`resume`](Self::resume), with larger limits from now on: a run that met its limit goes on.
+    /// Resumes a run like [`resume`](Self::resume), with larger limits from now on, so that a run at its
+    /// limit goes on.
     ///
     /// # Errors
-    /// As [`resume`](Self::resume); and the run has met a limit that still holds.
+    /// See [`resume`](Self::resume); also, the run is at a limit that `more` does not raise enough.
     pub async fn resume_with(&self, more: &MoreLimits, context: &Context) -> Result<Outcome, LoopError> {
         self.take_up(None, more, context).await
     }
 
-    /// As [`resume`](Self::resume); what the run was to begin with is said again if it was cut off before
-    /// that was kept.
+    /// Resumes a run like [`resume`](Self::resume). `opening` is used if the run was cut off before its first
+    /// input was recorded.
     pub(crate) async fn take_up(
         &self,
         opening: Option<Opening>,
@@ -440,7 +444,7 @@ impl ReactAgent {
         let mut machine = fold_with(&context.run, &open.records, history, parts)?;
         if let Err(refused) = may_go_on(&machine, more, context) {
             let context = open.context(&self.own(context));
-            // What is kept late holds up no message of the session.
+            // Frees the log first, so that the memory does not delay the next message of the session.
             drop(open);
             return self.keep_ended(&machine, refused, &context).await;
         }
@@ -451,7 +455,7 @@ impl ReactAgent {
             }
             _ => None,
         };
-        // Whoever takes a run up acts for whom it was started, with no other accounts.
+        // The resumed run keeps the tenant that it was started for.
         let context = &open.context(&self.own(context));
         let groups = left_behind(&open.records);
         if !groups.is_empty() {
@@ -475,8 +479,8 @@ impl ReactAgent {
         drive(&self.driver(context), &mut machine, &mut log, context).await
     }
 
-    /// A run that has ended is not taken up. But its process may have died before it had kept what was said: then the
-    /// memory, if there is one, keeps it now.
+    /// Handles a run that has ended and is not resumed. If its process died before the memory had kept the
+    /// conversation, the memory keeps it now.
     async fn keep_ended(
         &self,
         machine: &ReactMachine,
@@ -491,7 +495,7 @@ impl ReactAgent {
         }
     }
 
-    /// What earlier calls of the session have seen, its tools know again.
+    /// Tells the tools which files earlier calls of the session have read or written.
     fn recall(&self, seen: &[CarriedResult], context: &Context) {
         let recall = |told: &CarriedResult| {
             self.driver.toolbox.recall(&context.session, &told.tool, &told.result);
@@ -499,16 +503,17 @@ impl ReactAgent {
         seen.iter().for_each(recall);
     }
 
-    /// The context of a run of this agent.
+    /// Returns the context of a run of this agent.
     fn own(&self, context: &Context) -> Context {
         let mut own = cancelled_alone(context);
         own.can_ask |= self.driver.approver.is_some();
-        // Before anything is kept: a call that a crash cut off may read a key before any model is asked.
+        // Done before anything is recorded: a call that a crash cut off may read a key before any model is
+        // asked.
         self.secrets().for_each(|secrets| own.redactor.include(&secrets));
         own
     }
 
-    /// Where a run is kept: beside its caller, or where this agent keeps its runs.
+    /// Returns the journal of a run: the caller's, or this agent's own.
     fn journal<'a>(&'a self, context: &'a Context) -> &'a Arc<dyn Journal> {
         context.journal(&self.journal)
     }
@@ -523,7 +528,8 @@ impl ReactAgent {
         driver
     }
 
-    /// The records that begin a run, or say why it does not begin. `window` is what the model reads before it.
+    /// Returns the records of the first input, or the record that a filter rejected it. `window` holds the
+    /// messages that the model sees before that input.
     async fn opened(
         &self,
         opening: Option<Opening>,
@@ -541,21 +547,21 @@ impl ReactAgent {
         }
     }
 
-    /// The same agent with its runs in another journal.
+    /// Replaces the journal.
     pub(crate) fn with_journal(mut self, journal: Arc<dyn Journal>) -> Self {
         self.journal = journal;
         self
     }
 
-    /// The same agent, which goes no further than a lease.
+    /// Returns a copy of the agent whose limits are narrowed to a lease.
     pub(crate) fn leased(&self, lease: &Lease) -> Self {
         let mut own = self.clone();
         own.options.limits = lease.narrow(own.options.limits);
         own
     }
 
-    /// A judge that asks this agent's model, with its instructions, its window, its limits and its price, and
-    /// with its further keys and fallbacks.
+    /// Makes a judge with this agent's model, instructions, window, limits, price, further keys and
+    /// fallbacks.
     pub fn judge(&self) -> LlmJudge {
         LlmJudge::new(self.driver.provider.clone(), self.options.clone())
             .with_keys(self.driver.keys.clone())
@@ -564,7 +570,7 @@ impl ReactAgent {
     }
 }
 
-/// Drives a run; a panic, for instance of a hook, ends the run and not the process.
+/// Drives a run. A panic, for instance of a hook, ends the run and not the process.
 async fn drive(
     driver: &Driver,
     machine: &mut ReactMachine,
@@ -577,7 +583,7 @@ async fn drive(
     }
 }
 
-/// Whether a run can be taken up, with larger limits: it has not ended, or as one that can go on.
+/// Checks that a run can be resumed with larger limits: it has not ended, or its outcome allows more.
 fn may_go_on(machine: &ReactMachine, more: &MoreLimits, context: &Context) -> Result<(), LoopError> {
     let run = || context.run.clone();
     match machine.ended().map(|outcome| outcome.status) {
@@ -590,15 +596,16 @@ fn may_go_on(machine: &ReactMachine, more: &MoreLimits, context: &Context) -> Re
     }
 }
 
-/// The same context with a token of its own: a cancel from the inbox ends this run alone.
+/// Returns the context with a cancellation token of its own, so that a cancel from the inbox ends this run
+/// only.
 pub(crate) fn cancelled_alone(context: &Context) -> Context {
     let mut own = context.clone();
     own.cancel = CancellationToken::child_token(&context.cancel);
     own
 }
 
-/// Whether a run of which only this record was kept can never be taken up: it answers neither what its
-/// conversation ends with, nor somebody who says its prompt again.
+/// Returns true if a run whose log has only this first record can never be resumed: it does not answer the
+/// end of its conversation, and no caller gives it the prompt again.
 fn needs_its_prompt(first: &RecordBody) -> bool {
     let RecordBody::RunStarted(started) = first else { return false };
     let is_told_again = started.parallel.is_some() || matches!(started.origin, Origin::CalledBy { .. });
@@ -607,7 +614,7 @@ fn needs_its_prompt(first: &RecordBody) -> bool {
     !is_told_again && !is_fork && started.first_turn != TurnTrigger::Continuation
 }
 
-/// A run without anything new needs a conversation that does not end with an answer.
+/// Checks that a run without new input has something to answer: its conversation must not end with an answer.
 fn check_answerable(opening: &Opening, history: &History) -> Result<(), LoopError> {
     let last = opening.restored.last().or_else(|| history.messages().iter().last().map(|last| &**last));
     match last {
@@ -642,7 +649,7 @@ impl Agent for ReactAgent {
     }
 
     fn in_form(&self, form: &ResponseFormat) -> Option<Arc<dyn Agent>> {
-        // A model that has to write more than the answer is told in the task.
+        // In text mode an answer is more than its JSON, so the form has to be told in the task.
         let mode = self.config()?.tool_mode;
         (mode == ToolMode::Native).then(|| {
             let mut agent = self.clone().without_form();
@@ -658,7 +665,7 @@ impl std::fmt::Debug for ReactAgent {
     }
 }
 
-/// The conversation that a run left, for whoever shows it.
+/// Returns the conversation after a run, to show it.
 ///
 /// # Errors
 /// The run, or one that it continues, cannot be read.
@@ -670,7 +677,7 @@ pub async fn conversation(journal: &dyn Journal, run: &RunId) -> Result<Messages
     }
     let machine = fold(run, &records, history)?;
     match machine.ended() {
-        // With what the run that goes on from here is told of its end.
+        // Includes the note about an interruption that the next run would read.
         Some(_) => Ok(machine.into_history().messages().clone()),
         None => Ok(machine.messages().clone()),
     }

@@ -5,91 +5,92 @@ use std::{borrow::Cow, sync::Arc};
 use archon_types::{ApprovalRequest, CallId, Effect, Json, Timestamp, ToolCall, ToolResult};
 use serde::{Deserialize, Serialize};
 
-/// A tool call of the turn that is under way.
+/// A tool call of the current turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CallState {
-    /// The call's place in the run.
+    /// The call's id in the run.
     pub id: CallId,
-    /// What the model asked for.
+    /// The call as the model wrote it.
     pub call: Arc<ToolCall>,
-    /// How far it is.
+    /// The stage of the call.
     pub stage: CallStage,
-    /// To what a person agreed, if one was asked.
+    /// A person's consent to the call, if one was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub consent: Option<Consent>,
-    /// The run that it started had a log, and nobody agreed to begin it again.
+    /// True if the call's child run had a log when it was lost, and no person agreed to begin it again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_begun: bool,
 }
 
-/// To what a person agreed.
+/// A person's consent to a call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Consent {
-    /// [`ApprovalRequest::binding`] of the question: the tool as it was then, and the arguments that were asked about.
+    /// [`ApprovalRequest::binding`] of the question: binds the consent to the tool and the arguments at that
+    /// time.
     pub binding: String,
-    /// The arguments that the person wants instead of the model's. They are what was agreed to, of the tool that the
-    /// question was bound to.
+    /// Arguments that the person put in place of the model's. The consent holds for these, with the tool of
+    /// the question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edited: Option<Json>,
-    /// The arguments that were asked about, where they were changed.
+    /// The arguments in the question, if the person changed them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked: Option<Json>,
 }
 
-/// How far a tool call is.
+/// The stage of a tool call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "stage", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum CallStage {
-    /// Nothing happened yet, or what happened may be repeated.
+    /// Not started, or cut off in a way that may be repeated.
     Requested {
-        /// Starts that a crash cut off.
+        /// Number of starts that a crash cut off.
         attempts: u32,
     },
-    /// It runs.
+    /// The call runs.
     Started {
-        /// Which start, from 0.
+        /// Number of the start, from 0.
         attempt: u32,
-        /// What a second run would do.
+        /// The effect of a second execution.
         effect: Effect,
     },
-    /// It failed, and it is tried again.
+    /// The call failed and waits for a retry.
     Waiting {
         /// Starts so far.
         attempts: u32,
-        /// When it is tried again.
+        /// Time of the retry.
         due: Timestamp,
-        /// How it failed: its result if there is no other try after all.
+        /// The failed result, which is final if there is no retry after all.
         result: Arc<ToolResult>,
     },
-    /// A person is asked about it, or about what the run that it started wants to do.
+    /// A person is asked about the call, or about something that its child run wants to do.
     Asked {
         /// Starts so far.
         attempts: u32,
-        /// The open questions; more than one only where they came up from a run below.
+        /// The open questions. More than one only if they come from a child run.
         requests: Vec<ApprovalRequest>,
-        /// Questions about it that nobody answered in time and that were put once more.
+        /// True if a question expired and was asked once more.
         #[serde(default)]
         escalated: bool,
     },
-    /// It will not run, and this is to be its result.
+    /// The call will not run; its result has to be recorded.
     Settled {
         /// The result.
         result: Arc<ToolResult>,
-        /// A person gave the result; else it was refused.
+        /// True if a person gave the result, false if the call was refused.
         replied: bool,
     },
-    /// It was started, the process died, and nobody knows whether it took effect.
+    /// In doubt: the process died while the call ran, and it may have taken effect.
     InDoubt {
         /// Starts so far.
         #[serde(default)]
         attempts: u32,
     },
-    /// It has its result.
+    /// The call has its result.
     Finished {
         /// The result.
         result: Arc<ToolResult>,
-        /// When it was there.
+        /// Time of the result.
         at: Timestamp,
     },
 }
@@ -105,7 +106,7 @@ impl CallState {
         }
     }
 
-    /// The result and when it was there.
+    /// Returns the result and its time.
     pub fn result(&self) -> Option<(&ToolResult, Timestamp)> {
         match &self.stage {
             CallStage::Finished { result, at } => Some((result, *at)),
@@ -113,7 +114,7 @@ impl CallState {
         }
     }
 
-    /// Whether the call may be worked on at `now`.
+    /// Returns true if the call may be worked on at `now`.
     pub(crate) fn is_due(&self, now: Timestamp) -> bool {
         match &self.stage {
             CallStage::Finished { .. } | CallStage::Asked { .. } | CallStage::Settled { .. } => false,
@@ -122,7 +123,7 @@ impl CallState {
         }
     }
 
-    /// The call failed and is tried again at `due`.
+    /// Notes that the call failed and is retried at `due`.
     pub(crate) fn wait(&mut self, result: Arc<ToolResult>, due: Timestamp) {
         if let CallStage::Started { attempt, .. } = self.stage {
             self.stage = CallStage::Waiting { attempts: attempt + 1, due, result };
@@ -142,7 +143,7 @@ impl CallState {
         }
     }
 
-    /// The process that ran the call is gone.
+    /// Notes that the process which ran the call has died.
     pub(crate) fn lose(&mut self) {
         if let CallStage::Started { attempt, effect } = self.stage {
             self.stage = match effect.may_repeat() {
@@ -152,7 +153,7 @@ impl CallState {
         }
     }
 
-    /// The call as it is to run: with the arguments that a person wants, if one changed them.
+    /// Returns the call to execute, with the arguments that a person changed.
     pub(crate) fn wanted(&self) -> Cow<'_, ToolCall> {
         match self.consent.as_ref().and_then(|consent| consent.edited.clone()) {
             Some(arguments) => {

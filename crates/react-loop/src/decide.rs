@@ -1,4 +1,4 @@
-//! Questions to whoever can answer at once; without an answer the run suspends.
+//! Asks the approver of this process; without an answer the run suspends.
 
 use std::{future::poll_fn, pin::pin, sync::Arc, task::Poll};
 
@@ -9,7 +9,7 @@ use archon_types::{
 
 use crate::{CallState, Driver, ReactMachine, RunLog, interrupt::Watch};
 
-/// Puts all that waits to whoever can decide at once, and appends what was said. If nothing was, the run suspends.
+/// Puts all open questions to the approver and appends its answers. Without an answer the run suspends.
 pub(crate) async fn decide(
     driver: &Driver,
     machine: &mut ReactMachine,
@@ -24,7 +24,7 @@ pub(crate) async fn decide(
         None => Some(Vec::new()),
     };
     let Some(decisions) = decisions else {
-        // The time is up for one of them, or the run was cancelled.
+        // A question expired, or the run was cancelled.
         return log.step(machine, RecordBody::ClockRead).await;
     };
     let mut answered = false;
@@ -42,12 +42,12 @@ pub(crate) async fn decide(
         let suspension = machine.suspension();
         log.step(machine, suspension).await?;
     }
-    // The time that people took is not the run's.
+    // The time that people took does not count for the run.
     watch.renew(machine.deadline());
     Ok(())
 }
 
-/// What the approver says; none if a question expires or the run is cancelled before.
+/// Returns the approver's decisions; `None` if a question expires or the run is cancelled before.
 async fn asked(
     approver: &dyn DynApprover,
     requests: &[ApprovalRequest],
@@ -68,7 +68,7 @@ async fn asked(
     .await
 }
 
-/// Leaves an answer for the run below that asks. It is kept before anything above depends on it.
+/// Posts an answer to the child run that asks. This is done before the answer is recorded here.
 async fn tell(driver: &Driver, run: &RunId, request: InboxRequest, context: &Context) -> bool {
     let Some(inbox) = driver.journal.as_ref().and_then(|journal| journal.inbox()) else { return false };
     let entry = InboxEntry::new(context.ids.fresh("in"), context.clock.now(), request);
@@ -79,8 +79,8 @@ async fn tell(driver: &Driver, run: &RunId, request: InboxRequest, context: &Con
     told.is_ok()
 }
 
-/// The question with everything that the run knows of it: which agent asks, to what a yes is bound, where the toolbox has not said that of
-/// the arguments that it would run with, and until when it waits.
+/// Completes a question with the agent's name, a binding if the toolbox has set none, and the time at which
+/// it expires.
 pub(crate) fn complete(
     mut request: ApprovalRequest,
     spec: Option<&ToolSpec>,
@@ -101,21 +101,22 @@ pub(crate) fn complete(
     Box::new(request)
 }
 
-/// To what a person agreed of a call, if the tool still is what it was then.
+/// Returns the binding of a person's consent to a call, if the tool is still the same.
 pub(crate) fn agreed(spec: &ToolSpec, call: &CallState) -> Option<Arc<str>> {
     let consent = call.consent.as_ref()?;
     let Some(edited) = &consent.edited else { return Some(consent.binding.as_str().into()) };
-    // What the question was bound to tells whether it was about this tool.
+    // The binding shows if the question was about this tool.
     let mut asked = consent.asked.iter().chain([&call.call.arguments]);
     asked.find_map(|asked| archon_types::rebound(&consent.binding, spec, asked, edited)).map(Into::into)
 }
 
-/// The tool of a name as it describes itself.
+/// Returns the spec of a tool by its name.
 pub(crate) fn spec_in<'a>(specs: &'a [ToolSpec], name: &str) -> Option<&'a ToolSpec> {
     specs.iter().find(|spec| spec.name == name)
 }
 
-/// The context of a batch's tools, if it differs from the run's: with the rules that a person trusts.
+/// Returns a context with the session's "always allow" rules for the tools of a batch; `None` if there are no
+/// such rules.
 pub(crate) fn trusting(machine: &ReactMachine, context: &Context) -> Option<Context> {
     if machine.trusted().is_empty() {
         return None;

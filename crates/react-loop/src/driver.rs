@@ -1,4 +1,4 @@
-//! The driver: the model, the tools and the program's own code, of which a run is made.
+//! The driver: the model, the tools and the program's own code that a run works with.
 
 use std::sync::Arc;
 
@@ -8,35 +8,35 @@ use archon_types::{
 
 use crate::{Fallback, History, ReactMachine, fallback};
 
-/// Carries out a machine's commands with a provider and a toolbox.
+/// Executes the commands of a machine with a provider and a toolbox.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Driver {
     /// The agent's name, for people who are asked about its calls.
     pub agent_name: String,
-    /// The model.
+    /// The provider of the model.
     pub provider: Arc<dyn Provider>,
-    /// The same service with further keys, in the order in which they are tried.
+    /// Providers of the same service with further keys, in the order in which they are tried.
     pub keys: Vec<Arc<dyn Provider>>,
-    /// The models that are asked when this one cannot answer.
+    /// Fallback models, for when this one cannot answer.
     pub fallbacks: Vec<Fallback>,
     /// The tools.
     pub toolbox: Arc<dyn Toolbox>,
-    /// The program's own code at fixed places, if it has any.
+    /// The program's own code that runs at fixed points, if it has any.
     pub hooks: Option<Arc<dyn DynHooks>>,
-    /// Where the project says what its agents should know; read before each question.
+    /// The source of the project's instructions; read before each request.
     pub instructions: Option<Arc<dyn Instructions>>,
-    /// Keeps what leaves the window, and what was said when the run ends.
+    /// The memory: keeps messages that leave the window, and the conversation when the run ends.
     pub memory: Option<Arc<dyn RunMemory>>,
-    /// Where the runs of the agents that a run calls are kept; without it none are called.
+    /// The journal of child runs; without it no agents are called.
     pub journal: Option<Arc<dyn Journal>>,
-    /// The approver: it is asked about calls that need a person's consent. Without one the answer is no, unless somebody can be
-    /// asked above.
+    /// The approver, which is asked about calls that need a person's consent. Without one the answer is no,
+    /// unless a run above can ask.
     pub approver: Option<Arc<dyn DynApprover>>,
 }
 
 impl Driver {
-    /// A driver.
+    /// Makes a driver without hooks, memory, journal and approver.
     pub fn new(provider: Arc<dyn Provider>, toolbox: Arc<dyn Toolbox>) -> Self {
         Self {
             agent_name: String::new(),
@@ -52,7 +52,7 @@ impl Driver {
         }
     }
 
-    /// Whether the run that goes on from `history`, the `earlier`th of its chain, may begin.
+    /// Asks the hooks if a run that continues `history` may begin; `earlier` is the number of runs before it.
     pub(crate) async fn may_begin(&self, history: &History, earlier: usize) -> bool {
         match &self.hooks {
             Some(hooks) => {
@@ -62,7 +62,7 @@ impl Driver {
         }
     }
 
-    /// Whether a call that passed every guard may start.
+    /// Asks the hooks if a call that passed every guard may start.
     pub(crate) async fn may_run(&self, call: &ToolCall) -> bool {
         match &self.hooks {
             Some(hooks) => hooks.before_tool(call).await,
@@ -70,7 +70,7 @@ impl Driver {
         }
     }
 
-    /// Who knows the keys of every service that may be asked.
+    /// Returns redactors that know the keys of every service that may be asked.
     pub(crate) fn secrets(&self) -> impl Iterator<Item = Redactor> {
         let own = std::iter::once(&self.provider).chain(&self.keys);
         let others =
@@ -78,8 +78,8 @@ impl Driver {
         own.chain(others).flat_map(|provider| provider.secrets())
     }
 
-    /// Who answers the machine's next request. None when the run was begun with a model or a key that
-    /// this process does not have.
+    /// Returns the provider for the machine's next request; `None` if the run was begun with a model or key
+    /// that this process does not have.
     pub(crate) fn provider_of(&self, machine: &ReactMachine) -> Option<&Arc<dyn Provider>> {
         let own = (&self.provider, &self.keys[..]);
         fallback::provider(machine.config(), machine.target(), own, &self.fallbacks)

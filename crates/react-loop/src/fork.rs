@@ -1,9 +1,8 @@
-//! Fork: another way from a point that a run has passed.
+//! Fork: begins a new run from an earlier point of a run.
 //!
-//! A fork is a run of the same session that continues a prefix of another, cut at the end of a turn. It
-//! keeps the model, the tools and the limits, and what was spent of them. Calls that had no result are
-//! not carried over, and neither is anything that a person approved. What tools did to the world stays
-//! done: files are not rewound.
+//! A fork is a run of the same session that continues the first part of another run, cut at the end of a
+//! turn. It keeps the model, the tools, the limits and the spending so far. Calls without a result and a
+//! person's consents are not carried over. Effects of tools stay: files are not restored.
 
 use std::sync::Arc;
 
@@ -14,14 +13,16 @@ use archon_types::{
 
 use crate::{History, LoopError, RunLog, fold_before, fold_with};
 
-/// Begins the run that `context` names where `run` stood after `turns` turns of its own; by default
-/// where it stands now. After 0 turns nothing but the prompt is there.
+/// Begins the run that `context` names from the state of `run` after `turns` of its turns; by default from
+/// its end. After 0 turns only the prompt is kept.
 ///
-/// Only the beginning of the new run is written: resume it, or go on with a prompt. A run whose log is damaged can be
-/// left after a turn before the damage, which has to be named; calls whose records are lost may have had effects.
+/// Only the first record of the new run is written: resume it, or continue it with a prompt. A run with a
+/// damaged log can be forked at a turn before the damage if `turns` is given; calls whose records are lost
+/// may have had effects.
 ///
 /// # Errors
-/// The run has fewer turns, or they are damaged; it or one that it continues cannot be read, or the new one cannot be kept.
+/// The run has fewer turns or they are damaged, the run or one that it continues cannot be read, or the new
+/// run cannot be created.
 pub async fn fork(
     journal: &dyn Journal,
     run: &RunId,
@@ -57,7 +58,7 @@ pub async fn fork(
     Ok(Fork { run: context.run.clone(), session, of: run.clone(), records, turns, wants_answer })
 }
 
-/// How many turns of a run there are before its log is damaged, if it is: the most that [`fork`] can keep.
+/// Returns the number of turns before the damage of a log, or of all turns: the most that [`fork`] can keep.
 ///
 /// # Errors
 /// Nothing of the run can be read.
@@ -70,7 +71,7 @@ pub async fn whole_turns(journal: &dyn Journal, run: &RunId) -> Result<u32, Loop
     Ok(fold_with(run, &records, history, Default::default())?.turns())
 }
 
-/// How many records there are until `turns` turns are over, and how many turns these are.
+/// Returns the number of records until `turns` turns are over, and the number of these turns.
 fn cut(
     run: &RunId,
     log: &[Arc<Record>],
@@ -95,7 +96,7 @@ fn cut(
         }
     }
     match turns {
-        // The last turn is not over: what it has is kept, its open calls are closed.
+        // The last turn is still open: its results are kept and its open calls are closed.
         Some(n) if n == machine.turns() => Ok((log.len(), n)),
         Some(asked) => Err(LoopError::NoSuchTurn { run: run.clone(), asked, turns: machine.turns() }),
         None if machine.calls().is_empty() => Ok((rest, over)),
@@ -103,12 +104,12 @@ fn cut(
     }
 }
 
-/// Two branches of one run need two names.
+/// Returns a loop id that differs between the branches of one run.
 pub(crate) fn branch_id(parent: &LoopId, run: &RunId) -> LoopId {
     let id = run.as_str();
     let tail = id.char_indices().rev().nth(TAIL - 1).map_or(id, |(at, _)| &id[at..]);
     LoopId::new(format!("{parent}.branch.{tail}"))
 }
 
-/// Characters of a run's id that tell it from its siblings: ids begin with the time.
+/// Last characters of a run's id that are used to tell branches apart. Ids begin with the time.
 const TAIL: usize = 8;

@@ -1,30 +1,29 @@
-//! The loop of thinking and acting.
+//! The ReAct loop: a run in which a model and its tools take turns until the task has an answer.
 //!
-//! [`ReactMachine`] decides: it folds records and says what is to be done next, without time,
-//! chance or I/O. [`Driver`] does it: asks the provider, runs the tools, and appends what happened
-//! before anyone acts on it. [`ReactAgent`] holds both together behind the `Agent` trait and knows
-//! how a run is started, continued and taken up again.
+//! [`ReactMachine`] is the pure part: it folds records and says what to do next, without time, randomness or
+//! I/O. [`Driver`] does that: it asks the provider, runs the tools, and records what happened before it acts
+//! on it. [`ReactAgent`] joins both behind the `Agent` trait; it starts, continues and resumes runs.
 //!
-//! | question | file |
+//! | topic | file |
 //! |---|---|
-//! | what happens next? | `machine.rs` |
-//! | when does a run end? | `limits.rs`, `repetition.rs`, `machine/endings.rs` |
-//! | who speaks into a run, and when is it heard? | `queues.rs`, `mailbox.rs`, `machine/prompts.rs` |
-//! | what does the model see, and what when it gets too long? | `window.rs`, `text_mode.rs` |
-//! | what did a model without tool calling mean? | `action_parser.rs` |
-//! | when is a failed call tried again? | `retry.rs` |
-//! | and when that does not help? | `fallback.rs`, `machine/failures.rs` |
-//! | which tools are left alone? | `circuit_breaker.rs` |
-//! | who calls whom? | `driver.rs`, `tool_batch.rs`, `summarize.rs`, `hooked.rs` |
-//! | what ends a wait? | `interrupt.rs` |
-//! | what happens after a crash? | `resume.rs`, `spawns.rs` |
-//! | what was said before a run, and who repeats it? | `earlier_runs.rs` |
-//! | how does an agent call another, and who pays? | `sub_agent.rs`, `agent/called.rs`, `delegate.rs`, `leases.rs` |
-//! | how does a run leave another? | `fork.rs` |
-//! | how do several run side by side, and which one is taken? | `parallel.rs`, `evaluation.rs`, `judge.rs` |
-//! | what waits for a person, and what follows from the answer? | `machine/approvals.rs`, `decide.rs` |
-//! | does an answer have the form that it must have? | `form.rs`, `machine/form.rs` |
-//! | does a log hold together? | `replay.rs` |
+//! | the next step of a run | `machine.rs` |
+//! | limits and endings | `limits.rs`, `repetition.rs`, `machine/endings.rs` |
+//! | messages to a run: steering, follow-ups, inbox | `queues.rs`, `mailbox.rs`, `machine/prompts.rs` |
+//! | the context window and its compaction | `window.rs`, `text_mode.rs` |
+//! | parsing answers of models without tool calling | `action_parser.rs` |
+//! | retries | `retry.rs` |
+//! | fallbacks | `fallback.rs`, `machine/failures.rs` |
+//! | circuit breakers of tools | `circuit_breaker.rs` |
+//! | calling the model, tools and hooks | `driver.rs`, `tool_batch.rs`, `summarize.rs`, `hooked.rs` |
+//! | cancel and deadline during a wait | `interrupt.rs` |
+//! | resume after a crash | `resume.rs`, `spawns.rs` |
+//! | the conversation of earlier runs | `earlier_runs.rs` |
+//! | agents that call agents, and their budgets | `sub_agent.rs`, `agent/called.rs`, `delegate.rs`, `leases.rs` |
+//! | forks | `fork.rs` |
+//! | parallel loops and the choice of a branch | `parallel.rs`, `evaluation.rs`, `judge.rs` |
+//! | questions to people and their answers | `machine/approvals.rs`, `decide.rs` |
+//! | structured output | `form.rs`, `machine/form.rs` |
+//! | replay | `replay.rs` |
 
 mod action_parser;
 mod agent;

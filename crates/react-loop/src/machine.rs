@@ -1,9 +1,9 @@
-//! The machine: what is to be done next follows from the records so far, and from nothing else.
+//! The state machine of a run: derives the next command from the records so far, and from nothing else.
 //!
-//! No time, no chance, no I/O: they come in with the records. [`ReactMachine::apply`] takes a record,
-//! [`ReactMachine::next`] says what it leads to. An answer to a command that is closed changes
-//! nothing. Whatever the records say, the machine ends within its limits, and no request holds a
-//! tool call without its result.
+//! Time, randomness and I/O come in with the records only. [`ReactMachine::apply`] takes a record,
+//! [`ReactMachine::next`] returns the next command. A record for a command that is not open changes nothing.
+//! Whatever the records say, the machine ends within its limits, and no request holds a tool call without its
+//! result.
 
 mod answers;
 mod approvals;
@@ -39,7 +39,7 @@ use crate::{
 pub(crate) use approvals::in_doubt;
 pub use goal::GoalDue;
 
-/// What the driver is to do.
+/// The next step for the driver.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(clippy::large_enum_variant, reason = "a command is made and carried out at once, never kept")]
 #[non_exhaustive]
@@ -48,31 +48,31 @@ pub enum Command<'a> {
     Append(RecordBody),
     /// Append `ModelAsked` and send [`ReactMachine::request`] to the model.
     AskModel {
-        /// The command that the answer must name.
+        /// The command id, which the answer must carry.
         command: CommandId,
-        /// From 0.
+        /// The number of the attempt, from 0.
         attempt: u32,
         /// The turn, from 0.
         turn: u32,
     },
-    /// Ask the model to sum up old turns, then append `Summarized`.
+    /// Ask the model to summarize old turns, then append `Summarized`.
     Summarize(SummaryDue),
-    /// Ask the model whether the answer is what was expected, then append `GoalChecked`.
+    /// Ask the model if the answer meets the expectation, then append `GoalChecked`.
     CheckGoal(GoalDue),
-    /// Hold [`ReactMachine::answer`] against the form that it must have, then append `FormChecked`.
+    /// Check [`ReactMachine::answer`] against its schema, then append `FormChecked`.
     CheckForm,
-    /// Bring every call that has no result to one, but for those that wait for their next try.
+    /// Bring every call without a result to one, except calls that wait for a retry.
     RunCalls(&'a [CallState]),
     /// Wait, then append `ClockRead`.
     WaitUntil(Timestamp),
-    /// Wait for a prompt: nothing was asked yet.
+    /// Wait for a prompt, since the run has none yet.
     WaitForPrompt,
-    /// All that is left to do waits for people, and nobody was asked yet: ask whoever can decide at once and append
-    /// the answers; if there are none, append `Suspended`.
+    /// Everything open waits for people, and nobody was asked yet: ask the approver of this process and
+    /// append the answers; if there are none, append `Suspended`.
     Decide,
-    /// The run waits for people. Nothing is left to do until one has answered.
+    /// The run is suspended until a person answers.
     Suspended,
-    /// Nothing is left to do.
+    /// The run has ended.
     Done(&'a Outcome),
 }
 
@@ -89,90 +89,91 @@ pub struct ReactMachine {
     chain: Chain,
     circuits: Circuits,
     next_command: u64,
-    /// What was said while something else was under way.
+    /// Messages that arrived during other work.
     queues: Queues,
-    /// Who says the run's prompts, unless they say so themselves.
+    /// The author of the run's prompts that name none.
     #[serde(default)]
     prompted_by: Speaker,
-    /// There is something to answer.
+    /// True once the run has something to answer.
     begun: bool,
-    /// Without a prompt of its own the run answers what its conversation ends with.
+    /// True if the run answers the end of its conversation when it has no prompt.
     answers_history: bool,
     cancelled: bool,
     limit: Option<LimitReached>,
     last_answer: String,
-    /// Why the model ended its last answer.
+    /// The reason why the model ended its last answer.
     #[serde(default)]
     last_stop: StopReason,
-    /// What the project says.
+    /// The project's instructions.
     #[serde(default)]
     instructions: String,
-    /// Answers that were sent back.
+    /// Number of answers that were sent back by the goal check.
     #[serde(default)]
     goal_checks: u32,
-    /// Answers that were sent back because of their form, since one fitted.
+    /// Number of answers in a row that did not fit the schema.
     #[serde(default)]
     form_misses: u32,
-    /// What does not fit in the last answer.
+    /// Problems of the last answer with its schema.
     #[serde(default)]
     misfits: Vec<FormProblem>,
-    /// The question beside the run's own that is with a model.
+    /// The auxiliary question that was sent to a model, if one is open.
     #[serde(default)]
     beside: Option<SideQuestion>,
     #[serde(default)]
     interrupted: interruption::Interrupted,
-    /// Whoever can decide at once was asked, and the run waits.
+    /// True if the approver of this process was asked and the run waits.
     #[serde(default)]
     suspended: bool,
-    /// Rules under which nobody is to be asked for the rest of the session.
+    /// Permission rules of "always allow" answers, valid for the rest of the session.
     #[serde(default)]
     trusted: Vec<String>,
 }
 
-/// Where the run stands.
+/// The phase of the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "phase", rename_all = "snake_case")]
 enum Phase {
-    /// Nobody asked anything yet.
+    /// The run has no prompt yet.
     Fresh,
-    /// The model's turn, unless a limit says otherwise.
+    /// The model is asked next, unless a limit is reached.
     Ready,
-    /// A request is with the model.
+    /// A request was sent to the model.
     Asking { command: CommandId, attempt: u32 },
-    /// A failed request waits to be sent again.
+    /// A failed request waits for its retry.
     BackingOff { command: CommandId, attempt: u32, until: Timestamp },
-    /// The calls of an answer are on their way to their results.
+    /// The calls of an answer are being brought to their results.
     Acting { answer: Box<AssistantMessage>, calls: Vec<CallState> },
-    /// The answer is held against the form that it must have.
+    /// The answer is being checked against its schema.
     Matching,
-    /// Somebody looks whether the answer is what was expected.
+    /// The answer is being compared with the expectation.
     Checking,
-    /// The loop has something to tell the model; then `then` follows.
+    /// The loop adds a note for the model; the phase `then` follows.
     Noting { text: String, then: Box<Phase> },
-    /// The outcome is clear and its record is due.
+    /// The outcome is known and has to be recorded.
     Finishing(Box<Outcome>),
-    /// The last record is written.
+    /// The outcome is recorded.
     Ended(Box<Outcome>),
 }
 
 impl ReactMachine {
-    /// The machine of a run that begins, in a conversation that may have begun before.
+    /// Makes the machine of a new run that continues `history`.
     pub fn new(started: &RunStarted, at: Timestamp, history: History) -> Self {
         Self::with_parts(started, at, history, ContextParts::default())
     }
 
-    /// As [`new`](Self::new), with parts of the program's own for the context window.
+    /// Makes a machine like [`new`](Self::new), with the program's own parts of the context window.
     pub fn with_parts(started: &RunStarted, at: Timestamp, history: History, parts: ContextParts) -> Self {
         let mut meter = Meter::default();
         meter.start(at);
-        // A branch spends what is left to the run that it leaves; the next prompt has a budget of its own.
+        // A fork shares the budget of the run that it leaves; a next prompt has a new budget.
         let is_branch =
             matches!(started.origin, Origin::Continues { continuation: ContinuationKind::Branch { .. }, .. });
         if is_branch {
             meter.carry(history.spent);
         }
         let unanswered = is_branch && history.wants_answer();
-        // What a person trusts does not go with a branch, nor with the same again, nor to another folder.
+        // "Always allow" rules hold only for the next run of the session in the same folder, not for forks or
+        // retries.
         let goes_on =
             matches!(started.origin, Origin::Continues { continuation: ContinuationKind::Default, .. })
                 && history.workspace == started.config.workspace;
@@ -215,9 +216,9 @@ impl ReactMachine {
         machine
     }
 
-    /// Takes one record. Records that answer nothing that is open change nothing.
+    /// Applies one record. A record that answers nothing open changes nothing.
     pub fn apply(&mut self, record: &Record) {
-        // Nobody worked between the end of a log and its being taken up.
+        // Time before a resume, or while people are asked, is not the run's time.
         match self.waits_for_people() || record.body.is_taking_up() {
             true => self.meter.resume(record.at),
             false => self.meter.see(record.at),
@@ -279,13 +280,13 @@ impl ReactMachine {
         self.window.summarized(summary);
     }
 
-    /// What is to be done now. Asking again without a new record gives the same answer.
+    /// Returns the next command. Without a new record it is always the same.
     pub fn next(&self) -> Command<'_> {
         match &self.phase {
             Phase::Ended(outcome) => Command::Done(outcome),
             Phase::Finishing(outcome) => Command::Append(RecordBody::RunFinished(outcome.clone())),
             Phase::Acting { calls, .. } => self.next_of_calls(calls),
-            // The answer is there: a cancel does not make it worse.
+            // The answer is complete, so a cancel does not stop its check.
             Phase::Matching => Command::CheckForm,
             _ if self.cancelled => self.finish(self.outcome(OutcomeStatus::Cancelled)),
             Phase::Fresh => Command::WaitForPrompt,
@@ -300,13 +301,12 @@ impl ReactMachine {
                     None => self.limit_of_tries().unwrap_or_else(|| self.ask(*command, attempt + 1)),
                 }
             }
-            // Only a driver that lost its place asks while an answer is on its way; the deadline
-            // is what ends the wait.
+            // Only a driver that lost track asks while an answer is open; the wait ends at the deadline.
             Phase::Asking { .. } => Command::WaitUntil(self.deadline()),
         }
     }
 
-    /// The request that [`Command::AskModel`] means.
+    /// Returns the request of [`Command::AskModel`].
     pub fn request(&self) -> Request {
         let mut request = Request::default();
         self.model().clone_into(&mut request.model);
@@ -320,29 +320,30 @@ impl ReactMachine {
         request
     }
 
-    /// The conversation so far, as the next request or a run that goes on from here carries it.
+    /// Returns the conversation so far, as the next request or the next run sees it.
     pub fn messages(&self) -> &Messages {
         self.window.messages()
     }
 
-    /// The conversation's window: what the model sees, and how full it is.
+    /// Returns the context window, with the messages that the model sees and the usage.
     pub fn window(&self) -> &ContextManager {
         &self.window
     }
 
-    /// What was said so far, by whom: the conversation as it came, and what waits to be read.
+    /// Returns all messages so far with their authors: the original conversation and the messages that wait
+    /// to be read.
     pub fn said(&self) -> Vec<Said> {
         let waiting = self.queues.iter().map(|prompt| Said::new(prompt.message.clone(), prompt.by));
         self.window.said().chain(waiting).collect()
     }
 
-    /// What a run that goes on from here begins with. Calls without a result are not carried over.
+    /// Returns the history for the next run of the session. Calls without a result are not carried over.
     pub fn into_history(mut self) -> History {
         let open: Vec<_> = self.calls().iter().filter(|c| c.result().is_none()).map(|c| c.id).collect();
         for call in open {
             self.tool_ended(call, &Arc::new(ToolResult::cancelled(NOT_CARRIED_OVER)), self.meter.now());
         }
-        // What the model never read is not lost: it is read with the next prompt.
+        // Messages that the model never read are read with the next prompt.
         for Prompt { message, by } in self.queues.take_all() {
             self.window.push_prompt(message, by);
         }
@@ -353,36 +354,36 @@ impl ReactMachine {
         History { spent, trusted, workspace: self.config.workspace, ..self.window.into_history() }
     }
 
-    /// Turns that were taken in this run.
+    /// Returns the number of turns of this run.
     pub(crate) fn turns(&self) -> u32 {
         self.meter.turns
     }
 
-    /// The model command that was asked last.
+    /// Returns the id of the latest model command.
     pub(crate) fn last_command(&self) -> CommandId {
         CommandId(self.next_command.saturating_sub(1))
     }
 
-    /// Whether nothing is under way: no request, no call.
+    /// Returns true if no request, call or check is open.
     pub(crate) fn is_at_rest(&self) -> bool {
         !self.is_in_turn() && !matches!(self.phase, Phase::Matching | Phase::Checking)
     }
 
-    /// With what the run works.
+    /// Returns the configuration of the run.
     pub fn config(&self) -> &RunConfig {
         &self.config
     }
 
-    /// When the run's time is up.
+    /// Returns the time at which the run has to stop.
     pub fn deadline(&self) -> Timestamp {
         match self.limit {
-            // Only the last words are left.
+            // At a limit only the final summary may still take time.
             Some(_) => self.meter.end(&self.config.limits),
             None => self.meter.deadline(&self.config.limits),
         }
     }
 
-    /// The request that is with the model, if one is.
+    /// Returns the open request to the model, if there is one.
     pub fn open_request(&self) -> Option<(CommandId, u32)> {
         match self.phase {
             Phase::Asking { command, attempt } => Some((command, attempt)),
@@ -390,7 +391,7 @@ impl ReactMachine {
         }
     }
 
-    /// The calls of the turn that is under way, with their results as far as there are any.
+    /// Returns the calls of the current turn, with the results so far.
     pub(crate) fn calls(&self) -> &[CallState] {
         match &self.phase {
             Phase::Acting { calls, .. } => calls,
@@ -398,7 +399,7 @@ impl ReactMachine {
         }
     }
 
-    /// The outcome, once the last record is written.
+    /// Returns the outcome, once it is recorded.
     pub fn ended(&self) -> Option<&Outcome> {
         match &self.phase {
             Phase::Ended(outcome) => Some(outcome),
@@ -406,34 +407,34 @@ impl ReactMachine {
         }
     }
 
-    /// Whether somebody spoke into the turn: calls that were not started will not be.
+    /// Returns true if a steer waits: calls that were not started are then skipped.
     pub fn is_steered(&self) -> bool {
         self.queues.is_steered()
     }
 
-    /// Whether a turn is under way: its model was asked and its last result is not there yet.
+    /// Returns true while a turn is open: the model was asked and not all results are there.
     pub fn is_in_turn(&self) -> bool {
         matches!(self.phase, Phase::Asking { .. } | Phase::BackingOff { .. } | Phase::Acting { .. })
     }
 
-    /// How the circuit breakers stand of tools that failed last, by name.
+    /// Returns the states of the circuit breakers of tools that failed last, by tool name.
     pub fn breakers(&self, now: Timestamp) -> BTreeMap<String, Breaker> {
         self.circuits.states(now)
     }
 
-    /// Tokens of all model calls so far.
+    /// Returns the tokens of all model calls so far.
     pub fn usage(&self) -> archon_types::Usage {
         self.meter.usage
     }
 
-    /// All that the run used, the runs that it called included; what is under way counts as what was set
-    /// aside for it.
+    /// Returns the spending of the run including its child runs. Open calls and leases count with the amount
+    /// reserved for them.
     pub fn spending(&self) -> Spending {
         self.meter.spending()
     }
 
-    /// What has to be recorded before a call may start its run, if the call starts one: the part of what
-    /// is left that the run may use. Calls of one turn that start runs share equally.
+    /// Returns the record of the lease for a call that starts a child run, if one is due. All calls of the
+    /// turn that start child runs get equal parts of the rest of the budget.
     pub(crate) fn lease_due(&self, call: CallId) -> Option<RecordBody> {
         let waits = |c: &&CallState| {
             c.result().is_none() && self.lease(c.id).is_none() && self.is_agent(&c.call.name)
@@ -444,12 +445,12 @@ impl ReactMachine {
         Some(RecordBody::Granted { call, child: self.run.of_call(call), lease })
     }
 
-    /// What the run of a call may use, if the call has a lease.
+    /// Returns the lease of a call, if it has one.
     pub(crate) fn lease(&self, call: CallId) -> Option<Lease> {
         self.meter.leases.of(call)
     }
 
-    /// What the run of a call is known to have used.
+    /// Returns the spending of a call's child run, if it is known.
     pub(crate) fn settled(&self, call: CallId) -> Option<Spending> {
         self.meter.leases.settled(call)
     }
@@ -462,12 +463,12 @@ impl ReactMachine {
         self.calls().iter().any(|c| c.id == call && c.result().is_none())
     }
 
-    /// Whether the run was asked to stop.
+    /// Returns true if the run was asked to stop.
     pub fn is_cancelled(&self) -> bool {
         self.cancelled
     }
 
-    /// The state's name, for people.
+    /// Returns the state's name for people.
     pub fn state(&self) -> ReactState {
         match &self.phase {
             Phase::Fresh => ReactState::Idle,
@@ -489,7 +490,7 @@ impl ReactMachine {
         Command::AskModel { command, attempt, turn: self.meter.turns }
     }
 
-    /// Asks the next question, after what the window wants first.
+    /// Returns the command for the next request, or what the window has to do before it.
     fn ask_in_window(&self) -> Command<'_> {
         let now = self.meter.now();
         if let Some(record) = self.window.cleanup_due() {
@@ -526,8 +527,8 @@ impl ReactMachine {
         Command::Append(RecordBody::ToolRefused { call: call.id, result: Arc::new(result) })
     }
 
-    /// Whether a call is the next one to be settled without being run, if calls are. A steer lets calls
-    /// that a crash cut off end.
+    /// Returns true if the call can be settled without running it, when calls are skipped. After a steer, a
+    /// call that a crash cut off still runs to its end.
     fn is_skipped(&self, call: &CallState) -> bool {
         match call.stage {
             CallStage::Requested { attempts } => self.cancelled || !self.is_steered() || attempts == 0,
@@ -565,7 +566,7 @@ impl ReactMachine {
         }
     }
 
-    /// What is known of the run that a call starts.
+    /// Notes what a record says about the child run of a call.
     fn child_noted(&mut self, body: &RecordBody) {
         match body {
             RecordBody::ChildBegun { call, .. } => self.with_call(*call, |call| call.is_begun = true),
@@ -624,12 +625,12 @@ impl ReactMachine {
     }
 }
 
-/// What a call reads that was not started because the run was cancelled.
+/// The result of a call that was not started because the run was cancelled.
 const CANCELLED: &str = "Cancelled";
-/// What an open call reads in a run that goes on from here.
+/// The result of an open call in a run that continues from here.
 const NOT_CARRIED_OVER: &str = "Not carried over: this call had no result when the conversation went on \
                                 without it. Nothing is known of its effect.";
-/// What a call reads that was not started because somebody spoke into the turn.
+/// The result of a call that was not started because of a steer.
 const SKIPPED: &str = "Skipped due to queued user message.";
 
 fn vetoed(hook: HookPoint) -> &'static str {

@@ -1,4 +1,4 @@
-//! With what a run begins: what was said, what is still to be said, and what was kept elsewhere.
+//! Initial input of a run: a restored conversation, prompts, and messages that already wait.
 
 use archon_types::{
     AgentMessage, Content, Context, InputFilter, InputVerdict, LlmMessage, Message, PromptSource, RecordBody,
@@ -6,32 +6,32 @@ use archon_types::{
 };
 use std::sync::Arc;
 
-/// With what a run begins. With nothing at all it answers what its conversation ends with.
+/// Initial input of a run. If empty, the run answers the last message of its conversation.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Opening {
     /// A conversation that was kept elsewhere; it comes before everything else.
     pub restored: Vec<Message>,
-    /// What was said.
+    /// The prompts.
     pub prompts: Vec<AgentMessage>,
-    /// Steers that wait already.
+    /// Steers that already wait.
     pub steers: Vec<AgentMessage>,
-    /// Follow-ups that wait already.
+    /// Follow-ups that already wait.
     pub follow_ups: Vec<AgentMessage>,
 }
 
 impl Opening {
-    /// A run that begins with prompts.
+    /// Makes the input of a run that begins with prompts.
     pub fn new(prompts: Vec<AgentMessage>) -> Self {
         Self { prompts, ..Self::default() }
     }
 
-    /// Whether the run goes on without anything new to answer.
+    /// Returns true if there is no new message.
     pub fn is_continuation(&self) -> bool {
         self.prompts.is_empty() && self.steers.is_empty() && self.follow_ups.is_empty()
     }
 
-    /// Whether anything is said in words or pictures by a person.
+    /// Returns true if a message has text or pictures of a user.
     pub(crate) fn says_something(&self) -> bool {
         let says = |message: &AgentMessage| match message.as_llm() {
             Some(message @ Message::User(_)) => message.content().iter().any(|c| c.as_text() != Some("")),
@@ -40,8 +40,8 @@ impl Opening {
         [&self.prompts, &self.steers, &self.follow_ups].into_iter().flatten().any(says)
     }
 
-    /// Asks the filters, in order, about every message. What they want the model to know is added to the
-    /// message; the reason of the first that refuses is the error.
+    /// Passes every message to the filters, in order. Warnings of filters are added to the message; the first
+    /// rejection is the error.
     pub(crate) async fn filtered(mut self, filters: &[Arc<dyn InputFilter>]) -> Result<Self, String> {
         for message in [&mut self.prompts, &mut self.steers, &mut self.follow_ups].into_iter().flatten() {
             for filter in filters {
@@ -49,7 +49,8 @@ impl Opening {
                 match filter.check(text).await {
                     InputVerdict::Warn(warning) => {
                         warn(message, warning);
-                        // A part of it is nobody's word now, and may repeat a page.
+                        // The warning is not the author's text and may repeat a page, so the message has no
+                        // known author any more.
                         *message = message.clone().said_by(Speaker::Unknown);
                     }
                     InputVerdict::Reject(reason) => return Err(reason),
@@ -60,7 +61,7 @@ impl Opening {
         Ok(self)
     }
 
-    /// Adds what is remembered of each message to it. A run that is cancelled does not wait for that.
+    /// Adds recalled memories to each message. A cancel ends the recall.
     pub(crate) async fn recalled(
         mut self,
         memory: Option<&dyn RunMemory>,
@@ -81,7 +82,7 @@ impl Opening {
         self
     }
 
-    /// The records that carry it.
+    /// Returns the records of this input.
     pub(crate) fn into_records(self) -> impl Iterator<Item = RecordBody> {
         let said = |messages: Vec<AgentMessage>, source| {
             messages.into_iter().map(move |message| RecordBody::Prompted { message, source })

@@ -1,14 +1,15 @@
-//! Words to a run that may be in another process: they wait in its inbox until it reads them.
+//! Posts messages to a run, which may be in another process, through its inbox.
 
 use archon_types::{InboxEntry, InboxRequest, Journal, JournalError, RecordBody, RunId, RunKind, RunStarted};
 
 use crate::LoopError;
 
-/// Puts `entry` into the inbox of a run. Whoever works on the run reads it, or whoever takes it up next.
+/// Puts `entry` into the inbox of a run. The process that drives the run reads it, now or after the next
+/// resume.
 ///
 /// # Errors
-/// The run is unknown or has ended; it is a parallel loop, which takes nothing but a cancel, or a plan or a team, which
-/// take answers, too; or its journal takes no messages.
+/// The run is unknown or has ended; it is a parallel loop (takes only a cancel), or a plan or a team (take a
+/// cancel and answers); or its journal has no inbox.
 pub async fn post(journal: &dyn Journal, run: &RunId, entry: InboxEntry) -> Result<(), LoopError> {
     let inbox = journal.inbox().ok_or(JournalError::Unsupported { action: "take messages to runs" })?;
     let records = journal.read(run).await?;

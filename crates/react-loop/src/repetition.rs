@@ -1,4 +1,4 @@
-//! Whether a run gets anywhere: the same call again and again, and turns in which nothing worked.
+//! Detects runs without progress: repeated calls, and turns in which every call failed.
 
 use std::collections::BTreeMap;
 
@@ -7,19 +7,19 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use crate::CallState;
 
-/// What was called how often, and how it went.
+/// Counts of equal calls and of failing turns.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Repetition {
-    /// How often each call was made, by its hash.
+    /// Number of times each call was made, by its hash.
     repeats: BTreeMap<u64, u32>,
     most: u32,
-    /// Turns in a row in which every call failed.
+    /// Number of turns in a row in which every call failed.
     failing_turns: u32,
 }
 
 impl Repetition {
-    /// Counts the calls of a turn, and returns what the model should be told about them. Calls that
-    /// never ran do not count.
+    /// Counts the calls of a turn and returns a hint for the model, if one is due. Calls that never ran do
+    /// not count.
     pub(crate) fn turn_ended(&mut self, calls: &[CallState], limits: &ExecutionLimits) -> Option<String> {
         let (mut repeated, mut failed, mut ran) = (false, true, false);
         for call in calls {
@@ -45,7 +45,8 @@ impl Repetition {
         })
     }
 
-    /// The call changes the world, so other questions may have other answers now.
+    /// Resets the counts of all other calls, because this call has an effect and the others may give new
+    /// results now.
     pub(crate) fn world_changed_by(&mut self, call: &ToolCall) {
         let key = key(call);
         self.repeats.retain(|k, _| *k == key);
@@ -55,7 +56,7 @@ impl Repetition {
         (self.most > limits.max_repeats).then_some(LimitReached::Repeats { max: limits.max_repeats })
     }
 
-    /// Counts a call; true if the same tool was already asked with the same arguments.
+    /// Counts a call; returns true if the same tool was called before with the same arguments.
     fn count(&mut self, call: &ToolCall) -> bool {
         let seen = self.repeats.entry(key(call)).or_default();
         *seen += 1;
@@ -64,12 +65,12 @@ impl Repetition {
     }
 }
 
-/// The order in which a model writes an object's keys does not make another call of it.
+/// Hashes a call. The order of keys in its arguments does not matter.
 fn key(call: &ToolCall) -> u64 {
     ContentHash::of(&(&call.name, Sorted(&call.arguments)))
 }
 
-/// Written with the keys of its objects in order.
+/// Serializes JSON with sorted keys.
 struct Sorted<'a>(&'a Json);
 
 impl Serialize for Sorted<'_> {

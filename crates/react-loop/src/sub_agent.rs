@@ -1,4 +1,4 @@
-//! An agent as a tool: each call is a run of its own.
+//! A tool that runs another agent: each call is a child run.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,29 +10,30 @@ use serde_json::json;
 
 /// A tool whose calls are runs of another agent.
 ///
-/// The run has its own agent, session and log. The log is kept beside the caller's, under an id that
-/// follows from the call: a caller that is taken up after a crash finds the run, waits for it if it was cut
-/// off, or reads its answer if it had ended. The run ends when the caller is cancelled, it never spends
-/// more than the caller has left, and the caller's watchers see its events.
+/// The child run has its own session and log. The log is kept in the caller's journal, under an id that is
+/// derived from the call: after a crash, a resumed caller finds the child run, and resumes it or reads its
+/// answer. The child run ends when the caller is cancelled, it never spends more than the caller has left,
+/// and the caller's watchers see its events.
 ///
-/// The model says what is to be done in `task`. The form of other systems, `prompt` with a `description`
-/// and a `subagent_type`, is understood too.
+/// The model writes the task into `task`. The arguments of other systems, `prompt` with `description` and
+/// `subagent_type`, are accepted too.
 pub struct SubAgentTool {
     spec: ToolSpec,
     agent: Arc<dyn Agent>,
     max_turns: Option<u32>,
 }
 
-/// Key of [`ToolResult::metadata`]: what the run cost, in millionths of a currency unit.
+/// Key of [`ToolResult::metadata`] for the cost of the run, in millionths of a currency unit.
 pub(crate) const COST: &str = "cost";
 
-/// How long a run may take unless the tool says otherwise.
+/// Default time limit of a run.
 const TIME_LIMIT: Duration = Duration::from_secs(120);
-/// A run ends by its own limit, with an answer to what it did; only one that hangs meets that of the call.
+/// Extra time of the call over the run's own limit, so that a run ends by its own limit with an answer; only
+/// a run that hangs is stopped by the call's limit.
 const TO_END: Duration = Duration::from_secs(5);
 
 impl SubAgentTool {
-    /// A tool of this name for an agent. A call may take 120 seconds.
+    /// Makes a tool of this name for an agent. A call may take 120 seconds.
     pub fn new(name: impl Into<String>, agent: impl Agent + 'static) -> Self {
         let description = format!(
             "Hands a task to the agent '{}', which works on it alone and returns its answer. It knows \
@@ -40,7 +41,7 @@ impl SubAgentTool {
             agent.name()
         );
         let mut annotations = ToolAnnotations::default();
-        // The same call finds the same run: nothing is done twice.
+        // The same call finds the same run, so nothing is done twice.
         annotations.effect = Effect::Idempotent;
         annotations.concurrency_safe = true;
         annotations.agent = true;
@@ -48,36 +49,36 @@ impl SubAgentTool {
         Self { spec, agent: Arc::new(agent), max_turns: None }.with_time_limit(TIME_LIMIT)
     }
 
-    /// The same tool with another description: what the agent is good for.
+    /// Replaces the description, which should say what the agent is good for.
     pub fn with_description(mut self, description: impl Into<String>) -> Self {
         self.spec.description = description.into();
         self
     }
 
-    /// The same tool whose runs take no more turns than this, whatever the agent's own limit is.
+    /// Limits the turns of the runs, in addition to the agent's own limit.
     pub fn with_max_turns(mut self, turns: u32) -> Self {
         self.max_turns = Some(turns);
         self
     }
 
-    /// The same tool whose runs take no longer than this.
+    /// Limits the time of the runs.
     pub fn with_time_limit(mut self, limit: Duration) -> Self {
         self.spec.annotations.timeout_ms = Some(millis(limit.saturating_add(TO_END)));
         self
     }
 
-    /// The same tool with other annotations of the program's own, for instance one that asks for consent.
+    /// Requires a person's consent for each call.
     pub fn with_confirmation(mut self) -> Self {
         self.spec.annotations.requires_confirmation = true;
         self
     }
 
-    /// The context of the run that a call starts.
+    /// Returns the context of the child run.
     fn context(&self, call: &ToolContext) -> Context {
         let mut child = call.run.clone();
         child.depth += 1;
         child.cancel = call.cancel.clone();
-        // A call outside of a run starts a run that nobody called.
+        // A call outside of a run starts a run without a caller.
         let delegation = call.run.delegation.as_deref().filter(|d| d.caller == call.run.run);
         child.run = match delegation {
             Some(delegation) => delegation.child.clone(),
@@ -120,12 +121,12 @@ impl Tool for SubAgentTool {
     }
 }
 
-/// Whether the run that makes the call can wait with it.
+/// Returns true if the run that makes the call can be suspended with it.
 fn call_is_kept(context: &ToolContext) -> bool {
     context.run.delegation.is_some()
 }
 
-/// What is said of a run that waits; what it waits for stands in its log.
+/// Returns the question that stands for a suspended child run; its own questions are in its log.
 fn waits(outcome: &Outcome, agent: &str) -> ApprovalRequest {
     let details = json!({ "agent": agent, "run": outcome.run });
     let summary = format!("The agent '{agent}' waits for a person");
@@ -140,8 +141,8 @@ impl std::fmt::Debug for SubAgentTool {
     }
 }
 
-/// `task` is not required by the schema, because the other form has none; services refuse schemas that
-/// name alternatives.
+/// The schema does not require `task`, because the other form of arguments has none, and services refuse
+/// schemas with alternatives.
 fn parameters() -> Json {
     json!({
         "type": "object",

@@ -1,8 +1,8 @@
-//! Text mode: tools in prose, for models without tool calling.
+//! Text mode: tool calls as text, for models without native tool calling.
 //!
-//! The model is told the format, writes `Thought:`, `Action:` or `Final Answer:`, and reads what a
-//! tool said as `Observation:`. Around the same machine as native tool calling; only what the model
-//! reads and how its answer is understood differ.
+//! The model is told the format, writes `Thought:`, `Action:` or `Final Answer:`, and reads the result of a
+//! tool as `Observation:`. The machine is the same as for native tool calling; only the prompts and the
+//! parsing of answers differ.
 
 use std::fmt::Write;
 
@@ -16,10 +16,10 @@ use crate::{
     action_parser::{Written, parse_answer},
 };
 
-/// Adds the calls that an answer in text mode asks for as blocks, so that whoever reads the record
-/// sees them like any other calls. In native mode the answer stays as it is.
+/// Adds the calls in a text-mode answer as blocks, so that readers of the record see them like native calls.
+/// In native mode the answer stays as it is.
 ///
-/// In both modes the last call of an answer that was cut off is one that never runs.
+/// In both modes the last call of an answer that was cut off never runs.
 pub fn decode_answer(mut answer: AssistantMessage, mode: ToolMode, command: CommandId) -> AssistantMessage {
     answer.refuse_cut_call();
     if mode == ToolMode::Text
@@ -65,7 +65,7 @@ pub(crate) fn system_prompt(config: &RunConfig) -> String {
     prompt
 }
 
-/// The task, with what is expected of the answer and the question that starts the first step.
+/// Returns the first prompt: the task, the expected output, and the question for the first step.
 pub(crate) fn first_prompt(message: &Message, config: &RunConfig) -> Message {
     let mut text = format!("Task: {}\n", Content::join_text(message.said()));
     if let Some(expected) = &config.expected_output {
@@ -81,12 +81,12 @@ pub(crate) fn first_prompt(message: &Message, config: &RunConfig) -> Message {
     Message::User(UserMessage::new(content, message.timestamp()))
 }
 
-/// What the model reads of a call's result.
+/// Returns a call's result as the model reads it.
 pub(crate) fn observation(call: &CallState, config: &RunConfig, at: Timestamp) -> Message {
     let name = &call.call.name;
     let known = config.tools.iter().any(|t| t.name == *name);
     let text = match call.result() {
-        // The name is the model's own word.
+        // The name was made up by the model.
         _ if !known => format!(
             "Observation: Tool `{name}` is not available. Available tools are: [{}]. Please choose from these.",
             config.tools.iter().map(|t| t.name.as_str()).collect::<Vec<_>>().join(", ")
@@ -105,7 +105,7 @@ fn outcome_of(name: &str, result: &ToolResult, mark: Option<&str>) -> String {
         ToolResultStatus::Success => format!("Tool {name} succeeded: {}", fenced(&text, mark)),
         ToolResultStatus::Timeout => {
             let tail = text.strip_prefix("Tool execution ").unwrap_or(&text);
-            // Of a call that ran out of time the first line is the engine's, and the rest is what there was by then.
+            // The first line of a timeout is the engine's; the rest is the output until then.
             match tail.split_once('\n') {
                 Some((tail, partial)) => format!("Tool {name} {tail}\n{}", fenced(partial, mark)),
                 None => format!("Tool {name} {tail}"),
@@ -118,21 +118,22 @@ fn outcome_of(name: &str, result: &ToolResult, mark: Option<&str>) -> String {
     }
 }
 
-/// What a tool said, between tags that it cannot know.
+/// Encloses a tool's output in tags that the tool cannot know.
 fn fenced(text: &str, mark: Option<&str>) -> String {
     match mark {
-        // A model may have told it to somebody who now tells it back.
+        // The output may contain the mark, because the model may have passed it on.
         Some(mark) => format!("<{mark}>{}</{mark}>", text.replace(mark, "(mark)")),
         None => text.to_owned(),
     }
 }
 
-/// A mark of eight digits, from an id.
+/// Makes a mark of eight hex digits from an id.
 pub(crate) fn mark_of(id: &str) -> String {
     format!("{:08x}", ContentHash::of(id) & 0xffff_ffff)
 }
 
-/// An observation that was made shorter, with its end where that was lost: what follows is no part of the result.
+/// Restores the closing tag of an observation that was cut, so that later text does not look like part of the
+/// result.
 pub(crate) fn closed(whole: &str, mut shorter: String) -> String {
     let mark = || {
         let (_, rest) = whole.strip_prefix(OBSERVATION)?.split_once('<')?;
@@ -148,14 +149,14 @@ pub(crate) fn closed(whole: &str, mut shorter: String) -> String {
     shorter
 }
 
-/// What stands before what is told with the task.
+/// The heading before memories and context in the first prompt.
 const CONTEXT: &str = "Relevant context from previous tasks or memory:";
 
-/// What a message begins with that holds a result.
+/// The beginning of a message that holds a tool result in text mode.
 pub(crate) const OBSERVATION: &str = "Observation: ";
 
-/// What the model reads after an answer that was not understood.
-/// A second one shows what is meant.
+/// Returns the message to the model after an answer that could not be parsed. From the second failure on it
+/// has an example.
 pub(crate) fn format_reminder(error: &str, failures: u32, tools: &[ToolSpec]) -> String {
     let mut text = format!(
         "Observation: Error parsing your response: {error}\nCould not parse your action. Please output \

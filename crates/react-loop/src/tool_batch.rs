@@ -1,4 +1,4 @@
-//! The calls of one turn: each is brought to exactly one result, whatever happens to it.
+//! Runs the tool calls of one turn and brings each to exactly one result.
 
 use std::{sync::Arc, task::Poll, time::Duration};
 
@@ -18,8 +18,8 @@ use crate::{
     spawns::{Spawned, Spawns},
 };
 
-/// Runs the calls that have no result yet: side by side if every tool of the turn allows it, one
-/// after the other if not.
+/// Runs the calls that have no result yet: concurrently if every tool of the turn allows it, otherwise one
+/// after the other.
 pub(crate) async fn run<'c>(
     driver: &Driver,
     machine: &mut ReactMachine,
@@ -70,15 +70,15 @@ struct Batch<'a, 'c> {
     log: &'a mut RunLog,
     watch: &'a mut Watch<'c>,
     context: &'c Context,
-    /// What tools are handed.
+    /// The context for the tools.
     tools: &'a Context,
-    /// What people should know about the window; said with the next call that starts.
+    /// A notice about the window, shown with the next call that starts.
     notice: Option<String>,
 }
 
 impl Batch<'_, '_> {
-    /// Whether the call is not to start because the run is to stop, or because somebody spoke into the turn.
-    /// One that a crash cut off ends in spite of a steer, and one in doubt in spite of all.
+    /// Returns true if the call must not start because of a cancel or a steer. After a steer, a call that a
+    /// crash cut off still runs; a call in doubt is always handled.
     fn is_interrupted(&self, call: &CallState) -> bool {
         match call.stage {
             CallStage::Requested { attempts } => {
@@ -89,12 +89,12 @@ impl Batch<'_, '_> {
         }
     }
 
-    /// Whether the window got full while the first `done` calls ran.
+    /// Returns true if the window got full while the first `done` calls ran.
     fn is_blocked(&self, done: usize) -> bool {
         done > 0 && matches!(self.machine.window().tool_gate(1), ToolGate::Blocked(_))
     }
 
-    /// Looks how full the window is while `queued` calls wait.
+    /// Checks the usage of the window while `queued` calls wait.
     fn watch_window(&mut self, queued: usize) {
         match self.machine.window().queue_notice(queued) {
             Some(QueueNotice::Warning(text)) => self.notice = Some(text),
@@ -103,7 +103,7 @@ impl Batch<'_, '_> {
         }
     }
 
-    /// Says what is to be said about the window.
+    /// Shows the notice about the window, if there is one.
     fn say_notice(&mut self, call: CallId) {
         let Some(text) = self.notice.take() else { return };
         tracing::warn!(run = %self.context.run, "{text}");
@@ -141,7 +141,8 @@ impl Batch<'_, '_> {
         self.execute(ready.into_iter().map(|(ready, _)| ready).collect()).await
     }
 
-    /// Executes calls side by side. What does not stop in time is dropped, and with it its work.
+    /// Executes calls concurrently. A call that does not stop within the grace period is dropped, with its
+    /// work.
     async fn execute(&mut self, ready: Vec<ReadyCall>) -> Result<(), JournalError> {
         let hooked = hooked::context(self.driver.hooks.as_ref(), &ready, self.tools);
         let spawns = Arc::new(Spawns::default());
@@ -201,7 +202,7 @@ impl Batch<'_, '_> {
         Ok(())
     }
 
-    /// Writes down what a call has started, unless the log says so already.
+    /// Records what a call has started, unless the log has it already.
     async fn spawned(&mut self, spawned: Spawned) -> Result<(), JournalError> {
         if !delegate::is_known(self.machine, &spawned.record) {
             self.log.step(self.machine, RecordBody::clone(&spawned.record)).await?;
@@ -210,23 +211,23 @@ impl Batch<'_, '_> {
         Ok(())
     }
 
-    /// The results that the model sees, if one of the calls is to give some of them up.
+    /// Returns the results that the model sees, if one of the calls gives results up.
     fn seen_by(&self, ready: &[ReadyCall]) -> Option<Arc<[SeenResult]>> {
         let gives_up = ready.iter().any(|ready| ready.call.name == CLEANUP_TOOL);
         gives_up.then(|| self.machine.window().results().into())
     }
 
-    /// How long calls that are cancelled may take to end. Agents wait for their own calls, so they take
-    /// longer, and those that may call others longer still.
+    /// Returns the grace period of cancelled calls. Agents wait for their own calls, so they get more time
+    /// for each level below.
     fn grace(&self, open: &[CallId]) -> Duration {
         let agents = open.iter().any(|call| self.machine.lease(*call).is_some());
         let levels = self.machine.config().limits.max_depth.saturating_sub(self.context.depth);
         if agents { TOOL_GRACE + LEVEL_GRACE * levels } else { TOOL_GRACE }
     }
 
-    /// Looks at a call; what cannot run is settled here.
+    /// Prepares a call for execution. A call that cannot run is settled here.
     async fn prepare(&mut self, call: CallState) -> Result<Option<(ReadyCall, u32)>, JournalError> {
-        // What was let through once is not asked about again when it is tried again.
+        // A call that hooks let through once is not put to them again at a retry.
         let is_let_through = matches!(call.stage, CallStage::Waiting { .. });
         let attempt = match call.stage {
             CallStage::Requested { attempts } | CallStage::Waiting { attempts, .. } => attempts,
@@ -245,7 +246,7 @@ impl Batch<'_, '_> {
             self.refuse(call.id, result).await?;
             return Ok(None);
         }
-        // A yes counts also where nobody could be asked any more: whoever gave it may be long gone.
+        // A given consent counts even if nobody can be asked any more.
         let specs = self.driver.toolbox.specs();
         let spec = decide::spec_in(&specs, &wanted.name);
         let agreed = call.consent.is_some().then(|| {
@@ -276,9 +277,9 @@ impl Batch<'_, '_> {
         Ok(None)
     }
 
-    /// A person has to agree to a call. If one has, to exactly this, it is ready, also behind a toolbox that does not
-    /// look what was agreed to; else the question is recorded, or
-    /// the answer is no where nobody can be asked.
+    /// Handles a call that needs a person's consent. With a consent to exactly this call it is ready, even if
+    /// the toolbox does not check consents; otherwise the question is recorded, or the call is refused if
+    /// nobody can be asked.
     async fn asked(
         &mut self,
         call: &CallState,
@@ -302,7 +303,7 @@ impl Batch<'_, '_> {
         Ok(None)
     }
 
-    /// Nobody knows what a call did: a person is asked, where one can be.
+    /// Handles a call in doubt: asks a person, if one can be asked.
     async fn doubt(&mut self, call: &CallState) -> Result<(), JournalError> {
         let name = &call.call.name;
         if !self.context.can_ask {
@@ -316,7 +317,7 @@ impl Batch<'_, '_> {
         }
         let specs = self.driver.toolbox.specs();
         let spec = decide::spec_in(&specs, name);
-        // A yes to a second run is a yes to what was agreed to before the first.
+        // Consent to a second execution is bound to the same call as the first consent.
         let agreed = spec.and_then(|spec| decide::agreed(spec, call));
         request.binding = agreed.map(|binding| binding.to_string()).unwrap_or_default();
         let request =
@@ -324,7 +325,7 @@ impl Batch<'_, '_> {
         self.log.step(self.machine, RecordBody::ToolAsked { call: call.id, request }).await
     }
 
-    /// The run that a call started waits for a person, and the call with it.
+    /// Records that the child run of a call waits for a person, and the call with it.
     async fn waits_below(&mut self, id: CallId, said: ApprovalRequest) -> Result<(), JournalError> {
         let child = self.context.run.of_call(id);
         for request in questions_below(self.driver.journal.as_deref(), &child, id, said).await {
@@ -335,8 +336,8 @@ impl Batch<'_, '_> {
         Ok(())
     }
 
-    /// The result without secrets, which not every toolbox takes out. The model learns with which arguments a call ran
-    /// that are not its own.
+    /// Redacts the result, since not every toolbox does. Tells the model if a person changed the arguments of
+    /// the call.
     fn marked(&self, id: CallId, mut result: ToolResult) -> ToolResult {
         self.context.redactor.clean_result(&mut result);
         let call = self.machine.calls().iter().find(|call| call.id == id);
@@ -347,7 +348,7 @@ impl Batch<'_, '_> {
         result
     }
 
-    /// Notes that a call failed, if it is tried again.
+    /// Records that a call failed, if it is retried; returns true then.
     async fn will_try_again(&mut self, id: CallId, result: &ToolResult) -> Result<bool, JournalError> {
         let now = self.context.clock.now();
         let failed = self.machine.tool_retry(id, result, now, || draw_jitter(self.context));
@@ -357,7 +358,7 @@ impl Batch<'_, '_> {
         Ok(true)
     }
 
-    /// A call that ran has its result.
+    /// Records the result of a call that ran, and runs the hook.
     async fn ended(&mut self, id: CallId, result: ToolResult, calls: &Calls) -> Result<(), JournalError> {
         let heard = self.driver.hooks.as_ref().zip(calls.get(&id)).map(|heard| (heard, result.clone()));
         self.finish(id, result).await?;
@@ -378,7 +379,7 @@ impl Batch<'_, '_> {
     }
 }
 
-/// What a batch waited for.
+/// The next event in a batch.
 enum Next {
     Ended(CallId, Executed),
     Spawned(Spawned),
@@ -386,7 +387,7 @@ enum Next {
     Nothing,
 }
 
-/// Takes reports until it is dropped, whatever ends the batch.
+/// Takes reports until it is dropped, however the batch ends.
 struct Open(Arc<Spawns>);
 
 impl Drop for Open {
@@ -402,7 +403,7 @@ fn stopped(cause: Interrupt) -> ToolResult {
     }
 }
 
-/// No approver means no.
+/// Returns the refusal of a call that needs consent when nobody can be asked.
 fn nobody_to_ask(request: &ApprovalRequest) -> ToolResult {
     let text = format!(
         "Error: this needs a person's approval and nobody can be asked: {}. Go on without it.",
@@ -413,10 +414,10 @@ fn nobody_to_ask(request: &ApprovalRequest) -> ToolResult {
         .with_metadata(metadata::NOBODY_ASKED, request.rules.first().cloned().unwrap_or_default())
 }
 
-/// How long a cancelled tool may take to clean up before it is dropped.
+/// Grace period of a cancelled tool before it is dropped.
 const TOOL_GRACE: Duration = Duration::from_millis(500);
 
-/// How much longer for each level of agents that may be at work.
+/// Additional grace period for each level of agents that may be working.
 const LEVEL_GRACE: Duration = Duration::from_millis(250);
 
 /// The toolbox of an agent without tools.

@@ -4,15 +4,15 @@
 //! A message enters the window once and never changes, so its encoded form can be cached. A message with tool
 //! calls enters together with their results, because a request must not hold a call without its result.
 //!
-//! | question | file |
+//! | topic | file |
 //! |---|---|
-//! | what does the model see, and when does that change? | `manager.rs` |
-//! | how full is the window, and who is told? | `usage.rs`, `result_sizes.rs` |
-//! | what gives way first? | `tiers.rs`, step by step in `draft.rs` |
-//! | what stands for what is gone? | `digest.rs`, `file_reads.rs` |
-//! | what does the model give up itself? | `cleanup.rs` |
-//! | how is a tool's result cut? | `truncate.rs` |
-//! | what does a compaction's record mean? | `entries.rs` |
+//! | the view of the model, and when it changes | `manager.rs` |
+//! | usage of the window, and notices about it | `usage.rs`, `result_sizes.rs` |
+//! | the order of compaction | `tiers.rs`, step by step in `draft.rs` |
+//! | texts in place of removed messages | `digest.rs`, `file_reads.rs` |
+//! | results that the model gives up | `cleanup.rs` |
+//! | shortening a tool's result | `truncate.rs` |
+//! | the meaning of a compaction's record | `entries.rs` |
 
 mod cleanup;
 mod digest;

@@ -1,4 +1,4 @@
-//! A run that works for a call of another run: it is started once, and found again after a crash.
+//! Runs an agent for a call of another run: the child run is started once, and found again after a crash.
 
 use archon_types::{CalledRun, Context, Delegation, Message, MoreLimits, Outcome};
 
@@ -6,7 +6,7 @@ use super::{LoopError, ReactAgent};
 use crate::Opening;
 
 impl ReactAgent {
-    /// Works on what a call wants done. What ended before is not done again, what was cut off goes on.
+    /// Runs the task of a call. A child run that ended is not repeated, one that was cut off is resumed.
     pub(super) async fn called(
         &self,
         task: &str,

@@ -1,4 +1,4 @@
-//! The first record of a run: what it is asked with, how far it may go, and whose it is.
+//! Builds the first record of a run: its configuration, limits and origin.
 
 use std::sync::Arc;
 
@@ -51,7 +51,8 @@ impl ReactAgent {
         started
     }
 
-    /// What a run of this agent begins with that has these limits and tools, without what only a run can tell.
+    /// Returns the configuration of a run with these limits and tools, without the settings that only a real
+    /// run has.
     pub(super) fn config_with(
         &self,
         limits: ExecutionLimits,
@@ -88,12 +89,13 @@ impl ReactAgent {
         policy
     }
 
-    /// How far a run may go: as this agent may, and no further than its caller allows.
+    /// Returns the limits of a run: the agent's own, narrowed by its caller's.
     pub(super) fn limits(&self, context: &Context) -> ExecutionLimits {
         context.limits(self.options.limits.clone())
     }
 
-    /// What the model is told of: the tools that were chosen, and agents only where they may be called.
+    /// Returns the tools that the model is told about: the chosen ones, and agents only if they may be
+    /// called.
     pub(super) fn tools(&self, may_call: bool) -> Arc<Encoded<Vec<ToolSpec>>> {
         let all = self.driver.toolbox.specs();
         let is_chosen =
@@ -106,7 +108,8 @@ impl ReactAgent {
     }
 }
 
-/// `{session}.{config}.{n}`; dots separate the parts, so a part has none. `n` grows along a conversation.
+/// Makes a loop id `{session}.{config}.{n}`. Dots inside the parts are replaced. `n` counts the runs of a
+/// conversation.
 fn loop_id(context: &Context, config: &RunConfig, config_id: Option<&str>, n: usize) -> LoopId {
     let config = match (config_id, config.options.thinking) {
         (Some(id), _) => id.to_owned(),

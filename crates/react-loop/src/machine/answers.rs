@@ -1,4 +1,4 @@
-//! What an answer of the model leads to: calls, an end, a reminder.
+//! Handles an answer of the model: tool calls, a final answer, or a reminder of the format.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ impl ReactMachine {
         self.meter.answered(answer, price.as_ref());
         self.window.answered(answer.usage);
         match answer.stop_reason {
-            // What an aborted answer asked for was never agreed to: it stays out of the window.
+            // The calls of an aborted answer were not confirmed, so the answer stays out of the window.
             StopReason::Aborted => {
                 self.ended_saying(answer.text(), answer);
                 self.form_lost();
@@ -32,7 +32,7 @@ impl ReactMachine {
                 self.phase = Phase::Finishing(Box::new(self.failure(FailureKind::Model, error)));
             }
             StopReason::Refusal => self.refused(answer),
-            // The window holds what was said, and the next request asks for the rest.
+            // The window holds the text so far, and the next request asks for the rest.
             StopReason::Pause if self.limit.is_none() && answer.tool_calls().next().is_none() => {
                 self.window.push_spoken(answer.clone());
                 self.ready();
@@ -62,7 +62,8 @@ impl ReactMachine {
         }
         match parse_answer(&answer.text(), answer.stop_reason) {
             Ok(Written::Final(text)) => self.final_answer(text, answer),
-            // A call stands in the answer as a block; without one the text did not parse as a call.
+            // Calls in text were added to the answer as blocks before; without a block the text was no valid
+            // call.
             Ok(Written::Calls(_)) => self.misunderstood("the action has no tool name", answer),
             Err(failure) => self.misunderstood(&failure.to_string(), answer),
         }
@@ -96,7 +97,8 @@ impl ReactMachine {
         self.check_form();
     }
 
-    /// Nobody argues with a refusal: it is shown. It is no answer where one has to have a form.
+    /// Ends the run with the refusal, which is shown and not argued with. If a schema is required, the run
+    /// fails.
     fn refused(&mut self, answer: &AssistantMessage) {
         self.ended_saying(answer.text(), answer);
         let why = match (&answer.error_message, self.form()) {
@@ -126,11 +128,11 @@ impl ReactMachine {
         self.check_form();
     }
 
-    /// The latest answer, and why the model ended it.
+    /// Notes the latest answer and the reason why the model ended it.
     fn ended_saying(&mut self, text: String, answer: &AssistantMessage) {
         self.last_answer = text;
         self.last_stop = match answer.stop_reason {
-            // Its calls are no part of the answer.
+            // The calls are no part of the answer.
             StopReason::ToolUse => StopReason::Stop,
             reason => reason,
         };

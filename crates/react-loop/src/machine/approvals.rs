@@ -1,8 +1,8 @@
-//! Calls that wait for a person: what is asked, what an answer leads to, and when the run suspends.
+//! Calls that wait for a person: questions, answers, and the suspension of the run.
 //!
-//! A question is about exactly one call; a yes holds for what the question was bound to and nothing else. A run
-//! suspends only at rest: every other call of the turn has its result. Questions of runs below are answered there;
-//! here their answer means that the call is to be looked at again.
+//! A question is about exactly one call; a consent holds for the binding of its question and nothing else. A
+//! run suspends only when every other call of the turn has its result. Questions of child runs are answered
+//! there; here such an answer only means that the call has to be looked at again.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::{Command, Phase, ReactMachine};
 use crate::{CallStage, CallState, calls::Consent};
 
 impl ReactMachine {
-    /// A person is asked, or has answered.
+    /// Applies a question to a person, or an answer.
     pub(super) fn consulted(&mut self, record: &Record) {
         match &record.body {
             RecordBody::ToolAsked { call, request } => self.tool_asked(*call, request),
@@ -24,7 +24,7 @@ impl ReactMachine {
         }
     }
 
-    /// A question of the turn that is under way.
+    /// Applies a question about a call of the current turn.
     fn tool_asked(&mut self, id: CallId, request: &ApprovalRequest) {
         self.suspended = false;
         self.with_call(id, |call| call.ask(request));
@@ -51,14 +51,14 @@ impl ReactMachine {
             Answer::Expired => settings.on_expiry == OnExpiry::Abort,
             _ => false,
         };
-        // A no to a call that may have run already is about that call only.
+        // A no to a call in doubt is about that call only, since it may have run already.
         if aborts && !is_doubt {
             self.cancelled = true;
             self.interrupted.denied();
         }
     }
 
-    /// Rules under which nobody is to be asked for the rest of the session.
+    /// Returns the permission rules of "always allow" answers, valid for the rest of the session.
     pub(crate) fn trusted(&self) -> &[String] {
         &self.trusted
     }
@@ -71,18 +71,18 @@ impl ReactMachine {
         }
     }
 
-    /// The call that a question is about, while nobody has answered it.
+    /// Returns the call of an open question.
     pub(crate) fn call_of_question(&self, request_id: &str, binding: &str) -> Option<CallId> {
         let asks = |call: &&CallState| call.questions().any(|request| request.is_meant(request_id, binding));
         self.calls().iter().find(asks).map(|call| call.id)
     }
 
-    /// All that waits for people, in the order of the calls.
+    /// Returns all open questions, in the order of the calls.
     pub(crate) fn questions(&self) -> impl Iterator<Item = (CallId, &ApprovalRequest)> {
         self.calls().iter().flat_map(|call| call.questions().map(|request| (call.id, request)))
     }
 
-    /// The record that follows from an answer, or from none in time.
+    /// Returns the record that follows from an answer or an expired question.
     pub(super) fn decided(&self, calls: &[CallState]) -> Option<Command<'_>> {
         let now = self.meter.now();
         calls.iter().find_map(|call| {
@@ -93,7 +93,7 @@ impl ReactMachine {
                 CallStage::Settled { result, replied: false } => {
                     RecordBody::ToolRefused { call: call.id, result: result.clone() }
                 }
-                // Questions from below expire below.
+                // Questions of child runs expire in the child runs.
                 CallStage::Asked { requests, .. }
                     if !call.is_asked_below() && requests.iter().any(|request| request.is_expired(now)) =>
                 {
@@ -104,7 +104,7 @@ impl ReactMachine {
         })
     }
 
-    /// What is left to do when no call is to be settled without being run.
+    /// Returns the next command when no call can be settled without running.
     pub(super) fn run_or_wait<'a>(&'a self, calls: &'a [CallState]) -> Command<'a> {
         let mut open = calls.iter().filter(|call| call.result().is_none());
         match (open.all(CallState::is_asked), self.suspended) {
@@ -114,25 +114,25 @@ impl ReactMachine {
         }
     }
 
-    /// The record that the run waits for people.
+    /// Returns the record that suspends the run.
     pub(crate) fn suspension(&self) -> RecordBody {
         let open = self.calls().iter().filter(|call| call.is_asked());
         RecordBody::Suspended { waiting: open.map(|call| call.id).collect() }
     }
 
-    /// What a run that waits is said to have come to.
+    /// Returns the outcome of the suspended run.
     pub(crate) fn suspended_outcome(&self) -> Outcome {
         self.outcome(OutcomeStatus::Suspended)
     }
 
-    /// Whether everything that is open waits for people: time that passes now is not the run's.
+    /// Returns true if everything open waits for people; such time does not count for the run.
     pub(super) fn waits_for_people(&self) -> bool {
         let Phase::Acting { calls, .. } = &self.phase else { return false };
         let mut open = calls.iter().filter(|call| call.result().is_none()).peekable();
         open.peek().is_some() && open.all(CallState::is_asked)
     }
 
-    /// When the first of the questions expires that wait here.
+    /// Returns the time when the first of the run's own questions expires.
     pub(crate) fn next_expiry(&self) -> Option<Timestamp> {
         self.questions()
             .filter(|(_, request)| request.path.is_empty())
@@ -142,17 +142,17 @@ impl ReactMachine {
 }
 
 impl CallState {
-    /// Whether a person is asked.
+    /// Returns true if a person is asked about the call.
     pub(crate) fn is_asked(&self) -> bool {
         matches!(self.stage, CallStage::Asked { .. })
     }
 
-    /// Whether the question came up from the run that the call started.
+    /// Returns true if the question comes from the call's child run.
     pub(crate) fn is_asked_below(&self) -> bool {
         self.questions().any(|request| !request.path.is_empty())
     }
 
-    /// The open questions about the call.
+    /// Returns the open questions about the call.
     pub(crate) fn questions(&self) -> impl Iterator<Item = &ApprovalRequest> {
         match &self.stage {
             CallStage::Asked { requests, .. } => requests.iter(),
@@ -172,14 +172,14 @@ impl CallState {
             | CallStage::Waiting { attempts, .. } => (*attempts, false),
             CallStage::Settled { .. } | CallStage::Finished { .. } => return,
         };
-        // A call that runs waits only for what the run wants that it started.
+        // A call that runs can only wait for a question of its child run.
         if is_below && request.path.is_empty() {
             return;
         }
         self.stage = CallStage::Asked { attempts, requests: vec![request.clone()], escalated: false };
     }
 
-    /// The run that the call started is to be looked at again.
+    /// Marks the call to look at its child run again.
     pub(crate) fn look_again(&mut self) {
         if let CallStage::Asked { attempts, .. } = self.stage {
             self.stage = CallStage::Requested { attempts };
@@ -190,12 +190,12 @@ impl CallState {
         let CallStage::Asked { attempts, requests, escalated } = &mut self.stage else { return };
         let (attempts, is_first) = (*attempts, !*escalated);
         let Some(request) = requests.first_mut() else { return };
-        // Whoever is asked about a call once more sees it as it was changed.
+        // A person who is asked about a call again saw the arguments as they were changed before.
         let earlier = self.consent.as_ref().and_then(|consent| consent.edited.as_ref());
         let edited = match answer {
             Answer::Approve | Answer::Trust { .. } => earlier.cloned(),
             Answer::Edit { arguments } if request.allow_modification => Some(arguments.clone()),
-            // It cannot be done as it was wanted, and nobody agreed to anything else.
+            // The change is not allowed, and the call as it was has no consent.
             Answer::Edit { .. } => return self.settle(cancelled(&self.call.name, "it must not be changed")),
             Answer::Expired if is_first && settings.on_expiry == OnExpiry::Escalate => {
                 let wait = request.timeout_ms.unwrap_or(settings.timeout_ms);
@@ -234,7 +234,7 @@ impl CallState {
     }
 }
 
-/// What the model reads of a call that a person did not want.
+/// Returns the result of a call that a person rejected.
 fn cancelled(_tool: &str, reason: &str) -> ToolResult {
     let text = match reason.trim() {
         "" => CANCELLED_BY_USER.to_owned(),
@@ -243,12 +243,12 @@ fn cancelled(_tool: &str, reason: &str) -> ToolResult {
     refusal(text, "permission_denied")
 }
 
-/// What the model reads of a call about which nobody said anything in time.
+/// Returns the result of a call whose question expired.
 fn expired() -> ToolResult {
     refusal(NOBODY_ANSWERED.to_owned(), "approval_expired")
 }
 
-/// A side effect is never silently repeated.
+/// Returns the result of a call in doubt, which is not repeated.
 pub(crate) fn in_doubt(tool: &str) -> ToolResult {
     let text = format!(
         "Error: the effect of this call is unknown: `{tool}` was started and the process died before it \

@@ -1,4 +1,4 @@
-//! How a run ends, or goes on after it had: limits, failures, and somebody who takes it up again.
+//! Ends runs and continues ended ones: limits, cost, outcomes and resume.
 
 use archon_types::{
     FailureKind, LimitReached, Message, MoreLimits, OnLimit, Outcome, OutcomeStatus, ParallelChoice,
@@ -8,7 +8,7 @@ use archon_types::{
 use super::{Command, Phase, ReactMachine};
 
 impl ReactMachine {
-    /// What has to be recorded instead of asking the next question, because of a limit.
+    /// Returns the record that is due because of a limit before another request.
     pub(super) fn limit_due(&self) -> Option<Command<'_>> {
         let limits = &self.config.limits;
         match self.limit {
@@ -21,15 +21,15 @@ impl ReactMachine {
         }
     }
 
-    /// The same, because the next call might cost more than is left.
+    /// Returns the same for cost, because the next request might cost more than is left.
     pub(super) fn cost_due(&self) -> Option<Command<'_>> {
         let estimate = self.cost_estimate();
-        // As much again is kept for the last words, where they are wanted.
+        // The same amount again is kept for the final summary, if one is wanted.
         let words = if self.limit.is_none() && self.wants_last_words() { estimate } else { 0 };
         let limit = self.meter.reached_by(estimate.saturating_add(words), &self.config.limits)?;
         Some(match self.limit {
             None => Command::Append(RecordBody::LimitReached(limit)),
-            // Not even the last words can be paid for.
+            // The budget does not cover the final summary.
             Some(_) => self.finish(self.outcome_at_limit()),
         })
     }
@@ -38,13 +38,13 @@ impl ReactMachine {
         self.config.limits.on_limit == OnLimit::ForceSummary
     }
 
-    /// What the next request may cost.
+    /// Returns the estimated cost of the next request.
     pub(super) fn cost_estimate(&self) -> u64 {
         let Some(price) = self.price() else { return 0 };
         self.meter.money.estimate(price, self.window.request_tokens(), self.config.options.max_tokens)
     }
 
-    /// The command to ask a question beside the run's own, or the record that has to be written before.
+    /// Returns the command of an auxiliary question, or the record that has to be written before it.
     pub(super) fn beside<'a>(&'a self, question: SideQuestion, ask: Command<'a>) -> Command<'a> {
         match self.beside == Some(question) {
             true => ask,
@@ -52,7 +52,7 @@ impl ReactMachine {
         }
     }
 
-    /// A question beside the run's own is on its way, if it is due.
+    /// Notes that an auxiliary question was sent, if it is due.
     pub(super) fn asked_beside(&mut self, record: &RecordBody) {
         if let RecordBody::AskedBeside { question, reserved } = record
             && matches!(self.next(), Command::Append(due) if due == *record)
@@ -62,7 +62,7 @@ impl ReactMachine {
         }
     }
 
-    /// Pays for a question beside the run's own, such as a summary. One that was not answered costs what its
+    /// Counts the cost of an auxiliary question, such as a summary. Without an answer it costs what the
     /// service reported.
     pub(super) fn pay_beside(&mut self, usage: &Usage, is_answered: bool) {
         self.beside = None;
@@ -70,13 +70,13 @@ impl ReactMachine {
         self.meter.answered_beside(usage, price.as_ref(), is_answered);
     }
 
-    /// A call is on its way that may cost so much.
+    /// Reserves the cost of a request that is sent.
     pub(super) fn set_aside(&mut self, cost: u64) {
         let (tokens, max_output) = (self.window.request_tokens(), self.config.options.max_tokens);
         self.meter.begin_call(cost, tokens, max_output);
     }
 
-    /// What has to be recorded instead of asking the same question again, because of a limit.
+    /// Returns the record that is due because of a limit before a retry.
     pub(super) fn limit_of_tries(&self) -> Option<Command<'_>> {
         let reached = self.meter.reached_again(&self.config.limits).filter(|_| self.limit.is_none());
         reached.map(|limit| Command::Append(RecordBody::LimitReached(limit))).or_else(|| self.cost_due())
@@ -97,7 +97,7 @@ impl ReactMachine {
         self.phase = Phase::Noting { text, then: Box::new(then) };
     }
 
-    /// The limit that ended the run, if one did that still holds with so much more.
+    /// Returns the limit that ended the run, if it still holds after `more` is added.
     pub(crate) fn ended_at(&self, more: &MoreLimits) -> Option<LimitReached> {
         let mut limits = self.config.limits.clone();
         limits.raise(more);
@@ -118,14 +118,15 @@ impl ReactMachine {
         self.cancelled = false;
         self.suspended = false;
         if self.beside.take().is_some() {
-            // Its answer is lost, and was perhaps paid for. If it is still needed it is asked again.
+            // The answer is lost and may have cost something. If it is still needed, the question is asked
+            // again.
             self.meter.forfeit();
         }
         match &mut self.phase {
             Phase::Acting { calls, .. } => {
                 for call in calls {
                     call.lose();
-                    // What its run waits for may have been answered there.
+                    // The question of the child run may have been answered there.
                     if call.is_asked_below() {
                         call.look_again();
                     }
@@ -149,7 +150,7 @@ impl ReactMachine {
         }
     }
 
-    /// The branches of a parallel loop came to an outcome.
+    /// Ends a parallel loop with the outcome of its choice.
     pub(super) fn chosen(&mut self, choice: &ParallelChoice) {
         if !matches!(self.phase, Phase::Ended(_)) {
             self.phase = Phase::Finishing(Box::new(choice.outcome.clone()));
@@ -171,7 +172,8 @@ impl ReactMachine {
         }
     }
 
-    /// The answer may be long, and is mostly the one that the machine has at hand.
+    /// Ends the run with this outcome. Reuses the machine's own copy if it is equal, since the answer may be
+    /// long.
     pub(super) fn ended_with(&mut self, outcome: &Outcome) {
         let ended = match std::mem::replace(&mut self.phase, Phase::Ready) {
             Phase::Finishing(ours) if *ours == *outcome => ours,

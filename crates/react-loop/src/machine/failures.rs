@@ -1,4 +1,4 @@
-//! What a failure leads to: another try, a step of the chain, a smaller request, or the end.
+//! Handles failures of the model and of tools: retry, fallback, smaller request, or the end of the run.
 
 use std::sync::Arc;
 
@@ -14,28 +14,28 @@ use crate::{
 };
 
 impl ReactMachine {
-    /// Whom the next request goes to, or the one that is under way.
+    /// Returns the model and key of the open or next request.
     pub fn target(&self) -> ModelTarget {
         self.chain.target()
     }
 
-    /// The model of the [`target`](Self::target), as its provider names it.
+    /// Returns the model of the [`target`](Self::target), as its provider names it.
     pub fn model(&self) -> &str {
         fallback::model(&self.config, self.target())
     }
 
-    /// What the model's tokens cost.
+    /// Returns the price of the model's tokens.
     pub(super) fn price(&self) -> Option<&ModelPrice> {
         fallback::price(&self.config, self.target())
     }
 
-    /// Whether all that was spent has a price.
+    /// Returns true if all spending so far has a price.
     pub(super) fn is_priced(&self) -> bool {
         fallback::is_priced(&self.config, self.target())
     }
 
-    /// The options of the next request: as configured, but for a model that is to think less, and for a form that
-    /// is told in text mode.
+    /// Returns the options of the next request: as configured, except for a lower level of thinking after a
+    /// fallback, and without the schema in text mode, where the prompt states it.
     pub(crate) fn request_options(&self) -> Arc<RequestOptions> {
         let thinking = self.target().thinking;
         let is_told = self.config.tool_mode == ToolMode::Text && self.form().is_some();
@@ -75,13 +75,13 @@ impl ReactMachine {
         };
     }
 
-    /// The answer never came, because the process died.
+    /// Handles a request whose answer was lost because the process died.
     pub(super) fn call_lost(&mut self, command: CommandId, attempt: u32, at: Timestamp) {
         self.meter.lost();
         self.phase = Phase::BackingOff { command, attempt, until: at };
     }
 
-    /// The record of the step that follows from the latest failure, if one does.
+    /// Returns the record of the fallback step that follows from the latest failure, if there is one.
     pub(super) fn step_due(&self, command: CommandId, attempt: u32) -> Option<RecordBody> {
         let due = self.chain.due()?.clone();
         Some(RecordBody::SteppedDown { command, attempt, step: due.step, code: due.code, reason: due.reason })
@@ -94,13 +94,13 @@ impl ReactMachine {
         }
     }
 
-    /// Somebody takes up a run that had failed: what was wrong may be mended.
+    /// Forgets the failures when a failed run is resumed, since their causes may be gone.
     pub(super) fn forget_failures(&mut self) {
         self.chain = Chain::default();
         self.fit_window();
     }
 
-    /// The window is the one of the model that is asked.
+    /// Sets the window size to that of the current model.
     fn fit_window(&mut self) {
         let fallback = fallback::fallback(&self.config, self.target());
         self.window.resized(&self.config, fallback.and_then(|model| model.context_window));
@@ -111,7 +111,7 @@ impl ReactMachine {
         self.tool_ended(id, result, at);
     }
 
-    /// A tool ran, and this came of it.
+    /// Counts a tool's result for its circuit breaker.
     pub(super) fn count_failure(&mut self, id: CallId, result: &ToolResult, at: Timestamp) {
         let open = self.calls().iter().find(|call| call.id == id && call.result().is_none());
         let breaker = self.config.failure.as_ref().and_then(|policy| policy.breaker);
@@ -120,18 +120,19 @@ impl ReactMachine {
         }
     }
 
-    /// Whether a call will not run because its tool keeps failing. One that a crash cut off runs again.
+    /// Returns true if the call will not run because the circuit breaker of its tool is open. A call that a
+    /// crash cut off runs again.
     pub(crate) fn is_left_alone(&self, call: &CallState) -> bool {
         matches!(call.stage, CallStage::Requested { attempts: 0 })
             && self.circuits.is_open(&call.call.name, self.meter.now())
     }
 
-    /// Whether a call shows if its tool works again; others of the tool wait for it.
+    /// Returns true if the call tests whether its tool works again; other calls of the tool wait for it.
     pub(crate) fn is_on_trial(&self, call: &CallState) -> bool {
         self.circuits.is_half_open(&call.call.name, self.meter.now())
     }
 
-    /// The answer to the first call whose tool is left alone.
+    /// Returns the refusal of the first call whose tool is blocked.
     pub(super) fn refusal_due(&self, calls: &[CallState]) -> Option<Command<'_>> {
         let call = calls.iter().find(|call| self.is_left_alone(call))?;
         let result = self.circuits.answer(&call.call.name, &self.config.tools, self.meter.now());

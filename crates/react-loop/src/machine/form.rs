@@ -1,4 +1,5 @@
-//! Whether an answer has the form that it must have: it stands, is sent back, or the run fails.
+//! The check of structured output: an answer that does not fit its schema is sent back, and in the end the
+//! run fails.
 
 use archon_types::{
     FailureKind, FormCheck, FormProblem, Message, RecordBody, ResponseFormat, ToolMode, json_in,
@@ -8,23 +9,23 @@ use archon_types::{
 use super::{Phase, ReactMachine};
 
 impl ReactMachine {
-    /// The form that answers are held against, if they are.
+    /// Returns the schema that answers are checked against, if they are checked.
     pub(crate) fn form(&self) -> Option<&ResponseFormat> {
         self.config.form()
     }
 
-    /// The record of what does not fit in the answer.
+    /// Returns the record of the answer's problems with its schema.
     pub(crate) fn form_record(&self) -> RecordBody {
         let problems = self.form().map(|form| form.problems(self.answer()));
         RecordBody::FormChecked { problems: problems.unwrap_or_default() }
     }
 
-    /// The latest answer. If it must have a form, what was written around the JSON is left out.
+    /// Returns the latest answer. If it must fit a schema, text around the JSON is left out.
     pub fn answer(&self) -> &str {
         &self.last_answer
     }
 
-    /// The answer is there. It stands if it has the form that it must have.
+    /// Starts the check of the answer, or accepts it if there is no schema.
     pub(super) fn check_form(&mut self) {
         self.misfits.clear();
         match self.form() {
@@ -36,7 +37,7 @@ impl ReactMachine {
         }
     }
 
-    /// The answer was cut off, so it has no form.
+    /// Notes that the answer was cut off and so cannot fit its schema.
     pub(super) fn form_lost(&mut self) {
         let cut_off = self.form().map(|_| FormProblem::new("", "it was cut off"));
         self.misfits = cut_off.into_iter().collect();
@@ -64,7 +65,8 @@ impl ReactMachine {
         }
     }
 
-    /// Somebody takes the run up, and it is the model's turn: it reads what was wrong with its answer, if it did not.
+    /// Makes it the model's turn after a resume. If it has not yet read what was wrong with its answer, it
+    /// does now.
     pub(super) fn ready_again(&mut self) {
         self.form_misses = 0;
         let last = self.window.messages().iter().last();
@@ -75,7 +77,7 @@ impl ReactMachine {
         }
     }
 
-    /// What is wrong with the last answer, in a line; nothing if it has no such fault.
+    /// Returns the problems of the last answer in one line; empty if there are none.
     pub(super) fn misfit(&self) -> String {
         misfit_line(&self.misfits)
     }

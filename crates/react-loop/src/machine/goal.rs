@@ -1,24 +1,24 @@
-//! Whether an answer is what was expected: who is asked, and what follows.
+//! The goal check: compares an answer with the expected output and sends it back if it falls short.
 
 use archon_types::{GoalCheck, GoalVerdict, OutcomeStatus, SideQuestion};
 
 use super::{Command, Phase, ReactMachine};
 
-/// Answers that are sent back. The next one stands.
+/// Most answers that are sent back; the next one is accepted.
 const MOST_CHECKS: u32 = 2;
 
-/// What a model is asked about an answer.
+/// The data of a goal check by a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GoalDue {
-    /// What was expected.
+    /// The expected output.
     pub expected: String,
     /// The answer.
     pub answer: String,
 }
 
 impl ReactMachine {
-    /// The answer is there: it stands, or somebody looks at it first.
+    /// Accepts the answer, or starts its goal check.
     pub(super) fn check_goal(&mut self) {
         let expected = self.config.expected_output.as_deref().filter(|text| !text.trim().is_empty());
         let (Some(check), Some(expected)) = (self.config.goal_check, expected) else { return self.accept() };
@@ -28,7 +28,7 @@ impl ReactMachine {
         match check {
             GoalCheck::Text if plain(&self.last_answer).contains(&plain(expected)) => self.accept(),
             GoalCheck::Text => self.fall_short("it is not in your answer"),
-            // A question that cannot be paid for is not asked.
+            // The check is skipped if the budget cannot pay for it.
             GoalCheck::Model if self.cost_due().is_some() => self.accept(),
             GoalCheck::Model => self.phase = Phase::Checking,
             _ => self.accept(),
@@ -68,7 +68,7 @@ impl ReactMachine {
     }
 }
 
-/// Case and spaces do not count.
+/// Normalizes case and spaces for comparison.
 fn plain(text: &str) -> String {
     text.to_lowercase().split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -1,4 +1,4 @@
-//! The system prompt: the standing instructions, and behind them what the project says.
+//! The system prompt: the agent's instructions, followed by the project's.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::ReactMachine;
 use crate::text_mode;
 
 impl ReactMachine {
-    /// The project's instructions that are in force.
+    /// Returns the current instructions of the project.
     pub(crate) fn instructions(&self) -> &str {
         &self.instructions
     }
@@ -22,8 +22,8 @@ impl ReactMachine {
     }
 }
 
-/// What every request begins with. Without instructions of the project it is the text that stands in the
-/// log, encoded once.
+/// Returns the system prompt. Without instructions of the project it is the shared text of the log, encoded
+/// once.
 pub(super) fn system(config: &RunConfig, instructions: &str) -> Option<Arc<Encoded<String>>> {
     let standing = match config.tool_mode {
         ToolMode::Text => Some(Arc::new(Encoded::new(text_mode::system_prompt(config)))),

@@ -1,16 +1,16 @@
-//! Where a person stopped the run: what the run that goes on from here is told about it.
+//! Tracks at which point a person stopped the run, so that the next run can tell the model.
 
 use archon_types::{Answer, Interruption, ModelErrorCode, RecordBody, StopReason, ToolResult, metadata};
 use serde::{Deserialize, Serialize};
 
-/// A fold of the records, apart from what the machine does.
+/// A separate fold of the records, next to the machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Interrupted {
-    /// The model was asked in this run.
+    /// True if the model was asked in this run.
     asked: bool,
-    /// Calls were under way since it was asked last.
+    /// True if calls were requested or running since the latest request.
     acting: bool,
-    /// One of them was not permitted.
+    /// True if one of these calls was not permitted.
     denied: bool,
     by: Option<Interruption>,
 }
@@ -37,12 +37,12 @@ impl Interrupted {
         }
     }
 
-    /// How the run was stopped, if it was.
+    /// Returns the kind of interruption, if the run was stopped.
     pub(super) fn by(self) -> Option<Interruption> {
         self.by
     }
 
-    /// A person's no ends the run.
+    /// Notes that a person's no ends the run.
     pub(super) fn denied(&mut self) {
         self.denied = true;
         self.stop();

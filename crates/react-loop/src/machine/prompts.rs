@@ -1,4 +1,4 @@
-//! What people say to a run: when it begins, while it works, and when it would end.
+//! Messages of people to a run: at its beginning, during its work, and when it would end.
 
 use archon_types::{AgentMessage, FailureKind, Message, OutcomeStatus, PromptSource, Speaker, ToolMode};
 
@@ -7,7 +7,7 @@ use crate::{queues::Prompt, text_mode, window::is_paired};
 
 impl ReactMachine {
     pub(super) fn prompted(&mut self, message: &AgentMessage, source: PromptSource) {
-        // Anything but a person's words could break a pair of a call and its result.
+        // Only user messages are accepted. Others could separate a call from its result.
         let Some(said @ Message::User(_)) = message.as_llm() else { return };
         let by = self.speaker(message);
         let prompt = || Prompt { message: said.clone(), by };
@@ -34,13 +34,14 @@ impl ReactMachine {
         }
     }
 
-    /// Who said a prompt. It may say that it is another's, and never that it is more than the run's prompts are.
+    /// Returns the author of a prompt. A prompt may name another author, but cannot claim to be a person's
+    /// unless the prompts of this run are.
     fn speaker(&self, message: &AgentMessage) -> Speaker {
         message.speaker().filter(|by| *by != Speaker::Person).unwrap_or(self.prompted_by)
     }
 
-    /// The run begins with a conversation that was kept elsewhere. Nobody knows who said its prompts: in text mode
-    /// results of tools were among them.
+    /// Begins the run with a conversation that was kept elsewhere. The authors of its messages are unknown:
+    /// in text mode, results of tools are among its prompts.
     pub(super) fn restored(&mut self, messages: &[Message]) {
         if !matches!(self.phase, Phase::Fresh) || !is_paired(messages) {
             return;
@@ -49,7 +50,7 @@ impl ReactMachine {
         self.answer_what_is_there();
     }
 
-    /// A run without a prompt of its own answers what its conversation ends with.
+    /// Lets a run without a prompt answer the end of its conversation.
     pub(super) fn answer_what_is_there(&mut self) {
         let last = self.window.messages().iter().last();
         if self.answers_history && last.is_some_and(|last| !matches!(**last, Message::Assistant(_))) {
@@ -58,7 +59,7 @@ impl ReactMachine {
         }
     }
 
-    /// It is the model's turn, and it reads the steers that wait.
+    /// Makes it the model's turn, and adds the steers that wait.
     pub(super) fn ready(&mut self) {
         self.phase = match self.begun {
             true => Phase::Ready,
@@ -69,7 +70,7 @@ impl ReactMachine {
         }
     }
 
-    /// A run that has its answer goes on if somebody still wants something.
+    /// Continues a run that has its answer if steers or follow-ups wait.
     pub(super) fn go_on_if_asked(&mut self) {
         if !matches!(&self.phase, Phase::Finishing(outcome) if outcome.is_finished()) {
             return;
@@ -86,7 +87,7 @@ impl ReactMachine {
         }
     }
 
-    /// Somebody refused to let the run go on.
+    /// Ends the run because a filter or a hook refused it.
     pub(super) fn stopped(&mut self, status: OutcomeStatus, why: String) {
         if !matches!(self.phase, Phase::Ended(_)) {
             let mut outcome = self.outcome(status);

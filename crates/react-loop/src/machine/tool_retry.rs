@@ -1,4 +1,4 @@
-//! Calls that failed in a way that may pass: when they are tried again, and what ends the wait.
+//! Retries of tool calls: which failures are retried and when, and what ends the wait.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::{Command, ReactMachine};
 use crate::{CallStage, CallState};
 
 impl ReactMachine {
-    /// The record in place of a call's end, if the call is tried again.
+    /// Returns the record that a call failed and is retried; `None` if it is not retried.
     pub(crate) fn tool_retry(
         &self,
         call: CallId,
@@ -24,7 +24,7 @@ impl ReactMachine {
         Some(RecordBody::ToolFailed { call, attempt, result, jitter: jitter() })
     }
 
-    /// Which start of the call failed, if that is one after which it is tried again.
+    /// Returns the number of the start that failed, if the call is retried after it.
     fn retry_of(&self, id: CallId, result: &ToolResult, at: Timestamp) -> Option<u32> {
         let policy = self.config.failure.as_ref()?;
         let call = self.calls().iter().find(|call| call.id == id)?;
@@ -37,7 +37,7 @@ impl ReactMachine {
             && !self.cancelled
             && !self.is_steered()
             && !policy.breaker.as_ref().is_some_and(is_last)
-            // Whatever the jitter is.
+            // Checked with the longest delay, so that the jitter does not matter.
             && at + policy.tool_retry.delay_for_attempt(attempt, 1.0) < self.deadline();
         may.then_some(attempt)
     }
@@ -55,15 +55,15 @@ impl ReactMachine {
                 at + policy.tool_retry.delay_for_attempt(attempt, jitter)
             }
             (Some(_), _) => return,
-            // Nobody is to wait for ever, whatever a log says.
+            // Ends the call, so that nothing waits for ever whatever the log says.
             (None, _) => return self.tool_finished(id, result, at),
         };
         self.count_failure(id, result, at);
         self.with_call(id, |call| call.wait(result.clone(), due));
     }
 
-    /// The calls of the turn that may be worked on now, in order. Where calls are made one after the other, those
-    /// behind a call that is to be tried again wait with it, and those of the next batch wait for all of this one.
+    /// Returns the calls of the turn that may be worked on now, in order. If calls run one after the other,
+    /// those after a call that waits for its retry wait too, and a batch waits for the one before.
     pub(crate) fn due_calls(&self) -> Vec<CallState> {
         let now = self.meter.now();
         let mut left = self.left(self.calls());
@@ -74,7 +74,7 @@ impl ReactMachine {
         left.into_iter().cloned().collect()
     }
 
-    /// The calls that have no result yet and ask nobody, of the first batch that has any.
+    /// Returns the calls without a result or question, of the first batch that has any.
     fn left<'c>(&self, calls: &'c [CallState]) -> Vec<&'c CallState> {
         let size = match self.config.tool_execution {
             ToolExecutionStrategy::Batched { size } => usize::try_from(size.max(1)).unwrap_or(usize::MAX),
@@ -85,13 +85,13 @@ impl ReactMachine {
         batches.find(|left| !left.is_empty()).unwrap_or_default()
     }
 
-    /// Whether a call failed and is to be tried again.
+    /// Returns true if the call failed and waits for its retry.
     pub(crate) fn is_waiting(&self, id: CallId) -> bool {
         let mut calls = self.calls().iter();
         calls.any(|call| call.id == id && matches!(call.stage, CallStage::Waiting { .. }))
     }
 
-    /// Whether the tools of all these calls may be called side by side.
+    /// Returns true if all these calls may run concurrently.
     pub(crate) fn run_together<'c>(&self, mut calls: impl Iterator<Item = &'c CallState>) -> bool {
         let is_safe = |call: &CallState| {
             let mut tools = self.config.tools.iter();
@@ -101,7 +101,7 @@ impl ReactMachine {
             && calls.all(|call| is_safe(call) && !self.is_on_trial(call))
     }
 
-    /// What is to be done while the calls that are next wait for another try.
+    /// Returns the command to wait, if the next calls wait for their retries.
     pub(super) fn wait_for_calls(&self, calls: &[CallState]) -> Option<Command<'_>> {
         let due = |call: &CallState| match &call.stage {
             CallStage::Waiting { due, .. } => Some(*due),
@@ -118,8 +118,8 @@ impl ReactMachine {
         next.map(Command::WaitUntil)
     }
 
-    /// The end of a call that was to be tried again, when the run is to stop, somebody spoke into it, or its tool is
-    /// left alone since.
+    /// Returns the record that ends a call in place of its retry: after a cancel, a steer, or when the
+    /// circuit breaker of its tool has opened.
     pub(super) fn given_up(&self, calls: &[CallState]) -> Option<Command<'_>> {
         let now = self.meter.now();
         let all = self.cancelled || self.is_steered();
@@ -132,13 +132,13 @@ impl ReactMachine {
     }
 }
 
-/// How often a call may be tried again after this failure.
+/// Returns the most retries of a call after this failure.
 fn tries_after(result: &ToolResult, spec: &ToolSpec) -> u32 {
     let kind = || result.metadata.get(metadata::ERROR_TYPE).and_then(Json::as_str);
     match result.status {
-        // The run of an agent is found again, and its time is up.
+        // A child run is found again, and its time is up.
         _ if spec.annotations.agent => 0,
-        // Whoever was slow twice is not asked a third time.
+        // A timeout is retried only once.
         ToolResultStatus::Timeout => 1,
         ToolResultStatus::Error
             if spec.annotations.network
