@@ -1,4 +1,5 @@
-//! An agent as a tool with typed fields, which may ask for what is missing, and for consent, and wait for the answer.
+//! An agent as a tool with typed fields. It may ask a person for missing fields and for approval, and wait
+//! for the answer.
 
 mod form;
 mod work;
@@ -16,10 +17,11 @@ use crate::fields::{Filled, INSTRUCTION, InputField, fill, parameters, version};
 
 /// A tool whose calls are runs of an agent that needs certain fields.
 ///
-/// A call is a run of its own, kept beside the caller's. It takes the fields that the model filled, asks a person for
-/// required ones that are missing, and for consent where [`needs_approval`](Self::needs_approval) says so; while it
-/// waits it is suspended, and so is its caller once everything else of the turn is done. The answer goes on with exactly
-/// this run, in any process. Then the agent works, in a run below, on a task from which [`fields_of`] reads the fields again.
+/// A call is a run with its own log. It takes the fields that the model filled, asks a person for missing
+/// required ones, and for approval if [`needs_approval`](Self::needs_approval) says so. While it waits it is
+/// suspended, and so is its caller once everything else of the turn is done. The answer resumes exactly this
+/// run, in any process. Then the agent works in a child run, on a task from which [`fields_of`] reads the
+/// fields.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -46,25 +48,25 @@ pub(crate) struct Parts {
     pub(crate) fields: Vec<InputField>,
     pub(crate) version: String,
     pub(crate) needs_approval: bool,
-    /// How long a person may take.
+    /// The longest time in ms that a question waits for a person.
     pub(crate) wait_ms: u64,
     is_exposed: bool,
 }
 
-/// How long a question waits unless the tool says otherwise: as long as questions about calls do.
+/// The default time that a question waits: the same as for approvals of calls.
 const WAIT_MS: u64 = 30 * 60 * 1_000;
-/// How long a run may take, the time not counted in which it waits for people.
+/// The longest time that a run may take, without the time in which it waits for people.
 const TIME_LIMIT: Duration = Duration::from_secs(120);
-/// The one call of a run: the agent's work, and everything that is asked before.
+/// The only call of a run: the agent's work, with everything that is asked before it.
 pub(crate) const WORK: CallId = CallId { command: CommandId(0), index: 0 };
 const CONFIRMED: &str = " [Requires user confirmation before execution]";
 
 impl AgentTool {
-    /// A tool of this name, without fields yet, for an agent. A call may take 120 seconds of work, and a question waits
-    /// for half an hour.
+    /// Creates a tool of this name for an agent, without fields. A call may take 120 seconds of work, and a
+    /// question waits for half an hour.
     pub fn new(name: impl Into<String>, description: impl Into<String>, agent: Arc<dyn Agent>) -> Self {
         let mut annotations = ToolAnnotations::default();
-        // The same call finds the same run: nothing is done twice.
+        // A repeated call finds the same run, so nothing is done twice.
         annotations.effect = Effect::Idempotent;
         annotations.concurrency_safe = true;
         annotations.agent = true;
@@ -76,7 +78,7 @@ impl AgentTool {
         Self { parts: Arc::new(Parts { spec, agent, fields, version, needs_approval, wait_ms, is_exposed }) }
     }
 
-    /// The same tool with one more field.
+    /// Adds a field.
     pub fn field(self, field: InputField) -> Self {
         self.changed(|parts| {
             parts.fields.push(field);
@@ -86,7 +88,7 @@ impl AgentTool {
         })
     }
 
-    /// The same tool, whose agent works only after a person has agreed to the fields as they are then.
+    /// Requires a person's approval of the final fields before the agent works.
     pub fn needs_approval(self) -> Self {
         self.changed(|parts| {
             if !std::mem::replace(&mut parts.needs_approval, true) {
@@ -95,27 +97,27 @@ impl AgentTool {
         })
     }
 
-    /// The same tool, whose questions wait so long.
+    /// Sets the time that a question waits.
     pub fn waits_for(self, wait: Duration) -> Self {
         self.changed(|parts| parts.wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX))
     }
 
-    /// The same tool, which no model is told of: [`exposed`] leaves it out. A program can still call it.
+    /// Hides the tool from models: [`exposed`] leaves it out. A program can still call it.
     pub fn hidden(self) -> Self {
         self.changed(|parts| parts.is_exposed = false)
     }
 
-    /// The tool's name.
+    /// Returns the tool's name.
     pub fn name(&self) -> &str {
         &self.parts.spec.name
     }
 
-    /// Names the fields: a run that waits and was begun with other ones is not gone on with.
+    /// Hash of the fields: a suspended run that was started with other fields is not resumed.
     pub fn schema_version(&self) -> &str {
         &self.parts.version
     }
 
-    /// The fields.
+    /// Returns the fields.
     pub fn fields(&self) -> &[InputField] {
         &self.parts.fields
     }
@@ -125,7 +127,7 @@ impl AgentTool {
         self
     }
 
-    /// The context of the run that a call starts.
+    /// Makes the context of the run that a call starts.
     fn context(call: &ToolContext) -> Context {
         let mut child = call.run.clone();
         child.depth += 1;
@@ -140,7 +142,7 @@ impl AgentTool {
         child
     }
 
-    /// A call that no run keeps: it cannot wait, so what is missing is an error.
+    /// Runs a call without a journal. It cannot wait, so a missing field is an error.
     async fn at_once(&self, given: &Map<String, Json>, context: &Context) -> Outcome {
         let filled = fill(&self.parts.fields, given);
         if let Some(problem) = self.parts.cannot_begin(&filled, false) {
@@ -151,7 +153,7 @@ impl AgentTool {
 }
 
 impl Parts {
-    /// Why a call with these fields cannot go on; `can_ask` is whether a person can be asked.
+    /// Returns the reason why a call with these fields cannot go on. `can_ask`: a person can be asked.
     pub(crate) fn cannot_begin(&self, filled: &Filled, can_ask: bool) -> Option<String> {
         let name = &self.spec.name;
         if !filled.problems.is_empty() {
@@ -202,7 +204,7 @@ impl Tool for AgentTool {
     }
 }
 
-/// What became of the run, for the model: a refusal in its own words, everything else as for any agent.
+/// Makes the tool result of an outcome. A failure keeps its own words, since they tell the model what to do.
 fn result(outcome: &Outcome, name: &str) -> ToolResult {
     let mut result = match (&outcome.status, &outcome.error) {
         (OutcomeStatus::Failed, Some(why)) => {
@@ -220,14 +222,14 @@ impl std::fmt::Debug for AgentTool {
     }
 }
 
-/// Those of some agents that a model is told of.
+/// Returns the agents that are not hidden from models.
 pub fn exposed(agents: &[AgentTool]) -> Vec<AgentTool> {
     agents.iter().filter(|agent| agent.parts.is_exposed).cloned().collect()
 }
 
 const FIELDS: &str = "Fields:\n";
 
-/// The task of an agent with these fields: what the model said beside them, and the fields as a JSON object.
+/// Makes the task of an agent: the model's instruction and the fields as a JSON object.
 pub(crate) fn task_of(given: &Map<String, Json>, values: &Map<String, Json>) -> String {
     let fields = serde_json::to_string_pretty(values).unwrap_or_default();
     match instruction(given) {
@@ -236,12 +238,12 @@ pub(crate) fn task_of(given: &Map<String, Json>, values: &Map<String, Json>) -> 
     }
 }
 
-/// What the model said beside the fields.
+/// The model's instruction besides the fields.
 pub(crate) fn instruction(given: &Map<String, Json>) -> Option<&str> {
     given.get(INSTRUCTION).and_then(Json::as_str).map(str::trim).filter(|text| !text.is_empty())
 }
 
-/// The fields in a task that an [`AgentTool`] gave its agent, for agents that are programs.
+/// Reads the fields from a task that an [`AgentTool`] gave its agent; for agents that are programs.
 pub fn fields_of(task: &str) -> Option<Map<String, Json>> {
     let at = task.rfind(FIELDS)? + FIELDS.len();
     serde_json::from_str(task.get(at..)?).ok()

@@ -1,9 +1,9 @@
-//! The bus inside one process: each message once to each subscription, in one order, and none lost in silence.
+//! The message bus of one process: delivers each message once to each subscription, in one order.
 //!
-//! A topic is an agent, a kind of message, or everybody. A message goes to all subscriptions of the agent that it
-//! is for (or of all agents), and to those that asked for its kind; to a subscription that is meant in two ways it
-//! goes once. All messages of a bus are numbered when they are accepted, and every subscription sees them in the
-//! order of the numbers. A full queue makes the sender wait. What cannot be delivered is a dead letter.
+//! A topic is an agent, a kind of message, or everybody. A message goes to all subscriptions of the agent
+//! that it is for (or of all agents), and to those that asked for its kind; a subscription that matches twice
+//! gets it once. A bus numbers its messages when it accepts them, and every subscription sees them in that
+//! order. A full queue makes the sender wait. A message that cannot be delivered becomes a dead letter.
 
 mod audit;
 mod receiver;
@@ -36,23 +36,24 @@ use subscription::Subscription;
 #[derive(Clone)]
 pub struct LocalBus(Arc<Inner>);
 
-/// How a [`LocalBus`] works.
+/// Options of a [`LocalBus`].
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct BusOptions {
-    /// Messages that wait for one subscription, those being read included. Default 1,024; 0 counts as 1.
+    /// The most messages that wait for one subscription, those being read included. Default 1,024; 0 counts
+    /// as 1.
     pub capacity: usize,
-    /// How long a sender waits for room before it is told that the queue is full. Default 30 s.
+    /// The longest time that a sender waits for room in a queue before it gets an error. Default 30 s.
     pub patience: Duration,
-    /// How long a message is kept that says nothing of it. Default 5 minutes.
+    /// Lifetime of a message that sets none. Default 5 minutes.
     pub ttl: Duration,
-    /// How often a message is delivered again to who did not confirm it. Default 3.
+    /// Number of times that an unconfirmed message is delivered again. Default 3.
     pub retries: u32,
-    /// Whether what an agent says to everybody comes back to itself. Default not.
+    /// Sends an agent's own broadcasts back to it or not. Default not.
     pub echo: Echo,
-    /// Dead letters that are kept; the oldest go first. Default 1,024.
+    /// The most dead letters that are kept; the oldest go first. Default 1,024.
     pub dead_letters: usize,
-    /// Where every message is written down. Default nowhere.
+    /// Records every message. Default none.
     pub audit: Option<Arc<dyn BusAudit>>,
 }
 
@@ -77,19 +78,19 @@ struct Inner {
 }
 
 impl LocalBus {
-    /// A bus with the usual options.
+    /// Creates a bus with the default options.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         Self::with_options(clock, BusOptions::default())
     }
 
-    /// A bus.
+    /// Creates a bus with these options.
     pub fn with_options(clock: Arc<dyn Clock>, mut options: BusOptions) -> Self {
         options.capacity = options.capacity.max(1);
         Self(Arc::new(Inner { clock, options, state: Mutex::new(State::default()) }))
     }
 
-    /// As [`subscribe`](Bus::subscribe), for who confirms each message. What is not confirmed comes again, before
-    /// any other, as often as the options say, and is a dead letter then.
+    /// As [`subscribe`](Bus::subscribe), for a reader that confirms each message. An unconfirmed message is
+    /// delivered again before any other, as often as the options say; then it becomes a dead letter.
     ///
     /// # Errors
     /// [`BusError::Closed`].
@@ -116,9 +117,9 @@ impl LocalBus {
         self.serve_with(1, agent, also, stop, handler).await
     }
 
-    /// As [`serve`](Self::serve), with up to `workers` messages under way at once. Workers pull: whoever is free takes
-    /// the oldest message that waits, so that a slow one holds up one worker and no sender. [`depth`](Self::depth) tells
-    /// how many messages wait or are under way.
+    /// As [`serve`](Self::serve), with up to `workers` messages at a time. A free worker takes the oldest
+    /// waiting message, so a slow message blocks one worker and no sender. [`depth`](Self::depth) counts the
+    /// messages that wait or are being handled.
     ///
     /// # Errors
     /// [`BusError::Closed`].
@@ -146,7 +147,7 @@ impl LocalBus {
                 let is_over = is_stopped || working.len() >= workers.max(1);
                 let next = if is_over { Poll::Ready(None) } else { receiver.poll_claim(task) };
                 match next {
-                    // What is under way may come again.
+                    // Messages that are being handled may still come again.
                     Poll::Ready(None) if !working.is_empty() => Poll::Pending,
                     next => next,
                 }
@@ -164,22 +165,22 @@ impl LocalBus {
         }
     }
 
-    /// What could not be delivered, the oldest first; it stays there.
+    /// Returns the dead letters, oldest first, and keeps them.
     pub fn dead_letters(&self) -> Vec<DeadLetter> {
         self.state().dead.iter().cloned().collect()
     }
 
-    /// Takes what could not be delivered out, the oldest first.
+    /// Takes the dead letters out, oldest first.
     pub fn take_dead_letters(&self) -> Vec<DeadLetter> {
         std::mem::take(&mut self.state().dead).into()
     }
 
-    /// How many messages wait for an agent, those being read included.
+    /// Number of messages that wait for an agent, those being read included.
     pub fn depth(&self, agent: &AgentId) -> usize {
         self.state().depth(agent)
     }
 
-    /// Ends all subscriptions once they have seen what waits for them. Nothing more is accepted.
+    /// Closes the bus: nothing more is accepted, and subscriptions end after their queued messages.
     pub fn close(&self) {
         self.state().close();
     }
@@ -246,7 +247,8 @@ impl Bus for LocalBus {
         })
     }
 
-    /// The answer goes to who waits for it here, and nowhere else. One that comes later is refused, and a dead letter.
+    /// The answer goes to the waiting request and nowhere else. A late answer is refused and becomes a dead
+    /// letter.
     fn request<'a>(
         &'a self,
         request: BusMessage,
@@ -258,7 +260,7 @@ impl Bus for LocalBus {
             let (receiver, message_type) = (request.receiver_id.clone(), request.message_type.clone());
             let (answer, mut answered) = oneshot::channel();
             self.state().expect(correlation.clone(), request.sender_id.clone(), answer);
-            // Whatever ends this, an answer that comes afterwards is late.
+            // Whatever ends the wait, an answer after it is late.
             let _given_up = GiveUp { bus: self, correlation };
             self.send(request, Sending::Request).await?;
             let answer = clock.before(deadline, |task| answered.poll_unpin(task)).await;

@@ -1,4 +1,4 @@
-//! What can be wrong with a team or its plan before anything begins.
+//! Checks a team and its plan before a run.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use archon_types::{AgentId, Member, Role, SubTask, SubTaskId, Task};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TeamProblem {
-    /// Two have one id.
+    /// Two members have one id.
     #[error("two members have the id {id}")]
     TwoMembers {
         /// The id.
@@ -28,7 +28,7 @@ pub enum TeamProblem {
         /// The role.
         role: String,
     },
-    /// A role takes a tool that nobody in it has.
+    /// A role needs a tool that no member with this role has.
     #[error("the role {role} takes the tool {tool}, which no member with that role has")]
     UnknownTool {
         /// The role.
@@ -36,19 +36,19 @@ pub enum TeamProblem {
         /// The tool.
         tool: String,
     },
-    /// Nobody has a role that is needed, and nobody leads who could stand in.
+    /// No member has a needed role, and there is no lead.
     #[error("nobody has the role {role}, and nobody leads the team")]
     NoMember {
         /// The role.
         role: String,
     },
-    /// There is nobody at all.
+    /// The team has no members and no lead.
     #[error("the team has no members, and nobody leads it")]
     Empty,
 }
 
 impl TeamProblem {
-    /// What can be done about it, in a line.
+    /// Returns one line of advice.
     pub fn advice(&self) -> String {
         match self {
             Self::TwoMembers { id } => format!("give one of the two {id} another id"),
@@ -63,7 +63,7 @@ impl TeamProblem {
     }
 }
 
-/// Everything that is wrong with a team. Roles that `needed` names have to have somebody, too.
+/// Returns everything that is wrong with a team. The roles in `needed` must have a member, too.
 pub fn check_team(
     roles: &[Role],
     members: &[Member],
@@ -103,18 +103,18 @@ pub fn check_team(
     problems
 }
 
-/// The roles that a plan names, each once.
+/// Returns the roles that a plan names, each once.
 pub fn roles_of(task: &Task) -> Vec<String> {
     let named: BTreeSet<_> = task.subtasks.iter().filter_map(|subtask| subtask.rules.role.clone()).collect();
     named.into_iter().collect()
 }
 
-/// Whether a plan needs a team: at least two roles.
+/// Returns whether a plan needs a team: it names at least two roles.
 pub fn needs_team(task: &Task) -> bool {
     roles_of(task).len() >= 2
 }
 
-/// What makes it impossible to follow a plan.
+/// Checks that a plan can be followed.
 pub(crate) fn check_plan(task: &Task) -> Result<(), String> {
     let mut by_id: BTreeMap<&SubTaskId, &SubTask> = BTreeMap::new();
     for subtask in &task.subtasks {

@@ -1,10 +1,10 @@
-//! Whether answers contradict each other, and what most of them say.
+//! Compares claims: finds contradictions, and groups claims that agree.
 
 use archon_types::{Claim, Json};
 
-/// Whether two values cannot both hold: numbers that differ by more than `tolerance` of the larger one, lists or objects
-/// with parts that do or with other parts, or anything else that is not the same. Case and spaces do not count, nor does
-/// the order of an object's keys; `30 %` is a number.
+/// Returns whether two values contradict each other: numbers that differ by more than `tolerance` of the
+/// larger one, lists or objects with contradicting or other parts, or anything else that is not equal. Case,
+/// spaces and the order of an object's keys do not count; `30 %` is a number.
 ///
 /// ```
 /// use archon_orchestrator::contradict;
@@ -33,8 +33,8 @@ pub fn contradict(one: &Json, other: &Json, tolerance: f64) -> bool {
     }
 }
 
-/// The claims that agree with each other, in the order of their first. Each is in one group: the first of which it agrees
-/// with all. So there is one group exactly if no two claims contradict each other, whatever their order.
+/// Groups the claims that agree, ordered by their first claim. Each claim goes into the first group in which
+/// it agrees with all. So there is one group exactly if no two claims contradict each other, in any order.
 pub(crate) fn groups(claims: &[Claim], tolerance: f64) -> Vec<Vec<&Claim>> {
     let mut groups: Vec<Vec<&Claim>> = Vec::new();
     for claim in claims {
@@ -46,8 +46,8 @@ pub(crate) fn groups(claims: &[Claim], tolerance: f64) -> Vec<Vec<&Claim>> {
     groups
 }
 
-/// Whether a claim agrees with all of a group. Texts are the same as each other or not, so their first stands for all;
-/// a number, also one in a list or an object, may be near the first and far from another that is near the first, too.
+/// Returns whether a claim agrees with all of a group. Equality of texts is transitive, so comparing with the
+/// first is enough; numbers, also in lists or objects, may each be near the first but far from each other.
 fn agrees(group: &[&Claim], claim: &Claim, tolerance: f64) -> bool {
     let may_be_near = |value: &Json| value.is_array() || value.is_object() || number(value).is_some();
     let is_any = may_be_near(&claim.value) || may_be_near(&group[0].value);

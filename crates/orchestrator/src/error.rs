@@ -1,17 +1,17 @@
-//! Why a team's run could not be begun, gone on with, or kept.
+//! Errors of starting, resuming and storing a team's run.
 
 use archon_types::{JournalError, RunError, RunId, RunRefused};
 
 use crate::check::TeamProblem;
 
-/// Why there is no outcome. That a team failed is an outcome.
+/// The reason why a run has no outcome. A failed team is an outcome, not an error.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TeamError {
     /// The journal failed.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// The team cannot work.
+    /// Something is wrong with the team itself.
     #[error("the team cannot work: {}", problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     Problems {
         /// Everything that is wrong with it.
@@ -23,19 +23,19 @@ pub enum TeamError {
         /// The run.
         run: RunId,
     },
-    /// Nothing can be held against the form that the answer must have.
+    /// The schema of the answer is not valid.
     #[error("the answer cannot be held against its form: {problem}")]
     Form {
-        /// What is wrong with it.
+        /// The problem with the schema.
         problem: String,
     },
-    /// The run is neither begun nor taken up.
+    /// The run is refused: it cannot be started or resumed.
     #[error(transparent)]
     Refused(#[from] RunRefused),
 }
 
 impl TeamError {
-    /// What can be done about it, in a line.
+    /// Returns one line of advice.
     pub fn advice(&self) -> String {
         match self {
             Self::Journal(error) => error.advice().to_owned(),

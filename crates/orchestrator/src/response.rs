@@ -1,46 +1,46 @@
-//! What a member answers: text, or an object that says more.
+//! A member's answer: text, or a JSON object with more fields.
 
 use std::collections::BTreeMap;
 
 use archon_types::Json;
 use serde::{Deserialize, Serialize};
 
-/// A member's answer, as the team understands it.
+/// A member's answer.
 ///
-/// An answer that is one JSON object with a `result` is read with all of these fields; any other text is the
-/// result itself, and a success.
+/// An answer that is one JSON object with a `result` is read with all of these fields; any other text becomes
+/// the result of a success.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Response {
-    /// How it went.
+    /// Status of the task.
     #[serde(default)]
     pub status: ResponseStatus,
-    /// What came of it.
+    /// The result.
     pub result: Json,
-    /// How sure the member is, from 0 to 1.
+    /// The member's confidence, from 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,
-    /// Facts that others may see differently, by what they are about.
+    /// Facts on which other members may differ, by key.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub claims: BTreeMap<String, Json>,
 }
 
-/// How a task went.
+/// Status of a task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum ResponseStatus {
-    /// As it should.
+    /// The task is done.
     #[default]
     Success,
-    /// There is something, and something is missing.
+    /// The task is partly done.
     Partial,
-    /// There is nothing of use.
+    /// There is no useful result.
     Failed,
 }
 
 impl Response {
-    /// A success with this text.
+    /// Creates a success with this text.
     pub fn text_only(text: impl Into<String>) -> Self {
         Self {
             status: ResponseStatus::Success,
@@ -50,7 +50,7 @@ impl Response {
         }
     }
 
-    /// Reads an answer. Nothing is an error: what is no such object is text.
+    /// Reads an answer; it never fails, since anything else is text.
     pub fn read(answer: &str) -> Self {
         let inner = answer.trim();
         let inner = inner.strip_prefix("```json").and_then(|s| s.strip_suffix("```")).unwrap_or(inner);
@@ -61,21 +61,21 @@ impl Response {
         response
     }
 
-    /// The result as text.
+    /// Returns the result as text.
     pub fn text(&self) -> String {
         text_of(&self.result)
     }
 }
 
-/// Whether something can be named so: in a line, and not a long one. Names stand between other words where they are told.
+/// Returns whether a text may be a key: one line, not empty, and short, since keys are put into prompts.
 pub(crate) fn is_key(key: &str) -> bool {
     !key.trim().is_empty() && key.chars().count() <= LONGEST_KEY && !key.contains(char::is_control)
 }
 
-/// Characters of what a fact or a shared entry may be named.
+/// The most characters of the key of a fact or shared entry.
 pub(crate) const LONGEST_KEY: usize = 200;
 
-/// JSON as text: text without its quotes.
+/// JSON as text; a string without its quotes.
 pub(crate) fn text_of(value: &Json) -> String {
     match value {
         Json::String(text) => text.clone(),

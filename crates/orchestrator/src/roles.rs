@@ -1,4 +1,4 @@
-//! Roles to begin with.
+//! Sample roles.
 
 use archon_types::Role;
 

@@ -1,4 +1,4 @@
-//! The central list of all messages: every message that a bus takes or refuses, and what became of it.
+//! Audit of a bus: every message that it accepts or refuses, and its fate.
 
 use std::{
     collections::VecDeque,
@@ -7,28 +7,28 @@ use std::{
 
 use archon_types::{BusMessage, DeathCause};
 
-/// Writes down what is said on a bus.
+/// Records the messages of a bus.
 ///
-/// It is called in the order of the messages, while the bus stands still: whoever writes to a slow place hands the
-/// message over and returns.
+/// The bus calls it in the order of the messages while it holds its lock. An implementation that writes to
+/// something slow should hand the message over and return.
 pub trait BusAudit: Send + Sync {
     /// A message was accepted, or could not be delivered.
     fn said(&self, message: &BusMessage, fate: Fate);
 }
 
-/// What became of a message.
+/// Fate of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fate {
-    /// It waits for so many subscriptions.
+    /// Accepted; it waits for this many subscriptions.
     Accepted(usize),
-    /// Who asked for it has it.
+    /// It was an answer, and the requester got it.
     Answered,
-    /// It is a dead letter.
+    /// It became a dead letter.
     Dead(DeathCause),
 }
 
-/// The last messages, in memory.
+/// Keeps the last messages in memory.
 #[derive(Debug)]
 pub struct MemoryAudit {
     most: usize,
@@ -36,12 +36,12 @@ pub struct MemoryAudit {
 }
 
 impl MemoryAudit {
-    /// Keeps so many; the oldest go first.
+    /// Creates one that keeps `most` messages; the oldest go first.
     pub fn new(most: usize) -> Self {
         Self { most: most.max(1), said: Mutex::default() }
     }
 
-    /// What was said, the oldest first.
+    /// The messages, oldest first.
     pub fn messages(&self) -> Vec<(BusMessage, Fate)> {
         self.said.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }

@@ -1,4 +1,4 @@
-//! A subscription whose reader confirms each message.
+//! A subscription whose reader must confirm each message.
 
 use std::{
     collections::VecDeque,
@@ -14,7 +14,7 @@ use super::{
     state::{Found, Item},
 };
 
-/// Reads messages one after the other, each until it is confirmed.
+/// Reads messages one after the other; each must be confirmed before the next.
 pub struct Receiver {
     bus: LocalBus,
     id: u64,
@@ -25,13 +25,13 @@ impl Receiver {
         Self { bus, id }
     }
 
-    /// The next message; none when the bus was closed and everything is read.
+    /// Returns the next message; `None` when the bus is closed and everything is read.
     pub async fn next(&mut self) -> Option<Delivery<'_>> {
         let claim = poll_fn(|task| self.poll_claim(task)).await?;
         Some(Delivery { claim, _reader: PhantomData })
     }
 
-    /// The next message, while others are not confirmed yet.
+    /// As [`next`](Self::next), while other messages are not confirmed yet.
     pub(super) fn poll_claim(&self, task: &mut Context<'_>) -> Poll<Option<Claim>> {
         loop {
             let item = match self.bus.state().claim(self.id, task.waker()) {
@@ -54,11 +54,11 @@ impl Drop for Receiver {
     }
 }
 
-/// A message that was handed over and is not confirmed yet.
+/// A message that was delivered and is not confirmed yet.
 pub(super) struct Claim {
     bus: LocalBus,
     id: u64,
-    /// None once it is confirmed.
+    /// `None` once it is confirmed.
     item: Option<Item>,
 }
 
@@ -66,7 +66,7 @@ impl Claim {
     pub(super) fn message(&self) -> &BusMessage {
         match &self.item {
             Some(item) => &item.message,
-            // Whoever confirms it gives it away.
+            // Confirming consumes the claim.
             None => unreachable!("a message that was confirmed cannot be looked at"),
         }
     }
@@ -96,10 +96,11 @@ impl Drop for Claim {
     }
 }
 
-/// A message that is to be confirmed. Dropping it unconfirmed is a failure, as [`retry`](Self::retry) is.
+/// A message to confirm. Dropping it without a confirmation counts as a failure, as [`retry`](Self::retry)
+/// does.
 pub struct Delivery<'a> {
     claim: Claim,
-    /// The receiver gives the next message when this one is over.
+    /// Borrows the receiver, which gives the next message only after this one.
     _reader: PhantomData<&'a mut Receiver>,
 }
 
@@ -109,16 +110,16 @@ impl Delivery<'_> {
         self.claim.message()
     }
 
-    /// How often it was delivered before.
+    /// Number of earlier deliveries that were not confirmed.
     pub fn failures(&self) -> u32 {
         self.claim.item.as_ref().map_or(0, |item| item.failures)
     }
 
-    /// It was read and dealt with.
+    /// Confirms the message.
     pub fn ack(self) {
         self.claim.confirm();
     }
 
-    /// It could not be dealt with, and is wanted again.
+    /// Does not confirm the message, so that it comes again.
     pub fn retry(self) {}
 }

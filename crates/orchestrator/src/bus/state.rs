@@ -1,4 +1,5 @@
-//! Who listens, what waits for whom, and who waits for room: everything behind one lock, so that there is one order.
+//! State of a bus: subscriptions, their queues, and blocked senders. One lock around it gives all messages
+//! one order.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet, VecDeque},
@@ -11,7 +12,7 @@ use tokio::sync::oneshot;
 
 use super::{BusOptions, Fate};
 
-/// Requests that were given up and are remembered, so that a late answer is known as one.
+/// Number of requests without an answer that are remembered, so that a late answer is recognised.
 const GIVEN_UP: usize = 4_096;
 
 #[derive(Default)]
@@ -24,7 +25,7 @@ pub(super) struct State {
     expected: HashMap<String, (AgentId, oneshot::Sender<BusMessage>)>,
     given_up: VecDeque<String>,
     is_given_up: HashSet<String>,
-    /// Senders that wait for room.
+    /// Senders that wait for room in a queue.
     blocked: Vec<Waker>,
     pub(super) dead: VecDeque<DeadLetter>,
     closed: bool,
@@ -35,34 +36,34 @@ struct Queue {
     agent: AgentId,
     also: Vec<MessageType>,
     items: VecDeque<Item>,
-    /// Handed over and not yet known to be read.
+    /// Messages that were delivered and are not known to be read.
     taken: usize,
     reader: Option<Waker>,
 }
 
-/// A message on its way.
+/// A queued message.
 pub(super) struct Item {
     pub(super) message: BusMessage,
     pub(super) expires: Timestamp,
-    /// Deliveries that were not confirmed.
+    /// Number of deliveries that were not confirmed.
     pub(super) failures: u32,
 }
 
-/// What came of an offer.
+/// Result of [`State::offer`].
 pub(super) enum Offered {
     Done(Result<(), BusError>),
-    /// Somebody's queue is full; nobody has the message.
+    /// The queue of this agent is full; no subscription has got the message.
     Full(BusMessage, AgentId),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sending {
     Plain,
-    /// It bears the correlation of an answer that is waited for, and is not that answer.
+    /// A request: its correlation id is the one of the awaited answer, but it is not that answer.
     Request,
 }
 
-/// What a subscription finds.
+/// Result of reading a queue.
 pub(super) enum Found<T> {
     Some(T),
     Nothing,
@@ -88,7 +89,7 @@ impl State {
         Ok(id)
     }
 
-    /// Ends a subscription; what waited for it is dead, `unread` first.
+    /// Ends a subscription; its queued messages become dead letters, `unread` first.
     pub(super) fn unsubscribe(&mut self, id: u64, unread: VecDeque<Item>, options: &BusOptions) {
         let Some(queue) = self.queues.remove(&id) else { return };
         if let Some(subscribed) = self.by_agent.get_mut(&queue.agent) {
@@ -111,7 +112,7 @@ impl State {
         self.wake_blocked();
     }
 
-    /// Takes a message for all that it is meant for, or for none of them.
+    /// Queues a message for all its subscriptions, or for none of them.
     pub(super) fn offer(
         &mut self,
         message: BusMessage,
@@ -171,13 +172,13 @@ impl State {
                 queue.push(Item { message: message.clone(), expires, failures: 0 }, wake);
             }
         }
-        // The last gets the message itself: one subscription costs no copy.
+        // The last subscription gets the message itself, so one subscription costs no copy.
         if let Some(queue) = self.queues.get_mut(last) {
             queue.push(Item { message, expires, failures: 0 }, wake);
         }
     }
 
-    /// Hands an answer to who waits for it; gives the message back if it is none.
+    /// Gives an answer to the request that waits for it; returns the message if it is not such an answer.
     fn answer(
         &mut self,
         mut message: BusMessage,
@@ -234,7 +235,7 @@ impl State {
         }
     }
 
-    /// Hands up to `most` messages over. What was handed over before counts as read.
+    /// Takes up to `most` messages. Those taken before count as read.
     pub(super) fn take(&mut self, id: u64, most: usize, reader: &Waker) -> Found<VecDeque<Item>> {
         let closed = self.closed;
         let Some(queue) = self.queues.get_mut(&id) else { return Found::Closed };
@@ -257,7 +258,7 @@ impl State {
         }
     }
 
-    /// Hands one message over, until it is confirmed or put back. Others may be out at the same time.
+    /// Takes one message until it is confirmed or put back. Others may be out at the same time.
     pub(super) fn claim(&mut self, id: u64, reader: &Waker) -> Found<Item> {
         let closed = self.closed;
         let Some(queue) = self.queues.get_mut(&id) else { return Found::Closed };
@@ -274,7 +275,7 @@ impl State {
         }
     }
 
-    /// A message that was handed over is dealt with.
+    /// Confirms a message that was taken.
     pub(super) fn confirm(&mut self, id: u64) {
         if let Some(queue) = self.queues.get_mut(&id) {
             queue.taken = queue.taken.saturating_sub(1);
@@ -282,7 +283,8 @@ impl State {
         }
     }
 
-    /// What was handed over was not confirmed: it comes again, before all others.
+    /// Puts back a message that was not confirmed: it is delivered again before all others, or becomes a dead
+    /// letter.
     pub(super) fn put_back(&mut self, id: u64, mut item: Item, options: &BusOptions) {
         item.failures += 1;
         if item.failures > options.retries {
@@ -315,14 +317,14 @@ impl State {
         asker: AgentId,
         answer: oneshot::Sender<BusMessage>,
     ) {
-        // Who asks again under the same name waits again.
+        // A new request with the same correlation id waits again.
         if self.is_given_up.remove(&correlation) {
             self.given_up.retain(|given_up| *given_up != correlation);
         }
         self.expected.insert(correlation, (asker, answer));
     }
 
-    /// Nobody waits for this answer any more. One that came is no late one.
+    /// Ends the wait for an answer. If it has come, later copies are not late answers.
     pub(super) fn give_up(&mut self, correlation: &str) {
         if self.expected.remove(correlation).is_none() {
             return;

@@ -1,4 +1,4 @@
-//! A subscription whose reader confirms nothing: what it was given it has read.
+//! A subscription whose reader confirms nothing: a message counts as read when the next one is asked for.
 
 use std::{
     collections::VecDeque,
@@ -14,7 +14,7 @@ use super::{
     state::{Found, Item},
 };
 
-/// Messages that are handed over at once: the lock is taken once for all of them.
+/// Number of messages that are taken with one lock.
 const BATCH: usize = 64;
 
 pub(super) struct Subscription {

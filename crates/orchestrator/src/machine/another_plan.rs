@@ -1,7 +1,7 @@
-//! Another plan for the rest: which steps are lost, what may change, and what the planner's answer leads to.
+//! Replanning: the lost steps, the changes that a new plan may make, and the effect of the planner's answer.
 //!
-//! A step is lost when all tries at it came to nothing. Others that can go on do; then the planner is asked. What is done
-//! stays, and so does everything that waits for nothing that is lost.
+//! A step is lost when all tries at it failed. The other steps that can go on do so; then the planner is
+//! asked. Finished steps stay, and so do all steps that do not depend on a lost one.
 
 use std::collections::HashSet;
 
@@ -12,7 +12,7 @@ use archon_types::{
 use super::{Job, JobState, Phase, TeamMachine};
 
 impl TeamMachine {
-    /// Why another plan is to be made, and the steps that it is about; none while no step is lost.
+    /// Returns the reasons for a replan, and the lost steps; `None` if no step is lost.
     pub fn loss(&self) -> Option<(String, Vec<SubTaskId>)> {
         let lost: Vec<_> =
             self.steps().filter_map(|(job, subtask)| Some((job, subtask, lost(job)?))).collect();
@@ -21,14 +21,14 @@ impl TeamMachine {
         (!lost.is_empty()).then(|| (reasons.join("; "), targets))
     }
 
-    /// The goal with the steps of its plan as far as they are, for whoever makes another plan.
+    /// The goal with the current steps and their results, for the planner of another plan.
     pub fn task_so_far(&self) -> Task {
         let subtasks = self.steps().map(|(job, subtask)| as_far(job, subtask)).collect();
         self.task.clone().with_subtasks(subtasks)
     }
 
-    /// What a wanted plan changes: it may replace or leave out what is lost and what waits for that, and add steps. Everything
-    /// else stays as it is.
+    /// Returns the changes that lead to the wanted plan. It may replace or remove lost steps and those that
+    /// depend on them, and add steps. All other steps stay.
     pub(crate) fn difference(&self, wanted: &Task) -> PlanDiff {
         let within = self.within();
         let mut diff = PlanDiff::default();
@@ -49,7 +49,7 @@ impl TeamMachine {
         diff
     }
 
-    /// The goal with the steps of the plan that a change leads to.
+    /// The goal with the steps of the plan after these changes.
     pub(crate) fn changed(&self, diff: &PlanDiff) -> Task {
         let is_old =
             |id: &SubTaskId| diff.remove.contains(id) || diff.replace.iter().any(|new| new.id == *id);
@@ -58,7 +58,7 @@ impl TeamMachine {
         self.task.clone().with_subtasks(subtasks)
     }
 
-    /// The steps of the plan that is followed now.
+    /// The steps of the current plan.
     pub(super) fn steps(&self) -> impl Iterator<Item = (&Job, &SubTask)> {
         let live = self.jobs.iter().filter(|job| job.state != JobState::Replaced);
         live.filter_map(|job| Some((job, job.subtask()?)))
@@ -68,7 +68,8 @@ impl TeamMachine {
         self.jobs.iter().any(|job| lost(job).is_some())
     }
 
-    /// A job came to nothing. A step of the plan is lost at first, if there may be another plan for it.
+    /// Ends a job whose tries all failed. A step of the plan becomes `Lost` if it may be replanned, otherwise
+    /// the job fails.
     pub(super) fn fail(&mut self, command: CommandId, reason: String) {
         let settings = &self.settings;
         let may_replan = self.fixed.is_none()
@@ -82,14 +83,14 @@ impl TeamMachine {
         };
     }
 
-    /// A job came to nothing for good.
+    /// Ends a job as failed, without a replan.
     pub(super) fn give_up(&mut self, command: CommandId, reason: String) {
         if let Some(job) = self.job_mut(command) {
             job.state = JobState::Failed { reason };
         }
     }
 
-    /// There is another plan.
+    /// Applies another plan.
     pub(super) fn replanned(&mut self, diff: &PlanDiff) {
         let Some((reason, _)) = self.loss() else { return };
         self.given_up.push(reason);
@@ -107,12 +108,13 @@ impl TeamMachine {
             self.add_step(subtask);
         }
         self.places.take();
-        // What the other plan leaves as it was has failed for good.
+        // Lost steps that the new plan leaves unchanged fail for good.
         self.give_up_lost();
     }
 
-    /// There is no plan, and the run fails. If there is no other plan, and that may pass, it fails too and asks again when it is
-    /// resumed; else what is lost has failed for good, and the rest goes on.
+    /// Applies that the planner gave no plan. Without any plan the run fails. If a replan failed for a reason
+    /// that may pass, the run fails and asks again on a resume; otherwise the lost steps fail for good, and
+    /// the rest goes on.
     pub(super) fn not_planned(&mut self, problem: &str, failure: Option<FailureKind>) {
         let Some((reason, _)) = self.loss() else {
             let kind = failure.unwrap_or(FailureKind::Plan);
@@ -137,7 +139,7 @@ impl TeamMachine {
         }
     }
 
-    /// What is lost, and everything that waits for it.
+    /// The lost steps and all that depend on them.
     fn within(&self) -> HashSet<&SubTaskId> {
         let is_lost = |(job, subtask)| lost(job).map(|_| subtask);
         let mut within: HashSet<_> =
@@ -155,7 +157,7 @@ impl TeamMachine {
     }
 }
 
-/// Why a job is lost, if it is.
+/// Returns the reason if a job is lost.
 fn lost(job: &Job) -> Option<&str> {
     match &job.state {
         JobState::Lost { reason } => Some(reason),
@@ -176,7 +178,7 @@ fn reason(job: &Job, subtask: &SubTask, why: &str) -> String {
     format!("subtask {} ({}) {times}: {why}.{hint}", subtask.id, subtask.description)
 }
 
-/// A step with what became of it.
+/// A step with its status and result so far.
 fn as_far(job: &Job, subtask: &SubTask) -> SubTask {
     let result = match &job.state {
         JobState::Done => ToolResult::success(job.response.as_ref().map(|r| r.text()).unwrap_or_default()),

@@ -1,4 +1,4 @@
-//! What a record changes.
+//! Applies records to the machine's state.
 
 use archon_types::{
     AgentId, Answer, ApprovalRequest, CallId, Claim, CommandId, FailureKind, Json, Loan, Outcome,
@@ -9,7 +9,7 @@ use super::{Hand, HandState, JobState, MemberState, Phase, Purpose, TeamMachine}
 use crate::response::{Response, ResponseStatus, is_key};
 
 impl TeamMachine {
-    /// Takes one record. Records that answer nothing that is open change nothing.
+    /// Applies one record. A record that does not fit an open call changes nothing.
     pub fn apply(&mut self, record: &Record) {
         let index = self.index.take();
         self.take_in(record);
@@ -22,7 +22,7 @@ impl TeamMachine {
     }
 
     fn take_in(&mut self, record: &Record) {
-        // Nobody worked between the end of a log and its being taken up.
+        // The time between the end of a log and its resume does not count.
         let is_idle = self.suspended || self.ended.is_some() || record.body.is_taking_up();
         self.budget.see(record.at, is_idle);
         self.now = self.now.max(record.at);
@@ -122,7 +122,7 @@ impl TeamMachine {
             TeamRecord::TakenBack { call, reason, .. } => self.take_from(*call, reason),
             TeamRecord::Late { member, .. } => {
                 self.late += 1;
-                // Whoever answers is not silent any more.
+                // A member that answers is not silent any more.
                 if let Some(state) = self.member_mut(member) {
                     state.silent = false;
                 }
@@ -139,7 +139,7 @@ impl TeamMachine {
         }
     }
 
-    /// The steps of the plan become jobs.
+    /// Makes jobs of the steps of the plan.
     fn adopt(&mut self) {
         self.phase = Phase::Working;
         self.places.take();
@@ -182,7 +182,7 @@ impl TeamMachine {
         let place = self.job(call.command).map(|job| job.count(&[HandState::Answered]));
         let Some(hand) = self.hand_mut(call).filter(|hand| hand.is_open()) else { return };
         if is_stopping && result.status == archon_types::ToolResultStatus::Cancelled {
-            // It goes on with the run, if that goes on.
+            // The delegation stays open for a resume of the run.
             return;
         }
         let response = response.filter(|response| response.status != ResponseStatus::Failed);
@@ -209,7 +209,7 @@ impl TeamMachine {
         (hand.state, hand.problem) = (HandState::Taken, Some(reason.to_owned()));
         let member = hand.member.clone();
         if is_over {
-            // Nobody needs it any more: that is nobody's failure.
+            // Work that is not needed any more does not count as a failure.
             return self.unload(&member);
         }
         self.close(call, &member, false);
@@ -218,7 +218,7 @@ impl TeamMachine {
         }
     }
 
-    /// A delegation came to its end. What it had been lent stays set aside until it is known what it used.
+    /// Ends a delegation. Its lease stays reserved until its spending is known.
     fn close(&mut self, call: CallId, member: &AgentId, is_good: bool) {
         self.unload(member);
         if let Some(state) = self.member_mut(member) {
@@ -249,7 +249,7 @@ impl TeamMachine {
         for (key, value) in response.claims.iter().filter(|(key, _)| is_key(key)) {
             let claim = Claim::new(member.clone(), call, value.clone()).with_confidence(response.confidence);
             let claims = self.claims.entry(key.clone()).or_default();
-            // The same job in the same hands says it anew.
+            // Replaces an earlier claim of the same member for the same job.
             claims.retain(|other| other.by != *member || other.call.command != call.command);
             claims.push(claim);
         }
@@ -259,7 +259,7 @@ impl TeamMachine {
         if let Some(job) = self.job_mut(call.command)
             && job.is_question()
         {
-            // What is set aside does not expire.
+            // A question that is set aside does not expire.
             job.asked = true;
             job.expires = request.expires_at.filter(|_| request.paused_at.is_none());
         } else if let Some(hand) = self.hand_mut(call).filter(|hand| hand.state == HandState::Running) {
@@ -303,11 +303,11 @@ impl TeamMachine {
             Purpose::Escalate { .. } => self.failures = 0,
             _ => {}
         }
-        // The time of waiting counts for nobody.
+        // Times start anew, since no work was done while the question waited.
         self.hear_all(now);
     }
 
-    /// Whoever waited for a person goes on, or has failed.
+    /// Continues a member that waited for a person, or fails it after a no.
     fn answered_member(&mut self, call: CallId, answer: &Answer) {
         let now = self.now;
         let Some(hand) = self.hand_mut(call).filter(|hand| hand.state == HandState::Asked) else { return };
@@ -321,7 +321,7 @@ impl TeamMachine {
         (hand.state, hand.since, hand.heard) = (HandState::Running, now, now);
     }
 
-    /// A person said what is to become of work of which nobody knows whether it was done. After a no nobody else does it.
+    /// Applies a person's answer about a delegation in doubt. After a no no other member does the work.
     fn answered_doubt(&mut self, call: CallId, answer: &Answer) {
         match answer {
             Answer::Reply { text } => self.finished(call, &ToolResult::success(text.as_str())),
@@ -371,7 +371,7 @@ impl TeamMachine {
         let may_more = self.delegations < self.settings.max_delegations;
         let lead = self.lead.clone().filter(|_| may_more);
         let Some(job) = self.job_mut(command).filter(|job| !job.is_over()) else { return };
-        // A chain does not come back to whoever leads, either.
+        // A chain of delegations may not come back to the lead either.
         let is_free = lead.is_some_and(|lead| !job.chain.contains(&lead));
         match is_free && !job.by_lead && job.may_go_to_lead() {
             true => job.by_lead = true,
@@ -403,7 +403,7 @@ impl TeamMachine {
         self.hear_all(at);
     }
 
-    /// Nobody worked meanwhile, so nobody was silent.
+    /// Restarts the times of all open delegations, since no work was done meanwhile.
     fn hear_all(&mut self, at: Timestamp) {
         self.touched.all = true;
         for hand in self.jobs.iter_mut().flat_map(|job| &mut job.hands).filter(|hand| hand.is_open()) {
@@ -412,7 +412,7 @@ impl TeamMachine {
     }
 }
 
-/// Whether a record only says that something begins, or that somebody is there: nothing is finished by it.
+/// Returns whether a record only says that something begins or is alive, so that no job can move on.
 fn is_mere_beginning(body: &RecordBody) -> bool {
     match body {
         RecordBody::Granted { .. }
@@ -429,9 +429,9 @@ fn is_mere_beginning(body: &RecordBody) -> bool {
     }
 }
 
-/// Why work is given up of which nobody knows whether it was done.
+/// The reason for giving up work in doubt.
 const UNKNOWN: &str =
     "nobody knows whether it was done, and it is not to be done again: the log of its run is lost";
 
-/// Characters of a failure that are told.
+/// The most characters of a failure that are kept.
 const LONGEST: usize = 500;

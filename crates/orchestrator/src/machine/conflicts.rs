@@ -1,4 +1,4 @@
-//! Contradictions: how they are found, and every way in which they are settled.
+//! Contradictions between answers: finds them and settles them by the team's strategy.
 
 use archon_types::{CallId, Claim, CommandId, ConflictStrategy, Json, TeamRecord, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -9,12 +9,12 @@ use crate::{
     response::{Response, text_of},
 };
 
-/// A contradiction, and how far it is.
+/// A contradiction and its stage.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Conflict {
     pub(super) key: String,
     pub(super) claims: Vec<Claim>,
-    /// The job whose own answers contradict each other, if they do.
+    /// The job whose own answers contradict each other, if it is one.
     about: Option<CommandId>,
     stage: Stage,
     jobs: Vec<CommandId>,
@@ -32,7 +32,7 @@ enum Stage {
 }
 
 impl TeamMachine {
-    /// The answers to one job contradict each other; false if they do not.
+    /// Opens a conflict if the answers to one job contradict each other; returns false if they do not.
     pub(super) fn dispute(&mut self, command: CommandId) -> bool {
         let Some(job) = self.job(command) else { return false };
         let claims = said(job);
@@ -53,7 +53,7 @@ impl TeamMachine {
         true
     }
 
-    /// Looks for contradictions when no subtask is at work, so that all who say something are heard.
+    /// Looks for contradictions when no subtask is at work, so that all claims are there.
     pub(super) fn find_conflicts(&mut self) {
         let is_busy =
             |job: &Job| job.subtask().is_some() && matches!(job.state, JobState::Open | JobState::Bidding);
@@ -77,7 +77,7 @@ impl TeamMachine {
         self.conflicts.extend(found);
     }
 
-    /// Whether something that this job says is contradicted and not settled, or is being worked out again.
+    /// Returns whether a claim of this job is in an open conflict, or the job is being done again.
     pub(super) fn is_disputed(&self, command: CommandId) -> bool {
         let says = |claims: &[Claim]| claims.iter().any(|claim| claim.call.command == command);
         let tolerance = self.settings.conflicts.tolerance;
@@ -108,7 +108,7 @@ impl TeamMachine {
         self.conflicts.iter().map(rank).sum()
     }
 
-    /// The record that a contradiction leads to now.
+    /// Returns the next record about a conflict.
     pub(super) fn next_about_conflicts(&self) -> Option<TeamRecord> {
         (0..).zip(&self.conflicts).find_map(|(conflict, of)| match &of.stage {
             Stage::Found => {
@@ -121,7 +121,7 @@ impl TeamMachine {
         })
     }
 
-    /// It is written down: it is settled at once where the claims decide it, or somebody is asked.
+    /// After a conflict is recorded: settles it if the claims decide it, otherwise asks a member or a person.
     pub(super) fn open_conflict(&mut self, number: u64) {
         let Some(conflict) = self.conflict(number).filter(|c| c.stage == Stage::Found).cloned() else {
             return;
@@ -154,7 +154,7 @@ impl TeamMachine {
         }
     }
 
-    /// What the claims themselves decide.
+    /// Settles a conflict by its claims alone, if the strategy allows it.
     fn by_claims(&self, conflict: &Conflict, strategy: &ConflictStrategy) -> Option<(Json, String)> {
         let claims = &conflict.claims;
         let groups = groups(claims, self.settings.conflicts.tolerance);
@@ -192,7 +192,7 @@ impl TeamMachine {
         }
     }
 
-    /// Goes on with contradictions about which somebody was asked.
+    /// Moves on the conflicts whose questions are answered.
     pub(super) fn progress_conflicts(&mut self) {
         for number in 0..self.conflicts.len() as u64 {
             let Some(conflict) = self.conflict(number).cloned() else { continue };
@@ -229,7 +229,7 @@ impl TeamMachine {
         }
     }
 
-    /// What a judge, or somebody who worked it out again, says: one of the claims, or a value of its own.
+    /// Reads the value that a judge or a second opinion decided: one of the claims, or a value of its own.
     fn verdict(&self, conflict: &Conflict, said: &Response) -> Option<Json> {
         let tolerance = self.settings.conflicts.tolerance;
         let own = said.claims.get(&conflict.key).or_else(|| said.result.get("value"));
@@ -250,7 +250,7 @@ impl TeamMachine {
         }
     }
 
-    /// It is settled: everybody sees what holds, and whose work rests on something else does it again.
+    /// Applies a settlement: shares the value, and has the work done again that rests on another value.
     pub(super) fn settled(&mut self, number: u64, value: &Json, how: &str, at: Timestamp) {
         let Some(conflict) =
             self.conflict(number).filter(|c| matches!(c.stage, Stage::Decided { .. })).cloned()
@@ -282,7 +282,7 @@ impl TeamMachine {
         }
     }
 
-    /// What was settled: about what, in whose favour, and how.
+    /// The settled conflicts, each with its value and the way it was settled.
     pub(super) fn settlements(&self) -> impl Iterator<Item = (&Conflict, &Json, &str)> {
         self.conflicts.iter().filter_map(|conflict| match &conflict.stage {
             Stage::Settled { value, how } => Some((conflict, value, how.as_str())),
@@ -328,7 +328,7 @@ impl Conflict {
     }
 }
 
-/// What those answered who did a job: who answered first is first, whoever was given it first.
+/// The answers to a job as claims, in the order in which they came.
 fn said(job: &Job) -> Vec<Claim> {
     let mut hands: Vec<_> =
         (0..).zip(&job.hands).filter(|(_, hand)| hand.state == HandState::Answered).collect();
@@ -342,14 +342,14 @@ fn said(job: &Job) -> Vec<Claim> {
     hands.into_iter().filter_map(claim).collect()
 }
 
-/// The one with the highest score, if there is one only.
+/// Returns the item with the highest score, unless several have it.
 fn only_highest<T>(all: &[T], score: impl Fn(&T) -> f64) -> Option<&T> {
     let highest = all.iter().map(&score).fold(f64::MIN, f64::max);
     let mut best = all.iter().filter(|one| score(one) >= highest - 1e-9);
     best.next().filter(|_| best.next().is_none())
 }
 
-/// What a person said: a value, yes to the first claim, or nothing, and then the first claim stands, too.
+/// Reads a person's answer: a value, yes to the first claim, or nothing, which keeps the first claim too.
 fn human(conflict: &Conflict, said: &Json) -> (Json, String) {
     let first = conflict.claims.first().map(|claim| claim.value.clone()).unwrap_or_default();
     match said {

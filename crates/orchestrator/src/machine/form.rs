@@ -1,17 +1,18 @@
-//! The form of a team's answer: what the lead puts together is held against it, and put together anew if it does not fit.
+//! Structured output of a team: the lead's answer is checked against the schema, and made anew if it does not
+//! fit.
 
 use archon_types::{CallId, FailureKind, FormProblem, FormVerdict, ResponseFormat, misfit_failure};
 
 use super::{Job, JobState, Phase, Purpose, TeamMachine};
 
 impl TeamMachine {
-    /// The form that the answer must have, if it must have one.
+    /// The schema that the answer must fit, if there is one.
     pub fn form(&self) -> Option<&ResponseFormat> {
         self.form.as_ref().map(|form| &form.format)
     }
 
-    /// True if a resume may help the failed run: its planner gave no plan or no other one for what is lost, or its lead gave no
-    /// answer of the required form.
+    /// Returns whether a resume may help the failed run: the planner gave no plan or no replan, or the lead
+    /// gave no answer that fits the schema.
     pub fn may_try_again(&self) -> bool {
         match &self.phase {
             Phase::Broken { kind: FailureKind::Form, .. } => self.form.is_some() && self.lead.is_some(),
@@ -20,7 +21,8 @@ impl TeamMachine {
         }
     }
 
-    /// The form in words, for a delegation whose answer must have it: for an agent whose model is not asked for it.
+    /// The schema in words for a delegation whose answer must fit it, for an agent that cannot ask its model
+    /// for it.
     pub fn form_in_words(&self, call: CallId) -> Option<String> {
         let form = self.form().filter(|_| self.is_synthesis(call))?;
         Some(format!(
@@ -29,12 +31,12 @@ impl TeamMachine {
         ))
     }
 
-    /// Whether a delegation is to put the answer together.
+    /// Returns whether a delegation combines the answer.
     pub fn is_synthesis(&self, call: CallId) -> bool {
         self.job(call.command).is_some_and(|job| matches!(job.purpose, Purpose::Synthesize { .. }))
     }
 
-    /// The answer that is to be held against its form now.
+    /// Returns the answer that must be checked against the schema now.
     pub(super) fn form_due(&self) -> Option<String> {
         let is_open = self.form.is_some() && !self.fits && self.answer.is_none();
         if !is_open || self.phase != Phase::Concluding {
@@ -68,7 +70,8 @@ impl TeamMachine {
         }
     }
 
-    /// The failed run is resumed: the planner is asked again, or the lead puts the answer together, as often as before.
+    /// Lets a failed run try again on a resume: the planner is asked again, or the lead gets all its tries
+    /// again.
     pub(super) fn try_again(&mut self) {
         if !self.may_try_again() {
             return;

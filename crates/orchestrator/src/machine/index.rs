@@ -1,7 +1,7 @@
-//! What is looked up after each record, kept beside the state: who may begin, who is due, who is idle.
+//! Lookup tables of the machine: jobs that can begin, times to look again, idle members.
 //!
-//! All of it follows from the state and is never written down. It is brought up to date for what a record touched, so
-//! that giving work to the thousandth member costs hardly more than to the third.
+//! They are derived from the state and never serialized. Each record updates only what it touched, so giving
+//! work to the thousandth member costs hardly more than to the third.
 
 use std::{
     cmp::Reverse,
@@ -12,18 +12,18 @@ use archon_types::{AgentId, CallId, CommandId, Timestamp};
 
 use super::{HandState, Job, MemberState, Purpose, TeamMachine};
 
-/// What a job takes: a role, and a tool.
+/// Requirements of a job: a role, and a tool.
 pub(super) type Kind = (Option<String>, Option<String>);
 
-/// The place of an idle member among those who could do a job that nobody had yet; the first gets it.
+/// Sort key of an idle member for jobs without special conditions; the lowest gets the job.
 pub(super) type Rank = (Option<usize>, Reverse<u64>, u32, AgentId);
 
-/// What a record changed.
+/// The jobs and members that a record changed.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Touched {
     pub(super) jobs: Vec<CommandId>,
     pub(super) members: Vec<AgentId>,
-    /// More than can be named.
+    /// Everything changed; the tables are made anew.
     pub(super) all: bool,
 }
 
@@ -32,46 +32,46 @@ pub(super) struct Index {
     entries: Vec<Entry>,
     /// Delegations that were chosen and not begun.
     pub(super) chosen: BTreeSet<CallId>,
-    /// When somebody at work on a job is silent or late.
+    /// The earliest time at which work on a job becomes silent or late.
     pub(super) looks: BTreeSet<(Timestamp, CommandId)>,
-    /// Jobs that are in hands although nobody needs them any more.
+    /// Jobs with open delegations that are not needed any more.
     pub(super) unneeded: BTreeSet<CommandId>,
     /// Questions to people that are not answered.
     pub(super) questions: BTreeSet<CommandId>,
-    /// Delegations that wait for others, who wait for a person.
+    /// Delegations dropped while they wait for other members, who wait for a person.
     pub(super) waiting: BTreeSet<CallId>,
-    /// Questions that a person has to answer.
+    /// Number of delegations that wait for a person.
     pub(super) asked: usize,
     /// Delegations at work.
     pub(super) running: usize,
-    /// Delegations that are not over and count for the cap.
+    /// Delegations that are not over and count against `max_concurrent`.
     pub(super) under_way: usize,
     /// Jobs that are not over.
     pub(super) open: usize,
-    /// Jobs that want hands, had none, and may go to any who can: by what they take.
+    /// Jobs without delegations that any able member may take, by requirements.
     pub(super) plain: BTreeMap<Kind, BTreeSet<CommandId>>,
-    /// Other jobs that want hands.
+    /// Other jobs that may be delegated now.
     pub(super) single: BTreeSet<CommandId>,
-    /// Jobs that want hands whatever the cap says.
+    /// Jobs that may be delegated even if `max_concurrent` is reached.
     pub(super) extra: BTreeSet<CommandId>,
-    /// Members that are well and have a place.
+    /// Members that are not silent and have room for a task.
     pub(super) idle: BTreeSet<AgentId>,
     pools: BTreeMap<Kind, Pool>,
-    /// What the hands of a job asked others for.
+    /// The requests that the delegations of a job made.
     requests: BTreeMap<CommandId, BTreeSet<CommandId>>,
 }
 
-/// Those who can do jobs of a kind.
+/// Members that can do jobs with some requirements.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Pool {
-    /// Not silent.
+    /// Those that are not silent.
     well: BTreeSet<AgentId>,
-    /// Not silent, with a place.
+    /// Those that are not silent and have room for a task.
     idle: BTreeSet<Rank>,
     ranks: BTreeMap<AgentId, Rank>,
 }
 
-/// What is known of a job.
+/// The parts of the tables that come from one job.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Entry {
     chosen: Vec<CallId>,
@@ -108,21 +108,21 @@ impl Index {
         index
     }
 
-    /// Brings what a record touched up to date.
+    /// Updates the tables for what a record touched.
     pub(super) fn update(&mut self, machine: &TeamMachine, touched: Touched) {
         for id in &touched.members {
             self.member(machine, id);
         }
         for command in touched.jobs {
             self.job(machine, command);
-            // Who asked for something may not need it any more.
+            // A request may not be needed any more once its asker has ended.
             for request in self.requests.get(&command).cloned().unwrap_or_default() {
                 self.job(machine, request);
             }
         }
     }
 
-    /// Whether two say the same; what is empty in one may be missing in the other.
+    /// Compares two indexes; an empty entry is equal to a missing one.
     pub(super) fn is_like(&self, other: &Self) -> bool {
         let trim = |index: &Self| {
             let mut index = index.clone();
@@ -134,7 +134,8 @@ impl Index {
         trim(self) == trim(other)
     }
 
-    /// The best of those who can do jobs of a kind, and whether anybody is there who could, later.
+    /// Returns the best idle member for these requirements, and whether an able member exists that is only
+    /// busy.
     pub(super) fn best(&self, kind: &Kind) -> (Option<&AgentId>, bool) {
         let pool = self.pools.get(kind);
         let best = pool.and_then(|pool| pool.idle.first()).map(|(.., id)| id);
@@ -280,15 +281,17 @@ impl Pool {
 }
 
 impl MemberState {
-    /// Whether it is well and has a place.
+    /// Returns whether the member is not silent and has room for a task.
     pub(super) fn is_idle(&self) -> bool {
         !self.silent && self.load < self.member.max_tasks.max(1)
     }
 
-    /// Lower is better: its own role, the best record, the least to do, the first id.
+    /// Sort key of a member, lower is better: the role is its first, best success rate, least load, lowest
+    /// id.
     pub(super) fn rank(&self, role: Option<&str>) -> Rank {
         let own = role.and_then(|role| self.member.roles.iter().position(|own| own == role));
-        // One success and one failure are assumed, so that nobody is perfect by not having worked.
+        // One success and one failure are added, so that a member without work does not have the perfect
+        // rate.
         let rate = u64::from(self.done + 1) * 1_000_000 / u64::from(self.done + self.failed + 2);
         (own, Reverse(rate), self.load, self.member.id.clone())
     }

@@ -1,48 +1,48 @@
-//! One piece of work, and the hands that it is in.
+//! Jobs of a team, and their delegations.
 
 use archon_types::{AgentId, CallId, CommandId, FormProblem, Loan, SubTask, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::response::Response;
 
-/// A piece of work of a team: a subtask, or what the team needs besides.
+/// A piece of work: a subtask, or something that the team needs besides.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Job {
-    /// Its place in the run; its delegations are calls of this command.
+    /// Its number in the run; its delegations are calls of this command.
     pub command: CommandId,
-    /// What it is for.
+    /// The purpose.
     pub purpose: Purpose,
-    /// The role that it takes.
+    /// The role that the member must have.
     pub role: Option<String>,
-    /// The tool that it takes.
+    /// The tool that the member must have.
     pub tool: Option<String>,
-    /// The only one who may do it.
+    /// The only member that may do it.
     pub to: Option<AgentId>,
-    /// Who may not.
+    /// Members that may not do it.
     pub not: Vec<AgentId>,
-    /// Through whose hands it came.
+    /// The chain of delegations that led to it.
     pub chain: Vec<AgentId>,
-    /// Where it stands.
+    /// Its state.
     pub state: JobState,
-    /// How many are to do it.
+    /// Number of members that are to do it.
     pub wanted: u32,
-    /// Who had it, and has it.
+    /// Its delegations, past and present.
     pub hands: Vec<Hand>,
-    /// What came of it.
+    /// The response, once it is done.
     pub response: Option<Response>,
-    /// Whoever leads does it, because nobody else can.
+    /// The lead does it, because no member can.
     pub by_lead: bool,
-    /// Who made the best offer.
+    /// The member with the best offer.
     pub(super) preferred: Option<AgentId>,
     pub(super) bids: Vec<CommandId>,
     pub(super) asked: bool,
-    /// When a person was to answer at the latest.
+    /// The time at which the question to a person expires.
     #[serde(default)]
     pub(super) expires: Option<Timestamp>,
 }
 
-/// What a job is for.
+/// Purpose of a job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -52,11 +52,11 @@ pub enum Purpose {
         /// The step.
         subtask: Box<SubTask>,
     },
-    /// Something that a member asked others for.
+    /// A member's request to another member.
     Request {
-        /// The delegation of who asked.
+        /// The delegation of the asker.
         by: CallId,
-        /// What is to be done.
+        /// The task.
         task: String,
     },
     /// An offer for a job.
@@ -64,41 +64,41 @@ pub enum Purpose {
         /// The job.
         job: CommandId,
     },
-    /// How a member came to its claim.
+    /// A member explains its claim.
     Explain {
         /// The contradiction.
         conflict: u64,
     },
-    /// Who is right.
+    /// A judge decides which claim holds.
     Judge {
         /// The contradiction.
         conflict: u64,
     },
-    /// The same question, to somebody else.
+    /// Another member answers the same question.
     Verify {
         /// The contradiction.
         conflict: u64,
     },
-    /// The work of a job again, with what was settled.
+    /// The work of a job is done again with the settled value.
     Recompute {
         /// The contradiction.
         conflict: u64,
         /// The job.
         job: CommandId,
     },
-    /// The answer, put together.
+    /// The lead combines the answer.
     Synthesize {
-        /// From 0.
+        /// Number of the answer, from 0.
         round: u32,
-        /// What the reviewer said of the last one.
+        /// The reviewer's objection to the last answer.
         notes: Option<String>,
-        /// What of the last one did not fit the form that the answer must have.
+        /// The places where the last answer did not fit the schema.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         misfits: Vec<FormProblem>,
     },
-    /// Whether the answer is good.
+    /// The reviewer checks the answer.
     Review {
-        /// Which answer.
+        /// Number of the answer.
         round: u32,
     },
     /// A person decides about a contradiction.
@@ -106,38 +106,38 @@ pub enum Purpose {
         /// The contradiction.
         conflict: u64,
     },
-    /// A person decides whether the run goes on after so many failures.
+    /// A person decides whether the run goes on after many failures.
     Escalate {
-        /// How many.
+        /// Number of failures.
         failures: u32,
     },
 }
 
-/// Where a job stands.
+/// State of a job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum JobState {
-    /// For others.
+    /// It waits for other jobs.
     Waiting,
-    /// For offers.
+    /// It waits for offers.
     Bidding,
-    /// It can be given to somebody, or somebody has it.
+    /// It can be delegated, or is.
     Open,
-    /// Those who did it contradict each other.
+    /// The answers to it contradict each other.
     Disputed,
-    /// Done.
+    /// It is done.
     Done,
-    /// Nobody did it, and another plan is to take its place.
+    /// All tries failed; another plan may replace it.
     Lost {
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// Another plan took its place.
+    /// Another plan replaced it.
     Replaced,
-    /// It will not be done.
+    /// It failed for good.
     Failed {
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }
@@ -146,49 +146,49 @@ pub enum JobState {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Hand {
-    /// Who.
+    /// The member.
     pub member: AgentId,
-    /// How far.
+    /// Its state.
     pub state: HandState,
-    /// When it was given the job.
+    /// The time since which the work counts: its delegation, or the last resume or answer.
     pub since: Timestamp,
-    /// When it was heard last.
+    /// Time of the last sign of life.
     pub heard: Timestamp,
-    /// What it answered.
+    /// The answer.
     pub response: Option<Response>,
-    /// How many had answered the same job before it, in the order of the log, once it has answered.
+    /// Number of members that answered the same job before it, once it has answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<usize>,
-    /// Why it failed.
+    /// The reason why it failed.
     pub problem: Option<String>,
-    /// Its run had a log, and nobody agreed to begin it again.
+    /// Its run has a log, which a resume needs; a person who allows it to begin again clears this.
     #[serde(default)]
     pub is_begun: bool,
-    /// A person is asked whether its run, whose log is lost, is to begin again.
+    /// A person is asked whether the run, whose log is lost, may begin again.
     #[serde(default)]
     pub(super) is_doubted: bool,
-    /// What it asked others for, while it waits for that and nothing else.
+    /// The requests that it waits for, if it waits for nothing else.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) waits_for: Vec<CommandId>,
     pub(super) money: Loan,
 }
 
-/// How far a delegation is.
+/// State of a delegation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum HandState {
-    /// Chosen, not begun.
+    /// It was chosen, and has not begun.
     Chosen,
-    /// At work.
+    /// It is at work.
     Running,
-    /// Waits for a person.
+    /// It waits for a person.
     Asked,
-    /// Waits for others of the team, who wait for a person: its run is stopped.
+    /// It was dropped while it waits for other members, who wait for a person.
     Waiting,
-    /// Answered.
+    /// It has answered.
     Answered,
-    /// Failed.
+    /// It has failed.
     Failed,
     /// The work was taken back.
     Taken,
@@ -216,17 +216,17 @@ impl Job {
         }
     }
 
-    /// The delegation at `index`.
+    /// The call of the delegation at `index`.
     pub fn call(&self, index: usize) -> CallId {
         CallId::new(self.command, u32::try_from(index).unwrap_or(u32::MAX))
     }
 
-    /// Whether nothing more becomes of it.
+    /// Returns whether the job has ended.
     pub fn is_over(&self) -> bool {
         matches!(self.state, JobState::Done | JobState::Replaced | JobState::Failed { .. })
     }
 
-    /// The subtask that it is, if it is one.
+    /// Returns the subtask, if the job is one.
     pub fn subtask(&self) -> Option<&SubTask> {
         match &self.purpose {
             Purpose::Subtask { subtask } => Some(subtask),
@@ -234,7 +234,7 @@ impl Job {
         }
     }
 
-    /// Whether a person does it.
+    /// Returns whether the job is a question to a person.
     pub(super) fn is_question(&self) -> bool {
         matches!(self.purpose, Purpose::AskHuman { .. } | Purpose::Escalate { .. })
     }
@@ -247,12 +247,12 @@ impl Job {
         self.count(&[HandState::Chosen, HandState::Running, HandState::Asked, HandState::Waiting])
     }
 
-    /// Delegations that came to nothing.
+    /// Number of delegations that failed or were taken back.
     pub(super) fn failures(&self) -> usize {
         self.count(&[HandState::Failed, HandState::Taken])
     }
 
-    /// Why the last one came to nothing.
+    /// The reason why the last delegation failed.
     pub(super) fn last_problem(&self) -> String {
         self.hands
             .iter()
@@ -279,7 +279,7 @@ impl Hand {
         }
     }
 
-    /// Whether it is not over.
+    /// Returns whether the delegation has not ended.
     pub fn is_open(&self) -> bool {
         use HandState::{Asked, Chosen, Running, Waiting};
         matches!(self.state, Chosen | Running | Asked | Waiting)

@@ -1,4 +1,5 @@
-//! Who does what: the fitting member with the best record and the least to do, always the same one.
+//! Matches jobs to members: the able member with the best record and the least load. The same state gives the
+//! same choice.
 
 use std::ops::Bound;
 
@@ -9,23 +10,23 @@ use super::{
     index::{Kind, Rank},
 };
 
-/// Who could do a job.
+/// The choice of a member for a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Match {
-    /// This one, now.
+    /// This member, now.
     Member(AgentId),
-    /// Somebody, later.
+    /// An able member exists but is busy.
     Busy,
-    /// Nobody.
+    /// No member is able.
     Nobody {
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }
 
 impl Job {
-    /// Whether the one who leads may do it where nobody else can.
+    /// Returns whether the lead may do the job if no member can.
     pub(super) fn may_go_to_lead(&self) -> bool {
         matches!(
             self.purpose,
@@ -38,7 +39,7 @@ impl Job {
 }
 
 impl TeamMachine {
-    /// The next delegation, or the next job that cannot be delegated.
+    /// Returns the next delegation, or the record of a job that cannot be delegated.
     pub(super) fn next_delegation(&self) -> Option<TeamRecord> {
         let mut after = CommandId(0);
         while let Some((job, kind)) = self.wanting(after) {
@@ -61,18 +62,19 @@ impl TeamMachine {
         None
     }
 
-    /// The next job behind `after` that could be given to somebody, with its kind if that says all. Of jobs of one
-    /// kind only the first is looked at: who cannot take that cannot take the others.
+    /// Returns the next job after `after` that may be delegated, and its requirements if nothing else decides
+    /// the choice. Of jobs with equal requirements only the first is tried: a member that cannot take it
+    /// cannot take the others.
     fn wanting(&self, after: CommandId) -> Option<(&Job, Option<&Kind>)> {
         let index = self.index();
         let behind = (Bound::Excluded(after), Bound::Unbounded);
-        // Who is asked for help holds nobody else up: who asked has a place already.
+        // A request does not wait for `max_concurrent`, since its asker holds a place and waits for it.
         let extra = index.extra.range(behind).next().map(|command| (command, None));
         let is_full = index.under_way >= self.settings.max_concurrent.max(1) as usize;
         if is_full {
             return self.job(*extra?.0).map(|job| (job, None));
         }
-        // While all are busy nobody is looked for.
+        // Skips the search while all members are busy.
         let is_hopeless = index.idle.is_empty() && index.running > 0;
         let may = |command: &&CommandId| !is_hopeless || self.job(**command).is_some_and(|job| job.by_lead);
         let single = index.single.range(behind).find(may).map(|command| (command, None));
@@ -82,23 +84,23 @@ impl TeamMachine {
         Some((self.job(*first.0)?, first.1))
     }
 
-    /// Who would get a job now that nobody had, and that any who can may have.
+    /// Returns the match for a job without delegations that any able member may take.
     fn match_plain(&self, kind: &Kind, job: &Job) -> Match {
         match self.index().best(kind) {
             (Some(best), _) => Match::Member(best.clone()),
             (None, true) => Match::Busy,
-            // There is more to say of it.
+            // The full search gives the exact reason.
             (None, false) => self.match_job(job),
         }
     }
 
-    /// Whether nothing but its kind decides who gets a job.
+    /// Returns whether only its requirements decide which member gets the job.
     pub(super) fn is_plain(&self, job: &Job) -> bool {
         let anybody = job.to.is_none() && job.preferred.is_none() && job.not.is_empty() && !job.by_lead;
         anybody && job.hands.is_empty() && job.chain.is_empty() && self.settings.max_chain > 0
     }
 
-    /// Where the short way to a match does not lead to the match: for tests.
+    /// Compares the fast match with the full one and returns a difference. For tests.
     pub(super) fn matching_problem(&self) -> Option<String> {
         self.index().plain.iter().find_map(|(kind, jobs)| {
             let job = self.job(*jobs.first()?)?;
@@ -116,7 +118,7 @@ impl TeamMachine {
             && job.failures() < self.settings.max_tries.max(1) as usize
     }
 
-    /// Who would get this job now.
+    /// Returns the member that would get this job now.
     pub fn match_job(&self, job: &Job) -> Match {
         if job.by_lead {
             let nobody = || Match::Nobody { reason: "nobody leads the team".to_owned() };
@@ -149,13 +151,13 @@ impl TeamMachine {
         best.map_or(Match::Busy, |state| Match::Member(state.member.id.clone()))
     }
 
-    /// Those who could do a job, were they not busy.
+    /// Returns the members that could do a job if they were not busy.
     pub(super) fn able(&self, job: &Job) -> Vec<AgentId> {
         let able = self.members.values().filter(|state| self.is_able(state, job) && !state.silent);
         able.map(|state| state.member.id.clone()).collect()
     }
 
-    /// Lower is better: tried least, preferred, and then as any other job has it.
+    /// Sort key of a member for a job, lower is better: fewest tries, the preferred one, then as for any job.
     fn rank(&self, state: &MemberState, job: &Job) -> (usize, bool, Rank) {
         let id = &state.member.id;
         let tried = job.hands.iter().filter(|hand| hand.member == *id).count();
@@ -169,7 +171,7 @@ impl TeamMachine {
             && self.can(state, job.role.as_deref(), job.tool.as_deref())
     }
 
-    /// Whether a member has the role and the tools for a kind of work.
+    /// Returns whether a member has the role and the tools for a kind of work.
     pub(super) fn can(&self, state: &MemberState, role: Option<&str>, tool: Option<&str>) -> bool {
         let member = &state.member;
         let has = |tool: &str| member.tools.iter().any(|own| own == tool);
@@ -179,7 +181,7 @@ impl TeamMachine {
             && role_tools.is_none_or(|tools| tools.iter().all(|tool| has(tool)))
     }
 
-    /// Why work that came through these hands may go no further.
+    /// Returns the reason if the chain of delegations forbids the next one: a loop, or the greatest length.
     fn refused_chain(&self, job: &Job, able: &[&MemberState]) -> Option<String> {
         let through = |last: &AgentId| {
             let names = job.chain.iter().chain(std::iter::once(last)).map(AgentId::as_str);

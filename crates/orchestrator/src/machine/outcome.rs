@@ -1,4 +1,4 @@
-//! How a team's run ends, in words.
+//! Makes the outcome of a team's run.
 
 use archon_types::{FailureKind, Outcome, OutcomeStatus, Spending};
 
@@ -16,7 +16,7 @@ impl TeamMachine {
         outcome
     }
 
-    /// What was spent; whoever was dropped and never said what it used may have used all that it was lent.
+    /// The spending of the run. A delegation that never reported its spending counts with its whole lease.
     fn charged(&self) -> Spending {
         let mut budget = self.budget.clone();
         for (_, hand) in self.hands() {
@@ -31,7 +31,7 @@ impl TeamMachine {
         outcome
     }
 
-    /// With an answer: finished, unless a subtask failed that was needed.
+    /// The outcome of a run with an answer: finished, unless a needed subtask failed.
     pub(super) fn final_outcome(&self) -> Outcome {
         match self.failed() {
             None => self.outcome(OutcomeStatus::Finished),
@@ -39,7 +39,7 @@ impl TeamMachine {
         }
     }
 
-    /// What each subtask came to, and what was settled.
+    /// The results of the subtasks, and the settled conflicts.
     pub(super) fn contributions(&self) -> String {
         let done = self.contributors().map(|(id, text)| format!("[{id}] {}", text.trim()));
         let settled = self.settlements().map(|(conflict, value, how)| {
@@ -48,7 +48,7 @@ impl TeamMachine {
         done.chain(settled).collect::<Vec<_>>().join("\n\n")
     }
 
-    /// Nothing can go on.
+    /// The reason why nothing can go on.
     pub(super) fn stuck(&self) -> String {
         self.failed().unwrap_or_else(|| {
             let open = self.jobs.iter().filter(|job| !job.is_over()).map(|job| self.title(job));

@@ -1,10 +1,10 @@
-//! What follows from what is known: who may begin, what is done, and when the answer can be put together.
+//! Moves jobs on after each record: opens and evaluates them, and concludes when the answer can be combined.
 
 use archon_types::{CommandId, FailureKind, FormProblem, Json, OnFailure, SubTask, SubTaskId, TeamPattern};
 
 use super::{HandState, Job, JobState, Match, Phase, Purpose, TeamMachine};
 
-/// Whether the subtasks that another one needs are there.
+/// State of the subtasks that another one depends on.
 enum Needs {
     There,
     Pending,
@@ -12,7 +12,7 @@ enum Needs {
 }
 
 impl TeamMachine {
-    /// Brings the state up to date after a record.
+    /// Updates the jobs after a record.
     pub(super) fn progress(&mut self) {
         if !matches!(self.phase, Phase::Working | Phase::Concluding) || self.is_stopping() {
             return;
@@ -32,7 +32,7 @@ impl TeamMachine {
         }
     }
 
-    /// A number that changes with every step forward: states only move on.
+    /// Returns a number that grows with every step forward, since states only move on.
     fn is_settled_by_state(&self) -> u64 {
         let rank = |job: &Job| match job.state {
             JobState::Waiting => 0,
@@ -77,7 +77,7 @@ impl TeamMachine {
         needs
     }
 
-    /// The job that does a subtask.
+    /// Returns the job that does a subtask.
     pub(super) fn job_of(&self, id: &SubTaskId) -> Option<&Job> {
         let places = self.places.get_or_init(|| {
             let ids = self
@@ -85,7 +85,7 @@ impl TeamMachine {
                 .iter()
                 .filter(|job| job.state != JobState::Replaced)
                 .filter_map(|job| Some((job.subtask()?.id.clone(), job.command)));
-            // Of two with one id the first.
+            // Of two jobs with one id, the first one.
             ids.rev().collect()
         });
         self.job(*places.get(id)?)
@@ -102,7 +102,7 @@ impl TeamMachine {
             _ => self.settings.redundancy.max(1),
         };
         let bids = match bidders.len() {
-            // Where nobody else could do it there is nothing to compare.
+            // With one able member there is nothing to compare.
             0 | 1 => Vec::new(),
             _ => bidders
                 .into_iter()
@@ -115,8 +115,8 @@ impl TeamMachine {
         job.bids = bids;
     }
 
-    /// Takes the best offer when all are there: quality from 0 to 1, less half the cost and a quarter of the time,
-    /// both as parts of the highest that was asked.
+    /// Takes the best offer once all are there. Score: quality from 0 to 1, minus half the cost and a quarter
+    /// of the time, each relative to the highest one offered.
     fn choose_bid(&mut self, command: CommandId) {
         let Some(job) = self.job(command) else { return };
         let bids: Vec<&Job> = job.bids.iter().filter_map(|bid| self.job(*bid)).collect();
@@ -136,7 +136,7 @@ impl TeamMachine {
                 - part(said(bid, "time"), time) / 4.0
         };
         let offers = bids.iter().filter(|bid| bid.response.is_some());
-        // Of equal offers the first wins, and offers are asked for in the order of the ids.
+        // The first of equal offers wins; offers are asked in the order of the ids.
         let best = offers.fold(None::<(&Job, f64)>, |best, bid| match best {
             Some((_, highest)) if score(bid) <= highest => best,
             _ => Some((bid, score(bid))),
@@ -186,7 +186,7 @@ impl TeamMachine {
         self.done(command, &member, response);
     }
 
-    /// The job is done, and everybody sees what came of it.
+    /// Ends a job with its response, and shares the result with the team.
     pub(super) fn done(
         &mut self,
         command: CommandId,
@@ -200,7 +200,7 @@ impl TeamMachine {
             Purpose::Subtask { subtask } => {
                 self.board.write(board_key(&subtask), response.result, member.clone(), now);
             }
-            // Who was wrong has worked again: what it says now is its contribution.
+            // The member that was wrong has worked again: its new answer replaces its old one.
             Purpose::Recompute { job: of, .. } => {
                 let Some(other) = self.job_mut(of) else { return };
                 other.response = Some(response.clone());
@@ -222,7 +222,7 @@ impl TeamMachine {
         }
     }
 
-    /// Puts the answer together when all subtasks are over and nothing is disputed.
+    /// Combines the answer when all subtasks have ended and no conflict is open.
     fn conclude(&mut self) {
         let is_at_rest = self.jobs.iter().all(|job| job.is_over() && job.under_way() == 0);
         if !is_at_rest || self.answer.is_some() || self.has_open_conflict() {
@@ -239,11 +239,11 @@ impl TeamMachine {
             }
             return;
         }
-        // Nobody looks at an answer that does not have its form.
+        // The reviewer sees only answers that fit the schema.
         if self.form.is_some() && !self.fits {
             return;
         }
-        // Others may have been asked for something meanwhile: their jobs come behind, and change nothing here.
+        // Members may have made requests meanwhile; their jobs come later in the list and do not matter here.
         let is_about_answer =
             |job: &&Job| matches!(job.purpose, Purpose::Synthesize { .. } | Purpose::Review { .. });
         match self.jobs.iter().rev().find(is_about_answer).cloned() {
@@ -265,7 +265,7 @@ impl TeamMachine {
         self.add_job(Purpose::Synthesize { round, notes, misfits }, |job| job.by_lead = true);
     }
 
-    /// Lets the reviewer look, if there is one.
+    /// Adds a review if there is a reviewer; returns whether there is one.
     fn review(&mut self, round: u32) -> bool {
         let Some(role) = self.settings.reviewer.clone() else { return false };
         let has_reviewer =
@@ -292,18 +292,18 @@ impl TeamMachine {
             Some(notes) if self.form.is_none() => {
                 self.answer = Some(format!("{}\n\n[The reviewer objects: {notes}]", self.draft()))
             }
-            // A form has no room for an objection; it stands in the log.
+            // A structured output cannot hold an objection; it is in the log only.
             _ => self.answer = Some(self.draft()),
         }
     }
 }
 
-/// Under which key the team shares what a step came to.
+/// The key under which the team shares the result of a step.
 pub(super) fn board_key(subtask: &SubTask) -> &str {
     subtask.rules.save_as.as_deref().unwrap_or_else(|| subtask.id.as_str())
 }
 
-/// Whether the others go on without it when it failed.
+/// Returns whether the other steps go on without this one if it failed.
 pub(super) fn skips(job: &Job) -> bool {
     job.subtask().is_some_and(|subtask| subtask.rules.on_failure == OnFailure::Skip)
 }

@@ -1,4 +1,4 @@
-//! What the messages of a team about its work hold.
+//! Contents of the team's bus messages about its work: requests and responses.
 
 use archon_types::{AgentId, CallId, Json, MessageType, SubTask, Timestamp, ToolResult};
 use serde_json::{Map, json};
@@ -8,7 +8,7 @@ use super::{Job, Purpose, TeamMachine, progress::board_key};
 use crate::response::Response;
 
 impl TeamMachine {
-    /// The content of the message that gives somebody a piece of work, sent at this time.
+    /// Returns the content of the message that delegates work, sent at time `at`.
     pub(crate) fn request(&self, call: CallId, chain: &[AgentId], task: &str, at: Timestamp) -> Json {
         let job = self.job(call.command);
         let subtask = job.and_then(|job| self.subtask_of(job));
@@ -21,7 +21,7 @@ impl TeamMachine {
             "context": self.context_of(subtask),
             "dependencies": subtask.map(SubTask::dependencies).unwrap_or_default(),
             "delegation_chain": chain,
-            // What a member waits for goes before the rest, whatever the cap says.
+            // A member waits for a request, so it goes first and does not count against `max_concurrent`.
             "priority": if is_request { "high" } else { "normal" },
         });
         if let Some(expected) = subtask.and_then(|subtask| subtask.expected_output.as_ref()) {
@@ -33,7 +33,7 @@ impl TeamMachine {
         content
     }
 
-    /// The goal, what was known at the start, and what came of the steps that this one needs.
+    /// The goal, the plan's initial context, and the results of the steps that this one depends on.
     fn context_of(&self, subtask: Option<&SubTask>) -> Json {
         let results = subtask.map(SubTask::dependencies).unwrap_or_default().iter().filter_map(|id| {
             let response = self.job_of(id)?.response.as_ref()?;
@@ -46,7 +46,7 @@ impl TeamMachine {
         })
     }
 
-    /// The step that a job does, or does again.
+    /// Returns the step that a job does, or does again.
     fn subtask_of<'a>(&'a self, job: &'a Job) -> Option<&'a SubTask> {
         match &job.purpose {
             Purpose::Recompute { job, .. } => self.job(*job)?.subtask(),
@@ -54,7 +54,7 @@ impl TeamMachine {
         }
     }
 
-    /// The message with which a delegation ends: what was answered, or why there is no answer.
+    /// Returns the message that ends a delegation: the answer, or the reason why there is none.
     pub(crate) fn response(&self, call: CallId, result: &ToolResult) -> (MessageType, Json) {
         let task_id = self.run.of_call(call);
         match self.read_response(call, result) {
@@ -70,9 +70,9 @@ impl TeamMachine {
         }
     }
 
-    /// What a finished delegation answered; none if its run failed.
+    /// Reads the answer of a finished delegation; `None` if its run failed.
     pub(super) fn read_response(&self, call: CallId, result: &ToolResult) -> Option<Response> {
-        // The JSON of a form may have fields of any name.
+        // A structured output may have a field `result` of its own, so it is not read as a `Response`.
         let is_formed = self.form.is_some() && self.is_synthesis(call);
         (!result.is_error()).then(|| match is_formed {
             true => Response::text_only(result.text()),
