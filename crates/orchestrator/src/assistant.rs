@@ -1,7 +1,8 @@
-//! The assistant: what happens with a message of a person, or of a trigger, from its coming in to the reply.
+//! The assistant: handles a message of a person or a trigger, and returns the reply.
 //!
-//! The steps are always the same: prepare, let in, ask those who wait, think and act, look back. What waits belongs to
-//! one tenant, and so does every conversation; a message never reaches those of another.
+//! The steps are always the same: prepare the context, check the message, give it to runs that wait, let the
+//! agent work, post-process. A waiting run and a conversation belong to one tenant; a message never reaches
+//! those of another.
 
 mod reader;
 mod steps;
@@ -26,104 +27,104 @@ pub use steps::{Background, LongTermSteps, PlainSteps, RateLimited, Steps, Unkno
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Incoming {
-    /// On whose behalf.
+    /// The tenant.
     pub tenant: TenantId,
-    /// What is said.
+    /// The text.
     pub text: String,
-    /// Who says it.
+    /// The sender.
     pub source: Source,
 }
 
-/// Who a message comes from.
+/// Sender of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Source {
     /// The tenant.
     Person,
-    /// A clock, an event: nobody who could answer a question, or agree to anything.
+    /// A timer or an event; it cannot answer a question or approve anything.
     Trigger {
-        /// Which.
+        /// Name of the trigger.
         name: String,
     },
 }
 
 impl Incoming {
-    /// What a person says.
+    /// Creates a message of a person.
     pub fn person(tenant: TenantId, text: impl Into<String>) -> Self {
         Self { tenant, text: text.into(), source: Source::Person }
     }
 
-    /// What a trigger says on a person's behalf.
+    /// Creates a message of a trigger on a person's behalf.
     pub fn trigger(tenant: TenantId, name: impl Into<String>, text: impl Into<String>) -> Self {
         Self { tenant, text: text.into(), source: Source::Trigger { name: name.into() } }
     }
 }
 
-/// What the assistant says to a message.
+/// The assistant's reply to a message.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct AssistantReply {
-    /// For the person.
+    /// Text for the person.
     pub text: String,
-    /// The reply of the run that answered; none where the message was not let in, or what waits still waits.
+    /// Reply of the run that answered; none if the message was refused, or the waiting runs still wait.
     pub run: Option<Reply>,
-    /// What waits for the person now, oldest first.
+    /// The questions that wait for the person now, oldest first.
     pub waiting: Vec<PendingApproval>,
 }
 
-/// What came of a run that was taken up without a message.
+/// Result of a run that was resumed without a message.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Swept {
-    /// Whose it is.
+    /// The tenant.
     pub tenant: TenantId,
     /// The run.
     pub run: RunId,
-    /// What there is to say, or why it could not go on; it is found again then.
+    /// The reply, or the reason why the run could not go on; then it is found again.
     pub reply: Result<AssistantReply, AssistantError>,
 }
 
-/// The conversations of an assistant: where its loop is reached.
+/// The conversations of an assistant: starts and resumes the runs of its agent.
 pub trait Conversations: Send + Sync {
-    /// Begins the next run of the tenant's conversation and drives it until it ends or waits.
+    /// Starts the next run of the tenant's conversation and drives it until it ends or is suspended.
     ///
     /// # Errors
-    /// The run failed, or could not be begun or kept.
+    /// The run failed, or could not be started or stored.
     fn begin<'a>(&'a self, turn: &'a NextTurn) -> BoxFuture<'a, Result<Reply, RunError>>;
 
-    /// Takes up a run that waited, after somebody answered.
+    /// Resumes a run that waited, after an answer.
     ///
     /// # Errors
     /// As [`begin`](Self::begin).
     fn resume<'a>(&'a self, run: &'a RunId, tenant: &'a TenantId) -> BoxFuture<'a, Result<Reply, RunError>>;
 }
 
-/// What a run of a conversation begins with.
+/// Initial input of a run of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NextTurn {
-    /// On whose behalf.
+    /// The tenant.
     pub tenant: TenantId,
-    /// The conversation. It goes on with the newest run of the session that has ended, and may have none yet.
+    /// The conversation. It continues the newest run of the session that has ended; there may be none yet.
     pub session: SessionId,
-    /// The persona and what it has to know: time, place, what it can do, what it remembers.
+    /// System prompt: the persona, time, place, tools and memories.
     pub system: String,
-    /// What is said.
+    /// The text.
     pub message: String,
-    /// Who says it. What a trigger says is no person's word: whoever keeps memories is to be told so
+    /// The sender. A trigger's text is no person's word; mark it for code that stores memories
     /// ([`AgentMessage::said_by`](archon_types::AgentMessage::said_by)).
     pub source: Source,
 }
 
 impl NextTurn {
-    /// A person's message in a conversation, without a word about who answers it.
+    /// A person's message in a conversation, with an empty system prompt.
     pub fn new(tenant: TenantId, session: SessionId, message: impl Into<String>) -> Self {
         let (system, source) = (String::new(), Source::Person);
         Self { tenant, session, system, message: message.into(), source }
     }
 }
 
-/// Answers messages of many tenants. Those of one tenant are answered one after the other.
+/// Answers messages of many tenants. Messages of one tenant are answered one after the other.
 pub struct Assistant {
     conversations: Arc<dyn Conversations>,
     pool: AgentPool,
@@ -135,19 +136,19 @@ pub struct Assistant {
     turns: Mutex<HashMap<TenantId, Arc<tokio::sync::Mutex<()>>>>,
 }
 
-/// Why a message has no reply.
+/// The reason why a message has no reply.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AssistantError {
-    /// The journal or the index of those who wait failed.
+    /// The journal or the pool's index failed.
     #[error(transparent)]
     Pool(#[from] JournalError),
-    /// The run that was to answer failed, or the conversation could not go on.
+    /// The run failed, or the conversation could not go on.
     #[error("the conversation of {tenant} cannot go on: {source}")]
     Conversation {
-        /// Whose.
+        /// The tenant.
         tenant: TenantId,
-        /// Why: with the kind of failure, the run and what to do.
+        /// The cause: it has the kind of failure, the run and advice.
         source: Box<RunError>,
     },
 }
@@ -157,7 +158,7 @@ impl AssistantError {
         matches!(self, Self::Conversation { source, .. } if source.kind().is_some())
     }
 
-    /// What can be done about it, in a line.
+    /// Returns one line of advice.
     pub fn advice(&self) -> &str {
         match self {
             Self::Pool(error) => error.advice(),
@@ -166,11 +167,11 @@ impl AssistantError {
     }
 }
 
-/// How often a run is taken up for one message because what it waits for was taken back.
+/// The most times that a run is resumed for one message because its questions were withdrawn or answered.
 const MAX_RESUMED: u32 = 16;
 
 impl Assistant {
-    /// An assistant that speaks as `persona` says.
+    /// Creates an assistant with a persona.
     pub fn new(
         persona: impl Into<String>,
         conversations: Arc<dyn Conversations>,
@@ -189,7 +190,7 @@ impl Assistant {
         }
     }
 
-    /// The same assistant, which knows what it can do: these tools.
+    /// Lists these tools in the system prompt.
     pub fn with_capabilities(mut self, tools: &[ToolSpec]) -> Self {
         self.capabilities = tools.iter().fold(String::new(), |mut list, tool| {
             let line = tool.description.lines().next().unwrap_or_default();
@@ -199,26 +200,26 @@ impl Assistant {
         self
     }
 
-    /// The same assistant with other steps around the loop.
+    /// Sets the steps before and after the agent's work.
     pub fn with_steps(mut self, steps: Arc<dyn Steps>) -> Self {
         self.steps = steps;
         self
     }
 
-    /// The same assistant with somebody else who reads answers out of what people write.
+    /// Sets the reader that finds answers to questions in a person's text.
     pub fn with_reader(mut self, reader: Arc<dyn AnswerReader>) -> Self {
         self.reader = reader;
         self
     }
 
-    /// Those who wait.
+    /// Returns the pool of agents that wait.
     pub fn pool(&self) -> &AgentPool {
         &self.pool
     }
 
-    /// Answers a message: of a person, or of a trigger.
+    /// Answers a message of a person or a trigger.
     ///
-    /// If agents of the person wait, the message is for them. What a trigger says answers nobody.
+    /// If agents of the person wait, the message is for them. A trigger's message answers no question.
     ///
     /// # Errors
     /// The journal failed, or the conversation cannot go on.
@@ -243,11 +244,11 @@ impl Assistant {
         Ok(reply)
     }
 
-    /// Takes up what nobody answered in time, of all tenants, so that it goes on without; what came of each. What could
-    /// not be taken up is tried again the next time.
+    /// Resumes the runs of all tenants whose questions have expired, and returns the results. A run that
+    /// cannot be resumed is tried again at the next call.
     ///
     /// # Errors
-    /// The index of those who wait failed.
+    /// The pool's index failed.
     pub async fn sweep(&self) -> Result<Vec<Swept>, AssistantError> {
         let expired = self.pool.expired().await?;
         let mut runs: Vec<(RunId, TenantId)> = Vec::new();
@@ -269,7 +270,7 @@ impl Assistant {
         Ok(swept)
     }
 
-    /// None if somebody was faster.
+    /// Resumes one run; `None` if another caller was faster.
     async fn sweep_one(
         &self,
         run: &RunId,
@@ -279,7 +280,7 @@ impl Assistant {
             return Ok(None);
         }
         let reply = self.resume(run, tenant).await;
-        // A run that failed has ended: it is not tried again.
+        // A failed run has ended, so it is not tried again.
         if reply.as_ref().is_err_and(|error| !error.is_of_ended_run()) {
             return reply.map(Some);
         }
@@ -287,11 +288,11 @@ impl Assistant {
         reply.map(Some)
     }
 
-    /// Makes the index of those who wait from the logs, and takes up what was answered before the last process ended;
-    /// what came of each.
+    /// Makes the pool's index from the logs, and resumes the runs that were answered before the last process
+    /// ended. Returns the results.
     ///
     /// # Errors
-    /// The journal or the index of those who wait failed.
+    /// The journal or the pool's index failed.
     pub async fn restore(&self) -> Result<Vec<Swept>, AssistantError> {
         let mut restored = Vec::new();
         for (run, tenant) in self.pool.restore().await?.ready {
@@ -303,8 +304,8 @@ impl Assistant {
         Ok(restored)
     }
 
-    /// The agents of the tenant that wait get the message: those of the run that waits longest. What was answered before
-    /// and did not go on goes on first; what it says stands before the reply.
+    /// Gives the message to the tenant's run that waits longest. Runs that were answered before are resumed
+    /// first; their text comes before the reply.
     async fn ask_those_who_wait(
         &self,
         message: &Incoming,
@@ -317,14 +318,14 @@ impl Assistant {
         for (run, tenant) in before.ready {
             match self.resume(&run, &tenant).await {
                 Ok(reply) => said.push(reply.text),
-                // It is found again, and keeps nobody from being answered.
+                // The run is found again later; the person still gets an answer.
                 Err(error) => tracing::warn!(%run, %tenant, %error, "a run that was answered cannot go on"),
             }
         }
         let waiting = self.waiting(&message.tenant).await?;
         let Some(run) = waiting.first().map(|entry| entry.run.clone()) else { return Ok((None, said)) };
         let asked: Vec<_> = waiting.iter().filter(|entry| entry.run == run).cloned().collect();
-        // What came up just now the person has not seen, so the message does not answer it.
+        // The person has not seen a question that came up just now, so the message does not answer it.
         let is_seen = asked.iter().all(|entry| {
             before.waiting.iter().any(|seen| seen.request.request_id == entry.request.request_id)
         });
@@ -372,7 +373,7 @@ impl Assistant {
         }
     }
 
-    /// A run that failed, or one that cannot go on, does not wait any more: it is not to be found again.
+    /// Updates the pool for a run that failed or cannot go on, so that it is not found again.
     async fn failed(&self, run: Option<&RunId>, tenant: &TenantId, error: RunError) -> AssistantError {
         if let Some(run) = run.or(error.run())
             && let Err(error) = self.pool.note(run).await
@@ -382,14 +383,14 @@ impl Assistant {
         AssistantError::Conversation { tenant: tenant.clone(), source: Box::new(error) }
     }
 
-    /// What a run that ended or waits means for the person.
+    /// Makes the person's reply from the reply of a run that ended or is suspended.
     async fn settle(&self, mut reply: Reply, tenant: &TenantId) -> Result<AssistantReply, AssistantError> {
         for _ in 0..MAX_RESUMED {
             let noted = self.pool.note(reply.run()).await?;
             if noted.withdrawn.is_empty() && noted.ready.is_empty() {
                 break;
             }
-            // What was taken back the model is to know, and what is answered is waited for no more.
+            // Resumes the run, so that the model learns of withdrawn questions and of answers.
             let run = reply.run().clone();
             reply = match self.conversations.resume(&run, tenant).await {
                 Ok(reply) => reply,
@@ -408,14 +409,14 @@ impl Assistant {
         Ok(AssistantReply { text, run: Some(reply), waiting })
     }
 
-    /// Those of a tenant who wait and are not set aside.
+    /// Returns the questions of a tenant that wait and are not set aside.
     async fn waiting(&self, tenant: &TenantId) -> Result<Vec<PendingApproval>, JournalError> {
         let mut waiting = self.pool.waiting(tenant).await?;
         waiting.retain(|entry| entry.status() != AgentStatus::Paused);
         Ok(waiting)
     }
 
-    /// The persona, and behind it what changes from message to message.
+    /// The system prompt: the persona first, then the parts that change with each message.
     fn system(&self, background: &Background) -> String {
         let persona = background.persona.as_deref().unwrap_or(&self.persona);
         let mut text = format!("{}\n", persona.trim_end());
@@ -434,13 +435,13 @@ impl Assistant {
 
     fn turn(&self, tenant: &TenantId) -> Arc<tokio::sync::Mutex<()>> {
         let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
-        // Nobody waits for a turn that only this table knows.
+        // Drops turns that no other caller holds.
         turns.retain(|_, turn| Arc::strong_count(turn) > 1);
         turns.entry(tenant.clone()).or_default().clone()
     }
 }
 
-/// What a person is shown of what waits: all of it at once.
+/// The text of all open questions for a person.
 fn prompt(waiting: &[PendingApproval]) -> String {
     match waiting {
         [] => String::new(),

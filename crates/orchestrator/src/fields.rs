@@ -1,30 +1,30 @@
-//! The fields of an agent: what it needs to know before it can work, how a model is told of them, and what is made of what
-//! was given.
+//! Input fields of an agent: their types and checks, their schema for the model, and the values filled from a
+//! call.
 
 use std::{fmt, sync::Arc};
 
 use archon_types::{ContentHash, Json};
 use serde_json::{Map, json};
 
-/// One thing that an agent needs to know.
+/// One input of an agent.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct InputField {
-    /// Letters, digits and `_`.
+    /// Name: letters, digits and `_`.
     pub name: String,
-    /// What it holds.
+    /// Type of the value.
     pub kind: FieldKind,
-    /// For the model, and for the person who is asked.
+    /// Description for the model, and for the person who is asked.
     pub description: String,
-    /// Whether the agent cannot work without it.
+    /// True if the agent cannot work without it.
     pub required: bool,
-    /// What it is if nobody says.
+    /// The value if none is given.
     pub default: Option<Json>,
-    /// What a value has to be, beyond its kind.
+    /// A check beyond the type.
     pub validator: Option<Validator>,
 }
 
-/// What a field holds.
+/// Type of a field's value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FieldKind {
@@ -40,7 +40,7 @@ pub enum FieldKind {
     OneOf(Vec<String>),
 }
 
-/// What a value has to be.
+/// A check of a value.
 #[derive(Clone)]
 pub struct Validator {
     description: String,
@@ -48,25 +48,25 @@ pub struct Validator {
 }
 
 impl InputField {
-    /// A field without which the agent cannot work.
+    /// Creates a field without which the agent cannot work.
     pub fn required(name: impl Into<String>, kind: FieldKind, description: impl Into<String>) -> Self {
         let (name, description) = (name.into(), description.into());
         Self { name, kind, description, required: true, default: None, validator: None }
     }
 
-    /// A field that may be left out.
+    /// Creates a field that may be left out.
     pub fn optional(name: impl Into<String>, kind: FieldKind, description: impl Into<String>) -> Self {
         Self { required: false, ..Self::required(name, kind, description) }
     }
 
-    /// The same field with a value for when nobody says one; it may be left out then.
+    /// Sets a default; the field may be left out then.
     pub fn with_default(mut self, value: impl Into<Json>) -> Self {
         (self.default, self.required) = (Some(value.into()), false);
         self
     }
 
-    /// The same field whose values have to pass `check`; `description` says in a few words what that means, for
-    /// instance `must contain @`, and is all that the model and people know of it.
+    /// Adds a check of the values. `description` says in a few words what it requires, for instance
+    /// `must contain @`; the model and people see only that.
     pub fn with_validator(
         mut self,
         description: impl Into<String>,
@@ -76,10 +76,10 @@ impl InputField {
         self
     }
 
-    /// The value, if it can be this field's.
+    /// Checks that the field can have this value.
     ///
     /// # Errors
-    /// What is wrong with it, in a line.
+    /// The problem, one line.
     pub fn check(&self, value: &Json) -> Result<(), String> {
         let fits = match &self.kind {
             FieldKind::Text => value.as_str().is_some_and(|text| !text.trim().is_empty()),
@@ -101,7 +101,7 @@ impl InputField {
         }
     }
 
-    /// What a person wrote, as a value of this field.
+    /// Reads a person's text as a value of this field.
     ///
     /// # Errors
     /// As [`check`](Self::check).
@@ -125,8 +125,8 @@ impl InputField {
         self.check(&value).map(|()| value)
     }
 
-    /// The field as the model is told of it: a schema of its values. Whoever does not know a required value is to
-    /// leave it out, so the schema itself asks for none.
+    /// The JSON Schema of the field for the model. It requires no value, so that a model leaves out a
+    /// required one that it does not know.
     fn schema(&self) -> Json {
         let mut description = self.description.clone();
         if let Some(validator) = &self.validator {
@@ -168,10 +168,10 @@ impl fmt::Debug for Validator {
     }
 }
 
-/// The parameter for what fits no field.
+/// The parameter for everything that fits no field.
 pub(crate) const INSTRUCTION: &str = "task_instruction";
 
-/// All fields as the parameters of a tool.
+/// The JSON Schema of all fields, as the parameters of a tool.
 pub(crate) fn parameters(fields: &[InputField]) -> Json {
     let mut properties = Map::new();
     for field in fields {
@@ -183,7 +183,7 @@ pub(crate) fn parameters(fields: &[InputField]) -> Json {
     json!({ "type": "object", "properties": properties })
 }
 
-/// Names the fields: another set, another kind, another rule has another name.
+/// Returns a hash of the fields: it changes with their names, types, defaults and checks.
 pub(crate) fn version(fields: &[InputField]) -> String {
     let rules = fields.iter().map(|field| {
         let rule = field.validator.as_ref().map(|validator| &validator.description);
@@ -192,18 +192,18 @@ pub(crate) fn version(fields: &[InputField]) -> String {
     format!("{:016x}", ContentHash::of(&rules.collect::<Vec<_>>()))
 }
 
-/// What of an agent's fields is there.
+/// The values of an agent's fields, as far as they are given.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Filled {
     /// Values that fit, defaults included.
     pub(crate) values: Map<String, Json>,
-    /// Required fields without one.
+    /// Required fields without a value.
     pub(crate) missing: Vec<String>,
-    /// What is wrong with values that do not fit.
+    /// Problems with values that do not fit.
     pub(crate) problems: Vec<String>,
 }
 
-/// Takes what fits, and says what does not and what is missing.
+/// Takes the values that fit, and notes the problems and the missing fields.
 pub(crate) fn fill(fields: &[InputField], given: &Map<String, Json>) -> Filled {
     let mut filled = Filled::default();
     for field in fields {

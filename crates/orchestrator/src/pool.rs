@@ -1,7 +1,7 @@
-//! The pool of agents that wait for people, by tenant.
+//! The pool of agents that wait for a person, by tenant.
 //!
-//! It keeps no state of its own: what waits, for what, until when, and whether it is set aside, stands in the logs of
-//! the runs. The index says where to look, and can be made again from the logs ([`AgentPool::restore`]).
+//! It has no state of its own: the questions, their expiry, and whether they are set aside are in the logs of
+//! the runs. The index only finds the runs, and can be made again from the logs ([`AgentPool::restore`]).
 
 mod memory_index;
 
@@ -17,7 +17,7 @@ use crate::AgentTool;
 
 pub use memory_index::MemoryIndex;
 
-/// Agents that wait: who they are, and what can be done with them. Clones share everything.
+/// Finds and changes agents that wait for a person. Clones share everything.
 #[derive(Clone)]
 pub struct AgentPool {
     index: Arc<dyn PoolIndex>,
@@ -25,15 +25,15 @@ pub struct AgentPool {
     clock: Arc<dyn Clock>,
     ids: Arc<dyn Ids>,
     options: PoolOptions,
-    /// The fields of the agents that are there now, by the names of their tools.
+    /// Schema versions of the known agents, by the names of their tools.
     versions: Arc<HashMap<String, String>>,
 }
 
-/// How far a pool goes.
+/// Options of a pool.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct PoolOptions {
-    /// Most agents of one tenant that wait at once. Default 10.
+    /// The most agents of one tenant that wait at once. Default 10.
     pub max_per_tenant: usize,
 }
 
@@ -43,21 +43,21 @@ impl Default for PoolOptions {
     }
 }
 
-/// What came of looking at runs.
+/// Result of looking at runs.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Noted {
-    /// What waits for a person.
+    /// The questions that wait for a person.
     pub waiting: Vec<PendingApproval>,
-    /// What was taken back: the agent's fields are others by now, or too many agents of the tenant wait. Its run has
-    /// to be resumed, so that it learns of it.
+    /// Questions that were withdrawn: the agent's fields have changed, or too many agents of the tenant wait.
+    /// Their runs must be resumed to learn of it.
     pub withdrawn: Vec<PendingApproval>,
-    /// Runs that are suspended although all that they asked is answered or was taken back: they are to be resumed.
+    /// Suspended runs without an open question: they must be resumed.
     pub ready: Vec<(RunId, TenantId)>,
 }
 
 impl AgentPool {
-    /// A pool over the runs of a journal.
+    /// Creates a pool over the runs of a journal.
     pub fn new(
         index: Arc<dyn PoolIndex>,
         journal: Arc<dyn Journal>,
@@ -67,13 +67,13 @@ impl AgentPool {
         Self { index, journal, clock, ids, options: PoolOptions::default(), versions: Arc::default() }
     }
 
-    /// The same pool with other limits.
+    /// Sets other options.
     pub fn with_options(mut self, options: PoolOptions) -> Self {
         self.options = options;
         self
     }
 
-    /// The same pool, which knows these agents: what waits for one of them and was begun with other fields is discarded.
+    /// Tells the pool the current agents. A waiting call of one of them that has other fields is discarded.
     pub fn with_agents<'a>(mut self, agents: impl IntoIterator<Item = &'a AgentTool>) -> Self {
         let versions = Arc::make_mut(&mut self.versions);
         for agent in agents {
@@ -82,14 +82,15 @@ impl AgentPool {
         self
     }
 
-    /// Looks at a run that came to rest: if it is suspended, what it asks is in the pool, and nothing else of it.
+    /// Updates the index for a run that came to rest: its open questions if it is suspended, otherwise
+    /// nothing.
     ///
     /// # Errors
     /// The journal or the index failed.
     pub async fn note(&self, run: &RunId) -> Result<Noted, JournalError> {
         let mut noted = Noted::default();
         let asked = self.questions(run).await?;
-        // Also what is answered stays until the run was resumed: whoever looks then finds the run again.
+        // An answered question stays in the index until the run is resumed, so that the run is found again.
         self.index.put(run, asked.clone()).await?;
         let Some(tenant) = asked.first().map(|entry| entry.tenant.clone()) else { return Ok(noted) };
         let others = self.others(run, &tenant, asked.len()).await?;
@@ -121,7 +122,8 @@ impl AgentPool {
         Ok(noted)
     }
 
-    /// How many other agents of a tenant wait; what was answered is looked up only where it matters.
+    /// Number of other agents of a tenant that wait. Answers are looked up only if the number is near the
+    /// limit.
     async fn others(&self, run: &RunId, tenant: &TenantId, own: usize) -> Result<usize, JournalError> {
         let now = self.clock.now();
         let mut others = self.index.find(&PoolFilter::tenant(tenant)).await?;
@@ -136,8 +138,8 @@ impl AgentPool {
         Ok(waiting)
     }
 
-    /// The agents of a tenant that wait, oldest first, those that are set aside too. What is answered or has expired is
-    /// left out; what has other fields by now is discarded.
+    /// Returns the questions of a tenant that wait, oldest first, those set aside included. Answered and
+    /// expired ones are left out; those of changed agents are discarded.
     ///
     /// # Errors
     /// The journal or the index failed.
@@ -145,8 +147,8 @@ impl AgentPool {
         Ok(self.look(tenant).await?.waiting)
     }
 
-    /// As [`waiting`](Self::waiting), with the runs of the tenant that nobody has to wait for any more: they were
-    /// answered, or their agents were discarded, and then they were not resumed.
+    /// As [`waiting`](Self::waiting), and also returns the tenant's runs that must be resumed: their
+    /// questions were answered, or their agents were discarded.
     ///
     /// # Errors
     /// As [`waiting`](Self::waiting).
@@ -175,15 +177,15 @@ impl AgentPool {
             match self.read(&run).await?.last().map(|last| &last.body) {
                 Some(RecordBody::Suspended { .. }) => noted.ready.push((run, tenant.clone())),
                 Some(RecordBody::RunFinished(_)) | None => self.index.put(&run, Vec::new()).await?,
-                // Who works on a run that is not at rest looks at it afterwards.
+                // A run that is at work is looked at by its driver afterwards.
                 _ => {}
             }
         }
         Ok(noted)
     }
 
-    /// What nobody answered in time, of all tenants. Its runs are to be resumed, so that they learn of it, and are looked
-    /// at afterwards ([`note`](Self::note)): until then they are found here.
+    /// Returns the expired questions of all tenants. Resume their runs, so that they learn of it, and call
+    /// [`note`](Self::note) afterwards; until then they are found here.
     ///
     /// # Errors
     /// The index failed.
@@ -191,7 +193,7 @@ impl AgentPool {
         self.index.find(&PoolFilter::due(self.clock.now())).await
     }
 
-    /// Whether nobody answered something in time that a run asked.
+    /// Returns whether a question of the run has expired.
     ///
     /// # Errors
     /// The index failed.
@@ -201,7 +203,7 @@ impl AgentPool {
         Ok(entries.iter().any(|entry| entry.request.is_expired(now)))
     }
 
-    /// Takes out what nobody answered in time of a run that was resumed and still waits for it.
+    /// Removes expired questions of a run that was resumed and still waits for them.
     ///
     /// # Errors
     /// The index failed.
@@ -216,10 +218,10 @@ impl AgentPool {
         }
     }
 
-    /// Leaves the answer with the run that asks. The run goes on when it is resumed; until then [`look`](Self::look) and
-    /// [`restore`](Self::restore) find it again.
+    /// Puts the answer into the inbox of the run that asked. The run goes on when it is resumed; until then
+    /// [`look`](Self::look) and [`restore`](Self::restore) find it again.
     ///
-    /// False if it was answered before, or has expired: then nothing changes.
+    /// Returns false and changes nothing if the question was answered before or has expired.
     ///
     /// # Errors
     /// The journal or the index failed.
@@ -231,7 +233,7 @@ impl AgentPool {
         Ok(is_open)
     }
 
-    /// Cancels what an agent waits for, as the person would.
+    /// Answers with a cancel, as a person would.
     ///
     /// # Errors
     /// As [`answer`](Self::answer).
@@ -239,7 +241,7 @@ impl AgentPool {
         self.answer(entry, Answer::Cancel { reason: reason.to_owned() }).await
     }
 
-    /// Sets an agent aside: nobody is to be asked about it, and it does not expire. This stands in the logs of its runs.
+    /// Sets a question aside: it is not asked, and does not expire. The logs of its runs record this.
     ///
     /// # Errors
     /// The journal or the index failed, or one of the runs is at work.
@@ -248,7 +250,7 @@ impl AgentPool {
         self.ask_again(entry, request).await
     }
 
-    /// Asks again about what was set aside, with the time that it had left.
+    /// Asks a question again that was set aside, with the time that it had left.
     ///
     /// # Errors
     /// As [`pause`](Self::pause).
@@ -257,8 +259,8 @@ impl AgentPool {
         self.ask_again(entry, request).await
     }
 
-    /// Makes the index from the logs, for instance after a restart without it. What is ready then was answered before
-    /// the process ended, and is to be resumed.
+    /// Makes the index anew from the logs, for instance after a restart. The runs in `ready` were answered
+    /// before the process ended, and must be resumed.
     ///
     /// # Errors
     /// The journal or the index failed.
@@ -267,7 +269,7 @@ impl AgentPool {
             self.index.put(&entry.run, Vec::new()).await?;
         }
         let mut all = Noted::default();
-        // Who waited first has the first right to a place.
+        // The oldest question has the first right to a place.
         let waiting = RunFilter::all().status([RunStatus::Suspended]).top_level();
         for head in self.journal.list(&waiting).await?.into_iter().rev() {
             let noted = self.note(&head.run_id).await?;
@@ -278,7 +280,7 @@ impl AgentPool {
         Ok(all)
     }
 
-    /// What a run that is suspended asks, by its log; also what is answered and did not arrive.
+    /// Returns the questions of a suspended run by its log, those included whose answer has not arrived.
     async fn questions(&self, run: &RunId) -> Result<Vec<PendingApproval>, JournalError> {
         let records = self.read(run).await?;
         Ok(suspension(&records).map(|_| pending_approvals(&records)).unwrap_or_default())
@@ -291,11 +293,11 @@ impl AgentPool {
         }
     }
 
-    /// Whether an answer is on its way, or has arrived in the run that asked.
+    /// Returns whether an answer is in the inbox, or has arrived in the run that asked.
     async fn is_answered(&self, entry: &PendingApproval) -> Result<bool, JournalError> {
         let (asker, question) = (entry.asker(), &entry.request);
         match self.journal.read(asker).await {
-            // An agent that keeps no log here asks in the log of its caller alone.
+            // An agent without a log here asks in the log of its caller only.
             Err(JournalError::UnknownRun { .. }) => {}
             records => {
                 let open = pending_approvals(&records?);
@@ -316,8 +318,8 @@ impl AgentPool {
         inbox.post(entry.asker(), InboxEntry::new(self.ids.fresh("in"), self.clock.now(), request)).await
     }
 
-    /// Writes the question as it is now into the logs of all runs that wait for it, from below: a run that is taken up
-    /// asks as the run below it does.
+    /// Writes the changed question into the logs of all runs that wait for it, the lowest first, since a
+    /// resumed run repeats the question of the run below it.
     async fn ask_again(
         &self,
         entry: &PendingApproval,
@@ -380,7 +382,7 @@ fn name(entry: &PendingApproval) -> &str {
     }
 }
 
-/// The calls that a run waits with, if it does.
+/// Returns the calls for which a run is suspended, if it is.
 fn suspension(records: &[Arc<Record>]) -> Option<Vec<CallId>> {
     match records.last().map(|last| &last.body) {
         Some(RecordBody::Suspended { waiting }) => Some(waiting.clone()),

@@ -1,4 +1,5 @@
-//! A call of an agent, from its log: which fields are there, who is asked what, and what follows. No time, no I/O.
+//! State of a call of an agent tool, folded from its log: the fields so far, the open question, the next
+//! step. No clock, no I/O.
 
 use std::time::Duration;
 
@@ -11,52 +12,52 @@ use serde_json::{Map, json};
 use super::{Parts, WORK, instruction, task_of};
 use crate::fields::{Filled, INSTRUCTION, InputField, fill};
 
-/// How often an answer may be of no use before nobody is asked any more.
+/// Number of useless answers after which the call is refused.
 const MAX_USELESS: u32 = 5;
 
 const CANCELLED_BY_USER: &str = "User cancelled this action.";
 
-/// Where a call stands.
+/// State of a call.
 pub(super) struct Form<'a> {
     parts: &'a Parts,
     run: RunId,
-    /// The fields as they are now, and what the model said beside them.
+    /// The fields so far, and the model's instruction besides them.
     given: Map<String, Json>,
-    /// The question of this run that is open.
+    /// The open question of this run.
     asked: Option<ApprovalRequest>,
     questions: u32,
-    /// What was wrong with the last answer, and how many were of no use.
+    /// The problems with the last answer; `useless` counts the useless answers.
     problems: Vec<String>,
     useless: u32,
-    /// The fields for which the last question was asked.
+    /// Version of the fields for which the last question was asked.
     version: Option<String>,
     is_agreed: bool,
-    /// Whether the work waits for an answer to a question of its own.
+    /// The child run, which does the work, waits for an answer to its own question.
     waits_below: bool,
     attempts: u32,
-    /// Whether the run of the work had a log.
+    /// The child run has a log.
     is_begun: bool,
     end: Option<End>,
     is_suspended: bool,
     outcome: Option<Outcome>,
 }
 
-/// How it is to end.
+/// The way in which the call must end.
 enum End {
     Refused(String),
     Replied(String),
     Cancelled,
 }
 
-/// What is to be done.
+/// The next step.
 pub(super) enum Next {
-    /// This is to be appended.
+    /// Append this record.
     Append(RecordBody),
-    /// The agent is to work on this.
+    /// Let the agent work on this task.
     Work { attempt: u32, task: String },
-    /// The run waits.
+    /// Suspend the run.
     Suspend,
-    /// There is an outcome.
+    /// Return this outcome.
     Done(Outcome),
 }
 
@@ -89,7 +90,7 @@ impl<'a> Form<'a> {
             RecordBody::ToolStarted { attempt, .. } => self.attempts = attempt + 1,
             RecordBody::ChildBegun { .. } => self.is_begun = true,
             RecordBody::CancelRequested { .. } => self.end = Some(End::Cancelled),
-            // Who was cancelled with the caller goes on with it, and a run below is looked at again.
+            // A call that was cancelled with its caller goes on, and the child run is looked at again.
             RecordBody::Resumed => {
                 if matches!(self.end, Some(End::Cancelled)) {
                     self.end = None;
@@ -102,7 +103,7 @@ impl<'a> Form<'a> {
         self.is_suspended = matches!(record.body, RecordBody::Suspended { .. });
     }
 
-    /// What is to be done at `now`, where a person can be asked or not.
+    /// Returns the next step at time `now`. `can_ask`: a person can be asked.
     pub(super) fn next(&self, now: Timestamp, can_ask: bool) -> Next {
         if let Some(outcome) = &self.outcome {
             return Next::Done(outcome.clone());
@@ -121,7 +122,7 @@ impl<'a> Form<'a> {
             }
             None => {}
         }
-        // What works already has its task in its own log.
+        // An agent that has begun has its task in its own log, so changed fields do not matter.
         if self.attempts == 0 && self.version.as_ref().is_some_and(|asked| *asked != self.parts.version) {
             let name = &self.parts.spec.name;
             tracing::warn!(run = %self.run, "`{name}` has other fields than when it was asked about: it is not run");
@@ -136,17 +137,17 @@ impl<'a> Form<'a> {
         if self.waits_below { self.wait() } else { self.go_on(now, can_ask) }
     }
 
-    /// Whether the run of the work had a log.
+    /// Returns whether the child run has a log.
     pub(super) fn is_begun(&self) -> bool {
         self.is_begun
     }
 
-    /// Whether somebody wants the call to end, and it did not end otherwise.
+    /// Returns whether the call was cancelled, and did not end otherwise before.
     pub(super) fn is_cancelled(&self) -> bool {
         matches!(self.end, Some(End::Cancelled))
     }
 
-    /// Whether this question is the one that is open.
+    /// Returns whether this question is the open one.
     pub(super) fn is_open(&self, request_id: &str, binding: &str) -> bool {
         self.asked.as_ref().is_some_and(|asked| asked.is_meant(request_id, binding))
     }
@@ -175,7 +176,7 @@ impl<'a> Form<'a> {
         Next::Append(RecordBody::RunFinished(Box::new(outcome)))
     }
 
-    /// What a person is to be asked before the agent works.
+    /// Returns the question to ask a person before the agent works, if one is needed.
     fn question(&self, filled: &Filled, now: Timestamp) -> Option<ApprovalRequest> {
         let mut request = match (filled.missing.is_empty(), self.parts.needs_approval) {
             (false, _) => self.input(filled),
@@ -214,7 +215,7 @@ impl<'a> Form<'a> {
         request
     }
 
-    /// All that the agent will be told: a person agrees to the words beside the fields, too.
+    /// Everything that the agent will read: a person approves the instruction, too.
     fn with_instruction(&self, filled: &Filled) -> Json {
         let mut values = filled.values.clone();
         if let Some(text) = instruction(&self.given) {
@@ -227,7 +228,7 @@ impl<'a> Form<'a> {
         if self.problems.is_empty() { text } else { format!("{}. {text}", self.problems.join("; ")) }
     }
 
-    /// Unique everywhere, because the run is.
+    /// Id of the next question; globally unique, because the run's id is.
     fn id(&self) -> String {
         format!("{}-q{}", self.run, self.questions)
     }
@@ -237,7 +238,7 @@ impl<'a> Form<'a> {
             self.waits_below = true;
             return;
         }
-        // A question that is set aside, or asked again, replaces itself.
+        // A question that is set aside or asked again replaces itself.
         let is_new = self.asked.as_ref().is_none_or(|asked| asked.request_id != request.request_id);
         self.questions += u32::from(is_new);
         self.version = Some(request.schema_version.clone());
@@ -257,7 +258,7 @@ impl<'a> Form<'a> {
             Answer::Approve | Answer::Trust { .. } if is_consent => self.is_agreed = true,
             Answer::Edit { arguments: Json::Object(arguments) } => {
                 self.take(arguments);
-                // They are what was agreed to.
+                // The values are what the person approved.
                 self.is_agreed = is_consent && self.problems.is_empty();
             }
             Answer::Reply { text } if is_consent => self.end = Some(End::Replied(text.clone())),
@@ -276,7 +277,7 @@ impl<'a> Form<'a> {
         }
     }
 
-    /// Takes the values that fit.
+    /// Takes the values that fit, and notes problems with the others.
     fn take(&mut self, arguments: &Map<String, Json>) {
         for (name, value) in arguments {
             if name == INSTRUCTION {
@@ -300,7 +301,7 @@ impl<'a> Form<'a> {
         }
     }
 
-    /// Takes what a person wrote, if one thing is missing.
+    /// Takes a person's plain text as the value of a field, if only one is missing.
     fn read(&mut self, text: &str) {
         let parts = self.parts;
         let missing = fill(&parts.fields, &self.given).missing;

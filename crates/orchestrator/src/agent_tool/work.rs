@@ -1,4 +1,4 @@
-//! Drives a call of an agent: asks, waits, lets the agent work, and keeps each step in the log first.
+//! Drives a call of an agent tool: asks, waits, runs the agent, and appends each step to the log first.
 
 use std::{collections::HashSet, future::poll_fn, sync::Arc, task::Poll};
 
@@ -21,11 +21,11 @@ use crate::{
     begun::{Begun, Reports},
 };
 
-/// How long before its time limit a call's work has to be over.
+/// Time in ms between the end of the agent's work and the tool's own time limit.
 const TO_END_MS: u64 = 5_000;
 
 impl Parts {
-    /// Works on a call until it ends or waits. What is there from before goes on.
+    /// Works on a call until it ends or is suspended. A call whose run exists is resumed.
     pub(super) async fn run(&self, given: Map<String, Json>, by: &Delegation, context: &Context) -> Outcome {
         let begin = self.begin(given.clone(), by, context);
         let done: Result<_, TeamError> = by.attach(begin, self.take_up(given, by, context)).await;
@@ -89,7 +89,7 @@ impl Parts {
         )
     }
 
-    /// Moves what others left for the run into its log.
+    /// Moves the inbox of the run into its log.
     async fn hear(
         &self,
         form: &mut Form<'_>,
@@ -111,7 +111,8 @@ impl Parts {
                 {
                     RecordBody::ToolAnswered { call: WORK, answer }
                 }
-                // A question that is not open any more, and what an agent with fields does not listen to.
+                // An answer to a question that is not open, or a message that a call of an agent tool does
+                // not read.
                 _ => RecordBody::ClockRead,
             };
             log.step(vec![RecordBody::Received { id: entry.id }, body], |record| form.apply(record)).await?;
@@ -159,7 +160,8 @@ impl Parts {
         }
     }
 
-    /// Waits for the work, writes down that its run has a log, and stops it where the inbox has a cancel.
+    /// Waits for the agent's work; meanwhile records that its run has a log, and stops it when a cancel is in
+    /// the inbox.
     async fn beside(
         &self,
         mut work: BoxFuture<'_, Outcome>,
@@ -170,7 +172,7 @@ impl Parts {
     ) -> Result<Outcome, JournalError> {
         let (inbox, run) = (by.journal.inbox(), log.run().clone());
         loop {
-            // From before the look into the inbox, so that nothing falls between the two.
+            // Subscribes before it reads the inbox, so that no message is missed.
             let mut posted = inbox.as_ref().map(|inbox| inbox.changed(&run));
             self.hear(form, log, by, HashSet::new()).await?;
             if form.is_cancelled() {
@@ -180,7 +182,7 @@ impl Parts {
                 if let Poll::Ready(outcome) = work.poll_unpin(task) {
                     return Poll::Ready(Woken::Done(outcome));
                 }
-                // Nobody reports any more once the work is over.
+                // No report comes once the work has ended.
                 if let Poll::Ready(Some(begun)) = begun.poll_recv(task) {
                     return Poll::Ready(Woken::Begun(begun));
                 }
@@ -200,8 +202,8 @@ impl Parts {
         }
     }
 
-    /// The context of the agent's work, which is no deeper than the call: the call does nothing that costs by itself. The
-    /// work ends by its own limit before the call meets that of a tool.
+    /// Makes the context of the child run. It is no deeper than the call, since the call itself costs
+    /// nothing. The work ends by its own limit before the call meets the tool's time limit.
     fn child(&self, by: &Delegation, context: &Context) -> Context {
         let mut lease = by.lease;
         if let Some(limit) = self.spec.annotations.timeout_ms {
@@ -213,7 +215,7 @@ impl Parts {
         child
     }
 
-    /// What the log says of the agent's work.
+    /// Returns the records of an outcome of the agent's work.
     async fn worked(
         &self,
         outcome: &Outcome,
@@ -240,17 +242,17 @@ impl Parts {
     }
 }
 
-/// What happens beside the work.
+/// An event while the agent works.
 enum Woken {
-    /// It is over.
+    /// The work has ended.
     Done(Outcome),
-    /// Its run has a log.
+    /// The child run has a log.
     Begun(Begun),
-    /// Something may be in the inbox.
+    /// The inbox may have a message.
     Spoken,
 }
 
-/// What is said of work of which nobody knows whether it was done.
+/// The result of a call in doubt, whose child run's log is lost.
 fn lost(child: &RunId) -> String {
     format!(
         "the effect of this call is unknown: the log of its run {child} is lost. It was not begun again. Check what it did \

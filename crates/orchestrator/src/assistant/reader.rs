@@ -1,4 +1,4 @@
-//! What a person's words mean for those who wait for an answer.
+//! Reads answers to open questions from a person's text.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use futures_util::StreamExt;
 use serde::Deserialize;
 use serde_json::json;
 
-/// Reads answers out of what a person writes.
+/// Reads answers from a person's text.
 pub trait AnswerReader: Send + Sync {
-    /// What `text` answers, of all that was asked at once: ids of questions with their answers. Nothing where it cannot
-    /// be told: then the person is asked again. In doubt nothing is a yes.
+    /// Returns the ids of the questions that `text` answers, with the answers. Returns nothing if the meaning
+    /// is not clear; then the person is asked again. In doubt nothing is a yes.
     fn read<'a>(
         &'a self,
         text: &'a str,
@@ -21,7 +21,7 @@ pub trait AnswerReader: Send + Sync {
     ) -> BoxFuture<'a, Vec<(String, Answer)>>;
 }
 
-/// Understands plain words: yes and no for everything that was asked, and the value if one thing is missing.
+/// Understands plain words: yes and no for all questions, and a value if one field is missing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WordReader;
 
@@ -74,8 +74,8 @@ impl AnswerReader for WordReader {
     }
 }
 
-/// Understands plain words as [`WordReader`] does, and asks a model what others mean, for instance that one thing is
-/// agreed to and another one changed.
+/// Understands plain words as [`WordReader`] does, and asks a model about other texts, for instance a yes to
+/// one question and a change to another.
 #[derive(Clone)]
 pub struct ModelReader {
     provider: Arc<dyn Provider>,
@@ -83,7 +83,7 @@ pub struct ModelReader {
 }
 
 impl ModelReader {
-    /// Asks this model.
+    /// Creates a reader that asks this model.
     pub fn new(provider: Arc<dyn Provider>, model: impl Into<String>) -> Self {
         Self { provider, model: model.into() }
     }
@@ -140,7 +140,7 @@ struct Said {
     fields: Json,
 }
 
-/// The JSON object in an answer, which may have words around it.
+/// Parses the JSON object in the model's answer, which may have text around it.
 fn parse(text: &str) -> Result<Vec<Said>, String> {
     let (start, end) = (text.find('{'), text.rfind('}'));
     let object = start.zip(end).and_then(|(start, end)| text.get(start..=end)).ok_or("there is no JSON")?;

@@ -1,4 +1,4 @@
-//! The steps around the loop, each of which can be another: what is known before, who is let in, what is kept after.
+//! The steps before and after the agent's work, each replaceable: context, checks, post-processing.
 
 use std::{
     collections::HashMap,
@@ -12,61 +12,61 @@ use serde_json::{Map, json};
 
 use super::{AssistantReply, Incoming};
 
-/// What an application does before and after the loop. Each step has a default that does nothing.
+/// An application's steps before and after the agent's work. The defaults do nothing.
 pub trait Steps: Send + Sync {
-    /// What is known of the tenant.
+    /// Returns the context of the tenant.
     fn prepare_context<'a>(&'a self, message: &'a Incoming) -> BoxFuture<'a, Background> {
         let _ = message;
         Box::pin(std::future::ready(Background::default()))
     }
 
-    /// Whether a message is let in: safety, rate, tier.
+    /// Returns whether a message is handled: safety, rate limit, tier.
     fn should_process<'a>(&'a self, message: &'a Incoming) -> BoxFuture<'a, Verdict> {
         let _ = message;
         Box::pin(std::future::ready(Verdict::Process))
     }
 
-    /// Hears what was replied.
+    /// Gets the message and the reply afterwards.
     fn post_process<'a>(&'a self, message: &'a Incoming, reply: &'a AssistantReply) -> BoxFuture<'a, ()> {
         let _ = (message, reply);
         Box::pin(std::future::ready(()))
     }
 }
 
-/// What is known of a tenant before anything is done.
+/// Context of a tenant, made before the agent works.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Background {
-    /// How the assistant speaks to this tenant, if not as to all.
+    /// Persona for this tenant, if it is not the usual one.
     pub persona: Option<String>,
-    /// Where the tenant is.
+    /// Time zone of the tenant.
     pub zone: Zone,
-    /// What is remembered, best first.
+    /// Memories, best first.
     pub memories: Vec<String>,
 }
 
-/// Whether a message is let in.
+/// Decision about a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Verdict {
-    /// It is.
+    /// Handle the message.
     Process,
-    /// It is not, and this is the reply.
+    /// Refuse it with this reply.
     Refuse(String),
 }
 
-/// Where a tenant is: a time zone with its rules, so that summer time begins and ends by itself. UTC by default.
+/// A time zone with its rules for summer time. UTC by default.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Zone(TimeZone);
 
-/// There is no time zone of this name in the database of this system.
+/// The time zone database of this system has no such name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "no time zone `{name}`: {reason}; write an IANA name such as `Europe/Berlin`, and install the system's package \
      `tzdata` if no name is found"
 )]
 pub struct UnknownZone {
-    /// The name as it was given.
+    /// The name as given.
     pub name: String,
     reason: String,
 }
@@ -78,24 +78,24 @@ impl Default for Zone {
 }
 
 impl Zone {
-    /// The zone of an IANA name, for instance `Asia/Shanghai`, from the database of this system.
+    /// Returns the zone of an IANA name, for instance `Asia/Shanghai`, from the system's database.
     ///
     /// # Errors
-    /// If the database is not there, or has no such zone.
+    /// The database is missing, or has no such zone.
     pub fn named(name: &str) -> Result<Self, UnknownZone> {
         let unknown = |error: jiff::Error| UnknownZone { name: name.to_owned(), reason: error.to_string() };
         TimeZone::get(name).map(Self).map_err(unknown)
     }
 
-    /// Its IANA name.
+    /// Returns its IANA name.
     pub fn name(&self) -> &str {
         self.0.iana_name().unwrap_or("UTC")
     }
 
-    /// The moment as clocks show it there, as in `2026-01-31T16:00:00.000+08:00 (Asia/Shanghai)`.
+    /// The local time at a moment, as in `2026-01-31T16:00:00.000+08:00 (Asia/Shanghai)`.
     pub fn local(&self, at: Timestamp) -> String {
         let millis = i64::try_from(at.as_millis()).unwrap_or(i64::MAX);
-        // What lies behind the last year of calendars is shown as that.
+        // A time after the last year of the calendar is shown as that year.
         let moment = jiff::Timestamp::from_millisecond(millis).unwrap_or(jiff::Timestamp::MAX);
         let shown = moment.to_zoned(self.0.clone());
         format!("{} ({})", shown.strftime("%Y-%m-%dT%H:%M:%S.%3f%:z"), self.name())
@@ -108,7 +108,7 @@ pub struct PlainSteps;
 
 impl Steps for PlainSteps {}
 
-/// Lets in so many messages of each tenant in a period; other steps are those within.
+/// Limits the messages of each tenant in a period; passes the other steps on to `within`.
 pub struct RateLimited<S> {
     within: S,
     messages: u32,
@@ -118,7 +118,7 @@ pub struct RateLimited<S> {
 }
 
 impl<S: Steps> RateLimited<S> {
-    /// `messages` in each `period`.
+    /// Allows `messages` in each `period`.
     pub fn new(within: S, messages: u32, period: Duration, clock: Arc<dyn Clock>) -> Self {
         Self { within, messages, period, clock, buckets: Mutex::default() }
     }
@@ -152,18 +152,18 @@ impl<S: Steps> Steps for RateLimited<S> {
     }
 }
 
-/// Where a tenant's memory is.
+/// Finds the memory of a tenant.
 type MemoryOf = dyn Fn(&TenantId) -> Arc<dyn LongTerm> + Send + Sync;
 
-/// Recalls what fits a message, and keeps what was said, in a memory of the tenant's own; other steps are those within.
-/// A memory that fails costs a warning.
+/// Recalls memories for a message, and stores the conversation in the tenant's memory; passes the other steps
+/// on to `within`. A failure of the memory is only logged.
 pub struct LongTermSteps<S> {
     within: S,
     memory_of: Box<MemoryOf>,
 }
 
 impl<S: Steps> LongTermSteps<S> {
-    /// `memory_of` gives the memory of a tenant, which must be no other tenant's.
+    /// Creates the steps. `memory_of` must return a different memory for each tenant.
     pub fn new(
         within: S,
         memory_of: impl Fn(&TenantId) -> Arc<dyn LongTerm> + Send + Sync + 'static,

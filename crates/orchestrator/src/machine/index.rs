@@ -286,7 +286,7 @@ impl MemberState {
         !self.silent && self.load < self.member.max_tasks.max(1)
     }
 
-    /// Sort key of a member, lower is better: the role is its first, best success rate, least load, lowest
+    /// Sort key of a member, lower is better: place of the role in its own list, best success rate, least load, lowest
     /// id.
     pub(super) fn rank(&self, role: Option<&str>) -> Rank {
         let own = role.and_then(|role| self.member.roles.iter().position(|own| own == role));

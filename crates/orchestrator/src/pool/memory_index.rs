@@ -1,4 +1,4 @@
-//! The index of suspended runs that lives in this process.
+//! The pool's index in the memory of this process.
 
 use std::{
     collections::HashMap,
@@ -7,14 +7,15 @@ use std::{
 
 use archon_types::{BoxFuture, JournalError, PendingApproval, PoolFilter, PoolIndex, RunId, TenantId};
 
-/// Keeps the index in memory; after a restart [`AgentPool::restore`](crate::AgentPool::restore) fills it from the logs.
+/// An index in memory; after a restart [`AgentPool::restore`](crate::AgentPool::restore) fills it from the
+/// logs.
 #[derive(Debug, Default)]
 pub struct MemoryIndex(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
     tenants: HashMap<TenantId, HashMap<RunId, Vec<PendingApproval>>>,
-    /// A run belongs to one tenant.
+    /// The tenant of each run.
     of_run: HashMap<RunId, TenantId>,
 }
 
@@ -37,7 +38,7 @@ impl State {
     fn find(&self, filter: &PoolFilter) -> Vec<PendingApproval> {
         let run_tenant = filter.run.as_ref().map(|run| self.of_run.get(run));
         let tenant = match (&filter.tenant, run_tenant) {
-            // A run that is not here.
+            // The run is not in the index.
             (_, Some(None)) => return Vec::new(),
             (_, Some(Some(tenant))) => Some(tenant),
             (tenant, None) => tenant.as_ref(),
