@@ -37,7 +37,7 @@ pub(crate) struct Argument {
     pub(crate) docs: String,
     /// The owned type that is read from JSON.
     pub(crate) owned: TokenStream,
-    /// Whether the function takes a reference to `owned`.
+    /// True if the function takes a reference to `owned`.
     pub(crate) by_reference: bool,
     /// The expression of `#[default(...)]`.
     pub(crate) default: Option<TokenStream>,

@@ -1,4 +1,4 @@
-//! What was said in a session, in order.
+//! The turns of a session, in order.
 
 use archon_types::{
     BoxFuture, Episodic, Json, Listing, MemoryEntry, MemoryError, MemoryFilter, MemoryKind, MemoryOrder,
@@ -6,7 +6,7 @@ use archon_types::{
 
 use crate::Memory;
 
-/// The turns of one session, in whichever store.
+/// The turns of one session.
 #[derive(Clone)]
 pub struct Conversation {
     memory: Memory,
@@ -18,12 +18,12 @@ impl Conversation {
         Self { memory, session }
     }
 
-    /// The session.
+    /// Returns the session's name.
     pub fn session(&self) -> &str {
         &self.session
     }
 
-    /// The turns, oldest first; of these the last `limit`.
+    /// Returns the last `limit` turns, oldest first.
     async fn last(&self, limit: usize) -> Result<Vec<MemoryEntry>, MemoryError> {
         let listing = Listing::new(self.filter(), MemoryOrder::Latest, limit);
         let mut entries = self.memory.store().list(&listing).await?.entries;
@@ -31,7 +31,8 @@ impl Conversation {
         Ok(entries)
     }
 
-    /// The turns of the memory's own collection: a session of the same name in one within it is another.
+    /// Matches the turns of this session in the memory's own collection only: nested collections may have
+    /// sessions of the same name.
     fn filter(&self) -> MemoryFilter {
         let mut filter = MemoryFilter::all().of(&[MemoryKind::Turn]).exactly(self.memory.store().scope());
         filter.metadata.insert(SESSION.to_owned(), Json::String(self.session.clone()));
@@ -39,7 +40,7 @@ impl Conversation {
     }
 }
 
-/// The metadata that names the session of a turn, of a summary, and of a value that a summary came with.
+/// The metadata key of the session; on turns, summaries, and values that came with a summary.
 pub(crate) const SESSION: &str = "session";
 
 impl Episodic for Conversation {
@@ -69,7 +70,7 @@ impl Episodic for Conversation {
 
     fn clear(&self) -> BoxFuture<'_, Result<(), MemoryError>> {
         Box::pin(async move {
-            // The summaries and the key facts of what was said say it again.
+            // The summaries and key facts repeat what the turns said, so they go too.
             let kinds = [MemoryKind::Turn, MemoryKind::Summary, MemoryKind::Value];
             self.memory.forget_all(self.filter().of(&kinds)).await.map(drop)
         })

@@ -1,11 +1,11 @@
-//! Vectors of texts. An embedder is somebody else's code, and may fail or refuse.
+//! Makes vectors with an embedder, and checks what it returns.
 
 use archon_types::{Embedder, MemoryEntry, MemoryError, MemoryKind};
 
 use crate::Memory;
 
 impl Memory {
-    /// Gives vectors to those that have none, as far as they can be made.
+    /// Adds a vector to each entry that has none. Entries that cannot be embedded stay without one.
     pub(crate) async fn add_vectors(&self, entries: &mut [MemoryEntry]) {
         let Some(embedder) = &self.parts.embedder else { return };
         for batch in entries.chunks_mut(self.parts.options.batch.max(1)) {
@@ -15,7 +15,7 @@ impl Memory {
                 .collect();
             let texts: Vec<String> = wanting.iter().map(|entry| entry.content.clone()).collect();
             let made = match &texts[..] {
-                // One that has none has none; why does not matter here.
+                // For a single text the reason for a failure does not matter here.
                 [_] => vectors(&**embedder, &texts).await.map(|made| made.into_iter().map(Ok).collect()),
                 _ => vector_of_each(&**embedder, &texts).await,
             };
@@ -36,7 +36,7 @@ impl Memory {
     }
 }
 
-/// The vectors of texts, checked: an embedder is somebody else's code.
+/// Embeds texts and checks the number and the lengths of the vectors.
 pub(crate) async fn vectors(embedder: &dyn Embedder, texts: &[String]) -> Result<Vec<Vec<f32>>, MemoryError> {
     if texts.is_empty() {
         return Ok(Vec::new());
@@ -58,10 +58,10 @@ pub(crate) async fn vectors(embedder: &dyn Embedder, texts: &[String]) -> Result
     Ok(vectors)
 }
 
-/// The vector of each text, or why it has none. What an embedder refuses as a whole it is asked for text by text.
+/// Returns a vector or an error for each text. If the embedder refuses the batch, each text is tried alone.
 ///
 /// # Errors
-/// The embedder's, if it makes a vector of nothing at all.
+/// The embedder's error, if it cannot embed even a plain word.
 pub(crate) async fn vector_of_each(
     embedder: &dyn Embedder,
     texts: &[String],
@@ -70,7 +70,7 @@ pub(crate) async fn vector_of_each(
         Ok(made) => return Ok(made.into_iter().map(Ok).collect()),
         Err(error) => error,
     };
-    // One that makes nothing of a plain word is down, and is not asked for all the others.
+    // An embedder that cannot embed a plain word is down, so the other texts are not tried.
     vectors(embedder, &[PLAIN.to_owned()]).await.map_err(|_| error)?;
     let mut each = Vec::new();
     for text in texts {

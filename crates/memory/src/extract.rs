@@ -1,4 +1,4 @@
-//! Facts from texts.
+//! Extracts facts from texts.
 
 mod llm;
 mod rules;
@@ -12,20 +12,21 @@ pub use rules::RuleExtractor;
 
 /// Finds facts in a text.
 pub trait KnowledgeExtractor: Send + Sync {
-    /// Names it and its version. What it has yet to read is marked with this, so two that work together have two names.
+    /// Returns the extractor's name and version. Unread entries are marked with it, so two extractors on one
+    /// store need different ids.
     fn id(&self) -> &str;
 
-    /// The facts. What they are believed is at most what the passage is.
+    /// Returns the facts. Their trust level is at most the passage's.
     fn extract<'a>(&'a self, passage: &'a Passage) -> BoxFuture<'a, Result<Vec<Fact>, MemoryError>>;
 }
 
-/// A text that facts are looked for in.
+/// A text to extract facts from.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Passage {
-    /// What was said.
+    /// The text.
     pub text: String,
-    /// Who said it: the subject of what says `I`.
+    /// Name of the speaker: the subject of sentences with `I`.
     pub speaker: String,
     /// When.
     pub at: Timestamp,
@@ -38,7 +39,7 @@ pub struct Passage {
 }
 
 impl Passage {
-    /// A text that nobody vouches for.
+    /// Creates an untrusted passage.
     pub fn new(text: impl Into<String>, speaker: impl Into<String>, at: Timestamp) -> Self {
         Self {
             text: text.into(),
@@ -50,19 +51,19 @@ impl Passage {
         }
     }
 
-    /// The same, believed so far.
+    /// Sets the trust level.
     pub fn trusted(mut self, trust: Trust) -> Self {
         self.trust = trust;
         self
     }
 
-    /// The same of a run.
+    /// Sets the run.
     pub fn of_run(mut self, run: RunId) -> Self {
         self.run = Some(run);
         self
     }
 
-    /// The same, kept as the entry of this id.
+    /// Sets the id of the entry that the text is stored as.
     pub fn of_entry(mut self, id: impl Into<String>) -> Self {
         self.entry = Some(id.into());
         self

@@ -1,22 +1,22 @@
-//! Vectors without a model: for tests, and for programs that have none.
+//! An embedder without a model: for tests, and for programs that have no model.
 
 use archon_types::{BoxFuture, Embedder, MemoryError};
 
 use crate::words::words;
 
-/// The same text gives the same vector, everywhere and always: words and the three-letter parts of words are hashed
-/// to places of the vector, with a sign of their own (Weinberger et al., "Feature Hashing for Large Scale Multitask
-/// Learning", 2009). Texts that share words, or parts of words, are alike; it knows no meaning.
+/// Hashes words and their three-letter parts to positions of the vector, with a sign each (Weinberger et al.,
+/// "Feature Hashing for Large Scale Multitask Learning", 2009). The same text always gives the same vector.
+/// Texts that share words or parts of words are similar; meaning is not understood.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HashEmbedder;
 
 impl HashEmbedder {
-    /// The length of the vectors.
+    /// Length of the vectors.
     pub const DIMENSIONS: usize = 384;
-    /// What [`Embedder::id`] says.
+    /// The embedder's id.
     pub const ID: &'static str = "hash:1:384";
 
-    /// The vector of a text, of length 1; all zero for a text without words.
+    /// Returns the vector of a text, of length 1; all zero for a text without words.
     pub fn vector(text: &str) -> Vec<f32> {
         let mut vector = vec![0.0; Self::DIMENSIONS];
         for word in words(text) {
@@ -40,7 +40,8 @@ fn add(vector: &mut [f32], feature: &str, weight: f32) {
     vector[place] += if hash & 1 == 0 { weight } else { -weight };
 }
 
-/// FNV-1a with 64 bits: <https://www.ietf.org/archive/id/draft-eastlake-fnv-17.html>. Its low bits are mixed last.
+/// FNV-1a with 64 bits: <https://www.ietf.org/archive/id/draft-eastlake-fnv-17.html>. The high half is mixed
+/// into the low bits at the end.
 fn fnv(text: &str) -> u64 {
     let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)

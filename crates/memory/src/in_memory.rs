@@ -1,6 +1,7 @@
-//! The store in this process: nothing survives it, and nothing is serialised.
+//! A memory store in RAM: not persistent, nothing is serialised.
 //!
-//! Each collection has its own entries, words and vectors, so a search touches what it may see and nothing else.
+//! Each collection has its own entries and index of words, so a search reads only collections that it may
+//! see.
 
 mod group;
 
@@ -18,7 +19,7 @@ use archon_vectors::{GroupRange, VectorIndex, cosine};
 use crate::words::terms;
 use group::Group;
 
-/// Entries in this process. Clones share them; each sees one collection with all within it.
+/// A store in RAM. Clones share the entries; each sees one collection and all collections within it.
 #[derive(Clone, Default)]
 pub struct InMemoryStore {
     all: Arc<RwLock<All>>,
@@ -28,28 +29,28 @@ pub struct InMemoryStore {
 #[derive(Default)]
 struct All {
     groups: BTreeMap<String, Group>,
-    /// By embedder: vectors of different ones cannot be compared.
+    /// One index for each embedder: vectors of different embedders cannot be compared.
     vectors: HashMap<String, VectorIndex>,
-    /// The last position that was given.
+    /// The last position that was assigned.
     last: u64,
 }
 
 impl InMemoryStore {
-    /// An empty store, seen from its root.
+    /// Creates an empty store whose scope is the root collection.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The same entries, seen from a collection within this one.
+    /// Returns a view of the same entries whose scope is a collection within this one.
     ///
     /// # Errors
-    /// [`MemoryError::OutOfScope`].
+    /// [`MemoryError::OutOfScope`] if the collection is not within this one.
     pub fn collection(&self, collection: Collection) -> Result<Self, MemoryError> {
         let scope = narrowed(&self.scope, Some(&collection))?;
         Ok(Self { all: self.all.clone(), scope })
     }
 
-    /// Nothing in here panics half way through a change, so a poisoned lock holds whole data.
+    /// Locks the data. A poisoned lock is ignored, because no code panics half way through a change.
     fn read(&self) -> RwLockReadGuard<'_, All> {
         self.all.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -70,7 +71,7 @@ fn range_of(collection: &Collection, filter: &MemoryFilter) -> GroupRange {
     }
 }
 
-/// The collection within `scope` that is meant; `scope` itself if none is named.
+/// Returns the given collection if it is within `scope`; `scope` itself if none is given.
 fn narrowed(scope: &Collection, collection: Option<&Collection>) -> Result<Collection, MemoryError> {
     match collection {
         None => Ok(scope.clone()),
@@ -144,7 +145,7 @@ impl MemoryStore for InMemoryStore {
 }
 
 impl InMemoryStore {
-    /// The changes with their collections filled in, or why none of them is made.
+    /// Checks all changes before any is made, and fills in their collections.
     fn checked(&self, mut changes: Vec<MemoryChange>, all: &All) -> Result<Vec<MemoryChange>, MemoryError> {
         let mut lengths: HashMap<String, usize> = HashMap::new();
         let mut check_length = |id: &str, embedder: &str, length: usize| {
@@ -207,7 +208,7 @@ fn check_question(index: Option<&VectorIndex>, vector: &[f32]) -> Result<(), Mem
     Err(MemoryError::Question { problem })
 }
 
-/// A copy without what nobody reads of a candidate.
+/// Returns a copy without the fields that candidates do not need.
 fn bare(entry: &MemoryEntry) -> MemoryEntry {
     let mut copy = MemoryEntry::new(entry.id.clone(), entry.content.clone(), entry.timestamp);
     copy.metadata = entry.metadata.clone();
@@ -220,7 +221,7 @@ fn bare(entry: &MemoryEntry) -> MemoryEntry {
 }
 
 impl All {
-    /// The entries that fit, the first written first.
+    /// Returns the entries that match, in the order in which they were written.
     fn fitting<'a>(&'a self, range: &GroupRange, filter: &'a MemoryFilter) -> Vec<&'a MemoryEntry> {
         let groups = range.select(&self.groups);
         let mut fitting: Vec<&MemoryEntry> =

@@ -1,8 +1,9 @@
-//! Facts: who stands in which relation to what, since when, until when, and who says so.
+//! Facts: a subject, a relation and an object, with the time in which they hold and their source's trust
+//! level.
 //!
-//! All that was ever said of a subject and a relation is a timeline. A fact ends when one begins that is believed as
-//! much or more; one that is believed less ends nothing. What held at a time is, of the facts whose time it is in, the
-//! one that is believed most, and of these the one that began last.
+//! All facts of one subject and relation are a timeline. A fact ends when another begins that has the same
+//! trust level or a higher one; a fact with a lower level ends nothing. At a given time the fact counts that
+//! has the highest trust level, and of those the one that began last.
 
 mod fact;
 mod sources;
@@ -29,58 +30,61 @@ pub(crate) use fact::{line_of, normal};
 pub(crate) use sources::{forgotten_with, sources_of, with_other_sources};
 pub(crate) use timeline::name;
 
-/// From here on are the positions of facts that are compared before they are stored: they are written last.
+/// New facts get positions from here on until they are stored, so that they sort after all stored ones.
 const NOT_STORED_YET: u64 = 1 << 63;
 
-/// The timelines that facts are compared with, by key, and that they are expected to stay as they were read.
+/// The timelines that new facts are compared with, by key, and the expectation that they are unchanged when
+/// written.
 #[derive(Default)]
 struct Lines {
     all: BTreeMap<String, Timeline>,
     expected: Vec<MemoryChange>,
 }
 
-/// What becomes of facts that are learnt: what is to be written, from what was read.
+/// The result of comparing new facts with the stored ones: entries to write, on the condition that what was
+/// read is unchanged.
 struct Compared {
     learnt: Vec<Learnt>,
     entries: Vec<MemoryEntry>,
     expected: Vec<MemoryChange>,
 }
 
-/// New facts are written in the order in which they were learnt.
+/// Sorts changed entries for writing and gives new ones no position, so that the store assigns it in order of
+/// learning.
 fn as_written(mut changed: Vec<MemoryEntry>) -> Vec<MemoryEntry> {
     changed.sort_by_key(|entry| entry.position);
     changed.iter_mut().filter(|entry| entry.position >= NOT_STORED_YET).for_each(|new| new.position = 0);
     changed
 }
 
-/// Somebody or something that facts are about.
+/// A person or thing that facts are about.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Entity {
-    /// As it is called.
+    /// Its name.
     pub name: String,
-    /// What holds of it: relation and object.
+    /// The relation and object of each fact that holds.
     pub facets: Vec<(String, String)>,
-    /// Whose knowledge it is: one name may stand for another in each collection.
+    /// The collection of the facts: the same name in two collections may mean two entities.
     pub collection: Collection,
 }
 
-/// What became of a fact.
+/// The result of learning one fact.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Learnt {
-    /// It is new; so many others ended with it.
+    /// The fact is new.
     New {
-        /// How many.
+        /// Number of other facts that it ended.
         ended: usize,
     },
-    /// It was known, from a source that is believed as much.
+    /// The fact was known already, from a source with the same trust level or a higher one.
     Known,
-    /// It is kept, and something that is believed more says otherwise.
+    /// The fact was stored, but a fact with a higher trust level contradicts it.
     Outranked,
 }
 
-/// The facts of one owner.
+/// The facts of one memory.
 #[derive(Clone)]
 pub struct Knowledge {
     memory: Memory,
@@ -91,7 +95,7 @@ impl Knowledge {
         Self { memory }
     }
 
-    /// Learns facts, in order: all of them, or none.
+    /// Stores facts, in order: all of them, or none.
     ///
     /// # Errors
     /// [`MemoryError::Invalid`] for a fact without subject, relation or object, and the store's errors.
@@ -108,7 +112,7 @@ impl Knowledge {
         }
     }
 
-    /// What becomes of facts that are of one collection.
+    /// Compares facts with the stored ones of one collection.
     async fn compared(&self, facts: &[Fact], of: &Collection) -> Result<Compared, MemoryError> {
         let now = self.memory.now();
         let (mut learnt, mut lines) = (Vec::new(), Lines::default());
@@ -123,8 +127,9 @@ impl Knowledge {
         Ok(Compared { learnt, entries, expected: lines.expected })
     }
 
-    /// The fact with as many objects as its relation has here, whatever it says of it: else a fact of one kind would
-    /// not end one of the other. The timelines that it may belong to are read.
+    /// Returns the fact with [`Objects`] as the relation already has it here, whatever the fact itself says;
+    /// otherwise a fact of one kind would not end one of the other. Reads the timelines that it may belong
+    /// to.
     async fn as_known(
         &self,
         mut fact: Fact,
@@ -146,7 +151,7 @@ impl Knowledge {
         Ok(fact)
     }
 
-    /// Whether there is anything in a timeline.
+    /// Reads a timeline if it was not read yet. Returns whether it has facts.
     async fn read_line(&self, key: &str, of: &Collection, lines: &mut Lines) -> Result<bool, MemoryError> {
         if !lines.all.contains_key(key) {
             let (line, as_read) = self.timeline(key, of).await?;
@@ -156,7 +161,8 @@ impl Knowledge {
         Ok(lines.all.get(key).is_some_and(|line| !line.is_empty()))
     }
 
-    /// Whether there are facts in a collection whose keys begin so; if there are none, that is expected to stay so.
+    /// Returns whether a collection has facts whose keys have this prefix. If not, that is expected to stay
+    /// so.
     async fn has_any(&self, prefix: &str, of: &Collection, lines: &mut Lines) -> Result<bool, MemoryError> {
         let mut filter = MemoryFilter::all().of(&[MemoryKind::Fact]).exactly(of);
         filter.key_prefix = Some(prefix.to_owned());
@@ -168,8 +174,8 @@ impl Knowledge {
         Ok(!none)
     }
 
-    /// The other facts that end elsewhere once entries are kept, in place of those of before, and what that rests on. The
-    /// entries get the ends that they have then.
+    /// Returns the other facts whose ends change when `entries` replace `before`, and the expectations for
+    /// the write. The new ends of `entries` are set in place.
     pub(crate) async fn settled(
         &self,
         entries: &mut [MemoryEntry],
@@ -196,7 +202,7 @@ impl Knowledge {
         Ok((moved, expected))
     }
 
-    /// The facts of a key in one collection, and that they are expected to stay so.
+    /// Returns the facts of a key in one collection, and the expectation that they are unchanged.
     async fn timeline(
         &self,
         key: &str,
@@ -207,8 +213,8 @@ impl Knowledge {
         self.memory.expected(filter).await
     }
 
-    /// What holds now of a subject and a relation: one fact, or several where the relation may have many objects. Of a
-    /// memory with other collections within it, that of each of them.
+    /// Returns the facts that hold now of a subject and a relation: one, or several if the relation can have
+    /// many objects. A memory with nested collections returns the facts of each collection.
     ///
     /// # Errors
     /// The store's errors.
@@ -216,7 +222,7 @@ impl Knowledge {
         self.as_of(subject, relation, self.memory.now()).await
     }
 
-    /// What held at a time.
+    /// Returns the facts that held at `time`.
     ///
     /// # Errors
     /// The store's errors.
@@ -230,7 +236,7 @@ impl Knowledge {
         Ok(self.about_at(subject, time).await?.into_iter().filter(same).collect())
     }
 
-    /// All that holds of a subject now.
+    /// Returns all facts that hold of a subject now.
     ///
     /// # Errors
     /// The store's errors.
@@ -243,14 +249,15 @@ impl Knowledge {
         Ok(all.into_iter().map(|(_, fact)| fact).collect())
     }
 
-    /// The facts that hold at a time and whose keys begin so, of each key in each collection the one that counts.
+    /// Returns the facts that hold at a time and whose keys have this prefix: for each key and collection the
+    /// one that counts.
     async fn holding(&self, time: Timestamp, prefix: String) -> Result<Vec<(Collection, Fact)>, MemoryError> {
         let mut filter = MemoryFilter::default().of(&[MemoryKind::Fact]);
         (filter.validity, filter.key_prefix) = (Validity::At(time), Some(prefix));
         Ok(winners(self.memory.all(filter).await?, time))
     }
 
-    /// Who and what facts are about, with what holds of each now.
+    /// Returns the subjects of all facts that hold now, each with its facts.
     ///
     /// # Errors
     /// The store's errors.
@@ -264,7 +271,7 @@ impl Knowledge {
         Ok(entities.into_values().collect())
     }
 
-    /// What facts belong to, with how many there are.
+    /// Returns the topics of the facts that hold now, with the number of facts of each.
     ///
     /// # Errors
     /// The store's errors.
@@ -278,11 +285,10 @@ impl Knowledge {
         Ok(topics)
     }
 
-    /// Learns what an extractor finds in a text. The facts are believed as far as the text is, whatever it says of
-    /// itself.
+    /// Learns the facts that an extractor finds in a text. Their trust level is at most the text's.
     ///
     /// # Errors
-    /// The extractor's, and as [`learn`](Self::learn). A fact that is none is left out.
+    /// The extractor's errors, and those of [`learn`](Self::learn). Facts with an empty part are left out.
     pub async fn learn_from(
         &self,
         extractor: &dyn KnowledgeExtractor,
@@ -293,7 +299,7 @@ impl Knowledge {
     }
 }
 
-/// Of each key in each collection the fact that counts at a time.
+/// Returns, for each key and collection, the fact that counts at a time.
 fn winners(facts: Vec<MemoryEntry>, time: Timestamp) -> Vec<(Collection, Fact)> {
     let mut lines: BTreeMap<(Collection, String), Vec<MemoryEntry>> = BTreeMap::new();
     for entry in facts {
@@ -305,10 +311,10 @@ fn winners(facts: Vec<MemoryEntry>, time: Timestamp) -> Vec<(Collection, Fact)> 
     winners.collect()
 }
 
-/// The facts that an extractor finds in a passage, without those that are none.
+/// Returns the facts that an extractor finds in a passage, without the invalid ones.
 async fn found_in(extractor: &dyn KnowledgeExtractor, passage: &Passage) -> Result<Vec<Fact>, MemoryError> {
     let found = extractor.extract(passage).await?;
-    // One whose key no store keeps is left out, too: it would take the others along.
+    // A key that is too long for stores is invalid too: it would make the whole write fail.
     let is_one = |fact: &Fact| {
         ![&fact.subject, &fact.relation, &fact.object].iter().any(|part| part.trim().is_empty())
             && fact.key().len() <= MemoryEntry::MAX_NAME_BYTES

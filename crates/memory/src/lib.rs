@@ -1,29 +1,29 @@
-//! Memories: what was said, what is at hand, and what is kept for good.
+//! Memory of agents: conversations, values of a task, long-term memory and facts.
 //!
-//! A store (`archon_types::MemoryStore`) holds entries and gives back candidates with raw scores; there is one in this
-//! crate, for this process, and others live in crates of their own. All else is here, the same for every store:
+//! A store (`archon_types::MemoryStore`) holds entries and returns candidates with raw scores. This crate has
+//! one in RAM; others are in crates of their own. Everything else is here and the same for every store:
 //!
 //! | to | there is |
 //! |---|---|
-//! | hold everything of one owner | [`Memory`], on a store that is bound to a collection |
-//! | keep what is said in a session | [`Conversation`] |
-//! | have values at hand for a task | [`TaskMemory`] |
-//! | keep something for good, and find it by words and meaning | [`LongTermMemory`] |
-//! | know who stands in which relation to what, and since when | [`Knowledge`], [`Fact`] |
-//! | find facts in texts | [`KnowledgeExtractor`]: [`RuleExtractor`], [`LlmExtractor`] |
-//! | fill a prompt under a budget | [`Recall`] |
-//! | have a question answered by a model | [`Memory::ask`] |
-//! | sum up what outgrows the window | [`Compressor`] |
-//! | sum up what was kept last | [`LongTermMemory::summarize_recent`] |
+//! | have all memory of one owner | [`Memory`], on a store that is bound to a collection |
+//! | keep the turns of a session | [`Conversation`] |
+//! | keep values for a task | [`TaskMemory`] |
+//! | keep something permanently, and find it by words and meaning | [`LongTermMemory`] |
+//! | know facts with the time in which they hold | [`Knowledge`], [`Fact`] |
+//! | extract facts from texts | [`KnowledgeExtractor`]: [`RuleExtractor`], [`LlmExtractor`] |
+//! | fill a prompt within a token budget | [`Recall`] |
+//! | let a model answer a question from memories | [`Memory::ask`] |
+//! | summarize a conversation that outgrows the window | [`Compressor`] |
+//! | summarize recent memories | [`LongTermMemory::summarize_recent`] |
 //! | forget, merge, embed again | [`Memory::evict`], [`Memory::merge_similar`], [`Memory::embed_missing`] |
 //! | move memories | [`Memory::export`], [`Memory::import`] |
-//! | keep entries in this process | [`InMemoryStore`] |
-//! | have vectors without a model | [`HashEmbedder`] |
-//! | order candidates of words and of meaning into one list | [`rank`] |
+//! | keep entries in RAM | [`InMemoryStore`] |
+//! | embed without a model | [`HashEmbedder`] |
+//! | rank candidates by words and meaning | [`rank`] |
 //!
-//! What is untrusted stays so: an extractor's facts are believed no more than their text, an import's lines no more
-//! than the import, a summary and its key facts no more than what it sums up; and what is believed less never closes,
-//! overwrites, hides or outranks what is believed more.
+//! Trust levels never rise: facts are trusted no more than their text, imported lines no more than the
+//! import, a summary and its key facts no more than its turns. An entry with a lower trust level never ends,
+//! overwrites, hides or outranks one with a higher level.
 
 mod ask;
 mod compress;

@@ -1,4 +1,4 @@
-//! What is kept for good: storing, and finding by words and meaning.
+//! Long-term memory: stores entries, and finds them by words and meaning.
 
 mod belief;
 
@@ -19,10 +19,10 @@ use crate::{
 };
 use belief::{belief, chosen};
 
-/// What an answer is: the hits in order.
+/// The hits of a query, in order.
 pub(crate) type Remembered = Vec<Recalled>;
 
-/// Everything that is kept: notes, turns, summaries and facts.
+/// Long-term memory: notes, turns, summaries and facts.
 #[derive(Clone)]
 pub struct LongTermMemory {
     pub(crate) memory: Memory,
@@ -33,7 +33,7 @@ impl LongTermMemory {
         Self { memory }
     }
 
-    /// What fits a query, with more known around it: `context` is what the task has at hand, in words.
+    /// Finds memories for a query; `context` is further text about the task that helps to rank them.
     ///
     /// # Errors
     /// As [`LongTerm::query`].
@@ -41,9 +41,9 @@ impl LongTermMemory {
         let mut bounded = query.clone();
         bounded.text = ends_of(&query.text).into_owned();
         let query = &bounded;
-        // What holds changes with time, too.
+        // The key has the minute, because facts hold for a time.
         let minute = self.memory.now().as_millis() / 60_000;
-        // A hash, as what is at hand and what is left out may be long.
+        // Hashed, because the context and the ids to leave out may be long.
         let key = Hash::hash(format!("{query:?}\u{1f}{context}\u{1f}{minute}").as_bytes());
         let key: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
         let (kept, generation) = self.memory.answers(|answers| {
@@ -67,8 +67,8 @@ impl LongTermMemory {
         Ok(found)
     }
 
-    /// Looks up what will be asked soon, for instance when a phase of work begins, so that the answers are there.
-    /// Returns how many there are; what cannot be had is asked again later.
+    /// Runs queries ahead of time, for instance when a phase of work begins, so that their answers are
+    /// cached. Returns the number of queries that succeeded; the others are tried again when asked.
     pub async fn prefetch(&self, queries: &[MemoryQuery]) -> usize {
         let mut ready = 0;
         for query in queries {
@@ -86,13 +86,13 @@ impl LongTermMemory {
         Ok(hits.into_iter().map(|hit| recalled(&candidates[hit.item], hit)).collect())
     }
 
-    /// The sessions that a query is about, best first: at most as many as its limit says. Its threshold does not
-    /// count here.
+    /// Returns the sessions that a query is about, best first, at most `query.limit`. The query's threshold
+    /// is ignored.
     ///
     /// # Errors
     /// As [`LongTerm::query`].
     pub async fn sessions(&self, query: &MemoryQuery) -> Result<Vec<String>, MemoryError> {
-        // The hits of few sessions are many.
+        // A few sessions may have many hits.
         let mut wide = query.clone();
         wide.limit = query.limit.saturating_mul(2);
         let (candidates, ranking) = self.ordered(&wide, "").await?;
@@ -101,7 +101,7 @@ impl LongTermMemory {
         Ok(sessions.into_iter().take(query.limit).map(str::to_owned).collect())
     }
 
-    /// The candidates of a query and their order.
+    /// Returns the candidates of a query and their order.
     async fn ordered(
         &self,
         query: &MemoryQuery,
@@ -147,7 +147,8 @@ impl LongTermMemory {
         Ok((candidates, ranking))
     }
 
-    /// The facts that are no candidates and say otherwise than one that may be told, and are believed more.
+    /// Returns facts that are not candidates, contradict one that may be returned, and have a higher trust
+    /// level.
     async fn contradicting(
         &self,
         candidates: &[Candidate],
@@ -170,7 +171,7 @@ impl LongTermMemory {
             let Some(mut winner) = facts.into_iter().max_by_key(belief) else { continue };
             if candidates.iter().all(|candidate| candidate.entry.position != winner.position) {
                 winner.embedding = None;
-                // It is found by what it contradicts.
+                // It gets the score of the hit that it contradicts.
                 missing.push(Candidate::new(winner, hit.lexical, None));
             }
         }
@@ -183,7 +184,7 @@ impl LongTermMemory {
         Ok(found.candidates)
     }
 
-    /// The candidates with the turns around the best of them.
+    /// Adds the turns around the best candidates.
     async fn with_neighbours(
         &self,
         candidates: Vec<Candidate>,
@@ -219,7 +220,7 @@ impl LongTermMemory {
     }
 }
 
-/// Adds what was found by vector to what was found by words.
+/// Merges the hits by vector into the hits by words.
 fn join(candidates: &mut Vec<Candidate>, by_vector: Vec<Candidate>) {
     let places: HashMap<u64, usize> =
         candidates.iter().enumerate().map(|(at, candidate)| (candidate.entry.position, at)).collect();
@@ -231,10 +232,11 @@ fn join(candidates: &mut Vec<Candidate>, by_vector: Vec<Candidate>) {
     }
 }
 
-/// Fewest candidates by words, and by vector.
+/// Least number of candidates by words, and by vector.
 const LEAST_POOL: usize = 50;
 
-/// A role is nobody's name: a question about users is not about all that users said.
+/// Makes an item to rank. A role is not a speaker's name: a question about users is not about all that users
+/// said.
 fn item(candidate: &Candidate) -> Item<'_> {
     let mut item = Item::from(candidate);
     item.speaker = item.speaker.filter(|speaker| !ROLES.contains(speaker));
@@ -243,7 +245,7 @@ fn item(candidate: &Candidate) -> Item<'_> {
 
 const ROLES: [&str; 4] = ["user", "assistant", "system", "tool"];
 
-/// Of how many hits the neighbours are looked at.
+/// Number of hits whose neighbours are added.
 const LOOKED_AROUND: usize = 6;
 
 fn filter_of(query: &MemoryQuery, now: Timestamp) -> MemoryFilter {

@@ -1,4 +1,4 @@
-//! Facts by a model.
+//! Extracts facts with a model.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::{
     model::Model,
 };
 
-/// Asks a model for the facts of a text. What it finds is the model's word: believed less than what a person says.
+/// Asks a model for the facts of a text. They have the trust level `Model`, below what a person says.
 #[derive(Clone)]
 pub struct LlmExtractor {
     id: String,
@@ -21,7 +21,7 @@ pub struct LlmExtractor {
 }
 
 impl LlmExtractor {
-    /// An extractor that asks this model.
+    /// Creates an extractor that uses this model.
     pub fn new(provider: Arc<dyn Provider>, model: impl Into<String>) -> Self {
         let model = model.into();
         Self { id: format!("llm:{model}"), model: Model::new(provider, model) }
@@ -68,7 +68,7 @@ impl KnowledgeExtractor for LlmExtractor {
             );
             let answer: Answer =
                 self.model.ask_for(INSTRUCTIONS, question, ("facts", schema), passage.at).await?;
-            // When, by whom and how far believed is not the model's to say.
+            // Times, run and trust level are not for the model to decide.
             Ok(answer
                 .facts
                 .into_iter()

@@ -1,7 +1,7 @@
-//! Facts by patterns of plain English sentences: no model, no cost, and little found.
+//! Extracts facts with patterns of plain English sentences: no model, no cost, and few facts.
 //!
-//! What is learnt here counts as the person's own word and ends what was true before, so what is in doubt teaches nothing:
-//! questions and conditions, what is denied, what others say, sentences whose end is not clear.
+//! A fact found here counts as the person's own word and ends earlier facts. So everything doubtful is
+//! skipped: questions, conditions, negations, reported speech, and sentences with an unclear end.
 
 mod objects;
 mod sentences;
@@ -13,13 +13,13 @@ use crate::{Fact, words::words};
 use objects::{Shape, is_name, object};
 use sentences::{is_corrected, is_opener, statements};
 
-/// Finds what is said in the plainest way: `I live in Bern`, `My name is Alice`, `Alice works for ACME`. What it is not
-/// sure of teaches it nothing.
+/// Finds facts in the plainest sentences: `I live in Bern`, `My name is Alice`, `Alice works for ACME`.
+/// Sentences that it does not understand are skipped.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RuleExtractor;
 
-/// What is said after `I` and after a name, the relation that it means, what its object is, and whether there is one object
-/// at a time.
+/// For each pattern: the words after `I`, the words after a name, the relation, the shape of the object, and
+/// whether there is only one object at a time.
 const PATTERNS: &[(&str, &str, &str, Shape, bool)] = &[
     ("now live in", "now lives in", "lives in", Shape::Name, true),
     ("live in", "lives in", "lives in", Shape::Name, true),
@@ -36,7 +36,7 @@ const PATTERNS: &[(&str, &str, &str, Shape, bool)] = &[
     ("am allergic to", "is allergic to", "is allergic to", Shape::Thing, false),
 ];
 
-/// What a person says of themselves: `my NAME is`.
+/// Patterns of what a person says about themselves: `my NAME is`.
 const OWN: &[(&str, &str, Shape)] = &[
     ("name", "is called", Shape::Name),
     ("email", "has email", Shape::Email),
@@ -44,7 +44,7 @@ const OWN: &[(&str, &str, Shape)] = &[
     ("birthday", "was born on", Shape::Date),
 ];
 
-/// Capitalised words that are nobody's name.
+/// Words that may be capitalised without being a name.
 const NO_NAMES: &[&str] = &[
     "i",
     "the",
@@ -116,8 +116,8 @@ impl RuleExtractor {
         statements(text).iter().flat_map(|said| Self::of_statement(said, speaker)).collect()
     }
 
-    /// The facts of its clauses, up to one that is not understood: what follows may depend on it. None if that one may
-    /// correct the others.
+    /// Returns the facts of a sentence's clauses, up to the first clause that is not understood, as later
+    /// ones may depend on it. Returns none if that clause may correct the others.
     fn of_statement(said: &[&str], speaker: &str) -> Vec<Fact> {
         let mut facts = Vec::new();
         for clause in said.split_inclusive(|word| word.ends_with(',')) {
@@ -142,7 +142,7 @@ impl RuleExtractor {
             }
             ["I", said @ ..] => match pattern(said, |pattern| pattern.0) {
                 Some((rest, relation, shape, one)) => fact(speaker, relation, object(rest, shape)?, one),
-                // After a name, `is` may begin anything: `Lunch is ready`.
+                // Not after a name, where `is` may begin anything: `Lunch is ready`.
                 None => {
                     let ["am", rest @ ..] = said else { return None };
                     fact(speaker, "is", object(rest, Shape::State)?, false)
@@ -164,7 +164,8 @@ impl RuleExtractor {
 
 type Pattern = (&'static str, &'static str, &'static str, Shape, bool);
 
-/// What follows the first pattern that this begins with, and what that means.
+/// Finds the first pattern that the words begin with. Returns the words after it, and its relation, shape and
+/// number of objects.
 fn pattern<'c, 't>(
     said: &'c [&'t str],
     words: impl Fn(&'static Pattern) -> &'static str,

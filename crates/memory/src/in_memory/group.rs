@@ -1,4 +1,4 @@
-//! The entries of one collection, by position, by id and by word.
+//! The entries of one collection, indexed by position, id and word.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -10,9 +10,9 @@ use crate::words::terms;
 pub(super) struct Group {
     entries: BTreeMap<u64, MemoryEntry>,
     ids: HashMap<String, u64>,
-    /// How often a word occurs, by the position of the entry.
+    /// Number of times a word occurs, by the position of the entry.
     words: HashMap<String, BTreeMap<u64, u32>>,
-    /// Words of each entry.
+    /// Number of words of each entry.
     lengths: HashMap<u64, u32>,
     total: u64,
 }
@@ -26,12 +26,13 @@ impl Group {
         self.entries.get(&position)
     }
 
-    /// What a change of must not touch its text or its place.
+    /// Returns an entry to change. Its text and position must stay, as they are indexed.
     pub(super) fn get_mut(&mut self, id: &str) -> Option<&mut MemoryEntry> {
         self.entries.get_mut(self.ids.get(id)?)
     }
 
-    /// The entries that a filter comes down to, before it is asked: all, unless it names ids.
+    /// Returns the entries that a filter may match, before it is applied: all, or those with the filter's
+    /// ids.
     pub(super) fn chosen<'a>(
         &'a self,
         filter: &'a MemoryFilter,
@@ -70,8 +71,9 @@ impl Group {
     }
 }
 
-/// BM25 over these groups as one collection of texts, with k1 = 1.2 and b = 0.75: Robertson and Zaragoza, "The
-/// Probabilistic Relevance Framework" (2009), with the inverse document frequency kept above zero.
+/// Scores entries by BM25, over these groups as one collection of texts, with k1 = 1.2 and b = 0.75:
+/// Robertson and Zaragoza, "The Probabilistic Relevance Framework" (2009), with the inverse document
+/// frequency kept above zero.
 #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "scores are estimates")]
 pub(super) fn scores<'a>(
     groups: &[&'a Group],

@@ -1,47 +1,48 @@
-//! What somebody said of a subject, and the entry that it is kept as.
+//! A fact, and its conversion into a memory entry.
 
 use archon_types::{Collection, Json, MemoryEntry, MemoryError, MemoryKind, RunId, Timestamp, Trust};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// What somebody said of a subject.
+/// A statement about a subject.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct Fact {
-    /// Whom or what it is about.
+    /// The subject.
     pub subject: String,
-    /// What is said of it, as a verb: `lives in`.
+    /// The relation as a verb phrase: `lives in`.
     pub relation: String,
-    /// Where the relation leads.
+    /// The object of the relation.
     pub object: String,
-    /// Since when it holds; since it was learnt if unset.
+    /// Time from which it holds; the time of learning if unset.
     pub since: Option<Timestamp>,
-    /// Until when it holds, if it says so itself.
+    /// Time at which it ends, if the statement itself says so.
     pub until: Option<Timestamp>,
-    /// Whether another object can hold at the same time.
+    /// Number of objects that the relation can have at the same time.
     pub objects: Objects,
-    /// What it belongs to.
+    /// Topics, for grouping.
     pub topics: Vec<String>,
-    /// When it was said again after it began, the latest 256 times in order. What is learnt late, of a time before one
-    /// of these, ends it only until then.
+    /// Times at which it was repeated after it began, the latest 256 in order. A later fact about a time
+    /// before one of these ends it only until then.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub said_again: Vec<Timestamp>,
-    /// The run that it was learnt in.
+    /// The run in which it was learnt.
     pub run: Option<RunId>,
-    /// How far it is believed.
+    /// Its trust level.
     pub trust: Trust,
-    /// The ids of the entries that say it; none if it was not learnt from entries. It is forgotten with the last of
-    /// them; which of them said it when is not known, so a time at which it was said again stays until then.
+    /// The ids of the entries that state it; empty if it was not learnt from entries. It is forgotten with
+    /// the last of them. It is not known which entry stated it at which time, so a time in `said_again` stays
+    /// until then.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<String>,
 }
 
-/// How many objects a relation has at a time.
+/// Number of objects that a relation can have at the same time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Objects {
-    /// One: a new one ends the old one, as with `lives in`.
+    /// One: a new object ends the old one, as with `lives in`.
     #[default]
     One,
     /// Any number, as with `likes`.
@@ -49,36 +50,36 @@ pub enum Objects {
 }
 
 impl Fact {
-    /// A fact that holds from when it is learnt.
+    /// Creates a fact that holds from the time of learning.
     pub fn new(subject: impl Into<String>, relation: impl Into<String>, object: impl Into<String>) -> Self {
         Self { subject: subject.into(), relation: relation.into(), object: object.into(), ..Self::default() }
     }
 
-    /// The same since a time.
+    /// Sets the time from which it holds.
     pub fn since(mut self, since: Timestamp) -> Self {
         self.since = Some(since);
         self
     }
 
-    /// The same, believed so far.
+    /// Sets the trust level.
     pub fn trusted(mut self, trust: Trust) -> Self {
         self.trust = trust;
         self
     }
 
-    /// The same of a relation that may have many objects.
+    /// Lets the relation have many objects.
     pub fn one_of_many(mut self) -> Self {
         self.objects = Objects::Many;
         self
     }
 
-    /// The same of a run.
+    /// Sets the run.
     pub fn of_run(mut self, run: RunId) -> Self {
         self.run = Some(run);
         self
     }
 
-    /// Facts with the same key are about the same thing.
+    /// Returns the key of the fact's timeline.
     pub(crate) fn key(&self) -> String {
         match self.objects {
             Objects::One => key_of(&[&self.subject, &self.relation]),
@@ -86,8 +87,8 @@ impl Fact {
         }
     }
 
-    /// The id of a fact that an entry says: whoever learns it again from there, in whichever process, writes it in its own
-    /// place. A fact that rests on no entry has none.
+    /// Returns an id made of the content of a fact that comes from an entry, so that learning it again, in
+    /// any process, overwrites it. `None` for a fact without a source entry.
     pub(super) fn content_id(&self, now: Timestamp) -> Option<String> {
         let source = self.sources.first()?;
         let since = self.since.unwrap_or(now);
@@ -122,9 +123,9 @@ impl Fact {
         Some(fact)
     }
 
-    /// The end that the fact itself has, whatever came later.
+    /// Returns the end that the fact itself states, regardless of later facts.
     pub(super) fn own_end(entry: &MemoryEntry) -> Option<Timestamp> {
-        // Of what does not say what it is nothing but its end is known.
+        // Without the fact's metadata only the entry's end is known.
         let Some(fact) = entry.metadata.get(FACT) else { return entry.valid_to };
         let fact: Self = serde_json::from_value(fact.clone()).ok()?;
         fact.until
@@ -134,40 +135,41 @@ impl Fact {
 const FACT: &str = "fact";
 const SOURCES: &str = "sources";
 const SAID_AGAIN: &str = "said_again";
-/// Times of a fact that are kept.
+/// Most times of a fact that are kept in `said_again`.
 const MOST_TIMES: usize = 256;
 
-/// Which timeline a fact is in.
+/// Returns the timeline of an entry, as its collection and key; `None` if it is not a fact.
 pub(crate) fn line_of(entry: &MemoryEntry) -> Option<(Collection, String)> {
     let key = entry.key.as_ref().filter(|_| entry.kind == MemoryKind::Fact)?;
     Some((entry.collection.clone(), key.clone()))
 }
 
-/// The key of facts about these, or what it begins with.
+/// Returns the key, or the prefix of keys, of facts about these names.
 pub(super) fn key_of(names: &[&str]) -> String {
     names.iter().map(|name| normal(name)).collect::<Vec<_>>().join(SEPARATOR)
 }
 
-/// Stands between the parts of a key.
+/// Separator between the parts of a key.
 pub(super) const SEPARATOR: &str = "\u{1f}";
 
-/// How names are compared: without case, and with single spaces.
+/// Normalizes a name for comparison: lower case, single spaces.
 pub(crate) fn normal(name: &str) -> String {
     name.split_whitespace().map(str::to_lowercase).collect::<Vec<_>>().join(" ")
 }
 
-/// The object of an entry that is a fact.
+/// Returns the normalized object of an entry that is a fact.
 pub(super) fn object_of(entry: &MemoryEntry) -> Option<String> {
     entry.metadata.get(FACT)?.get("object").and_then(Json::as_str).map(normal)
 }
 
-/// Whether an entry is a fact that was said again after it began.
+/// Returns whether an entry is a fact that was repeated after it began.
 pub(super) fn was_said_again(entry: &MemoryEntry) -> bool {
     entry.metadata.get(FACT).is_some_and(|fact| fact.get(SAID_AGAIN).is_some())
 }
 
-/// A known fact after it was said again, if that changes what it rests on or how long it is known to hold. What is said
-/// by itself rests on nothing else any more; what is believed less holds nothing up.
+/// Returns a known fact after it was stated again, if its sources or times change. A statement without a
+/// source entry makes the fact independent of its sources. A statement with a lower trust level changes
+/// nothing.
 pub(super) fn said_again(known: &MemoryEntry, again: &Fact, at: Timestamp) -> Option<MemoryEntry> {
     let before = Fact::of(known).filter(|_| again.trust >= known.trust)?;
     let mut fact = before.clone();
@@ -185,7 +187,7 @@ pub(super) fn said_again(known: &MemoryEntry, again: &Fact, at: Timestamp) -> Op
     if fact == before { None } else { rewritten(known, &fact) }
 }
 
-/// The entry of a fact that rests on other entries now, or was said at other times.
+/// Returns the entry of a fact with other sources or times.
 pub(super) fn rewritten(entry: &MemoryEntry, fact: &Fact) -> Option<MemoryEntry> {
     let mut entry = entry.clone();
     let written = entry.metadata.get_mut(FACT)?.as_object_mut()?;

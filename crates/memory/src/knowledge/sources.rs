@@ -1,4 +1,4 @@
-//! What facts rest on: the entries that say them.
+//! The source entries of facts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,13 +9,14 @@ use super::{
     timeline::{moved, name},
 };
 
-/// The ids of the entries that say a fact, in its own collection.
+/// Returns the ids of the entries in its own collection that a fact was learnt from.
 pub(crate) fn sources_of(fact: &MemoryEntry) -> Vec<String> {
     Fact::of(fact).map(|fact| fact.sources).unwrap_or_default()
 }
 
-/// What becomes of facts when some of them go, and some of the entries that they rest on, named by collection and id:
-/// those that are gone then, with or without the others, and those that are left and change.
+/// Computes the effect on facts when some facts and some source entries (by collection and id) are deleted.
+/// Returns the facts that are deleted, including those that lose their last source, and the facts that
+/// change.
 pub(crate) fn forgotten_with(
     facts: Vec<MemoryEntry>,
     goes: impl Fn(&MemoryEntry) -> bool,
@@ -47,7 +48,7 @@ pub(crate) fn forgotten_with(
     (gone, changed.into_values().collect())
 }
 
-/// The fact without some of the entries that it rests on; `None` if these were all.
+/// Returns the fact without some of its sources; `None` if none is left.
 fn without_sources(entry: &MemoryEntry, goes: impl Fn(&str) -> bool) -> Option<MemoryEntry> {
     let Some(mut fact) = Fact::of(entry).filter(|fact| fact.sources.iter().any(|source| goes(source))) else {
         return Some(entry.clone());
@@ -56,7 +57,7 @@ fn without_sources(entry: &MemoryEntry, goes: impl Fn(&str) -> bool) -> Option<M
     if fact.sources.is_empty() { None } else { rewritten(entry, &fact) }
 }
 
-/// The fact with other entries in the place of those that it rests on; `None` if they are the same.
+/// Returns the fact with its sources' ids mapped by `other`; `None` if nothing changes.
 pub(crate) fn with_other_sources(
     fact: &MemoryEntry,
     other: impl Fn(&str) -> Option<String>,

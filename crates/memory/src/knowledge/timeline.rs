@@ -1,4 +1,4 @@
-//! What was said of one thing, over time: pure functions over the entries of one key.
+//! The timeline of one key: pure functions over its entries.
 
 use std::{
     cmp::Reverse,
@@ -12,7 +12,7 @@ use super::{
     fact::{Fact, object_of, rewritten, said_again, was_said_again},
 };
 
-/// The facts of one key, and which of them are not as they are stored.
+/// The facts of one key, and the names of those that differ from what is stored.
 #[derive(Default)]
 pub(super) struct Timeline {
     entries: Vec<MemoryEntry>,
@@ -28,7 +28,7 @@ impl Timeline {
         self.entries.is_empty()
     }
 
-    /// Takes in a fact as the entry that it would be; its position says that it was written last.
+    /// Adds a fact with its new entry, whose position sorts after all stored ones.
     pub(super) fn learn(&mut self, new: MemoryEntry, fact: &Fact, now: Timestamp) -> Learnt {
         let start = new.valid_from.unwrap_or(now);
         if let Some(at) = known(&self.entries, &new, start) {
@@ -57,18 +57,18 @@ impl Timeline {
         if outranked { Learnt::Outranked } else { Learnt::New { ended } }
     }
 
-    /// Those that are to be written.
+    /// Returns the entries to write.
     pub(super) fn changed(self) -> impl Iterator<Item = MemoryEntry> {
         self.entries.into_iter().filter(move |entry| self.changed.contains(&name(entry)))
     }
 }
 
-/// What an entry is told apart by.
+/// Returns what identifies an entry: its collection and id.
 pub(crate) fn name(entry: &MemoryEntry) -> (Collection, String) {
     (entry.collection.clone(), entry.id.clone())
 }
 
-/// The facts of a timeline that end elsewhere than it is written, as they are to be written.
+/// Returns the facts of a timeline whose stored end is wrong, with their new ends.
 pub(super) fn moved(mut line: Vec<MemoryEntry>) -> Vec<MemoryEntry> {
     let split = split(&mut line);
     let ends = ends(&line);
@@ -83,8 +83,8 @@ pub(super) fn moved(mut line: Vec<MemoryEntry>) -> Vec<MemoryEntry> {
     moved.map(with_end).collect()
 }
 
-/// Makes several of a fact that others end before it was said again: the next begins when that was. Returns which are
-/// new or changed.
+/// Splits a fact that other facts end before it was stated again: its second part begins at that time.
+/// Returns the names of new and changed entries.
 fn split(line: &mut Vec<MemoryEntry>) -> BTreeSet<(Collection, String)> {
     let (mut changed, mut i) = (BTreeSet::new(), 0);
     while let Some(entry) = line.get(i) {
@@ -93,7 +93,7 @@ fn split(line: &mut Vec<MemoryEntry>) -> BTreeSet<(Collection, String)> {
             continue;
         };
         let Some(end) = next_after(line, entry) else { continue };
-        // What was said when another begins was said before that was written.
+        // A statement at the moment at which another fact begins counts as made before that.
         let begins = |at: Timestamp| {
             line.iter().any(|other| other.valid_from == Some(at) && other.trust >= entry.trust)
         };
@@ -116,18 +116,18 @@ fn split(line: &mut Vec<MemoryEntry>) -> BTreeSet<(Collection, String)> {
     changed
 }
 
-/// The id of the part of a fact that begins then. The part of a part is one of the whole, too: an id that ends in `@`
-/// and digits is taken for a part's.
+/// Returns the id of the part of a fact that begins at a time. A part of a part has the whole's id as its
+/// prefix, too: an id that ends with `@` and digits counts as a part's.
 fn part_at(id: &str, begins: Timestamp) -> String {
     let is_part = |(_, time): &(&str, &str)| !time.is_empty() && time.bytes().all(|b| b.is_ascii_digit());
     let whole = id.rsplit_once('@').filter(is_part).map_or(id, |(whole, _)| whole);
     format!("{whole}@{}", begins.as_millis())
 }
 
-/// Which in the timeline says the same already, from a source that is believed as much.
+/// Returns the index of an entry that states the same already, with the same trust level or a higher one.
 fn known(line: &[MemoryEntry], new: &MemoryEntry, start: Timestamp) -> Option<usize> {
     let says_so = |entry: &&MemoryEntry| entry.trust >= new.trust && object_of(entry) == object_of(new);
-    // What was learnt before is known, whatever ended it since.
+    // A fact that was learnt before is known, even if something ended it since.
     let said_then = |entry: &MemoryEntry| {
         entry.valid_from == Some(start)
             || Fact::of(entry).is_some_and(|fact| fact.said_again.contains(&start))
@@ -142,8 +142,8 @@ fn holds(entry: &MemoryEntry, time: Timestamp) -> bool {
     entry.valid_from.is_none_or(|from| from <= time) && entry.valid_to.is_none_or(|to| time < to)
 }
 
-/// When each entry ends: by itself, or where the next begins that is believed as much or more. Of two that begin
-/// together the one that was written later counts.
+/// Returns the end of each entry: its own, or the beginning of the next entry with the same trust level or a
+/// higher one. Of two that begin together, the one that was written later counts.
 fn ends(line: &[MemoryEntry]) -> Vec<Option<Timestamp>> {
     let ends = nexts(line).into_iter().zip(line);
     ends.map(|(next, entry)| next.into_iter().chain(Fact::own_end(entry)).min()).collect()
@@ -153,18 +153,18 @@ fn begins(entry: &MemoryEntry) -> (Option<Timestamp>, u64) {
     (entry.valid_from, entry.position)
 }
 
-/// When the next begins that ends an entry.
+/// Returns when the next entry begins that ends the given one.
 fn next_after(line: &[MemoryEntry], entry: &MemoryEntry) -> Option<Timestamp> {
     let ends_it = |other: &&MemoryEntry| begins(other) > begins(entry) && other.trust >= entry.trust;
     line.iter().filter(ends_it).filter_map(|other| other.valid_from).min()
 }
 
-/// The same for each entry, in one go.
+/// Computes [`next_after`] for all entries in one pass.
 fn nexts(line: &[MemoryEntry]) -> Vec<Option<Timestamp>> {
     let mut latest_first: Vec<usize> = (0..line.len()).collect();
     latest_first.sort_by_key(|at| Reverse(begins(&line[*at])));
     let mut nexts = vec![None; line.len()];
-    // Of what is later the first that is believed so far.
+    // For each trust level: the earliest beginning among the later entries.
     let mut first = BTreeMap::<Trust, Timestamp>::new();
     for together in latest_first.chunk_by(|a, b| begins(&line[*a]) == begins(&line[*b])) {
         for at in together {
@@ -177,7 +177,7 @@ fn nexts(line: &[MemoryEntry]) -> Vec<Option<Timestamp>> {
     nexts
 }
 
-/// What counts at a time.
+/// Returns the entry that counts at a time.
 pub(super) fn at(line: &[MemoryEntry], time: Timestamp) -> Option<&MemoryEntry> {
     let holding = line.iter().filter(|entry| holds(entry, time));
     holding.max_by_key(|entry| (entry.trust, entry.valid_from, entry.position))

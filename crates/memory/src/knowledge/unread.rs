@@ -1,5 +1,6 @@
-//! Entries that an extractor has yet to read. The mark is kept with the entry and goes in the change that brings the
-//! facts, so that a failure or a death in between leaves it for later, and nothing is learnt by halves.
+//! Entries that an extractor has not read yet. The mark is stored with the entry and removed in the same
+//! change that writes the facts. After a failure or a crash the entry is read later, and facts are never
+//! stored in part.
 
 use archon_types::{
     Json, Listing, MemoryChange, MemoryEntry, MemoryError, MemoryFilter, MemoryKind, MemoryOrder, MemoryPage,
@@ -9,13 +10,13 @@ use super::{Compared, Knowledge, Learnt, found_in};
 use crate::{KnowledgeExtractor, Passage, memory::Tries};
 
 impl Knowledge {
-    /// An entry with the mark that this extractor has yet to read it.
+    /// Marks an entry as not yet read by this extractor.
     pub fn left_unread(mut entry: MemoryEntry, extractor: &dyn KnowledgeExtractor) -> MemoryEntry {
         entry.metadata.insert(mark(extractor), Json::Bool(true));
         entry
     }
 
-    /// A page of the turns that this extractor has yet to read, first ones first, from a position on.
+    /// Returns a page of the turns that this extractor has not read yet, oldest first, after a position.
     ///
     /// # Errors
     /// The store's.
@@ -32,12 +33,12 @@ impl Knowledge {
         self.memory.store().list(&listing).await
     }
 
-    /// Learns what an extractor finds in an entry that it has yet to read, as the words of `speaker`, and takes the mark
-    /// off, in one change. The facts are of the entry's collection. Nothing is learnt from an entry that is gone, or that
-    /// somebody else read meanwhile.
+    /// Learns the facts that an extractor finds in a marked entry, as the words of `speaker`, and removes the
+    /// mark in the same change. The facts go into the entry's collection. Nothing is learnt from an entry
+    /// that is gone or was read by another process meanwhile.
     ///
     /// # Errors
-    /// The extractor's and the store's. The mark stays then.
+    /// Errors of the extractor and of the store. The mark then stays.
     pub async fn read(
         &self,
         extractor: &dyn KnowledgeExtractor,

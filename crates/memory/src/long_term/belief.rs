@@ -1,4 +1,5 @@
-//! What is believed less neither hides what is believed more nor stands before it.
+//! Deduplicates and orders hits by trust level: an untrusted hit never hides or outranks a trusted one of
+//! similar relevance.
 
 use std::{
     cmp::Reverse,
@@ -9,10 +10,10 @@ use archon_types::{Candidate, Collection, MemoryEntry, Timestamp, Trust};
 
 use crate::{knowledge::line_of, rank::Ranked, words::said_plainly};
 
-/// What has this share of the best hit's relevance is about the question as much as that.
+/// Hits with at least this share of the best hit's relevance count as similarly relevant.
 const NEARLY: f32 = 0.9;
 
-/// The hits that make the answer: each text once, as relevant as the threshold says, at most `limit`.
+/// Selects the hits of the answer: each text once, at or above the threshold, at most `limit`.
 pub(super) fn chosen(
     hits: &[Ranked],
     candidates: &[Candidate],
@@ -22,7 +23,7 @@ pub(super) fn chosen(
     let mut hits = hits.to_vec();
     most_believed_of_each_key(&mut hits, candidates);
     let mut hits = most_believed_of_each_text(&hits, candidates);
-    // A fact that took the place of another text may now stand before the one that counts.
+    // A fact that replaced an equal text may now rank before the fact of its key that counts.
     most_believed_of_each_key(&mut hits, candidates);
     hits.retain(|hit| threshold.is_none_or(|least| hit.relevance >= least));
     believed_first(&mut hits, candidates);
@@ -30,8 +31,8 @@ pub(super) fn chosen(
     hits
 }
 
-/// The facts of one key and collection share their places and their relevance, as they are about the same: the one
-/// that counts takes the first place and the greatest relevance, so that none is told without what contradicts it.
+/// Reorders the facts of one key and collection among their places: the fact that counts gets the first place
+/// and the greatest relevance, so that no fact is returned without the one that contradicts it.
 fn most_believed_of_each_key(hits: &mut [Ranked], candidates: &[Candidate]) {
     let mut places: BTreeMap<(Collection, String), Vec<usize>> = BTreeMap::new();
     for (place, hit) in hits.iter().enumerate() {
@@ -50,13 +51,13 @@ fn most_believed_of_each_key(hits: &mut [Ranked], candidates: &[Candidate]) {
     }
 }
 
-/// Of two facts of one key this says which counts.
+/// Sort key of facts of one timeline: the greatest one counts.
 pub(super) fn belief(entry: &MemoryEntry) -> (Trust, Option<Timestamp>, u64) {
     (entry.trust, entry.valid_from, entry.position)
 }
 
-/// Of hits that say the same in the same words one, at the place of the first: the one that is believed most, or else
-/// a copy on some page would hide where the text is from.
+/// Keeps one of the hits with the same text, at the place of the first: the one with the highest trust level.
+/// Otherwise a copy on some page would hide where the text is from.
 fn most_believed_of_each_text(hits: &[Ranked], candidates: &[Candidate]) -> Vec<Ranked> {
     let entry = |hit: &Ranked| &candidates[hit.item].entry;
     let mut places: HashMap<String, usize> = HashMap::new();
@@ -75,8 +76,8 @@ fn most_believed_of_each_text(hits: &[Ranked], candidates: &[Candidate]) -> Vec<
     kept
 }
 
-/// Hits that are nearly as relevant as the best share their places: what nobody vouches for takes the last of them,
-/// whatever stands between, and apart from that their order stays.
+/// Among the hits that are nearly as relevant as the best, moves untrusted ones to the last places. Apart
+/// from that the order stays.
 fn believed_first(hits: &mut [Ranked], candidates: &[Candidate]) {
     let best = hits.iter().map(|hit| hit.relevance).fold(0.0, f32::max);
     let places: Vec<usize> =

@@ -1,19 +1,19 @@
-//! What a fact is about, out of the words that follow a pattern.
+//! Finds the object of a fact in the words after a pattern.
 
 use super::sentences::{bare, is_ended};
 
-/// What an object has to be, to be one.
+/// A kind of object, with its conditions.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Shape {
-    /// Whatever is said, unless it only stands for something.
+    /// Any words, except pronouns.
     Thing,
-    /// A name; what follows it is another matter.
+    /// A name; words after it are ignored.
     Name,
-    /// A name, and nothing after it.
+    /// A name, with no words after it.
     NameAlone,
-    /// What somebody works as: a name, or something with an article.
+    /// A job: a name, or words with an article.
     Role,
-    /// What somebody is for longer than a moment.
+    /// A lasting state; a passing mood or place is refused.
     State,
     /// An address with an `@`.
     Email,
@@ -23,16 +23,16 @@ pub(super) enum Shape {
     Date,
 }
 
-/// An object is short; what follows these is another matter.
+/// Words that end an object; what follows is another clause.
 const ENDS: &[&str] = &["because", "and", "but", "since", "so", "which"];
 
-/// Words that stand for something that was said before.
+/// Words that refer to something said before.
 const PRONOUNS: &[&str] = &[
     "it", "this", "that", "these", "those", "him", "her", "them", "you", "me", "us", "my", "your", "how",
     "what",
 ];
 
-/// What begins how somebody is just now, where, or what they do.
+/// Words that begin a passing state, a place or an activity.
 const PASSING: &[&str] = &[
     "sure", "sorry", "afraid", "glad", "happy", "sad", "tired", "here", "there", "back", "home", "done",
     "ready", "able", "hungry", "bored", "busy", "late", "away", "stuck", "lost", "confused", "curious",
@@ -40,13 +40,14 @@ const PASSING: &[&str] = &[
     "almost",
 ];
 
-/// Small words within names: `Frankfurt am Main`.
+/// Lower case words within names: `Frankfurt am Main`.
 const WITHIN: &[&str] =
     &["am", "an", "of", "upon", "de", "del", "da", "di", "la", "der", "den", "van", "von"];
 
 const MONTHS: &[&str] = &["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
-/// The object that these words begin with; `None` if they are no such thing, or it is not clear where it ends.
+/// Returns the object at the beginning of these words; `None` if they do not fit the shape, or the end is
+/// unclear.
 pub(super) fn object(words: &[&str], shape: Shape) -> Option<String> {
     let ends = |word: &&&str| !ENDS.contains(*word) && !word.starts_with(['(', '[', '{']);
     let words: Vec<&str> = words.iter().take_while(ends).copied().collect();
@@ -70,12 +71,12 @@ pub(super) fn object(words: &[&str], shape: Shape) -> Option<String> {
         Shape::Date => is_date(&object),
         Shape::Name | Shape::NameAlone | Shape::Role => true,
     };
-    // A full stop of another script needs no space after it.
+    // A full stop of another script needs no space after it, so the object may be several sentences.
     let is_one = !object.contains(['\u{3002}', '\u{FF01}', '\u{FF1F}']);
     (fits && is_one && object.chars().any(char::is_alphanumeric)).then_some(object)
 }
 
-/// Whether this is how a name begins: with a letter that is not a small one, in whatever script.
+/// Returns whether the word can begin a name: its first letter, in any script, is not lower case.
 pub(super) fn is_name(word: &str) -> bool {
     word.starts_with(|c: char| c.is_alphabetic() && !c.is_lowercase())
 }
@@ -84,14 +85,14 @@ fn said(words: &[&str]) -> String {
     bare(&words.join(" ")).to_owned()
 }
 
-/// The name that these words begin with, with its article.
+/// Returns the name at the beginning of these words, with its article.
 fn name(words: &[&str]) -> Option<String> {
     let article = usize::from(matches!(words, ["the" | "The", ..]));
     let part = |word: &&&str| is_name(word) || WITHIN.contains(*word);
     let long = article + words[article..].iter().take_while(part).count();
     let last = words[..long].iter().rposition(|word| is_name(word)).filter(|last| *last >= article)?;
     let name = said(&words[..=last]);
-    // Something of somebody's: `in Anna's house`.
+    // A possessive, as in `in Anna's house`, is not the object.
     let is_owner = name.ends_with("'s") || name.ends_with("\u{2019}s");
     (words.get(article).is_some_and(|word| is_name(word)) && !is_owner).then_some(name)
 }
@@ -106,7 +107,7 @@ fn is_number(object: &str) -> bool {
     digits >= 5 && object.chars().all(|c| c.is_ascii_digit() || " +-./".contains(c))
 }
 
-/// `3 March 1990`, `March 3`, `1990-03-03`, `3.3.1990`.
+/// Returns whether the text is a date: `3 March 1990`, `March 3`, `1990-03-03`, `3.3.1990`.
 fn is_date(object: &str) -> bool {
     let is_part = |word: &str| {
         word.chars().all(|c| c.is_ascii_digit() || "-./,".contains(c))

@@ -1,6 +1,6 @@
-//! The sentences of a text that say plainly how something is.
+//! Splits a text into sentences and keeps the plain statements.
 
-/// Words that change nothing of what comes after them.
+/// Words at the beginning of a clause that do not change its meaning.
 const OPENERS: &[&str] = &[
     "today",
     "now",
@@ -21,7 +21,7 @@ const OPENERS: &[&str] = &[
     "thanks",
 ];
 
-/// A text with one of these is about something else than what it says.
+/// Words that make the whole text doubtful: it may pretend, or be a text to work on.
 const PRETENCE: &[&str] = &[
     "suppose",
     "supposing",
@@ -39,7 +39,7 @@ const PRETENCE: &[&str] = &[
     "joking",
 ];
 
-/// A sentence with one of these says how it would be, or what somebody says.
+/// Words that make a sentence a condition, a possibility or reported speech.
 const CONDITIONS: &[&str] = &[
     "if",
     "unless",
@@ -72,28 +72,28 @@ const CONDITIONS: &[&str] = &[
     "example",
 ];
 
-/// A sentence with one of these denies something, leaves it open, or takes it back: in whichever clause it stands, it may
-/// be about another, as in `I live in Bern, but not any more`.
+/// Words that make a sentence a negation, an alternative or a correction. They may concern another clause of
+/// the sentence, as in `I live in Bern, but not any more`.
 const DENIALS: &[&str] = &[
     "not", "no", "never", "neither", "nor", "none", "nothing", "nobody", "hardly", "barely", "or", "either",
     "sorry", "mean", "rather", "wait", "oops",
 ];
 
-/// Words that a full stop belongs to, and a name follows.
+/// Titles that end with a full stop and come before a name.
 const TITLES: &[&str] = &["st", "mt", "dr", "mr", "mrs", "ms", "prof"];
 
-/// Signs that may stand behind the one that ends a sentence.
+/// Signs that may follow the sign that ends a sentence.
 const CLOSING: &[char] = &['"', '\'', '\u{201D}', '\u{2019}', '\u{BB}', ')', ']', '}'];
-/// Signs that end a sentence where white space or the end of the text follows them.
+/// Signs that end a sentence if white space or the end of the text follows.
 const ENDING: &[char] = &['.', '!', '?', ';', '\u{2026}', '\u{3002}', '\u{FF01}', '\u{FF1F}'];
 
-/// The words of each sentence that is a statement of whoever wrote the text.
+/// Returns the words of each sentence that is a plain statement of the author.
 pub(super) fn statements(text: &str) -> Vec<Vec<&str>> {
     let mut sentences = sentences(text);
     if sentences.iter().flatten().any(|word| is_one_of(word, PRETENCE)) {
         return Vec::new();
     }
-    // From the first sign of another's words on it is not known whose they are.
+    // After the first quotation it is not known whose words follow.
     let own = sentences.iter().take_while(|sentence| !sentence.iter().any(|word| is_quoting(word))).count();
     sentences.truncate(own);
     let is_open = |word: &&str| is_question(word) || is_one_of(word, CONDITIONS) || is_denied(word);
@@ -101,29 +101,32 @@ pub(super) fn statements(text: &str) -> Vec<Vec<&str>> {
     sentences
 }
 
-/// Whether this says nothing of what comes after it.
+/// Returns whether the word does not change the meaning of what follows.
 pub(super) fn is_opener(word: &str) -> bool {
     is_one_of(word, OPENERS)
 }
 
-/// Whether what is not understood here may correct what is. At the beginning of a sentence `actually` corrects another.
+/// Returns whether the sentence may correct itself. At its beginning, `actually` corrects an earlier
+/// sentence.
 pub(super) fn is_corrected(sentence: &[&str]) -> bool {
     sentence.iter().skip_while(|word| is_opener(word)).any(|word| is_one_of(word, &["actually"]))
 }
 
-/// Whether a sign stands at the end of this word that ends sentences, and is no part of the word.
+/// Returns whether the word ends a sentence; the full stop of a title does not.
 pub(super) fn is_ended(word: &str) -> bool {
     let word = word.trim_end_matches(CLOSING);
     word.ends_with(ENDING) && !is_title(word)
 }
 
-/// A word without the signs that end sentences, close and put aside. What belongs to it stays: `C++`, `.NET`, `+41`.
+/// Removes commas, closing signs and signs that end sentences. Signs that belong to the word stay: `C++`,
+/// `.NET`, `+41`.
 pub(super) fn bare(word: &str) -> &str {
     word.trim_end_matches(|c| c == ',' || CLOSING.contains(&c) || ENDING.contains(&c))
 }
 
-/// All sentences by their words. They end at a sign and white space, unless what follows begins small, and at an empty
-/// line; a line that breaks within one is a word of its own, which nothing fits.
+/// Splits a text into sentences of words. A sentence ends at a sign with white space after it, unless lower
+/// case follows, and at an empty line. A single line break within a sentence becomes a word that no pattern
+/// matches.
 fn sentences(text: &str) -> Vec<Vec<&str>> {
     let (mut sentences, mut sentence) = (Vec::new(), Vec::new());
     let mut rest = text.trim_start();
@@ -149,7 +152,7 @@ fn sentences(text: &str) -> Vec<Vec<&str>> {
 fn is_end(word: &str, rest: &str) -> bool {
     let word = word.trim_end_matches(CLOSING);
     let goes_on = || rest.starts_with(|c: char| c.is_lowercase() || c.is_numeric());
-    // The first letter of a name, as in `Samuel L. Jackson`.
+    // An initial is no end, as in `Samuel L. Jackson`.
     let is_initial = || word.chars().count() == 2 && word.starts_with(char::is_uppercase);
     word.ends_with(';') || (is_ended(word) && !goes_on() && !(word.ends_with('.') && is_initial()))
 }
@@ -167,7 +170,7 @@ fn is_question(word: &str) -> bool {
     word.trim_end_matches(CLOSING).ends_with(['?', '\u{FF1F}'])
 }
 
-/// Quotation marks, what stands before others' words, and signs of code.
+/// Returns whether the word has quotation marks, a colon, or signs of code or quotes.
 fn is_quoting(word: &str) -> bool {
     let marks = ['"', '\u{201C}', '\u{201D}', '\u{201E}', '\u{AB}', '\u{BB}', '\u{300C}', '`'];
     let opening = ['\'', '\u{2018}', '\u{201A}', '>'];
