@@ -1,4 +1,4 @@
-//! A person's consent: what is asked, and what can be answered.
+//! Questions to people: the request for an approval, the possible answers, and the [`Approver`] trait.
 
 use futures_core::future::BoxFuture;
 use serde::{Deserialize, Serialize};
@@ -6,65 +6,65 @@ use serde_json::json;
 
 use crate::{CallId, InboxRequest, Json, RunId, Subject, Timestamp, ToolSpec};
 
-/// A question to a person that stands between a call and its effect.
+/// A question to a person that has to be answered before a call takes effect.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct ApprovalRequest {
-    /// Unique everywhere.
+    /// The id of the question, globally unique.
     pub request_id: String,
-    /// The name of the agent that asks: of whoever wants to act, of the plan's agent, or of the team. A run names its
-    /// own where a tool or a machine left it empty.
+    /// The name of the agent that asks: the agent that wants to act, the plan's agent, or the team. If it is
+    /// empty, the run fills in its own.
     pub agent_name: String,
-    /// What is going to happen, in a line.
+    /// The action that is going to happen, in a line.
     pub action_summary: String,
     /// The tool's name and exact arguments, or whatever else a person needs to see.
     pub details: Json,
-    /// What may be answered; `approve`, `edit` and `cancel` unless said otherwise.
+    /// The possible answers; default: `approve`, `edit` and `cancel`.
     pub options: Vec<String>,
-    /// When the question expires, which counts as cancel.
+    /// The time at which the question expires, which counts as cancel.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
-    /// Whether the arguments may be changed.
+    /// True if the person may change the arguments.
     pub allow_modification: bool,
-    /// What kind of question it is.
+    /// The kind of the question.
     #[serde(default, skip_serializing_if = "QuestionKind::is_default")]
     pub kind: QuestionKind,
-    /// How long the question may wait, milliseconds, unless the run's own setting is to hold.
+    /// The time that the question may wait, milliseconds; default: the run's own setting.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
-    /// To what a yes is bound: [`binding`] of the tool, the arguments and the files that they lead to. A call that is
-    /// bound to anything else is asked about anew.
+    /// Hash of the thing that is approved: [`binding`] of the tool, the arguments and the files. A call with
+    /// another hash is asked about again.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub binding: String,
-    /// Rules under which this call, and calls like it, would not be asked about; the narrowest first. Empty where
-    /// each call is to be asked about.
+    /// Rules that would allow this call and similar ones without a question, the narrowest first. Empty if
+    /// each call has to be asked about.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<String>,
-    /// How the question came up: the calls between the run in whose log it stands and the run that asks, from above.
+    /// The path from the run that logs the question down to the run that asks, as the calls between them.
     /// Empty if the run itself asks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub path: Vec<Asker>,
-    /// Names the fields of the agent that asks. An agent whose fields are others by now does not go on with what was
-    /// given for these. Empty where an agent has no fields.
+    /// The version of the agent's input fields. An answer for other fields than the agent has now is not
+    /// used. Empty if an agent has no fields.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub schema_version: String,
-    /// Since when the question is set aside: nobody is to be asked, and it does not expire.
+    /// The time since which the question is paused: nobody is asked, and it does not expire.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused_at: Option<Timestamp>,
 }
 
-/// A run that asks, or waits for one that does.
+/// A run that asks, or that waits for a child run that asks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Asker {
     /// The run.
     pub run: RunId,
-    /// Its call that is asked about, or that started the next run of the path.
+    /// The call that is asked about, or that started the next run of the path.
     pub call: CallId,
 }
 
-/// What kind of question a person is asked.
+/// The kind of a question to a person.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -73,13 +73,13 @@ pub enum QuestionKind {
     /// May this call run?
     #[default]
     Consent,
-    /// A process died while the call ran, and nobody knows what it did: may it run again?
+    /// A process died while the call ran, so it may have taken effect: may it run again?
     InDoubt,
-    /// A step of a plan failed: what follows? A yes tries it again, a reply is its result, an empty reply goes on without
-    /// it, and a no gives up what depends on it.
+    /// A step of a plan failed: how to go on? A yes tries it again, a reply is its result, an empty reply
+    /// goes on without it, and a no gives up the steps that depend on it.
     Failed,
-    /// Something that the call needs is missing: what is it? It is answered with
-    /// [`Answer::Edit`], by the names of what is missing, or with [`Answer::Reply`] in a person's own words.
+    /// An input for the call is missing: what is its value? The answer is [`Answer::Edit`] with values by
+    /// name, or [`Answer::Reply`] in a person's own words.
     Input,
 }
 
@@ -90,7 +90,7 @@ impl QuestionKind {
 }
 
 impl ApprovalRequest {
-    /// A question with the three usual options and no deadline.
+    /// Creates a question with the three usual options and no deadline.
     pub fn new(request_id: impl Into<String>, action_summary: impl Into<String>, details: Json) -> Self {
         Self {
             request_id: request_id.into(),
@@ -110,8 +110,8 @@ impl ApprovalRequest {
         }
     }
 
-    /// A question about a call that was started and has no end: may it run again? It shows the call as a person would
-    /// have to look for it, and takes a yes, the result in the person's words, or a no.
+    /// Creates a question about a call that was cut off: may it run again? It shows the arguments, so that
+    /// the person can check the effect, and takes a yes, a no, or the result in the person's words.
     pub fn in_doubt(request_id: impl Into<String>, tool: &str, arguments: &Json) -> Self {
         let text = arguments.to_string();
         let mut shown: String = text.chars().take(SHOWN_IN_DOUBT).collect();
@@ -128,40 +128,40 @@ impl ApprovalRequest {
         request
     }
 
-    /// The same question about a call that started a run whose log is lost.
+    /// Changes the question for a call that started a child run whose log is lost.
     pub fn of_lost_run(mut self, child: &RunId) -> Self {
         self.action_summary = format!("The log of run {child} is lost. {}", self.action_summary);
         self
     }
 
-    /// Whether nobody answered in time.
+    /// Returns true if nobody answered in time.
     pub fn is_expired(&self, now: Timestamp) -> bool {
         self.paused_at.is_none() && self.expires_at.is_some_and(|end| end <= now)
     }
 
-    /// Whether an answer that names a question and its binding is one to this question.
+    /// Returns true if an answer with this id and binding is for this question.
     pub fn is_meant(&self, request_id: &str, binding: &str) -> bool {
         self.request_id == request_id && self.binding == binding
     }
 
-    /// The message that carries an answer to this question.
+    /// Returns the inbox message with an answer to this question.
     pub fn answered(&self, answer: Answer) -> InboxRequest {
         let (request_id, binding) = (self.request_id.clone(), self.binding.clone());
         InboxRequest::Answer { request_id, binding, answer }
     }
 
-    /// The run that asks, unless it is the one in whose log the question stands.
+    /// Returns the run that asks, unless it is the run that logs the question.
     pub fn asker(&self) -> Option<&Asker> {
         self.path.last()
     }
 
-    /// The same question, set aside.
+    /// Pauses the question.
     pub fn pause(mut self, now: Timestamp) -> Self {
         self.paused_at.get_or_insert(now);
         self
     }
 
-    /// The same question, asked again, with the time that it had left when it was set aside.
+    /// Resumes a paused question, with the time that it had left.
     pub fn unpause(mut self, now: Timestamp) -> Self {
         if let Some(since) = self.paused_at.take() {
             self.expires_at = self.expires_at.map(|end| end + now.since(since));
@@ -169,25 +169,26 @@ impl ApprovalRequest {
         self
     }
 
-    /// The same question as it stands in the log of the run whose `call` started the run that has it.
+    /// Returns the question as the log of the parent run has it, whose `call` started `child`.
     pub fn from_below(mut self, child: RunId, call: CallId) -> Self {
         self.path.insert(0, Asker { run: child, call });
         self
     }
 }
 
-/// Characters of the arguments in the summary of a question about a call in doubt; its details have all of them.
+/// The most characters of the arguments in the summary of a question about a call in doubt; its details have
+/// all of them.
 const SHOWN_IN_DOUBT: usize = 1_000;
 
-/// To what a person agrees: the tool as it describes itself, exactly these arguments, and the files that they lead to
-/// once links are followed. SHA-256, in hexadecimal digits, of the first two; behind a `-` that of the files, where
-/// `subject` names some.
+/// Returns the hash that an approval is bound to: of the tool's description, the exact arguments, and the
+/// files after symbolic links are resolved. Format: SHA-256 in hexadecimal digits of the tool and the
+/// arguments; if `subject` has files, a `-` and the SHA-256 of their paths follow.
 pub fn binding(spec: &ToolSpec, arguments: &Json, subject: &Subject) -> String {
-    // JSON tells where one part ends and the next begins.
+    // JSON separates the parts unambiguously.
     let parts = serde_json::json!([spec.name, spec.version, spec.parameters, arguments]);
     let call = digits([parts.to_string().as_bytes()]);
     match subject {
-        // No path holds a NUL.
+        // No path contains a NUL byte, so it separates the paths.
         Subject::Paths { paths, .. } => {
             let paths = paths.iter().flat_map(|path| [path.as_os_str().as_encoded_bytes(), &[0][..]]);
             format!("{call}-{}", digits(paths))
@@ -196,9 +197,9 @@ pub fn binding(spec: &ToolSpec, arguments: &Json, subject: &Subject) -> String {
     }
 }
 
-/// To what a person agrees who was asked about the arguments `asked` and wants `wanted` instead: the same tool, the new
-/// arguments, and the same files. Arguments that lead to others are asked about once more, so that a person sees where.
-/// Nothing if `binding` is not of a question about `asked` and this tool.
+/// Returns the new binding after a person changed the arguments from `asked` to `wanted`: the same tool and
+/// the same files. If the new arguments lead to other files, the hash differs and the person is asked again.
+/// None if `binding` is not that of a question about `asked` and this tool.
 pub fn rebound(binding: &str, spec: &ToolSpec, asked: &Json, wanted: &Json) -> Option<String> {
     let of_call = |arguments| self::binding(spec, arguments, &Subject::Unknown);
     let files = binding.strip_prefix(&of_call(asked))?;
@@ -211,52 +212,52 @@ fn digits<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
     hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// What a person said.
+/// The answer of a person.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "answer", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Answer {
-    /// Do it.
+    /// The call runs.
     Approve,
-    /// Do it with these arguments, which are validated again.
+    /// The call runs with these arguments, which are validated again.
     Edit {
         /// The new arguments.
         arguments: Json,
     },
-    /// Do not do it.
+    /// The call does not run.
     Cancel {
-        /// Why, for the model; empty means no reason was given.
+        /// The reason, for the model; empty if none was given.
         #[serde(default)]
         reason: String,
     },
-    /// Do it, and for the rest of the session do not ask about calls under these rules.
+    /// The call runs, and calls under these rules are not asked about for the rest of the session.
     Trust {
         /// The rules, as in [`ApprovalRequest::rules`].
         rules: Vec<String>,
     },
-    /// Do not do it: this is its result.
+    /// The call does not run; the text is its result.
     Reply {
-        /// What the model reads.
+        /// The result that the model reads.
         text: String,
     },
     /// Nobody answered in time; counts as cancel.
     Expired,
-    /// The program took the question back; counts as cancel.
+    /// The program withdrew the question; counts as cancel.
     Withdrawn {
-        /// Why, for the model.
+        /// The reason, for the model.
         reason: String,
     },
 }
 
 impl Answer {
-    /// Whether the call may run.
+    /// Returns true if the call may run.
     pub fn is_consent(&self) -> bool {
         matches!(self, Self::Approve | Self::Edit { .. } | Self::Trust { .. })
     }
 }
 
-/// How long a question waits for a person, unless somebody says otherwise: 30 minutes.
+/// The default time that a question waits for a person: 30 minutes.
 pub(crate) const USUAL_WAIT_MS: u64 = 30 * 60 * 1_000;
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
@@ -264,17 +265,17 @@ pub(crate) fn is_usual_wait(wait: &u64) -> bool {
     *wait == USUAL_WAIT_MS
 }
 
-/// How a run treats questions to people.
+/// Settings of a run for questions to people.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct ApprovalSettings {
-    /// How long a question waits, milliseconds, that does not say so itself. Default 30 minutes.
+    /// The time that a question waits, milliseconds, if it sets none itself. Default 30 minutes.
     pub timeout_ms: u64,
-    /// What follows when a person says no.
+    /// The behaviour after a no.
     pub on_deny: OnDeny,
-    /// What follows when nobody answers in time.
+    /// The behaviour after a question expired.
     pub on_expiry: OnExpiry,
 }
 
@@ -285,54 +286,55 @@ impl Default for ApprovalSettings {
 }
 
 impl ApprovalSettings {
-    /// The same settings under which a question waits so long: the usual 30 minutes do not last a night.
+    /// Sets the time that a question waits.
     pub fn with_timeout(mut self, wait: std::time::Duration) -> Self {
         self.timeout_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
         self
     }
 
-    /// The same settings with another consequence of a no.
+    /// Sets the behaviour after a no.
     pub fn with_on_deny(mut self, what: OnDeny) -> Self {
         self.on_deny = what;
         self
     }
 
-    /// The same settings with another consequence of no answer in time.
+    /// Sets the behaviour after a question expired.
     pub fn with_on_expiry(mut self, what: OnExpiry) -> Self {
         self.on_expiry = what;
         self
     }
 }
 
-/// What follows when a person says no.
+/// The behaviour after a person said no.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum OnDeny {
-    /// The model reads it, and goes on.
+    /// The model reads the no, and the run goes on.
     #[default]
     ReturnToLlm,
-    /// The calls that were not started get a result that says so, and the run ends as cancelled.
+    /// Calls that have not started get a result that says so, and the run ends as cancelled.
     Abort,
 }
 
-/// What follows when nobody answers in time.
+/// The behaviour after a question expired.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum OnExpiry {
-    /// The model reads it, and goes on.
+    /// The model reads that nobody answered, and the run goes on.
     #[default]
     ReturnToLlm,
     /// The run ends as cancelled.
     Abort,
-    /// It is asked once more, as urgent and for as long again; then as `return_to_llm`.
+    /// The question is asked once more, marked as urgent and with the same time; if it expires again, as
+    /// `return_to_llm`.
     Escalate,
 }
 
-/// Decides about questions, now or later. Written as any async code; [`FnApprover`] makes one of a closure:
+/// Answers questions, now or later. Write `decide` as an `async fn`; [`FnApprover`] wraps a closure:
 ///
 /// ```
 /// use archon_types::{Answer, ApprovalRequest, Approver, Decision};
@@ -350,11 +352,11 @@ pub enum OnExpiry {
 /// }
 /// ```
 pub trait Approver: Send + Sync {
-    /// Answers at once, or says that a person will.
+    /// Answers at once, or defers the answer to a person.
     fn decide(&self, request: &ApprovalRequest) -> impl Future<Output = Decision> + Send;
 
-    /// As [`decide`](Self::decide) for all that a turn asks, in order; whoever shows questions to a person can show
-    /// them at once. Missing decisions count as later.
+    /// Answers all questions of a turn, in order, so that a program can show them together. Missing decisions
+    /// count as [`Decision::Later`]. Default: calls [`decide`](Self::decide) for each.
     fn decide_all(&self, requests: &[ApprovalRequest]) -> impl Future<Output = Vec<Decision>> + Send {
         async move {
             let mut decisions = Vec::with_capacity(requests.len());
@@ -366,7 +368,7 @@ pub trait Approver: Send + Sync {
     }
 }
 
-/// An [`Approver`] as an object. Every approver is one: nobody implements it.
+/// An object-safe form of [`Approver`]. It is implemented for every approver; do not implement it yourself.
 pub trait DynApprover: Send + Sync {
     /// As [`Approver::decide`].
     fn boxed_decide<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, Decision>;
@@ -405,7 +407,7 @@ impl<A: Approver + ?Sized> Approver for std::sync::Arc<A> {
     }
 }
 
-/// An [`Approver`] of a closure.
+/// An [`Approver`] made of a closure.
 ///
 /// ```
 /// use archon_types::{Answer, Decision, FnApprover};
@@ -420,7 +422,7 @@ where
     F: Fn(ApprovalRequest) -> D + Send + Sync,
     D: Future<Output = Decision> + Send,
 {
-    /// An approver that decides as `decide` does.
+    /// Creates an approver that calls `decide`.
     pub fn new(decide: F) -> Self {
         Self(decide)
     }
@@ -436,13 +438,13 @@ where
     }
 }
 
-/// An [`Approver`] for programs in which questions are answered from elsewhere: every run that asks suspends.
+/// An [`Approver`] for programs that answer questions from elsewhere: every run that asks suspends.
 ///
-/// A question waits for 30 minutes, unless [`ApprovalSettings::timeout_ms`] says otherwise. After that it takes no
-/// answer and is listed no more; its run stays suspended until it is taken up, and then goes on as
-/// [`ApprovalSettings::on_expiry`] says, by default with a result that tells the model that nobody answered. So a
-/// program that asks people who sleep gives questions more time, and resumes such runs now and then, with
-/// [`AnswerRuns::sweep`](crate::AnswerRuns::sweep):
+/// A question waits for 30 minutes, unless [`ApprovalSettings::timeout_ms`] says otherwise. After that it
+/// takes no answer and is not listed any more. Its run stays suspended until it is resumed, and then goes on
+/// as [`ApprovalSettings::on_expiry`] says; by default the model reads that nobody answered. So give
+/// questions more time if people may be away, and call [`AnswerRuns::sweep`](crate::AnswerRuns::sweep) from
+/// time to time to resume such runs:
 ///
 /// ```
 /// use std::time::Duration;
@@ -461,12 +463,12 @@ impl Approver for AskLater {
     }
 }
 
-/// What an [`Approver`] makes of a question.
+/// The decision of an [`Approver`] about a question.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Decision {
-    /// Decided.
+    /// The answer.
     Now(Answer),
-    /// The run suspends until the answer comes.
+    /// The run suspends until an answer comes.
     Later,
 }

@@ -1,5 +1,5 @@
-//! The budget of a run that lends to others: what was spent, what is set aside for calls under way, and how much time
-//! is left. A machine keeps it and tells it what its records say.
+//! The budget of a run: the spent amount, the amount reserved for calls, and the remaining time. It is a part
+//! of a machine, which updates it from records.
 
 use std::time::Duration;
 
@@ -7,18 +7,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::{CallId, ExecutionLimits, Lease, LimitReached, MoreLimits, Spending, Timestamp};
 
-/// What is left of the run's limits.
+/// The remaining budget of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Budget {
     limits: ExecutionLimits,
     last: Timestamp,
     active_ms: u64,
     spent: Spending,
-    /// What open leases may take at most.
+    /// The most that open leases may take.
     held: Spending,
 }
 
-/// What one call was lent, and what its run used of it.
+/// The lease of one call, and the spending of its child run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Loan {
     granted: Option<(CallId, Lease)>,
@@ -26,24 +26,24 @@ pub struct Loan {
 }
 
 impl Loan {
-    /// The lease of this call.
+    /// Returns the lease of this call.
     pub fn lease(&self, call: CallId) -> Option<Lease> {
         self.granted.filter(|(of, _)| *of == call).map(|(_, lease)| lease)
     }
 }
 
 impl Budget {
-    /// A budget of which nothing is spent, from a time on.
+    /// Creates an unspent budget that counts time from `at`.
     pub fn new(limits: ExecutionLimits, at: Timestamp) -> Self {
         Self { limits, last: at, active_ms: 0, spent: Spending::default(), held: Spending::default() }
     }
 
-    /// There may be more from now on.
+    /// Raises the limits.
     pub fn raise(&mut self, more: &MoreLimits) {
         self.limits.raise(more);
     }
 
-    /// The time now. While the run waits for people it does not count.
+    /// Advances the time to `at`. Time in which the run waits for people does not count.
     pub fn see(&mut self, at: Timestamp, is_waiting: bool) {
         if !is_waiting {
             self.active_ms = self.active_ms.saturating_add(millis(at.since(self.last)));
@@ -51,22 +51,23 @@ impl Budget {
         self.last = self.last.max(at);
     }
 
-    /// When the time is up, if the run does not wait.
+    /// Returns the time at which the time limit is reached, if the run does not wait.
     pub fn deadline(&self) -> Timestamp {
         self.last + Duration::from_millis(self.limits.max_duration_ms.saturating_sub(self.active_ms))
     }
 
-    /// What calls have used that are settled, and what was spent besides.
+    /// Returns the spending of settled calls and of the run itself.
     pub fn spent(&self) -> Spending {
         self.spent
     }
 
-    /// The run itself spent this, without a loan.
+    /// Adds spending of the run itself.
     pub fn spend(&mut self, spent: Spending) {
         self.spent += spent;
     }
 
-    /// A call was lent this. Said twice it counts once; what the call was lent before is closed.
+    /// Reserves a lease for a call. The same lease twice counts once; an earlier lease of this loan is
+    /// closed.
     pub fn grant(&mut self, loan: &mut Loan, call: CallId, lease: Lease) {
         if loan.lease(call).is_none() {
             self.close(loan);
@@ -75,7 +76,7 @@ impl Budget {
         }
     }
 
-    /// The call's run used this, all in all.
+    /// Records the total spending of the call's child run, and releases its lease.
     pub fn settle(&mut self, loan: &mut Loan, spent: Spending) {
         let before = loan.settled.replace(spent);
         if let (None, Some((_, lease))) = (before, &loan.granted) {
@@ -84,14 +85,15 @@ impl Budget {
         self.spent += less(spent, before.unwrap_or_default());
     }
 
-    /// The call has ended. Where nobody said what its run used, it used all that it could.
+    /// Closes the lease of a call that has ended. If its spending is unknown, the whole lease counts as
+    /// spent.
     pub fn close(&mut self, loan: &mut Loan) {
         if let (Some((_, lease)), None) = (loan.granted, loan.settled) {
             self.settle(loan, at_most(&lease));
         }
     }
 
-    /// One of so many equal shares of what is left.
+    /// Returns one of `shares` equal parts of the remaining budget.
     pub fn lease(&self, shares: u64) -> Lease {
         let used = |spent: u64, held: u64| spent.saturating_add(held);
         let left = |max: u64, used: u64| max.saturating_sub(used) / shares.max(1);
@@ -101,7 +103,7 @@ impl Budget {
         lease
     }
 
-    /// What is left if no call that is under way uses more of what it was lent.
+    /// Returns the remaining budget if calls under way use nothing more of their leases.
     pub fn unspent(&self) -> Lease {
         let limits = &self.limits;
         let mut lease = self.lease(1);
@@ -110,7 +112,7 @@ impl Budget {
         lease
     }
 
-    /// The limit of which nothing is left that could be lent, if there is one.
+    /// Returns the limit of which nothing is left to lend, if there is one.
     pub fn dry(&self) -> Option<LimitReached> {
         let Lease { tokens, cost, .. } = self.lease(1);
         match (tokens, cost, self.limits.max_cost) {
@@ -120,7 +122,7 @@ impl Budget {
         }
     }
 
-    /// The limit that was reached, if one was.
+    /// Returns the limit that was reached, if one was.
     pub fn reached(&self) -> Option<LimitReached> {
         let limits = &self.limits;
         if self.active_ms >= limits.max_duration_ms {

@@ -1,4 +1,4 @@
-//! What a message is made of: text, images, thinking and tool calls.
+//! The blocks of a message: text, images, thinking and tool calls.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -21,28 +21,28 @@ pub enum Content {
     Image {
         /// The bytes in base64.
         data: String,
-        /// For instance `image/png`.
+        /// The media type, for instance `image/png`.
         mime_type: String,
     },
     /// The model's reasoning.
     Thinking {
         /// The reasoning text; empty when the provider redacted it.
         thinking: String,
-        /// What the provider wants back with the text, unchanged.
+        /// A token that the provider wants back with the text, unchanged.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         signature: Option<String>,
     },
-    /// A request to run a tool; shared by the conversation and what works on the call.
+    /// A request to run a tool; shared to avoid copies.
     ToolCall(Arc<ToolCall>),
 }
 
 impl Content {
-    /// A text block.
+    /// Creates a text block.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text { text: text.into() }
     }
 
-    /// The text of a text block.
+    /// Returns the text of a text block.
     pub fn as_text(&self) -> Option<&str> {
         match self {
             Self::Text { text } => Some(text),
@@ -50,7 +50,7 @@ impl Content {
         }
     }
 
-    /// The call of a tool-call block.
+    /// Returns the call of a tool-call block.
     pub fn as_tool_call(&self) -> Option<&ToolCall> {
         match self {
             Self::ToolCall(call) => Some(call),
@@ -58,7 +58,7 @@ impl Content {
         }
     }
 
-    /// All text blocks joined by newlines.
+    /// Joins all text blocks, separated by newlines.
     pub fn join_text(blocks: &[Self]) -> Cow<'_, str> {
         match blocks {
             [Self::Text { text }] => Cow::Borrowed(text),
@@ -95,29 +95,29 @@ impl From<Arc<ToolCall>> for Content {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ToolCall {
-    /// As the model named the call; unique within one response at best.
+    /// The model's id for the call; unique within one response at best.
     pub id: ToolCallId,
-    /// As the model named the tool, known or not.
+    /// The tool's name as the model wrote it; the tool may not exist.
     pub name: String,
-    /// What the model sent, key order kept; an empty object when `malformed` is set.
+    /// The arguments as the model sent them, with the order of keys; an empty object if `malformed` is set.
     #[serde(default = "empty_object")]
     pub arguments: Json,
-    /// Set when the model's arguments were not JSON, or the call is not to run for another reason. Such a call is never
-    /// executed.
+    /// Set if the arguments were not JSON, or if the call must not run for another reason. Such a call is
+    /// never executed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub malformed: Option<MalformedArguments>,
 }
 
 impl ToolCall {
-    /// A call with well-formed arguments.
+    /// Creates a call with well-formed arguments.
     pub fn new(id: impl Into<ToolCallId>, name: impl Into<String>, arguments: Json) -> Self {
         Self { id: id.into(), name: name.into(), arguments, malformed: None }
     }
 
-    /// A call from the argument text of a stream.
+    /// Creates a call from argument text that was streamed.
     ///
-    /// Empty text and `null` mean no arguments, `{}`. Text that is not JSON is kept as
-    /// [`malformed`](Self::malformed); nothing is repaired or invented.
+    /// Empty text and `null` mean no arguments, `{}`. Text that is not JSON is stored in
+    /// [`malformed`](Self::malformed); nothing is repaired.
     pub fn from_json_text(id: impl Into<ToolCallId>, name: impl Into<String>, text: &str) -> Self {
         let mut call = Self::new(id, name, empty_object());
         if !text.trim().is_empty() {
@@ -132,8 +132,8 @@ impl ToolCall {
         call
     }
 
-    /// Marks the call as one that is never run, with the reason in words that the model reads. What it has as arguments
-    /// is kept as text, and what was wrong with them behind the reason.
+    /// Marks the call as malformed, so that it is never run, with the reason that the model reads. Its
+    /// arguments are kept as text; an earlier error is appended to the reason.
     pub fn refuse(&mut self, reason: impl Into<String>) {
         let mut error = reason.into();
         let text = match self.malformed.take() {
@@ -151,13 +151,13 @@ impl ToolCall {
     }
 }
 
-/// Arguments that a model sent and that no tool is called with: cut off, or never meant as JSON.
+/// Arguments of a call that must not run, for instance because they are not JSON.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MalformedArguments {
-    /// What the model sent.
+    /// The text that the model sent.
     pub text: String,
-    /// Why it is not JSON, with line and column, or why the call is not run.
+    /// The parse error with line and column, or the reason why the call does not run.
     pub error: String,
 }
 

@@ -1,9 +1,9 @@
-//! Hooks: a program's own code at fixed places of a run.
+//! Hooks: a program's own code at fixed points of a run.
 //!
 //! The order is always the same: `before_loop` → start → (`before_turn` → turn → `after_turn`)* → end →
-//! `after_loop`, and within a turn for each call that runs: `before_tool` → start → (`before_update` →
-//! update → `after_update`)* → end → `after_tool`. A verdict that changes what happens is a record of
-//! the run, so a replay needs no hooks.
+//! `after_loop`, and within a turn for each call that runs: `before_tool` → start → (`before_update` → update
+//! → `after_update`)* → end → `after_tool`. A verdict that changes the run is recorded in its log, so a
+//! replay needs no hooks.
 
 use std::{future::ready, sync::Arc};
 
@@ -12,66 +12,66 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Message, Outcome, ToolCall, ToolResult, Transcript, Usage};
 
-/// Watches a run and may stop parts of it. Every method has a default that lets everything pass. Written as any async
-/// code; [`FnHooks`] makes some of closures.
+/// Watches a run and may stop parts of it. By default every method lets everything pass. Write the methods as
+/// `async fn`; [`FnHooks`] wraps closures.
 pub trait Hooks: Send + Sync {
-    /// Before the run begins, with the conversation that it goes on from and its place in the chain of
-    /// runs, from 0. `false` ends it before it began.
+    /// Called before the run begins, with the conversation that it continues and its index in the chain of
+    /// runs, from 0. `false` ends the run before its first turn.
     fn before_loop(&self, messages: &Transcript, index: u32) -> impl Future<Output = bool> + Send {
         let _ = (messages, index);
         ready(true)
     }
 
-    /// After the run's last record.
+    /// Called after the run's last record.
     fn after_loop(&self, outcome: &Outcome) -> impl Future<Output = ()> + Send {
         let _ = outcome;
         ready(())
     }
 
-    /// Before the model is asked for turn `turn`, from 0. `false` ends the run without that turn.
+    /// Called before turn `turn`, from 0. `false` ends the run without that turn.
     fn before_turn(&self, messages: &Transcript, turn: u32) -> impl Future<Output = bool> + Send {
         let _ = (messages, turn);
         ready(true)
     }
 
-    /// After a turn, with the tokens that the run used so far.
+    /// Called after a turn, with the tokens that the run has used so far.
     fn after_turn(&self, messages: &Transcript, usage: Usage) -> impl Future<Output = ()> + Send {
         let _ = (messages, usage);
         ready(())
     }
 
-    /// A model call failed, or the run did.
+    /// Called when a model call or the run failed.
     fn on_error(&self, error: &str) -> impl Future<Output = ()> + Send {
         let _ = error;
         ready(())
     }
 
-    /// Before a call that may run starts. `false` skips it: the model reads an error result.
+    /// Called before an allowed call starts. `false` skips it: the model reads an error result.
     fn before_tool(&self, call: &ToolCall) -> impl Future<Output = bool> + Send {
         let _ = call;
         ready(true)
     }
 
-    /// After a call that ran.
+    /// Called after a call that ran.
     fn after_tool(&self, call: &ToolCall, result: &ToolResult) -> impl Future<Output = ()> + Send {
         let _ = (call, result);
         ready(())
     }
 
-    /// Before watchers see what a running tool has so far. `false` keeps it from them, and from nobody
-    /// else. Called on the tool's own task: return at once.
+    /// Called before watchers get a partial result of a running tool. `false` hides it from watchers only. It
+    /// is called on the tool's own task, so it must return at once.
     fn before_update(&self, call: &ToolCall, partial: &ToolResult) -> bool {
         let _ = (call, partial);
         true
     }
 
-    /// After watchers saw it.
+    /// Called after watchers got the partial result.
     fn after_update(&self, call: &ToolCall, partial: &ToolResult) {
         let _ = (call, partial);
     }
 }
 
-/// [`Hooks`] as an object. All hooks are one: nobody implements it.
+/// An object-safe form of [`Hooks`]. It is implemented for all hooks; do not implement it yourself.
 #[allow(missing_docs, reason = "each is as the method of `Hooks` that it is named after")]
 pub trait DynHooks: Send + Sync {
     fn boxed_before_loop<'a>(&'a self, messages: &'a Transcript, index: u32) -> BoxFuture<'a, bool>;
@@ -199,7 +199,7 @@ impl<H: Hooks + ?Sized> Hooks for Arc<H> {
     }
 }
 
-/// [`Hooks`] of closures, each for one place of a run.
+/// [`Hooks`] made of closures, each for one point of a run.
 ///
 /// ```
 /// use archon_types::FnHooks;
@@ -227,12 +227,12 @@ where
 }
 
 impl FnHooks {
-    /// Hooks that do nothing yet.
+    /// Creates hooks that do nothing.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// As [`Hooks::before_turn`], with the turn, from 0.
+    /// Sets [`Hooks::before_turn`]; the closure gets the turn, from 0.
     pub fn before_turn<F>(mut self, does: impl Fn(u32) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = bool> + Send + 'static,
@@ -241,7 +241,7 @@ impl FnHooks {
         self
     }
 
-    /// As [`Hooks::before_tool`].
+    /// Sets [`Hooks::before_tool`].
     pub fn before_tool<F>(mut self, does: impl Fn(ToolCall) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = bool> + Send + 'static,
@@ -250,7 +250,7 @@ impl FnHooks {
         self
     }
 
-    /// As [`Hooks::after_tool`].
+    /// Sets [`Hooks::after_tool`].
     pub fn after_tool<F>(mut self, does: impl Fn(ToolCall, ToolResult) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = ()> + Send + 'static,
@@ -259,7 +259,7 @@ impl FnHooks {
         self
     }
 
-    /// As [`Hooks::on_error`].
+    /// Sets [`Hooks::on_error`].
     pub fn on_error<F>(mut self, does: impl Fn(String) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = ()> + Send + 'static,
@@ -268,7 +268,7 @@ impl FnHooks {
         self
     }
 
-    /// As [`Hooks::after_loop`].
+    /// Sets [`Hooks::after_loop`].
     pub fn after_loop<F>(mut self, does: impl Fn(Outcome) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = ()> + Send + 'static,
@@ -312,25 +312,25 @@ impl Hooks for FnHooks {
     }
 }
 
-/// Looks at what a person says before the model does. Filters run in order, before the first request.
+/// Checks prompts before the model reads them. Filters run in order, before the first request.
 pub trait InputFilter: Send + Sync {
-    /// The verdict on one message.
+    /// Returns the verdict on one message.
     fn check<'a>(&'a self, message: &'a Message) -> BoxFuture<'a, InputVerdict>;
 }
 
-/// What a filter says of an input.
+/// The verdict of a filter on a prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InputVerdict {
-    /// Nothing to say.
+    /// The message passes unchanged.
     Pass,
-    /// The model should know this: it is added to the end of the message.
+    /// The message passes, with this warning for the model added to its end.
     Warn(String),
-    /// The model never sees it, and the run ends.
+    /// The message is refused, with this reason: the model never sees it, and the run ends.
     Reject(String),
 }
 
-/// Where a hook stopped a run.
+/// The hook that stopped a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]

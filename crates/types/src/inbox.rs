@@ -1,9 +1,9 @@
-//! The inbox of a run: what others want of a run that somebody else writes to.
+//! The inbox of a run: messages for a run that another process or task writes to.
 //!
-//! A run has one writer. Whoever else wants to speak into it, or to stop it, leaves a message here; the
-//! writer, or whoever takes the run up next, moves it into the log and then removes it. What moves
-//! stands in the log behind a `Received` record with the message's id, so a message that was moved and
-//! could not be removed any more is not moved again.
+//! A run has one writer. Others leave messages here to steer, answer or cancel it. The writer, or the next
+//! process that resumes the run, moves each message into the log and then removes it from the inbox. In the
+//! log it follows a `Received` record with the message's id, so a message that could not be removed is not
+//! moved twice.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -12,25 +12,26 @@ use serde::{Deserialize, Serialize};
 
 use crate::{AgentMessage, Answer, JournalError, Record, RecordBody, RunId, Timestamp};
 
-/// Where messages to runs wait.
+/// Keeps messages for runs until they are moved into the log.
 pub trait Inbox: Send + Sync {
-    /// Leaves a message. It is on the medium once this returns.
+    /// Leaves a message. It is on the storage medium once this returns.
     fn post<'a>(&'a self, run: &'a RunId, entry: InboxEntry) -> BoxFuture<'a, Result<(), JournalError>>;
 
-    /// What waits, oldest first.
+    /// Returns the waiting messages, oldest first.
     fn waiting<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Vec<InboxEntry>, JournalError>>;
 
-    /// Removes messages by their ids; one that is gone already is no error.
+    /// Removes messages by their ids; ids that do not exist are ignored.
     fn remove<'a>(&'a self, run: &'a RunId, ids: &'a [String]) -> BoxFuture<'a, Result<(), JournalError>>;
 
-    /// Ready when something may have been posted since this was called; by default never.
+    /// Completes when a message may have been posted since this was called; default: never.
     fn changed<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, ()> {
         let _ = run;
         Box::pin(std::future::pending())
     }
 }
 
-/// The messages that a log has received. One at its very end did not arrive: what follows from it is not there.
+/// Returns the ids of the messages that a log has received. A `Received` record at the very end does not
+/// count, because the message that should follow it is missing.
 pub fn received_messages(records: &[Arc<Record>]) -> HashSet<String> {
     let ids = records.windows(2).filter_map(|pair| match &pair[0].body {
         RecordBody::Received { id } => Some(id.clone()),
@@ -45,45 +46,45 @@ pub fn received_messages(records: &[Arc<Record>]) -> HashSet<String> {
 pub struct InboxEntry {
     /// Unique within the run: letters, digits, `-` and `_`.
     pub id: String,
-    /// When it was posted.
+    /// The time at which it was posted.
     pub at: Timestamp,
-    /// What is wanted.
+    /// The request.
     pub request: InboxRequest,
 }
 
 impl InboxEntry {
-    /// A message.
+    /// Creates a message.
     pub fn new(id: impl Into<String>, at: Timestamp, request: InboxRequest) -> Self {
         Self { id: id.into(), at, request }
     }
 }
 
-/// What somebody wants of a run.
+/// A request to a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum InboxRequest {
-    /// The model reads this in its next request, and calls that were not started are skipped.
+    /// The model reads this message in its next request, and calls that have not started are skipped.
     Steer {
-        /// What is said.
+        /// The message.
         message: AgentMessage,
     },
-    /// The model reads this when the run would end.
+    /// The model reads this message when the run would otherwise end.
     FollowUp {
-        /// What is said.
+        /// The message.
         message: AgentMessage,
     },
     /// The run ends as cancelled.
     Cancel {
-        /// Who or what asks, for people.
+        /// The person or the reason behind it, for people.
         reason: String,
     },
-    /// Answers a question of the run. One that is not open any more is not heard.
+    /// Answers a question of the run. Ignored if the question is not open any more.
     Answer {
         /// [`ApprovalRequest::request_id`](crate::ApprovalRequest::request_id).
         request_id: String,
-        /// [`ApprovalRequest::binding`](crate::ApprovalRequest::binding) as it was when the question was answered. An
-        /// answer to a question that is bound to something else by now is not heard.
+        /// [`ApprovalRequest::binding`](crate::ApprovalRequest::binding) of the question that was answered.
+        /// The answer is ignored if the question has another binding by now.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         binding: String,
         /// The answer.

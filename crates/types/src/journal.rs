@@ -1,4 +1,4 @@
-//! Journals: where logs are kept. One writer per run, any number of readers.
+//! Journals keep the logs of runs. A run has one writer at a time and any number of readers.
 
 use std::sync::Arc;
 
@@ -12,32 +12,33 @@ use crate::{
 
 /// Keeps the logs of runs.
 pub trait Journal: Send + Sync {
-    /// Takes the run's writer lock and reads what is there.
+    /// Opens a run for writing: takes its writer lock and reads its log.
     ///
-    /// A record that was cut off by a crash at the end of the log is dropped here.
+    /// A record at the end of the log that a crash cut off is dropped.
     fn open<'a>(&'a self, run: &'a RunId, mode: OpenMode) -> BoxFuture<'a, Result<OpenRun, JournalError>>;
 
-    /// Reads a log without the lock. The last record may already be old when this returns.
+    /// Reads a log without the lock, so newer records may exist when this returns.
     fn read<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Vec<Arc<Record>>, JournalError>>;
 
-    /// As much of a log as can be trusted: every record before the damage, if there is any.
+    /// Reads the intact part of a log: every record before the damage, if there is any.
     ///
-    /// A journal that does not tell damaged logs apart, which is the default, reads the whole log or none.
+    /// Default: reads the whole log or fails, for journals that cannot tell where a log is damaged.
     fn salvage<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Salvaged, JournalError>> {
         Box::pin(async move { Ok(Salvaged { records: self.read(run).await?, ..Salvaged::default() }) })
     }
 
-    /// The runs that a filter lets through, the last written first. Logs that cannot be read are listed with a `problem`.
+    /// Returns the runs that match a filter, the last written first. Logs that cannot be read are listed with
+    /// a `problem`.
     ///
-    /// A filter that names a session, or [`RunStatus::Suspended`] alone, or a limit, is to cost what it finds, not what
-    /// there is.
+    /// For a filter with a session, with [`RunStatus::Suspended`] alone or with a limit, the cost must grow
+    /// with the result, not with the number of runs.
     fn list<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<RunHead>, JournalError>>;
 
-    /// The head of one run, as it stands in a list.
+    /// Returns the head of one run, as in a list.
     ///
-    /// By default the whole log is read, and a list of the session tells whether somebody works on the run. A journal
-    /// that can find it in the first and last records alone does that, and then does not see damage between them. A log
-    /// that cannot be read at all is an error, as in [`salvage`](Self::salvage).
+    /// Default: reads the whole log, and lists the runs of the session to learn if a process works on the
+    /// run. A journal may read the first and last records only; damage between them is not noticed then. A
+    /// log that cannot be read at all is an error, as in [`salvage`](Self::salvage).
     fn head<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<RunHead, JournalError>> {
         Box::pin(async move {
             let salvaged = self.salvage(run).await?;
@@ -54,40 +55,39 @@ pub trait Journal: Send + Sync {
         })
     }
 
-    /// Removes a run and everything kept for it. A damaged run can be removed too.
+    /// Deletes a run and everything kept for it. A damaged run can be deleted too.
     ///
-    /// Removing is refused while somebody writes to the run ([`JournalError::Locked`]) and while other
-    /// runs need it ([`JournalError::Needed`]): those that continue it read its records, and a run
-    /// whose unfinished call started it would not know what it did. A run that is created while this
-    /// looks for such runs may be missed.
+    /// A run cannot be deleted while a process writes to it ([`JournalError::Locked`]) or while other runs
+    /// need it ([`JournalError::Needed`]): runs that continue it read its records, and a run whose unfinished
+    /// call started it needs its outcome. A run that is created during this check may be missed.
     ///
-    /// A journal that cannot remove runs, which is the default, says [`JournalError::Unsupported`].
+    /// Default: [`JournalError::Unsupported`].
     fn delete<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<(), JournalError>> {
         let _ = run;
         Box::pin(std::future::ready(Err(JournalError::Unsupported { action: "delete runs" })))
     }
 
-    /// Where others leave messages to this journal's runs; by default nowhere.
+    /// Returns the inbox for messages to this journal's runs; default: none.
     fn inbox(&self) -> Option<Arc<dyn Inbox>> {
         None
     }
 }
 
-/// How much could be read of a log.
+/// The readable part of a log.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Salvaged {
-    /// The records before the damage; all of them when there is none.
+    /// The records before the damage; all of them if there is none.
     pub records: Vec<Arc<Record>>,
-    /// What is wrong with the log, if anything.
+    /// The damage, if any.
     pub damage: Option<JournalError>,
-    /// Bytes of a torn last line, which do not count as damage; 0 for a log that ended in order, and
-    /// for journals that cut off torn ends themselves.
+    /// The bytes of an incomplete last line, which do not count as damage; 0 if there is none, and for
+    /// journals that cut it off themselves.
     pub torn_bytes: u64,
 }
 
 impl Salvaged {
-    /// The records of a log without damage.
+    /// Returns all records of a log without damage.
     ///
     /// # Errors
     /// The damage.
@@ -95,7 +95,7 @@ impl Salvaged {
         self.damage.map_or(Ok(self.records), Err)
     }
 
-    /// The first `count` records, or all if there are fewer.
+    /// Returns the first `count` records, or all if there are fewer.
     ///
     /// # Errors
     /// The damage, if it is among them.
@@ -109,9 +109,9 @@ impl Salvaged {
     }
 }
 
-/// Appends to one run's log. Dropping it gives the lock back.
+/// Appends to one run's log. Dropping it releases the lock.
 pub trait RunWriter: Send {
-    /// Appends records in order. With [`Durability::Synced`] they survive a power cut once this returns.
+    /// Appends records in order. With [`Durability::Synced`] they survive a power failure once this returns.
     fn append<'a>(
         &'a mut self,
         records: &'a [Arc<Record>],
@@ -119,20 +119,20 @@ pub trait RunWriter: Send {
     ) -> BoxFuture<'a, Result<(), JournalError>>;
 }
 
-/// Whether a run is begun or taken up.
+/// The way in which a run is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenMode {
-    /// The run must not exist.
+    /// Creates the run, which must not exist.
     Create,
-    /// The run must exist.
+    /// Opens a run, which must exist.
     Existing,
 }
 
 /// A run that was opened for writing.
 pub struct OpenRun {
-    /// What was in the log; empty for a new run.
+    /// The records of the log; empty for a new run.
     pub records: Vec<Arc<Record>>,
-    /// Appends to it.
+    /// The writer that appends to the log.
     pub writer: Box<dyn RunWriter>,
 }
 
@@ -142,53 +142,53 @@ impl std::fmt::Debug for OpenRun {
     }
 }
 
-/// How safe appended records must be.
+/// The safety that appended records need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
-    /// Handed to the operating system: survives the death of the process.
+    /// Handed to the operating system: survives the end of the process.
     Buffered,
-    /// On the medium: survives a power cut.
+    /// On the storage medium: survives a power failure.
     Synced,
 }
 
-/// A run in a list.
+/// The head of a run: an entry in a list of runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct RunHead {
     /// The run.
     pub run_id: RunId,
-    /// The kind of the run; unknown where the log cannot be read.
+    /// The kind of the run; none if the log cannot be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<RunKind>,
-    /// Its session; unknown where the log cannot be read.
+    /// The session; none if the log cannot be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<SessionId>,
-    /// On whose behalf it is; unknown where the log cannot be read.
+    /// The tenant; none if the log cannot be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tenant: Option<TenantId>,
-    /// The run that called it, if it works for another.
+    /// The run that started it, if it is a child run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub called_by: Option<RunId>,
-    /// The parallel loop that it is a branch of.
+    /// The parallel loop of which it is a branch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch_of: Option<RunId>,
-    /// When it began.
+    /// The time of the first record.
     pub started_at: Timestamp,
-    /// When its last record was written.
+    /// The time of the last record.
     pub updated_at: Timestamp,
-    /// The state that the run is in.
+    /// The status of the run.
     pub status: RunStatus,
-    /// The first prompt, shortened.
+    /// The first prompt, cut to 80 characters.
     #[serde(default)]
     pub task: String,
-    /// Why the log cannot be read, and what can be done.
+    /// The reason why the log cannot be read, with advice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }
 
 impl RunHead {
-    /// The head of a log, from its records.
+    /// Creates the head of a log from its records.
     pub fn of(run_id: RunId, records: &[Arc<Record>]) -> Self {
         use crate::Origin;
         let mut head = Self {
@@ -230,7 +230,7 @@ impl RunHead {
         head
     }
 
-    /// How a run is whose last record is this one, as far as its log tells.
+    /// Returns the status of a run whose last record is this one, as far as its log tells.
     pub fn status_after(last: &RecordBody) -> RunStatus {
         match last {
             RecordBody::RunStarted(_) => RunStatus::Begun,
@@ -240,12 +240,12 @@ impl RunHead {
         }
     }
 
-    /// Where it stands in a list.
+    /// Returns the position in a list.
     pub fn place(&self) -> RunPlace {
         RunPlace { updated_at: self.updated_at, run: self.run_id.clone() }
     }
 
-    /// The same where nobody holds the run's lock: what was under way was interrupted.
+    /// Returns the head for a run whose lock is free: a running run counts as interrupted.
     pub fn not_worked_on(mut self) -> Self {
         if self.status == RunStatus::Running {
             self.status = RunStatus::Interrupted;
@@ -253,13 +253,13 @@ impl RunHead {
         self
     }
 
-    /// The same for a log that is damaged behind the records that it is of.
+    /// Returns the head for a log that is damaged after the records that were read.
     pub fn damaged(mut self, problem: impl Into<String>) -> Self {
         (self.status, self.problem) = (RunStatus::Unreadable, Some(problem.into()));
         self
     }
 
-    /// The head of a log that cannot be read.
+    /// Creates the head of a log that cannot be read.
     pub fn unreadable(run_id: RunId, problem: impl Into<String>) -> Self {
         Self {
             run_id,
@@ -284,35 +284,35 @@ fn task(message: &AgentMessage) -> String {
 
 const TASK_CHARS: usize = 80;
 
-/// Why a journal did not do what it was asked.
+/// The error of a journal.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum JournalError {
-    /// There is no such run.
+    /// No run has this id.
     #[error("no run {run}")]
     UnknownRun {
         /// The run that was asked for.
         run: RunId,
     },
-    /// The run is there already.
+    /// The run exists already.
     #[error("run {run} exists already")]
     Exists {
         /// The run that was to be created.
         run: RunId,
     },
-    /// Somebody else writes to the run.
+    /// Another process writes to the run.
     #[error("run {run} is in use by another process")]
     Locked {
         /// The run that is locked.
         run: RunId,
     },
-    /// Somebody took the log, or the lock on it, from the run's writer. The writer appends nothing more, so no effect
-    /// follows.
+    /// The log or its lock was taken from the run's writer, for instance because somebody deleted a file. The
+    /// writer appends nothing more, so the run has no further effects.
     #[error("run {run} cannot go on: {problem} while it worked")]
     Taken {
         /// The run.
         run: RunId,
-        /// Which file was changed, and how.
+        /// The file that was changed, and the change.
         problem: String,
     },
     /// Other runs need the run, so it cannot be deleted.
@@ -320,13 +320,13 @@ pub enum JournalError {
     Needed {
         /// The run that was to be deleted.
         run: RunId,
-        /// Who needs it: the runs that continue it, and the one that waits for its outcome.
+        /// The runs that continue it, and the run that waits for its outcome.
         by: Vec<RunId>,
     },
-    /// The journal does not do such things.
+    /// The journal does not support the action.
     #[error("this journal cannot {action}")]
     Unsupported {
-        /// What it was asked for.
+        /// The action.
         action: &'static str,
     },
     /// The whole store was written by a newer version.
@@ -334,7 +334,7 @@ pub enum JournalError {
         "{place} has store format {found}, and this version reads up to {supported}: use a newer version"
     )]
     FutureStore {
-        /// Where it is.
+        /// The location of the store.
         place: String,
         /// Its format.
         found: u32,
@@ -353,12 +353,12 @@ pub enum JournalError {
         /// The newest format that can be read.
         supported: u32,
     },
-    /// The log names a kind of run that this version does not know, or none.
+    /// The log has a kind of run that this version does not know, or none.
     #[error("run {run} {}", unknown_kind(kind.as_deref()))]
     UnknownKind {
         /// The run.
         run: RunId,
-        /// The kind that its log names; none in logs of versions before runs had kinds.
+        /// The kind in the log; none in logs of versions before runs had kinds.
         kind: Option<String>,
     },
     /// A record in the middle of the log is damaged.
@@ -366,9 +366,9 @@ pub enum JournalError {
     Corrupt {
         /// The run.
         run: RunId,
-        /// Which record, from 0.
+        /// The index of the record, from 0.
         record: u64,
-        /// What is wrong.
+        /// The damage.
         problem: String,
     },
     /// The id cannot be used, for instance because it holds a path separator.
@@ -377,20 +377,20 @@ pub enum JournalError {
         /// The id.
         id: String,
     },
-    /// The storage failed: full, read-only, gone.
+    /// The storage failed: full, read-only or missing.
     #[error("cannot {action} {place}: {source}")]
     Storage {
-        /// What was tried, for instance `write`.
+        /// The action, for instance `write`.
         action: &'static str,
-        /// Where.
+        /// The file or database.
         place: String,
-        /// Why it failed.
+        /// The cause.
         source: std::io::Error,
     },
 }
 
 impl JournalError {
-    /// The run that it is about, if it names one.
+    /// Returns the run that the error is about, if it names one.
     pub fn run(&self) -> Option<&RunId> {
         match self {
             Self::UnknownRun { run }
@@ -408,12 +408,12 @@ impl JournalError {
         }
     }
 
-    /// Whether the log was written by another version: nothing in it can be trusted to mean what it seems to.
+    /// Returns true if another version wrote the log, so that its content may mean something else.
     pub fn is_of_another_version(&self) -> bool {
         matches!(self, Self::FutureFormat { .. } | Self::FutureStore { .. } | Self::UnknownKind { .. })
     }
 
-    /// What a person can do about it, in a line.
+    /// Returns advice for a person, in a line.
     pub fn advice(&self) -> &'static str {
         match self {
             Self::UnknownRun { .. } => "`archon runs list` shows the runs there are",

@@ -1,8 +1,8 @@
-//! Memories: what is kept of a conversation, of a task, and for good.
+//! The three kinds of memory: of a conversation, of a task, and long-term; with their entries and errors.
 //!
-//! A store returns candidates with raw scores; fusing, fitting and formatting them is the business
-//! of whoever asks. Each value of these traits is bound to its owner (one conversation, one task,
-//! one tenant's collection), so nothing that is asked through it can reach another's.
+//! A store returns candidates with raw scores; the caller combines, selects and formats them. Each value of
+//! these traits is bound to its owner (one conversation, one task, one tenant's collection), so it cannot
+//! reach data of another.
 
 use std::collections::BTreeSet;
 
@@ -11,25 +11,25 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Collection, Ids, Json, RunId, Timestamp, iso8601};
 
-/// The conversation so far, in order.
+/// The memory of a conversation, in order.
 pub trait Episodic: Send + Sync {
-    /// Adds an entry at the end.
+    /// Appends an entry.
     fn append(&self, entry: MemoryEntry) -> BoxFuture<'_, Result<(), MemoryError>>;
 
-    /// Copies of the entries from index `since` on, oldest first; of these the last `limit`.
+    /// Returns copies of the entries from index `since` on, oldest first; with `limit`, only the last ones.
     fn get_messages(
         &self,
         limit: Option<usize>,
         since: usize,
     ) -> BoxFuture<'_, Result<Vec<MemoryEntry>, MemoryError>>;
 
-    /// Forgets everything.
+    /// Deletes all entries.
     fn clear(&self) -> BoxFuture<'_, Result<(), MemoryError>>;
 
-    /// The newest entries that together have at most `max_tokens`, oldest first.
+    /// Returns the newest entries that together have at most `max_tokens`, oldest first.
     ///
-    /// Stops at the first entry that does not fit, so the result has no gaps. `count` gives the
-    /// tokens of a text.
+    /// Stops at the first entry that does not fit, so the result has no gaps. `count` returns the tokens of a
+    /// text.
     fn get_recent<'a>(
         &'a self,
         max_tokens: usize,
@@ -49,18 +49,18 @@ pub trait Episodic: Send + Sync {
     }
 }
 
-/// What the current task needs at hand: values by name.
+/// The memory of the current task: values by name.
 pub trait Working: Send + Sync {
     /// Sets all of these values, or none of them.
     fn update(&self, values: serde_json::Map<String, Json>) -> BoxFuture<'_, Result<(), MemoryError>>;
 
-    /// A copy of everything.
+    /// Returns a copy of all values.
     fn to_map(&self) -> BoxFuture<'_, Result<serde_json::Map<String, Json>, MemoryError>>;
 
-    /// Forgets everything, as when a task is done.
+    /// Deletes all values, for instance when a task is done.
     fn clear(&self) -> BoxFuture<'_, Result<(), MemoryError>>;
 
-    /// One value.
+    /// Returns one value.
     fn get<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Option<Json>, MemoryError>> {
         Box::pin(async move { Ok(self.to_map().await?.remove(key)) })
     }
@@ -71,44 +71,44 @@ pub trait Working: Send + Sync {
     }
 }
 
-/// What is kept for good and found by meaning. Memories are passed as `Arc<dyn LongTerm>` and wrapped in one another, so their
-/// futures are boxed in the trait itself.
+/// Long-term memory that is searched by meaning. Its futures are boxed because memories are passed as
+/// `Arc<dyn LongTerm>` and wrapped in one another.
 pub trait LongTerm: Send + Sync {
-    /// Keeps a text and returns its id.
+    /// Stores a text and returns its id.
     fn store<'a>(
         &'a self,
         content: &'a str,
         metadata: serde_json::Map<String, Json>,
     ) -> BoxFuture<'a, Result<String, MemoryError>>;
 
-    /// What fits the query best, best first.
+    /// Returns the entries that fit the query best, best first.
     fn query<'a>(&'a self, query: &'a MemoryQuery) -> BoxFuture<'a, Result<Vec<Recalled>, MemoryError>>;
 
-    /// Forgets one entry; whether there was one.
+    /// Deletes one entry; returns true if it existed.
     fn delete<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<bool, MemoryError>>;
 
-    /// The newest entries, newest first, for instance to sum them up.
+    /// Returns the newest entries, newest first, for instance to summarise them.
     ///
     /// # Errors
-    /// [`MemoryError::Unsupported`] unless the store can list what it has.
+    /// [`MemoryError::Unsupported`] unless the store can list its entries.
     fn newest(&self, _limit: usize) -> BoxFuture<'_, Result<Vec<MemoryEntry>, MemoryError>> {
         Box::pin(async { Err(MemoryError::Unsupported { what: "listing entries" }) })
     }
 }
 
-/// Turns text into vectors whose closeness means likeness.
+/// Converts texts into vectors; similar texts have close vectors.
 pub trait Embedder: Send + Sync {
-    /// Names model and version; vectors of different ids cannot be compared.
+    /// Returns the id of the model and version; vectors of different ids cannot be compared.
     fn id(&self) -> &str;
 
-    /// Length of the vectors.
+    /// Returns the length of the vectors.
     fn dimensions(&self) -> usize;
 
-    /// One vector for each text, in order.
+    /// Returns one vector for each text, in order.
     fn embed<'a>(&'a self, texts: &'a [String]) -> BoxFuture<'a, Result<Vec<Vec<f32>>, MemoryError>>;
 }
 
-/// One thing that is remembered.
+/// One memory.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -118,60 +118,61 @@ pub struct MemoryEntry {
     pub id: String,
     /// The text.
     pub content: String,
-    /// When it was remembered; ISO-8601 in JSON.
+    /// The time at which it was stored; ISO-8601 in JSON.
     #[serde(with = "iso8601")]
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub timestamp: Timestamp,
-    /// Whatever else is known: role, source, user.
+    /// More data: role, source, user.
     #[cfg_attr(feature = "schema", schemars(with = "std::collections::BTreeMap<String, Json>"))]
     pub metadata: serde_json::Map<String, Json>,
-    /// The content's vector, where there is one.
+    /// The vector of the text, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub embedding: Option<Vec<f32>>,
-    /// [`Embedder::id`] of whoever made the vector.
+    /// [`Embedder::id`] of the embedder that made the vector.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub embedder: Option<String>,
-    /// Whose it is.
+    /// The collection that it belongs to.
     #[serde(skip_serializing_if = "Collection::is_root")]
     pub collection: Collection,
-    /// What it is.
+    /// The kind.
     #[serde(skip_serializing_if = "is_default")]
     pub kind: MemoryKind,
-    /// How far it is believed.
+    /// The trust level.
     #[serde(skip_serializing_if = "is_default")]
     pub trust: Trust,
     /// The run that it comes from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<RunId>,
-    /// What it is about: entries of one key are about one thing, at different times or from different
+    /// Its subject: entries of one key are about the same thing, at different times or from different
     /// sources.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// Since when it holds; always if unset. Milliseconds since the epoch in JSON.
+    /// The time since which it is valid; always if unset. Milliseconds since the epoch in JSON.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub valid_from: Option<Timestamp>,
-    /// From when on it no longer holds.
+    /// The time from which on it is no longer valid.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub valid_to: Option<Timestamp>,
-    /// How much it matters, from 0 to 1; 0.5 counts where it is unset.
+    /// The importance, from 0 to 1; 0.5 counts if it is unset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub importance: Option<f32>,
-    /// When it was last of use.
+    /// The time at which it was last useful.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub used: Option<Timestamp>,
-    /// Its place in the order of writing, given by the store; 0 before it is stored. Not part of its JSON.
+    /// Its position in the order of writing, assigned by the store; 0 before it is stored. Not part of its
+    /// JSON.
     #[serde(skip)]
     pub position: u64,
 }
 
-/// What is wrong with a name, if it is its length.
+/// Returns the problem with a name that is too long.
 fn too_long(part: &str, name: &str) -> Option<String> {
     let (found, most) = (name.len(), MemoryEntry::MAX_NAME_BYTES);
     (found > most).then(|| format!("its {part} has {found} bytes, at most {most} are kept"))
 }
 
 impl MemoryEntry {
-    /// Checks the name of an embedder whose vector is to be given to the entry of this id.
+    /// Checks the name of an embedder for a vector of the entry with this id.
     ///
     /// # Errors
     /// [`MemoryError::Invalid`] if it has more than [`MAX_NAME_BYTES`](Self::MAX_NAME_BYTES).
@@ -180,7 +181,7 @@ impl MemoryEntry {
         too_long("embedder", embedder).map_or(Ok(()), |problem| Err(invalid(problem)))
     }
 
-    /// Whether another is this one as it was written: the same but for its vector, and for when it was of use.
+    /// Returns true if both entries are equal, apart from the vector and the time of the last use.
     pub fn is_as_written(&self, other: &Self) -> bool {
         let said = |e: &Self| (e.kind, e.timestamp, e.trust, e.importance);
         let held = |e: &Self| (e.valid_from, e.valid_to, e.position);
@@ -189,12 +190,12 @@ impl MemoryEntry {
             && (&self.content, &self.run, &self.metadata) == (&other.content, &other.run, &other.metadata)
     }
 
-    /// An entry without metadata and vector.
+    /// Creates an entry without metadata and vector.
     pub fn new(id: impl Into<String>, content: impl Into<String>, timestamp: Timestamp) -> Self {
         Self { id: id.into(), content: content.into(), timestamp, ..Self::default() }
     }
 
-    /// What somebody said; the role stands in the metadata.
+    /// Creates an entry for a message; the role is stored in the metadata.
     pub fn said(
         id: impl Into<String>,
         role: impl Into<String>,
@@ -206,27 +207,27 @@ impl MemoryEntry {
         entry
     }
 
-    /// Who said it, if somebody did.
+    /// Returns the role of the author, if the entry has one.
     pub fn role(&self) -> Option<&str> {
         self.metadata.get(ROLE).and_then(Json::as_str)
     }
 
-    /// The same with a vector.
+    /// Sets the vector.
     pub fn with_vector(mut self, embedder: impl Into<String>, vector: Vec<f32>) -> Self {
         (self.embedder, self.embedding) = (Some(embedder.into()), Some(vector));
         self
     }
 
-    /// Whether a store may keep it. Every store asks this of every entry.
+    /// Checks if a store may keep it. Every store checks every entry.
     ///
     /// # Errors
-    /// [`MemoryError::Invalid`] for an empty text, a text or metadata of more than [`MAX_BYTES`](Self::MAX_BYTES), an
-    /// id, a key, an embedder or a session of more than [`MAX_NAME_BYTES`](Self::MAX_NAME_BYTES), a vector that is
-    /// empty, nobody's or not finite, an importance that is not between 0 and 1, and a validity that ends before it
-    /// begins.
+    /// [`MemoryError::Invalid`] for an empty id or text, a text or metadata of more than
+    /// [`MAX_BYTES`](Self::MAX_BYTES), an id, a key, an embedder or a session of more than
+    /// [`MAX_NAME_BYTES`](Self::MAX_NAME_BYTES), a vector that is empty, not finite or without an embedder,
+    /// an importance that is not between 0 and 1, and a validity that ends before it begins.
     pub fn check(&self) -> Result<(), MemoryError> {
         let Some(problem) = self.problem() else { return Ok(()) };
-        // An id may itself be what is too long.
+        // The id itself may be too long.
         let id = self.id.chars().take(Self::MAX_NAME_BYTES).collect();
         Err(MemoryError::Invalid { id, problem })
     }
@@ -251,7 +252,7 @@ impl MemoryEntry {
         Some(problem.to_owned())
     }
 
-    /// What of it is longer than a store keeps.
+    /// Returns the problem if a part is longer than a store keeps.
     fn too_long(&self) -> Option<String> {
         let session = self.metadata.get(SESSION).and_then(Json::as_str);
         let names = [
@@ -278,14 +279,15 @@ impl MemoryEntry {
         })
     }
 
-    /// The longest text that a store keeps, and the longest metadata as JSON: 1 MiB. Longer texts are to be split.
+    /// The longest text, and the longest metadata as JSON, that a store keeps: 1 MiB. Longer texts have to be
+    /// split.
     pub const MAX_BYTES: usize = 1 << 20;
 
-    /// The longest id, key, embedder and session that a store keeps. Databases find entries by them: beside the name of a
-    /// collection, so much is what an index of PostgreSQL has room for.
+    /// The longest id, key, embedder and session that a store keeps. They are in database indexes, and an
+    /// index of PostgreSQL has room for this much beside the name of a collection.
     pub const MAX_NAME_BYTES: usize = 2 << 10;
 
-    /// The entry with a fresh id and the time `now` where the JSON that it came from had none.
+    /// Sets a fresh id and the time `now` if the entry has none, for instance when it was read from JSON.
     pub fn with_missing_filled(mut self, ids: &dyn Ids, now: Timestamp) -> Self {
         if self.id.is_empty() {
             self.id = ids.fresh("mem");
@@ -298,31 +300,32 @@ impl MemoryEntry {
 }
 
 const ROLE: &str = "role";
-/// Which conversation an entry is of, in its metadata.
+/// The metadata key of the session that an entry belongs to.
 const SESSION: &str = "session";
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// What an entry is.
+/// The kind of a memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum MemoryKind {
-    /// Something worth keeping.
+    /// A note.
     #[default]
     Note,
-    /// What somebody said in a conversation.
+    /// A message of a conversation.
     Turn,
-    /// What a stretch of a conversation came to.
+    /// A summary of a part of a conversation.
     Summary,
-    /// A fact of the knowledge: subject, relation, object.
+    /// A fact: subject, relation, object.
     Fact,
-    /// A value that a task has at hand.
+    /// A value of a task.
     Value,
-    /// Of something that was forgotten and that a session would keep again: that it was, and nothing of what it said.
+    /// A mark that an entry was deleted, so that a session does not store it again. It holds nothing of the
+    /// entry's text.
     Forgotten,
 }
 
@@ -331,10 +334,10 @@ impl MemoryKind {
     pub const ALL: [Self; 6] =
         [Self::Note, Self::Turn, Self::Summary, Self::Fact, Self::Value, Self::Forgotten];
 
-    /// The kinds that say something: all but the marks of what was forgotten.
+    /// The kinds with content: all but [`Forgotten`](Self::Forgotten).
     pub const TOLD: [Self; 5] = [Self::Note, Self::Turn, Self::Summary, Self::Fact, Self::Value];
 
-    /// The word for it, as in JSON.
+    /// Returns the name, as in JSON.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Note => "note",
@@ -347,22 +350,22 @@ impl MemoryKind {
     }
 }
 
-/// How far a text is believed. What is believed less never takes the place of what is believed more.
+/// The trust level of a text. A text of lower trust never replaces one of higher trust.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Trust {
-    /// From a page, a tool, an event or another tenant.
+    /// From a web page, a tool, an event or another tenant.
     #[default]
     Untrusted,
     /// Concluded by a model.
     Model,
-    /// Said by the person whose memory it is, or by the program.
+    /// From the person whose memory it is, or from the program.
     Trusted,
 }
 
 impl Trust {
-    /// The word for it, as in JSON.
+    /// Returns the name, as in JSON.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Untrusted => "untrusted",
@@ -371,7 +374,8 @@ impl Trust {
         }
     }
 
-    /// Stands before such a text in a prompt, so that nobody takes it for the person's; empty for what is the person's.
+    /// Returns the prefix for such a text in a prompt, so that the model does not take it for the person's;
+    /// empty for [`Trusted`](Self::Trusted).
     pub const fn mark(self) -> &'static str {
         match self {
             Self::Untrusted => "[from an untrusted source] ",
@@ -381,32 +385,32 @@ impl Trust {
     }
 }
 
-/// What is looked for in a [`LongTerm`] memory.
+/// A query of a [`LongTerm`] memory.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct MemoryQuery {
-    /// What the entries should be about.
+    /// The text to search for.
     pub text: String,
-    /// Most entries that are returned. Default 5.
+    /// The most entries to return. Default 5.
     pub limit: usize,
-    /// Entries that score less are left out.
+    /// Entries with a lower score are left out.
     pub threshold: Option<f32>,
     /// Entries must have these metadata values.
     pub metadata: serde_json::Map<String, Json>,
-    /// Only what held then; what holds now if unset.
+    /// Only entries that were valid at this time; default: now.
     pub as_of: Option<Timestamp>,
-    /// Only what is trusted so far or further.
+    /// Only entries of this trust level or a higher one.
     pub trust: Trust,
-    /// Only of these kinds; of any if empty.
+    /// Only entries of these kinds; if empty, of any.
     pub kinds: Vec<MemoryKind>,
-    /// Only of this collection within the one that the memory is bound to.
+    /// Only entries of this collection, within the one that the memory is bound to.
     pub collection: Option<Collection>,
-    /// None of these ids, for instance because whoever asks has them before it.
+    /// No entries with these ids, for instance because the caller has them already.
     pub without: BTreeSet<String>,
 }
 
 impl MemoryQuery {
-    /// A query for up to 5 entries, whatever their score.
+    /// Creates a query for up to 5 entries of any score.
     pub fn new(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
@@ -429,58 +433,58 @@ impl MemoryQuery {
 pub struct Recalled {
     /// The entry.
     pub entry: MemoryEntry,
-    /// How far it is about the question by itself, from 0 to 1. The order may count more: what stands around it, when
-    /// it was, how much it matters.
+    /// The relevance of the entry alone, from 0 to 1. The order may also depend on its neighbours, its age
+    /// and its importance.
     pub score: f32,
-    /// How well the words fit, as the store says it.
+    /// The store's score for matching words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lexical: Option<f32>,
-    /// Cosine similarity of the vectors, where they were compared.
+    /// The cosine similarity of the vectors, if they were compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vector: Option<f32>,
 }
 
 impl Recalled {
-    /// An entry and its score.
+    /// Creates a result from an entry and its score.
     pub fn new(entry: MemoryEntry, score: f32) -> Self {
         Self { entry, score, lexical: None, vector: None }
     }
 
-    /// The text as a line of a prompt, where it is data, with its [mark](Trust::mark).
+    /// Returns the text as one line for a prompt, with the [mark](Trust::mark) of its trust level.
     pub fn line(&self) -> String {
         let words: Vec<&str> = self.entry.content.split_whitespace().collect();
         format!("{}{}", self.entry.trust.mark(), words.join(" "))
     }
 }
 
-/// Why a memory did not do what it was asked.
+/// The error of a memory.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MemoryError {
-    /// The storage failed: full, read-only, gone.
+    /// The storage failed: full, read-only or missing.
     #[error("cannot {action} memory at {place}: {source}")]
     Storage {
-        /// What was tried, for instance `write`.
+        /// The action, for instance `write`.
         action: &'static str,
-        /// Where.
+        /// The file or database.
         place: String,
-        /// Why it failed.
+        /// The cause.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// No vector could be made.
+    /// The embedder failed to make a vector.
     #[error("embedding with {embedder} failed: {problem}")]
     Embedding {
         /// [`Embedder::id`].
         embedder: String,
-        /// Why.
+        /// The problem.
         problem: String,
     },
-    /// A model that was asked about memories gave no usable answer.
+    /// A model call about memories returned no usable answer.
     #[error("the model {model} did not answer: {problem}")]
     Model {
-        /// Which.
+        /// The model.
         model: String,
-        /// Why.
+        /// The problem.
         problem: String,
     },
     /// An entry is damaged.
@@ -488,62 +492,62 @@ pub enum MemoryError {
     Corrupt {
         /// The entry.
         id: String,
-        /// What is wrong.
+        /// The damage.
         problem: String,
     },
-    /// An entry cannot be kept, or a question not be answered.
+    /// An entry cannot be stored.
     #[error("memory entry {id} cannot be kept: {problem}")]
     Invalid {
         /// The entry.
         id: String,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
-    /// A question that cannot be answered.
+    /// A query that cannot be answered.
     #[error("the memories cannot be asked: {problem}")]
     Question {
-        /// What is wrong with it.
+        /// The problem.
         problem: String,
     },
-    /// No name of a collection.
+    /// A name that is not valid for a collection.
     #[error("`{name}` is no collection: {problem}")]
     Collection {
-        /// What was given.
+        /// The name.
         name: String,
-        /// What is wrong with it.
+        /// The problem.
         problem: &'static str,
     },
-    /// Another collection was meant than the memory is bound to.
+    /// A collection outside of the one that the memory is bound to.
     #[error("collection `{collection}` is not within `{scope}`")]
     OutOfScope {
-        /// What was meant.
+        /// The collection that was requested.
         collection: Collection,
-        /// What the memory is bound to.
+        /// The collection that the memory is bound to.
         scope: Collection,
     },
-    /// What a change rests on was changed meanwhile.
+    /// The entries that a change depends on were changed in the meantime.
     #[error("memories were changed by somebody else while they were being changed; nothing was done")]
     Changed,
     /// The store was written by a newer version.
     #[error("the memories at {place} have format {found}; this version knows up to {supported}")]
     FutureStore {
-        /// Where.
+        /// The location of the store.
         place: String,
         /// Its format.
         found: u32,
-        /// The newest that is known.
+        /// The newest format that can be read.
         supported: u32,
     },
     /// The store cannot do this.
     #[error("this memory does not support {what}")]
     Unsupported {
-        /// What was asked.
+        /// The action.
         what: &'static str,
     },
 }
 
 impl MemoryError {
-    /// What a person can do about it, in a line.
+    /// Returns advice for a person, in a line.
     pub fn advice(&self) -> &'static str {
         match self {
             Self::Storage { .. } => "check that the place exists, is writable and has free space",

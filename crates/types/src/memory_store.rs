@@ -1,7 +1,7 @@
-//! Where memories are kept: one trait for every kind of memory and every backend.
+//! The storage of memories: one trait for every kind of memory and every backend.
 //!
-//! A store knows nothing of models and formulas. It keeps entries, finds candidates by words and by
-//! vectors, and says both raw scores; what they mean together is decided above it.
+//! A store has no models and no ranking. It keeps entries, finds candidates by words and by vectors, and
+//! returns both raw scores; the layer above combines them.
 
 use std::collections::BTreeSet;
 
@@ -9,75 +9,76 @@ use futures_core::future::BoxFuture;
 
 use crate::{Collection, Json, MemoryEntry, MemoryError, MemoryKind, Timestamp, Trust};
 
-/// Entries of one collection and of all within it. Nothing that is asked through it reaches another
-/// collection: the bound is part of every query, not a filter over its results.
+/// Stores the entries of one collection and of all collections within it. It cannot reach other collections:
+/// the collection is part of every query, not a filter over its results.
 pub trait MemoryStore: Send + Sync {
-    /// The collection that the store is bound to; the root if to none.
+    /// Returns the collection that the store is bound to; the root if it is bound to none.
     fn scope(&self) -> &Collection;
 
-    /// Makes all of these changes, in order, or none of them. Returns how many entries they met.
+    /// Makes all of these changes, in order, or none of them. Returns the number of entries that they
+    /// affected.
     ///
     /// # Errors
-    /// [`MemoryError::Invalid`] and [`MemoryError::OutOfScope`] for an entry that cannot be kept;
-    /// [`MemoryError::Changed`] where something is not as it is [expected](MemoryChange::Expect);
+    /// [`MemoryError::Invalid`] and [`MemoryError::OutOfScope`] for an entry that cannot be stored;
+    /// [`MemoryError::Changed`] if an [expectation](MemoryChange::Expect) is not met;
     /// [`MemoryError::Storage`].
     fn apply(&self, changes: Vec<MemoryChange>) -> BoxFuture<'_, Result<usize, MemoryError>>;
 
-    /// What may fit, in no promised order, with raw scores: at most [`MemorySearch::limit`] entries by
-    /// words and as many by vector. An entry that both found stands there once, with both.
+    /// Returns candidates in no particular order, with raw scores: at most [`MemorySearch::limit`] entries by
+    /// words and as many by vector. An entry found by both is returned once, with both scores.
     fn candidates<'a>(&'a self, search: &'a MemorySearch) -> BoxFuture<'a, Result<Found, MemoryError>>;
 
-    /// Entries in the order in which they were first written, or against it.
+    /// Returns a page of entries, in the order in which they were first written, or in reverse.
     fn list<'a>(&'a self, listing: &'a Listing) -> BoxFuture<'a, Result<MemoryPage, MemoryError>>;
 }
 
-/// One change of a store.
+/// A change of a store.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum MemoryChange {
-    /// Keeps an entry, in place of the one of the same collection and id if there is one. An entry
-    /// without a collection goes into the one that the store is bound to.
+    /// Stores an entry and replaces one of the same collection and id. An entry without a collection goes
+    /// into the one that the store is bound to.
     Put(Box<MemoryEntry>),
-    /// Forgets every entry that fits.
+    /// Deletes every entry that matches.
     Forget(MemoryFilter),
-    /// Gives an entry its vector, unless its text is another by now.
+    /// Sets the vector of an entry, unless its text has changed.
     Embed {
-        /// Which entry.
+        /// The id of the entry.
         id: String,
-        /// Whose it is.
+        /// The collection of the entry.
         collection: Collection,
-        /// The text that the vector is of.
+        /// The text that the vector was made of.
         content: String,
         /// [`Embedder::id`](crate::Embedder::id).
         embedder: String,
         /// The vector.
         vector: Vec<f32>,
     },
-    /// Notes that an entry was of use.
+    /// Records that an entry was useful.
     Use {
-        /// Which entry.
+        /// The id of the entry.
         id: String,
-        /// When.
+        /// The time.
         at: Timestamp,
     },
-    /// Changes nothing, and lets the batch be made only if what fits is still this: changes that rest on what was read
-    /// are made from what is there. It is looked at before any change of the batch.
+    /// Makes the batch fail unless the entries that match are still these, for changes that depend on entries
+    /// read before. It is checked before any change of the batch.
     Expect {
-        /// What was read.
+        /// The filter that was read with.
         filter: MemoryFilter,
-        /// What there was, the first written first, without what is damaged. It is the same
-        /// [as it was written](MemoryEntry::is_as_written), whatever became of vectors.
+        /// The entries that were read, the first written first, without damaged ones. They are compared [as
+        /// written](MemoryEntry::is_as_written), so vectors may differ.
         entries: Vec<MemoryEntry>,
     },
 }
 
 impl MemoryChange {
-    /// Keeps an entry.
+    /// Creates a change that stores an entry.
     pub fn put(entry: MemoryEntry) -> Self {
         Self::Put(Box::new(entry))
     }
 
-    /// Forgets the entry of this id.
+    /// Creates a change that deletes the entry with this id.
     pub fn forget(id: impl Into<String>) -> Self {
         Self::Forget(MemoryFilter {
             ids: vec![id.into()],
@@ -87,60 +88,60 @@ impl MemoryChange {
     }
 }
 
-/// Which entries are meant. The default: all that nothing has closed.
+/// A filter of entries. Default: all entries that are still open.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct MemoryFilter {
-    /// Only of this collection and of those within it; of all that the store is bound to if unset.
+    /// Only entries of this collection and of those within it; default: all that the store is bound to.
     pub collection: Option<Collection>,
-    /// Only of that collection itself, and of none within it.
+    /// True for only that collection itself, without those within it.
     pub exact: bool,
-    /// Only these ids; any if empty.
+    /// Only these ids; if empty, any.
     pub ids: Vec<String>,
     /// None of these ids.
     pub without: BTreeSet<String>,
-    /// Only these kinds; any if empty.
+    /// Only these kinds; if empty, any.
     pub kinds: Vec<MemoryKind>,
-    /// Only with this key.
+    /// Only entries with this key.
     pub key: Option<String>,
-    /// Only with a key that begins so.
+    /// Only entries with a key that has this prefix.
     pub key_prefix: Option<String>,
-    /// Only with these metadata values.
+    /// Only entries with these metadata values.
     pub metadata: serde_json::Map<String, Json>,
-    /// Only what is trusted so far or further.
+    /// Only entries of this trust level or a higher one.
     pub trust: Trust,
-    /// Only what was remembered then or later.
+    /// Only entries stored at this time or later.
     pub from: Option<Timestamp>,
-    /// Only what was remembered before.
+    /// Only entries stored before this time.
     pub until: Option<Timestamp>,
-    /// Only what held then.
+    /// Only entries with this validity.
     pub validity: Validity,
-    /// Only what has no vector of this embedder.
+    /// Only entries without a vector of this embedder.
     pub not_embedded_by: Option<String>,
 }
 
 impl MemoryFilter {
-    /// Everything, closed entries too.
+    /// Creates a filter that matches all entries, also closed ones.
     pub fn all() -> Self {
         Self { validity: Validity::Any, ..Self::default() }
     }
 
-    /// The same for these kinds only.
+    /// Restricts it to these kinds.
     pub fn of(mut self, kinds: &[MemoryKind]) -> Self {
         self.kinds = kinds.to_vec();
         self
     }
 
-    /// The same of this collection alone: of none within it. With the root, which an entry without a collection has, of
-    /// the one that the store is bound to.
+    /// Restricts it to exactly this collection, without those within it. The root, which an entry without a
+    /// collection has, stands for the collection that the store is bound to.
     pub fn exactly(mut self, collection: &Collection) -> Self {
         self.collection = (!collection.is_root()).then(|| collection.clone());
         self.exact = true;
         self
     }
 
-    /// Whether an entry fits. The collection is the store's business and not looked at; `tests` of a
-    /// store compare with this.
+    /// Returns true if an entry matches. The collection is not compared; that is left to the store. The tests
+    /// of stores compare their results with this.
     pub fn fits(&self, entry: &MemoryEntry) -> bool {
         let holds = match self.validity {
             Validity::Any => true,
@@ -168,48 +169,48 @@ fn begins_with(key: Option<&String>, prefix: &str) -> bool {
     key.is_some_and(|key| key.starts_with(prefix))
 }
 
-/// When something has to have held.
+/// The time at which an entry has to be valid.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Validity {
-    /// Nothing has closed it.
+    /// The entry is open: it has no end.
     #[default]
     Open,
-    /// It held at this time.
+    /// The entry was valid at this time.
     At(Timestamp),
-    /// It is there, whenever it held.
+    /// Any validity.
     Any,
 }
 
-/// What a store is asked to find.
+/// A search for candidates.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct MemorySearch {
-    /// Words, any of which may occur; none are looked for if it is empty. The most telling ones come first: a store
-    /// may look for the first 24 alone.
+    /// Words, any of which may occur; if empty, there is no search by words. The most significant words come
+    /// first: a store may use only the first 24.
     pub text: String,
-    /// A vector to be near to, and the embedder that made it.
+    /// A vector to be close to, and the embedder that made it.
     pub vector: Option<(String, Vec<f32>)>,
-    /// Most entries by words, and by vector.
+    /// The most entries by words, and the most by vector.
     pub limit: usize,
-    /// Which entries come into question.
+    /// The filter of the entries.
     pub filter: MemoryFilter,
 }
 
 impl MemorySearch {
-    /// A search by words.
+    /// Creates a search by words.
     pub fn words(text: impl Into<String>, limit: usize) -> Self {
         Self { text: text.into(), limit, ..Self::default() }
     }
 
-    /// The same by a vector too.
+    /// Adds a search by vector.
     pub fn near(mut self, embedder: impl Into<String>, vector: Vec<f32>) -> Self {
         self.vector = Some((embedder.into(), vector));
         self
     }
 }
 
-/// What a store found.
+/// The result of a search.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Found {
@@ -225,70 +226,70 @@ pub struct Found {
 pub struct Candidate {
     /// The entry, without its vector.
     pub entry: MemoryEntry,
-    /// BM25 or what the store has in its place, higher is better; `None` if no word occurs.
+    /// The BM25 score or a similar one, higher is better; `None` if no word occurs.
     pub lexical: Option<f32>,
     /// Cosine similarity; `None` if the vectors were not compared.
     pub vector: Option<f32>,
 }
 
 impl Candidate {
-    /// An entry and its scores.
+    /// Creates a candidate from an entry and its scores.
     pub fn new(entry: MemoryEntry, lexical: Option<f32>, vector: Option<f32>) -> Self {
         Self { entry, lexical, vector }
     }
 }
 
-/// An entry that is there and cannot be read. It is left out and the others are not.
+/// An entry that exists but cannot be read. It is left out of the results.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Damaged {
-    /// Which.
+    /// The id of the entry.
     pub id: String,
-    /// What is wrong with it.
+    /// The damage.
     pub problem: String,
 }
 
 impl Damaged {
-    /// An entry and what is wrong with it.
+    /// Creates the note of a damaged entry.
     pub fn new(id: impl Into<String>, problem: impl Into<String>) -> Self {
         Self { id: id.into(), problem: problem.into() }
     }
 }
 
-/// What is listed.
+/// A request for a page of entries.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Listing {
-    /// Which entries.
+    /// The filter.
     pub filter: MemoryFilter,
-    /// In which order.
+    /// The order.
     pub order: MemoryOrder,
-    /// Only past this [`position`](MemoryEntry::position), in the direction of the order.
+    /// Only entries after this [`position`](MemoryEntry::position), in the direction of the order.
     pub after: Option<u64>,
-    /// Most entries of a page.
+    /// The most entries of a page.
     pub limit: usize,
 }
 
 impl Listing {
-    /// The first `limit` entries in an order.
+    /// Creates a request for the first `limit` entries in an order.
     pub fn new(filter: MemoryFilter, order: MemoryOrder, limit: usize) -> Self {
         Self { filter, order, after: None, limit }
     }
 
-    /// The same, past a position.
+    /// Sets the position after which the page begins.
     pub fn after(mut self, position: u64) -> Self {
         self.after = Some(position);
         self
     }
 }
 
-/// Which end of a store comes first.
+/// The order of entries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MemoryOrder {
-    /// What was written last.
+    /// The last written entry first.
     #[default]
     Latest,
-    /// What was written first.
+    /// The first written entry first.
     First,
 }
 
@@ -296,10 +297,10 @@ pub enum MemoryOrder {
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct MemoryPage {
-    /// In the order that was asked for, with their vectors.
+    /// The entries in the requested order, with their vectors.
     pub entries: Vec<MemoryEntry>,
     /// Entries that could not be read.
     pub damaged: Vec<Damaged>,
-    /// Where to go on; `None` at the end.
+    /// The position at which the next page begins; `None` at the end.
     pub next: Option<u64>,
 }

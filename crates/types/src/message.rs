@@ -1,4 +1,4 @@
-//! Messages: what a person, a model or a tool said, in the order in which a model reads them.
+//! Messages of people, models and tools, in the order in which a model reads them.
 
 use std::sync::Arc;
 
@@ -11,13 +11,12 @@ use crate::{
 
 /// A message that a model can read.
 ///
-/// How a tool result is spelled on the wire (a user block, a `tool` role, a function response) is
-/// each provider's business.
+/// Each provider converts tool results to its wire format (a user block, a `tool` role, a function response).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "role", rename_all = "camelCase")]
 pub enum Message {
-    /// From the person, or from the framework on its own behalf.
+    /// A message of a person, or of the framework.
     User(UserMessage),
     /// From the model.
     Assistant(AssistantMessage),
@@ -25,36 +24,36 @@ pub enum Message {
     ToolResult(ToolResultMessage),
 }
 
-/// What a person said.
+/// A message of a person or of the framework.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UserMessage {
     /// Text and images.
     pub content: Vec<Content>,
-    /// When it was said, Unix milliseconds.
+    /// The time of the message, Unix milliseconds.
     pub timestamp: Timestamp,
-    /// How many of the last blocks nobody said: the model is told them from memory.
+    /// The number of blocks at the end that were recalled from memory and that nobody said.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub told: u32,
-    /// How far the least believed of these blocks is believed. Nobody vouches for what was told before that was noted.
+    /// The lowest trust level of these blocks. Untrusted in logs of versions that did not record it.
     #[serde(default, skip_serializing_if = "is_untrusted")]
     pub told_trust: Trust,
 }
 
 impl UserMessage {
-    /// What was said, at a time.
+    /// Creates a message.
     pub fn new(content: Vec<Content>, timestamp: Timestamp) -> Self {
         Self { content, timestamp, told: 0, told_trust: Trust::default() }
     }
 
-    /// Adds what the model is told from memory.
+    /// Appends text recalled from memory.
     pub fn tell(&mut self, told: Told) {
         self.told_trust = self.least_told().min(told.trust);
         self.content.push(Content::text(told.text));
         self.told += 1;
     }
 
-    /// How far the least believed of what is told from memory is believed; [`Trust::Trusted`] if nothing is told.
+    /// Returns the lowest trust level of the recalled blocks; [`Trust::Trusted`] if there are none.
     pub fn least_told(&self) -> Trust {
         match self.told {
             0 => Trust::Trusted,
@@ -62,7 +61,7 @@ impl UserMessage {
         }
     }
 
-    /// The blocks that somebody said.
+    /// Returns the blocks without those recalled from memory.
     pub fn said(&self) -> &[Content] {
         let told = usize::try_from(self.told).unwrap_or(usize::MAX);
         &self.content[..self.content.len().saturating_sub(told)]
@@ -79,49 +78,48 @@ fn is_untrusted(trust: &Trust) -> bool {
     *trust == Trust::Untrusted
 }
 
-/// What a model said, once it has said all of it.
+/// The complete answer of a model.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AssistantMessage {
     /// Text, thinking and tool calls in the model's order.
     pub content: Vec<Content>,
-    /// Why the model stopped.
+    /// The stop reason.
     pub stop_reason: StopReason,
     /// The model that answered, as the provider names it.
     pub model: String,
     /// The provider's id, for instance `openai`.
     pub provider: String,
-    /// Tokens of this answer and of the request that led to it.
+    /// Tokens of this answer and of its request.
     pub usage: Usage,
-    /// When the answer was complete, Unix milliseconds.
+    /// The time at which the answer was complete, Unix milliseconds.
     pub timestamp: Timestamp,
-    /// Why the service stopped the answer: set for [`StopReason::Error`], and for a [`StopReason::Refusal`] that the
-    /// model did not put into words.
+    /// The reason why the service stopped the answer: set for [`StopReason::Error`], and for a
+    /// [`StopReason::Refusal`] without words of the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_message: Option<String>,
-    /// The text that ended the answer, where the service says which: set for [`StopReason::StopSequence`] only.
+    /// The text that ended the answer, if the service reports it: set for [`StopReason::StopSequence`] only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_sequence: Option<String>,
-    /// What computed the answer, for a model in this process: the engine's version, its kernel and its threads. Another
-    /// one can answer the same request otherwise.
+    /// For a model in this process: the engine's version, its kernel and its number of threads. Another
+    /// engine may answer the same request differently.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine: Option<String>,
 }
 
 impl AssistantMessage {
-    /// All text blocks joined.
+    /// Returns all text blocks joined.
     pub fn text(&self) -> String {
         Content::join_text(&self.content).into_owned()
     }
 
-    /// The tool calls, in the model's order.
+    /// Returns the tool calls, in the model's order.
     pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
         self.content.iter().filter_map(Content::as_tool_call)
     }
 
-    /// In an answer that its limit cut off, the last block may be a call that is not complete, whatever its arguments
-    /// look like: none at all, or fewer than were meant. Marks it as malformed, so that it is never run. A call that
-    /// something follows was complete.
+    /// If the token limit cut the answer off, marks a tool call at its end as malformed, so that it is never
+    /// run: its arguments may be incomplete even if they parse. A call before another block is complete.
     pub fn refuse_cut_call(&mut self) {
         let is_cut = self.stop_reason == StopReason::Length;
         let said = |block: &&mut Content| block.as_text().is_none_or(|text| !text.trim().is_empty());
@@ -132,7 +130,7 @@ impl AssistantMessage {
     }
 }
 
-/// What a tool answered.
+/// The result of a tool call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ToolResultMessage {
@@ -140,21 +138,21 @@ pub struct ToolResultMessage {
     pub tool_call_id: ToolCallId,
     /// The tool's name.
     pub tool_name: String,
-    /// What the model reads.
+    /// The content that the model reads.
     pub content: Vec<Content>,
     /// True unless the call succeeded.
     pub is_error: bool,
-    /// When the result was there, Unix milliseconds.
+    /// The time of the result, Unix milliseconds.
     pub timestamp: Timestamp,
 }
 
 impl Message {
-    /// A user message of one text block.
+    /// Creates a user message of one text block.
     pub fn user(text: impl Into<String>, timestamp: Timestamp) -> Self {
         Self::User(UserMessage::new(vec![Content::text(text)], timestamp))
     }
 
-    /// The message that carries `result` back to the model.
+    /// Creates the message that carries `result` to the model.
     pub fn tool_result(call: &ToolCall, result: &ToolResult, timestamp: Timestamp) -> Self {
         Self::ToolResult(ToolResultMessage {
             tool_call_id: call.id.clone(),
@@ -165,7 +163,7 @@ impl Message {
         })
     }
 
-    /// The blocks of the message.
+    /// Returns the blocks of the message.
     pub fn content(&self) -> &[Content] {
         match self {
             Self::User(m) => &m.content,
@@ -174,12 +172,12 @@ impl Message {
         }
     }
 
-    /// All text blocks joined.
+    /// Returns all text blocks joined.
     pub fn text(&self) -> String {
         Content::join_text(self.content()).into_owned()
     }
 
-    /// The blocks that somebody said: all but what the model is told from memory.
+    /// Returns the blocks without those recalled from memory.
     pub fn said(&self) -> &[Content] {
         match self {
             Self::User(m) => m.said(),
@@ -187,7 +185,7 @@ impl Message {
         }
     }
 
-    /// When the message was complete.
+    /// Returns the time at which the message was complete.
     pub fn timestamp(&self) -> Timestamp {
         match self {
             Self::User(m) => m.timestamp,
@@ -197,33 +195,34 @@ impl Message {
     }
 }
 
-/// Why a model stopped.
+/// The reason why a model stopped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum StopReason {
-    /// It was done; also for reasons that we do not know.
+    /// The model had finished; also for unknown reasons.
     #[default]
     Stop,
-    /// It wrote one of the texts that end an answer; [`AssistantMessage::stop_sequence`] is the text.
+    /// The model wrote a stop sequence; [`AssistantMessage::stop_sequence`] has the text.
     StopSequence,
-    /// It ran into its output limit: what it said may be cut off.
+    /// The token limit of the answer was reached: the text may be cut off.
     Length,
-    /// It waits for the results of tool calls.
+    /// The model waits for the results of tool calls.
     ToolUse,
-    /// The service interrupted a long turn, to be asked again with what was said so far.
+    /// The service paused a long turn; the request is sent again with the answer so far.
     Pause,
-    /// It declined, in the words of the answer, or a filter of the service stopped it, as `error_message` says.
+    /// The model declined, in the words of the answer, or a filter of the service stopped it, as
+    /// `error_message` says.
     Refusal,
-    /// The provider failed or refused; the text says why.
+    /// The provider failed or refused the request; the text has the reason.
     Error,
-    /// The caller cancelled.
+    /// The caller cancelled the request.
     Aborted,
 }
 
 impl StopReason {
-    /// Whether the model said all that it wanted to say: not cut, stopped, refused or broken.
+    /// Returns true if the answer is complete: not cut off, paused, refused or failed.
     pub fn is_complete(self) -> bool {
         matches!(self, Self::Stop | Self::StopSequence | Self::ToolUse)
     }
@@ -238,20 +237,20 @@ impl StopReason {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Usage {
-    /// Prompt tokens that were processed, cached ones left out.
+    /// Prompt tokens that were processed, without cached ones.
     pub input: u64,
     /// Tokens that the model produced.
     pub output: u64,
-    /// Prompt tokens that came from a cache.
+    /// Prompt tokens that were read from a cache.
     pub cache_read: u64,
     /// Prompt tokens that were written to a cache.
     pub cache_write: u64,
-    /// As the provider reports it; 0 when it does not.
+    /// The total as the provider reports it; 0 if it reports none.
     pub total_tokens: u64,
 }
 
 impl Usage {
-    /// Share of the prompt that came from a cache, 0.0 to 1.0; 0.0 for an empty prompt.
+    /// Returns the share of the prompt that came from a cache, 0.0 to 1.0; 0.0 for an empty prompt.
     pub fn cache_hit_rate(&self) -> f64 {
         match self.input.saturating_add(self.cache_read).saturating_add(self.cache_write) {
             0 => 0.0,
@@ -259,7 +258,7 @@ impl Usage {
         }
     }
 
-    /// The reported total, or the sum of the parts where none was reported.
+    /// Returns the reported total, or the sum of the parts if none was reported.
     pub fn total(&self) -> u64 {
         match self.total_tokens {
             0 => [self.output, self.cache_read, self.cache_write]
@@ -271,7 +270,7 @@ impl Usage {
 }
 
 impl std::ops::AddAssign for Usage {
-    // Saturating: the numbers are a service's, and no service can make a run overflow.
+    // Saturates, so that wrong numbers of a service cannot overflow.
     fn add_assign(&mut self, other: Self) {
         self.total_tokens = self.total().saturating_add(other.total());
         self.input = self.input.saturating_add(other.input);
@@ -281,21 +280,21 @@ impl std::ops::AddAssign for Usage {
     }
 }
 
-/// An entry of a transcript: a message for the model, or something that only the application reads.
+/// An entry of a transcript: a message for the model, or data for the application only.
 ///
-/// Told apart by shape: an extension has the role `extension`, which no [`Message`] has.
+/// In JSON the two differ by role: only an extension has the role `extension`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum AgentMessage {
-    /// Sent to the model.
+    /// A message that is sent to the model.
     Llm(LlmMessage),
-    /// Kept in the transcript and filtered out of every request.
+    /// Data that is kept in the transcript and never sent to the model.
     Extension(ExtensionMessage),
 }
 
 impl AgentMessage {
-    /// The message that a model would read; `None` for an extension.
+    /// Returns the message for the model; `None` for an extension.
     pub fn as_llm(&self) -> Option<&Message> {
         match self {
             Self::Llm(m) => Some(&m.message),
@@ -303,7 +302,8 @@ impl AgentMessage {
         }
     }
 
-    /// The texts of messages that a model would read, one under the other: a goal for who takes one text.
+    /// Joins the texts of the messages for the model, separated by blank lines, for agents that take one
+    /// text.
     ///
     /// # Errors
     /// [`RunError::EmptyPrompt`]: there is no text.
@@ -315,7 +315,7 @@ impl AgentMessage {
         }
     }
 
-    /// The same message, dated now if it has no date: [`Timestamp::default`].
+    /// Sets the date of a user message to `now` if it has none ([`Timestamp::default`]).
     pub fn dated(mut self, now: Timestamp) -> Self {
         if let Self::Llm(LlmMessage { message: Message::User(user), .. }) = &mut self
             && user.timestamp == Timestamp::default()
@@ -325,7 +325,7 @@ impl AgentMessage {
         self
     }
 
-    /// The same, said by somebody.
+    /// Sets the speaker of the message.
     pub fn said_by(mut self, speaker: Speaker) -> Self {
         if let Self::Llm(m) = &mut self {
             m.by = Some(speaker);
@@ -333,7 +333,7 @@ impl AgentMessage {
         self
     }
 
-    /// Who said it, if it says so.
+    /// Returns the speaker, if the message names one.
     pub fn speaker(&self) -> Option<Speaker> {
         match self {
             Self::Llm(m) => m.by,
@@ -348,14 +348,14 @@ impl From<Message> for AgentMessage {
     }
 }
 
-/// What a person says; whoever takes it dates it.
+/// A person's message without a date; the receiver dates it.
 impl From<&str> for AgentMessage {
     fn from(text: &str) -> Self {
         Message::user(text, Timestamp::default()).into()
     }
 }
 
-/// What a person says; whoever takes it dates it.
+/// A person's message without a date; the receiver dates it.
 impl From<String> for AgentMessage {
     fn from(text: String) -> Self {
         Message::user(text, Timestamp::default()).into()
@@ -368,45 +368,45 @@ impl From<ExtensionMessage> for AgentMessage {
     }
 }
 
-/// A message with what the application knows about it.
+/// A message for the model, with metadata of the application.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LlmMessage {
     /// The message.
     #[serde(flatten)]
     pub message: Message,
-    /// The turn that it belongs to.
+    /// The turn of the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn_id: Option<TurnId>,
-    /// Who said it, where.
+    /// The author and the conversation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<MessageMetadata>,
-    /// Who said it, if not the one whom a run takes for the speaker of its prompts: a person or, where another agent
-    /// called it, that one's model. What an event brings should say so here.
+    /// The speaker, if it is not the usual one of a run's prompts: a person or, in a child run, the calling
+    /// agent's model. Set it for messages that an event or a web hook brings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<Speaker>,
 }
 
-/// Who said a message, where and when.
+/// The id, author, conversation and time of a message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MessageMetadata {
-    /// Unique everywhere; version 4 UUIDs outside tests.
+    /// The id, globally unique; a version 4 UUID outside of tests.
     pub message_id: MessageId,
-    /// When, in ISO-8601.
+    /// The time, in ISO-8601.
     #[serde(with = "iso8601")]
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub timestamp: Timestamp,
-    /// The conversation; empty when there is none.
+    /// The conversation; empty if there is none.
     #[serde(default)]
     pub conversation_id: String,
-    /// The person; empty when unknown.
+    /// The person; empty if unknown.
     #[serde(default)]
     pub user_id: String,
 }
 
 impl MessageMetadata {
-    /// Metadata of a message outside any conversation, from nobody that is known.
+    /// Creates metadata without a conversation and a person.
     pub fn new(message_id: impl Into<MessageId>, timestamp: Timestamp) -> Self {
         Self {
             message_id: message_id.into(),
@@ -417,19 +417,19 @@ impl MessageMetadata {
     }
 }
 
-/// Something that an application keeps in the transcript and that no model ever sees.
+/// Data of an application in the transcript that is never sent to a model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ExtensionMessage {
     role: ExtensionRole,
-    /// The application's name for what this is, for instance `ui_update`.
+    /// The application's name for this kind of data, for instance `ui_update`.
     pub kind: String,
-    /// Whatever the application wants to keep.
+    /// The data.
     pub data: Json,
 }
 
 impl ExtensionMessage {
-    /// An extension message.
+    /// Creates an extension message.
     pub fn new(kind: impl Into<String>, data: Json) -> Self {
         Self { role: ExtensionRole::Extension, kind: kind.into(), data }
     }
@@ -464,7 +464,7 @@ mod tests {
             let json = serde_json::to_string(&user).unwrap();
             let read: UserMessage = serde_json::from_str(&json).unwrap();
             assert_eq!((&read, read.least_told()), (&user, least));
-            // As it was written before that was noted.
+            // As written before trust levels were recorded.
             let old = json.replace(&format!(r#","told_trust":"{}""#, least.as_str()), "");
             let old: UserMessage = serde_json::from_str(&old).unwrap();
             assert_eq!(old.least_told(), Trust::Untrusted);

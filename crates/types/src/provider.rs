@@ -1,4 +1,4 @@
-//! Models: one request in, a stream of events out.
+//! Defines the [`Provider`] trait: takes a request to a model and returns a stream of events.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -13,48 +13,49 @@ use crate::{
 
 /// A service or an engine that runs models.
 ///
-/// A wrapper (recorder, cache, limit) is a provider around a provider. It is passed as `Arc<dyn Provider>` everywhere, and
-/// gives a boxed stream: a native method would save one `Box::pin`.
+/// A wrapper (recorder, cache, limit) is itself a provider. The stream is boxed because providers are passed
+/// as `Arc<dyn Provider>` everywhere.
 pub trait Provider: Send + Sync {
-    /// A stable lower-case name, for instance `openai`.
+    /// Returns a stable lower-case name, for instance `openai`.
     fn id(&self) -> &str;
 
-    /// Asks the model. The stream ends after [`ModelEvent::Done`] or an error.
+    /// Sends a request to the model. The stream ends after [`ModelEvent::Done`] or an error.
     ///
-    /// Cancelling ends the call at once: the last event is then a [`ModelEvent::Done`] whose message
-    /// has stop reason `Aborted` and what was said so far. Dropping the stream ends the call too.
+    /// A cancel ends the call at once: the last event is then a [`ModelEvent::Done`] whose message has stop
+    /// reason `Aborted` and the text so far. Dropping the stream ends the call too.
     fn stream(
         &self,
         request: Request,
         cancel: CancellationToken,
     ) -> BoxStream<'static, Result<ModelEvent, ProviderError>>;
 
-    /// What the model can do; the default is everything that a loop needs.
+    /// Returns the abilities of the model; default: native tools, and nothing known of window and price.
     fn capabilities(&self, _model: &str) -> Capabilities {
         Capabilities::default()
     }
 
-    /// Who knows the keys and tokens that are sent to the service, also those that come later. A run takes them out of
-    /// what it keeps and shows, so a wrapper has to say those of the providers that it wraps.
+    /// Returns the redactors that know the keys and tokens sent to the service, also future ones. A run
+    /// removes them from everything that it keeps or shows, so a wrapper must return those of the provider
+    /// that it wraps.
     fn secrets(&self) -> Vec<Redactor> {
         Vec::new()
     }
 }
 
-/// What a model behind a [`Provider`] can do.
+/// The abilities of a model behind a [`Provider`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Capabilities {
-    /// Takes tool specs and answers with tool calls. Without it the loop speaks text.
+    /// True if it takes tool specs and answers with tool calls. Otherwise the loop uses text mode.
     pub native_tools: bool,
-    /// The provider retries by itself; the loop refuses to stack its own retries on that.
+    /// True if the provider retries by itself; the loop then refuses to add its own retries.
     pub retries: bool,
-    /// Tokens of the model's context window, where the provider knows.
+    /// Tokens of the model's context window, if known.
     pub context_window: Option<u64>,
-    /// The model has so few parameters that it needs short instructions and cannot shape a plan: planners ask it for one
-    /// step at a time.
+    /// True if the model has so few parameters that it needs short instructions and cannot make a plan:
+    /// planners then ask for one step at a time.
     pub is_small: bool,
-    /// What its tokens cost, where the provider knows: millionths of a US dollar for a million tokens.
+    /// The price of its tokens, if known: millionths of a US dollar per million tokens.
     pub price: Option<ModelPrice>,
 }
 
@@ -64,7 +65,7 @@ impl Default for Capabilities {
     }
 }
 
-/// All that a model is told. Cloning one is cheap: the large parts are shared.
+/// A request to a model. A clone is cheap: the large parts are shared.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Request {
@@ -72,22 +73,23 @@ pub struct Request {
     pub model: String,
     /// Standing instructions.
     pub system: Option<Arc<Encoded<String>>>,
-    /// The conversation. Every tool call in it has its result, right after the message that holds it.
+    /// The conversation. Each tool call in it is followed by its result.
     pub messages: Arc<Transcript>,
     /// The tools that may be called.
     pub tools: Arc<Encoded<Vec<ToolSpec>>>,
-    /// Everything with a default.
+    /// Options with defaults.
     pub options: Arc<RequestOptions>,
 }
 
 impl Request {
-    /// A request without tools.
+    /// Creates a request without tools.
     pub fn new(model: impl Into<String>, messages: Vec<Message>) -> Self {
         Self { model: model.into(), messages: Arc::new(messages.into_iter().collect()), ..Self::default() }
     }
 
-    /// A hash of everything that the model is told, 16 hexadecimal digits. Times and tokens do not count:
-    /// they are not sent. Costs no more than what is new since an earlier request of the conversation.
+    /// Returns a hash of all that the model is given, as 16 hexadecimal digits. Times and token counts are
+    /// left out, since they are not sent. Only the part that is new since an earlier request of the
+    /// conversation is hashed anew.
     pub fn content_hash(&self) -> String {
         let system = self.system.as_ref().map(|system| system.content_hash());
         let whole =
@@ -96,14 +98,14 @@ impl Request {
     }
 }
 
-/// The parts of a [`Request`] that have defaults. What a service does not support is left out, not
-/// refused, except for `response_format`.
+/// The parts of a [`Request`] that have defaults. Options that a service does not support are ignored, except
+/// for `response_format`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct RequestOptions {
-    /// Most tokens of the answer; the provider's default if unset.
+    /// The most tokens of the answer; default: the provider's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u32>,
     /// Sampling temperature.
@@ -112,53 +114,53 @@ pub struct RequestOptions {
     /// Sampling seed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// Texts that end the answer.
+    /// Stop sequences.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stop: Vec<String>,
-    /// Whether tools may, must or must not be called.
+    /// The rule for tool calls.
     pub tool_choice: ToolChoice,
-    /// How much the model thinks first.
+    /// The thinking level.
     pub thinking: ThinkingLevel,
-    /// The form of the answer.
+    /// The format of a structured output.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub response_format: Option<ResponseFormat>,
-    /// What of the prompt the service is told to cache.
+    /// The parts of the prompt that the service should cache.
     #[serde(skip_serializing_if = "is_default")]
     pub cache: CacheConfig,
 }
 
 impl RequestOptions {
-    /// The same options with a largest answer, in tokens.
+    /// Sets the most tokens of an answer.
     pub fn with_max_tokens(mut self, tokens: u32) -> Self {
         self.max_tokens = Some(tokens);
         self
     }
 
-    /// The same options with a temperature.
+    /// Sets the temperature.
     pub fn with_temperature(mut self, temperature: f32) -> Self {
         self.temperature = Some(temperature);
         self
     }
 
-    /// The same options with a seed.
+    /// Sets the seed.
     pub fn with_seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
         self
     }
 
-    /// The same options with texts that end an answer.
+    /// Sets the stop sequences.
     pub fn with_stop<T: Into<String>>(mut self, texts: impl IntoIterator<Item = T>) -> Self {
         self.stop = texts.into_iter().map(Into::into).collect();
         self
     }
 
-    /// The same options with another choice of tools.
+    /// Sets the tool choice.
     pub fn with_tool_choice(mut self, choice: ToolChoice) -> Self {
         self.tool_choice = choice;
         self
     }
 
-    /// The same options, thinking so much.
+    /// Sets the thinking level.
     pub fn with_thinking(mut self, level: ThinkingLevel) -> Self {
         self.thinking = level;
         self
@@ -169,16 +171,16 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// Hints for services that cache the beginning of a prompt only where they are told to. Others cache by
-/// themselves and are told nothing.
+/// Prompt cache hints for services that cache only on request. Services that cache by themselves get no
+/// hints.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct CacheConfig {
-    /// Whether any hint is given. Default true.
+    /// True if hints are sent. Default true.
     pub enabled: bool,
-    /// Where the hints are put.
+    /// The places of the hints.
     pub strategy: CacheStrategy,
 }
 
@@ -189,17 +191,17 @@ impl Default for CacheConfig {
 }
 
 impl CacheConfig {
-    /// Hints put so.
+    /// Creates enabled hints.
     pub fn new(strategy: CacheStrategy) -> Self {
         Self { enabled: true, strategy }
     }
 
-    /// No hints.
+    /// Disables hints.
     pub fn off() -> Self {
         Self { enabled: false, strategy: CacheStrategy::Disabled }
     }
 
-    /// What is cached: system, tools and messages, as [`CacheStrategy::Manual`] has them.
+    /// Returns the parts to cache.
     pub fn parts(&self) -> CachedParts {
         match self.strategy {
             _ if !self.enabled => CachedParts::default(),
@@ -210,22 +212,22 @@ impl CacheConfig {
     }
 }
 
-/// Where the hints for a prompt cache are put.
+/// The places of the hints for a prompt cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum CacheStrategy {
-    /// Where the provider finds them best.
+    /// The best places for the provider.
     #[default]
     Auto,
-    /// Nowhere.
+    /// No hints.
     Disabled,
-    /// On these parts.
+    /// These parts.
     Manual(CachedParts),
 }
 
-/// The parts of a prompt that end in a hint for the cache. By default none.
+/// The parts of a prompt to cache. Default: none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -241,23 +243,22 @@ pub struct CachedParts {
     pub messages: bool,
 }
 
-/// An answer that must be JSON of a given schema.
+/// Structured output: an answer that must be JSON of a given schema.
 ///
-/// The message's text is that JSON. Services that enforce a schema are sent it; from others the answer is
-/// asked for as a call of a tool that stands for it, or in the instructions. Other tools stay usable. Where
-/// it is asked for as a call, the JSON is streamed as it comes, but text beside it is not: nobody can tell yet
-/// whether it is the answer of a model that did not call. It comes in one piece as soon as that is known, and is
-/// left out if the call comes.
+/// The message's text is that JSON. The schema is sent to services that enforce it; for others the answer is
+/// requested as a tool call, or in the instructions. Other tools stay usable. With a tool call, its JSON is
+/// streamed as it comes. Text beside it is held back, because it may be the answer of a model that did not
+/// call: it then comes in one piece, and is dropped if the call comes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ResponseFormat {
-    /// Names the schema for the service.
+    /// The name of the schema, for the service.
     pub name: String,
     /// JSON Schema of the answer.
     pub schema: Json,
 }
 
-/// Whether tools may, must or must not be called.
+/// The rule for tool calls in an answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -274,26 +275,26 @@ pub enum ToolChoice {
     Tool(String),
 }
 
-/// How much a model thinks before it answers.
+/// The amount of thinking before an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum ThinkingLevel {
-    /// Not at all, or as little as the model can.
+    /// None, or as little as the model can.
     #[default]
     Off,
-    /// A glance.
+    /// Very little.
     Minimal,
     /// A little.
     Low,
-    /// Some.
+    /// A medium amount.
     Medium,
     /// A lot.
     High,
 }
 
 impl ThinkingLevel {
-    /// The next level below that models tell apart: high, medium, low, off; `None` below off.
+    /// Returns the next lower level that models distinguish: high, medium, low, off; `None` below off.
     pub fn lower(self) -> Option<Self> {
         match self {
             Self::High => Some(Self::Medium),
@@ -316,11 +317,11 @@ impl fmt::Display for ThinkingLevel {
     }
 }
 
-/// What a model says while it answers.
+/// An event of a model's answer.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ModelEvent {
-    /// The model was reached and begins.
+    /// The model was reached and the answer begins.
     Start,
     /// A piece of text.
     TextDelta(String),
@@ -328,7 +329,7 @@ pub enum ModelEvent {
     ThinkingDelta(String),
     /// A tool call begins.
     ToolCallStart {
-        /// The call's place in the answer, from 0.
+        /// The index of the call in the answer, from 0.
         index: u32,
         /// The model's id for it.
         id: String,
@@ -337,27 +338,27 @@ pub enum ModelEvent {
     },
     /// A piece of a call's argument text.
     ToolCallDelta {
-        /// Which call.
+        /// The index of the call.
         index: u32,
-        /// Argument text as it came.
+        /// The piece of the text.
         arguments: String,
     },
     /// A call's arguments are complete.
     ToolCallEnd {
-        /// Which call.
+        /// The index of the call.
         index: u32,
     },
     /// The answer is complete.
     Done(Box<AssistantMessage>),
 }
 
-/// The words of an error, and the HTTP status that they came with. Made from a text by `into()`.
+/// The text of an error, with the HTTP status if there was one. Create one from a text with `into()`.
 #[derive(Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ErrorText {
-    /// HTTP status; none where no answer came.
+    /// The HTTP status; none if no answer came.
     pub status: Option<u16>,
-    /// What was said, or what is wrong.
+    /// The message of the service, or the problem.
     pub text: String,
 }
 
@@ -394,35 +395,35 @@ impl fmt::Debug for ErrorText {
     }
 }
 
-/// Why a model gave no answer.
+/// The error of a model call.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProviderError {
     /// Too many requests.
     #[error("rate limited by the service: {message}")]
     RateLimited {
-        /// How long the service asks to wait.
+        /// The wait that the service asks for.
         retry_after: Option<Duration>,
-        /// What it said.
+        /// The message of the service.
         message: ErrorText,
     },
-    /// The service is up and too busy, or failed in a way that passes (500, 502, 503, 504, 529).
+    /// The service is too busy, or failed in a way that may pass (500, 502, 503, 504, 529).
     #[error("the service is overloaded or failed (status {status}): {message}")]
     Overloaded {
         /// HTTP status.
         status: u16,
-        /// How long the service asks to wait.
+        /// The wait that the service asks for.
         retry_after: Option<Duration>,
-        /// What it said.
+        /// The message of the service.
         message: String,
     },
     /// The service was not reached, or the connection broke.
     #[error("network: {0}")]
     Network(ErrorText),
-    /// Nobody listens at an address of this machine: waiting does not help.
+    /// No server listens at an address of this machine, so waiting does not help.
     #[error("network: {0}")]
     Unreachable(ErrorText),
-    /// Nothing came for too long.
+    /// No data came before the time-out.
     #[error("timed out: {0}")]
     Timeout(ErrorText),
     /// The key is missing or refused.
@@ -431,49 +432,50 @@ pub enum ProviderError {
     /// The service refused the request.
     #[error("the service refused the request ({kind:?}, status {status}): {message}")]
     Api {
-        /// HTTP status; 0 when there was none.
+        /// The HTTP status; 0 if there was none.
         status: u16,
-        /// What kind of refusal.
+        /// The kind of the refusal.
         kind: ApiErrorKind,
-        /// What it said.
+        /// The message of the service.
         message: String,
     },
     /// The conversation does not fit into the model's window.
     #[error("the conversation does not fit into the model's context window: {0}")]
     ContextOverflow(ErrorText),
-    /// The answer was not what the protocol says.
+    /// The answer violates the protocol.
     #[error("protocol: {0}")]
     Protocol(ErrorText),
-    /// The caller cancelled before anything came.
+    /// The caller cancelled before an answer began.
     #[error("cancelled")]
     Cancelled,
-    /// Anything else, for instance a script that ran out.
+    /// Any other error, for instance a scripted provider without answers left.
     #[error("{0}")]
     Other(ErrorText),
 }
 
-/// What kind of refusal a service gave.
+/// The kind of a service's refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ApiErrorKind {
-    /// The request makes no sense to the service.
+    /// The service does not understand the request.
     InvalidRequest,
     /// The model or the path does not exist.
     NotFound,
-    /// A filter stopped the request or the answer.
+    /// A content filter stopped the request or the answer.
     ContentFiltered,
-    /// The model does not think that much, or not at all.
+    /// The model does not support this thinking level, or no thinking at all.
     Thinking,
-    /// What the key's account may spend is spent; no wait helps.
+    /// The spending limit of the key's account is reached; waiting does not help.
     Quota,
     /// Anything else.
     Other,
 }
 
 impl ProviderError {
-    /// Whether the same request may succeed later: rate limits, overload, network and time-outs.
+    /// Returns true if the same request may succeed later: after rate limits, overload, network errors and
+    /// time-outs.
     pub fn is_retryable(&self) -> bool {
         matches!(
             self,
@@ -481,7 +483,7 @@ impl ProviderError {
         )
     }
 
-    /// The same error with its text changed.
+    /// Returns the error with its text changed.
     pub fn with_text(self, change: impl FnOnce(String) -> String) -> Self {
         match self {
             Self::RateLimited { retry_after, message } => {
@@ -502,7 +504,7 @@ impl ProviderError {
         }
     }
 
-    /// The HTTP status that the error came with: of the answer, or the one that the service names in it. `None` where no
+    /// Returns the HTTP status of the error: of the response, or the one named in its body. `None` if no
     /// answer came.
     pub fn status(&self) -> Option<u16> {
         match self {
@@ -519,7 +521,7 @@ impl ProviderError {
         }
     }
 
-    /// The same error with this HTTP status, unless it has one.
+    /// Sets the HTTP status, unless the error has one.
     pub fn or_status(mut self, http: u16) -> Self {
         match &mut self {
             Self::Overloaded { status, .. } | Self::Api { status, .. } if *status == 0 => *status = http,
@@ -536,7 +538,7 @@ impl ProviderError {
         self
     }
 
-    /// What kind of refusal it was, if the service refused the request.
+    /// Returns the kind of the refusal, if the service refused the request.
     pub fn refusal(&self) -> Option<ApiErrorKind> {
         match self {
             Self::Api { kind, .. } => Some(*kind),
@@ -544,7 +546,7 @@ impl ProviderError {
         }
     }
 
-    /// How long the service asked to wait.
+    /// Returns the wait that the service asked for.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::RateLimited { retry_after, .. } | Self::Overloaded { retry_after, .. } => *retry_after,
@@ -552,7 +554,7 @@ impl ProviderError {
         }
     }
 
-    /// The kind, as records name it.
+    /// Returns the kind of the error, as records name it.
     pub fn code(&self) -> ModelErrorCode {
         match self {
             Self::RateLimited { .. } => ModelErrorCode::RateLimited,

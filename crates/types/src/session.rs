@@ -1,4 +1,4 @@
-//! Sessions: the runs of a conversation as a tree, in a shape that other agent systems write and read.
+//! Sessions: the runs of a conversation as a tree, in a format that other agent systems write and read.
 //!
 //! A session is a fold over logs. [`Session::read`] makes it from a journal, and a
 //! [`SessionRecorder`](crate::SessionRecorder) from [`AgentEvent`]s as they happen.
@@ -10,31 +10,31 @@ use crate::{
     ThinkingLevel, Timestamp, ToolCallId, Usage, iso8601,
 };
 
-/// The runs of one conversation, called loops here.
+/// The runs of one conversation, which this format calls loops.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Session {
-    /// The session.
+    /// The id of the session.
     pub session_id: SessionId,
     /// The agent of its first loop.
     pub agent_id: AgentId,
-    /// When it was formed.
+    /// The time at which it was created.
     #[serde(with = "iso8601")]
     pub created_at: Timestamp,
-    /// When something last happened in it.
+    /// The time of its last activity.
     #[serde(with = "iso8601")]
     pub last_active_at: Timestamp,
-    /// Why it was formed.
+    /// The reason why it was created.
     pub formation: SessionFormation,
-    /// The call that it works for, if another session's agent started it.
+    /// The call that started it, if the agent of another session did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_spawn_ref: Option<SpawnRef>,
-    /// All loops, by when they started.
+    /// All loops, in the order in which they started.
     pub loops: Vec<LoopRecord>,
 }
 
 impl Session {
-    /// A session without loops, formed on purpose.
+    /// Creates a session without loops, with an explicit formation.
     pub fn new(session_id: SessionId, agent_id: AgentId, at: Timestamp) -> Self {
         Self {
             session_id,
@@ -47,19 +47,19 @@ impl Session {
         }
     }
 
-    /// The loops that go on from no other loop of this session.
+    /// Returns the loops that continue no other loop of this session.
     pub fn root_loops(&self) -> impl Iterator<Item = &LoopRecord> {
         self.loops
             .iter()
             .filter(|l| l.parent_loop_id.as_ref().is_none_or(|parent| self.get_loop(parent).is_none()))
     }
 
-    /// The loops of this session that go on from a loop, or that it called.
+    /// Returns the loops of this session that continue a loop, or that it called.
     pub fn children_of<'a>(&'a self, loop_id: &'a LoopId) -> impl Iterator<Item = &'a LoopRecord> {
         self.loops.iter().filter(move |l| l.parent_loop_id.as_ref() == Some(loop_id))
     }
 
-    /// The other branches of a loop that ran side by side with others.
+    /// Returns the other branches of the parallel group of a loop.
     pub fn parallel_siblings<'a>(&'a self, loop_id: &'a LoopId) -> impl Iterator<Item = &'a LoopRecord> {
         let group = self.get_loop(loop_id).and_then(|l| l.parallel_group.as_ref());
         self.loops.iter().filter(move |l| {
@@ -67,21 +67,21 @@ impl Session {
         })
     }
 
-    /// A loop.
+    /// Returns a loop by its id.
     pub fn get_loop(&self, loop_id: &LoopId) -> Option<&LoopRecord> {
         self.loops.iter().find(|l| l.loop_id == *loop_id)
     }
 
-    /// Tokens of all loops.
+    /// Returns the tokens of all loops.
     pub fn total_usage(&self) -> Usage {
         let mut total = Usage::default();
         self.loops.iter().for_each(|l| total += l.usage);
         total
     }
 
-    /// The conversation up to the end of a loop: what the loops said that it goes on from, oldest first,
-    /// and then its own. Of a loop that was left for a branch all messages are here, also those that came
-    /// after the branch: only the log knows where that was.
+    /// Returns the conversation up to the end of a loop: the messages of the loops that it continues, oldest
+    /// first, and then its own. If an earlier loop was left for a branch, its messages after the branching
+    /// point are included too, because only the log knows that point.
     pub fn history(&self, loop_id: &LoopId) -> Vec<AgentMessage> {
         let mut chain = Vec::new();
         let mut next = self.get_loop(loop_id);
@@ -101,94 +101,94 @@ impl Session {
     }
 }
 
-/// Why a session was formed.
+/// The reason why a session was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum SessionFormation {
-    /// Somebody asked for it.
+    /// It was created explicitly.
     Explicit,
-    /// A loop named a session that was not there.
+    /// A loop named a session that did not exist.
     #[default]
     FirstLoop,
-    /// The one before had been idle for too long.
+    /// The previous session had been idle for too long.
     InactivityTimeout {
-        /// The longest idle time, seconds.
+        /// The longest idle time in seconds.
         secs: u64,
     },
 }
 
-/// One loop: one run.
+/// One loop, which is one run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct LoopRecord {
     /// Display name of the run, unique in its session.
     pub loop_id: LoopId,
-    /// The run, where it is known.
+    /// The id of the run, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_id: Option<RunId>,
     /// Its session.
     pub session_id: SessionId,
     /// The agent that worked.
     pub agent_id: AgentId,
-    /// The loop that this one goes on from, or that called it.
+    /// The loop that this one continues, or that called it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_loop_id: Option<LoopId>,
-    /// In which sense it goes on; absent for the first of a session, and for one that was called.
+    /// The kind of the continuation; none for the first loop of a session and for one that was called.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continuation_kind: Option<ContinuationKind>,
-    /// When it started.
+    /// The time at which it started.
     #[serde(with = "iso8601")]
     pub started_at: Timestamp,
-    /// When it ended.
+    /// The time at which it ended.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "optional_iso8601")]
     pub ended_at: Option<Timestamp>,
-    /// How far it is.
+    /// The status.
     pub status: LoopStatus,
-    /// Why its prompt was refused.
+    /// The reason why its prompt was refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rejection: Option<String>,
-    /// With what it worked, where that is known.
+    /// Its configuration, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config: Option<LoopConfigSnapshot>,
-    /// What it added to the conversation.
+    /// The messages that it added to the conversation.
     pub messages: Vec<AgentMessage>,
     /// Its tokens.
     pub usage: Usage,
-    /// What the application knows about it.
+    /// Data of the application.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Json>,
-    /// Everything that happened; pieces of messages only if they were asked for.
+    /// Its events; pieces of messages only if the recorder was asked for them.
     #[serde(default)]
     pub events: Vec<LoopEvent>,
-    /// The loops of this session that go on from here, or that it called.
+    /// The loops of this session that continue this one, or that it called.
     #[serde(default)]
     pub children_loop_ids: Vec<LoopId>,
     /// The loops of other sessions that its calls started.
     #[serde(default)]
     pub child_loop_refs: Vec<ChildLoopRef>,
-    /// The loops that ran side by side with it.
+    /// The parallel group that it is a part of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parallel_group: Option<ParallelGroupRecord>,
 }
 
-/// How far a loop is.
+/// The status of a loop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum LoopStatus {
-    /// It waits for somebody.
+    /// It waits for a person or a timer.
     Pending,
-    /// It works, or its process died.
+    /// It runs, or its process died.
     #[default]
     Running,
     /// It ended by itself, with an answer or at a limit.
     Completed,
     /// Its prompt was refused.
     Rejected,
-    /// It was cancelled, failed, or nobody saw its end.
+    /// It was cancelled, failed, or its end was not observed.
     Aborted,
 }
 
-/// With what a loop worked.
+/// The configuration of a loop.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
@@ -197,7 +197,7 @@ pub struct LoopConfigSnapshot {
     pub model: String,
     /// The provider's id.
     pub provider: String,
-    /// Names the configuration within the agent.
+    /// The id of the configuration within the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub config_id: Option<String>,
     /// The configuration's name, for people.
@@ -209,16 +209,16 @@ pub struct LoopConfigSnapshot {
     /// The service's address.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base_url: Option<String>,
-    /// Whether the model thinks before it speaks.
+    /// True if the model thinks before it answers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<bool>,
-    /// Tokens of the model's window.
+    /// Tokens of the model's context window.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context_window: Option<u64>,
-    /// Most tokens of an answer.
+    /// The most tokens of an answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u32>,
-    /// How much it thinks.
+    /// The thinking level.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thinking_level: Option<ThinkingLevel>,
     /// Sampling temperature.
@@ -241,17 +241,18 @@ impl From<&RunConfig> for LoopConfigSnapshot {
     }
 }
 
-/// Something that happened in a loop.
+/// An event of a loop.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct LoopEvent {
-    /// Place among what the recorder saw of this loop, from 0; what was left out is counted, too.
+    /// The index among the events that the recorder saw of this loop, from 0; events that were left out count
+    /// too.
     pub sequence: u64,
-    /// What happened.
+    /// The event.
     pub event: AgentEvent,
 }
 
-/// On the caller: a loop of another session that a call started.
+/// In the caller's session: a loop of another session that a call started.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChildLoopRef {
     /// The call.
@@ -264,12 +265,12 @@ pub struct ChildLoopRef {
     pub child_session_id: SessionId,
 }
 
-/// On the called session: the call that started it.
+/// In the called session: the call that started it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SpawnRef {
     /// The caller's session.
     pub parent_session_id: SessionId,
-    /// The loop that called.
+    /// The loop that made the call.
     pub parent_loop_id: LoopId,
     /// The call.
     pub tool_call_id: ToolCallId,
@@ -277,30 +278,30 @@ pub struct SpawnRef {
     pub tool_name: String,
 }
 
-/// Several loops that ran side by side, of which one was chosen. Each of them has it.
+/// A group of loops that ran in parallel, of which one was chosen. Each of them has a copy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ParallelGroupRecord {
-    /// All of them, in the order of their configurations.
+    /// All loops of the group, in the order of their configurations.
     pub all_loop_ids: Vec<LoopId>,
-    /// The chosen one.
+    /// The chosen loop.
     pub selected_loop_id: LoopId,
-    /// Its configuration.
+    /// The index of its configuration.
     pub selected_config_index: usize,
-    /// Tokens that the choice took.
+    /// Tokens that the choice used.
     pub evaluation_usage: Usage,
-    /// Whether the loop that has this is the chosen one.
+    /// True if the loop with this copy is the chosen one.
     pub is_selected: bool,
 }
 
-/// Whether a session that is worked in is kept somewhere.
+/// The state of saving a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 #[non_exhaustive]
 pub enum SessionState {
-    /// There is none.
+    /// There is no session.
     #[default]
     NoSession,
-    /// There is one, with something that is not saved.
+    /// The session has unsaved changes.
     SessionActive,
     /// It is being saved.
     Saving,
@@ -309,7 +310,7 @@ pub enum SessionState {
 }
 
 impl SessionState {
-    /// Whether the state may change from here to `next`. A save that fails leads back to
+    /// Returns true if the state may change to `next`. A save that fails leads back to
     /// [`SessionActive`](Self::SessionActive).
     pub fn may_become(self, next: Self) -> bool {
         use SessionState::{NoSession, Saved, Saving, SessionActive};
@@ -323,7 +324,7 @@ impl SessionState {
     }
 }
 
-/// Messages as JSON text.
+/// Returns messages as JSON text.
 ///
 /// # Errors
 /// Never for messages that were read from JSON or made by a run.
@@ -331,7 +332,7 @@ pub fn save_messages(messages: &[AgentMessage]) -> Result<String, serde_json::Er
     serde_json::to_string(messages)
 }
 
-/// The messages of a JSON text that [`save_messages`] wrote.
+/// Returns the messages of a JSON text that [`save_messages`] wrote.
 ///
 /// # Errors
 /// The text holds something else.
@@ -339,7 +340,7 @@ pub fn restore_messages(json: &str) -> Result<Vec<AgentMessage>, serde_json::Err
     serde_json::from_str(json)
 }
 
-/// As [`iso8601`], for times that may not be known.
+/// As [`iso8601`], for optional times.
 mod optional_iso8601 {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
