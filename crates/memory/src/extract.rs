@@ -28,13 +28,13 @@ pub struct Passage {
     pub text: String,
     /// Name of the speaker: the subject of sentences with `I`.
     pub speaker: String,
-    /// When.
+    /// Time at which it was said.
     pub at: Timestamp,
-    /// In which run.
+    /// The run in which it was said.
     pub run: Option<RunId>,
-    /// How far it is believed.
+    /// The text's trust level.
     pub trust: Trust,
-    /// The id of the entry that it is, if it is kept: what is learnt from it is forgotten with it.
+    /// The id of its entry, if it is stored: the facts are forgotten together with the entry.
     pub entry: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! One handle on all memories of one owner.
+//! The handle on all memories of one owner.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet, VecDeque},
@@ -19,7 +19,8 @@ use crate::{
     recall::Recall,
 };
 
-/// All memories of one owner: a store that is bound to a collection, and what it is asked with. Clones share it.
+/// All memories of one owner: a store bound to a collection, with clock, embedder and options. Clones share
+/// it.
 #[derive(Clone)]
 pub struct Memory {
     pub(crate) parts: Arc<Parts>,
@@ -32,25 +33,25 @@ pub(crate) struct Parts {
     pub(crate) embedder: Option<Arc<dyn Embedder>>,
     pub(crate) options: MemoryOptions,
     pub(crate) answers: Mutex<Answers>,
-    /// How often something was written, by this handle and those that came of it.
+    /// Number of writes, by this handle and by those derived from it.
     pub(crate) written: Arc<AtomicU64>,
-    /// Held while facts are compared and written. The store sees to it that nothing is lost; this keeps tasks of one
-    /// process from doing it all again when another was quicker.
+    /// Held while facts are compared and written. The store detects conflicts anyway; the lock saves tasks of
+    /// one process from repeating the work when another one was faster.
     pub(crate) facts: Arc<futures_util::lock::Mutex<()>>,
 }
 
-/// Answers to questions, the latest last. They hold until something is written.
+/// Cached answers to queries, the latest last. They are valid until the next write.
 #[derive(Default)]
 pub(crate) struct Answers {
-    /// How often something had been written before the first of them was looked up.
+    /// The number of writes when the first of them was looked up.
     pub(crate) generation: u64,
     pub(crate) kept: VecDeque<(String, crate::Remembered)>,
     pub(crate) hits: u64,
 }
 
 impl Memory {
-    /// The memories in a store that is bound to their owner's collection. Found by words alone until an embedder is
-    /// given.
+    /// Creates the handle on a store that is bound to its owner's collection. Without an embedder, memories
+    /// are found by words alone.
     pub fn new(store: Arc<dyn MemoryStore>, clock: Arc<dyn Clock>, ids: Arc<dyn Ids>) -> Self {
         let parts = Parts {
             store,
@@ -65,12 +66,12 @@ impl Memory {
         Self { parts: Arc::new(parts) }
     }
 
-    /// The same, found by meaning too.
+    /// Returns a handle that also finds memories by meaning, with this embedder.
     pub fn with_embedder(&self, embedder: Arc<dyn Embedder>) -> Self {
         self.with(Some(embedder), self.parts.options.clone())
     }
 
-    /// The same with other choices.
+    /// Returns a handle with other options.
     pub fn with_options(&self, options: MemoryOptions) -> Self {
         self.with(self.parts.embedder.clone(), options)
     }
@@ -90,47 +91,47 @@ impl Memory {
         Self { parts: Arc::new(parts) }
     }
 
-    /// The store.
+    /// Returns the store.
     pub fn store(&self) -> &Arc<dyn MemoryStore> {
         &self.parts.store
     }
 
-    /// What makes vectors, if there is anything.
+    /// Returns the embedder, if there is one.
     pub fn embedder(&self) -> Option<&Arc<dyn Embedder>> {
         self.parts.embedder.as_ref()
     }
 
-    /// The choices.
+    /// Returns the options.
     pub fn options(&self) -> &MemoryOptions {
         &self.parts.options
     }
 
-    /// What was said in a session.
+    /// Returns the turns of a session.
     pub fn conversation(&self, session: impl Into<String>) -> Conversation {
         Conversation::new(self.clone(), session.into())
     }
 
-    /// What a task has at hand.
+    /// Returns the values of a task.
     pub fn task(&self, task: impl Into<String>) -> TaskMemory {
         TaskMemory::new(self.clone(), task.into())
     }
 
-    /// What is kept for good.
+    /// Returns the long-term memory.
     pub fn long_term(&self) -> LongTermMemory {
         LongTermMemory::new(self.clone())
     }
 
-    /// The facts.
+    /// Returns the facts.
     pub fn knowledge(&self) -> Knowledge {
         Knowledge::new(self.clone())
     }
 
-    /// What of it all belongs into a prompt.
+    /// Returns a builder of the memories for a prompt.
     pub fn recall(&self) -> Recall {
         Recall::new(self.clone())
     }
 
-    /// How many questions were answered without asking the store.
+    /// Returns the number of queries that were answered from the cache.
     pub fn cache_hits(&self) -> u64 {
         self.answers(|answers| answers.hits)
     }
@@ -143,7 +144,7 @@ impl Memory {
         self.parts.ids.fresh("mem")
     }
 
-    /// The answers that are kept, without those of before the last change.
+    /// Calls `work` with the cached answers; answers from before the last write are removed first.
     pub(crate) fn answers<T>(&self, work: impl FnOnce(&mut Answers) -> T) -> T {
         let mut answers = self.parts.answers.lock().unwrap_or_else(PoisonError::into_inner);
         let written = self.parts.written.load(Ordering::Acquire);
@@ -154,18 +155,19 @@ impl Memory {
         work(&mut answers)
     }
 
-    /// Makes changes, after which no answer is kept: one that was looked up meanwhile may be of before.
+    /// Applies changes and invalidates all cached answers: one that was looked up at the same time may be
+    /// outdated.
     pub(crate) async fn apply(&self, changes: Vec<MemoryChange>) -> Result<usize, MemoryError> {
         let done = self.parts.store.apply(changes).await;
         self.parts.written.fetch_add(1, Ordering::AcqRel);
         done
     }
 
-    /// Makes changes that rest on what was read, as their [`MemoryChange::Expect`]s say. `None` if that is not so any
-    /// more: then they are to be thought out again.
+    /// Writes entries and changes that depend on what was read, as their [`MemoryChange::Expect`]s say.
+    /// Returns `None` if that changed meanwhile: the caller then computes them again.
     ///
     /// # Errors
-    /// The store's, and [`MemoryError::Changed`] when it was tried often enough.
+    /// The store's, and [`MemoryError::Changed`] after too many tries.
     pub(crate) async fn attempt(
         &self,
         mut entries: Vec<MemoryEntry>,
@@ -192,7 +194,8 @@ impl Memory {
         }
     }
 
-    /// Keeps entries, all or none. Where no vectors can be made they are kept without, to be embedded later.
+    /// Stores entries, all or none, and returns their ids. If vectors cannot be made, entries are stored
+    /// without and can be embedded later.
     ///
     /// # Errors
     /// As [`MemoryStore::apply`].
@@ -207,7 +210,8 @@ impl Memory {
         Ok(ids)
     }
 
-    /// Keeps entries with their vectors, after other changes and in one with them. Returns how many entries were met.
+    /// Writes entries with their vectors, together with other changes that come first. Returns the number of
+    /// affected entries.
     pub(crate) async fn write(
         &self,
         mut entries: Vec<MemoryEntry>,
@@ -222,7 +226,7 @@ impl Memory {
             return Ok(0);
         }
         match self.apply(all(entries.clone())).await {
-            // All of them were checked, so what is refused is the length of a vector.
+            // All entries were checked, so the store refuses the length of a vector.
             Err(error @ MemoryError::Invalid { .. }) if with_vectors => {
                 tracing::warn!(%error, "kept without vectors");
                 for entry in &mut entries {
@@ -234,10 +238,10 @@ impl Memory {
         }
     }
 
-    /// Forgets the entry of this id, here and in collections within, with its vector, the answers that are kept, and the
-    /// facts that were learnt from it alone; false if there is nothing of it. What a fact had ended holds on without
-    /// it. All of this happens, or nothing. Of what an agent kept of a conversation a mark stays under its id, which says
-    /// nothing but that it was forgotten: no run of its session keeps it again.
+    /// Deletes the entry of this id, here and in nested collections, with its vector, cached answers, and the
+    /// facts that were learnt from it alone. Facts that a deleted fact had ended hold again. All of this
+    /// happens, or nothing. Returns false if there is no such entry. For a turn or summary that a run stored,
+    /// a marker without content stays under its id, so that no run of its session stores it again.
     ///
     /// # Errors
     /// The store's.
@@ -247,7 +251,8 @@ impl Memory {
         Ok(self.forget_all(filter).await? > 0)
     }
 
-    /// Forgets what fits, and the facts that rest on it alone, in one. Returns how much is gone.
+    /// Deletes the entries that match, and the facts that come from them alone, in one write. Returns the
+    /// number of deleted entries.
     pub(crate) async fn forget_all(&self, filter: MemoryFilter) -> Result<usize, MemoryError> {
         let _one_at_a_time = self.parts.facts.lock().await;
         let mut of_facts = MemoryFilter::all().of(&[MemoryKind::Fact]);
@@ -260,7 +265,7 @@ impl Memory {
                 facts,
                 |fact| filter.fits(fact),
                 |of, source| {
-                    // What is named need not be there to be read: it may be damaged.
+                    // An entry that is named by id counts even if it cannot be read, as it may be damaged.
                     filter.ids.iter().any(|id| id == source)
                         || sources.contains(&(of.clone(), source.to_owned()))
                 },
@@ -276,7 +281,7 @@ impl Memory {
         }
     }
 
-    /// The marks of what a run kept, would keep again, and is to forget.
+    /// Returns markers for the deleted entries that runs had stored and would otherwise store again.
     async fn marks_of(&self, filter: &MemoryFilter) -> Result<Vec<MemoryChange>, MemoryError> {
         let is_meant = |kind: &MemoryKind| filter.kinds.is_empty() || filter.kinds.contains(kind);
         let kinds: Vec<_> = [MemoryKind::Turn, MemoryKind::Summary].into_iter().filter(is_meant).collect();
@@ -288,14 +293,14 @@ impl Memory {
         let mark = |entry: MemoryEntry| {
             let mut mark = MemoryEntry::new(entry.id, NOTHING, now);
             (mark.kind, mark.collection) = (MemoryKind::Forgotten, entry.collection);
-            // It holds at no time, so no question finds it.
+            // It is valid at no time, so no query finds it.
             (mark.valid_from, mark.valid_to) = (Some(now), Some(now));
             MemoryChange::put(mark)
         };
         Ok(said.into_iter().filter(|entry| entry.run.is_some()).map(mark).collect())
     }
 
-    /// Which of the entries that facts rest on fit a filter that names none, by collection and id.
+    /// Returns the source entries of facts that match a filter without ids, by collection and id.
     async fn sources_that_fit(
         &self,
         filter: &MemoryFilter,
@@ -315,7 +320,7 @@ impl Memory {
         Ok(fitting)
     }
 
-    /// Everything that fits, and that it is expected to stay so.
+    /// Returns all entries that match, and the expectation that they are unchanged.
     pub(crate) async fn expected(
         &self,
         filter: MemoryFilter,
@@ -324,7 +329,7 @@ impl Memory {
         Ok((entries.clone(), MemoryChange::Expect { filter, entries }))
     }
 
-    /// Everything that fits, page by page; entries that are damaged are left out, with a warning.
+    /// Returns all entries that match, page by page. Damaged entries are left out with a warning.
     pub(crate) async fn all(&self, filter: MemoryFilter) -> Result<Vec<MemoryEntry>, MemoryError> {
         let mut listing = Listing::new(filter, MemoryOrder::First, 500);
         let mut entries = Vec::new();
@@ -342,23 +347,24 @@ impl Memory {
     }
 }
 
-/// How often changes were tried that rest on what was read. Each time somebody else was quicker, who got on.
+/// The state of retrying a write that conflicts with others. At each conflict another writer made progress.
 #[derive(Default)]
 pub(crate) struct Tries {
     count: u32,
-    /// The vectors that were made for it, with their embedder, by text: while one is made, others are quicker.
+    /// Vectors that were made already, with their embedder, by text: making them again would take long enough
+    /// for another conflict.
     vectors: HashMap<String, (String, Vec<f32>)>,
 }
 
 const MOST_TRIES: u32 = 256;
 
-/// The text of a mark: it has no word, so that none finds it.
+/// The text of a marker: it has no word, so no search finds it.
 const NOTHING: &str = "-";
 
-/// Ids that a store is asked for at once.
+/// Most ids in one request to a store.
 const ASKED: usize = 250;
 
-/// Forgets an entry, and none of its id in another collection.
+/// Deletes an entry in its own collection only.
 pub(crate) fn forget_in(entry: &MemoryEntry) -> MemoryChange {
     let mut filter = MemoryFilter::all().exactly(&entry.collection);
     filter.ids = vec![entry.id.clone()];

@@ -1,4 +1,4 @@
-//! One question to a model, and its answer as a value.
+//! Asks a model one question and parses the answer.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use archon_types::{
 use futures_util::StreamExt;
 use serde::de::DeserializeOwned;
 
-/// A model that is asked about memories.
+/// A model that answers questions about memories.
 #[derive(Clone)]
 pub(crate) struct Model {
     provider: Arc<dyn Provider>,
@@ -21,7 +21,8 @@ impl Model {
         Self { provider, name: name.into() }
     }
 
-    /// The answer's text. A service that refuses the question with its format is asked once more without.
+    /// Returns the answer's text. If the provider refuses the request with a response format, it is sent once
+    /// more without.
     pub(crate) async fn ask(
         &self,
         instructions: &str,
@@ -43,7 +44,7 @@ impl Model {
         })
     }
 
-    /// The text of one answer. No error: the stream ended without one.
+    /// Returns the text of one answer. `Err(None)` means that the stream ended without an outcome.
     async fn answer(
         &self,
         instructions: &str,
@@ -76,8 +77,8 @@ impl Model {
         Err(None)
     }
 
-    /// The answer as a value of a schema. Models without schemas put JSON into prose or a code block, so the outermost
-    /// braces count.
+    /// Returns the answer parsed as JSON of a schema. Models without structured output put JSON into prose or
+    /// a code block, so the text between the outermost braces is parsed.
     pub(crate) async fn ask_for<T: DeserializeOwned>(
         &self,
         instructions: &str,

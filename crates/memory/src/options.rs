@@ -1,42 +1,42 @@
-//! The choices of a memory, each with a default.
+//! Options of a memory, each with a default.
 
 use crate::rank::Calibration;
 
-/// How memories are found, kept and thrown away.
+/// Options for finding, caching and showing memories.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct MemoryOptions {
-    /// Most memories that a prompt is given. Default 3.
+    /// Most memories in a prompt. Default 3.
     pub recalled: usize,
-    /// How relevant a memory must be to come into a prompt, from 0 to 1; the same for every embedder. Default 0.7.
+    /// The relevance threshold for prompts, from 0 to 1; the same for every embedder. Default 0.7.
     pub threshold: f32,
-    /// What the embedder's cosines mean; [`Calibration::measured`] finds it out. Default: as known for the embedder's
-    /// id, and as for MiniLM where it is not known.
+    /// Meaning of the embedder's cosines; [`Calibration::measured`] measures it. Default: the known values
+    /// for the embedder's id, or those of MiniLM.
     pub calibration: Option<Calibration>,
-    /// How much lower a second look goes if the first found nothing. Default 0.2.
+    /// Amount by which the threshold is lowered for a second search if the first found nothing. Default 0.2.
     pub second_look: f32,
-    /// Candidates that are ordered for each memory that is wanted. Default 10, at least 50 in all.
+    /// Candidates that are ranked for each memory that is wanted. Default 10, at least 50 in all.
     pub pool: usize,
-    /// How much each part of the order counts. Default: as measured.
+    /// Weights of the ranking. Default: measured ones.
     pub weights: crate::rank::Weights,
-    /// Turns before and after a candidate that are looked at with it, and may come into the answer. Default 2.
+    /// Turns before and after a candidate that are ranked with it and may be in the answer. Default 2.
     pub neighbours: usize,
-    /// Questions whose answers are kept until something is written. Default 64; 0 keeps none.
+    /// Number of queries whose answers are cached until the next write. Default 64; 0 turns the cache off.
     pub cached: usize,
-    /// Texts that an embedder is given at once. Default 64.
+    /// Most texts in one call of the embedder. Default 64.
     pub batch: usize,
-    /// Whether a prompt shows when a memory is from. Default: it does not.
+    /// Details shown with a memory in a prompt. Default: the text alone.
     pub show: Shown,
 }
 
-/// What stands beside a memory in a prompt.
+/// The details shown with a memory in a prompt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Shown {
     /// Its text alone.
     #[default]
     Text,
-    /// When it was remembered, and how well it fits.
+    /// Also the time at which it was stored, and its relevance.
     TimeAndScore,
 }
 

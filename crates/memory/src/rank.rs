@@ -1,9 +1,9 @@
-//! Ordering what a store found: one list out of words, meaning, time and neighbourhood.
+//! Ranks the candidates that a store found, by words, meaning, time and neighbouring turns.
 //!
-//! A store finds candidates: the best by words and the nearest by vector. Each store scores words in its own way, and
-//! a score alone says little: what answers a question often shares no word with it, but stands right after one that
-//! does. So the candidates are ordered here, from their texts, for every store in the same way. A memory `m` of
-//! session `s` gets
+//! A store finds candidates: the best by words and the nearest by vector. Each store scores words in its own
+//! way, and the score of one memory alone is not enough: the answer to a question often shares no word with
+//! it, but stands right after a turn that does. So the candidates are ranked here, from their texts, in the
+//! same way for every store. A memory `m` of session `s` gets
 //!
 //! ```text
 //! score(m)  = around(m) + 0.15 · session(s) + 0.5 · time(m) + 0.1 · speaker(m) − 0.1 · asks(m)
@@ -17,16 +17,17 @@
 //! | coverage | the share of the question's stemmed words that the memory has, by BM25 over the candidates, 0 to 1 |
 //! | meaning | cosine of the two vectors, 0 to 1; 0 for all without an embedder |
 //! | session | coverage of the session as one text, and half as much the mean of its three best meanings; the best session has 1 |
-//! | time | 1 if the memory is of a time that the question names, halved for each four days from there ([`TimeHint`]) |
-//! | speaker | 1 if the question names who said it |
+//! | time | 1 if the memory is from a time that the question names, halved for each four days of distance
+//! ([`TimeHint`]) |
+//! | speaker | 1 if the question names the speaker |
 //! | asks | 1 if the memory is itself a question |
-//! | recency | 1 now, halved for each 30 days; only if the question says when it is asked |
-//! | importance | as the entry says, ½ if it does not |
+//! | recency | 1 now, halved for each 30 days; only if the question has a time of asking |
+//! | importance | the entry's, ½ by default |
 //!
-//! What working memory has at hand adds words to the question, with a weight of 0.3 ([`Question::with_context`]).
-//! Scores are sums of values, not of ranks: whether the best is far ahead or one of many is what a rank forgets.
-//! The weights were chosen on the first five LoCoMo conversations; `docs/benchmarks.md` has what they bring there and
-//! on the five that they were not chosen on.
+//! Values of the working memory add words to the question, with a weight of 0.3 ([`Question::with_context`]).
+//! Scores are sums of values, not of ranks, because a rank does not say whether the best is far ahead. The
+//! weights were chosen on the first five LoCoMo conversations; `docs/benchmarks.md` has the results on these
+//! and on the other five.
 //!
 //! ```
 //! use archon_memory::rank::{Item, Ranker};

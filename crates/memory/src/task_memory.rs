@@ -1,7 +1,7 @@
-//! What a task has at hand: values by name.
+//! Working memory: the values of a task, by name.
 //!
-//! A value is the entry whose id is made of its task and its key, and no other: an entry with an id of its own is none,
-//! whatever it says of itself. A task of the same name in a collection within the memory's is another.
+//! An entry is a value only if its id is made of its task and key; its metadata alone are not enough. A task
+//! of the same name in a nested collection is another task.
 
 use archon_types::{
     BoxFuture, Json, MemoryChange, MemoryEntry, MemoryError, MemoryFilter, MemoryKind, Trust, Working,
@@ -10,14 +10,14 @@ use serde_json::Map;
 
 use crate::{Memory, memory::Tries};
 
-/// The values of one task, in whichever store.
+/// The values of one task.
 #[derive(Clone)]
 pub struct TaskMemory {
     memory: Memory,
     task: String,
 }
 
-/// A value that a task has at hand.
+/// A value of a task.
 pub(crate) struct AtHand {
     pub(crate) key: String,
     pub(crate) value: Json,
@@ -29,8 +29,8 @@ impl TaskMemory {
         Self { memory, task }
     }
 
-    /// Sets values that are believed so far, all or none of those that it may: a value that is believed more stays as it
-    /// is. Returns how many were set. [`update`](Working::update) sets what the program says, which is trusted.
+    /// Sets values with this trust level, all of them or none, except those whose stored value has a higher
+    /// trust level. Returns the number of values set. [`update`](Working::update) sets trusted values.
     ///
     /// # Errors
     /// The store's.
@@ -61,7 +61,7 @@ impl TaskMemory {
         }
     }
 
-    /// The entries of those values that may be set, and what that rests on.
+    /// Returns the entries of the values that may be set, and the expectations for the write.
     pub(crate) async fn entries(
         &self,
         values: &Map<String, Json>,
@@ -77,7 +77,7 @@ impl TaskMemory {
             entry
         };
         let (mut believed, expected) = match trust {
-            // Nothing is believed more.
+            // No stored value has a higher level.
             Trust::Trusted => (Vec::new(), Vec::new()),
             _ => {
                 let (values, as_read) = self.memory.expected(self.filter()).await?;
@@ -89,8 +89,8 @@ impl TaskMemory {
         Ok((values.iter().map(entry).filter(may).collect(), expected))
     }
 
-    /// Every value with its trust, in the order in which they were first set. What cannot be read is left out, with a
-    /// warning.
+    /// Returns all values with their trust levels, in the order in which they were first set. Damaged values
+    /// are left out with a warning.
     pub(crate) async fn at_hand(&self) -> Result<Vec<AtHand>, MemoryError> {
         let entries = self.memory.all(self.filter()).await?;
         let mut values = Vec::new();
@@ -106,7 +106,7 @@ impl TaskMemory {
         Ok(values)
     }
 
-    /// The values of the memory's own collection.
+    /// Matches the task's values in the memory's own collection.
     fn filter(&self) -> MemoryFilter {
         let mut filter = MemoryFilter::all().of(&[MemoryKind::Value]).exactly(self.memory.store().scope());
         filter.metadata.insert(TASK.to_owned(), Json::String(self.task.clone()));
@@ -116,12 +116,12 @@ impl TaskMemory {
 
 const TASK: &str = "task";
 
-/// The length keeps apart what a separator inside of names would mix up.
+/// Returns the id of a value. The length prevents ambiguous ids if names contain the separator.
 fn id_of(task: &str, key: &str) -> String {
     format!("value:{}:{task}:{key}", task.len())
 }
 
-/// Whether an entry is the value that its task and its key name.
+/// Returns whether an entry is the value that its task and key name.
 pub(crate) fn is_value(entry: &MemoryEntry) -> bool {
     let task = entry.metadata.get(TASK).and_then(Json::as_str);
     let named = task.zip(entry.key.as_deref());

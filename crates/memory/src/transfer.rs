@@ -1,4 +1,4 @@
-//! Memories as lines of JSON, out of a store and into one.
+//! Exports and imports memories as lines of JSON.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,21 +12,21 @@ use crate::{
     task_memory::is_value,
 };
 
-/// What an import did.
+/// The result of an import.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Imported {
-    /// Entries that are kept now.
+    /// Number of entries that were stored.
     pub kept: usize,
-    /// Lines that are not, from 1, and why.
+    /// Numbers of the refused lines, from 1, with the reason.
     pub refused: Vec<(usize, String)>,
 }
 
-/// Lines that are kept together.
+/// Lines that are written together.
 const BATCH: usize = 500;
 
 impl Memory {
-    /// Every entry as a line of JSON, closed ones too, with vectors; values of tasks as well.
+    /// Returns all entries as lines of JSON, with vectors; ended facts and values of tasks are included.
     ///
     /// # Errors
     /// The store's.
@@ -39,18 +39,22 @@ impl Memory {
         self.all(MemoryFilter::all().of(&MemoryKind::TOLD)).await?.iter().map(line).collect()
     }
 
-    /// Keeps the entries of lines of JSON, as [`export`](Self::export) writes them. A line that is none, or that the
-    /// store refuses, is left out and the others are kept. What a line says of its collection counts only within this
-    /// memory's; what it says of its trust, only up to `trust`, and it takes the place of nothing that is believed more.
-    /// What a task has at hand is the program's to say: values come only with an import that is trusted. No turns are
-    /// added to a session that has some here which are believed more than `trust`; other sessions come in, and their
-    /// turns are marked where they are shown, if nobody vouches for them.
-    /// Vectors of another embedder than this memory's are left out. A summary stands for no turns here, as it names
-    /// them by their place in the store that it comes from; it is a memory like others. `progress` is told how many
-    /// lines are done.
+    /// Stores the entries of JSON lines as [`export`](Self::export) writes them. Invalid lines, and those
+    /// that the store refuses, are left out.
+    ///
+    /// - A line's collection must be within this memory's.
+    /// - A line's trust level is lowered to `trust`; it replaces no entry with a higher level.
+    /// - Values of tasks come only with a trusted import.
+    /// - Turns are refused for a session that has turns with a higher level than `trust` here. Other sessions
+    ///   are imported; their untrusted turns are marked when shown.
+    /// - Vectors of another embedder than this memory's are left out.
+    /// - A summary replaces no turns here, because it names them by their positions in the store that it
+    ///   comes from.
+    ///
+    /// `progress` is called with the number of lines done.
     ///
     /// # Errors
-    /// The store's, if it keeps nothing of a batch, and [`MemoryError::OutOfScope`]. What was kept before stays.
+    /// The store's, if it stores nothing of a batch, and [`MemoryError::OutOfScope`]. Earlier batches stay.
     pub async fn import(
         &self,
         bytes: &[u8],
@@ -83,7 +87,8 @@ impl Memory {
             entry.collection = self.store().scope().clone();
         }
         entry.trust = entry.trust.min(trust);
-        // Another's vector is made anew: it is of no use here, and its length would hold for everybody's.
+        // Foreign vectors are made again: they are useless here, and the first one would fix the length for
+        // all.
         if !self.has_own_vector(&entry) {
             (entry.embedder, entry.embedding) = (None, None);
         }
@@ -99,9 +104,9 @@ impl Memory {
         Ok(entry)
     }
 
-    /// Refuses turns of sessions in which something is believed more than the import. Marked as they would be, they
-    /// would still stand among the latest turns, in the place of what was said. That the others have none such is
-    /// expected to stay so.
+    /// Refuses turns of sessions that have turns with a higher trust level than the import. Even marked ones
+    /// would be among the latest turns and displace the real ones. Returns the expectation that the other
+    /// sessions stay without such turns.
     async fn without_turns_among_believed(
         &self,
         entries: &mut Vec<(usize, MemoryEntry)>,
@@ -121,7 +126,7 @@ impl Memory {
             filter.trust = more;
             filter.metadata.insert(SESSION.to_owned(), Json::String(session.clone()));
             let page = self.store().list(&Listing::new(filter.clone(), MemoryOrder::First, 1)).await?;
-            // A damaged turn is one, too.
+            // A damaged turn counts as trusted.
             if page.entries.is_empty() && page.damaged.is_empty() {
                 expected.push(MemoryChange::Expect { filter, entries: Vec::new() });
             } else {
@@ -165,7 +170,7 @@ impl Memory {
             Err(error) if lines.len() == 1 && !is_refusal(&error) => return Err(error),
             Err(_) => {}
         }
-        // What one of them is refused for is no reason to refuse the others.
+        // A refused entry must not make the whole batch fail.
         let mut failed = false;
         for line in &lines {
             match self.import_in_one(std::slice::from_ref(line), trust).await {
@@ -173,7 +178,7 @@ impl Memory {
                     imported.add(done);
                     failed = false;
                 }
-                // A store that fails twice in a row is in trouble itself.
+                // Two failures in a row mean that the store itself has a problem.
                 Err(error) if failed => return Err(error),
                 Err(error) => {
                     failed = !is_refusal(&error);
@@ -184,8 +189,8 @@ impl Memory {
         Ok(())
     }
 
-    /// All of them, but for those that are believed less than what they would replace, or none. A fact that comes ends
-    /// others, or ends where they begin, as if it was learnt.
+    /// Imports all lines, except those that would replace an entry with a higher trust level, or none. A fact
+    /// ends others, or is ended by them, as if it was learnt.
     async fn import_in_one(
         &self,
         lines: &[(usize, MemoryEntry)],
@@ -215,7 +220,7 @@ impl Memory {
     }
 }
 
-/// Whether an entry is at fault, and not the store.
+/// Returns whether the error is about an entry, and not about the store.
 fn is_refusal(error: &MemoryError) -> bool {
     matches!(error, MemoryError::Invalid { .. })
 }
@@ -227,7 +232,7 @@ impl Imported {
     }
 }
 
-/// Facts are compared by their key, so it has to be that of what they say.
+/// Checks that a fact's key matches its content, because facts are compared by key.
 fn check_fact(entry: &MemoryEntry) -> Result<(), String> {
     match Fact::of(entry) {
         Some(fact) if entry.key != Some(fact.key()) => {
@@ -237,7 +242,7 @@ fn check_fact(entry: &MemoryEntry) -> Result<(), String> {
     }
 }
 
-/// The session that a turn stands in, and the collection of that.
+/// Returns a turn's collection and session.
 fn session_of(entry: &MemoryEntry) -> Option<(Collection, String)> {
     let session = entry.metadata.get(SESSION)?.as_str()?;
     (entry.kind == MemoryKind::Turn).then(|| (entry.collection.clone(), session.to_owned()))
@@ -254,8 +259,8 @@ fn check_value(entry: &MemoryEntry, trust: Trust) -> Result<(), String> {
     read.map(drop).map_err(|e| format!("it is a value, and its content no JSON: {e}"))
 }
 
-/// Summaries with the places that they have here, not those that their lines tell: one that is here already goes on to
-/// stand for its turns, any other stands for none.
+/// Removes the positions that summaries claim. Only a summary that is already stored here keeps its position,
+/// and with it the turns that it replaces.
 fn with_places_of(
     mut entries: Vec<(usize, MemoryEntry)>,
     before: &[MemoryEntry],
@@ -274,7 +279,8 @@ fn with_places_of(
     entries
 }
 
-/// Those that take the place of nothing that is believed more, each but once; the others are refused.
+/// Refuses entries that would replace one with a higher trust level. Of several entries with the same id the
+/// last is taken.
 fn believed(lines: Vec<(usize, MemoryEntry)>, before: &[MemoryEntry]) -> (Vec<MemoryEntry>, Imported) {
     let mut known: HashMap<_, Trust> = before.iter().map(|entry| (name(entry), entry.trust)).collect();
     let (mut entries, mut imported) = (Vec::<MemoryEntry>::new(), Imported::default());

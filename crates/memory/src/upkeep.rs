@@ -1,4 +1,4 @@
-//! Keeping a memory small and whole: eviction, purging, merging, and vectors for what has none.
+//! Upkeep of a memory: eviction, purging, merging, and embedding of entries without a vector.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
@@ -20,55 +20,55 @@ use crate::{
     words::said_plainly,
 };
 
-/// How much is kept.
+/// Limits of a memory's size and age.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Most notes, turns and summaries; any number if unset. Facts and values do not count and stay.
+    /// Most notes, turns and summaries; no limit if unset. Facts and values do not count and are not evicted.
     pub entries: Option<usize>,
-    /// What was remembered longer ago, and was not of use since, goes.
+    /// Longest time since an entry was stored or last used; older ones are evicted.
     pub age: Option<Duration>,
 }
 
 impl Limits {
-    /// At most so many entries.
+    /// Limits the number of entries.
     pub fn entries(most: usize) -> Self {
         Self { entries: Some(most), age: None }
     }
 
-    /// The same, and nothing older.
+    /// Also limits the age.
     pub fn no_older_than(mut self, age: Duration) -> Self {
         self.age = Some(age);
         self
     }
 }
 
-/// What upkeep did.
+/// The result of an eviction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Kept {
-    /// Entries that were too old.
+    /// Number of entries evicted for their age.
     pub aged: usize,
-    /// Entries that were too many.
+    /// Number of entries evicted because there were too many.
     pub evicted: usize,
 }
 
-/// What became of the texts that had no vector.
+/// The result of embedding entries without a vector.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Embedded {
-    /// Those that have one now.
+    /// Number of entries that have a vector now.
     pub done: usize,
-    /// Those that the embedder made none of: they are found by words, and tried again the next time.
+    /// Number of texts that the embedder refused: they are found by words, and tried again the next time.
     pub refused: usize,
 }
 
 const COUNTED: [MemoryKind; 3] = [MemoryKind::Note, MemoryKind::Turn, MemoryKind::Summary];
 
 impl Memory {
-    /// Forgets what is too old and, of what is too much, what was of use longest ago. Importance lends time: what
-    /// matters fully counts as used one half-life of the ranking, 30 days, later than what does not. What was learnt
-    /// from it stays: facts are the short form of what is gone. What changes meanwhile stays too.
+    /// Evicts entries that are too old and, if there are too many, those that were used longest ago.
+    /// Importance counts as time: full importance adds 30 days, one half-life of the ranking, to the last
+    /// use. Facts learnt from evicted entries stay, and so do entries that change meanwhile.
     ///
     /// # Errors
     /// The store's.
@@ -83,9 +83,9 @@ impl Memory {
         Ok(Kept { aged: self.forget_each(old).await?, evicted: self.forget_each(many).await? })
     }
 
-    /// Keeps the memory within limits: [evicts](Self::evict) and [merges](Self::merge_similar) now, and again each time
-    /// that `period` is over by the memory's clock, for as long as what is returned is polled. What fails is named in the
-    /// log of the program (`tracing`, at `warn`) and tried again the next time.
+    /// Keeps the memory within limits: [evicts](Self::evict) and [merges](Self::merge_similar) now, and again
+    /// after each `period` of the memory's clock, for as long as the future is polled. Errors are logged
+    /// (`tracing`, at `warn`), and the work is tried again the next time.
     ///
     /// ```no_run
     /// # use std::time::Duration;
@@ -112,8 +112,8 @@ impl Memory {
         }
     }
 
-    /// Forgets everything that was remembered before a time, facts too. What these had ended holds on without them.
-    /// Returns how much.
+    /// Deletes everything that was stored before a time, facts too. Facts that the deleted ones had ended
+    /// hold again. Returns the number of deleted entries.
     ///
     /// # Errors
     /// The store's.
@@ -123,9 +123,9 @@ impl Memory {
         self.forget_all(filter).await
     }
 
-    /// Merges notes that say the same, in the same words and in their order, of one collection and with the same
-    /// metadata: the most believed stays, of these the latest, with the greatest importance of all. Summaries are not
-    /// merged, as each stands for turns of its own. Returns how many went.
+    /// Merges notes with the same words in the same order, of one collection and with the same metadata. The
+    /// one with the highest trust level stays, of these the latest, with the greatest importance of all.
+    /// Summaries are not merged, as each replaces turns of its own. Returns the number of notes removed.
     ///
     /// # Errors
     /// The store's.
@@ -142,7 +142,7 @@ impl Memory {
                     gone += same.len() - 1;
                     moved.into_iter().for_each(|(place, fact)| facts[place] = fact);
                 }
-                // Somebody is at work on them: they are merged another time.
+                // Another writer changed them: they are merged the next time.
                 Err(MemoryError::Changed) => {}
                 Err(error) => return Err(error),
             }
@@ -150,7 +150,7 @@ impl Memory {
         Ok(gone)
     }
 
-    /// Forgets entries that are as they were read.
+    /// Deletes entries that have not changed since they were read.
     async fn forget_each(&self, entries: Vec<MemoryEntry>) -> Result<usize, MemoryError> {
         let mut gone = 0;
         for batch in entries.chunks(200) {
@@ -171,7 +171,8 @@ impl Memory {
         Ok(gone)
     }
 
-    /// How many entries have no vector of the memory's embedder: what [`embed_missing`](Self::embed_missing) would do.
+    /// Returns the number of entries without a vector of the memory's embedder, which
+    /// [`embed_missing`](Self::embed_missing) would embed.
     ///
     /// # Errors
     /// The store's, and [`MemoryError::Unsupported`] without an embedder.
@@ -198,13 +199,13 @@ impl Memory {
         Ok((embedder, filter))
     }
 
-    /// Gives vectors to what has none of the memory's embedder: what was kept while it failed, and everything after
-    /// it changed. A text that it refuses is left out and counted, with a warning, and the others are not. `progress` is
-    /// told how many are done. May be cut off and called again at any time.
+    /// Embeds all entries that have no vector of the memory's embedder, for instance because it failed before
+    /// or was changed. A text that the embedder refuses is counted and skipped with a warning. `progress` is
+    /// called with the number of entries done. The work can be cancelled and continued at any time.
     ///
     /// # Errors
-    /// [`MemoryError::Embedding`] when the embedder fails: when it makes no vector of a plain word either;
-    /// [`MemoryError::Unsupported`] without one. What is done stays done.
+    /// [`MemoryError::Embedding`] if the embedder cannot embed even a plain word;
+    /// [`MemoryError::Unsupported`] without one. Vectors made before stay.
     pub async fn embed_missing(
         &self,
         mut progress: impl FnMut(usize) + Send,
@@ -242,7 +243,7 @@ impl Memory {
         }
     }
 
-    /// Notes that memories were of use, for [`evict`](Self::evict).
+    /// Records that memories were used, for [`evict`](Self::evict).
     ///
     /// # Errors
     /// The store's.
@@ -253,12 +254,13 @@ impl Memory {
     }
 }
 
-/// Notes that say the same, of one collection and with the same metadata: the most believed first, of these the latest.
+/// Groups notes with the same text, collection and metadata: the highest trust level first, of these the
+/// latest.
 fn saying_the_same(mut notes: Vec<MemoryEntry>) -> impl Iterator<Item = Vec<MemoryEntry>> {
     notes.sort_by_key(|note| std::cmp::Reverse((note.trust, note.timestamp, note.position)));
     let mut groups: BTreeMap<_, Vec<MemoryEntry>> = BTreeMap::new();
     for note in notes {
-        // Metadata are written in any order.
+        // Metadata may be in any order.
         let about: BTreeMap<String, Json> = note.metadata.clone().into_iter().collect();
         let said = (note.collection.clone(), said_plainly(&note.content), format!("{about:?}"));
         groups.entry(said).or_default().push(note);
@@ -266,7 +268,7 @@ fn saying_the_same(mut notes: Vec<MemoryEntry>) -> impl Iterator<Item = Vec<Memo
     groups.into_values().filter(|same| same.len() > 1)
 }
 
-/// Where the facts are that rest on an entry, named by collection and id.
+/// Returns the indexes of the facts of each source entry, by collection and id.
 fn resting_on(facts: &[MemoryEntry]) -> HashMap<(Collection, String), Vec<usize>> {
     let mut resting: HashMap<_, Vec<usize>> = HashMap::new();
     for (place, fact) in facts.iter().enumerate() {
@@ -277,7 +279,7 @@ fn resting_on(facts: &[MemoryEntry]) -> HashMap<(Collection, String), Vec<usize>
     resting
 }
 
-/// The facts, with their places, that rest on notes which say the same, as they are when all rests on the first.
+/// Returns the facts, with their indexes, whose sources change when only the first of equal notes stays.
 fn moved_to_first(
     same: &[MemoryEntry],
     facts: &[MemoryEntry],
@@ -294,7 +296,8 @@ fn moved_to_first(
     moved.collect()
 }
 
-/// Leaves the first of notes that say the same, with the greatest importance of all, and the facts that rest on it then.
+/// Returns the changes that keep the first of equal notes, with the greatest importance of all, and move the
+/// facts to it.
 fn merged(same: &[MemoryEntry], facts: &[MemoryEntry], moved: &[(usize, MemoryEntry)]) -> Vec<MemoryChange> {
     let Some((stays, gone)) = same.split_first() else { return Vec::new() };
     let mut changes: Vec<MemoryChange> = same.iter().map(as_read).collect();
@@ -314,7 +317,7 @@ fn merged(same: &[MemoryEntry], facts: &[MemoryEntry], moved: &[(usize, MemoryEn
     changes
 }
 
-/// That an entry is expected to be as it was read.
+/// Returns the expectation that an entry is as it was read.
 fn as_read(entry: &MemoryEntry) -> MemoryChange {
     let mut filter = MemoryFilter::all().exactly(&entry.collection);
     filter.ids = vec![entry.id.clone()];

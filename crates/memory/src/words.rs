@@ -1,18 +1,18 @@
-//! Words as they are compared in this crate.
+//! Splits texts into words for comparison.
 
-/// The words of a text in lower case. A run of letters and digits is a word.
+/// Returns the words of a text in lower case. A word is a run of letters and digits.
 pub(crate) fn words(text: &str) -> impl Iterator<Item = String> {
     text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_lowercase)
 }
 
-/// What the store in this process looks for: words without those that say nothing, by their stems.
+/// Returns the terms that the store in RAM searches for: stemmed words without stop words.
 pub(crate) fn terms(text: &str) -> Vec<String> {
     crate::rank::Analyzer::default().terms(text)
 }
 
-/// A text as it is compared with another: its words in their order, in lower case, without the signs around them that
-/// end sentences, quote and put aside. What may change the sense stays: a question mark, the sign of a number, all that
-/// stands within a word or by itself.
+/// Normalizes a text for comparison: its words in order, in lower case, without surrounding punctuation and
+/// quotes. Signs that may change the meaning stay: a question mark, the sign of a number, and everything
+/// within a word or standing alone.
 pub(crate) fn said_plainly(text: &str) -> String {
     let opening = |c: char| "\"'“„‘‚«»([{".contains(c);
     let closing = |c: char| ".,;:!…\"'”“’‘»«)]}".contains(c);

@@ -1,7 +1,7 @@
-//! Letters without their accents, as the databases compare them (`remove_diacritics` of FTS5): `zurich` finds Zürich.
+//! Removes accents from letters as the databases do when they compare (`remove_diacritics` of FTS5): `zurich`
+//! finds Zürich.
 
-/// The letter without its accent, in lower case as it is given. None for a mark that only stands on the letter before
-/// it.
+/// Returns a lower case letter without its accent; `None` for a combining mark.
 pub(super) fn bare(c: char) -> Option<char> {
     match c {
         '\u{300}'..='\u{36f}' => None,
@@ -12,7 +12,7 @@ pub(super) fn bare(c: char) -> Option<char> {
     }
 }
 
-/// The small Latin letters that Unicode takes apart into a letter and its marks, by the letter.
+/// The lower case Latin letters that Unicode decomposes, by their base letter.
 const LETTERS: &[(char, &str)] = &[
     ('a', "àáâãäåāăąǎǟǡǻȁȃȧḁạảấầẩẫậắằẳẵặ"),
     ('b', "ḃḅḇ"),

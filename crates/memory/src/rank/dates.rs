@@ -1,28 +1,29 @@
-//! The times that a question names: "on 3 June, 2023", "in July 2022", "in August", "2021-05-17", "last week".
+//! Finds the times that a question names: "on 3 June, 2023", "in July 2022", "in August", "2021-05-17", "last
+//! week".
 //!
-//! What somebody did in June was said in June or soon after. So a date in a question is not a word to look for,
-//! it says when the memory was made; [`TimeHint::closeness`] is how well a memory's time fits it.
+//! People talk about June in June or soon after. So a date in a question is not a word to search; it says
+//! when the memory was made. [`TimeHint::closeness`] says how well a memory's time fits.
 
 use archon_types::Timestamp;
 
-/// A time that a question names: days from `first` to `last`, both included, in a year or in any.
+/// A time that a question names: a range of days, both ends included, in a given year or in any year.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TimeHint {
     year: Option<i32>,
     month: Option<u8>,
     day: Option<u8>,
-    /// Days since 1970 of a span that is known already.
+    /// A range that is known already, in days since 1970.
     span: Option<(i64, i64)>,
 }
 
-/// Days that a memory may be outside of the named time until its closeness is halved.
+/// Days outside of the named time that halve the closeness.
 const HALF_LIFE_DAYS: f32 = 4.0;
 
 const MS_PER_DAY: u64 = 86_400_000;
 
 impl TimeHint {
-    /// 1 for a time that was named, halved for each four days from there.
+    /// Returns 1 within the named time, halved for each four days of distance.
     pub fn closeness(&self, at: Timestamp) -> f32 {
         let day = day_of(at);
         let distance = |(first, last): (i64, i64)| (first - day).max(day - last).max(0);
@@ -49,8 +50,8 @@ impl TimeHint {
     }
 }
 
-/// The times that `question` names. `now` is what "yesterday" and "last week" are counted from; without it they
-/// say nothing.
+/// Returns the times that `question` names. "yesterday" and "last week" are relative to `now` and ignored
+/// without it.
 pub fn time_hints(question: &str, now: Option<Timestamp>) -> Vec<TimeHint> {
     let lower = question.to_lowercase();
     let words: Vec<&str> =
@@ -73,7 +74,7 @@ pub fn time_hints(question: &str, now: Option<Timestamp>) -> Vec<TimeHint> {
     hints
 }
 
-/// `2021-05-17`.
+/// Parses `2021-05-17`.
 fn iso(word: &str) -> Option<TimeHint> {
     let mut parts = word.split('-');
     let (year, month, day) = (parts.next()?, parts.next()?, parts.next()?);
@@ -85,7 +86,7 @@ fn iso(word: &str) -> Option<TimeHint> {
     Some(TimeHint { year: Some(year.parse().ok()?), month: Some(month), day: Some(day), span: None })
 }
 
-/// `yesterday`, `last week`: spans that end before `now`.
+/// Parses `yesterday`, `last week` and the like: ranges that end at or before `now`.
 fn relative(words: &[&str], now: Option<Timestamp>) -> Option<(TimeHint, usize)> {
     let today = day_of(now?);
     let second = words.get(1).copied().unwrap_or_default();
@@ -102,7 +103,7 @@ fn relative(words: &[&str], now: Option<Timestamp>) -> Option<(TimeHint, usize)>
     Some((TimeHint { year: None, month: None, day: None, span }, length))
 }
 
-/// `3 June, 2023`, `June 3`, `June of 2023`, `in May`, `2023`.
+/// Parses `3 June, 2023`, `June 3`, `June of 2023`, `in May`, `2023`.
 fn named(words: &[&str], at: usize) -> Option<(TimeHint, usize)> {
     let word = |i: usize| words.get(i).copied().unwrap_or_default();
     let hint = |year, month, day| TimeHint { year, month, day, span: None };
@@ -128,8 +129,8 @@ fn named(words: &[&str], at: usize) -> Option<(TimeHint, usize)> {
     year(words[at]).map(|year| (hint(Some(year), None, None), 1))
 }
 
-/// `may` and `march` are also verbs, and a short form is also a name (Jan): they need a word before them that
-/// goes with a time.
+/// Returns whether the word at `at` is a month. `may` and `march` are also verbs, and a short form may be a
+/// name (Jan): these count only after a word that goes with a time.
 fn means_a_month(words: &[&str], at: usize) -> bool {
     let clear = words[at].len() > 3 && !matches!(words[at], "march" | "sept");
     let before = at.checked_sub(1).map_or("", |i| words[i]);
@@ -183,8 +184,8 @@ fn days_in(year: i32, month: u8) -> u8 {
     }
 }
 
-/// Days since 1970-01-01 in the proleptic Gregorian calendar, with years that begin in March, so that the leap
-/// day is the last of its year.
+/// Returns the days since 1970-01-01 in the proleptic Gregorian calendar. Years begin in March here, so that
+/// the leap day is the last of its year.
 fn day_number(year: i32, month: u8, day: u8) -> i64 {
     let from_march = (i64::from(month) + 9) % 12;
     let year = i64::from(year) - i64::from(month <= 2);
@@ -192,10 +193,10 @@ fn day_number(year: i32, month: u8, day: u8) -> i64 {
     year * 365 + leap_days + (from_march * 153 + 2) / 5 + i64::from(day) - 1 - DAYS_TO_1970
 }
 
-/// From the first of March of the year 0 to 1970-01-01.
+/// Days from the first of March of the year 0 to 1970-01-01.
 const DAYS_TO_1970: i64 = 719_468;
 
-/// Year, month and day of a day number.
+/// Returns year, month and day of a day number.
 fn civil(day: i64) -> (i32, u8, u8) {
     // 146,097 days are 400 years; the guess is at most a year off.
     let guess = ((day * 400).div_euclid(146_097) + 1970) as i32;

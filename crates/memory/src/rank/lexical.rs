@@ -1,4 +1,4 @@
-//! How much of a question the words of each candidate cover: BM25 over the candidates, for single memories and for
+//! Scores how many of a question's words a text has: BM25 over the candidates, for single memories and for
 //! whole sessions.
 //!
 //! For a question with the terms `t` of weight `w(t)`, and a text that has `f` of a term and is `l` terms long:
@@ -8,19 +8,19 @@
 //! idf(t)   = ln(1 + (N − n(t) + ½) / (n(t) + ½))              N texts, n(t) of them with the term
 //! ```
 //!
-//! Both sums go over the terms that some candidate has. So coverage lies between 0 and 1 and means the same for each
-//! question, however long, and for each store, whatever it scores words with. A session is scored as one long text.
-//! (Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009.)
+//! Both sums include only terms that some candidate has. So coverage is between 0 and 1 and comparable
+//! between questions of any length and between stores. A session is scored as one long text. (Robertson and
+//! Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009.)
 
 use std::collections::HashMap;
 
 use super::Analyzer;
 
-/// How soon more of the same word stops to matter, and how much a long text is held back. Memories are short, and a
-/// longer one usually says more.
+/// BM25 parameters of single memories: `k1` limits the effect of repeated words, `b` the effect of length.
+/// Memories are short, and a longer one usually says more.
 const OF_TEXTS: Saturation = Saturation { k1: 1.0, b: 0.4 };
 
-/// The same for sessions, which are long.
+/// BM25 parameters of sessions, which are long.
 const OF_SESSIONS: Saturation = Saturation { k1: 1.2, b: 0.75 };
 
 #[derive(Clone, Copy)]
@@ -29,22 +29,22 @@ struct Saturation {
     b: f32,
 }
 
-/// Texts, and how often each of them has each term of a question.
+/// The number of occurrences of a question's terms in each text.
 pub(super) struct Counts<'a> {
     asked: &'a [(String, f32)],
     numbers: HashMap<&'a str, usize>,
-    /// For each text the counts of the terms that were asked, and how many terms it has in all.
+    /// For each text: the counts of the question's terms, and the number of all its terms.
     texts: Vec<(Vec<f32>, f32)>,
 }
 
 impl<'a> Counts<'a> {
-    /// For a question of these terms with their weights; each term stands there once.
+    /// Creates counts for a question's terms with their weights; each term is in the list once.
     pub(super) fn new(asked: &'a [(String, f32)]) -> Self {
         let numbers = asked.iter().enumerate().map(|(number, (term, _))| (term.as_str(), number)).collect();
         Self { asked, numbers, texts: Vec::new() }
     }
 
-    /// Adds a text, of which these are the parts.
+    /// Adds a text that consists of these parts.
     pub(super) fn add(&mut self, analyzer: &Analyzer, parts: &[&str]) {
         let (mut counts, mut length) = (vec![0.0; self.asked.len()], 0.0);
         for part in parts {
@@ -58,12 +58,12 @@ impl<'a> Counts<'a> {
         self.texts.push((counts, length));
     }
 
-    /// The coverage of each text.
+    /// Returns the coverage of each text.
     pub(super) fn coverage(&self) -> Vec<f32> {
         coverage(self.asked, &self.texts, OF_TEXTS)
     }
 
-    /// The coverage of each session; `session` is each text's, from 0 to below `sessions`.
+    /// Returns the coverage of each session. `session` has the session number of each text, below `sessions`.
     pub(super) fn coverage_of_sessions(&self, session: &[usize], sessions: usize) -> Vec<f32> {
         let mut sums = vec![(vec![0.0; self.asked.len()], 0.0); sessions];
         for ((counts, length), session) in self.texts.iter().zip(session) {
@@ -97,13 +97,14 @@ fn coverage(asked: &[(String, f32)], texts: &[(Vec<f32>, f32)], saturation: Satu
 }
 
 impl Saturation {
-    /// How much of a term a text has, below 1; `length` in average lengths.
+    /// Returns the saturated frequency of a term in a text, below 1; `length` is in units of the average
+    /// length.
     fn of(self, frequency: f32, length: f32) -> f32 {
         frequency / (frequency + self.k1 * (1.0 - self.b + self.b * length))
     }
 }
 
-/// How rare a term is among `all` texts, `with` of which have it.
+/// Returns the inverse document frequency of a term that `with` of `all` texts have.
 fn idf(all: f32, with: f32) -> f32 {
     (1.0 + (all - with + 0.5) / (with + 0.5)).ln()
 }

@@ -1,4 +1,4 @@
-//! What is asked of memories: the question, taken apart once.
+//! A parsed question for ranking memories.
 
 use std::{borrow::Cow, cmp::Reverse, collections::HashSet};
 
@@ -6,8 +6,8 @@ use archon_types::Timestamp;
 
 use super::{Analyzer, TimeHint, time_hints, words};
 
-/// A question, and what is known around it. Of one that is longer than 8 KiB the first and the last half of that count,
-/// and of more than 256 terms as many from both ends: whoever pastes a log asks before it or behind it.
+/// A question with its context. Of a text longer than 8 KiB only the first and the last 4 KiB count, and of
+/// more than 256 terms the first and the last 128: a pasted log usually has the question before or after it.
 ///
 /// ```
 /// use archon_memory::rank::{Analyzer, Question};
@@ -19,35 +19,35 @@ use super::{Analyzer, TimeHint, time_hints, words};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Question {
-    /// Terms with their weights, each once: 1 for those of the question, less for those that were added.
+    /// Terms with their weights, each once: 1 for terms of the question, less for terms of the context.
     pub(super) terms: Vec<(String, f32)>,
-    /// The words of the question in lower case, to find the names of speakers among.
+    /// The question's words in lower case, for finding speakers' names.
     pub(super) words: Vec<String>,
     pub(super) times: Vec<TimeHint>,
-    /// What recency is counted from.
+    /// The time of asking, for recency.
     pub(super) now: Option<Timestamp>,
     text: String,
     search: Vec<String>,
     speakers: Vec<String>,
 }
 
-/// What a term weighs that is not of the question, but of what the task has at hand.
+/// Weight of terms from the context.
 const ADDED_WEIGHT: f32 = 0.3;
 
-/// Most terms that are added.
+/// Most terms from the context.
 const MOST_ADDED: usize = 32;
 
-/// Most bytes of a question: some 2,000 tokens, which is more than most embedders look at.
+/// Most bytes of a question: about 2,000 tokens, more than most embedders read.
 const MOST_BYTES: usize = 8_192;
 
-/// Most terms of a question itself: each is counted in each candidate.
+/// Most terms of the question itself: each is counted in each candidate.
 const MOST_TERMS: usize = 256;
 
-/// Who speaks in every conversation. These are no names, even where a question has them.
+/// Roles of a conversation. They are not speakers' names, even if a question has them.
 const ROLES: [&str; 5] = ["user", "assistant", "system", "tool", "agent"];
 
 impl Question {
-    /// A question. The dates that it names count; those that are counted from today, only [`with_now`](Self::with_now).
+    /// Creates a question. Dates that it names count; relative ones only after [`with_now`](Self::with_now).
     pub fn new(analyzer: &Analyzer, text: &str) -> Self {
         let text = &*ends_of(text);
         let mut asked = Self {
@@ -63,20 +63,20 @@ impl Question {
         asked.add(analyzer, text, 1.0, usize::MAX);
         without_middle(&mut asked.terms, MOST_TERMS);
         without_middle(&mut asked.search, MOST_TERMS);
-        // A long word tends to be a rare one.
+        // Longer words tend to be rarer.
         asked.search.sort_by_key(|word| Reverse(word.chars().count()));
         asked
     }
 
-    /// The same, asked at this time: memories count the more, the younger they are, and "yesterday" means a day.
+    /// Sets the time of asking: recent memories then count more, and words like "yesterday" are understood.
     pub fn with_now(mut self, now: Timestamp) -> Self {
         self.times = time_hints(&self.text, Some(now));
         self.now = Some(now);
         self
     }
 
-    /// The same, asked by somebody who has `texts` at hand (the goal, values of the working memory). Their words
-    /// are looked for too, with less weight; the first 32 that are new.
+    /// Adds words of `texts` with a lower weight, for instance the goal or values of the working memory; at
+    /// most 32 new ones.
     pub fn with_context<'a>(mut self, analyzer: &Analyzer, texts: impl IntoIterator<Item = &'a str>) -> Self {
         let end = self.terms.len() + MOST_ADDED;
         for text in texts {
@@ -85,7 +85,7 @@ impl Question {
         self
     }
 
-    /// The same in a memory where these people speak.
+    /// Sets the names of the people who speak in this memory.
     pub fn with_speakers<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Self {
         for name in names.into_iter().filter(|name| !ROLES.contains(&name.to_lowercase().as_str())) {
             words::words(name, |part| {
@@ -97,15 +97,15 @@ impl Question {
         self
     }
 
-    /// What a store is to look for by words: the words that say something, one space between them. Those of the question
-    /// stand before those at hand, and the longest of them first, as a store may look for the first of them alone. Empty
-    /// if there is none.
+    /// Returns the words for a store's text search, with single spaces. Words of the question come before
+    /// those of the context, and the longest first, because a store may search for the first ones only. Empty
+    /// if there are none.
     pub fn search_text(&self) -> String {
         self.search.join(" ")
     }
 
-    /// What is to be embedded: the question without the names of those who speak. A name in the question draws its
-    /// vector to everything that is said to or about that person; who spoke is known without it.
+    /// Returns the text to embed: the question without speakers' names. A name would draw the vector to
+    /// everything said to or about that person, and the speaker is already scored separately.
     pub fn meaning(&self) -> String {
         let kept = |word: &&str| {
             let bare = word.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
@@ -120,7 +120,7 @@ impl Question {
         }
     }
 
-    /// Whether the question names this speaker.
+    /// Returns whether the question names this speaker.
     pub(super) fn names(&self, speaker: &str) -> bool {
         let name = speaker.to_lowercase();
         let mut parts = Vec::new();
@@ -142,19 +142,19 @@ impl Question {
     }
 }
 
-/// A text, or both ends of one that is too long to be asked as a whole.
+/// Returns the text, or both ends of a text that is too long.
 pub(crate) fn ends_of(text: &str) -> Cow<'_, str> {
     if text.len() <= MOST_BYTES {
         return Cow::Borrowed(text);
     }
-    // With a space between, the ends are no longer than what is asked as a whole.
+    // With a space between them, the ends are still within the limit.
     let half = (MOST_BYTES - 1) / 2;
     let first = &text[..text.floor_char_boundary(half)];
     let last = &text[text.ceil_char_boundary(text.len() - half)..];
     Cow::Owned(format!("{first} {last}"))
 }
 
-/// Leaves as many from both ends as may stay.
+/// Keeps the first and the last half of `most` items.
 fn without_middle<T>(all: &mut Vec<T>, most: usize) {
     if all.len() > most {
         all.drain(most / 2..all.len() - most / 2);

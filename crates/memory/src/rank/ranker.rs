@@ -1,4 +1,4 @@
-//! From candidates to one list: the formula of the parent module.
+//! Ranks candidates with the formula of the parent module.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,33 +7,33 @@ use archon_types::{Candidate, MemoryEntry, Timestamp};
 use super::{Analyzer, Calibration, Question, Weights, lexical::Counts};
 use crate::words::said_plainly;
 
-/// A memory that may answer the question. Candidates of a store become items by `From`.
+/// A memory to rank. A store's [`Candidate`] becomes an item by `From`.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct Item<'a> {
-    /// What it says.
+    /// Its text.
     pub text: &'a str,
-    /// More words that count for its order: captions of its pictures, labels. A store finds entries by their contents
-    /// alone, so these words decide among what was found, and find nothing.
+    /// More words for ranking, such as captions of pictures or labels. A store searches the contents alone,
+    /// so these words change only the order of what was found.
     pub labels: &'a str,
-    /// Who said it.
+    /// Its speaker.
     pub speaker: Option<&'a str>,
-    /// The conversation that it is part of; it has no neighbours without.
+    /// Its session; without one it has no neighbours.
     pub session: Option<&'a str>,
-    /// Its place: what was said just before it has a place less by 1.
+    /// Position in the session: the turn just before has a position less by 1.
     pub place: u64,
-    /// When it was said.
+    /// Time at which it was said.
     pub at: Timestamp,
     /// Cosine similarity with the question, where both have a vector.
     pub cosine: Option<f32>,
-    /// How much it matters, from 0 to 1.
+    /// Importance from 0 to 1.
     pub importance: Option<f32>,
 }
 
-/// Metadata that says which conversation a memory is part of.
+/// Metadata key of the session that a memory belongs to.
 pub const SESSION: &str = "session";
 
-/// Metadata with more words that count for the order of a memory, once its content or its vector was found.
+/// Metadata key of more words for ranking a memory; the search does not use them.
 pub const LABELS: &str = "labels";
 
 impl<'a> From<&'a Candidate> for Item<'a> {
@@ -58,29 +58,29 @@ impl<'a> From<&'a MemoryEntry> for Item<'a> {
     }
 }
 
-/// Candidates in order.
+/// The ranked candidates.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Ranking {
-    /// All of them, best first.
+    /// All candidates, best first.
     pub hits: Vec<Ranked>,
 }
 
-/// A candidate in its order.
+/// A ranked candidate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Ranked {
-    /// Which of the items.
+    /// Index of the item.
     pub item: usize,
-    /// What it is ordered by. Mostly between 0 and 2; comparable within one ranking only.
+    /// The score that it is sorted by. Mostly between 0 and 2; comparable within one ranking only.
     pub score: f32,
-    /// How far it is about the question by itself, 0 to 1, the same for all questions and embedders: see
+    /// Relevance to the question by itself, from 0 to 1, comparable between questions and embedders: see
     /// [`Calibration::relevance`].
     pub relevance: f32,
 }
 
 impl Ranking {
-    /// The sessions of the hits, best first, each by its best hit.
+    /// Returns the sessions of the hits, ordered by their best hit.
     pub fn sessions<'a>(&self, items: &[Item<'a>]) -> Vec<&'a str> {
         let mut sessions = Vec::new();
         for session in self.hits.iter().filter_map(|hit| items[hit.item].session) {
@@ -91,9 +91,9 @@ impl Ranking {
         sessions
     }
 
-    /// The first `limit` hits without those that say again what a better one says, in the same words and in their
-    /// order. No vector tells that: `Anna pays Bob` and `Bob pays Anna` are near to each other, and so are two
-    /// sentences with a `not` or a number between them. How far a text is believed does not count in here.
+    /// Returns the first `limit` hits without repetitions of a better hit in the same words and order.
+    /// Vectors cannot tell: `Anna pays Bob` and `Bob pays Anna` are near to each other, and so are sentences
+    /// that differ in a `not` or a number. Trust levels are not considered here.
     pub fn distinct(&self, items: &[Item<'_>], limit: usize) -> Vec<Ranked> {
         let mut said = HashSet::new();
         let first = self.hits.iter().filter(|hit| said.insert(said_plainly(items[hit.item].text)));
@@ -101,36 +101,37 @@ impl Ranking {
     }
 }
 
-/// Orders candidates. Keeps nothing between two questions.
+/// Ranks candidates; it has no state between questions.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Ranker {
-    /// How texts become terms.
+    /// Turns texts into terms.
     pub analyzer: Analyzer,
-    /// How much each part counts.
+    /// Weights of the formula.
     pub weights: Weights,
-    /// What the embedder's cosines mean.
+    /// Meaning of the embedder's cosines.
     pub calibration: Calibration,
 }
 
 impl Ranker {
-    /// For vectors of the embedder with this [`id`](archon_types::Embedder::id), or for words alone.
+    /// Creates a ranker for vectors of the embedder with this [`id`](archon_types::Embedder::id), or for
+    /// words alone.
     pub fn new(embedder: Option<&str>) -> Self {
         Self { calibration: Calibration::of(embedder.unwrap_or_default()), ..Self::default() }
     }
 
-    /// The same with other weights.
+    /// Sets the weights.
     pub fn with_weights(mut self, weights: Weights) -> Self {
         self.weights = weights;
         self
     }
 
-    /// A question in terms of this ranker.
+    /// Parses a question with this ranker's analyzer.
     pub fn question(&self, text: &str) -> Question {
         Question::new(&self.analyzer, text)
     }
 
-    /// Orders items by how well they answer the question. Equally good ones stay in the order in which they came.
+    /// Ranks items by how well they answer the question. Equal ones keep their order.
     pub fn rank(&self, question: &Question, items: &[Item<'_>]) -> Ranking {
         let mut counts = Counts::new(&question.terms);
         for item in items {
@@ -159,8 +160,8 @@ impl Ranker {
         self.weights.words * words + self.weights.meaning * meaning
     }
 
-    /// What each item's cosine says. One that the store did not compare was not among the nearest: it counts as
-    /// the farthest of those that were.
+    /// Returns the meaning score of each item's cosine. An item without a cosine was not among the nearest,
+    /// so it counts as the farthest of those that were.
     fn meaning(&self, items: &[Item<'_>]) -> Vec<f32> {
         let cosines = items.iter().filter_map(|item| item.cosine).filter(|cosine| cosine.is_finite());
         let farthest = cosines.fold(f32::INFINITY, f32::min);
@@ -171,7 +172,7 @@ impl Ranker {
             .collect()
     }
 
-    /// Each item's own score with a share of what stands around it in its session.
+    /// Adds to each item's own score a share of its neighbours' scores in the session.
     fn with_neighbours(&self, items: &[Item<'_>], own: &[f32]) -> Vec<f32> {
         let mut order: Vec<usize> = (0..items.len()).filter(|item| items[*item].session.is_some()).collect();
         order.sort_by_key(|item| (items[*item].session, items[*item].place));
@@ -194,12 +195,12 @@ impl Ranker {
         sums
     }
 
-    /// How well each item's session fits as a whole, from 0 to 1; the best has 1.
+    /// Returns the score of each item's session as a whole, from 0 to 1; the best session has 1.
     fn sessions(&self, items: &[Item<'_>], counts: &Counts<'_>, meaning: &[f32]) -> Vec<f32> {
         let mut numbers: HashMap<Result<&str, usize>, usize> = HashMap::new();
         let mut session = Vec::with_capacity(items.len());
         for (at, item) in items.iter().enumerate() {
-            // What is of no session is one by itself.
+            // An item without a session is a session of its own.
             let next = numbers.len();
             session.push(*numbers.entry(item.session.ok_or(at)).or_insert(next));
         }
@@ -215,7 +216,7 @@ impl Ranker {
             .collect()
     }
 
-    /// What else speaks for an item, beside its words and its meaning.
+    /// Returns the sum of the other parts: time, speaker, question, recency, importance.
     fn beside(&self, question: &Question, item: &Item<'_>) -> f32 {
         let closeness = question.times.iter().map(|time| time.closeness(item.at)).fold(0.0, f32::max);
         let named = item.speaker.is_some_and(|speaker| question.names(speaker));
@@ -228,16 +229,16 @@ impl Ranker {
     }
 }
 
-/// How many places away a neighbour may be.
+/// Greatest distance of a neighbour.
 const REACH: u64 = 2;
 
-/// How much the meaning of a session counts, against its words.
+/// Weight of a session's meaning relative to its words.
 const SESSION_MEANING: f32 = 0.5;
 
-/// What an entry counts as that does not say how much it matters.
+/// Importance of an entry that has none.
 const UNKNOWN_IMPORTANCE: f32 = 0.5;
 
-/// The mean of the three best values of each session.
+/// Returns the mean of the three best values of each session.
 fn best_three(session: &[usize], values: &[f32], sessions: usize) -> Vec<f32> {
     let mut best = vec![[0.0f32; 3]; sessions];
     for (session, value) in session.iter().zip(values) {
@@ -250,7 +251,7 @@ fn best_three(session: &[usize], values: &[f32], sessions: usize) -> Vec<f32> {
     best.into_iter().map(|best| best.iter().sum::<f32>() / 3.0).collect()
 }
 
-/// The same, so that the greatest is 1.
+/// Scales the values so that the greatest is 1.
 fn to_one(mut values: Vec<f32>) -> Vec<f32> {
     let greatest = values.iter().copied().fold(0.0, f32::max);
     if greatest > 0.0 {

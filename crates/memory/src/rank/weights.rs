@@ -1,38 +1,38 @@
-//! How much each part of the formula counts, and what the cosines of an embedder mean.
+//! Weights of the ranking formula, and the calibration of an embedder's cosines.
 
 use archon_types::{Embedder, MemoryError, Timestamp};
 use archon_vectors::cosine;
 
 use crate::embedding::vectors;
 
-/// How much each part of the formula counts. The default was chosen on the first five LoCoMo conversations
-/// (`cargo xtask eval memory`, docs/benchmarks.md); a part with the weight 0 is left out.
+/// Weights of the parts of the formula. The defaults were chosen on the first five LoCoMo conversations
+/// (`cargo xtask eval memory`, docs/benchmarks.md). A part with the weight 0 is left out.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Weights {
-    /// The share of the question's words that a memory has. 0.8.
+    /// The share of the question's words that a memory has. Default 0.8.
     pub words: f32,
-    /// Cosine similarity of the vectors. 0.5.
+    /// Cosine similarity of the vectors. Default 0.5.
     pub meaning: f32,
-    /// What was said just before: a memory often answers it. 0.4.
+    /// The score of the turn just before, which a memory often answers. Default 0.4.
     pub before: f32,
-    /// What was said just after. 0.2.
+    /// The score of the turn just after. Default 0.2.
     pub after: f32,
-    /// What is left of these two for a neighbour one place farther. 0.5.
+    /// Factor on these two for a neighbour one position farther away. Default 0.5.
     pub farther: f32,
-    /// The session as a whole. 0.15.
+    /// The session as a whole. Default 0.15.
     pub session: f32,
-    /// A time that the question names. 0.5.
+    /// Closeness to a time that the question names. Default 0.5.
     pub time: f32,
-    /// The question names who said it. 0.1.
+    /// The question names the speaker. Default 0.1.
     pub speaker: f32,
-    /// Taken off what asks instead of telling. 0.1.
+    /// Subtracted if the memory is itself a question. Default 0.1.
     pub asks: f32,
-    /// How young a memory is, if the question says when it is asked. 0.02.
+    /// Recency, if the question has a time of asking. Default 0.02.
     pub recency: f32,
-    /// After how many days recency is halved. 30.
+    /// Days that halve the recency. Default 30.
     pub recency_half_life_days: f32,
-    /// How much a memory matters, against one of which nothing is known. 0.1.
+    /// Importance, relative to the default importance. Default 0.1.
     pub importance: f32,
 }
 
@@ -56,26 +56,27 @@ impl Default for Weights {
 }
 
 impl Weights {
-    /// 1 for what was just remembered, halved with each half-life. What is of the future counts as young.
+    /// Returns 1 for a memory from now, halved with each half-life. A time in the future counts as now.
     pub(super) fn recency_at(&self, now: Timestamp, at: Timestamp) -> f32 {
         let days = now.since(at).as_secs_f32() / 86_400.0;
         if self.recency_half_life_days > 0.0 { (-days / self.recency_half_life_days).exp2() } else { 0.0 }
     }
 }
 
-/// What the cosines of one embedder mean. They differ: what is close with one is far with another, so a threshold
-/// belongs to the embedder that it was measured with.
+/// Meaning of one embedder's cosines. The same cosine may be near for one embedder and far for another, so a
+/// threshold is valid only for the embedder that it was measured with.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Calibration {
-    /// Cosines up to here say nothing.
+    /// Cosines up to this value count as 0.
     pub floor: f32,
-    /// 99 of 100 memories that have nothing to do with a question are farther from it than this.
+    /// 99 % of the memories that have nothing to do with a question have a lower cosine than this.
     pub relevant: f32,
 }
 
 impl Default for Calibration {
-    /// For an embedder that nobody measured: as for MiniLM, which most sentence embedders are like.
+    /// Returns the values of MiniLM, which most sentence embedders are similar to; for embedders that were
+    /// not measured.
     fn default() -> Self {
         MINILM
     }
@@ -84,22 +85,22 @@ impl Default for Calibration {
 /// Measured on the first five LoCoMo conversations, question against turn.
 const MINILM: Calibration = Calibration { floor: 0.0, relevant: 0.45 };
 
-/// 99 of 100 memories that have nothing to do with a question have less of its words than this.
+/// 99 % of the memories that have nothing to do with a question have less coverage than this.
 const RELEVANT_COVERAGE: f32 = 0.3;
 
-/// The relevance of what is just relevant: the threshold for prompts is 0.7 with every embedder.
+/// The relevance at both of these limits: the threshold for prompts is 0.7 with every embedder.
 const RELEVANT: f32 = 0.7;
 
 impl Calibration {
-    /// That of the embedder with this [`id`](archon_types::Embedder::id), by how the id begins; the default for an
-    /// unknown one.
+    /// Returns the calibration of the embedder with this [`id`](archon_types::Embedder::id), matched by
+    /// prefix; the default for an unknown one.
     pub fn of(embedder: &str) -> Self {
         let known = CALIBRATIONS.iter().find(|(start, _)| embedder.starts_with(start));
         known.map_or_else(Self::default, |(_, calibration)| *calibration)
     }
 
-    /// Measures an embedder: how near texts are to each other that have nothing to do with one another. `texts` are
-    /// about as many things as they are many; a hundred sentences of a program's own give 4,950 pairs, which is enough.
+    /// Measures an embedder with unrelated texts, that is the cosines of texts that have nothing to do with
+    /// each other. A hundred sentences on different subjects give 4,950 pairs, which is enough.
     ///
     /// ```
     /// use archon_memory::{HashEmbedder, MemoryOptions, rank::Calibration};
@@ -114,7 +115,7 @@ impl Calibration {
     /// ```
     ///
     /// # Errors
-    /// The embedder's; and fewer than two texts, which have no pair.
+    /// The embedder's errors, and [`MemoryError::Embedding`] for fewer than two texts.
     pub async fn measured(embedder: &dyn Embedder, texts: &[String]) -> Result<Self, MemoryError> {
         let vectors = vectors(embedder, texts).await?;
         let mut cosines = Vec::new();
@@ -128,28 +129,29 @@ impl Calibration {
             let problem = format!("it is measured with two texts or more, and {} came", texts.len());
             return Err(MemoryError::Embedding { embedder: embedder.id().to_owned(), problem });
         };
-        // Texts that are all alike leave no room between what says nothing and what is relevant.
+        // If all texts are alike, leave some distance between the two limits.
         let floor = floor.clamp(0.0, 1.0 - 3.0 * LEAST_ROOM);
         Ok(Self { floor, relevant: relevant.clamp(floor + LEAST_ROOM, 1.0 - LEAST_ROOM) })
     }
 
-    /// What a cosine says, from 0 to 1.
+    /// Maps a cosine to a meaning score from 0 to 1.
     pub fn meaning(&self, cosine: f32) -> f32 {
         ((cosine - self.floor) / (1.0 - self.floor)).clamp(0.0, 1.0)
     }
 
-    /// How far a memory is about the question by itself, from the share of its words and the cosine: 0.7 where one
-    /// of the two says more than 99 of 100 memories that have nothing to do with it, 0 and 1 at their ends.
+    /// Returns the relevance of a memory by itself, from the share of its words and the cosine: 0.7 if one of
+    /// the two reaches the value that 99 % of unrelated memories stay below, 0 and 1 at the ends of the
+    /// range.
     pub fn relevance(&self, coverage: f32, cosine: Option<f32>) -> f32 {
         let meaning = cosine.filter(|cosine| cosine.is_finite()).map_or(0.0, |cosine| self.meaning(cosine));
         scaled(coverage, RELEVANT_COVERAGE).max(scaled(meaning, self.meaning(self.relevant))).clamp(0.0, 1.0)
     }
 }
 
-/// What lies at least between what says nothing and what is relevant, and between that and what is the same.
+/// Least distance between `floor` and `relevant`, and between `relevant` and 1.
 const LEAST_ROOM: f32 = 0.01;
 
-/// In two straight lines: 0 at 0, [`RELEVANT`] at `relevant`, 1 at 1.
+/// Maps in two straight lines: 0 at 0, [`RELEVANT`] at `relevant`, 1 at 1.
 fn scaled(value: f32, relevant: f32) -> f32 {
     if value < relevant {
         RELEVANT * value / relevant
@@ -158,5 +160,5 @@ fn scaled(value: f32, relevant: f32) -> f32 {
     }
 }
 
-/// The embedders that were measured, by how their ids begin.
+/// The measured embedders, by the prefix of their ids.
 const CALIBRATIONS: &[(&str, Calibration)] = &[("all-minilm-l6-v2", MINILM)];

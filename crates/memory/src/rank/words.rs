@@ -1,16 +1,15 @@
-//! From a text to the terms that are compared: lower case and Latin letters without accents, without the words that say nothing, reduced to
-//! their stems.
+//! Turns a text into terms: lower case, Latin letters without accents, no stop words, stemmed.
 //!
-//! A question and what answers it share few words and fewer endings: "When did she paint the sunrise?" is to
-//! find "I painted that lake at sunrise last year". So the words that only make the question (when, did, she)
-//! are left out on both sides, and the rest is stemmed with the English Snowball stemmer. Words of other
-//! alphabets stay as they are; each character of a script without spaces is a term of its own.
+//! A question and its answer share few words and fewer endings: "When did she paint the sunrise?" should find
+//! "I painted that lake at sunrise last year". So words that only form the question (when, did, she) are left
+//! out on both sides, and the rest is stemmed with the English Snowball stemmer. Words of other alphabets are
+//! not stemmed; each character of a script without spaces is a term of its own.
 
 use rust_stemmers::{Algorithm, Stemmer};
 
 use super::accents::bare;
 
-/// Makes terms out of texts. Holds no text; make one and keep it.
+/// Makes terms of texts. It can be reused for any number of texts.
 pub struct Analyzer {
     stemmer: Stemmer,
 }
@@ -28,7 +27,7 @@ impl std::fmt::Debug for Analyzer {
 }
 
 impl Analyzer {
-    /// The terms of a text, in order, repeated as often as they occur.
+    /// Returns the terms of a text, in order, with repetitions.
     pub fn terms(&self, text: &str) -> Vec<String> {
         let mut terms = Vec::new();
         self.each(text, |term| terms.push(term.to_owned()));
@@ -40,7 +39,7 @@ impl Analyzer {
         self.each_with_word(text, |term, _| take(term));
     }
 
-    /// Calls `take` with each term and the word that it was, in lower case.
+    /// Calls `take` with each term and its original word in lower case.
     pub fn each_with_word(&self, text: &str, mut take: impl FnMut(&str, &str)) {
         words(text, |word| {
             if STOP_WORDS.binary_search(&word).is_ok() {
@@ -55,17 +54,17 @@ impl Analyzer {
     }
 }
 
-/// Longer runs of letters are no words; they are kept, but not stemmed.
+/// Longest word that is stemmed, in bytes; longer runs of letters are not real words.
 const LONGEST_STEMMED: usize = 64;
 
-/// Longest term that is kept, in bytes: a run of a million letters is not worth its memory.
+/// Longest term, in bytes; longer ones are cut to save memory.
 const LONGEST_TERM: usize = 256;
 
 fn cut(word: &str) -> &str {
     &word[..word.floor_char_boundary(LONGEST_TERM)]
 }
 
-/// Calls `take` with each word of `text` in lower case; `'s` is no part of a word.
+/// Calls `take` with each word of `text` in lower case, without a final `'s`.
 pub(crate) fn words(text: &str, mut take: impl FnMut(&str)) {
     let mut word = String::new();
     let mut rest = text.chars().peekable();
@@ -86,7 +85,7 @@ pub(crate) fn words(text: &str, mut take: impl FnMut(&str)) {
     flush(&mut word, &mut take);
 }
 
-/// After an apostrophe: leaves out an `s` that ends the word.
+/// Skips an `s` that ends the word after an apostrophe.
 fn drop_possessive(rest: &mut std::iter::Peekable<std::str::Chars<'_>>) {
     let mut ahead = rest.clone();
     if ahead.next().is_some_and(|c| c == 's' || c == 'S') && !ahead.next().is_some_and(char::is_alphanumeric)
@@ -102,7 +101,8 @@ fn flush(word: &mut String, take: &mut impl FnMut(&str)) {
     }
 }
 
-/// Scripts that put no space between words: Han, kana, Thai and their neighbours.
+/// Returns whether the character is of a script without spaces between words: Han, kana, Thai and similar
+/// ones.
 fn stands_alone(c: char) -> bool {
     matches!(c, '\u{0e00}'..='\u{0eff}' | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{17ff}'
         | '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}'
@@ -110,8 +110,7 @@ fn stands_alone(c: char) -> bool {
         && c.is_alphanumeric()
 }
 
-/// English words that hold a sentence together and tell texts not apart, in order, with what is left of the
-/// contracted ones (`don`, `ll`).
+/// English stop words, sorted, with the fragments of contractions (`don`, `ll`).
 const STOP_WORDS: &[&str] = &[
     "a",
     "about",

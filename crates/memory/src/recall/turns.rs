@@ -1,10 +1,10 @@
-//! The latest turns of a session, as far as there is room for them.
+//! The latest turns of a session that fit into the prompt.
 
 use archon_types::{MemoryEntry, Recalled, TokenCounter, Trust};
 
 use super::turn_line;
 
-/// Turns with their tokens, oldest first; all of them fit the room that there is if nothing is remembered.
+/// Turns with their tokens, oldest first. All of them fit if no memories are recalled.
 #[derive(Default)]
 pub(super) struct Turns {
     entries: Vec<MemoryEntry>,
@@ -12,11 +12,11 @@ pub(super) struct Turns {
 }
 
 impl Turns {
-    /// The latest of these turns that fit; the first that does not ends it, so that nothing is missing between.
+    /// Returns the latest turns that fit. It stops at the first one that does not, so that there is no gap.
     pub(super) fn fitting(mut entries: Vec<MemoryEntry>, room: u64, counter: &dyn TokenCounter) -> Self {
         let mut left = room;
         let tokens = entries.iter().rev().map_while(|entry| {
-            // A mark takes room, too.
+            // Count the mark of an untrusted turn, too.
             let tokens = match entry.trust {
                 Trust::Untrusted => counter.count(&turn_line(entry)),
                 _ => counter.count(&entry.content),
@@ -30,30 +30,30 @@ impl Turns {
         Self { entries, tokens }
     }
 
-    /// Where the turns begin that fit this room.
+    /// Returns the index of the first turn if the latest ones that fit `room` are taken.
     pub(super) fn first_within(&self, room: u64) -> usize {
         let mut left = room;
         let fits = |tokens: &u64| left.checked_sub(*tokens).map(|rest| left = rest);
         self.tokens.len() - self.tokens.iter().rev().map_while(fits).count()
     }
 
-    /// What the turns from there on cost.
+    /// Returns the tokens of the turns from `first` on.
     pub(super) fn tokens_from(&self, first: usize) -> u64 {
         self.tokens[first..].iter().sum()
     }
 
-    /// The ids of the turns from there on.
+    /// Returns the ids of the turns from `first` on.
     pub(super) fn ids_from(&self, first: usize) -> impl Iterator<Item = String> {
         self.entries[first..].iter().map(|turn| turn.id.clone())
     }
 
-    /// Whether a memory is one of the turns from there on, and which.
+    /// Returns the index of a memory among the turns from `first` on.
     pub(super) fn find_from(&self, first: usize, memory: &Recalled) -> Option<usize> {
         let same = |turn: &MemoryEntry| turn.position == memory.entry.position;
         self.entries[first..].iter().position(same).map(|at| first + at)
     }
 
-    /// The turns from there on.
+    /// Returns the turns from `first` on.
     pub(super) fn into_entries_from(mut self, first: usize) -> Vec<MemoryEntry> {
         self.entries.split_off(first)
     }
