@@ -1,8 +1,8 @@
-//! What a model without tool calling meant: actions, a final answer, or something else.
+//! Parses the answers of models without tool calling: actions, or a final answer.
 //!
-//! Models are sloppy about the format, so the parser takes what is well meant: any case, one line or
-//! many, fenced code, almost JSON, several spellings of the keys, and the ways of others to write a call. It never invents a
-//! name or an argument, and takes nothing that was cut off for less than it was to be.
+//! Models are sloppy about the format, so the parser accepts any case, one line or many, fenced code, almost
+//! valid JSON, several spellings of the keys, and the call formats of other systems. It never invents a name
+//! or an argument, and refuses calls that were cut off.
 
 use archon_types::{
     Json, StopReason,
@@ -10,12 +10,12 @@ use archon_types::{
 };
 use serde_json::Map;
 
-/// What an answer in text mode asks for.
+/// The parsed content of an answer in text mode.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Written {
-    /// Run tools, in this order. There is at least one.
+    /// Tools to run, in this order; at least one.
     Calls(Vec<WrittenCall>),
-    /// The task is done.
+    /// The final answer.
     Final(String),
 }
 
@@ -27,7 +27,7 @@ pub struct WrittenCall {
     pub tool: String,
     /// The arguments; an empty object if there were none.
     pub arguments: Json,
-    /// Why it is not to run, if so, in words that the model can act on.
+    /// The reason why the call must not run, in words for the model; `None` if it may run.
     pub refused: Option<&'static str>,
 }
 
@@ -37,14 +37,14 @@ impl WrittenCall {
     }
 }
 
-/// Why an answer was not understood.
+/// The reason why an answer could not be parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ParseFailure {
-    /// Neither an action nor a final answer is there.
+    /// There is neither an action nor a final answer.
     #[error("no \"Action:\" and no \"Final Answer:\" was found")]
     Nothing,
-    /// The same, and the answer was cut off.
+    /// There is neither, and the answer was cut off.
     #[error(
         "the answer was cut off by its token limit before an \"Action:\" or a \"Final Answer:\"; be brief"
     )]
@@ -55,7 +55,7 @@ pub enum ParseFailure {
     /// The object has no end.
     #[error("the action has no end: it may have been cut off, so it was not run; write it again, whole")]
     Torn,
-    /// The object is not JSON, however kindly it is read.
+    /// The object is not JSON, even when read leniently.
     #[error("the action is not valid JSON")]
     BadJson,
     /// The object names no tool.
@@ -63,14 +63,14 @@ pub enum ParseFailure {
     NoTool,
 }
 
-/// Understands one answer, which ended for this reason. When it holds both an action and a final answer, the earlier one
-/// counts.
+/// Parses one answer, which ended for the reason `stop`. If it has both an action and a final answer, the
+/// earlier one counts.
 ///
-/// Calls behind an observation that the model wrote itself are refused: it made up what they rest on. So is one that
-/// cannot be read behind one that can, if it names its tool.
+/// Calls after an observation that the model wrote itself are refused, because they build on an invented
+/// result. An unreadable call after readable ones is refused too, if it names its tool.
 ///
 /// # Errors
-/// [`ParseFailure`] says what is missing, in words that the model can act on.
+/// [`ParseFailure`] says what is missing, in words for the model.
 pub fn parse_answer(text: &str, stop: StopReason) -> Result<Written, ParseFailure> {
     let is_cut = matches!(stop, StopReason::Length | StopReason::StopSequence);
     let open_end = if is_cut { OpenEnd::Refuse } else { OpenEnd::Close };
@@ -84,7 +84,7 @@ pub fn parse_answer(text: &str, stop: StopReason) -> Result<Written, ParseFailur
     }
 }
 
-/// What opens a call, or ends the search for one.
+/// A marker that begins a call or a section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Marker {
     Action,
@@ -112,11 +112,11 @@ struct Reader<'a> {
     lower: &'a str,
     open_end: OpenEnd,
     calls: Vec<WrittenCall>,
-    /// The model wrote an observation.
+    /// True if the model wrote an observation itself.
     invented: bool,
 }
 
-/// A call that was read, or the answer that stands in a call's place, and where it ends.
+/// A parsed object: a call, or a final answer in a call's place.
 enum Meant {
     Call(WrittenCall),
     Final(String),
@@ -127,7 +127,7 @@ const INVENTED: &str =
 const UNREADABLE: &str = "it could not be read as one whole JSON object, and nothing behind it was run";
 
 impl Reader<'_> {
-    /// Reads on to the final answer, or to the end.
+    /// Reads to the final answer or to the end.
     fn read(&mut self) -> Result<Option<String>, ParseFailure> {
         let mut at = 0;
         let mut is_marked = false;
@@ -137,7 +137,7 @@ impl Reader<'_> {
                 Marker::FinalAnswer if self.calls.is_empty() => {
                     return Ok(Some(self.text[behind..].trim().to_owned()));
                 }
-                // It was written before the results were there.
+                // A final answer after calls was written before their results.
                 Marker::FinalAnswer => return Ok(None),
                 Marker::Observation => {
                     self.invented |= !self.calls.is_empty();
@@ -148,7 +148,7 @@ impl Reader<'_> {
                     Ok((_, Some(answer))) if self.calls.is_empty() => return Ok(Some(answer)),
                     Ok((_, Some(_))) => return Ok(None),
                     Err(failure) if self.calls.is_empty() => return Err(failure),
-                    // Where it ends is not known: what stands behind it may be a part of it.
+                    // The end of the call is unknown, so the text after it may be a part of it.
                     Err(_) => {
                         self.unreadable(behind);
                         return Ok(None);
@@ -162,7 +162,7 @@ impl Reader<'_> {
     fn next_marker(&self, from: usize) -> Option<(Marker, usize)> {
         let found = MARKERS.iter().filter_map(|(word, marker)| {
             let at = self.lower[from..].match_indices(word).map(|(at, _)| from + at).find(|at| {
-                // Not the end of another word.
+                // The marker must not be the end of another word.
                 let before = self.lower[..*at].chars().next_back();
                 !word.starts_with(char::is_alphabetic) || !before.is_some_and(char::is_alphanumeric)
             })?;
@@ -171,7 +171,7 @@ impl Reader<'_> {
         found.min_by_key(|(at, ..)| *at).map(|(_, marker, behind)| (marker, behind))
     }
 
-    /// The calls behind a marker, or the answer there; and where they end.
+    /// Reads the calls or the answer after a marker, and returns where they end.
     fn marked(&mut self, marker: Marker, from: usize) -> Result<(usize, Option<String>), ParseFailure> {
         if let Some(end) = self.named(marker, from)? {
             return Ok((end, None));
@@ -181,7 +181,7 @@ impl Reader<'_> {
             Meant::Final(answer) => return Ok((end, Some(answer))),
             Meant::Call(call) => self.push(call),
         }
-        // More calls right behind it: in a list, or one below the other.
+        // More calls directly after it, in a list or one below the other.
         while let Some(next) = self.next_object(end) {
             let Ok(found) = object_at(&self.text[next..], self.open_end) else { break };
             let Ok(Meant::Call(call)) = meaning(found.fields, Marks::None) else { break };
@@ -191,7 +191,8 @@ impl Reader<'_> {
         Ok((end, None))
     }
 
-    /// A call whose name stands in front of its arguments: `Action: name` and `Action Input: {…}`, or one of the tags.
+    /// Reads a call whose name comes before its arguments: `Action: name` with `Action Input: {…}`, or one of
+    /// the tags.
     fn named(&mut self, marker: Marker, from: usize) -> Result<Option<usize>, ParseFailure> {
         let behind = &self.text[from..];
         let trimmed = behind.trim_start_matches([' ', '`', '"', '*']);
@@ -220,7 +221,8 @@ impl Reader<'_> {
         Ok(Some(at + end))
     }
 
-    /// The first object in a section that means something; prose may stand before it, with brackets in it.
+    /// Returns the first object in a section that is a call or an answer. Prose with brackets may come before
+    /// it.
     fn first_object(&self, from: usize, to: usize) -> Result<(Meant, usize), ParseFailure> {
         let mut none = ParseFailure::NoObject;
         let mut at = from;
@@ -244,7 +246,7 @@ impl Reader<'_> {
         Err(none)
     }
 
-    /// Some models leave the marker out and send the object alone.
+    /// Reads an answer without markers, since some models send the object alone.
     fn unmarked(&mut self) -> Result<Option<String>, ParseFailure> {
         let mut at = 0;
         for _ in 0..MOST_TRIES {
@@ -259,7 +261,7 @@ impl Reader<'_> {
                     next + found.end
                 }
                 Err(NoObject::Prose) => next + 1,
-                // What stands inside may look like a call, and is a part of another.
+                // Text inside the torn object may look like a call, but is a part of it.
                 Err(NoObject::Torn) if self.calls.is_empty() => return Err(ParseFailure::Torn),
                 Err(_) => break,
             };
@@ -270,16 +272,16 @@ impl Reader<'_> {
         Ok(None)
     }
 
-    /// Where the next object begins, if only what separates objects stands before it.
+    /// Returns where the next object begins, if only separators come before it.
     fn next_object(&self, from: usize) -> Option<usize> {
         let rest = &self.text[from..];
         let next = rest.trim_start_matches(|c: char| c.is_whitespace() || c == ',');
         next.starts_with('{').then_some(self.text.len() - next.len())
     }
 
-    /// Before which place an object has to begin that belongs to the marker before `from`.
+    /// Returns the end of the section that the marker before `from` begins.
     fn section_end(&self, from: usize) -> usize {
-        // A thought may go on in the same line, and what it considers is no call.
+        // A thought may go on in the same line, and objects in it are no calls.
         let is_word = |at: usize| self.lower[..at].chars().next_back().is_some_and(char::is_alphanumeric);
         let thought =
             self.lower[from..].match_indices("thought:").map(|(at, _)| at).find(|at| !is_word(from + at));
@@ -298,7 +300,7 @@ impl Reader<'_> {
         }
     }
 
-    /// An action behind others that is not understood has a result, too, if it says which tool it is for.
+    /// Adds a refused call for an action that could not be read, if it names its tool.
     fn unreadable(&mut self, from: usize) {
         let section = &self.text[from..self.section_end(from)];
         let name = ["\"tool\"", "'tool'", "\"name\"", "\"tool_name\""].iter().find_map(|key| {
@@ -317,11 +319,12 @@ impl Reader<'_> {
     }
 }
 
-/// Objects that are looked at, and calls that are taken, in one answer: each look may read the whole rest.
+/// Most objects that are tried, and most calls that are taken, in one answer. Each try may read the whole
+/// rest.
 const MOST_TRIES: usize = 100;
 const MOST_CALLS: usize = 128;
 
-/// Whether something in front of an object says that it is a call.
+/// Marker before an object, which says that it is a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Marks {
     Marked,
@@ -349,14 +352,14 @@ impl StripIgnoringCase for str {
 const ARGUMENTS: [&str; 5] = ["arguments", "args", "action_input", "parameters", "input"];
 
 fn meaning(mut fields: Map<String, Json>, marks: Marks) -> Result<Meant, ParseFailure> {
-    // `{"function": {"name": …}}`, as services send calls.
+    // `{"function": {"name": …}}`: the format in which services send calls.
     if let Some(Json::Object(function)) = fields.get("function") {
         fields = function.clone();
     }
     let has_arguments = ARGUMENTS.iter().any(|key| fields.contains_key(*key));
     let name = ["tool", "tool_name", "action", "name", "function"].iter().find_map(|key| {
         match fields.get(*key) {
-            // Much has a name that is no call.
+            // An object with a `name` but without arguments is often no call.
             Some(Json::String(_)) if *key == "name" && marks == Marks::None && !has_arguments => None,
             Some(Json::String(name)) => Some(name.clone()),
             _ => None,
@@ -373,7 +376,7 @@ fn meaning(mut fields: Map<String, Json>, marks: Marks) -> Result<Meant, ParseFa
     }
     let arguments = match ARGUMENTS.iter().find_map(|key| fields.remove(*key)) {
         None | Some(Json::Null) => Json::Object(Map::new()),
-        // As services send them.
+        // Services send arguments as a JSON string.
         Some(Json::String(text)) if text.trim_start().starts_with('{') => {
             serde_json::from_str(&text).unwrap_or(Json::String(text))
         }

@@ -61,7 +61,7 @@ pub struct ReactAgentOptions {
     pub retry: RetryConfig,
     /// Retries of tool calls after failures that may pass.
     pub tool_retry: RetryConfig,
-    /// When a tool that keeps failing is blocked for a while; `None` for never.
+    /// Settings of the circuit breaker, which blocks a tool that keeps failing; `None` for no breaker.
     pub breaker: Option<CircuitBreaker>,
     /// The reaction when the log of a run cannot be created.
     pub on_storage_failure: OnStorageFailure,

@@ -1,11 +1,11 @@
-//! Tools that keep failing are left alone for a while: which, and until when.
+//! Circuit breakers: a tool that keeps failing is blocked for a while.
 
 use std::collections::BTreeMap;
 
 use archon_types::{CircuitBreaker, Json, Timestamp, ToolResult, ToolResultStatus, ToolSpec, metadata};
 use serde::{Deserialize, Serialize};
 
-/// The failures of a run's tools, by name. A tool that worked last is not in it.
+/// The failures of a run's tools, by name. A tool whose last call worked is not in it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Circuits(BTreeMap<String, Circuit>);
 
@@ -13,31 +13,31 @@ pub(crate) struct Circuits(BTreeMap<String, Circuit>);
 struct Circuit {
     /// Failures in a row.
     failures: u32,
-    /// Until then the tool is left alone; after that one call shows whether it works again.
+    /// The tool is blocked until this time; after it, one call tests if the tool works again.
     open_until: Option<Timestamp>,
 }
 
-/// How a tool's circuit breaker stands.
+/// The state of a tool's circuit breaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Breaker {
-    /// The tool is called; it failed so often in a row.
+    /// The tool may be called.
     Closed {
         /// Failures in a row.
         failures: u32,
     },
-    /// The tool is left alone.
+    /// The tool is blocked.
     Open {
-        /// Until then.
+        /// The end of the blocking.
         until: Timestamp,
     },
-    /// The next call shows whether the tool works again.
+    /// The next call tests if the tool works again.
     HalfOpen,
 }
 
 impl Circuits {
-    /// How the breakers stand of tools that failed last.
+    /// Returns the states of the breakers of tools that failed last.
     pub(crate) fn states(&self, now: Timestamp) -> BTreeMap<String, Breaker> {
         let state = |circuit: &Circuit| match circuit.open_until {
             Some(until) if now < until => Breaker::Open { until },
@@ -47,7 +47,7 @@ impl Circuits {
         self.0.iter().map(|(tool, circuit)| (tool.clone(), state(circuit))).collect()
     }
 
-    /// A call of the tool ended.
+    /// Counts the result of a call.
     pub(crate) fn ended(&mut self, tool: &str, result: &ToolResult, at: Timestamp, config: &CircuitBreaker) {
         match verdict(result) {
             Verdict::Works => {
@@ -65,23 +65,23 @@ impl Circuits {
         }
     }
 
-    /// Whether one more failure of the tool is the one after which it is left alone.
+    /// Returns true if one more failure of the tool opens its breaker.
     pub(crate) fn is_last_try(&self, tool: &str, config: &CircuitBreaker) -> bool {
         let failures = self.0.get(tool).map_or(0, |circuit| circuit.failures);
         failures.saturating_add(1) >= config.max_failures.max(1)
     }
 
-    /// Whether the tool is left alone now.
+    /// Returns true if the tool is blocked now.
     pub(crate) fn is_open(&self, tool: &str, now: Timestamp) -> bool {
         self.0.get(tool).and_then(|circuit| circuit.open_until).is_some_and(|until| now < until)
     }
 
-    /// Whether the next call of the tool shows if it works again.
+    /// Returns true if the next call tests whether the tool works again.
     pub(crate) fn is_half_open(&self, tool: &str, now: Timestamp) -> bool {
         self.0.get(tool).and_then(|circuit| circuit.open_until).is_some_and(|until| now >= until)
     }
 
-    /// What the model reads in place of a result of a tool that is left alone.
+    /// Returns the result of a call of a blocked tool.
     pub(crate) fn answer(&self, tool: &str, tools: &[ToolSpec], now: Timestamp) -> ToolResult {
         let mut text = format!("Tool {tool} is temporarily unavailable");
         let spec = tools.iter().find(|spec| spec.name == tool);
@@ -97,7 +97,7 @@ impl Circuits {
     }
 }
 
-/// What a result says of its tool.
+/// The meaning of a result for the circuit breaker of its tool.
 enum Verdict {
     Works,
     Fails,
@@ -114,7 +114,7 @@ fn verdict(result: &ToolResult) -> Verdict {
     }
 }
 
-/// Errors that are not the tool's: the model's arguments, somebody's refusal, the death of our process.
+/// Error types that are not the tool's fault: bad arguments, a refusal, or the death of this process.
 const NOT_THE_TOOL: &[&str] =
     &["validation_error", "invalid_parameters", "permission_denied", "not_found", "cancelled", "in_doubt"];
 

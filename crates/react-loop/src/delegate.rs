@@ -1,4 +1,4 @@
-//! Calls that start runs: their leases, and what their runs used.
+//! Calls that start child runs: their leases, and the spending of the child runs.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use archon_types::{
 
 use crate::{CallState, Driver, ReactMachine, RunLog, fold, sub_agent::COST};
 
-/// Sets a part of the budget aside for a call that starts a run, unless that was done before a crash.
+/// Records the lease of a call that starts a child run, unless it was recorded before a crash.
 pub(crate) async fn grant(
     machine: &mut ReactMachine,
     log: &mut RunLog,
@@ -21,7 +21,7 @@ pub(crate) async fn grant(
     }
 }
 
-/// The context of a call that starts a run; `None` for any other call.
+/// Returns the context of a call that starts a child run; `None` for any other call.
 pub(crate) fn context(
     driver: &Driver,
     machine: &ReactMachine,
@@ -37,7 +37,7 @@ pub(crate) fn context(
     Some(own)
 }
 
-/// Whether the run that a call started is lost: it had a log, and the log is missing.
+/// Returns true if the call's child run had a log and the log is missing.
 pub(crate) async fn is_lost(driver: &Driver, run: &RunId, call: &CallState) -> Result<bool, JournalError> {
     match &driver.journal {
         Some(journal) if call.is_begun => archon_types::is_lost(&**journal, &run.of_call(call.id)).await,
@@ -45,14 +45,14 @@ pub(crate) async fn is_lost(driver: &Driver, run: &RunId, call: &CallState) -> R
     }
 }
 
-/// Whether the log says already that the run of a call has a log.
+/// Returns true if the log says already that the call's child run has begun.
 pub(crate) fn is_known(machine: &ReactMachine, record: &RecordBody) -> bool {
     let RecordBody::ChildBegun { call, .. } = record else { return false };
     machine.calls().iter().any(|state| state.id == *call && state.is_begun)
 }
 
-/// Why a call does not run, although its tool may be there: nobody told the model of it. A run calls the tools of its
-/// first record and no others, whoever takes it up.
+/// Returns the refusal of a call whose tool the model was not told about, although the toolbox has it. A run
+/// only calls the tools of its first record, even after a resume with other tools.
 pub(crate) fn hidden(
     driver: &Driver,
     machine: &ReactMachine,
@@ -88,12 +88,12 @@ fn available(tools: &[ToolSpec]) -> String {
     }
 }
 
-/// Characters of a name that the model made up.
+/// Most characters that are shown of a name that the model made up.
 const NAME_SHOWN: usize = 100;
-/// More names than this help nobody.
+/// Most names that are listed.
 const NAMES_LISTED: usize = 50;
 
-/// Appends the record that ends a call, and before it what the run used that the call started.
+/// Appends the record that ends a call, and before it the spending of its child run.
 pub(crate) async fn close(
     driver: &Driver,
     machine: &mut ReactMachine,
@@ -130,7 +130,7 @@ async fn settlement(
     (machine.settled(call) != Some(spent)).then_some(RecordBody::Settled { call, child, spent })
 }
 
-/// What a run used, as its log says. A model call that is still open counts as what was set aside for it.
+/// Returns the spending of a run from its log. An open model call counts with the amount reserved for it.
 async fn used(journal: &dyn Journal, run: &RunId) -> Option<Spending> {
     let records = journal.read(run).await.ok()?;
     match records.last().map(|last| &last.body) {
@@ -139,7 +139,7 @@ async fn used(journal: &dyn Journal, run: &RunId) -> Option<Spending> {
     }
 }
 
-/// What a call's result says of it: for agents that keep no log here.
+/// Returns the spending that a call's result reports, for agents that keep no log here.
 fn reported(result: &ToolResult) -> Spending {
     let figure = |key| result.metadata.get(key).and_then(serde_json::Value::as_u64).unwrap_or_default();
     Spending::new(figure(metadata::TOKEN_USAGE), figure(COST))

@@ -1,8 +1,8 @@
-//! What is shown of an answer while it comes.
+//! Makes deltas of an answer while it streams.
 
 use archon_types::{CommandId, Context, Delta, DeltaKind, Event, ModelEvent, ToolCallId};
 
-/// Turns a model's events into deltas with their place in the answer.
+/// Turns the events of a model into deltas with their offset in the answer.
 pub(crate) struct Deltas<'a> {
     context: &'a Context,
     command: CommandId,
@@ -17,7 +17,7 @@ impl<'a> Deltas<'a> {
         Self { context, command, attempt, text: 0, thinking: 0, calls: Vec::new() }
     }
 
-    /// Whether anything was shown.
+    /// Returns true if anything was emitted.
     pub(crate) fn any(&self) -> bool {
         self.text > 0 || self.thinking > 0 || !self.calls.is_empty()
     }

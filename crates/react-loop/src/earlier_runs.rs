@@ -1,19 +1,20 @@
-//! The conversation before a run: the fold of the runs that it goes back to.
+//! Loads the conversation before a run: folds the earlier runs of its session.
 //!
-//! If each prompt folded all logs of its session, a session of n runs would read n² logs; if each run repeated the
-//! conversation, it would write n². So a few runs repeat in their log what they begin with ([`Carried`]), and a fold goes
-//! back to the latest of them:
+//! If each prompt folded all logs of its session, a session of n runs would read n² logs; if each run stored
+//! the whole conversation, it would write n². So only a few runs store in their log the conversation that
+//! they begin with ([`Carried`]), and a fold starts at the latest of them:
 //!
-//! - A run carries only where the [`EVERY`] runs before it do not.
-//! - It carries what is new since the run that carried before, its base. Where the part of the base is no larger than
-//!   what is new, it carries that part too, and builds on the base's base. So each part is larger than all above it, and
-//!   their number grows as the logarithm of the conversation.
-//! - A part below of which a message has changed, by a compaction for instance, is carried anew with what is above it.
-//! - A session carries at most [`MOST`] times what was said in it. Where a part would be more, it is put off until enough
-//!   was said; meanwhile a fold reads more logs. This bounds what the logs of a session with a full window grow by.
+//! - A run carries the conversation only if none of the [`EVERY`] runs before it does.
+//! - It carries what is new since the previous run that carried, its base. If the part of the base is not
+//! larger than what is new, it carries that part too, and builds on the base of the base. So each part is
+//! larger than all above it, and their number grows as the logarithm of the conversation.
+//! - A part with a changed message, for instance after a compaction, is carried again with what is above it.
+//! - A session carries at most [`MOST`] times the size of its conversation. A part that would be more is
+//! delayed until the conversation is long enough; meanwhile a fold reads more logs. This limits the growth of
+//! logs with a full window.
 //!
-//! What is carried follows from the logs before it, and [`replay`](crate::replay) compares both. Where it cannot be used (it
-//! is not there, or what it builds on cannot be read) the logs before are folded.
+//! The carried data is derived from earlier logs, and [`replay`](crate::replay) compares both. If it is
+//! missing or what it builds on cannot be read, the earlier logs are folded.
 
 use std::{
     collections::HashSet,
@@ -33,45 +34,45 @@ use crate::{
     window::Entry,
 };
 
-/// Logs that are folded before one carries what they left.
+/// Number of logs that are folded before a run carries the conversation.
 const EVERY: usize = 16;
-/// How often all that is said in a session may be repeated in its logs.
+/// How many times the size of the conversation the logs of a session may carry.
 const MOST: u64 = 3;
-/// More runs than a person ever puts into one conversation.
+/// Most runs of one conversation; more mean that runs continue each other in a circle.
 const LONGEST: usize = 100_000;
 
-/// What the runs before a run left.
+/// The result of the runs before a run.
 #[derive(Clone, Debug, Default)]
 pub struct EarlierRuns {
     /// The conversation.
     pub history: History,
-    /// How many runs there were.
+    /// The number of earlier runs.
     pub runs: usize,
-    /// How many of them were folded from their records.
+    /// The number of these runs that were folded from their records.
     pub(crate) folded: usize,
-    /// What was carried to the oldest of these, the part of the oldest run first.
+    /// The parts that were carried to the oldest folded run, from the oldest part on.
     parts: Vec<Part>,
     /// The messages of all parts.
     carried: Vec<Entry>,
-    /// What calls told of files, with what later calls told of the same files.
+    /// Notes of calls about files, including those that later calls replace.
     seen: Vec<CarriedResult>,
     bytes_said: u64,
     bytes_carried: u64,
 }
 
-/// What one run carries.
+/// The part of the conversation that one run carries.
 #[derive(Clone, Debug)]
 struct Part {
     run: RunId,
-    /// The messages until its end, from the first of the conversation.
+    /// The number of messages from the first of the conversation to the end of this part.
     messages: usize,
-    /// As `messages`, of what calls told.
+    /// The same for notes about files.
     seen: usize,
     bytes: u64,
 }
 
-/// Folds the runs that a run goes back to. Reads the logs since one that carries the conversation, and those that it
-/// builds on.
+/// Folds the earlier runs that a run continues. Reads the logs back to a run that carries the conversation,
+/// and the logs that this run builds on.
 ///
 /// # Errors
 /// A run of the chain cannot be read.
@@ -79,18 +80,19 @@ pub async fn fold_chain(journal: &dyn Journal, origin: &Origin) -> Result<Earlie
     walk(journal, origin, true).await
 }
 
-/// As [`fold_chain`], from the logs of all runs, whatever they carry.
+/// Folds the earlier runs like [`fold_chain`], but from the logs of all runs, without carried parts.
 ///
 /// # Errors
-/// As [`fold_chain`].
+/// See [`fold_chain`].
 pub async fn fold_whole_chain(journal: &dyn Journal, origin: &Origin) -> Result<EarlierRuns, LoopError> {
     walk(journal, origin, false).await
 }
 
-/// What the runs before a run with the log `records` left: as the log carries it, or as [`fold_chain`] folds it.
+/// Returns the conversation before a run with the log `records`: as the log carries it, or else with
+/// [`fold_chain`].
 ///
 /// # Errors
-/// As [`fold_chain`]; or the log is of no loop.
+/// See [`fold_chain`]; also, the log is not of a run in a conversation.
 pub async fn fold_before(
     journal: &dyn Journal,
     run: &RunId,
@@ -106,7 +108,7 @@ async fn walk(journal: &dyn Journal, origin: &Origin, use_carried: bool) -> Resu
     let (mut chain, mut logs) = (EarlierRuns::default(), Vec::new());
     let mut next = origin.clone();
     while let Origin::Continues { run, records, .. } = next {
-        // Damage behind what is continued does not matter.
+        // Damage after the continued part does not matter.
         let log = journal.salvage(&run).await?.first(records)?;
         let carried = if use_carried { carried_to(journal, &run, &log).await } else { None };
         next = match &carried {
@@ -132,7 +134,7 @@ fn in_a_circle(run: &RunId) -> LoopError {
     LoopError::Journal(JournalError::Corrupt { run: run.clone(), record: 0, problem })
 }
 
-/// What was carried to a run, if anything was and all that it builds on can be read.
+/// Returns the conversation that was carried to a run, if there is one and all that it builds on can be read.
 async fn carried_to(journal: &dyn Journal, run: &RunId, records: &[Arc<Record>]) -> Option<EarlierRuns> {
     let carried = carried_in(records)?;
     EarlierRuns::carried(journal, run, carried)
@@ -149,8 +151,7 @@ fn carried_in(records: &[Arc<Record>]) -> Option<&Carried> {
 }
 
 impl EarlierRuns {
-    /// What `carried` in the log of `run` says, with all that it builds on.
-    ///
+    /// Loads `carried` from the log of `run`, with all parts that it builds on.
     /// # Errors
     /// A run that it builds on cannot be read, or carries nothing.
     pub(crate) async fn carried(
@@ -218,8 +219,8 @@ impl EarlierRuns {
         Ok(())
     }
 
-    /// What the log of the next run is to carry, if that is due. Nothing in which `redactor` finds a secret, which was
-    /// none when it was said, is said again.
+    /// Returns the data that the next run should carry, if that is due. Returns `None` if `redactor` finds a
+    /// secret in it that was not known as one before, so that it is not stored again.
     pub(crate) fn due(&self, redactor: &Redactor) -> Option<Carried> {
         if self.folded < EVERY {
             return None;
@@ -245,12 +246,12 @@ impl EarlierRuns {
         (!has_secret(&carried, redactor)).then_some(carried)
     }
 
-    /// The record of all that was left.
+    /// Returns the record of the whole conversation.
     pub(crate) fn record(&self) -> RecordBody {
         RecordBody::Carried(Box::new(self.to_carry(&[])))
     }
 
-    /// What is to be carried above these parts.
+    /// Returns the data to carry above these parts.
     fn to_carry(&self, parts: &[Part]) -> Carried {
         let mut carried = Carried::default();
         (carried.messages, carried.seen) = self.above(parts);
@@ -262,7 +263,7 @@ impl EarlierRuns {
         carried
     }
 
-    /// All that is not in these parts.
+    /// Returns the messages and notes that are not in these parts.
     fn above(&self, parts: &[Part]) -> (Vec<CarriedMessage>, Vec<CarriedResult>) {
         let (messages, seen) = parts.last().map_or((0, 0), |part| (part.messages, part.seen));
         let messages = self.history.entries[messages..].iter().map(CarriedMessage::from).collect();
@@ -270,7 +271,7 @@ impl EarlierRuns {
     }
 }
 
-/// What calls told of files, of each file what each tool told last.
+/// Returns the latest note of each tool about each file.
 fn latest(seen: &[CarriedResult]) -> Vec<CarriedResult> {
     let mut known = HashSet::new();
     let is_latest = |told: &&CarriedResult| {
@@ -290,11 +291,11 @@ fn has_secret(carried: &Carried, redactor: &Redactor) -> bool {
     clean != said
 }
 
-/// Bytes of values as JSON.
+/// Returns the size of values as JSON, in bytes.
 fn sum<T: Serialize>(values: impl IntoIterator<Item = T>) -> u64 {
     let mut bytes = Bytes(0);
     for value in values {
-        // Counting does not fail, and what cannot be written is in no log.
+        // Writing to the counter cannot fail, and a value that cannot be serialized is in no log.
         let _ = serde_json::to_writer(&mut bytes, &value);
     }
     bytes.0

@@ -1,4 +1,4 @@
-//! Why a run could not be started or went no further.
+//! Errors of starting, resuming and driving a run.
 
 use archon_types::{
     EvaluationError, FailureKind, JournalError, LimitReached, RunError, RunId, RunKind, RunRefused,
@@ -6,7 +6,7 @@ use archon_types::{
 #[cfg(doc)]
 use archon_types::{ExecutionLimits, Outcome};
 
-/// Why a run could not be started or taken up. What goes wrong inside a run is an [`Outcome`].
+/// An error of starting or resuming a run. Failures inside a run are part of its [`Outcome`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoopError {
@@ -16,7 +16,7 @@ pub enum LoopError {
     /// There is nothing to work on.
     #[error("the prompt is empty")]
     EmptyPrompt,
-    /// The log is there and is not the log of a run.
+    /// The log does not begin as the log of a run does.
     #[error("run {run} has a log that does not begin as a run's log does")]
     NotARun {
         /// The run.
@@ -28,25 +28,25 @@ pub enum LoopError {
         /// The run.
         run: RunId,
     },
-    /// The run has fewer turns.
+    /// The run has fewer turns than the fork needs.
     #[error("run {run} has {turns} turns: it cannot be forked after turn {asked}")]
     NoSuchTurn {
         /// The run.
         run: RunId,
-        /// After which turn the fork was to be.
+        /// The turn after which the fork was to begin.
         asked: u32,
-        /// The turns that the run has.
+        /// The number of turns of the run.
         turns: u32,
     },
-    /// The conversation ends with an answer, so there is nothing to go on with.
+    /// The conversation ends with an answer, so there is nothing to continue.
     #[error("the conversation ends with the model's answer")]
     NothingToAnswer,
-    /// A conversation from elsewhere holds a tool call without its result, or a result without its call.
+    /// A restored conversation has a tool call without its result, or a result without its call.
     #[error(
         "the messages cannot be restored: a tool call is without its result, or a result without its call"
     )]
     Unpaired,
-    /// Money is limited and nobody knows what the model costs.
+    /// The cost is limited and the price of the model is unknown.
     #[error("the run may cost {max_cost} millionths at most and the price of {model} is unknown")]
     UnknownPrice {
         /// The model.
@@ -54,7 +54,7 @@ pub enum LoopError {
         /// The limit.
         max_cost: u64,
     },
-    /// A model that stands in cannot call tools in the way that the run does.
+    /// A fallback model has no native tool calling, which the run uses.
     #[error("the fallback {model} of {provider} cannot call tools")]
     FallbackWithoutTools {
         /// The provider's id.
@@ -62,7 +62,7 @@ pub enum LoopError {
         /// The model.
         model: String,
     },
-    /// A run of this name is there, and another call started it, or none.
+    /// A run with this id exists, and another call or none started it.
     #[error("run {run} is there already and was not started by this call of run {caller}")]
     NotOfThisCall {
         /// The run.
@@ -70,13 +70,13 @@ pub enum LoopError {
         /// The run that calls.
         caller: RunId,
     },
-    /// Nothing can be held against the form that answers must have.
+    /// The schema for answers cannot be used.
     #[error("answers cannot be held against their form: {problem}")]
     Form {
-        /// What is wrong with it.
+        /// The problem of the schema.
         problem: String,
     },
-    /// Agents called agents too often.
+    /// Agents that call agents are nested too deeply.
     #[error("a run at depth {depth} is not started: the limit is {max}")]
     TooDeep {
         /// The depth of the run that was to start.
@@ -90,7 +90,7 @@ pub enum LoopError {
     /// The strategy cannot choose among so many branches.
     #[error(transparent)]
     Evaluation(#[from] EvaluationError),
-    /// The run is of another kind: it asks no model itself.
+    /// The run is of a kind that does not allow this.
     #[error("run {run} is of kind {kind}")]
     OtherKind {
         /// The run.
@@ -98,14 +98,14 @@ pub enum LoopError {
         /// Its kind.
         kind: RunKind,
     },
-    /// The run is no parallel loop, or one with other branches.
+    /// The run is no parallel loop, or has another number of branches.
     #[error("run {run} has {found} branches, and it was to be resumed with {given}")]
     OtherBranches {
         /// The run.
         run: RunId,
-        /// The branches that its log names; 0 if it is no parallel loop.
+        /// The number of branches in its log; 0 if it is no parallel loop.
         found: usize,
-        /// The branches that were given.
+        /// The number of branches that were given.
         given: usize,
     },
     /// Processes that the run started before it was cut off cannot be ended.
@@ -113,18 +113,18 @@ pub enum LoopError {
     ProcessesLeft {
         /// The run.
         run: RunId,
-        /// The number of the group.
+        /// The id of the process group.
         group: u32,
     },
-    /// Something that the run was given panicked, for instance a hook. What it did until then is kept.
+    /// Code that the run was given panicked, for instance a hook. The records until then are kept.
     #[error("run {run} was cut off by a panic: {message}; it can be resumed")]
     Panicked {
         /// The run.
         run: RunId,
-        /// What the panic said.
+        /// The text of the panic.
         message: String,
     },
-    /// The run has met a limit, and is to be taken up with no more of it.
+    /// The run is at a limit, which the resume does not raise enough.
     #[error("run {run} has ended: {limit}")]
     AtLimit {
         /// The run.
@@ -132,7 +132,7 @@ pub enum LoopError {
         /// The limit.
         limit: LimitReached,
     },
-    /// The run has its outcome.
+    /// The run has ended.
     #[error("run {run} has ended")]
     Ended {
         /// The run.
@@ -141,7 +141,7 @@ pub enum LoopError {
 }
 
 impl LoopError {
-    /// The kind of failure that it is where a run of this agent was called.
+    /// Returns the kind of failure for the caller of a run of this agent.
     pub(crate) fn kind(&self) -> FailureKind {
         match self {
             Self::Panicked { .. } => FailureKind::Panicked,
@@ -150,7 +150,7 @@ impl LoopError {
         }
     }
 
-    /// What a person can do about it, in a line.
+    /// Returns advice for a person, in one line.
     pub fn advice(&self) -> &'static str {
         match self {
             Self::Journal(e) => e.advice(),

@@ -1,4 +1,4 @@
-//! Strategies that choose among branches by their numbers alone; `judge.rs` asks a model.
+//! Evaluation strategies that choose a branch by numbers; `judge.rs` asks a model.
 
 use std::cmp::Reverse;
 
@@ -6,7 +6,7 @@ use archon_types::{
     BoxFuture, BranchResult, Context, Evaluation, EvaluationError, EvaluationStrategy, Verdict,
 };
 
-/// A strategy that needs nothing but what the branches came to: its name, and which one it takes.
+/// Defines a strategy that needs only the outcomes of the branches: its name and its choice.
 macro_rules! by_numbers {
     ($(#[$doc:meta])* $strategy:ident, $name:literal, $select:expr $(, most $most:literal)?) => {
         $(#[$doc])*
@@ -40,8 +40,8 @@ macro_rules! by_numbers {
 }
 
 by_numbers!(
-    /// Takes the only branch there is, and refuses more: for code that is written for several
-    /// configurations and given one.
+    /// Takes the only branch and refuses more than one, for code that is written for several branches and
+    /// given one.
     Transparent, "transparent", |_| 0, most 1
 );
 by_numbers!(
@@ -62,6 +62,6 @@ fn tokens(branch: &BranchResult) -> u64 {
 }
 
 fn smallest<K: Ord>(branches: &[BranchResult], key: impl Fn(&BranchResult) -> K) -> usize {
-    // Of equal keys `min_by_key` takes the first.
+    // Among equal keys `min_by_key` takes the first.
     (0..branches.len()).min_by_key(|at| key(&branches[*at])).unwrap_or(0)
 }

@@ -1,7 +1,7 @@
-//! When retries do not help: the next key, less thinking, the next model, and only then an error.
+//! Fallbacks after failures that retries do not solve: the next key, less thinking, then the next model.
 //!
-//! Which of these may help is told by the kind of the failure ([`REMEDIES`]); each is a function of its
-//! own. What was chosen stays for the rest of the run.
+//! The kind of the failure decides which of these may help ([`REMEDIES`]); each is a function of its own. The
+//! choice stays for the rest of the run.
 
 use std::{fmt, sync::Arc};
 
@@ -13,39 +13,40 @@ use serde::{Deserialize, Serialize};
 
 use crate::retry;
 
-/// A model to ask when the ones before it cannot answer.
+/// A fallback model, which is asked when the models before it cannot answer.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Fallback {
-    /// Who runs it.
+    /// The provider of the model.
     pub provider: Arc<dyn Provider>,
-    /// The same service with further keys, in the order in which they are tried.
+    /// Providers of the same service with further keys, in the order in which they are tried.
     pub keys: Vec<Arc<dyn Provider>>,
     /// The model, as the provider names it.
     pub model: String,
-    /// What its tokens cost, unless the provider's catalogue is right; a limit on money needs it.
+    /// The price of its tokens, if the provider's catalogue does not know it or is wrong; a cost limit needs
+    /// it.
     pub price: Option<ModelPrice>,
 }
 
 impl Fallback {
-    /// A model with one key and no known price.
+    /// Makes a fallback with one key and no price.
     pub fn new(provider: Arc<dyn Provider>, model: impl Into<String>) -> Self {
         Self { provider, keys: Vec::new(), model: model.into(), price: None }
     }
 
-    /// The same with further keys: providers of the same service, each with its own.
+    /// Sets further keys: providers of the same service, each with its own key.
     pub fn with_keys(mut self, keys: Vec<Arc<dyn Provider>>) -> Self {
         self.keys = keys;
         self
     }
 
-    /// The same with its price.
+    /// Sets the price.
     pub fn with_price(mut self, price: ModelPrice) -> Self {
         self.price = Some(price);
         self
     }
 
-    /// As the log keeps it.
+    /// Returns the fallback as the log stores it.
     pub(crate) fn recorded(&self, retry: &RetryConfig) -> FallbackModel {
         let mut model = FallbackModel::new(self.provider.id(), self.model.clone());
         model.keys = count(&self.keys);
@@ -58,7 +59,7 @@ impl Fallback {
         model
     }
 
-    /// What its tokens cost: as it was given, else as its provider knows.
+    /// Returns the price: the given one, or else the provider's.
     pub(crate) fn price(&self) -> Option<ModelPrice> {
         self.price.or_else(|| self.provider.capabilities(&self.model).price)
     }
@@ -78,12 +79,12 @@ impl fmt::Debug for Fallback {
     }
 }
 
-/// Keys of a model that has `further` besides its first.
+/// Returns the number of keys of a model with `further` keys besides its first.
 pub(crate) fn count(further: &[Arc<dyn Provider>]) -> u32 {
     u32::try_from(further.len()).unwrap_or(u32::MAX).saturating_add(1)
 }
 
-/// The chain of these, as the log keeps it.
+/// Returns the failure policy with these keys and fallbacks, as the log stores it.
 pub(crate) fn policy(
     keys: &[Arc<dyn Provider>],
     fallbacks: &[Fallback],
@@ -95,7 +96,7 @@ pub(crate) fn policy(
     policy
 }
 
-/// One way to go on after a failure.
+/// A way to go on after a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Remedy {
     Key,
@@ -103,8 +104,8 @@ enum Remedy {
     Model,
 }
 
-/// What may help against which failure once retries do not, in this order. What is not listed is final:
-/// a cancel, a filter, a conversation that is too long for what the window can do about it.
+/// The remedies for each kind of failure, in this order, for when retries do not help. A failure that is not
+/// listed is final: a cancel, a filter, or a conversation that the window cannot make short enough.
 const REMEDIES: &[(ModelErrorCode, &[Remedy])] = &[
     (ModelErrorCode::RateLimited, &[Remedy::Key, Remedy::Model]),
     (ModelErrorCode::Auth, &[Remedy::Key, Remedy::Model]),
@@ -116,7 +117,7 @@ const REMEDIES: &[(ModelErrorCode, &[Remedy])] = &[
     (ModelErrorCode::Other, &[Remedy::Model]),
 ];
 
-/// The same for what a service refused.
+/// The remedies for requests that a service refused.
 const REFUSALS: &[(ApiErrorKind, &[Remedy])] = &[
     (ApiErrorKind::Quota, &[Remedy::Key, Remedy::Model]),
     (ApiErrorKind::Thinking, &[Remedy::Thinking, Remedy::Model]),
@@ -132,22 +133,22 @@ fn remedies(failure: &ModelFailure) -> &'static [Remedy] {
     }
 }
 
-/// Whom the run asks, and how often it tried in vain.
+/// The model and key that the run asks, and the failures of the current request.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Chain {
     target: ModelTarget,
-    /// Failures of the request under way with this target after which another try made sense.
+    /// Retryable failures of the current request with this target.
     tries: u32,
-    /// How many of them were time-outs.
+    /// The number of them that were timeouts.
     timeouts: u32,
-    /// How many of them came after a part of the answer.
+    /// The number of them that came after a part of the answer.
     #[serde(default)]
     broken: u32,
-    /// The step that follows, until its record is written.
+    /// The fallback step that follows, until it is recorded.
     due: Option<Due>,
 }
 
-/// A step and the failure that led to it.
+/// A fallback step and the failure that led to it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Due {
     pub(crate) step: FailureStep,
@@ -155,14 +156,14 @@ pub(crate) struct Due {
     pub(crate) reason: String,
 }
 
-/// What follows from a failed call.
+/// The reaction to a failed request.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Next {
-    /// The same again at this time.
+    /// Send the same request again at this time.
     Retry(Timestamp),
-    /// The step that [`Chain::due`] tells.
+    /// Take the step of [`Chain::due`].
     Step,
-    /// Nothing helps.
+    /// Give up.
     Fail,
 }
 
@@ -175,12 +176,12 @@ impl Chain {
         self.due.as_ref()
     }
 
-    /// A new question: what failed before it does not count.
+    /// Resets the counts of failures for a new request.
     pub(crate) fn asked_anew(&mut self) {
         (self.tries, self.timeouts, self.broken, self.due) = (0, 0, 0, None);
     }
 
-    /// Takes a failure and says what follows.
+    /// Counts a failure and returns what follows.
     pub(crate) fn failed(
         &mut self,
         failure: &ModelFailure,
@@ -198,7 +199,7 @@ impl Chain {
             true => None,
             false => retry::next_attempt_at(retry, failure, self.tries, at, deadline),
         };
-        // A service that asks for more patience than we have is left, if there is somewhere to go.
+        // If the service asks for a longer wait than allowed, the fallback is used, if there is one.
         match again.filter(|due| step.is_none() || failure.retry_after_ms.is_none() || !too_long(due)) {
             Some(due) => {
                 self.tries += u32::from(failure.retryable);
@@ -214,7 +215,7 @@ impl Chain {
         }
     }
 
-    /// The record of the step is written.
+    /// Applies a recorded step.
     pub(crate) fn stepped(&mut self, step: &FailureStep) {
         if self.due.as_ref().is_none_or(|due| due.step != *step) {
             return;
@@ -259,14 +260,14 @@ fn next_model(target: ModelTarget, policy: &FailurePolicy) -> Option<FailureStep
     Some(FailureStep::NextModel { fallback: target.model + 1, provider, model })
 }
 
-/// The fallback that a target means; `None` for the run's own model.
+/// Returns the fallback of a target; `None` for the run's own model.
 pub(crate) fn fallback(config: &RunConfig, target: ModelTarget) -> Option<&FallbackModel> {
     let place = target.model.checked_sub(1)?;
     config.failure.as_ref()?.fallbacks.get(place as usize)
 }
 
-/// Who answers for a target: one of the run's own providers, the first and those with further keys, or of
-/// the fallbacks that are here. None if it is not among them.
+/// Returns the provider of a target: one of the run's own (first or further keys), or one of the `fallbacks`
+/// of this process. `None` if this process does not have it.
 pub(crate) fn provider<'a>(
     config: &RunConfig,
     target: ModelTarget,
@@ -286,29 +287,29 @@ pub(crate) fn provider<'a>(
     }
 }
 
-/// The model that a target means, as its provider names it.
+/// Returns the model of a target, as its provider names it.
 pub(crate) fn model(config: &RunConfig, target: ModelTarget) -> &str {
     fallback(config, target).map_or(&config.model, |fallback| &fallback.model)
 }
 
-/// How much the model of a target thinks.
+/// Returns the level of thinking of a target.
 pub(crate) fn thinking(config: &RunConfig, target: ModelTarget) -> ThinkingLevel {
     target.thinking.unwrap_or(config.options.thinking)
 }
 
-/// What the tokens of a target cost.
+/// Returns the price of a target's tokens.
 pub(crate) fn price(config: &RunConfig, target: ModelTarget) -> Option<&ModelPrice> {
     fallback(config, target).map_or(config.price.as_ref(), |fallback| fallback.price.as_ref())
 }
 
-/// Whether the price of every model is known that was asked until `target`.
+/// Returns true if the prices of all models up to `target` are known.
 pub(crate) fn is_priced(config: &RunConfig, target: ModelTarget) -> bool {
     let policy = config.failure.as_ref();
     let fallbacks = policy.map_or(&[][..], |policy| &policy.fallbacks[..]);
     config.price.is_some() && fallbacks.iter().take(target.model as usize).all(|model| model.price.is_some())
 }
 
-/// Time-outs of one request that are tried again.
+/// Number of timeouts of one request that are retried.
 const MOST_TIMEOUTS: u32 = 1;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! One question to the model: is this answer what was expected?
+//! Asks the model if an answer meets the expected output.
 
 use std::sync::Arc;
 
@@ -6,8 +6,8 @@ use archon_types::{Context, Encoded, GoalVerdict, Message, Provider, Request, To
 
 use crate::{GoalDue, ReactMachine, interrupt::Watch, single_call::ask};
 
-/// Asks once, without tools and without the conversation. Whatever goes wrong is no verdict: then the answer
-/// stands.
+/// Asks once, without tools and without the conversation. On any failure there is no verdict, and the answer
+/// is accepted.
 pub(crate) async fn check(
     provider: Option<&Arc<dyn Provider>>,
     machine: &ReactMachine,

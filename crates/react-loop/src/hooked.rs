@@ -1,4 +1,4 @@
-//! Hooks around what the driver does; without hooks none of this costs anything.
+//! Calls the program's hooks around the work of the driver; without hooks it costs nothing.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -9,11 +9,11 @@ use archon_types::{
 
 use crate::{CallStage, CallState, ReactMachine};
 
-/// Calls the hooks of turns in order, whatever happens in between.
+/// Calls the hooks of turns in order, also when a turn fails or is cut off.
 pub(crate) struct Turns<'a> {
     hooks: Option<&'a dyn DynHooks>,
     open: bool,
-    /// The latest failure that was heard.
+    /// The latest failure that was reported to the hooks.
     failure: Option<String>,
 }
 
@@ -22,15 +22,15 @@ impl<'a> Turns<'a> {
         Self { hooks, open: machine.is_in_turn(), failure: None }
     }
 
-    /// Whether the next turn may begin.
+    /// Asks the hooks if the next turn may begin.
     pub(crate) async fn may_begin(&mut self, machine: &ReactMachine, turn: u32) -> bool {
         let Some(hooks) = self.hooks else { return true };
         self.open = hooks.before_turn(machine.messages(), turn).await;
         self.open
     }
 
-    /// Looks whether the turn is over. Watchers hear of that between what hooks hear of its calls and what they hear of
-    /// the turn.
+    /// Ends the turn if it is over: first tells watchers, then the hooks, so that watchers hear of it after
+    /// the hooks of its calls and before those of the turn.
     pub(crate) async fn look(&mut self, machine: &ReactMachine, context: &Context) {
         let Some(hooks) = self.hooks.filter(|_| self.open && !machine.is_in_turn()) else { return };
         self.open = false;
@@ -44,7 +44,7 @@ impl<'a> Turns<'a> {
         hooks.after_turn(machine.messages(), machine.usage()).await;
     }
 
-    /// Something failed.
+    /// Reports a failure to the hooks.
     pub(crate) async fn failed(&mut self, error: &str) {
         if let Some(hooks) = self.hooks {
             hooks.on_error(error).await;
@@ -52,7 +52,7 @@ impl<'a> Turns<'a> {
         }
     }
 
-    /// The run is over. The failure that ended it is heard once.
+    /// Reports the end of the run to the hooks. A failure that was reported before is not reported again.
     pub(crate) async fn ended(&self, outcome: &Outcome) {
         let Some(hooks) = self.hooks else { return };
         if let (OutcomeStatus::Failed, Some(error)) = (outcome.status, &outcome.error)
@@ -64,24 +64,25 @@ impl<'a> Turns<'a> {
     }
 }
 
-/// The call that `body` ends without another try, and its last result: unlike others that are refused, its tool ran.
+/// Returns the call that `body` ends in place of a retry, and its last result. Unlike other refused calls,
+/// its tool ran.
 pub(crate) fn given_up(machine: &ReactMachine, body: &RecordBody) -> Option<(Arc<ToolCall>, ToolResult)> {
     let RecordBody::ToolRefused { call, result } = body else { return None };
     let waits = |state: &&CallState| state.id == *call && matches!(state.stage, CallStage::Waiting { .. });
     machine.calls().iter().find(waits).map(|state| (state.call.clone(), (**result).clone()))
 }
 
-/// What the model reads of a call that a hook skipped.
+/// Returns the result of a call that a hook skipped.
 pub(crate) fn skipped(tool: &str) -> ToolResult {
     let text = format!("Error: the call of `{tool}` was skipped: a hook of this program does not allow it.");
     ToolResult::failed(ToolResultStatus::Error, text.clone(), text)
         .with_metadata(metadata::ERROR_TYPE, "permission_denied")
 }
 
-/// The calls of a batch by their ids, for the hooks that hear of them later.
+/// The calls of a batch by their ids, for later hooks.
 pub(crate) type Calls = HashMap<CallId, ToolCall>;
 
-/// The context in which a batch runs: its watchers see what the hooks let through.
+/// Returns the context for a batch, in which hooks may hold back partial results from watchers.
 pub(crate) fn context(
     hooks: Option<&Arc<dyn DynHooks>>,
     ready: &[ReadyCall],
@@ -98,7 +99,7 @@ pub(crate) fn context(
 struct HookedSink {
     inner: Arc<dyn Sink>,
     hooks: Arc<dyn DynHooks>,
-    /// The run whose calls these are; runs that they start are heard here, too.
+    /// The run of these calls. Events of its child runs come through here, too.
     run: RunId,
     calls: Calls,
 }

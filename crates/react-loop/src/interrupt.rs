@@ -1,4 +1,4 @@
-//! What ends a wait from outside: the run was cancelled, or its time is up.
+//! Ends waits when the run is cancelled or its time is up.
 
 use std::{
     future::poll_fn,
@@ -10,27 +10,27 @@ use std::{
 use archon_types::{BoxFuture, Context, Timestamp};
 use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 
-/// Why something that was under way has to stop.
+/// The reason why work has to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Interrupt {
-    /// The run was cancelled and the grace is over.
+    /// The run was cancelled and the grace period is over.
     Cancelled,
-    /// The run's time is up.
+    /// The deadline of the run has passed.
     Deadline,
 }
 
-/// Watches one run from its first wait to its last. There is one timer for all waits: setting one up
-/// for each would wake the runtime's timer thread twice in every turn.
+/// Watches one run for a cancel and its deadline. One timer serves all waits, since a new one for each would
+/// wake the runtime's timer thread twice in every turn.
 pub(crate) struct Watch<'a> {
     context: &'a Context,
-    /// The end of the time, and the cancel. They are looked at when they wake the task, not with each delta that does.
+    /// Deadline and cancel. They are only checked when they wake the task, not with each delta.
     ends: FuturesUnordered<BoxFuture<'a, Fired>>,
     fired: Option<Fired>,
 }
 
 enum Fired {
     Deadline,
-    /// With the end of the grace that is running.
+    /// Holds the end of the grace period that is running.
     Cancelled(Option<BoxFuture<'static, ()>>),
 }
 
@@ -45,7 +45,7 @@ impl<'a> Watch<'a> {
         Self { context, ends: ends(context, deadline), fired: None }
     }
 
-    /// The time is up later than was known.
+    /// Sets a new deadline.
     pub(crate) fn renew(&mut self, deadline: Timestamp) {
         if matches!(self.fired, Some(Fired::Deadline)) {
             self.fired = None;
@@ -53,13 +53,13 @@ impl<'a> Watch<'a> {
         self.ends = ends(self.context, deadline);
     }
 
-    /// The run that is watched.
+    /// Returns the context of the watched run.
     pub(crate) fn context(&self) -> &'a Context {
         self.context
     }
 
-    /// Ready when the time is up, or `grace` after the cancel: who watches the token ends by itself
-    /// before that. Each wait has a grace of its own.
+    /// Ready at the deadline, or `grace` after a cancel. Work that watches the token ends by itself before
+    /// that. Each wait has its own grace period.
     pub(crate) fn poll(&mut self, task: &mut Task<'_>, grace: Duration) -> Poll<Interrupt> {
         if self.fired.is_none() {
             self.fired = ready!(self.ends.poll_next_unpin(task));
@@ -74,7 +74,7 @@ impl<'a> Watch<'a> {
         Poll::Ready(Interrupt::Cancelled)
     }
 
-    /// Waits for something that has no end of its own; none if the run is cancelled or its time is up before.
+    /// Waits for `work`; returns `None` if the run is cancelled or its deadline passes first.
     pub(crate) async fn wait_for<T>(&mut self, work: impl Future<Output = T>) -> Option<T> {
         let mut work = pin!(work);
         poll_fn(|task| match work.as_mut().poll(task) {
@@ -84,7 +84,7 @@ impl<'a> Watch<'a> {
         .await
     }
 
-    /// Waits for `due`, unless the run is cancelled or its time is up before.
+    /// Waits until `due`, or until the run is cancelled or its deadline passes.
     pub(crate) async fn wait_until(&mut self, due: Timestamp) {
         let _ = self.wait_for(self.context.clock.sleep_until(due)).await;
     }

@@ -1,8 +1,8 @@
-//! A model as the judge: it reads the conversation, what was asked and what each branch did, and names
-//! the best.
+//! A judge: a model that reads the conversation, the question and the work of each branch, and names the best
+//! branch.
 //!
-//! What does not fit into the judge's window is made shorter step by step (`judge/material.rs`). Whatever
-//! goes wrong with the judge must not cost the work of the branches: then the first one is taken, with a
+//! Material that does not fit into the judge's window is shortened step by step (`judge/material.rs`). A
+//! failure of the judge must not cost the work of the branches: then the first branch is taken, with a
 //! warning.
 
 mod material;
@@ -26,7 +26,7 @@ use crate::{
 };
 use material::{Material, fit};
 
-/// Asks a model which branch is best.
+/// An evaluation strategy that asks a model which branch is best.
 #[derive(Clone)]
 pub struct LlmJudge {
     provider: Arc<dyn Provider>,
@@ -37,9 +37,9 @@ pub struct LlmJudge {
 }
 
 impl LlmJudge {
-    /// A judge with a configuration of its own. Of `options` these count: the model, the system prompt
-    /// (there is one without it), the window, which limits how much the judge reads, the retries, the
-    /// request's options, the longest duration, the price, and the limit on money, which needs the price.
+    /// Makes a judge. It uses these of `options`: the model, the system prompt (there is a default), the
+    /// window (which limits how much it reads), the retries, the request options, the longest duration, the
+    /// price, and the cost limit, which needs a price.
     pub fn new(provider: Arc<dyn Provider>, options: ReactAgentOptions) -> Self {
         Self {
             provider,
@@ -50,19 +50,19 @@ impl LlmJudge {
         }
     }
 
-    /// The same judge with further keys of its model's service, in the order in which they are tried.
+    /// Sets further keys for the model's service, in the order in which they are tried.
     pub fn with_keys(mut self, keys: Vec<Arc<dyn Provider>>) -> Self {
         self.keys = keys;
         self
     }
 
-    /// The same judge with models that are asked, in this order, when its own cannot answer.
+    /// Sets fallback models, which are asked in this order when the judge's own model cannot answer.
     pub fn with_fallbacks(mut self, fallbacks: Vec<Fallback>) -> Self {
         self.fallbacks = fallbacks;
         self
     }
 
-    /// The same judge with a token counter of the program's own.
+    /// Sets the program's own token counter.
     pub fn with_context_parts(mut self, parts: ContextParts) -> Self {
         self.context_parts = parts;
         self
@@ -95,7 +95,7 @@ impl LlmJudge {
         Ok(verdict)
     }
 
-    /// What the judge reads, and a warning if that is less than it should be.
+    /// Returns the prompt of the judge, and a warning if too much had to be cut.
     fn question(&self, evaluation: &Evaluation<'_>) -> (String, Option<String>) {
         let material = material_of(evaluation);
         let Some(config) = &self.options.context else { return (material.whole(), None) };
@@ -110,7 +110,7 @@ impl LlmJudge {
         (fitted.text, warning)
     }
 
-    /// Asks until somebody answers: the same retries, keys, thinking and models as in a run.
+    /// Asks until there is an answer, with the same retries and fallbacks as in a run.
     async fn ask(
         &self,
         question: String,
@@ -125,7 +125,7 @@ impl LlmJudge {
         loop {
             let target = chain.target();
             let own = (&self.provider, &self.keys[..]);
-            // All that the configuration names is here: it was made from it.
+            // The configuration was made from these providers, so all of them are here.
             let provider =
                 fallback::provider(&config, target, own, &self.fallbacks).unwrap_or(&self.provider);
             bill.reserve(self.may_cost(&question, &config, target), self.options.limits.max_cost)?;
@@ -159,7 +159,7 @@ impl LlmJudge {
         }
     }
 
-    /// What one try may cost: all of the question, and as long an answer as is allowed.
+    /// Estimates the cost of one try: the whole prompt and the longest allowed answer.
     fn may_cost(&self, question: &str, config: &RunConfig, target: ModelTarget) -> u64 {
         let Some(price) = fallback::price(config, target) else { return 0 };
         let tokenizer = self.options.context.as_ref().map_or(Tokenizer::Estimate, |config| config.tokenizer);
@@ -168,7 +168,7 @@ impl LlmJudge {
         Money::default().estimate(price, tokens, self.options.request.max_tokens)
     }
 
-    /// What the judge asks with, in the form in which the chain of a run reads it.
+    /// Returns the judge's configuration in the form that [`Chain`] reads.
     fn config(&self) -> RunConfig {
         let mut config = RunConfig::default();
         config.model.clone_from(&self.options.model);
@@ -244,11 +244,11 @@ fn no_price(model: &str) -> EvaluationError {
     EvaluationError::Other(format!("the judge has a limit on money and nobody knows what `{model}` costs"))
 }
 
-/// What the judge's tries cost.
+/// The cost of the judge's tries.
 #[derive(Debug, Default)]
 struct Bill {
     money: Money,
-    /// In millionths of a currency unit; unknown once somebody without a price was asked.
+    /// In millionths of a currency unit; `None` once a model without a price was asked.
     cost: Option<u64>,
 }
 
@@ -276,12 +276,12 @@ impl Bill {
     }
 }
 
-/// A provider may tell a cancel by any error.
+/// Returns the error of a cancel, since a provider may report it as any error.
 fn cancelled(_: ProviderError) -> ProviderError {
     ProviderError::Cancelled
 }
 
-/// Without prompts the branches answered the last thing that a person said.
+/// Returns the material for the judge. Without prompts, the question is the last message of a person.
 fn material_of(evaluation: &Evaluation<'_>) -> Material {
     let mut before: Vec<&Message> = evaluation.conversation.iter().map(|message| &**message).collect();
     let prompts = || evaluation.prompts.iter().filter_map(AgentMessage::as_llm);
@@ -303,11 +303,11 @@ fn material_of(evaluation: &Evaluation<'_>) -> Material {
     }
 }
 
-/// The number behind the last `BEST`, or a text that is nothing but a number.
+/// Returns the number after the last `BEST`, or the number if the text is nothing else.
 fn parse(text: &str, branches: usize) -> Option<usize> {
     let text = text.trim();
     let rest = match text.to_ascii_lowercase().rfind("best") {
-        // ASCII letters have one byte in either case, so places agree.
+        // ASCII letters have one byte in either case, so the indexes agree.
         Some(at) => {
             text[at + "best".len()..].trim_start_matches([' ', '\t', ':', '=', '*', '"', '\'', '`', '#'])
         }

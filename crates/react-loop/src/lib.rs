@@ -22,7 +22,7 @@
 //! | forks | `fork.rs` |
 //! | parallel loops and the choice of a branch | `parallel.rs`, `evaluation.rs`, `judge.rs` |
 //! | questions to people and their answers | `machine/approvals.rs`, `decide.rs` |
-//! | structured output | `form.rs`, `machine/form.rs` |
+//! | structured output | `machine/form.rs` |
 //! | replay | `replay.rs` |
 
 mod action_parser;

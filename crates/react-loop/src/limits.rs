@@ -1,4 +1,4 @@
-//! When a run ends whatever the model says: turns, tokens, time and money.
+//! Limits of a run: counts turns, tokens, time and cost, and says when one is reached.
 
 use archon_types::{
     AssistantMessage, CarriedSpending, ExecutionLimits, Lease, LimitReached, Message, ModelErrorCode,
@@ -8,39 +8,39 @@ use serde::{Deserialize, Serialize};
 
 use crate::leases::Leases;
 
-/// What a run has used so far.
+/// The resources that a run has used so far.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Meter {
     pub(crate) turns: u32,
     pub(crate) usage: Usage,
-    /// Answers in a row that could not be understood.
+    /// Number of answers in a row that could not be parsed.
     pub(crate) parse_failures: u32,
-    /// What was spent before the run began, of the same budget.
+    /// Spending of the same budget before the run began.
     #[serde(default)]
     carried: CarriedSpending,
     pub(crate) money: Money,
     #[serde(default)]
     pub(crate) uncounted: Uncounted,
-    /// Calls that were with the model when the process died. There may be as many of them as turns: a process that dies in
-    /// each does not ask for ever.
+    /// Requests that were open when the process died. At most `max_turns` of them are allowed, so that a
+    /// process which dies in each request does not ask for ever.
     #[serde(default)]
     calls_lost: u32,
-    /// What the runs that this one calls may use, and used.
+    /// The leases and spending of child runs.
     #[serde(default)]
     pub(crate) leases: Leases,
     started_at: Timestamp,
-    /// Time that does not count: the run was not being worked on.
+    /// Time that does not count, because no process worked on the run; in ms.
     idle_ms: u64,
     last_seen: Timestamp,
 }
 
 impl Meter {
-    /// Counts what was spent before against the limits, too.
+    /// Counts earlier spending against the limits.
     pub(crate) fn carry(&mut self, spent: CarriedSpending) {
         self.carried = spent;
     }
 
-    /// All that was spent of the budget.
+    /// Returns all spending of the budget.
     pub(crate) fn spent(&self) -> CarriedSpending {
         CarriedSpending {
             turns: self.carried.turns.saturating_add(self.turns),
@@ -49,7 +49,7 @@ impl Meter {
         }
     }
 
-    /// What this run used, at most: what is under way counts as what was set aside for it.
+    /// Returns the spending of this run, at most: open calls count with the amount reserved for them.
     pub(crate) fn spending(&self) -> Spending {
         let tokens = sum([self.tokens(), self.uncounted.set_aside(), 0]);
         let mut all = Spending::new(tokens, sum([self.money.spent, self.money.reserved, 0]));
@@ -58,30 +58,30 @@ impl Meter {
         all
     }
 
-    /// Tokens of the run's own calls: those that services counted, and what was set aside for the others.
+    /// Returns the tokens of the run's own calls: those that services reported, and estimates for the others.
     fn tokens(&self) -> u64 {
         self.usage.total().saturating_add(self.uncounted.tokens)
     }
 
-    /// A call is on its way that may cost `cost`, and whose request has about `request` tokens.
+    /// Reserves the `cost` of a call, and the tokens of its request (about `request`) and answer.
     pub(crate) fn begin_call(&mut self, cost: u64, request: u64, max_output: Option<u32>) {
         self.money.reserve(cost);
         self.uncounted.begin_call(request, max_output);
     }
 
-    /// Nobody knows what the call took: all of what was set aside counts as spent.
+    /// Counts the whole reserved amount as spent, because the real amount is unknown.
     pub(crate) fn forfeit(&mut self) {
         self.money.forfeit();
         self.uncounted.forfeit();
     }
 
-    /// The call never came back, because its process died.
+    /// Notes a call whose process died.
     pub(crate) fn lost(&mut self) {
         self.forfeit();
         self.calls_lost += 1;
     }
 
-    /// The call failed.
+    /// Notes a failed call.
     pub(crate) fn failed(&mut self, failure: &ModelFailure) {
         self.money.failed(failure);
         match may_have_worked(failure) {
@@ -90,8 +90,8 @@ impl Meter {
         }
     }
 
-    /// A question beside the run's own was answered, or failed. One whose tokens the service does not report is charged
-    /// as was set aside for it, if it was answered.
+    /// Notes the end of an auxiliary question. If it was answered and the service reported no tokens, the
+    /// reserved amount counts.
     pub(crate) fn answered_beside(&mut self, usage: &Usage, price: Option<&ModelPrice>, is_answered: bool) {
         self.usage += *usage;
         match (usage.total(), is_answered) {
@@ -103,13 +103,13 @@ impl Meter {
         }
     }
 
-    /// An equal part of what is left of the budget, for one of `shares` runs.
+    /// Returns an equal part of the remaining budget, for one of `shares` child runs.
     pub(crate) fn lease(&self, shares: u64, limits: &ExecutionLimits) -> Lease {
         let (spent, held) = (self.spent(), self.leases.held());
         let part =
             |most: u64, spent: u64, held: u64| most.saturating_sub(sum([spent, held, 0])) / shares.max(1);
         let left = millis_between(self.last_seen, self.deadline(limits));
-        // A run that is called ends a little before its caller, which then hears of it.
+        // A child run ends a little before its caller, so that the caller can use its result.
         let mut lease = Lease::new(
             part(limits.max_total_tokens, spent.tokens, held.tokens),
             left.saturating_sub(TO_HEAR_MS.min(left / 10)),
@@ -127,13 +127,14 @@ impl Meter {
         self.last_seen = self.last_seen.max(at);
     }
 
-    /// A process took the run up at `at`; the time since the last record was nobody's.
+    /// Notes that a process resumed the run at `at`. The time since the last record does not count.
     pub(crate) fn resume(&mut self, at: Timestamp) {
         self.idle_ms += u64::try_from(at.since(self.last_seen).as_millis()).unwrap_or(u64::MAX);
         self.see(at);
     }
 
-    /// When the time is up, but for what is kept for the last words where they are wanted.
+    /// Returns the deadline: the end of the time, less the time that is kept for a final summary if one is
+    /// wanted.
     pub(crate) fn deadline(&self, limits: &ExecutionLimits) -> Timestamp {
         let reserve = match limits.on_limit {
             OnLimit::ForceSummary => (limits.max_duration_ms / LAST_WORDS_PART).min(LAST_WORDS_MS),
@@ -142,18 +143,18 @@ impl Meter {
         Timestamp::from_millis(self.end(limits).as_millis().saturating_sub(reserve))
     }
 
-    /// When all of the time is up.
+    /// Returns the end of the whole time.
     pub(crate) fn end(&self, limits: &ExecutionLimits) -> Timestamp {
         let all = limits.max_duration_ms.saturating_add(self.idle_ms);
         Timestamp::from_millis(self.started_at.as_millis().saturating_add(all))
     }
 
-    /// The latest time that a record told.
+    /// Returns the latest time in the records.
     pub(crate) fn now(&self) -> Timestamp {
         self.last_seen
     }
 
-    /// A turn was answered.
+    /// Notes the answer of a turn.
     pub(crate) fn answered(&mut self, answer: &AssistantMessage, price: Option<&ModelPrice>) {
         self.turns += 1;
         self.usage += answer.usage;
@@ -164,7 +165,7 @@ impl Meter {
         }
     }
 
-    /// The limit that forbids that the model is asked once more in the same turn.
+    /// Returns the limit that forbids a retry in the same turn, if one is reached.
     pub(crate) fn reached_again(&self, limits: &ExecutionLimits) -> Option<LimitReached> {
         if self.calls_lost > limits.max_turns {
             Some(LimitReached::Turns { max: limits.max_turns })
@@ -175,13 +176,13 @@ impl Meter {
         }
     }
 
-    /// The limit that forbids a call that may cost `estimate`.
+    /// Returns the cost limit if a call that may cost `estimate` would exceed it.
     pub(crate) fn reached_by(&self, estimate: u64, limits: &ExecutionLimits) -> Option<LimitReached> {
         let max = limits.max_cost?;
         (self.spent().money.saturating_add(estimate) > max).then_some(LimitReached::Cost { max })
     }
 
-    /// The limit that forbids another turn.
+    /// Returns the limit that forbids another turn, if one is reached.
     pub(crate) fn reached(&self, limits: &ExecutionLimits) -> Option<LimitReached> {
         let spent = self.spent();
         if spent.turns >= limits.max_turns {
@@ -204,35 +205,36 @@ fn millis_between(from: Timestamp, to: Timestamp) -> u64 {
     to.as_millis().saturating_sub(from.as_millis())
 }
 
-/// Of a run's time this part is kept for its last words, and no more than so long.
+/// The fraction of a run's time that is kept for the final summary (one in ten), and its maximum in ms.
 const LAST_WORDS_PART: u64 = 10;
 const LAST_WORDS_MS: u64 = 30_000;
 
-/// How much earlier than its caller a run is out of time.
+/// Time in ms by which a child run ends before its caller.
 const TO_HEAR_MS: u64 = 1_000;
 
-/// What was spent, and what is set aside for the call that is under way, in millionths of a unit.
+/// Cost so far and the amount reserved for the open call, in millionths of a unit.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Money {
     pub(crate) spent: u64,
     reserved: u64,
-    /// Tokens of the latest request and its answer: where nobody counts, the next is at least as long.
+    /// Tokens of the latest request and answer. Without a count, the next request is assumed to be at least
+    /// as long.
     last_tokens: u64,
 }
 
 impl Money {
-    /// What a call may cost whose request has about `tokens`.
+    /// Estimates the cost of a call whose request has about `tokens` tokens.
     pub(crate) fn estimate(&self, price: &ModelPrice, tokens: u64, max_output: Option<u32>) -> u64 {
         let output = max_output.map_or(ASSUMED_OUTPUT, u64::from);
         price.at_most(tokens.max(self.last_tokens), output)
     }
 
-    /// A call is on its way that may cost so much.
+    /// Reserves the estimated cost of a call.
     pub(crate) fn reserve(&mut self, estimate: u64) {
         self.reserved = estimate;
     }
 
-    /// What a service does not report is charged as it was set aside.
+    /// Charges an answer. If the service reports no tokens, the reserved amount counts.
     pub(crate) fn answered(&mut self, usage: &Usage, price: Option<&ModelPrice>) {
         self.last_tokens = usage.total();
         match usage.total() {
@@ -241,13 +243,13 @@ impl Money {
         }
     }
 
-    /// Tokens were paid for.
+    /// Charges reported tokens.
     fn charge(&mut self, usage: &Usage, price: Option<&ModelPrice>) {
         self.reserved = 0;
         self.spent = self.spent.saturating_add(price.map_or(0, |price| price.cost(usage)));
     }
 
-    /// The call failed: it costs what was set aside if its service may have done work.
+    /// Charges a failed call: the reserved amount if the service may have done work, otherwise nothing.
     pub(crate) fn failed(&mut self, failure: &ModelFailure) {
         match may_have_worked(failure) {
             true => self.forfeit(),
@@ -255,23 +257,23 @@ impl Money {
         }
     }
 
-    /// Nobody knows what the call cost: all of what was set aside counts as spent.
+    /// Counts the whole reserved amount as spent, because the real cost is unknown.
     fn forfeit(&mut self) {
         self.spent = self.spent.saturating_add(std::mem::take(&mut self.reserved));
     }
 }
 
-/// A service that refused a call did no work; one that was cut off may have, and one that had begun to answer has.
+/// Returns true if the service may have done work: it began to answer, or the call was not simply refused.
 fn may_have_worked(failure: &ModelFailure) -> bool {
     use ModelErrorCode::{Api, Auth, ContextOverflow, Overloaded, RateLimited};
     failure.partial || !matches!(failure.code, RateLimited | Overloaded | Auth | Api | ContextOverflow)
 }
 
-/// Tokens of calls whose service reports none, and of calls that were lost: an estimate.
+/// Estimated tokens of calls without a report: from services that report none, and of lost calls.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Uncounted {
     pub(crate) tokens: u64,
-    /// What is set aside for the call that is under way: of its request and of its answer.
+    /// Tokens reserved for the open call, for its request and its answer.
     request: u64,
     answer: u64,
 }
@@ -285,12 +287,12 @@ impl Uncounted {
         self.request.saturating_add(self.answer)
     }
 
-    /// The service has counted, or has done nothing.
+    /// Drops the reservation: the service reported the tokens, or did nothing.
     fn counted(&mut self) {
         (self.request, self.answer) = (0, 0);
     }
 
-    /// The answer came, so it is known how long it is.
+    /// Counts the answer with its estimated length.
     fn answered(&mut self, answer: &AssistantMessage) {
         self.answer = TokenEstimate.count_message(&Message::Assistant(answer.clone()));
         self.forfeit();
@@ -302,7 +304,7 @@ impl Uncounted {
     }
 }
 
-/// Tokens of an answer whose request does not limit them.
+/// Assumed most tokens of an answer whose request has no limit.
 const ASSUMED_OUTPUT: u64 = 4_096;
 
 #[cfg(test)]

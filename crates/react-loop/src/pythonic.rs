@@ -1,4 +1,4 @@
-//! Calls as some models write them, in the syntax of Python: `[weather(city="Paris", days=3), now()]`.
+//! Parses calls in the syntax of Python, as some models write them: `[weather(city="Paris", days=3), now()]`.
 
 use archon_types::{
     Json,
@@ -8,8 +8,8 @@ use serde_json::Map;
 
 use crate::action_parser::WrittenCall;
 
-/// The calls of a text that is a list of calls and nothing else, with named arguments only. In all other cases nothing:
-/// a program in prose is no request.
+/// Returns the calls of a text that is a list of calls with named arguments and nothing else. Otherwise
+/// `None`, because a program in prose is no tool call.
 pub(crate) fn calls(text: &str) -> Option<Vec<WrittenCall>> {
     let mut rest = text.trim().strip_prefix('[')?.strip_suffix(']')?.trim();
     let mut calls = Vec::new();
@@ -32,7 +32,7 @@ fn name(text: &str) -> Option<(&str, &str)> {
     (end > 0 && !text.starts_with(|c: char| c.is_numeric())).then(|| text.split_at(end))
 }
 
-/// The arguments up to the closing bracket, and what stands behind it.
+/// Returns the arguments up to the closing bracket, and the text after it.
 fn arguments(mut text: &str) -> Option<(Map<String, Json>, &str)> {
     let mut all = Map::new();
     loop {
@@ -53,7 +53,7 @@ fn arguments(mut text: &str) -> Option<(Map<String, Json>, &str)> {
     }
 }
 
-/// Where a value ends: at a comma or a closing bracket that is not inside of it.
+/// Returns where a value ends: at a comma or closing bracket outside of it.
 fn end_of_value(text: &str) -> Option<usize> {
     let (mut depth, mut quote, mut is_escaped) = (0_u32, None, false);
     for (at, c) in text.char_indices() {

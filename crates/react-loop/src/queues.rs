@@ -1,21 +1,21 @@
-//! What was said to a run that was busy: it waits here until the model may read it.
+//! Queues of messages to a busy run, until the model may read them.
 
 use std::collections::VecDeque;
 
 use archon_types::{Message, QueueMode, Speaker};
 use serde::{Deserialize, Serialize};
 
-/// Two queues: steers, which the model reads in its next request, and follow-ups, which it reads when
-/// the run would end.
+/// Two queues: steers, which the model reads in its next request, and follow-ups, which it reads when the run
+/// would end.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Queues {
     steers: VecDeque<Prompt>,
     follow_ups: VecDeque<Prompt>,
-    /// The next request holds a steer already.
+    /// True if the next request holds a steer already.
     steered: bool,
 }
 
-/// What was said, and by whom.
+/// A message and its author.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Prompt {
     #[serde(flatten)]
@@ -33,17 +33,17 @@ impl Queues {
         self.follow_ups.push_back(prompt);
     }
 
-    /// Whether somebody wants to be heard before more is done.
+    /// Returns true if a steer waits.
     pub(crate) fn is_steered(&self) -> bool {
         !self.steers.is_empty()
     }
 
-    /// The next request is on its way.
+    /// Notes that the next request was sent.
     pub(crate) fn asked(&mut self) {
         self.steered = false;
     }
 
-    /// The steers that the next request carries beside those that it has.
+    /// Takes the steers for the next request.
     pub(crate) fn take_steers(&mut self, mode: QueueMode) -> Vec<Prompt> {
         if mode == QueueMode::OneAtATime && self.steered {
             return Vec::new();
@@ -53,17 +53,17 @@ impl Queues {
         taken
     }
 
-    /// The follow-ups that make another turn.
+    /// Takes the follow-ups that begin another turn.
     pub(crate) fn take_follow_ups(&mut self, mode: QueueMode) -> Vec<Prompt> {
         take(&mut self.follow_ups, mode)
     }
 
-    /// What waits, steers first.
+    /// Returns the waiting messages, steers first.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Prompt> {
         self.steers.iter().chain(&self.follow_ups)
     }
 
-    /// Everything that the model never read.
+    /// Takes all messages that the model has not read.
     pub(crate) fn take_all(&mut self) -> Vec<Prompt> {
         let mut all = take(&mut self.steers, QueueMode::All);
         all.extend(self.follow_ups.drain(..));

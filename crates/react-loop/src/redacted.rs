@@ -1,13 +1,13 @@
-//! What a model says while it answers, without the secrets of the run.
+//! Redacts the events of a model while it answers.
 
 use archon_types::{ModelEvent, RedactedStream, Redactor};
 
-/// Hands a model's events on without secrets, also without those that are split over several events.
+/// Passes a model's events on without secrets, including secrets that are split over several events.
 pub(crate) struct RedactedEvents {
     redactor: Redactor,
     text: RedactedStream,
     thinking: RedactedStream,
-    /// The arguments of the calls that are not complete.
+    /// The arguments of calls that are not complete yet.
     calls: Vec<(u32, RedactedStream)>,
 }
 
@@ -17,10 +17,10 @@ impl RedactedEvents {
         Self { redactor: redactor.clone(), text, thinking, calls: Vec::new() }
     }
 
-    /// Takes an event, and hands on what may be shown by now.
+    /// Takes an event and emits what may be shown by now.
     pub(crate) fn push(&mut self, event: ModelEvent, mut on_event: impl FnMut(ModelEvent)) {
         let mut say = |event: Option<ModelEvent>| event.into_iter().for_each(&mut on_event);
-        // What comes out late comes out in its place: before anything of another kind.
+        // Text that was held back is emitted before an event of another kind, to keep the order.
         if !matches!(event, ModelEvent::TextDelta(_)) {
             say(said(self.text.end(), ModelEvent::TextDelta));
         }

@@ -1,10 +1,9 @@
-//! Replay: the same inputs again, with no model and no tools. What follows from them has to be what the
-//! log says.
+//! Replay: folds a log again, without models and tools, and checks that the derived records are the same.
 //!
-//! The recorded inputs are fed to a machine one by one. Each derived record is computed anew and compared
-//! with the recorded one. A request is derived, too: its hash stands in the log, so an input that was
-//! altered shows at the next thing that followed from it. What nothing follows from (a time, a token
-//! count in the middle of a run that still goes on) cannot be told apart.
+//! The recorded inputs are applied to a machine one by one. Each derived record is computed again and
+//! compared with the recorded one. Requests are derived, too: the log has their hashes, so a changed input
+//! shows at the next record that depends on it. An input on which nothing depends (a time, a token count in
+//! the middle of an open run) can be changed unnoticed.
 
 use archon_types::{CallId, Carried, Journal, RecordBody, RunId};
 use serde::Serialize;
@@ -13,30 +12,29 @@ use crate::{
     Command, ContextParts, EarlierRuns, LoopError, ReactMachine, fold_whole_chain, fold_with, resume::started,
 };
 
-/// What a replay found.
+/// The result of a replay.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "replay", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Replay {
-    /// Every derived record is what follows from the inputs before it.
+    /// Every derived record follows from the inputs before it.
     Identical {
-        /// How many records the log has.
+        /// The number of records in the log.
         records: u64,
     },
-    /// The log and what follows from its inputs part here.
+    /// A record differs from the one that was computed again.
     Differs {
-        /// The first record that does not follow, from 0.
+        /// The number of the first record that differs, from 0.
         record: u64,
-        /// What follows from the inputs before it; `None` if nothing does until something comes from
-        /// outside.
+        /// The computed record; `None` if no record is due before another input.
         expected: Option<Box<RecordBody>>,
-        /// What the log says.
+        /// The record in the log.
         found: Box<RecordBody>,
     },
 }
 
 impl Replay {
-    /// Whether the log is what follows from its inputs.
+    /// Returns true if no record differs.
     pub fn is_identical(&self) -> bool {
         matches!(self, Self::Identical { .. })
     }
@@ -44,7 +42,7 @@ impl Replay {
 
 /// Replays a run from its log, and from the logs of the runs that it continues.
 ///
-/// A log that was cut off (a crash, a run that is still going on) is compared as far as it goes.
+/// A log that was cut off, or of a run that still works, is compared as far as it goes.
 ///
 /// # Errors
 /// The run, or one that it continues, cannot be read.
@@ -52,10 +50,10 @@ pub async fn replay(journal: &dyn Journal, run: &RunId) -> Result<Replay, LoopEr
     replay_with(journal, run, ContextParts::default()).await
 }
 
-/// As [`replay`], with the parts for the context window that the run had.
+/// Replays like [`replay`], with the parts for the context window that the run had.
 ///
 /// # Errors
-/// As [`replay`].
+/// See [`replay`].
 pub async fn replay_with(
     journal: &dyn Journal,
     run: &RunId,
@@ -82,31 +80,31 @@ pub async fn replay_with(
     Ok(Replay::Identical { records: records.len() as u64 })
 }
 
-/// Whether what a run carries is what the runs before it left.
+/// Returns true if the carried data equals the conversation of the earlier runs.
 async fn is_left(journal: &dyn Journal, run: &RunId, chain: &EarlierRuns, found: &Carried) -> bool {
     let carried = EarlierRuns::carried(journal, run, found).await;
     carried.is_ok_and(|carried| (carried.history, carried.runs) == (chain.history.clone(), chain.runs))
 }
 
-/// What the log should say in place of `found`, if it should say something else: `Some(None)` if nothing
-/// at all follows here.
+/// Returns the record that the log should have in place of `found`, if it should be another; `Some(None)` if
+/// no record is due.
 fn disagreement(machine: &ReactMachine, found: &RecordBody) -> Option<Option<RecordBody>> {
-    // A lease is granted when its call is let through, which nobody but the log knows.
+    // A lease follows from the decision to run its call, which only the log knows.
     let granted = match found {
         RecordBody::Granted { call, .. } => machine.lease_due(*call),
         _ => None,
     };
     let due = granted.or_else(|| due(machine));
     if found.is_input() {
-        // What comes from outside may come at any time, but an answer has to have a question. Late
-        // answers are recorded where the run waits for something else, never in place of what is due.
+        // An input may come at any time, but an answer needs an open question. A late answer is recorded
+        // while the run waits, never in place of a record that is due.
         return (due.is_some() && !may_come(machine, found)).then_some(due);
     }
     let same = due.as_ref().is_some_and(|due| is_same(due, found));
     (!same).then_some(due)
 }
 
-/// The derived record that is due now.
+/// Returns the derived record that is due.
 fn due(machine: &ReactMachine) -> Option<RecordBody> {
     match machine.next() {
         Command::Append(body) => Some(body),
@@ -119,7 +117,7 @@ fn due(machine: &ReactMachine) -> Option<RecordBody> {
     }
 }
 
-/// Whether an input may come now, whatever is due.
+/// Returns true if an input may come now, whatever is due.
 fn may_come(machine: &ReactMachine, input: &RecordBody) -> bool {
     let open = |call: &CallId| machine.calls().iter().any(|c| c.id == *call && c.result().is_none());
     match input {
@@ -143,7 +141,7 @@ fn may_come(machine: &ReactMachine, input: &RecordBody) -> bool {
     }
 }
 
-/// Earlier versions kept no hash of the request.
+/// Compares two records. Logs of earlier versions have no hash of the request.
 fn is_same(due: &RecordBody, found: &RecordBody) -> bool {
     match (due, found) {
         (

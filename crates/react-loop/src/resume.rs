@@ -1,4 +1,4 @@
-//! From a log back to a machine: the same fold that ran while the log was written.
+//! Rebuilds the machine of a run from its log.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -8,19 +8,19 @@ use archon_types::{
 
 use crate::{ContextParts, History, LoopError, ReactMachine, window::unique_calls};
 
-/// Folds a run's records, after the conversation that it continues.
+/// Folds the records of a run that continues `history`.
 ///
 /// # Errors
-/// [`LoopError::NotARun`] if the log does not begin as a run's log does, [`LoopError::OtherKind`] if it is
-/// no loop's.
+/// [`LoopError::NotARun`] if the log does not begin as the log of a run does; [`LoopError::OtherKind`] if the
+/// run is neither a loop nor a parallel loop.
 pub fn fold(run: &RunId, records: &[Arc<Record>], history: History) -> Result<ReactMachine, LoopError> {
     fold_with(run, records, history, ContextParts::default())
 }
 
-/// As [`fold`], with parts of the program's own for the context window.
+/// Folds records like [`fold`], with the program's own parts of the context window.
 ///
 /// # Errors
-/// As [`fold`].
+/// See [`fold`].
 pub fn fold_with(
     run: &RunId,
     records: &[Arc<Record>],
@@ -35,11 +35,11 @@ pub fn fold_with(
     Ok(machine)
 }
 
-/// Folds a run's records as if its compactions, or the latest of them, had never been: the model sees
-/// again what they had taken from its view.
+/// Folds the records of a run without its compactions, or without the latest of them, so that the model sees
+/// again the messages that these removed.
 ///
 /// # Errors
-/// As [`fold`].
+/// See [`fold`].
 pub fn fold_undone(
     run: &RunId,
     records: &[Arc<Record>],
@@ -65,16 +65,16 @@ pub fn fold_undone(
     fold(run, &kept, history)
 }
 
-/// Which compactions are undone.
+/// The compactions to undo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Undo {
-    /// All of the run.
+    /// All compactions of the run.
     All,
-    /// The latest few.
+    /// The latest compactions, this many.
     Last(usize),
 }
 
-/// What calls of a log have told of the files that they read or wrote.
+/// Returns the notes of a log's calls about files that they read or wrote.
 pub(crate) fn seen_files(records: &[Arc<Record>]) -> Vec<CarriedResult> {
     let mut calls = HashMap::new();
     let mut seen = Vec::new();
@@ -95,7 +95,7 @@ pub(crate) fn seen_files(records: &[Arc<Record>]) -> Vec<CarriedResult> {
     seen
 }
 
-/// The first record of a loop, or of a parallel loop: a session goes on from either.
+/// Returns the first record of a loop or a parallel loop; a session continues from either.
 pub(crate) fn started<'a>(run: &RunId, records: &'a [Arc<Record>]) -> Result<&'a RunStarted, LoopError> {
     let started = RunStarted::of(records).ok_or_else(|| LoopError::NotARun { run: run.clone() })?;
     match started.kind {
@@ -104,7 +104,8 @@ pub(crate) fn started<'a>(run: &RunId, records: &'a [Arc<Record>]) -> Result<&'a
     }
 }
 
-/// The first record of a run that is a part of a conversation: every kind but the call of an agent.
+/// Returns the first record of a run that is part of a conversation: a loop, a parallel loop, a plan or a
+/// team.
 pub(crate) fn spoken<'a>(run: &RunId, records: &'a [Arc<Record>]) -> Result<&'a RunStarted, LoopError> {
     match RunStarted::of(records) {
         Some(started) if matches!(started.kind, RunKind::Plan | RunKind::Team) => Ok(started),

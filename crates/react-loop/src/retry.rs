@@ -1,10 +1,10 @@
-//! When a failed model call is tried again: the machine decides, every attempt is a record.
+//! Retries of model calls. The machine decides about them, and every attempt is a record.
 
 use archon_types::{Context, ModelFailure, RetryConfig, Timestamp};
 
-/// When attempt `attempt + 1` is due, or `None` when the failure is final.
+/// Returns the time of attempt `attempt + 1`; `None` if the failure is final.
 ///
-/// A time that the service asks for wins over ours; one that lies past the run's deadline is a no.
+/// A wait that the service asks for replaces the configured one. There is no retry after the run's deadline.
 pub(crate) fn next_attempt_at(
     retry: &RetryConfig,
     failure: &ModelFailure,
@@ -20,7 +20,8 @@ pub(crate) fn next_attempt_at(
     (due < deadline).then_some(due)
 }
 
-/// Chance is an input as identity is: with seeded ids the jitter is the same every time.
+/// Draws the jitter of a retry, from -1 to 1. It is derived from an id, so that seeded ids give the same
+/// jitter every time.
 pub(crate) fn draw_jitter(context: &Context) -> f64 {
     let seed = context.ids.fresh("jitter");
     let sum = seed.bytes().fold(0u32, |sum, b| sum.wrapping_mul(31).wrapping_add(u32::from(b)));

@@ -1,4 +1,4 @@
-//! The log of the run that is being driven: records go to the journal first, then to whoever watches.
+//! The log of a run that is being driven: records go to the journal first, then to the watchers.
 
 use std::sync::Arc;
 
@@ -15,20 +15,20 @@ pub struct RunLog {
 }
 
 impl RunLog {
-    /// A log that has `next_seq` records already.
+    /// Makes a log that has `next_seq` records already.
     pub fn new(writer: Box<dyn RunWriter>, next_seq: u64, context: Context) -> Self {
         Self { appender: LogAppender::new(writer, next_seq, context), mailbox: None }
     }
 
-    /// A log that goes to the watchers only.
+    /// Makes a log that is not stored and goes to the watchers only.
     pub(crate) fn not_kept(mut context: Context) -> Self {
-        // There is no log of which the caller could be told.
+        // The caller must not be told of a log that does not exist.
         context.delegation = None;
         Self::new(Box::new(Nowhere), 0, context)
     }
 
-    /// The same log, into which the messages in `inbox` are moved but for those that `records`, the
-    /// records of the log, hold already.
+    /// Sets the inbox whose messages are moved into the log, except those that `records`, the log so far, has
+    /// already.
     pub fn with_inbox(mut self, inbox: Option<Arc<dyn Inbox>>, records: &[Arc<Record>]) -> Self {
         let Context { run, cancel, .. } = self.appender.context();
         let mailbox = |inbox| Arc::new(Mailbox::new(inbox, run.clone(), cancel.clone(), records));
@@ -36,7 +36,7 @@ impl RunLog {
         self
     }
 
-    /// The run whose log this is.
+    /// Returns the id of the run.
     pub(crate) fn run(&self) -> &RunId {
         self.appender.run()
     }
@@ -45,13 +45,13 @@ impl RunLog {
         self.mailbox.clone()
     }
 
-    /// Moves what came for the run into its log; true if anything did.
+    /// Moves messages of the inbox into the log; returns true if there were any.
     pub(crate) async fn receive(&mut self, machine: &mut ReactMachine) -> Result<bool, JournalError> {
-        // What comes after the last record waits for whoever takes the run up.
+        // Messages after the last record wait for a resume.
         let Some(mailbox) = self.mailbox.clone().filter(|_| machine.ended().is_none()) else {
             return Ok(false);
         };
-        // What is there now, not only what the pump has seen: it is polled when the driver waits.
+        // Looks into the inbox itself, because the pump only runs while the driver waits.
         mailbox.look().await;
         let mut any = false;
         while let Some(bodies) = mailbox.take(|id, binding| machine.call_of_question(id, binding)) {
@@ -62,24 +62,24 @@ impl RunLog {
         Ok(any)
     }
 
-    /// Appends one record. Once this returns it is as safe as its kind asks for.
+    /// Appends one record, which is stored as durably as its kind asks for when this returns.
     ///
     /// # Errors
-    /// The journal could not keep the record: nothing that depends on it may happen.
+    /// The journal could not keep the record. Nothing that depends on it may happen.
     pub async fn append(&mut self, body: RecordBody) -> Result<Arc<Record>, JournalError> {
         let mut records = self.append_all(vec![body]).await?;
         // One body in, one record out.
         Ok(records.swap_remove(0))
     }
 
-    /// Lets others open the log, which has its end: nothing is appended any more.
+    /// Closes the log, so that others can open it. Nothing is appended any more.
     pub(crate) fn close(&mut self) {
         let context = self.appender.context().clone();
         let closed = Closed(context.run.clone());
         self.appender = LogAppender::new(Box::new(closed), self.appender.len(), context);
     }
 
-    /// Appends one record and lets the machine know.
+    /// Appends one record and applies it to the machine.
     pub(crate) async fn step(
         &mut self,
         machine: &mut ReactMachine,
@@ -91,13 +91,13 @@ impl RunLog {
     /// Appends several records at once, which costs one sync.
     ///
     /// # Errors
-    /// As [`append`](Self::append).
+    /// See [`append`](Self::append).
     pub async fn append_all(&mut self, bodies: Vec<RecordBody>) -> Result<Vec<Arc<Record>>, JournalError> {
         self.appender.append(bodies).await
     }
 }
 
-/// Was given back to whoever opens the log next.
+/// The writer of a closed log, which refuses every record.
 struct Closed(RunId);
 
 impl RunWriter for Closed {
@@ -111,7 +111,7 @@ impl RunWriter for Closed {
     }
 }
 
-/// Keeps nothing.
+/// A writer that stores nothing.
 struct Nowhere;
 
 impl RunWriter for Nowhere {

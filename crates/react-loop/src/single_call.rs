@@ -1,4 +1,4 @@
-//! One request to a model, from its sending to the whole answer. No secret of the run comes through here.
+//! One request to a model, from sending it to the complete answer. Secrets of the run are redacted.
 
 use std::{task::Poll, time::Duration};
 
@@ -10,10 +10,10 @@ use crate::{
     redacted::RedactedEvents,
 };
 
-/// How long a provider may take to notice a cancelled token before its stream is dropped.
+/// Grace period of a provider after a cancel before its stream is dropped.
 const MODEL_GRACE: Duration = Duration::from_millis(200);
 
-/// Sends a request once and hands on what comes before the whole answer.
+/// Sends a request once, and passes on the events before the complete answer.
 pub(crate) async fn ask(
     provider: &dyn Provider,
     request: Request,

@@ -1,4 +1,4 @@
-//! One question to the model: what happened in the turns that the window has no room for?
+//! Asks the model for a summary of old turns that the window has no room for.
 
 use std::sync::Arc;
 
@@ -6,8 +6,8 @@ use archon_types::{AssistantMessage, Context, Encoded, Message, Provider, Reques
 
 use crate::{ReactMachine, SummaryDue, interrupt::Watch, single_call::ask};
 
-/// Asks once, without tools. Whatever goes wrong is a summary without a text: then old turns are
-/// digested without a model.
+/// Asks once, without tools. On any failure the summary has no text, and old turns are digested without a
+/// model.
 pub(crate) async fn summarize(
     provider: Option<&Arc<dyn Provider>>,
     machine: &ReactMachine,
@@ -39,7 +39,7 @@ fn request(machine: &ReactMachine, due: &SummaryDue, context: &Context) -> Reque
     request
 }
 
-/// A summary that was cut off would mislead; one that is empty says nothing.
+/// Returns the text of a complete summary; a cut-off one would mislead and an empty one is useless.
 fn text_of(answer: &AssistantMessage) -> Option<String> {
     let text = answer.text();
     (answer.stop_reason.is_complete() && !text.trim().is_empty()).then_some(text)

@@ -1,15 +1,15 @@
-//! What a judge reads, and how that is made to fit.
+//! Builds the prompt of a judge and shortens it to a number of tokens.
 //!
-//! First only the conversation gives way, because the answers are what is compared; if that is not
-//! enough, the conversation and every answer do. Each of them goes through the same tiers and stops at the
-//! first that fits: long messages lose their tails, then of each paragraph its beginning stays, then the
-//! text is cut to so many characters, its end stays.
+//! The conversation is shortened first, because the answers are what is compared; if that is not enough, the
+//! answers are shortened too. Each of them goes through the same steps and stops at the first that fits: long
+//! messages lose their tails, then only the beginning of each paragraph stays, then only the end of the text
+//! stays.
 
 use archon_types::{TokenCounter, TokenEstimate};
 
 use crate::window::char_end;
 
-/// What there is to read. Blocks are messages, oldest first.
+/// The material for a judge. Blocks are messages, oldest first.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Material {
     pub(super) question: String,
@@ -17,16 +17,16 @@ pub(super) struct Material {
     pub(super) answers: Vec<Vec<String>>,
 }
 
-/// What of it fits.
+/// The shortened material.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fitted {
     pub(super) text: String,
-    /// Every part keeps enough to be understood, and all of it is within the budget.
+    /// True if every part has enough left to be understood, and the whole is within the budget.
     pub(super) is_enough: bool,
 }
 
 impl Material {
-    /// All of it.
+    /// Returns the whole material.
     pub(super) fn whole(&self) -> String {
         let answers: Vec<String> = self.answers.iter().map(|answer| joined(answer)).collect();
         self.text(&joined(&self.conversation), &answers)
@@ -46,7 +46,7 @@ impl Material {
     }
 }
 
-/// The material in `budget` tokens, as far as that is possible.
+/// Returns the material shortened to `budget` tokens, if possible.
 pub(super) fn fit(material: &Material, budget: u64, counter: &dyn TokenCounter) -> Fitted {
     let is_within = |text: &str| counter.count(text) <= budget;
     let text = material.whole();
@@ -61,7 +61,7 @@ pub(super) fn fit(material: &Material, budget: u64, counter: &dyn TokenCounter) 
     Fitted { is_enough: is_enough && is_within(&text), text }
 }
 
-/// The answers whole; `None` if that leaves too little for the conversation.
+/// Shortens the conversation only; `None` if too little of it would stay.
 fn compact_conversation(material: &Material, budget: u64, counter: &dyn TokenCounter) -> Option<String> {
     let answers: Vec<String> = material.answers.iter().map(|answer| joined(answer)).collect();
     let room = budget.saturating_sub(counter.count(&material.text(MARK, &answers)));
@@ -69,15 +69,15 @@ fn compact_conversation(material: &Material, budget: u64, counter: &dyn TokenCou
     conversation.is_enough.then(|| material.text(&conversation.text, &answers))
 }
 
-/// The conversation gets a quarter at most; of the rest each answer gets what it needs, up to an equal
-/// share of what is left.
+/// Shortens everything: the conversation gets at most a quarter; of the rest each answer gets what it needs,
+/// up to an equal share.
 fn compact_both(material: &Material, budget: u64, counter: &dyn TokenCounter) -> (String, bool) {
     let nothing = vec![String::new(); material.answers.len()];
     let mut room = budget.saturating_sub(counter.count(&material.text(MARK, &nothing)));
     let conversation = compact(&material.conversation, room / 4, counter);
     room = room.saturating_sub(counter.count(&conversation.text) + 1);
     let mut is_enough = conversation.is_enough;
-    // The short ones first, so that what they leave is shared by the others.
+    // Short answers first, so that the longer ones share what those leave.
     let mut order: Vec<usize> = (0..material.answers.len()).collect();
     order.sort_by_key(|at| counter.count(&joined(&material.answers[*at])));
     let mut answers = nothing;
@@ -91,7 +91,7 @@ fn compact_both(material: &Material, budget: u64, counter: &dyn TokenCounter) ->
     (material.text(&conversation.text, &answers), is_enough)
 }
 
-/// Blocks in `room` tokens: whole if they fit, or as the first tier leaves them that does.
+/// Returns blocks in `room` tokens: whole, or after the first step that makes them fit.
 fn compact(blocks: &[String], room: u64, counter: &dyn TokenCounter) -> Fitted {
     let tiers: [fn(&str) -> String; 3] = [str::to_owned, tail_truncated, paragraphs];
     let mut text = String::new();
@@ -104,7 +104,7 @@ fn compact(blocks: &[String], room: u64, counter: &dyn TokenCounter) -> Fitted {
     Fitted { text: cut(&text, room, counter), is_enough: room >= FEWEST_TOKENS }
 }
 
-/// A long message without its tail.
+/// Cuts the tail of a long message.
 fn tail_truncated(block: &str) -> String {
     match char_end(block, LONGEST_BLOCK) {
         Some(end) => format!("{}...", &block[..end]),
@@ -112,7 +112,7 @@ fn tail_truncated(block: &str) -> String {
     }
 }
 
-/// Of each paragraph its first line, and not more than a sentence's length of that.
+/// Keeps the first line of each paragraph, cut to the length of a sentence.
 fn paragraphs(block: &str) -> String {
     let beginnings = block.split("\n\n").filter_map(|paragraph| {
         let line = paragraph.trim().lines().next()?;
@@ -125,7 +125,7 @@ fn paragraphs(block: &str) -> String {
     beginnings.collect::<Vec<_>>().join("\n")
 }
 
-/// The end of a text, in `room` tokens.
+/// Returns the end of a text in `room` tokens.
 fn cut(text: &str, room: u64, counter: &dyn TokenCounter) -> String {
     let all = text.chars().count();
     let mut chars = all.min((room as f64 * TokenEstimate::CHARS_PER_TOKEN) as usize);
@@ -144,21 +144,21 @@ fn joined(blocks: &[String]) -> String {
     blocks.join("\n\n")
 }
 
-/// Nothing in the material ends the part that it stands in.
+/// Escapes closing tags, so that material cannot end its own section.
 fn marked(text: &str) -> String {
     ["conversation", "question", "answer"]
         .iter()
         .fold(text.to_owned(), |text, part| text.replace(&format!("</{part}"), &format!("< /{part}")))
 }
 
-/// Characters of a message that the first tier leaves.
+/// Most characters of a message after the first step.
 const LONGEST_BLOCK: u64 = 2_000;
-/// Characters of a paragraph that the second tier leaves.
+/// Most characters of a paragraph after the second step.
 const LONGEST_BEGINNING: u64 = 120;
-/// A part with less than this says too little to be judged by.
+/// A part with fewer tokens is too short to be judged.
 const FEWEST_TOKENS: u64 = 64;
 const FEWEST_CHARS: usize = 10;
-/// Stands for a conversation that is counted apart.
+/// Placeholder for the conversation, which is counted separately.
 const MARK: &str = "-";
 const QUESTION: &str = "\nWhich answer is the best one for this question in this conversation? Give your reason in a \
                         sentence or two, and then, on a line of its own, BEST: and the number of the answer.";
