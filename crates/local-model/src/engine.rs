@@ -1,7 +1,7 @@
-//! The engine: one thread that owns a model and its context, and answers one prompt after the other.
+//! The engine: a thread that owns a model and its context, and answers one prompt after the other.
 //!
-//! This file and `engine/worker.rs` are the only ones that use `llama`. A context belongs to one thread, so requests
-//! reach that thread through a channel and tokens come back through another, as they are made.
+//! Only this file and `engine/worker.rs` use `llama`. A context belongs to one thread, so requests reach
+//! that thread through a channel, and tokens come back through another as they are generated.
 
 mod prompt_cache;
 mod worker;
@@ -23,24 +23,27 @@ use crate::sampler::Sampler;
 use crate::vocabulary::{Token, Vocabulary};
 use prompt_cache::PromptCache;
 
-/// How a model is run.
+/// Options of the engine that runs a model.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct EngineOptions {
-    /// Threads that compute. One by default: several spin while they wait for each other, and on busy cores that is much
-    /// slower than one.
+    /// The number of threads that compute. Default 1: several threads spin while they wait for each other,
+    /// which on busy cores is much slower than one.
     pub threads: u32,
-    /// Tokens that the context holds; never more than the model was trained for.
+    /// The size of the context in tokens; at most the size that the model was trained for. Default 8192.
     pub context: u32,
-    /// Prompt tokens that are read at once; cancellation is noticed between two batches.
+    /// The number of prompt tokens that are processed at once; a cancel is noticed between two batches.
+    /// Default 128.
     pub batch: u32,
-    /// The folder that `pull_engine` unpacked the engine into. Not read where the engine was built from source.
+    /// The folder that `pull_engine` unpacked the engine into. Not used if the engine was built from source.
     pub folder: PathBuf,
-    /// The kernel that computes, such as `haswell`; by default the one that suits the processor best. One for the
-    /// whole process, and its figures differ from another's in the last digits: name one where results have to repeat.
+    /// The kernel that computes, such as `haswell`; by default the one that suits the processor best. A
+    /// process can use only one, and the results of two kernels differ in the last digits: name one if
+    /// results must repeat.
     pub kernel: Option<String>,
-    /// A folder where what was computed of prompts' fixed beginnings (instructions, tools, examples) is kept, so that the
-    /// next process need not read them again: some 20 kB a token, eight beginnings at most. By default none is.
+    /// The folder of a cache for the computed state of prompts' fixed prefixes (instructions, tools,
+    /// examples), so that the next process need not process them again: some 20 kB per token, eight prefixes
+    /// at most. By default there is no cache.
     pub cache: Option<PathBuf>,
 }
 
@@ -51,53 +54,53 @@ impl Default for EngineOptions {
 }
 
 impl EngineOptions {
-    /// The same with the engine in this folder.
+    /// Sets the folder of the engine.
     pub fn with_folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folder = folder.into();
         self
     }
 
-    /// The same with a folder for the beginnings of prompts.
+    /// Sets the folder of the cache for prompt prefixes.
     pub fn with_cache(mut self, folder: impl Into<PathBuf>) -> Self {
         self.cache = Some(folder.into());
         self
     }
 
-    /// The same with this kernel.
+    /// Sets the kernel.
     pub fn with_kernel(mut self, kernel: impl Into<String>) -> Self {
         self.kernel = Some(kernel.into());
         self
     }
 
-    /// The same with this many threads.
+    /// Sets the number of threads.
     pub fn with_threads(mut self, threads: u32) -> Self {
         self.threads = threads;
         self
     }
 
-    /// The same with a context of this many tokens.
+    /// Sets the size of the context in tokens.
     pub fn with_context(mut self, tokens: u32) -> Self {
         self.context = tokens;
         self
     }
 }
 
-/// The engine that was opened: version, kernel, threads.
+/// Facts about the engine that was opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EngineInfo {
-    /// Its version.
+    /// The version of the engine.
     pub version: String,
     /// The kernel that computes.
     pub kernel: String,
-    /// Threads that compute.
+    /// The number of threads that compute.
     pub threads: u32,
-    /// The system's libraries that it uses, with their versions.
+    /// The system's libraries that the engine uses, with their versions.
     pub system: String,
 }
 
 impl EngineInfo {
-    /// All that an answer depends on: version, kernel and threads.
+    /// Returns everything that answers depend on: version, kernel and threads.
     pub fn name(&self) -> String {
         let Self { version, kernel, threads, .. } = self;
         let plural = if *threads == 1 { "" } else { "s" };
@@ -111,10 +114,10 @@ impl fmt::Display for EngineInfo {
     }
 }
 
-/// Opens the engine without a model, to see whether it can be used.
+/// Opens the engine without a model, to check that it can be used.
 ///
 /// # Errors
-/// The engine is not there, is not the one that was pinned, or cannot run on this machine.
+/// If the engine is missing, is not the pinned one, or cannot run on this machine.
 pub fn open_engine(options: &EngineOptions) -> Result<EngineInfo, LocalModelError> {
     let library = Library::open(options)?;
     let (version, kernel) = (library.version().to_owned(), library.kernel().to_owned());
@@ -125,76 +128,77 @@ pub fn open_engine(options: &EngineOptions) -> Result<EngineInfo, LocalModelErro
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Prompt {
     pub(crate) tokens: Vec<Token>,
-    /// So many of them are the same in every conversation.
+    /// The number of first tokens that are the same in every conversation.
     pub(crate) fixed: usize,
 }
 
-/// A prompt and how it is to be answered.
+/// A prompt and the options of its answer.
 #[derive(Debug)]
 pub(crate) struct Generation {
     pub(crate) prompt: Prompt,
-    /// The answer begins with the likeliest of these; empty if the model begins freely.
+    /// The possible beginnings of the answer, of which the likeliest is used; empty if the model begins
+    /// freely.
     pub(crate) choices: Vec<Beginning>,
-    /// The grammar that the answer keeps to; none if it may be any text.
+    /// The matcher of the grammar that the answer must follow; `None` if any text is allowed.
     pub(crate) matcher: Option<Matcher>,
     pub(crate) sampler: Sampler,
-    /// Most tokens of the answer.
+    /// The most tokens of the answer.
     pub(crate) max_tokens: usize,
-    /// Stops the work at the next token, or between two batches of the prompt.
+    /// Cancels the work at the next token, or between two batches of the prompt.
     pub(crate) cancel: CancellationToken,
-    /// Takes what happens. The work stops when nobody listens.
+    /// Receives the events. The work stops when the receiver is dropped.
     pub(crate) steps: UnboundedSender<Step>,
 }
 
 /// One of several beginnings of an answer.
 #[derive(Clone, Debug)]
 pub(crate) struct Beginning {
-    /// The text whose likelihood decides.
+    /// The text whose likelihood selects this beginning.
     pub(crate) evidence: Evidence,
-    /// Subtracted from its score: the score where the prompt says nothing, so that what the model likes
-    /// anyway has no advantage.
+    /// The score of this beginning without a request. It is subtracted from its score, so that a beginning
+    /// that the model always likes has no advantage.
     pub(crate) bias: f32,
-    /// Read behind the prompt, whatever was asked, and not passed on.
+    /// Text that the model reads after the prompt, the same for every request; not part of the answer.
     pub(crate) shown: String,
-    /// Read behind that, and not passed on either.
+    /// Text that the model reads after that; not part of the answer either.
     pub(crate) read: String,
     /// The first words of the answer.
     pub(crate) said: String,
-    /// Helps with what comes behind it.
+    /// Helps with copying in the text after `said`.
     pub(crate) copying: Option<Copying>,
 }
 
-/// A text whose log-probability is asked for, and what stands between the prompt and it.
+/// A text whose log-probability is computed, and the text between the prompt and it.
 #[derive(Clone, Debug)]
 pub(crate) struct Evidence {
     pub(crate) given: String,
     pub(crate) judged: String,
 }
 
-/// Prompts, and texts whose log-probability behind each prompt is asked for.
+/// Prompts, and texts whose log-probability after each prompt is computed.
 #[derive(Debug)]
 pub(crate) struct Scoring {
     pub(crate) prompts: Vec<Prompt>,
     pub(crate) texts: Vec<Evidence>,
     pub(crate) cancel: CancellationToken,
-    /// Takes one list for each prompt, with a number for each text; `None` if it was cancelled.
+    /// Receives one list for each prompt, with a number for each text; `None` if it was cancelled.
     pub(crate) reply: oneshot::Sender<Result<Option<Vec<Vec<f32>>>, LocalModelError>>,
 }
 
-/// Events while a prompt is answered.
+/// An event while a prompt is answered.
 #[derive(Debug)]
 pub(crate) enum Step {
-    /// The prompt was read: so many tokens afresh, and so many that the context still knew.
+    /// The prompt was processed: `fresh` tokens were computed, `reused` tokens were still in the context.
     Read { fresh: usize, reused: usize },
-    /// A piece of the answer, of so many tokens; may end inside a UTF-8 sequence.
+    /// A piece of the answer, of `tokens` tokens; it may end inside a UTF-8 sequence.
     Piece { bytes: Vec<u8>, tokens: usize },
-    /// The answer is over.
+    /// The answer ended.
     Done(End),
     /// The engine failed.
     Failed(LocalModelError),
 }
 
-/// Why an answer is over.
+/// The reason why an answer ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     /// It is complete.
@@ -212,21 +216,21 @@ enum Job {
     Score(Scoring),
 }
 
-/// A loaded model with its thread. Clones share both; the thread ends when the last one is gone.
+/// A loaded model with its thread. Clones share both; the thread ends with the last clone.
 #[derive(Clone)]
 pub(crate) struct Engine {
     model: Arc<Loaded>,
     jobs: mpsc::Sender<Job>,
-    /// Version, kernel and threads, as the log has them.
+    /// Version, kernel and threads, as the run's log has them.
     info: Arc<str>,
 }
 
 struct Loaded {
     model: Arc<Model>,
-    /// Tokens that the context holds.
+    /// The size of the context in tokens.
     context: u32,
     vocabulary: Vocabulary,
-    /// Texts that the tokenizer would read as control tokens.
+    /// The texts that the tokenizer would read as control tokens.
     control: Vec<String>,
 }
 
@@ -234,7 +238,7 @@ impl Engine {
     /// Loads the model and starts its thread.
     ///
     /// # Errors
-    /// The file is missing, unreadable, no GGUF file or damaged; or the context cannot be made.
+    /// If the file is missing, unreadable, no GGUF file or damaged, or the context cannot be created.
     pub(crate) fn load(path: &Path, options: &EngineOptions) -> Result<Self, LocalModelError> {
         check_file(path)?;
         let library = Library::open(options)?;
@@ -256,53 +260,54 @@ impl Engine {
         Ok(Self { model, jobs, info })
     }
 
-    /// Version, kernel and threads.
+    /// Returns version, kernel and threads.
     pub(crate) fn info(&self) -> &str {
         &self.info
     }
 
-    /// Tokens that the context holds, the answer included.
+    /// Returns the size of the context in tokens, the answer included.
     pub(crate) fn context(&self) -> u64 {
         u64::from(self.model.context)
     }
 
-    /// The model's name as its file gives it; may be empty.
+    /// Returns the model's name from its file; may be empty.
     pub(crate) fn name(&self) -> String {
         self.model.model.metadata("general.name").unwrap_or_default()
     }
 
-    /// Whether the model has a chat template that the engine knows.
+    /// Returns true if the model has a chat template that the engine knows.
     pub(crate) fn can_chat(&self) -> bool {
         self.chat(&[("user", "?".to_owned())]).is_some()
     }
 
-    /// Answers a prompt; what happens goes to its `steps`. Prompts are answered one after the other.
+    /// Answers a prompt; events go to its `steps`. Prompts are answered one after the other.
     pub(crate) fn start(&self, generation: Generation) {
         if let Err(mpsc::SendError(Job::Generate(generation))) = self.jobs.send(Job::Generate(generation)) {
             let _ = generation.steps.send(Step::Failed(gone()));
         }
     }
 
-    /// Tells how likely texts are; the reply goes to the scoring's `reply`.
+    /// Computes how likely texts are; the result goes to the scoring's `reply`.
     pub(crate) fn score(&self, scoring: Scoring) {
         if let Err(mpsc::SendError(Job::Score(scoring))) = self.jobs.send(Job::Score(scoring)) {
             let _ = scoring.reply.send(Err(gone()));
         }
     }
 
-    /// The tokens of a prompt. Control tokens in it, such as turn markers, are read as such.
+    /// Returns the tokens of a prompt. Control tokens in the text, such as turn markers, are read as control
+    /// tokens.
     pub(crate) fn tokenize(&self, text: &str) -> Vec<Token> {
         let model = &self.model.model;
         model.tokenize(text.as_bytes(), model.marks_beginning(), true)
     }
 
-    /// Texts that would be read as control tokens; nobody but the chat template may write them.
+    /// Returns the texts that would be read as control tokens; only the chat template may write them.
     pub(crate) fn control_texts(&self) -> &[String] {
         &self.model.control
     }
 
-    /// The messages (role, text) as the model's chat template writes them, up to the place where the
-    /// assistant speaks. `None` without a template that the engine knows.
+    /// Formats messages (role, text) with the model's chat template, up to the point where the assistant's
+    /// turn begins. `None` if the engine knows no template of the model.
     pub(crate) fn chat(&self, messages: &[(&str, String)]) -> Option<String> {
         self.model.model.chat(messages)
     }
@@ -331,16 +336,17 @@ impl Loaded {
         Self { model: Arc::new(model), context, vocabulary, control }
     }
 
-    /// The tokens of a text that goes on in the middle; nothing in it is a control token.
+    /// Returns the tokens of a text in the middle of a document; nothing in it is read as a control token.
     fn tokens(&self, text: &[u8]) -> Vec<Token> {
         self.model.tokenize(text, false, false)
     }
 }
 
-/// A context that holds less has no room for an answer.
+/// The smallest context in tokens; a smaller one has no room for an answer.
 const SMALLEST_CONTEXT: u32 = 64;
 
-/// Tells a missing, unreadable or foreign file from a damaged one, which the engine does not.
+/// Returns an error for a file that is missing, unreadable or of another format: the engine calls all of
+/// these damaged.
 fn check_file(path: &Path) -> Result<(), LocalModelError> {
     let unreadable = |source: std::io::Error| match source.kind() {
         std::io::ErrorKind::NotFound => LocalModelError::Missing { path: path.to_owned() },

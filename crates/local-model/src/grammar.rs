@@ -1,11 +1,11 @@
-//! The grammar that holds a model's output in shape: a small graph of bytes, choices and repetitions.
+//! The grammar that a model's output must follow: a small graph of bytes, choices and repetitions.
 //!
-//! Small models rarely write correct JSON on their own, and a call with one wrong bracket is lost. So
-//! every token is checked against a grammar before it is accepted. The grammar works on bytes, not on
-//! characters, because a token may end in the middle of a UTF-8 sequence. It is our own, rather than the
-//! engine's, for three reasons: it can be tested without a model, it cannot throw through a foreign
-//! function interface, and it is asked about one token at a time, so that the whole vocabulary is looked
-//! at only after the model's first choice was refused.
+//! Small models rarely write correct JSON on their own, and a call with one wrong bracket is lost. So every
+//! token is checked against a grammar before it is accepted. The grammar works on bytes, not on characters,
+//! because a token may end in the middle of a UTF-8 sequence. It is our own, and not the engine's, for three
+//! reasons: it can be tested without a model, it cannot throw through a foreign function interface, and it
+//! checks one token at a time, so that the whole vocabulary is checked only if the model's first choice is
+//! refused.
 //!
 //! [`Grammar`] is built by [`crate::schema`] from a JSON Schema and walked by [`crate::matcher::Matcher`].
 
@@ -18,7 +18,7 @@ use crate::shortest::Shortest;
 pub(crate) struct NodeId(u32);
 
 impl NodeId {
-    /// Its place among the nodes.
+    /// Returns the index of the node.
     pub(crate) fn index(self) -> usize {
         self.0 as usize
     }
@@ -29,7 +29,7 @@ impl NodeId {
 pub(crate) struct ByteSet([u64; 4]);
 
 impl ByteSet {
-    /// The bytes of these inclusive ranges.
+    /// Returns the set of the bytes of these inclusive ranges.
     pub(crate) fn ranges(ranges: &[(u8, u8)]) -> Self {
         let mut set = Self::default();
         for &(low, high) in ranges {
@@ -40,12 +40,12 @@ impl ByteSet {
         set
     }
 
-    /// Whether the byte is in the set.
+    /// Returns true if the byte is in the set.
     pub(crate) fn contains(&self, byte: u8) -> bool {
         self.0[usize::from(byte >> 6)] & (1 << (byte & 63)) != 0
     }
 
-    /// The only byte of the set, if it has one byte.
+    /// Returns the only byte of the set; `None` if it has none or several.
     pub(crate) fn single(&self) -> Option<u8> {
         let mut bytes = (0..=u8::MAX).filter(|byte| self.contains(*byte));
         bytes.next().filter(|_| bytes.next().is_none())
@@ -58,22 +58,23 @@ impl fmt::Debug for ByteSet {
     }
 }
 
-/// One node: what may be written at this place.
+/// One node: the text that may be written here.
 #[derive(Clone, Debug)]
 pub(crate) enum Node {
     /// Exactly these bytes.
     Bytes(Box<[u8]>),
     /// One byte of this set.
     Set(ByteSet),
-    /// All of these, in this order.
+    /// All of these nodes, in this order.
     Seq(Box<[NodeId]>),
-    /// One of these.
+    /// One of these nodes.
     Any(Box<[NodeId]>),
-    /// This one, between `min` and `max` times.
+    /// This node, between `min` and `max` times.
     Repeat { node: NodeId, min: u32, max: u32 },
 }
 
-/// What a text may look like: nodes that refer to each other by number, so that a schema may recurse.
+/// The texts that are allowed, as nodes that refer to each other by number, so that a schema may be
+/// recursive.
 #[derive(Clone, Debug)]
 pub(crate) struct Grammar {
     nodes: Vec<Node>,
@@ -90,7 +91,7 @@ impl Grammar {
         &self.nodes[id.index()]
     }
 
-    /// The fewest bytes of each node.
+    /// Returns the fewest bytes of each node.
     pub(crate) fn shortest(&self) -> &Shortest {
         &self.shortest
     }
@@ -103,56 +104,56 @@ pub(crate) struct GrammarBuilder {
 }
 
 impl GrammarBuilder {
-    /// A builder with no node yet.
+    /// Creates a builder without nodes.
     pub(crate) fn new() -> Self {
         Self::default()
     }
 
-    /// Exactly this text.
+    /// Adds a node for exactly this text.
     pub(crate) fn text(&mut self, text: &str) -> NodeId {
         self.add(Node::Bytes(text.as_bytes().into()))
     }
 
-    /// One byte of these inclusive ranges.
+    /// Adds a node for one byte of these inclusive ranges.
     pub(crate) fn byte(&mut self, ranges: &[(u8, u8)]) -> NodeId {
         self.add(Node::Set(ByteSet::ranges(ranges)))
     }
 
-    /// All of these, in this order.
+    /// Adds a node for all of these nodes, in this order.
     pub(crate) fn seq(&mut self, parts: &[NodeId]) -> NodeId {
         self.add(Node::Seq(parts.into()))
     }
 
-    /// One of these. With no alternatives, nothing can be written here.
+    /// Adds a node for one of these nodes. Without choices, nothing can be written here.
     pub(crate) fn any(&mut self, choices: &[NodeId]) -> NodeId {
         self.add(Node::Any(choices.into()))
     }
 
-    /// This one, between `min` and `max` times; `u32::MAX` is no limit.
+    /// Adds a node for this node, between `min` and `max` times; `u32::MAX` means no limit.
     pub(crate) fn repeat(&mut self, node: NodeId, min: u32, max: u32) -> NodeId {
-        // Nothing, however often, is nothing; the matcher would try every count.
+        // A repeated empty text is empty, and the matcher would try every count.
         if matches!(self.nodes.get(node.0 as usize), Some(Node::Bytes(bytes)) if bytes.is_empty()) {
             return node;
         }
         self.add(Node::Repeat { node, min, max })
     }
 
-    /// This one or nothing.
+    /// Adds a node for this node or nothing.
     pub(crate) fn optional(&mut self, node: NodeId) -> NodeId {
         self.repeat(node, 0, 1)
     }
 
-    /// A place for a node that is filled in later, for schemas that contain themselves.
+    /// Adds a placeholder for a node that is set later, for recursive schemas.
     pub(crate) fn reserve(&mut self) -> NodeId {
         self.any(&[])
     }
 
-    /// Makes the reserved place `place` mean `node`.
+    /// Sets the placeholder `place` to `node`.
     pub(crate) fn fill(&mut self, place: NodeId, node: NodeId) {
         self.nodes[place.0 as usize] = Node::Seq([node].into());
     }
 
-    /// The grammar that starts at `root`.
+    /// Returns the grammar that starts at `root`.
     pub(crate) fn finish(self, root: NodeId) -> Grammar {
         let shortest = Shortest::new(&self.nodes);
         Grammar { nodes: self.nodes, root, shortest }

@@ -1,7 +1,7 @@
-//! JSON as models write it: one line, with a space behind each comma and colon.
+//! Writes JSON in the form that models are shown: one line, with a space after each comma and colon.
 //!
-//! The worked examples, the history and the grammar agree on this one form. The grammar then leaves no
-//! choice between two spellings of the same document, and what leaves no choice need not be computed.
+//! The worked examples, the history and the grammar all use this form. So the grammar allows only one
+//! spelling of a document, and bytes without an alternative need not be computed by the model.
 
 use std::io;
 
@@ -9,11 +9,11 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::ser::Formatter;
 
-/// The document in that form.
+/// Returns the document in that form.
 pub(crate) fn json_text(value: &Value) -> String {
     let mut out = Vec::new();
     let mut serializer = serde_json::Serializer::with_formatter(&mut out, Spaced);
-    // Writing a value into memory cannot fail; the compact form stands in for the impossible.
+    // Writing into memory cannot fail; if it did, the compact form would be used.
     match value.serialize(&mut serializer) {
         Ok(()) => String::from_utf8_lossy(&out).into_owned(),
         Err(_) => value.to_string(),

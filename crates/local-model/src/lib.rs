@@ -1,8 +1,8 @@
 //! Runs a small language model in this process, as a [`Provider`](archon_types::Provider).
 //!
-//! A model file comes from `pull` (checked, resumable) or from anywhere: any instruct GGUF will do. What the
-//! model writes is held by a grammar: a call names a tool that exists and its arguments fit the tool's
-//! schema, or it does not come at all. Whether they are the right ones is another matter, and the model's.
+//! A model file comes from `pull` (checked, resumable) or from anywhere: any instruct GGUF will do. A
+//! grammar constrains the model's output: a call always names an existing tool, and its arguments fit the
+//! tool's schema. The values of the arguments are the model's choice and may be wrong.
 //!
 //! ```no_run
 //! # #[cfg(all(feature = "engine", feature = "pull"))]
@@ -23,20 +23,20 @@
 //! # }
 //! ```
 //!
-//! A request is answered in four steps: the prompt is written (`prompt`, with `worked` examples), the kind of
-//! reply is chosen by comparing likelihoods (`provider`), the engine's thread writes it token by token under
-//! the grammar (`engine`, `sampler`, `matcher`, `copying`), and it is taken apart into events while it comes
-//! (`reply`, `listener`). What the engine has read it keeps: the next turn reads only what is new.
+//! A request is answered in four steps: the prompt is written (`prompt`, with `worked` examples), the kind
+//! of reply is chosen by comparing likelihoods (`provider`), the engine's thread writes it token by token
+//! under the grammar (`engine`, `sampler`, `matcher`, `copying`), and it is split into events while it
+//! arrives (`reply`, `listener`). The engine keeps its context: the next turn processes only what is new.
 //!
-//! # What it cannot do
+//! # Limits
 //!
-//! A small model does well what it has little choice in, so some choices are taken from it:
+//! A small model works best with few choices, so some choices are made for it:
 //!
-//! - A question is answered after the first call that succeeds; `AfterResult::Free` lets the model decide.
-//! - Of a tool's optional arguments it is offered those that the tool's first example shows, and no others; it always
-//!   gives them. A tool that should be called with an optional argument needs an example that has it.
-//! - Texts and lists whose schema gives no bound end where `SchemaLimits` says.
-//! - A reply holds one call at the most.
+//! - After the first call that succeeds the question is answered; `AfterResult::Free` lets the model decide.
+//! - Of a tool's optional arguments, only those in the tool's first example are offered, and they are always
+//! given. A tool that should be called with an optional argument needs an example that has it.
+//! - Texts and lists without a bound in their schema end at the bounds of `SchemaLimits`.
+//! - A reply has at most one call.
 //!
 //! | feature | brings | needs |
 //! |---|---|---|
@@ -71,7 +71,7 @@ mod worked;
 
 mod catalogue;
 mod error;
-// Tested without the engine, which has to be fetched.
+// Tested without the engine, which must be downloaded separately.
 #[cfg(any(feature = "engine", test))]
 mod grammar;
 #[cfg(any(feature = "engine", test))]

@@ -1,23 +1,23 @@
-//! Turns what the engine says into the events and the message of an answer.
+//! Turns the output of the engine into the events and the message of an answer.
 
 use archon_types::{AssistantMessage, Content, ModelEvent, StopReason, Timestamp, ToolCall};
 
 use crate::engine::End;
 use crate::reply::{Piece, ReplyReader};
 
-/// Follows one answer.
+/// Collects one answer.
 #[derive(Debug)]
 pub(crate) struct Listener {
     message: AssistantMessage,
-    /// Takes the reply apart; without one the reply is plain text.
+    /// Splits the reply into parts; without it the reply is plain text.
     reader: Option<ReplyReader>,
-    /// The id of the call that the reply may hold.
+    /// The id for the call that the reply may have.
     call_id: String,
     call: Option<OpenCall>,
     plain: PlainText,
 }
 
-/// A call whose arguments are coming.
+/// A call whose arguments are still coming.
 #[derive(Debug)]
 struct OpenCall {
     name: String,
@@ -26,7 +26,8 @@ struct OpenCall {
 }
 
 impl Listener {
-    /// Listens to an answer that will be `message`; `stops` end an answer that is plain text.
+    /// Creates a listener for an answer that starts from `message`; `stops` are stop sequences of plain
+    /// text.
     pub(crate) fn new(
         message: AssistantMessage,
         reader: Option<ReplyReader>,
@@ -52,12 +53,12 @@ impl Listener {
         pieces.into_iter().filter_map(|piece| self.piece(piece)).collect()
     }
 
-    /// Whether a stop text came: the answer is over, whatever the engine goes on to say.
+    /// Returns true if a stop sequence came: the answer is over, and further output is ignored.
     pub(crate) fn was_stopped(&self) -> bool {
         self.plain.stopped.is_some()
     }
 
-    /// The last events, and the whole message.
+    /// Returns the last events, and the whole message.
     pub(crate) fn finish(&mut self, end: End, now: Timestamp) -> (Vec<ModelEvent>, AssistantMessage) {
         let rest = self.plain.finish();
         let events: Vec<_> = self.piece(Piece::Text(rest)).into_iter().collect();
@@ -71,8 +72,8 @@ impl Listener {
         if self.message.stop_reason == StopReason::StopSequence {
             self.message.stop_sequence.clone_from(&self.plain.stopped);
         }
-        // A call that was cancelled is left out, so that none stays without a result; one that was cut
-        // off by the limit is kept as malformed, so that the model can be told.
+        // A cancelled call is left out, so that no call stays without a result. A call that the limit cut
+        // off is kept as malformed, so that the model gets an error.
         if let Some(call) = self.call.take()
             && end != End::Cancelled
         {
@@ -121,12 +122,13 @@ impl Listener {
     }
 }
 
-/// Plain text on its way: holds back what may turn out to be half a character or a stop text.
+/// Plain text that is streamed: holds back bytes that may be half a character or the start of a stop
+/// sequence.
 #[derive(Debug)]
 struct PlainText {
     held: Vec<u8>,
     stops: Vec<String>,
-    /// The stop text that came.
+    /// The stop sequence that came.
     stopped: Option<String>,
 }
 
@@ -150,7 +152,8 @@ impl PlainText {
             Err(e) if e.error_len().is_none() => e.valid_up_to(),
             _ => self.held.len(),
         };
-        // As much as a stop text may have begun with; on a character's edge, because stops are text.
+        // Holds back the longest possible start of a stop sequence; it ends at a character's edge, because
+        // stop sequences are text.
         let begun = |stop: &String| {
             let most = stop.len().saturating_sub(1).min(self.held.len());
             (1..=most).rev().find(|n| self.held.ends_with(&stop.as_bytes()[..*n]))

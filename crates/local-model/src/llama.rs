@@ -1,21 +1,24 @@
-//! llama.cpp, as far as it is used here: a library that is opened, a model, and a context that reads tokens.
+//! Safe wrappers of the parts of llama.cpp that are used: the opened library, a model, and a context that
+//! processes tokens.
 //!
-//! This is the only module with unsafe code. What makes it sound:
+//! This is the only module with unsafe code. It is sound for these reasons:
 //!
-//! - The declarations (`types`, `functions`) are those of the header of the very version that is opened; `library`
-//!   opens no file whose SHA-256 is another, and refuses one that lacks a function or says another version of itself.
-//!   Built from source (`llama/linked.rs`), the compiler compares the functions with those of the source that is built.
-//! - The library is opened once a process and never closed, so what it returns lives as long as it says.
+//! - The declarations (`types`, `functions`) are those of the header of the exact version that is opened;
+//! `library` opens no file with another SHA-256, and refuses a library that lacks a function or reports
+//! another version. When built from source (`llama/linked.rs`), the compiler checks the functions against
+//! the source that is built.
+//! - The library is opened once per process and never closed, so pointers that it returns stay valid as it
+//! documents.
 //! - A [`Model`] is read-only once it is loaded, and llama.cpp lets many threads read one. A [`Context`] is changed
 //!   through `&mut` only, stays on the thread that made it, and keeps its model alive.
-//! - Every pointer that is handed over comes from a live slice or string, with its length.
+//! - Every pointer that is passed comes from a live slice or string, with its length.
 #![allow(unsafe_code, reason = "calls a C library; the reasons stand above and at each call")]
 
 mod functions;
 #[cfg(not(feature = "from-source"))]
 mod types;
 
-// The library: built with this program, opened, or not to be had on this platform.
+// The library: built with this program, opened at run time, or not available on this platform.
 #[cfg_attr(feature = "from-source", path = "llama/linked.rs")]
 #[cfg_attr(
     all(not(feature = "from-source"), not(all(target_os = "linux", target_env = "gnu"))),
@@ -43,13 +46,14 @@ pub(crate) struct Model {
     vocab: NonNull<llama_vocab>,
 }
 
-// SAFETY: llama.cpp does not change a model after it was loaded, and says that contexts of several threads may share it.
+// SAFETY: llama.cpp does not change a loaded model, and documents that contexts of several threads may share
+// it.
 unsafe impl Send for Model {}
 // SAFETY: as above.
 unsafe impl Sync for Model {}
 
 impl Model {
-    /// Loads a GGUF file; `None` if llama.cpp cannot.
+    /// Loads a GGUF file. Returns `None` if llama.cpp cannot load it.
     pub(crate) fn load(library: &'static Library, path: &Path) -> Option<Self> {
         let functions = library.functions();
         let path = CString::new(path.as_os_str().as_encoded_bytes()).ok()?;
@@ -70,14 +74,14 @@ impl Model {
         Some(Self { functions, model, vocab })
     }
 
-    /// Tokens of context that the model was trained for.
+    /// Returns the size of the context in tokens that the model was trained for.
     pub(crate) fn trained_context(&self) -> u32 {
         // SAFETY: the model is loaded.
         let tokens = unsafe { (self.functions.llama_model_n_ctx_train)(self.model.as_ptr()) };
         u32::try_from(tokens).unwrap_or(0)
     }
 
-    /// A text of the file's metadata.
+    /// Returns a text of the file's metadata.
     pub(crate) fn metadata(&self, key: &str) -> Option<String> {
         let key = CString::new(key).ok()?;
         let mut text = vec![0_u8; 4096];
@@ -90,25 +94,25 @@ impl Model {
         Some(String::from_utf8_lossy(&text).into_owned())
     }
 
-    /// Tokens of the vocabulary; they are numbered from 0.
+    /// Returns the number of tokens of the vocabulary; they are numbered from 0.
     pub(crate) fn vocabulary_size(&self) -> Token {
         // SAFETY: the vocabulary is its model's.
         unsafe { (self.functions.llama_vocab_n_tokens)(self.vocab.as_ptr()) }
     }
 
-    /// Whether the token steers the model and is no text.
+    /// Returns true if the token is a control token, which is no text.
     pub(crate) fn is_control(&self, token: Token) -> bool {
         // SAFETY: any number may be asked about.
         unsafe { (self.functions.llama_vocab_is_control)(self.vocab.as_ptr(), token) }
     }
 
-    /// Whether the token ends an answer.
+    /// Returns true if the token ends an answer.
     pub(crate) fn ends_text(&self, token: Token) -> bool {
         // SAFETY: any number may be asked about.
         unsafe { (self.functions.llama_vocab_is_eog)(self.vocab.as_ptr(), token) }
     }
 
-    /// The text of a token; with `special` also the name of a control token.
+    /// Returns the text of a token; with `special` also the name of a control token.
     pub(crate) fn piece(&self, token: Token, special: bool) -> Vec<u8> {
         let mut piece = vec![0_u8; 32];
         loop {
@@ -123,19 +127,19 @@ impl Model {
                     piece.truncate(length);
                     return piece;
                 }
-                // It says how much room it needs.
+                // A negative length is the room that is needed.
                 Err(_) => piece.resize(length.unsigned_abs() as usize, 0),
             }
         }
     }
 
-    /// Whether a prompt begins with the model's own first token.
+    /// Returns true if a prompt must begin with the model's own first token.
     pub(crate) fn marks_beginning(&self) -> bool {
         // SAFETY: the vocabulary is its model's.
         unsafe { (self.functions.llama_vocab_get_add_bos)(self.vocab.as_ptr()) }
     }
 
-    /// The tokens of a text; with `special`, names of control tokens are read as such.
+    /// Returns the tokens of a text; with `special`, names of control tokens become these tokens.
     pub(crate) fn tokenize(&self, text: &[u8], beginning: bool, special: bool) -> Vec<Token> {
         let mut tokens = vec![0; text.len() + 2];
         loop {
@@ -165,8 +169,8 @@ impl Model {
         }
     }
 
-    /// The messages (role, text) as the model's own chat template writes them, up to the place where the assistant
-    /// speaks. `None` without a template that llama.cpp knows.
+    /// Formats messages (role, text) with the model's own chat template, up to the point where the
+    /// assistant's turn begins. `None` if llama.cpp knows no template of the model.
     pub(crate) fn chat(&self, messages: &[(&str, String)]) -> Option<String> {
         let texts: Option<Vec<(CString, CString)>> = messages
             .iter()
@@ -214,35 +218,35 @@ impl Drop for Model {
     }
 }
 
-/// How a context is made.
+/// Options of a context.
 pub(crate) struct ContextOptions {
-    /// Tokens that it holds.
+    /// The size in tokens.
     pub(crate) size: u32,
-    /// Tokens that are read at once.
+    /// The number of tokens that are processed at once.
     pub(crate) batch: u32,
-    /// Threads that compute.
+    /// The number of threads that compute.
     pub(crate) threads: u32,
 }
 
-/// The tokens that a model has read.
+/// A context: the state of a model after the tokens that it processed.
 pub(crate) struct Context {
     functions: &'static Functions,
     context: NonNull<llama_context>,
-    /// Numbers of the vocabulary's tokens, and how many likelihoods a row has.
+    /// The size of the vocabulary, which is the number of logits of a row.
     vocabulary: usize,
     batch: Batch,
     /// Keeps the model alive; freed after the context.
     _model: Arc<Model>,
 }
 
-/// Behind which tokens of a batch the likelihoods of the next one are wanted.
+/// The tokens of a batch after which logits are computed: the last one or all.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcomes {
     Last,
     All,
 }
 
-/// The arrays that a batch of tokens is handed over in.
+/// The arrays that a batch of tokens is passed in.
 #[derive(Default)]
 struct Batch {
     tokens: Vec<Token>,
@@ -253,10 +257,10 @@ struct Batch {
 }
 
 impl Context {
-    /// A context that has read nothing.
+    /// Creates an empty context.
     ///
     /// # Errors
-    /// There is no memory for it, or the model cannot be run.
+    /// If there is not enough memory, or the model cannot be run.
     pub(crate) fn new(model: Arc<Model>, options: &ContextOptions) -> Result<Self, LocalModelError> {
         let functions = model.functions;
         let threads = i32::try_from(options.threads).unwrap_or(1);
@@ -265,7 +269,7 @@ impl Context {
             let mut params = (functions.llama_context_default_params)();
             (params.n_ctx, params.n_batch, params.n_ubatch) = (options.size, options.batch, options.batch);
             (params.n_threads, params.n_threads_batch) = (threads, threads);
-            // A sliding window keeps only its own width of the past, and then nothing can be reused.
+            // With a sliding window only that much of the past would be kept, and nothing could be reused.
             params.swa_full = true;
             (functions.llama_init_from_model)(model.model.as_ptr(), params)
         };
@@ -275,10 +279,10 @@ impl Context {
         Ok(Self { functions, context, vocabulary, batch: Batch::default(), _model: model })
     }
 
-    /// Reads tokens, the first of which stands at `position`.
+    /// Processes tokens, of which the first has the given `position`.
     ///
     /// # Errors
-    /// llama.cpp's own number. What the context holds then is unknown: [clear](Self::clear) it.
+    /// The error number of llama.cpp. The state of the context is unknown then: [clear](Self::clear) it.
     pub(crate) fn decode(
         &mut self,
         tokens: &[Token],
@@ -293,7 +297,7 @@ impl Context {
         }
     }
 
-    /// How likely each token is behind a row of the last batch, as logits; `None` where none were wanted.
+    /// Returns the logits of each token after a row of the last batch; `None` if none were computed for it.
     pub(crate) fn logits(&self, row: i32) -> Option<&[f32]> {
         // SAFETY: llama.cpp returns null for a row without them, else one number for each token of the vocabulary,
         // which stays until the next call that changes the context: that takes `&mut self`.
@@ -303,7 +307,8 @@ impl Context {
         }
     }
 
-    /// Forgets everything from `position` on. False where the model's architecture cannot forget a part.
+    /// Removes everything from `position` on. Returns false if the model's architecture cannot remove a
+    /// part.
     pub(crate) fn forget_from(&mut self, position: usize) -> bool {
         let from = i32::try_from(position).unwrap_or(i32::MAX);
         // SAFETY: the memory is its context's.
@@ -313,7 +318,7 @@ impl Context {
         }
     }
 
-    /// Forgets everything.
+    /// Removes everything.
     pub(crate) fn clear(&mut self) {
         // SAFETY: the memory is its context's.
         unsafe {
@@ -322,7 +327,7 @@ impl Context {
         }
     }
 
-    /// All that was read, as bytes for [`restore`](Self::restore) with the same model, library and options.
+    /// Returns the state as bytes, for [`restore`](Self::restore) with the same model, library and options.
     pub(crate) fn save(&mut self) -> Vec<u8> {
         // SAFETY: the buffer is as long as is said.
         unsafe {
@@ -335,7 +340,8 @@ impl Context {
         }
     }
 
-    /// Takes what [`save`](Self::save) gave in place of what it holds. False, and empty, if it cannot be.
+    /// Replaces the state by one from [`save`](Self::save). If that fails, returns false and the context is
+    /// empty.
     pub(crate) fn restore(&mut self, state: &[u8]) -> bool {
         self.clear();
         // SAFETY: the buffer is as long as is said; llama.cpp checks what is in it against the context.
@@ -374,7 +380,8 @@ impl Batch {
         if let Some(last) = self.outcomes.last_mut() {
             *last = 1;
         }
-        // Each token belongs to one sequence; all point to the same number, which llama.cpp only reads.
+        // Each token belongs to one sequence; all entries point to the same number, which llama.cpp only
+        // reads.
         let sequence = ptr::from_ref(&SEQUENCE).cast_mut();
         self.sequence_ids.clear();
         self.sequence_ids.resize(count, sequence);
@@ -390,7 +397,7 @@ impl Batch {
     }
 }
 
-/// Text that llama.cpp returned; it lives as long as the library.
+/// Copies a text that llama.cpp returned.
 ///
 /// # Safety
 /// The pointer is null or to a text that ends with a zero byte and lives as long as the library.
@@ -398,9 +405,9 @@ unsafe fn text(pointer: *const c_char) -> String {
     if pointer.is_null() {
         return String::new();
     }
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees it.
     unsafe { CStr::from_ptr(pointer) }.to_string_lossy().into_owned()
 }
 
-/// Drops what llama.cpp prints.
+/// Discards the log output of llama.cpp.
 unsafe extern "C" fn silent(_: types::ggml_log_level, _: *const c_char, _: *mut c_void) {}

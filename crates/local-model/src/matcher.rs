@@ -1,25 +1,25 @@
-//! Walks a grammar one byte at a time and says what may come next.
+//! Follows a grammar one byte at a time and tells which bytes may come next.
 //!
-//! A grammar can be in several places at once (after `1` a number may end or go on), so the state is a
-//! set of stacks, each a path from the root to the next byte. A state is cheap to copy: asking about a
-//! token copies it, walks the token's bytes and throws the copy away.
+//! A text can be at several places of a grammar at once (after `1` a number may end or continue), so the
+//! state is a set of stacks, each a path from the root to the next byte. A state is cheap to copy: to check
+//! a token, a copy of the state takes the token's bytes.
 
 use std::sync::Arc;
 
 use crate::grammar::{Grammar, Node, NodeId};
 
-/// A path through the grammar, outermost first; each node with how far it has got. An empty path means
-/// that the text may end here.
+/// A path through the grammar, outermost node first; each node with the number of its parts or bytes that
+/// are done. An empty path means that the text may end here.
 type Path = Vec<(NodeId, u32)>;
 
-/// Deeper than any sane document nests.
+/// The greatest depth of a path; no sensible document nests as deep.
 const MAX_DEPTH: usize = 512;
 
-/// More than any sane schema has between two bytes. A schema that only refers to itself would otherwise
-/// be followed for ever.
+/// The most steps between two bytes; no sensible schema needs as many. A schema that only refers to itself
+/// would otherwise be expanded for ever.
 const MAX_STEPS: usize = 20_000;
 
-/// How far a text has got through a [`Grammar`].
+/// The position of a text within a [`Grammar`].
 #[derive(Clone, Debug)]
 pub(crate) struct Matcher {
     grammar: Arc<Grammar>,
@@ -27,21 +27,21 @@ pub(crate) struct Matcher {
 }
 
 impl Matcher {
-    /// A matcher at the start of the grammar.
+    /// Creates a matcher at the start of the grammar.
     pub(crate) fn new(grammar: Arc<Grammar>) -> Self {
         let mut paths = Vec::new();
         expand(&grammar, vec![(grammar.root(), 0)], &mut paths);
         Self { grammar, paths }
     }
 
-    /// Takes these bytes. False, and no change, if the grammar does not allow them here.
+    /// Moves on by these bytes. If the grammar does not allow them here, returns false and changes nothing.
     pub(crate) fn advance(&mut self, bytes: &[u8]) -> bool {
         let Some(paths) = self.after(bytes) else { return false };
         self.paths = paths;
         true
     }
 
-    /// Whether these bytes may come next.
+    /// Returns true if these bytes may come next.
     pub(crate) fn accepts(&self, bytes: &[u8]) -> bool {
         // Most tokens fail on their first byte, which needs no copy.
         let Some(&first) = bytes.first() else { return false };
@@ -49,17 +49,17 @@ impl Matcher {
             && (bytes.len() == 1 || self.after(bytes).is_some())
     }
 
-    /// Whether the text may end here.
+    /// Returns true if the text may end here.
     pub(crate) fn may_end(&self) -> bool {
         self.paths.iter().any(Vec::is_empty)
     }
 
-    /// Whether the text must end here.
+    /// Returns true if the text must end here.
     pub(crate) fn must_end(&self) -> bool {
         self.paths.iter().all(Vec::is_empty)
     }
 
-    /// The bytes that must come next, because the grammar leaves no choice. Empty if there is one.
+    /// Returns the next bytes that have no alternative in the grammar; empty if the next byte has one.
     pub(crate) fn forced(&self) -> Vec<u8> {
         let mut ahead = self.clone();
         let mut bytes = Vec::new();
@@ -72,12 +72,12 @@ impl Matcher {
         bytes
     }
 
-    /// Bytes of the shortest way to an end: none where the text may end here, `None` where it can never end.
+    /// Returns the bytes of the shortest end: 0 if the text may end here, `None` if it can never end.
     pub(crate) fn shortest_end(&self) -> Option<u64> {
         self.paths.iter().map(|path| rest(&self.grammar, path)).min().filter(|bytes| *bytes < u64::MAX)
     }
 
-    /// The shortest way to an end. `None` where there is none, or none of at most `most` bytes.
+    /// Returns the shortest end. `None` if there is none of at most `most` bytes.
     pub(crate) fn end(&self, most: u64) -> Option<Vec<u8>> {
         let path = self.paths.iter().min_by_key(|path| rest(&self.grammar, path))?;
         if rest(&self.grammar, path) > most {
@@ -122,7 +122,7 @@ impl Matcher {
     }
 }
 
-/// Whether the path's next byte may be this one.
+/// Returns true if the path's next byte may be this one.
 fn leaf_takes(grammar: &Grammar, path: &Path, byte: u8) -> bool {
     let Some(&(id, at)) = path.last() else { return false };
     match grammar.node(id) {
@@ -132,13 +132,13 @@ fn leaf_takes(grammar: &Grammar, path: &Path, byte: u8) -> bool {
     }
 }
 
-/// The fewest bytes that complete a path.
+/// Returns the fewest bytes that complete a path.
 fn rest(grammar: &Grammar, path: &Path) -> u64 {
     let of = |(id, at): &(NodeId, u32)| grammar.shortest().rest(grammar.node(*id), *at);
     path.iter().fold(0, |sum, open| sum.saturating_add(of(open)))
 }
 
-/// The paths after one byte.
+/// Returns the paths after one byte.
 fn step(grammar: &Grammar, paths: &[Path], byte: u8) -> Vec<Path> {
     let mut next = Vec::new();
     for path in paths.iter().filter(|path| leaf_takes(grammar, path, byte)) {
@@ -151,7 +151,7 @@ fn step(grammar: &Grammar, paths: &[Path], byte: u8) -> Vec<Path> {
     next
 }
 
-/// Follows a path down to every byte that it can reach without taking one, and adds those to `out`.
+/// Expands a path to all paths that end at a node that takes a byte, and adds these to `out`.
 fn expand(grammar: &Grammar, path: Path, out: &mut Vec<Path>) {
     let mut todo = vec![path];
     for _ in 0..MAX_STEPS {
@@ -175,7 +175,8 @@ fn expand(grammar: &Grammar, path: Path, out: &mut Vec<Path>) {
             Node::Bytes(_) | Node::Set(_) => todo.push(path),
             Node::Seq(parts) => {
                 if let Some(&part) = parts.get(at as usize) {
-                    // The last part needs no way back; without this a long list would nest for ever.
+                    // The last part needs no entry to return to; without this a long list would nest for
+                    // ever.
                     if (at as usize) + 1 < parts.len() {
                         path.push((id, at + 1));
                     }
@@ -195,7 +196,8 @@ fn expand(grammar: &Grammar, path: Path, out: &mut Vec<Path>) {
                     todo.push(path.clone());
                 }
                 if at < max {
-                    // Without a limit only the way to the minimum is counted: the state stays finite.
+                    // Without a maximum, repetitions are counted only up to the minimum, so that the number
+                    // of states stays finite.
                     let done = if max == u32::MAX { (at + 1).min(min) } else { at + 1 };
                     path.push((id, done));
                     path.push((node, 0));

@@ -1,9 +1,9 @@
-//! The prebuilt engine: which files it is made of on each platform, where they come from, and their hashes.
+//! The prebuilt engine: its files on each platform, their hashes, and the package that they come from.
 //!
-//! llama.cpp is C++, and building it takes minutes and three tools that many do not have. A package of npm's registry
-//! carries it built, as plain shared libraries: one for the engine, and one kernel library for each generation of
-//! processors. Only those are used; the package's own code is never unpacked. The registry says where the package is,
-//! the hashes below say what is in it.
+//! llama.cpp is C++, and building it takes minutes and three tools that many do not have. A package of npm's
+//! registry contains it as plain shared libraries: one for the engine, and one kernel library for each
+//! generation of processors. Only these are used; the package's own code is never unpacked. The registry
+//! says where the package is; the hashes below decide what is accepted.
 
 /// The prebuilt engine of one platform.
 #[derive(Debug, PartialEq, Eq)]
@@ -11,9 +11,9 @@
 pub struct Prebuilt {
     /// The platform, as npm's packages name it.
     pub platform: &'static str,
-    /// The version as the engine says it.
+    /// The version that the engine reports.
     pub version: &'static str,
-    /// The commit that it was built from, as the engine says it.
+    /// The commit that it was built from, as the engine reports it.
     pub commit: &'static str,
     /// Size of the package in bytes.
     pub bytes: u64,
@@ -23,17 +23,17 @@ pub struct Prebuilt {
     pub files: &'static [Pinned],
 }
 
-/// A file with the hash that it has to have.
+/// A file and its required hash.
 #[derive(Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Pinned {
-    /// Its name.
+    /// The name of the file.
     pub file: &'static str,
     /// SHA-256 in hexadecimal.
     pub sha256: &'static str,
 }
 
-/// The licence, which has to lie beside the engine.
+/// The licence, which must be next to the engine.
 pub(crate) const LICENCE: &str = include_str!("../licences/llama.cpp.txt");
 
 /// The version of the packages.
@@ -43,7 +43,7 @@ pub(crate) const PACKAGE_VERSION: &str = "3.22.1";
 pub(crate) const KERNEL_PREFIX: &str = "libggml-cpu-";
 pub(crate) const KERNEL_SUFFIX: &str = ".so";
 
-/// The prebuilt engine for this machine; `None` where there is none.
+/// Returns the prebuilt engine for this machine; `None` if there is none.
 pub fn prebuilt() -> Option<&'static Prebuilt> {
     let this = match (std::env::consts::OS, std::env::consts::ARCH) {
         ("linux", "x86_64") if cfg!(target_env = "gnu") => "linux-x64",
@@ -54,18 +54,18 @@ pub fn prebuilt() -> Option<&'static Prebuilt> {
 }
 
 impl Prebuilt {
-    /// Its name: in `archon model list`, and as the name of its folder.
+    /// Returns the name of the engine: in `archon model list`, and of its folder.
     pub fn name(&self) -> String {
         format!("llama.cpp-{}-{}", self.version, self.platform)
     }
 
-    /// The names of its kernels.
+    /// Returns the names of its kernels.
     pub fn kernel_names(&self) -> impl Iterator<Item = &'static str> {
         self.kernels()
             .map(|kernel| kernel.file.trim_start_matches(KERNEL_PREFIX).trim_end_matches(KERNEL_SUFFIX))
     }
 
-    /// The libraries of the engine itself, in the order in which they are opened.
+    /// Returns the libraries of the engine itself, in the order in which they are opened.
     #[cfg(all(feature = "engine", not(feature = "from-source")))]
     pub(crate) fn libraries(&self) -> impl Iterator<Item = &'static Pinned> {
         self.files.iter().filter(|pinned| !pinned.file.starts_with(KERNEL_PREFIX))
@@ -76,7 +76,7 @@ impl Prebuilt {
     }
 }
 
-/// Bytes as text.
+/// Returns bytes as hexadecimal digits.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

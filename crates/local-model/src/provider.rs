@@ -1,4 +1,4 @@
-//! A model file as a provider: requests in, events out, as with any service.
+//! Implements [`Provider`] for a local model file.
 
 use std::collections::{HashMap, VecDeque};
 use std::path::Path;
@@ -22,22 +22,22 @@ use crate::reply::{Choice, Form, ReplyReader, reply_grammar};
 use crate::sampler::Sampler;
 use crate::schema::{SchemaLimits, schema_grammar};
 
-/// The choices of a [`LocalModel`], each with a default.
+/// Options of a [`LocalModel`].
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct LocalModelOptions {
-    /// How the engine runs.
+    /// Options of the engine.
     pub engine: EngineOptions,
-    /// Most tokens of an answer where the request does not say; 512.
+    /// The most tokens of an answer if the request sets no limit. Default 512.
     pub max_tokens: u32,
-    /// Where texts and lists end whose schema does not say.
+    /// The bounds of texts and lists whose schema has none.
     pub limits: SchemaLimits,
-    /// When the model may call again.
+    /// When the model may call a tool again after a result.
     pub after_result: AfterResult,
-    /// How much likelier a token becomes that copies from the request, as a natural logarithm; 3. Zero
-    /// switches that off.
+    /// The weight that is added to the logits of tokens that copy from the request. Default 3; 0 switches
+    /// copying off.
     pub copying: f32,
-    /// The clock; the system's if unset.
+    /// The clock; the system's if `None`.
     pub clock: Option<Arc<dyn Clock>>,
 }
 
@@ -55,31 +55,31 @@ impl Default for LocalModelOptions {
 }
 
 impl LocalModelOptions {
-    /// The same with other engine options.
+    /// Sets the options of the engine.
     pub fn with_engine(mut self, engine: EngineOptions) -> Self {
         self.engine = engine;
         self
     }
 
-    /// The same with another limit of an answer's tokens.
+    /// Sets the most tokens of an answer.
     pub fn with_max_tokens(mut self, max_tokens: u32) -> Self {
         self.max_tokens = max_tokens;
         self
     }
 
-    /// The same with another rule for what comes after a result.
+    /// Sets when the model may call a tool again after a result.
     pub fn with_after_result(mut self, after_result: AfterResult) -> Self {
         self.after_result = after_result;
         self
     }
 
-    /// The same with another weight of copying.
+    /// Sets the weight of copying.
     pub fn with_copying(mut self, copying: f32) -> Self {
         self.copying = copying;
         self
     }
 
-    /// The same with this clock.
+    /// Sets the clock.
     pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = Some(clock);
         self
@@ -95,18 +95,19 @@ struct Inner {
     options: LocalModelOptions,
     can_chat: bool,
     is_small: bool,
-    /// Scores without a question, by prompt: the model says so whatever it is asked.
+    /// The scores of replies without a question, by prompt.
     biases: Mutex<HashMap<String, Vec<f32>>>,
 }
 
-/// A file with fewer bytes holds a small model: with the usual four bits, one of about a billion parameters.
+/// The size in bytes below which a model counts as small: with the usual four bits, about a billion
+/// parameters.
 const SMALL: u64 = 900_000_000;
 
 impl LocalModel {
-    /// Loads a GGUF file. This reads the whole file and takes a moment: keep it off async threads.
+    /// Loads a GGUF file. This reads the whole file and takes a moment: do not call it on an async thread.
     ///
     /// # Errors
-    /// The file is missing, unreadable, no GGUF file or damaged; or there is no memory for it.
+    /// If the file is missing, unreadable, no GGUF file or damaged, or if there is not enough memory.
     pub fn load(path: &Path, options: LocalModelOptions) -> Result<Self, LocalModelError> {
         let engine = Engine::load(path, &options.engine)?;
         let can_chat = engine.can_chat();
@@ -114,7 +115,7 @@ impl LocalModel {
         Ok(Self(Arc::new(Inner { engine, options, can_chat, is_small, biases: Mutex::default() })))
     }
 
-    /// The model's name as its file gives it; may be empty.
+    /// Returns the model's name from its file; may be empty.
     pub fn name(&self) -> String {
         self.0.engine.name()
     }
@@ -150,7 +151,7 @@ impl Provider for LocalModel {
 
 type Events = BoxStream<'static, Result<ModelEvent, ProviderError>>;
 
-/// One request that is being answered.
+/// One request while it is answered.
 struct Call {
     model: Arc<Inner>,
     request: Request,
@@ -217,8 +218,8 @@ impl Call {
 
     fn in_tokens(&self, prompt: &Prompt) -> engine::Prompt {
         let (tokens, fixed) = (self.tokens(&prompt.text), self.tokens(&prompt.fixed));
-        // The last tokens of the fixed text may be others where the text goes on; and the last of a prompt is always
-        // read again.
+        // The last tokens of the fixed text may differ when text follows it; and the last token of a prompt
+        // is always processed again.
         let same = tokens.iter().zip(&fixed).take_while(|(a, b)| a == b).count();
         let fixed = same.min(tokens.len().saturating_sub(1));
         engine::Prompt { tokens, fixed }
@@ -228,7 +229,7 @@ impl Call {
         let engine = &self.model.engine;
         match text {
             Text::Transcript(text) => engine.tokenize(text),
-            // `can_chat` says that there is a template; without one the texts alone must do.
+            // `can_chat` says that there is a template; if it fails, the plain texts are used.
             Text::Chat(messages, lead) => {
                 let plain = || messages.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>().join("\n");
                 engine.tokenize(&(engine.chat(messages).unwrap_or_else(plain) + lead))
@@ -236,7 +237,7 @@ impl Call {
         }
     }
 
-    /// The replies that may be given, each with what speaks for it.
+    /// Returns the possible beginnings of the reply, each with the text whose likelihood selects it.
     async fn beginnings(&self, prompt: &Prompt) -> Result<Vec<Beginning>, LocalModelError> {
         let Reply::Choice { form, choices, answer, question, before_answer, .. } = &prompt.reply else {
             return Ok(Vec::new());
@@ -250,8 +251,8 @@ impl Call {
             let source = if choice.name == *answer { &prompt.results } else { &prompt.spoken };
             let said = format!("{}{}", form.before_name(), choice.name);
             let (evidence, read) = match question {
-                // Small models tell better which question belongs under a heading than which heading
-                // belongs over a question (Min et al. 2022, "Noisy channel prompting").
+                // Small models are better at judging which question fits a heading than which heading fits a
+                // question (Min et al. 2022, "Noisy channel prompting").
                 Some(question) => {
                     let given = heading(&choice.name);
                     let read = format!("{given}{question}{}", form.lead());
@@ -272,8 +273,8 @@ impl Call {
         Ok(choices.iter().map(beginning).collect())
     }
 
-    /// How likely each reply is where the question says nothing (Zhao et al. 2021, "Calibrate before
-    /// use"). Small models have favourites among the tools; this takes their advantage away.
+    /// Returns how likely each reply is without a question (Zhao et al. 2021, "Calibrate before use"). Small
+    /// models prefer some tools always; this removes that advantage.
     async fn biases(
         &self,
         form: Form,
@@ -322,7 +323,7 @@ impl Call {
     }
 }
 
-/// A stream of events on its way.
+/// The state of a stream of events.
 struct State {
     call: Call,
     listener: Listener,
@@ -334,7 +335,7 @@ struct State {
 impl State {
     async fn next(mut self) -> Option<(Result<ModelEvent, ProviderError>, Self)> {
         while self.ready.is_empty() && !self.over {
-            // Cancelling ends the stream at once, even while another request has the engine.
+            // A cancel ends the stream at once, even while the engine works on another request.
             let step = self.call.cancel.run_until_cancelled(self.heard.recv()).await;
             match step.unwrap_or(Some(Step::Done(End::Cancelled))) {
                 Some(Step::Read { fresh, reused }) => {
@@ -371,7 +372,7 @@ impl State {
     }
 }
 
-/// Takes the reply apart, if it has a form.
+/// Returns a reader that splits the reply, if it has a form.
 fn reader(reply: &Reply) -> Option<ReplyReader> {
     match reply {
         Reply::Choice { form, answer, answer_form, .. } => {
@@ -383,7 +384,7 @@ fn reader(reply: &Reply) -> Option<ReplyReader> {
     }
 }
 
-/// An id that no other call of the conversation has.
+/// Returns an id that no other call of the conversation has.
 fn call_id(request: &Request) -> String {
     let calls = request.messages.iter().filter_map(|message| match &**message {
         Message::Assistant(said) => Some(said.tool_calls().count()),

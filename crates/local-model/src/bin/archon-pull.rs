@@ -1,9 +1,10 @@
-//! Fetches a model and the engine that runs it, and says in lines of JSON how far it is: for installers, and for
-//! whoever wants the model before the program that uses it is built. It is also the shortest use of `pull`.
+//! Downloads a model and the engine that runs it, and reports progress as lines of JSON: for installers, and
+//! to get the model before the program that uses it is built. It is also the shortest example of `pull`.
 //!
-//! `archon-pull FOLDER MODEL` fills `FOLDER/engines` and `FOLDER/models`, where the command `archon` looks if `FOLDER`
-//! is its data folder. Each line is an object: `{"fetching": NAME, "bytes": N, "of": N}`, `{"terms": NAME, "licence": LICENCE, "kept": PATH}`,
-//! `{"checking": NAME}`, `{"ready": PATH}` or, as the last, `{"error": WHAT, "advice": WHAT TO DO}`.
+//! `archon-pull FOLDER MODEL` fills `FOLDER/engines` and `FOLDER/models`, which the command `archon` uses if
+//! `FOLDER` is its data folder. Each line is an object: `{"fetching": NAME, "bytes": N, "of": N}`,
+//! `{"terms": NAME, "licence": LICENCE, "kept": PATH}`, `{"checking": NAME}`, `{"ready": PATH}` or, as the
+//! last, `{"error": PROBLEM, "advice": REMEDY}`.
 #![allow(clippy::print_stdout, reason = "a program prints")]
 
 use std::fs::DirBuilder;
@@ -38,7 +39,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The engine first: it is small, and says at once whether the network lets anything through.
+/// Downloads the engine first: it is small, so a blocked network is noticed at once.
 async fn fetch(prebuilt: &'static Prebuilt, model: &Model, folder: &Path) -> Result<(), LocalModelError> {
     let options = PullOptions::from_env();
     let (engines, models) = (private(folder.join("engines"))?, private(folder.join("models"))?);
@@ -51,7 +52,7 @@ async fn fetch(prebuilt: &'static Prebuilt, model: &Model, folder: &Path) -> Res
     Ok(())
 }
 
-/// Makes a folder for its owner alone, like everything below the data folder.
+/// Creates a folder for its owner only, like everything below the data folder.
 fn private(path: PathBuf) -> Result<PathBuf, LocalModelError> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
@@ -63,7 +64,7 @@ fn private(path: PathBuf) -> Result<PathBuf, LocalModelError> {
     }
 }
 
-/// Tells how one download comes along, a few times a second.
+/// Prints the progress of one download, a few times a second.
 struct Told {
     name: String,
     licence: &'static str,

@@ -1,9 +1,9 @@
-//! A cache on disk of prompts' fixed beginnings (instructions, tools, examples), as the engine computed them: the next
-//! process need not read them again.
+//! A disk cache of the computed state of prompts' fixed prefixes (instructions, tools, examples), so that
+//! the next process need not process them again.
 //!
-//! Nothing of a conversation is in it. A file is named by a hash of all that its content depends on, the tokens included,
-//! and holds a hash of the content, which is checked before llama.cpp reads it. A file that cannot be
-//! read or written costs time, nothing else.
+//! It contains nothing of a conversation. A file is named by a hash of everything that its content depends
+//! on, the tokens included. It begins with a hash of the content, which is checked before llama.cpp reads
+//! it. A file that cannot be read or written costs time, nothing else.
 
 use std::fs;
 use std::io;
@@ -15,26 +15,26 @@ use sha2::{Digest as _, Sha256};
 use crate::prebuilt::hex;
 use crate::vocabulary::Token;
 
-/// A beginning with fewer tokens is read about as quickly as a file.
+/// The fewest tokens of a cached prefix. A shorter one is computed about as quickly as a file is read.
 const FEWEST: usize = 128;
 
-/// The cache holds so many beginnings: those that were used last.
+/// The most prefixes in the cache; the most recently used ones are kept.
 const MOST_FILES: usize = 8;
 
-/// How the files' names end.
+/// The extension of the files' names.
 const ENDING: &str = "prompt";
 
-/// The length of a SHA-256.
+/// The length of a SHA-256 in bytes.
 const HASH: usize = 32;
 
-/// A folder of beginnings, for one model that is run in one way.
+/// A folder of prefixes for one model file and one configuration of the engine.
 pub(super) struct PromptCache {
     folder: PathBuf,
     identity: String,
 }
 
 impl PromptCache {
-    /// For a model's file; `engine` names all else that the content depends on.
+    /// Opens the cache for a model's file; `engine` names everything else that the content depends on.
     pub(super) fn new(folder: &Path, model: &Path, engine: &str) -> Option<Self> {
         let model = model.canonicalize().ok()?;
         let file = model.metadata().ok()?;
@@ -43,7 +43,7 @@ impl PromptCache {
         Some(Self { folder: folder.to_owned(), identity })
     }
 
-    /// Reads this beginning; none if it is not there or damaged.
+    /// Returns the state of this prefix; `None` if it is missing or damaged.
     pub(super) fn load(&self, beginning: &[Token]) -> Option<Vec<u8>> {
         let path = self.path(beginning)?;
         let mut bytes = fs::read(&path).ok()?;
@@ -52,7 +52,7 @@ impl PromptCache {
             let _ = fs::remove_file(&path);
             return None;
         }
-        // The last used ones stay.
+        // The time of use decides which files are kept.
         let _ = fs::File::options()
             .append(true)
             .open(&path)
@@ -60,12 +60,13 @@ impl PromptCache {
         Some(content)
     }
 
-    /// Whether this beginning is there, or too short to be worth a file.
+    /// Returns true if the state of this prefix is cached, or the prefix is too short to cache.
     pub(super) fn holds(&self, beginning: &[Token]) -> bool {
         self.path(beginning).is_none_or(|path| path.is_file())
     }
 
-    /// Writes this beginning if it is worth a file, and removes the oldest of too many. False if that failed.
+    /// Writes the state of this prefix if it is long enough, and removes the oldest of too many files.
+    /// Returns false if writing failed.
     pub(super) fn store(&self, beginning: &[Token], content: &[u8]) -> bool {
         let Some(path) = self.path(beginning) else { return true };
         let is_written = self.write(&path, content).is_ok();
@@ -73,7 +74,7 @@ impl PromptCache {
         is_written
     }
 
-    /// None for a beginning that is not worth it.
+    /// Returns the path of a prefix's file; `None` if the prefix is too short.
     fn path(&self, beginning: &[Token]) -> Option<PathBuf> {
         if beginning.len() < FEWEST {
             return None;
@@ -90,7 +91,7 @@ impl PromptCache {
         #[cfg(unix)]
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
         builder.create(&self.folder)?;
-        // Of its own for each process, because two may keep the same at once.
+        // Each process has its own temporary name, because two may write the same prefix at once.
         let new = path.with_extension(format!("{}.new", std::process::id()));
         let written = fs::write(&new, [Sha256::digest(content).as_slice(), content].concat());
         let named = written.and_then(|()| fs::rename(&new, path));
@@ -102,7 +103,7 @@ impl PromptCache {
 
     fn remove_old(&self) {
         let Ok(entries) = fs::read_dir(&self.folder) else { return };
-        // Unfinished ones count, too: a process that was killed while it wrote leaves one behind.
+        // Unfinished files count too: a process that was killed while it wrote leaves one.
         let is_ours =
             |path: &PathBuf| path.extension().is_some_and(|ending| ending == ENDING || ending == "new");
         let used = |path: &PathBuf| path.metadata().and_then(|file| file.modified()).ok();

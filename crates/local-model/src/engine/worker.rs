@@ -1,7 +1,7 @@
-//! The engine's thread: reads prompts, chooses tokens, and remembers what it has read.
+//! The engine's thread: it processes prompts, chooses tokens, and reuses what its context already holds.
 //!
-//! The context keeps what it has read between prompts. The next turn of a conversation, and the next
-//! conversation with the same instructions, begin with text that need not be read again.
+//! The context is kept between prompts. The next turn of a conversation, and the next conversation with the
+//! same instructions, begin with tokens that need not be processed again.
 
 use std::sync::mpsc;
 
@@ -16,7 +16,7 @@ use crate::matcher::Matcher;
 use crate::repetition::goes_round;
 use crate::vocabulary::Token;
 
-/// The body of the engine's thread.
+/// Runs the engine's thread.
 pub(super) fn run(
     model: &Loaded,
     options: &EngineOptions,
@@ -52,24 +52,24 @@ pub(super) fn run(
 struct Worker<'a> {
     model: &'a Loaded,
     context: Context,
-    /// Tokens that are read at once.
+    /// The number of tokens that are processed at once.
     batch: usize,
-    /// The tokens that the context has read.
+    /// The tokens that the context holds.
     known: Vec<Token>,
     cache: Option<PromptCache>,
 }
 
-/// A text is judged by so many of its first tokens.
+/// The number of first tokens of a text that its score depends on.
 const MOST_JUDGED: usize = 100;
 
-/// A token writes seldom more bytes than this.
+/// The usual greatest length of a token in bytes.
 const LONGEST_TOKEN: usize = 32;
 
-/// The answer so far.
+/// The progress of the answer.
 struct Said {
     copying: Option<Copying>,
     tokens: usize,
-    /// Most tokens of it.
+    /// The most tokens of the answer.
     limit: usize,
 }
 
@@ -103,11 +103,12 @@ impl Worker<'_> {
         self.write(job, &mut said)
     }
 
-    /// Reads what is shown behind the prompt. It is the same in each new conversation, and so stays in the context.
+    /// Processes the text shown after the prompt. It is the same in each new conversation, so it stays in
+    /// the context.
     fn show(&mut self, shown: &str, job: &Generation) -> Result<bool, LocalModelError> {
         let shown = self.model.tokens(shown.as_bytes());
         let Prompt { tokens, fixed } = &job.prompt;
-        // Of a prompt that is fixed as a whole, only the last token is not counted as such.
+        // In a prompt that is fixed as a whole, only the last token does not count as fixed.
         if shown.is_empty() || fixed + 1 < tokens.len() {
             return self.decode(&shown, &stop(job));
         }
@@ -117,7 +118,7 @@ impl Worker<'_> {
         self.read(&prompt, known, &stop(job))
     }
 
-    /// Writes the answer, token by token, and ends it whole where its limit allows that.
+    /// Writes the answer token by token, and completes it within its limit if possible.
     fn write(&mut self, job: &mut Generation, said: &mut Said) -> Result<End, LocalModelError> {
         loop {
             if stop(job)() {
@@ -158,8 +159,8 @@ impl Worker<'_> {
         }
     }
 
-    /// The end of a text that is held by a grammar, if there are tokens left for it now and would be none after these
-    /// bytes. Where there are none now either, the answer cannot be whole, and is cut off.
+    /// Returns the end of a text that follows a grammar, if it fits into the tokens that are left now and
+    /// would no longer fit after these bytes. If it does not fit even now, the answer is cut off.
     fn due_end(&self, bytes: &[u8], tokens: usize, job: &Generation, said: &Said) -> Option<Vec<u8>> {
         let matcher = job.matcher.as_ref()?;
         let mut after = matcher.clone();
@@ -168,20 +169,20 @@ impl Worker<'_> {
         }
         let left = said.left();
         let fits = left.checked_sub(tokens).is_some_and(|left| {
-            // A token writes a byte at least: mostly nothing need be tried.
+            // A token is at least one byte, so in most cases no end need be tokenized.
             after.shortest_end().is_some_and(|bytes| bytes <= left as u64) || self.end(&after, left).is_some()
         });
         if fits { None } else { self.end(matcher, left) }
     }
 
-    /// The shortest end of at most so many tokens.
+    /// Returns the shortest end, if it has at most `tokens` tokens.
     fn end(&self, matcher: &Matcher, tokens: usize) -> Option<Vec<u8>> {
         let end = matcher.end(tokens.saturating_mul(LONGEST_TOKEN) as u64)?;
         (self.model.tokens(&end).len() <= tokens).then_some(end)
     }
 
-    /// Gets an answer out of a circle: the string that is open is closed, else the whole text, where the grammar
-    /// allows it. `None` if it goes on.
+    /// Ends a repeating answer: closes the open string, or else the whole text, if the grammar allows it.
+    /// Returns `None` if the answer continues.
     fn break_off(&mut self, job: &mut Generation, said: &mut Said) -> Result<Option<End>, LocalModelError> {
         let Some(matcher) = &job.matcher else { return Ok(Some(End::Length)) };
         let mut closed = matcher.clone();
@@ -194,7 +195,7 @@ impl Worker<'_> {
         Ok(Some(End::Complete))
     }
 
-    /// The next token, out of what the context knows.
+    /// Chooses the next token from the logits of the context.
     fn next(&self, job: &mut Generation, said: &Said) -> Result<Token, LocalModelError> {
         let vocabulary = &self.model.vocabulary;
         let mut logits = self.logits(LAST_ROW)?.to_vec();
@@ -207,7 +208,7 @@ impl Worker<'_> {
         })
     }
 
-    /// The beginning that gains most by the prompt; `None` if it was cancelled.
+    /// Returns the beginning whose likelihood the prompt raises most; `None` if it was cancelled.
     fn choose(&mut self, job: &mut Generation) -> Result<Option<Beginning>, LocalModelError> {
         if job.choices.len() > 1 {
             let texts: Vec<_> = job.choices.iter().map(|choice| choice.evidence.clone()).collect();
@@ -225,7 +226,7 @@ impl Worker<'_> {
         Ok(Some(job.choices.swap_remove(0)))
     }
 
-    /// The log-probability of each text behind the prompt; `None` if it was cancelled.
+    /// Returns the log-probability of each text after the prompt; `None` if it was cancelled.
     fn scores(
         &mut self,
         prompt: &Prompt,
@@ -248,7 +249,7 @@ impl Worker<'_> {
                 _ => 0.0,
             };
             let tokens = [given.as_slice(), judged.as_slice()].concat();
-            // Each token but the last tells how likely the next one is.
+            // The logits after each token but the last give the likelihood of the next one.
             let Some((_, read)) = tokens.split_last() else { return Ok(None) };
             self.keep_first(&prompt.tokens, prompt.tokens.len())?;
             let mut at = 0;
@@ -269,7 +270,7 @@ impl Worker<'_> {
         Ok(Some(scores))
     }
 
-    /// Says a text that is not the model's to decide. True if the answer ends with it.
+    /// Writes a text that the model does not choose. Returns true if the answer ends with it.
     fn say(&mut self, text: &[u8], job: &mut Generation, said: &mut Said) -> Result<bool, LocalModelError> {
         let tokens = self.model.tokens(text);
         if pass_on(text, tokens.len(), job, said) {
@@ -279,8 +280,9 @@ impl Worker<'_> {
         Ok(false)
     }
 
-    /// The bytes that the grammar leaves no choice about, to be said all at once; none where there is at most one. The
-    /// last token of them is left to be chosen, because the model may know a longer one that begins with it.
+    /// Returns the bytes that are the only ones the grammar allows, to be written at once; empty if there is
+    /// at most one. The last token of them is left to the model, because it may know a longer token that
+    /// begins with it.
     fn forced(&self, job: &Generation) -> Vec<u8> {
         let Some(matcher) = &job.matcher else { return Vec::new() };
         let mut bytes = matcher.forced();
@@ -295,8 +297,9 @@ impl Worker<'_> {
         bytes
     }
 
-    /// Forgets what does not begin the prompt, and takes its fixed beginning from the cache; returns how many of its
-    /// tokens are known. The last one is always read again, because choosing a token needs its outcome.
+    /// Removes tokens from the context that the prompt does not begin with, and loads the fixed prefix from
+    /// the cache. Returns the number of known tokens. The last token is always processed again, because its
+    /// logits are needed.
     fn keep(&mut self, prompt: &Prompt) -> Result<usize, LocalModelError> {
         let (tokens, context) = (&prompt.tokens, self.model.context as usize);
         if tokens.len() >= context {
@@ -309,7 +312,8 @@ impl Worker<'_> {
             if cache.holds(fixed) {
                 return Ok(known);
             }
-            // It is known as a part of another prompt. A process that begins with this one would have to read it.
+            // The prefix is known only as a part of another prompt. A process that begins with this prompt
+            // would have to compute it, so it is cached now.
             let known = self.keep_first(fixed, fixed.len())?;
             self.store(fixed);
             return Ok(known);
@@ -322,16 +326,17 @@ impl Worker<'_> {
         self.keep_first(tokens, tokens.len().saturating_sub(1))
     }
 
-    /// Writes a beginning to the cache, where there is one: the context holds exactly these tokens.
+    /// Writes a prefix to the cache, if there is one: the context must hold exactly these tokens.
     fn store(&mut self, beginning: &[Token]) {
         let is_written = self.cache.as_ref().is_none_or(|cache| cache.store(beginning, &self.context.save()));
         if !is_written {
-            // The folder cannot be written to: each further try would cost time.
+            // The folder cannot be written to, and each further attempt would cost time.
             self.cache = None;
         }
     }
 
-    /// Reads what is not known of the prompt, and writes its fixed beginning to the cache. False if it was stopped on the way.
+    /// Processes the unknown tokens of the prompt, and caches its fixed prefix. Returns false if it was
+    /// cancelled.
     fn read(
         &mut self,
         prompt: &Prompt,
@@ -348,13 +353,13 @@ impl Worker<'_> {
         self.decode(rest, stop)
     }
 
-    /// The same, with at most `most` of them.
+    /// Keeps at most `most` tokens of the common prefix of context and prompt, and returns their number.
     fn keep_first(&mut self, prompt: &[Token], most: usize) -> Result<usize, LocalModelError> {
         let same = self.known.iter().zip(prompt).take_while(|(a, b)| a == b).count();
         let mut keep = same.min(most);
         if keep < self.known.len() {
             if !self.context.forget_from(keep) {
-                // Some architectures cannot forget a part.
+                // Some model architectures cannot remove a part of the context.
                 self.context.clear();
                 keep = 0;
             }
@@ -363,7 +368,7 @@ impl Worker<'_> {
         Ok(keep)
     }
 
-    /// Reads tokens behind the known ones. False if it was stopped on the way.
+    /// Processes tokens after the known ones. Returns false if it was cancelled.
     fn decode(&mut self, tokens: &[Token], stop: &dyn Fn() -> bool) -> Result<bool, LocalModelError> {
         self.decode_for(tokens, Outcomes::Last, stop)
     }
@@ -379,7 +384,7 @@ impl Worker<'_> {
                 return Ok(false);
             }
             if let Err(number) = self.context.decode(part, self.known.len(), outcomes) {
-                // What the context holds now is anybody's guess.
+                // The state of the context is unknown now.
                 self.context.clear();
                 self.known.clear();
                 return Err(LocalModelError::engine("reading tokens", format!("llama.cpp says {number}")));
@@ -389,17 +394,17 @@ impl Worker<'_> {
         Ok(true)
     }
 
-    /// How likely each token is behind a row of the last batch.
+    /// Returns the logits of each token after a row of the last batch.
     fn logits(&self, row: i32) -> Result<&[f32], LocalModelError> {
         let logits = self.context.logits(row);
         logits.ok_or_else(|| LocalModelError::engine("choosing a token", "nothing was read before it"))
     }
 }
 
-/// The last row of a batch.
+/// The number of the last row of a batch.
 const LAST_ROW: i32 = -1;
 
-/// Passes on what was said. True if the grammar allows nothing more.
+/// Sends the bytes on. Returns true if the grammar allows nothing more.
 fn pass_on(bytes: &[u8], tokens: usize, job: &mut Generation, said: &mut Said) -> bool {
     said.tokens += tokens;
     let _ = job.steps.send(Step::Piece { bytes: bytes.to_vec(), tokens });

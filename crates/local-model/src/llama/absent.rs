@@ -1,4 +1,5 @@
-//! No engine: none is built for this platform, and this program was built without one from source.
+//! Replaces the library on platforms without a prebuilt engine, if the program was not built with one from
+//! source.
 
 use std::env::consts::{ARCH, OS};
 
@@ -6,11 +7,11 @@ use super::functions::Functions;
 use crate::engine::EngineOptions;
 use crate::error::LocalModelError;
 
-/// llama.cpp: there is none.
+/// A library that never exists.
 pub(crate) enum Library {}
 
 impl Library {
-    /// Says that there is none.
+    /// Returns the error that there is no engine for this platform.
     pub(crate) fn open(_: &EngineOptions) -> Result<&'static Self, LocalModelError> {
         Err(LocalModelError::EngineUnfit {
             why: format!("none is built for {OS} on {ARCH} with this C library"),

@@ -1,4 +1,5 @@
-//! The functions of llama.cpp that are used, declared as in `include/llama.h`, `ggml.h` and `ggml-backend.h` of 0.5.0.
+//! The declarations of the functions of llama.cpp that are used, as in `include/llama.h`, `ggml.h` and
+//! `ggml-backend.h` of 0.5.0.
 
 use std::ffi::{c_char, c_void};
 
@@ -9,29 +10,29 @@ use super::types::{
 
 type LogCallback = Option<unsafe extern "C" fn(ggml_log_level, *const c_char, *mut c_void)>;
 
-/// Declares the functions once; looking them up follows.
+/// Declares the functions and the code that looks them up, from one list.
 macro_rules! functions {
     ($(fn $name:ident($($argument:ident: $type:ty),* $(,)?) $(-> $result:ty)?;)+) => {
-        /// The functions that are used.
+        /// The functions of llama.cpp that are used.
         #[cfg_attr(feature = "from-source", allow(dead_code, reason = "it loads no kernel"))]
         pub(super) struct Functions {
             $(pub(super) $name: unsafe extern "C" fn($($argument: $type),*) $(-> $result)?,)+
         }
 
-        /// Their names.
+        /// The names of the functions.
         #[cfg(test)]
         pub(super) const NAMES: &[&str] = &[$(stringify!($name)),+];
 
         impl Functions {
-            /// Looks all of them up, in the library and in those that it was linked with.
+            /// Looks up all functions in the library and in those that it was linked with.
             ///
             /// # Safety
-            /// The library is llama.cpp 0.5.0, and stays open.
+            /// The library must be llama.cpp 0.5.0 and must stay open.
             #[cfg(all(not(feature = "from-source"), target_os = "linux", target_env = "gnu"))]
             pub(super) unsafe fn look_up(
                 library: &libloading::os::unix::Library,
             ) -> Result<Self, libloading::Error> {
-                // SAFETY: the caller says so; the declarations are those of its header.
+                // SAFETY: the caller guarantees it; the declarations are those of its header.
                 unsafe {
                     Ok(Self {
                         $($name: *library.get(concat!(stringify!($name), "\0").as_bytes())?,)+
@@ -39,7 +40,8 @@ macro_rules! functions {
                 }
             }
 
-            /// Those that this program was linked with. The compiler compares the declarations.
+            /// Returns the functions that are linked with this program. The compiler checks the
+            /// declarations.
             #[cfg(feature = "from-source")]
             pub(super) fn linked() -> Self {
                 Self { $($name: llama_cpp_sys_2::$name,)+ }

@@ -1,9 +1,10 @@
-//! Opens the prebuilt library: checked, from one folder only, once a process.
+//! Opens the prebuilt library once per process, from one folder only, after a check of its hash.
 //!
-//! The files' own search path for libraries has an empty entry, which means the current folder: whatever lies there
-//! under the name of a library that is looked for would run. So nothing is looked for. The system's libraries are
-//! opened first, by name, from where the system keeps them; then each of ours by its absolute path, the ones that are
-//! needed before those that need them. The loader takes what is open already and searches no more.
+//! The search path for libraries in these files has an empty entry, which means the current folder: any file
+//! there with the name of a searched library would be executed. So nothing is searched for. The system's
+//! libraries are opened first, by name, from the system's own places; then each of ours by its absolute
+//! path, every library before those that need it. The loader uses libraries that are already open and does
+//! not search for them.
 
 use std::env::consts::{ARCH, OS};
 use std::fs::File;
@@ -20,13 +21,13 @@ use crate::engine::EngineOptions;
 use crate::error::LocalModelError;
 use crate::prebuilt::{KERNEL_PREFIX, KERNEL_SUFFIX, Pinned, Prebuilt, hex, prebuilt};
 
-/// llama.cpp, opened.
+/// The opened llama.cpp.
 pub(crate) struct Library {
     functions: Functions,
     version: &'static str,
-    /// Which of the kernel libraries computes: the part of its file's name that differs.
+    /// The name of the kernel library that computes: the part of its file's name that differs.
     kernel: String,
-    /// The open libraries; none of them is ever closed.
+    /// The open libraries; they are never closed.
     _handles: Vec<Handle>,
 }
 
@@ -36,21 +37,22 @@ const OF_THE_SYSTEM: [&str; 3] = ["libstdc++.so.6", "libgcc_s.so.1", "libm.so.6"
 /// The oldest glibc that the library runs on.
 const OLDEST_GLIBC: (u32, u32) = (2, 34);
 
-/// A kernel that can run here, and how well it suits the processor: 0 is not at all.
+/// A kernel library, and its score for this processor: 0 means that it cannot run.
 struct Kernel {
     name: String,
     path: PathBuf,
     score: i32,
-    /// Stays open until llama.cpp opens the same file: it then gets the one whose hash was checked.
+    /// The open file, which stays open until llama.cpp opens the same path: it then gets the file whose hash
+    /// was checked.
     handle: Handle,
 }
 
 impl Library {
-    /// Opens the library, once for the process.
+    /// Opens the library, once per process.
     ///
     /// # Errors
-    /// A file is missing, altered or of another version, a function is missing, or the system or the processor is not
-    /// fit for it.
+    /// If a file is missing, altered or of another version, if a function is missing, or if the system or
+    /// the processor cannot run it.
     pub(crate) fn open(options: &EngineOptions) -> Result<&'static Self, LocalModelError> {
         static OPENED: Mutex<Option<&'static Library>> = Mutex::new(None);
         let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -76,26 +78,26 @@ impl Library {
         &self.functions
     }
 
-    /// The version of llama.cpp.
+    /// Returns the version of llama.cpp.
     pub(crate) fn version(&self) -> &str {
         self.version
     }
 
-    /// The system's libraries that it uses, with their versions as far as the system tells.
+    /// Returns the system's libraries that it uses, with their versions if the system reports them.
     pub(crate) fn system(&self) -> String {
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
         let file = maps.lines().find_map(|line| Some(&line[line.find("libstdc++.so.")?..]));
         format!("glibc {}, {}", glibc(), file.unwrap_or("libstdc++"))
     }
 
-    /// The kernel that computes.
+    /// Returns the kernel that computes.
     pub(crate) fn kernel(&self) -> &str {
         &self.kernel
     }
 
     fn open_first(prebuilt: &Prebuilt, kernel: Option<&str>, folder: &Path) -> Result<Self, LocalModelError> {
         check_glibc()?;
-        // The loader needs absolute paths: a relative one would be looked for.
+        // The loader needs an absolute path: it would search for a relative one.
         let folder = folder.canonicalize().map_err(|source| not_there(folder, source))?;
         let mut handles = Vec::new();
         for name in OF_THE_SYSTEM {
@@ -110,7 +112,8 @@ impl Library {
         check_version(&functions, prebuilt, &folder)?;
         let kernel = load_kernel(&functions, prebuilt, &folder, kernel)?;
         handles.push(kernel.handle);
-        // SAFETY: called once, after a kernel was loaded: without one it would look for kernels in other places.
+        // SAFETY: called once, after a kernel was loaded: without one it would search for kernels in other
+        // places.
         unsafe { (functions.llama_backend_init)() };
         Ok(Self { functions, version: prebuilt.version, kernel: kernel.name, _handles: handles })
     }
@@ -118,7 +121,8 @@ impl Library {
 
 /// Opens a library at an absolute path, or one of the system's by its name.
 fn open(path: &Path) -> Result<Handle, String> {
-    // SAFETY: the library is the system's own, or one whose hash was checked: what runs when it is opened is known.
+    // SAFETY: the library is the system's own, or its hash was checked, so the code that runs on opening is
+    // known.
     unsafe { Handle::open(Some(path), RTLD_NOW | RTLD_LOCAL) }.map_err(|e| e.to_string())
 }
 
@@ -127,7 +131,7 @@ fn open_pinned(folder: &Path, pinned: &Pinned) -> Result<Handle, LocalModelError
     open(&folder.join(pinned.file)).map_err(unfit)
 }
 
-/// Fails unless the file is the one that is pinned.
+/// Returns an error unless the file has the pinned hash.
 fn check_hash(folder: &Path, pinned: &Pinned) -> Result<(), LocalModelError> {
     let path = folder.join(pinned.file);
     let found = hash_of(&path).map_err(|source| not_there(&path, source))?;
@@ -147,7 +151,7 @@ fn hash_of(path: &Path) -> io::Result<String> {
     }
 }
 
-/// Fails unless the library says of itself that it is the version that the declarations were made for.
+/// Returns an error unless the library reports the version that the declarations were made for.
 fn check_version(functions: &Functions, prebuilt: &Prebuilt, folder: &Path) -> Result<(), LocalModelError> {
     // SAFETY: both return texts that are part of the library.
     let said = unsafe { (text((functions.llama_version)()), text((functions.ggml_commit)())) };
@@ -158,14 +162,14 @@ fn check_version(functions: &Functions, prebuilt: &Prebuilt, folder: &Path) -> R
     Err(wrong(folder, format!("it is version {} ({}) and not {version} ({commit})", said.0, said.1)))
 }
 
-/// Loads the kernel that was named, or the best.
+/// Loads the named kernel, or the best one.
 fn load_kernel(
     functions: &Functions,
     prebuilt: &Prebuilt,
     folder: &Path,
     named: Option<&str>,
 ) -> Result<Kernel, LocalModelError> {
-    // SAFETY: the function given takes what llama.cpp hands it and keeps nothing.
+    // SAFETY: the callback only reads its arguments during the call and keeps nothing.
     unsafe {
         (functions.llama_log_set)(Some(silent), std::ptr::null_mut());
         (functions.ggml_log_set)(Some(silent), std::ptr::null_mut());
@@ -198,7 +202,7 @@ fn load_kernel(
     Ok(kernel)
 }
 
-/// How well a kernel suits the processor. It says so itself, in code that runs on any.
+/// Returns a kernel's score for this processor. The kernel computes it with code that runs on any processor.
 fn score(handle: &Handle, path: &Path) -> Result<i32, LocalModelError> {
     // SAFETY: the function is declared so in `ggml-backend-impl.h`, and the file's hash was checked.
     unsafe {
@@ -218,7 +222,7 @@ fn check_glibc() -> Result<(), LocalModelError> {
     Err(unfit(format!("this system has glibc {version}, and {major}.{minor} is needed")))
 }
 
-/// The system's C library, as `2.36`.
+/// Returns the version of the system's C library, such as `2.36`.
 fn glibc() -> String {
     // SAFETY: returns a text that is part of the C library.
     unsafe { text(libc::gnu_get_libc_version()) }

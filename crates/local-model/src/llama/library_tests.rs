@@ -1,5 +1,5 @@
-//! The engine's files altered, of another version, or without a function: with libraries made for the test by the C
-//! compiler that Rust links with.
+//! Tests with altered engine files, files of another version, and files without a function. The libraries
+//! are compiled for the test by the C compiler that Rust links with.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -15,7 +15,7 @@ struct Fake {
     pins: Vec<Pinned>,
 }
 
-/// What the fake engine says and has.
+/// The version, the missing function and the kernels of a fake engine.
 struct Says<'a> {
     version: &'a str,
     without: &'a str,
@@ -48,7 +48,7 @@ impl Fake {
         fake
     }
 
-    /// Compiles a library whose opening leaves a file behind, and pins it.
+    /// Compiles a library that creates a file when it is opened, and pins its hash.
     fn library(&mut self, file: &str, functions: &str) {
         let (source, library) = (self.path("source.c"), self.path(file));
         let mark = self.path(&format!("{file}.opened"));

@@ -1,7 +1,7 @@
 //! The structures of `include/llama.h` of llama.cpp 0.5.0 that are used, as C lays them out.
 //!
-//! Made from that header with bindgen 0.73 and shortened: pointers to what is not used are `void`, enumerations are
-//! numbers. The sizes and places that bindgen found are checked below when this is compiled.
+//! Made from that header with bindgen 0.73 and shortened: pointers to unused types are `void`, enumerations
+//! are numbers. The sizes and offsets that bindgen found are checked at compile time below.
 #![allow(non_camel_case_types, reason = "the names are those of the header")]
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
@@ -109,7 +109,7 @@ pub(super) struct llama_context_params {
     ctx_other: *mut llama_context,
 }
 
-// The library is there for processors of 64 bits only; elsewhere this must compile all the same.
+// The library exists for 64-bit processors only, but this must compile elsewhere too.
 #[cfg(target_pointer_width = "64")]
 const _: () = {
     assert!(size_of::<llama_batch>() == 56);

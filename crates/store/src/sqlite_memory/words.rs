@@ -1,9 +1,9 @@
-//! Which entries have the words of a question.
+//! Finds the entries that have words of a question, and scores them with BM25.
 //!
-//! FTS5 walks the entries of a word, and those of a word and an owner, in well under a microsecond each, but its own
-//! `bm25` takes two for each of them. So it is asked for one word after the other, and the scores are added here:
-//! BM25 with each word counted once in an entry, which in texts as short as memories it nearly always is. What scores
-//! best is ordered by its words anyway, with all that is known of it (`archon_memory::rank`).
+//! FTS5 lists the entries of a word, with or without an owner, in well under a microsecond each, but its own
+//! `bm25` takes two for each of them. So FTS5 is asked for one word at a time, and the scores are added
+//! here: BM25 with each word counted once per entry, which is nearly always exact for texts as short as
+//! memories. The best entries are ranked again later, with everything known of them (`archon_memory::rank`).
 
 use std::sync::Mutex;
 
@@ -16,37 +16,38 @@ use super::{
 };
 use crate::memories::words_of;
 
-/// How many entries are scored for one question. What is in a great part of all entries says little about any of
-/// them, and costs most.
+/// The most entries that are scored for one question. A word in a large part of all entries says little
+/// about any of them, and costs most.
 const SCORED: i64 = 24_000;
 
-/// How many entries of a word are looked at for those that fit, the newest first: some tenths of a second.
+/// The most entries with a word that are checked against the filter, the newest first: this takes some
+/// tenths of a second.
 const LOOKED_AT: i64 = 240_000;
 
-/// The number of a collection, if anything is or was in it.
+/// Returns the number of a collection, if it has or had entries.
 pub(super) fn number_of(connection: &Connection, name: &str) -> rusqlite::Result<Option<i64>> {
     let mut statement = connection.prepare_cached("SELECT number FROM collections WHERE name = ?1")?;
     statement.query_row([name], |row| row.get(0)).optional()
 }
 
-/// What has words of a question.
+/// The entries that have words of a question.
 #[derive(Default)]
 pub(super) struct Scored {
-    /// Positions and scores, best first; of equally good ones the newest.
+    /// Positions and scores, best first; of equal scores the newest first.
     pub(super) entries: Vec<(i64, f32)>,
-    /// Whether it is not all, because it would be too many.
+    /// True if some entries were left out, because there are too many.
     pub(super) cut: bool,
 }
 
-/// The index of words in one moment's state.
+/// The index of words, as one snapshot of the database has it.
 pub(super) struct Words<'a> {
     pub(super) connection: &'a Connection,
     pub(super) frequencies: &'a Mutex<Frequencies>,
 }
 
 impl Words<'_> {
-    /// Entries of these collections with a word of the text. With conditions it is what fits them that is counted and
-    /// scored, however much else has the words; then each entry of a word is looked at.
+    /// Returns the entries of these collections with a word of the text. With conditions, only entries that
+    /// meet them are counted and scored; then every entry with a word is checked.
     pub(super) fn scored(
         &self,
         range: &GroupRange,
@@ -81,7 +82,7 @@ impl Words<'_> {
         Ok(Scored { entries: added_up(scored.collect()), cut })
     }
 
-    /// For each of the rarest of these questions the entries with it.
+    /// Returns the entries with each of the rarest of these questions.
     fn with_rare(&self, questions: Vec<String>, newest: i64) -> rusqlite::Result<Vec<Vec<i64>>> {
         let rare = if newest <= SCORED {
             questions
@@ -92,7 +93,7 @@ impl Words<'_> {
         rare.iter().map(|question| self.entries_with(question, None)).collect()
     }
 
-    /// The same of what fits, which is counted by looking at it.
+    /// Does the same for the entries that meet the conditions; these are counted by checking each entry.
     fn with_rare_of(&self, questions: &[String], fitting: &Conditions) -> rusqlite::Result<Vec<Vec<i64>>> {
         let with = questions.iter().map(|question| {
             let with = self.entries_with(question, Some(fitting))?;
@@ -101,13 +102,15 @@ impl Words<'_> {
         Ok(rarest(with.collect::<rusqlite::Result<_>>()?))
     }
 
-    /// The entries that something is in, or those of them that fit; if these are too many, the newest of them.
+    /// Returns the entries with a word, or those of them that meet the conditions; if there are too many,
+    /// the newest.
     fn entries_with(&self, question: &str, fitting: Option<&Conditions>) -> rusqlite::Result<Vec<i64>> {
         let with = "SELECT rowid FROM words WHERE words MATCH ? ORDER BY rowid DESC LIMIT ?";
         let mut values = vec![Value::Text(question.to_owned())];
         let sql = match fitting {
             None => with.to_owned(),
-            // A CROSS JOIN is done as it stands: the index of words is asked for a whole word, not for each entry.
+            // SQLite keeps the order of a CROSS JOIN: the index of words is read once for the word, not for
+            // each entry.
             Some(fitting) => {
                 values.push(Value::Integer(LOOKED_AT));
                 values.extend(fitting.values.iter().cloned());
@@ -123,7 +126,7 @@ impl Words<'_> {
         rows.collect()
     }
 
-    /// In how many entries something is; it stops to count at `most`.
+    /// Returns the number of entries with a word. It stops counting at `most`.
     fn count(&self, question: &str, most: i64) -> rusqlite::Result<i64> {
         if let Some(known) = lock(self.frequencies).counts.get(question) {
             return Ok(*known);
@@ -135,7 +138,8 @@ impl Words<'_> {
         Ok(count)
     }
 
-    /// Counts are kept until there are a fifth more entries: they need not be exact.
+    /// Drops all counts when there are a fifth more entries than when they were made: they need not be
+    /// exact.
     fn forget_old_counts(&self, newest: i64) {
         let mut known = lock(self.frequencies);
         if newest > known.newest.saturating_add(known.newest / 5) || known.counts.len() > 20_000 {
@@ -144,12 +148,12 @@ impl Words<'_> {
     }
 }
 
-/// Of what was counted the rarest, so much that not too many entries have to be scored.
+/// Returns the rarest of what was counted, as many as keep the number of scored entries within [`SCORED`].
 fn rarest<T>(mut counted: Vec<(i64, T)>) -> Vec<T> {
     counted.sort_by_key(|(count, _)| *count);
     let mut left = SCORED;
     let rare = counted.into_iter().filter(|(count, _)| {
-        // One is asked for however many have it; words that none has are none.
+        // The first one is always kept, however frequent it is; words that no entry has cost nothing.
         let first = left == SCORED;
         left -= count;
         first || left >= 0
@@ -161,7 +165,7 @@ fn number_in(entries: &[i64]) -> i64 {
     i64::try_from(entries.len()).unwrap_or(i64::MAX)
 }
 
-/// What a word counts that so many of all entries have: the inverse document frequency of BM25.
+/// Returns the weight of a word that `with` of all entries have: the inverse document frequency of BM25.
 #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "an estimate")]
 fn weight(entries: i64, with: usize) -> f32 {
     let with = with as f64;
@@ -169,9 +173,9 @@ fn weight(entries: i64, with: usize) -> f32 {
     ((entries - with + 0.5) / (with + 0.5)).ln_1p() as f32
 }
 
-/// The sum of each position's scores, best first; of equal ones the newest.
+/// Returns the sum of the scores of each position, best first; of equal scores the newest first.
 fn added_up(mut scored: Vec<(i64, f32)>) -> Vec<(i64, f32)> {
-    // Stable, because it makes use of the order that each word's entries are in already.
+    // The stable sort profits from the order that each word's entries already have.
     scored.sort_by_key(|(position, _)| *position);
     scored.dedup_by(|later, first| {
         let same = later.0 == first.0;
@@ -184,7 +188,8 @@ fn added_up(mut scored: Vec<(i64, f32)>) -> Vec<(i64, f32)> {
     scored
 }
 
-/// Positions, scores and lengths, with the scores divided as BM25 does it for the length of a text, and in order.
+/// Returns positions and scores, best first, with the scores corrected for the length of the texts as in
+/// BM25.
 pub(super) fn by_length(found: Vec<(i64, f32, f32)>) -> Vec<(i64, f32)> {
     #[allow(clippy::cast_precision_loss, reason = "a few hundred")]
     let mean = found.iter().map(|(.., length)| length).sum::<f32>() / found.len() as f32;
@@ -196,6 +201,7 @@ pub(super) fn by_length(found: Vec<(i64, f32, f32)>) -> Vec<(i64, f32)> {
     divided
 }
 
-/// How soon more of the same word stops to matter, and how much a long text is held back: as the order has it.
+/// The parameters of BM25, as `archon_memory::rank` has them: saturation of repeated words, and the penalty
+/// of long texts.
 const K1: f32 = 1.0;
 const B: f32 = 0.4;
