@@ -10,7 +10,7 @@ use crate::{CodeOptions, Language, meter::Stopped, output::shortened};
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) end: Result<Option<Value>, Failed>,
-    /// What the program printed, and the number of bytes that were left out.
+    /// The printed output, and the number of bytes that were left out.
     pub(crate) output: (String, usize),
     pub(crate) calls: usize,
     pub(crate) processor_time: Duration,

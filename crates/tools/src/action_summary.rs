@@ -1,7 +1,8 @@
-//! The line that a person reads before they agree to a call, made by the tool from its arguments.
+//! Fills a tool's summary template with a call's arguments, for the person who is asked to approve the call.
 //!
-//! The words around the arguments are the program's; the arguments are a model's, and may be a page's. So each of them
-//! is short, on the one line, and where it is more than a word in quotes: nothing in it passes for the program's words.
+//! The template is the program's text, but the arguments come from a model and may come from a web page. So
+//! each is short, stays on the one line, and is quoted if it is more than a word: no argument can pass for
+//! the program's text.
 
 use std::fmt::Write as _;
 
@@ -9,11 +10,11 @@ use archon_types::{Json, ToolSpec, is_hidden};
 
 use crate::arguments::clip;
 
-/// Characters of one argument.
+/// Most characters of one argument.
 const LONGEST: usize = 80;
 
-/// `template` with the arguments in the place of their names in braces; `{{` and `}}` are braces. An argument that was
-/// left out is its default, or `(none)`. A name that is no argument stays as it is.
+/// Returns `template` with argument values in place of their names in braces; `{{` and `}}` are literal
+/// braces. A missing argument shows its default, or `(none)`. Unknown names stay as they are.
 pub fn summary(template: &str, arguments: &Json, spec: &ToolSpec) -> String {
     let mut line = String::with_capacity(template.len());
     let mut rest = template;
@@ -52,13 +53,13 @@ fn value(name: &str, arguments: &Json, spec: &ToolSpec) -> String {
     }
 }
 
-/// Whether a text is read as one word whatever stands around it.
+/// Returns whether a text needs no quotes.
 fn is_word(text: &str) -> bool {
     let usual = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '@' | '/' | '#' | '+');
     !text.is_empty() && text.len() <= LONGEST && text.chars().all(usual)
 }
 
-/// The whole value, or its kind: a part of it would not show where it ends.
+/// Returns the whole value, or only its size: it would not be clear where a cut value ends.
 fn excerpt(value: &Json) -> String {
     let text = match value {
         Json::Array(items) if items.len() > LONGEST => String::new(),
@@ -71,7 +72,7 @@ fn excerpt(value: &Json) -> String {
     }
 }
 
-/// Characters that cannot be seen stand there by their number.
+/// Replaces invisible characters by their code.
 fn escape(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {

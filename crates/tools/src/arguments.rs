@@ -1,12 +1,12 @@
-//! The size of arguments before anything looks inside them: bytes as JSON, and levels of nesting.
+//! Measures the size and the nesting depth of arguments before anything else reads them.
 
 use std::io;
 
 use archon_types::Json;
 
-/// Whether arrays and objects are nested deeper than `max` levels. A flat object is one level.
+/// Returns whether arrays and objects are nested deeper than `max` levels. A flat object is one level.
 ///
-/// Never looks further than `max + 1` levels down, so hostile nesting cannot exhaust the stack.
+/// It never looks further than `max + 1` levels down, so hostile nesting cannot overflow the stack.
 pub(crate) fn is_deeper_than(value: &Json, max: usize) -> bool {
     let deeper = |inner: &Json| match max.checked_sub(1) {
         Some(rest) => is_deeper_than(inner, rest),
@@ -19,16 +19,16 @@ pub(crate) fn is_deeper_than(value: &Json, max: usize) -> bool {
     }
 }
 
-/// The bytes that the value takes as JSON; `None` as soon as they are more than `max`.
+/// Returns the size of the value as JSON in bytes; `None` as soon as it is more than `max`.
 ///
-/// The value must not be nested deeply: it is written the ordinary way, to nowhere.
+/// The value must not be nested deeply, because the serializer is recursive.
 pub(crate) fn size_within(value: &Json, max: usize) -> Option<usize> {
     let mut counter = Counter { bytes: 0, max };
     serde_json::to_writer(&mut counter, value).ok()?;
     Some(counter.bytes)
 }
 
-/// Counts what is written and refuses to count further than `max`.
+/// A writer that counts bytes and fails beyond `max`.
 struct Counter {
     bytes: usize,
     max: usize,
@@ -45,10 +45,10 @@ impl io::Write for Counter {
     }
 }
 
-/// The value as JSON text of at most `max` characters, for a person or a model to recognise it.
+/// Returns the value as JSON text of at most `max` characters, for a person or a model to recognise it.
 pub(crate) fn excerpt(value: &Json, max: usize) -> String {
     let text = match value {
-        // Long values are cut before they are written out.
+        // Cut long values before they are serialized.
         Json::String(s) if s.chars().nth(max).is_some() => {
             Json::String(s.chars().take(max).collect()).to_string()
         }
@@ -61,7 +61,7 @@ pub(crate) fn excerpt(value: &Json, max: usize) -> String {
     clip(&text, max)
 }
 
-/// The first `max` characters, with a mark where more were left out.
+/// Returns the first `max` characters, with `…` if more were left out.
 pub(crate) fn clip(text: &str, max: usize) -> String {
     match text.char_indices().nth(max) {
         Some((end, _)) => format!("{}…", &text[..end]),

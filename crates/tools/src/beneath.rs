@@ -1,5 +1,5 @@
-//! Files below a folder, reached step by step without following a link, so that nothing that is moved or
-//! linked meanwhile leads out of the folder.
+//! Opens files below a folder step by step without following links, so that concurrent moves or new links
+//! cannot lead out of the folder.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -13,30 +13,30 @@ use rustix::{
     fs::{AtFlags, CWD, FileType, Mode, OFlags},
 };
 
-/// What to do about folders on the way that are not there.
+/// What to do if a folder on the way is missing.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Missing {
     Create,
     Refuse,
 }
 
-/// A place for a file: its folder, held open, and its name there.
+/// A file's location: its parent folder, held open, and its name.
 pub(crate) struct Place {
     folder: OwnedFd,
     name: OsString,
 }
 
 impl Place {
-    /// The place of `relative` below `root`, which holds neither `..` nor a link: both are canonical.
+    /// Finds `relative` below `root`. Neither may contain `..` or links: both are canonical.
     pub(crate) fn find(root: &Path, relative: &Path, missing: Missing) -> io::Result<Self> {
         let name = relative.file_name().ok_or(io::ErrorKind::IsADirectory)?;
         let folder = folder(root, relative.parent().unwrap_or(Path::new("")), missing)?;
         Ok(Self { folder, name: name.to_owned() })
     }
 
-    /// Opens the file that is there for reading; it must be a regular one.
+    /// Opens the file for reading; it must be a regular file.
     pub(crate) fn open(&self) -> io::Result<File> {
-        // Without waiting: a pipe or a device is looked at, and refused.
+        // `NONBLOCK`, so that a pipe or device cannot block before it is refused.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
         let before = rustix::fs::statat(&self.folder, &self.name, AtFlags::SYMLINK_NOFOLLOW)?;
         match FileType::from_raw_mode(before.st_mode) {
@@ -51,8 +51,8 @@ impl Place {
         Ok(file)
     }
 
-    /// Puts a file with this content there, in place of the one that may be there, in one step: a reader sees
-    /// the old content or the new one. The mode of the old file is kept. Returns the new file.
+    /// Replaces the file, or creates it, in one step: a reader sees either the old content or the new one.
+    /// The mode of the old file is kept. Returns the new file.
     pub(crate) fn replace(&self, content: &[u8], old: Option<&File>) -> io::Result<File> {
         let (temporary, mut file) = self.temporary()?;
         let written = file
@@ -69,7 +69,7 @@ impl Place {
         Ok(file)
     }
 
-    /// Gives what is there another place, which must be free.
+    /// Moves the file to another place, which must be free.
     #[cfg(feature = "bash")]
     pub(crate) fn move_to(&self, other: &Self) -> io::Result<()> {
         let is_free = rustix::fs::statat(&other.folder, &other.name, AtFlags::SYMLINK_NOFOLLOW);
@@ -82,7 +82,7 @@ impl Place {
         }
     }
 
-    /// Makes a link there, where nothing is.
+    /// Creates a symbolic link here; nothing may exist there.
     #[cfg(feature = "bash")]
     pub(crate) fn make_link(&self, target: &Path) -> io::Result<()> {
         Ok(rustix::fs::symlinkat(target, &self.folder, &self.name)?)
@@ -102,7 +102,7 @@ impl Place {
     }
 }
 
-/// The folder `relative` below `root`, held open. Neither holds `..` or a link: both are canonical.
+/// Opens the folder `relative` below `root`. Neither may contain `..` or links: both are canonical.
 pub(crate) fn folder(root: &Path, relative: &Path, missing: Missing) -> io::Result<OwnedFd> {
     let mut folder = rustix::fs::openat(CWD, root, folder_flags(), Mode::empty())?;
     for component in relative.components() {
@@ -114,7 +114,7 @@ pub(crate) fn folder(root: &Path, relative: &Path, missing: Missing) -> io::Resu
     Ok(folder)
 }
 
-/// Opens a regular file that is no link, for reading; what could make a reader wait is refused.
+/// Opens a regular file that is not a link, for reading; a pipe or device is refused without blocking.
 pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
     let file = File::from(rustix::fs::openat(CWD, path, flags, Mode::empty())?);

@@ -1,5 +1,5 @@
-//! The tools that come with the crate. One file each, and one line in [`builtin_tools`] if it only reads, or
-//! in [`file_tools`] if it may change files.
+//! The built-in tools. Each has one file, and one line in [`builtin_tools`] if it only reads, or in
+//! [`file_tools`] if it may change files.
 
 #[cfg(all(unix, feature = "bash"))]
 mod bash;
@@ -74,7 +74,7 @@ use {
     std::sync::Arc,
 };
 
-/// The tools that need no permission, for one workspace: none of them changes anything.
+/// Returns the tools of a workspace that need no permission: none of them changes anything.
 ///
 /// ```
 /// use archon_tools::{ToolRegistry, Workspace, builtin};
@@ -94,8 +94,7 @@ pub fn builtin_tools(workspace: &Workspace) -> Vec<Arc<dyn Tool>> {
     ]
 }
 
-/// The tools that an agent gets unless it is given others: those of [`builtin_tools`] that change
-/// nothing.
+/// Returns the default tools of an agent: the read-only ones of [`builtin_tools`].
 #[cfg(feature = "files")]
 pub fn default_tools(workspace: &Workspace) -> Vec<Arc<dyn Tool>> {
     let mut tools = builtin_tools(workspace);
@@ -103,7 +102,9 @@ pub fn default_tools(workspace: &Workspace) -> Vec<Arc<dyn Tool>> {
     tools
 }
 
-/// All tools for the files of one workspace, those that change them included. These need the permission
+/// Returns all file tools of a workspace, including those that change files. These need the permission
+/// `fs_write`, and refuse to change a file that the session has not read with `read_file` of the same
+/// workspace.
 /// `fs_write`, and refuse to touch a file that the session has not read with the same workspace's `read_file`.
 ///
 /// ```
@@ -126,7 +127,7 @@ pub fn file_tools(workspace: &Workspace) -> Vec<Arc<dyn Tool>> {
     ]
 }
 
-/// Files are read with calls that block.
+/// Annotations of tools that read files: read-only, and blocking because of file I/O.
 #[cfg(feature = "files")]
 fn file_tool() -> ToolAnnotations {
     let mut annotations = ToolAnnotations::read_only();

@@ -1,30 +1,33 @@
-//! Guards of a program's own, beside those of the engine.
+//! The interface of a program's own guards, which run in addition to the engine's.
 
 use std::fmt;
 
 use archon_types::{Context, Json, Subject, ToolResult, ToolSpec};
 
-/// A guard of a program's own: it sees each call before it runs, and each result before the model does.
+/// A program's own guard: it checks each call before it runs, and each result before the model reads it.
+///
+/// It cannot wait; an [`Approver`](archon_types::Approver) asks people. [`FnGuard`] makes a guard of a
+/// closure.
 ///
 /// It does not wait: what needs a person is for an [`Approver`](archon_types::Approver). [`FnGuard`] makes one of a
 /// closure.
 pub trait CallGuard: Send + Sync {
-    /// Looks at a call that fits its tool and that no rule denies, before a person is asked about it.
+    /// Checks a call before a person is asked about it. Its arguments are valid, and no rule denies it.
     ///
     /// # Errors
-    /// Why the call is refused: the model reads it.
+    /// The reason of the refusal, which the model reads.
     fn before(&self, call: &GuardedCall<'_>) -> Result<(), String> {
         let _ = call;
         Ok(())
     }
 
-    /// Sees what a tool returned, and may change it. The secrets of the run are taken out afterwards.
+    /// Sees a tool's result and may change it. The run's secrets are redacted afterwards.
     fn after(&self, tool: &ToolSpec, run: &Context, result: &mut ToolResult) {
         let _ = (tool, run, result);
     }
 }
 
-/// A call that a guard looks at.
+/// A call that a guard checks.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct GuardedCall<'c> {
@@ -32,9 +35,9 @@ pub struct GuardedCall<'c> {
     pub tool: &'c ToolSpec,
     /// The arguments that the tool would get.
     pub arguments: &'c Json,
-    /// What the call works on; unknown unless rules had to know it.
+    /// The target of the call, such as paths or a command; `Unknown` unless permission rules needed it.
     pub subject: &'c Subject,
-    /// The run that calls.
+    /// The context of the run that makes the call.
     pub run: &'c Context,
 }
 
@@ -49,7 +52,7 @@ impl<'c> GuardedCall<'c> {
     }
 }
 
-/// A [`CallGuard`] of a closure that looks at calls before they run.
+/// A [`CallGuard`] made of a closure that checks calls before they run.
 ///
 /// ```
 /// use archon_tools::FnGuard;
@@ -65,7 +68,7 @@ impl<F> FnGuard<F>
 where
     F: Fn(&GuardedCall<'_>) -> Result<(), String> + Send + Sync,
 {
-    /// A guard that lets calls pass, or refuses them, as `before` says.
+    /// Creates a guard that allows or refuses calls as `before` says.
     pub fn new(before: F) -> Self {
         Self(before)
     }

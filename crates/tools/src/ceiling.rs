@@ -1,4 +1,4 @@
-//! What a run's own rules mean for the runs that it calls: they may do no more.
+//! Permission bounds: child runs may do no more than the runs above them.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use archon_types::{Ceiling, Context, Permit, Subject, ToolSpec};
 
 use crate::{EngineOptions, Ruling, guards::needs_consent};
 
-/// The rules of one run, and of those above it.
+/// The rules of a run and of all runs above it.
 pub(crate) struct Above {
     pub(crate) options: Arc<EngineOptions>,
     pub(crate) next: Option<Arc<dyn Ceiling>>,

@@ -1,5 +1,9 @@
-//! Words that chat templates mark turns and results with. In a result they could pass for the end of it, or for the
-//! beginning of another's turn: whatever runs the model may read them so, wherever they stand.
+//! Neutralises the special tokens of chat templates in tool results. In a result they could look like its end
+//! or like another turn's beginning, because a model server may interpret them anywhere in the text.
+//!
+//! Each such token gets a space after its first character before the model reads it: `< |im_start|>`, `[
+//! INST]`. It is still readable, but is not the token. The model is told, so that it leaves the space out
+//! when it writes the text back, for instance with `edit_file`.
 //!
 //! Before a model reads a result, each of them gets a space behind its first character: `< |im_start|>`, `[ INST]`. It can
 //! still be read, and nobody takes it for the word itself. The model is told, as it has to leave the space out where it
@@ -9,7 +13,7 @@ use std::borrow::Cow;
 
 use archon_types::{Content, ToolResult};
 
-/// Names of elements, `<name>` and `</name>` with whatever attributes, in letters of any case.
+/// Element names that count as tokens, as `<name>` and `</name>` with any attributes, in any case.
 const ELEMENTS: &[&str] = &[
     "assistant",
     "bos",
@@ -29,7 +33,7 @@ const ELEMENTS: &[&str] = &[
     "tool_results",
 ];
 
-/// Words in brackets, as they are written. Those between bars, `<|im_start|>`, need no list.
+/// Tokens in square brackets, case-sensitive. Tokens between bars, such as `<|im_start|>`, need no list.
 const BRACKETED: &[&str] = &[
     "[INST]",
     "[/INST]",
@@ -42,14 +46,14 @@ const BRACKETED: &[&str] = &[
     "[/TOOL_RESULTS]",
 ];
 
-/// Characters of a word that are looked at; longer ones are none.
+/// Most characters of a token; anything longer is not one.
 const LONGEST: usize = 200;
 
-/// The model reads this beside a result that was changed.
+/// Note for the model on a changed result.
 const CHANGED: &str = "(Words that mark the turns of a chat stand in this result with a space behind their first \
                        character. The original has no such space.)";
 
-/// Makes a result fit for a model. `elements` are taken for such words, too.
+/// Neutralises all tokens in a result; names in `elements` count as tokens too.
 pub(crate) fn spell_out(result: &mut ToolResult, elements: &[String]) {
     let mut is_changed = false;
     for block in &mut result.content {
@@ -64,7 +68,7 @@ pub(crate) fn spell_out(result: &mut ToolResult, elements: &[String]) {
     }
 }
 
-/// The text with a space in each such word.
+/// Returns the text with a space in each token.
 fn spelled_out<'t>(text: &'t str, elements: &[String]) -> Cow<'t, str> {
     let (mut harmless, mut from) = (String::new(), 0);
     for (at, _) in text.match_indices(['<', '[']) {
@@ -81,7 +85,7 @@ fn spelled_out<'t>(text: &'t str, elements: &[String]) -> Cow<'t, str> {
     Cow::Owned(harmless)
 }
 
-/// Whether a text begins with such a word, whatever is hidden between its characters.
+/// Returns whether the text begins with a token; invisible characters within it are ignored.
 fn is_token(text: &str, elements: &[String]) -> bool {
     let mut seen = text.chars().filter(|c| !is_unseen(*c));
     if seen.next() == Some('[') {
@@ -93,14 +97,14 @@ fn is_token(text: &str, elements: &[String]) -> bool {
     (is_between_bars(&inside) || is_element(&inside, elements)) && is_closed()
 }
 
-/// `|im_start|`. Some models have bars of full width.
+/// Matches `|im_start|`. Some models use full-width bars.
 fn is_between_bars(inside: &str) -> bool {
     let bars = ['|', '\u{ff5c}'];
     let word = inside.strip_prefix(bars).and_then(|rest| rest.strip_suffix(bars));
     word.is_some_and(|word| !word.is_empty() && !word.contains('\n'))
 }
 
-/// A name, perhaps in a namespace, and whatever follows it.
+/// Matches an element name, perhaps with a namespace and attributes.
 fn is_element(inside: &str, elements: &[String]) -> bool {
     let tag = inside.strip_prefix('/').unwrap_or(inside);
     let name = tag.split(|c: char| c.is_whitespace() || c == '/').next().unwrap_or_default();
@@ -109,7 +113,7 @@ fn is_element(inside: &str, elements: &[String]) -> bool {
     all.any(|element| element.eq_ignore_ascii_case(name))
 }
 
-/// Characters that show nothing: `Default_Ignorable_Code_Point` of Unicode, and controls.
+/// Returns whether a character is invisible: Unicode's `Default_Ignorable_Code_Point`, and controls.
 fn is_unseen(c: char) -> bool {
     c.is_control() && !c.is_whitespace()
         || matches!(c,

@@ -1,12 +1,12 @@
-//! A tool that is made of others: a graph of calls that itself is a tool.
+//! Composites: tools that are a graph of tool calls.
 //!
 //! | concept | file |
 //! |---|---|
-//! | [`Composite`], what is put together | here |
-//! | [`ToolNode`], one call of it | `node.rs` |
-//! | which calls wait for which | `graph.rs` |
-//! | what is wrong with one, all at once | `problem.rs`, `validate.rs` |
-//! | its parameters, those of the calls that it begins with | `parameters.rs` |
+//! | [`Composite`], the graph | here |
+//! | [`ToolNode`], one call of the graph | `node.rs` |
+//! | dependencies between calls | `graph.rs` |
+//! | validation, with all problems at once | `problem.rs`, `validate.rs` |
+//! | the composite's parameters | `parameters.rs` |
 //! | [`CompositeTool`], the tool | `tool.rs` |
 //! | one run of it | `run.rs` |
 
@@ -25,7 +25,10 @@ pub use tool::CompositeTool;
 use crate::{ToolEngine, ToolRegistry};
 use graph::Graph;
 
-/// Calls of tools and what flows between them. [`into_tool`](Self::into_tool) makes a tool of it.
+/// A graph of tool calls. [`into_tool`](Self::into_tool) makes a tool of it.
+///
+/// A call's arguments are its constants, mapped results of other calls, and, for the calls that the graph
+/// begins with, the arguments of the composite: their open parameters become the composite's parameters.
 ///
 /// The arguments of a call are its constants, what other calls' results give it, and, for the calls that it begins
 /// with, what the caller of the composite says: their open parameters are its own.
@@ -64,7 +67,7 @@ pub struct Composite {
 }
 
 impl Composite {
-    /// A composite without calls.
+    /// Creates a composite without calls.
     pub fn new(name: impl Into<String>, description: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -76,7 +79,7 @@ impl Composite {
         }
     }
 
-    /// Its name as a tool.
+    /// Returns its name as a tool.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -84,7 +87,7 @@ impl Composite {
     /// Adds a call.
     ///
     /// # Errors
-    /// [`CompositeProblem::DuplicateNode`].
+    /// [`CompositeProblem::DuplicateNode`] if there is a call with this id.
     pub fn add_node(&mut self, node: ToolNode) -> Result<&mut Self, CompositeProblem> {
         if self.node(&node.id).is_some() {
             return Err(CompositeProblem::DuplicateNode { node: node.id });
@@ -93,7 +96,7 @@ impl Composite {
         Ok(self)
     }
 
-    /// Lets `to` wait for `from` although nothing flows between them.
+    /// Makes `to` wait for `from` without passing a result.
     ///
     /// # Errors
     /// [`CompositeProblem::UnknownNode`], and [`CompositeProblem::Cycle`] if `from` waits for `to` already.
@@ -111,33 +114,38 @@ impl Composite {
         Ok(self)
     }
 
-    /// The calls whose open parameters are the composite's. By default those that wait for nothing.
+    /// Sets the calls whose open parameters become the composite's. Default: those that wait for no other
+    /// call.
     pub fn with_inputs<T: Into<String>>(mut self, nodes: impl IntoIterator<Item = T>) -> Self {
         self.inputs = nodes.into_iter().map(Into::into).collect();
         self
     }
 
-    /// The calls whose results are the composite's. By default those that nothing waits for.
+    /// Sets the calls whose results become the composite's. Default: those that no other call waits for.
     pub fn with_outputs<T: Into<String>>(mut self, nodes: impl IntoIterator<Item = T>) -> Self {
         self.outputs = nodes.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Everything that is wrong with it, given the tools that there are.
+    /// Returns all problems, given the registered tools.
     pub fn validate(&self, registry: &ToolRegistry) -> Vec<CompositeProblem> {
         validate::problems(self, registry)
     }
 
-    /// A tool whose calls pass the guards of `engine`, and whatever the engine that runs the composite does not allow
-    /// is not done by way of it. If a step needs consent, a person is asked about the whole before it begins, and that
-    /// question can wait as any other. It shows the arguments, the steps with their constants, and which step gets the result
-    /// of which: what those results will be nobody knows yet. A yes holds for this graph and these tools. A step that a rule
-    /// asks about, or whose tool was replaced, is asked about by itself, and is made if the engine's approver agrees at once.
+    /// Makes a tool of the composite. Its calls pass the guards of `engine`, and can do no more than the
+    /// engine that runs the composite allows.
     ///
-    /// A registry that holds a composite over itself lives as long as the composite is in it.
+    /// If a step needs approval, a person is asked about the whole composite before it begins; that question
+    /// can wait like any other. It shows the arguments, and the steps with their constants and data flow, but
+    /// not the results, which do not exist yet. The approval is bound to this graph and these tools. A step
+    /// that a rule asks about, or whose tool was replaced, needs an approval of its own, and runs only if the
+    /// engine's approver gives it at once.
+    ///
+    /// If the registry holds a composite that uses the same registry, it is not freed until the composite is
+    /// removed.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// All problems of the composite.
     pub fn into_tool(self, engine: ToolEngine) -> Result<CompositeTool, Vec<CompositeProblem>> {
         CompositeTool::new(self, engine)
     }
@@ -146,7 +154,7 @@ impl Composite {
         self.nodes.iter().find(|node| node.id == id)
     }
 
-    /// The ids of the calls that it begins with.
+    /// Returns the ids of the calls that the composite begins with.
     fn input_ids(&self) -> Vec<&str> {
         let waits = |node: &&ToolNode| {
             self.edges.iter().any(|(_, to)| *to == node.id)
@@ -158,7 +166,7 @@ impl Composite {
         }
     }
 
-    /// The ids of the calls that it ends with.
+    /// Returns the ids of the calls that the composite ends with.
     fn output_ids(&self) -> Vec<&str> {
         let is_last =
             |node: &&ToolNode| node.gives.is_empty() && !self.edges.iter().any(|(from, _)| *from == node.id);

@@ -1,6 +1,11 @@
-//! Files of a project that decide what runs for a person who has started nothing of the project: settings of
-//! git, of editors, of agents and of shells, and what is run for a push. Changing one is a way from a command
-//! that is held to a program that is not.
+//! The list of control files: files of a project that start programs for a person who has run nothing of the
+//! project. These are settings of git, editors, agents and shells, and what runs on a push. By changing one,
+//! a sandboxed command could make a program run outside of the sandbox.
+//!
+//! A file tool asks a person about each change of such a file, and no rule can answer for the person. A
+//! command cannot change one (`sandbox/control.rs`). The list has files that programs read on their own;
+//! files that a person runs (a makefile, a build script, a test) are not on it. Neither are `.gitmodules` and
+//! `.gitattributes`: git runs nothing that they name unless its settings say so.
 //!
 //! A file tool asks about such a file each time, and no rule answers. A command cannot change one
 //! (`sandbox/control.rs`). The list names what a program reads on its own; what a person starts (a makefile,
@@ -12,7 +17,8 @@ use std::{
     path::{Component, Path},
 };
 
-/// Folders of settings, with all that is in them, and files of settings; in any folder, in lower case.
+/// Names of files and folders of settings, with the reason; they count in any folder, and a folder with all
+/// its content. Lower case.
 const SETTINGS: &[(&str, &[&str])] = &[
     (
         "it holds settings of agents",
@@ -103,14 +109,14 @@ const SETTINGS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Folders of a person's settings below `.config`.
+/// Folders of personal settings below `.config`.
 const CONFIG: &[&str] = &["autostart", "environment.d", "fish", "git", "nvim", "systemd"];
 
-/// What of a git folder is settings: in its `config` and in where it looks for one stand programs that git
-/// runs, and attributes say for which files it runs them.
+/// Settings within a git folder: `config` and the files that lead to one can name programs that git runs, and
+/// attributes choose the files for which it runs them.
 pub(crate) const GIT: &[&str] = &["config", "config.worktree", "commondir", "hooks", "info/attributes"];
 
-/// Why a path, relative to its workspace, is one of a file that decides what runs; none for all others.
+/// Returns why a path, relative to its workspace, is a control file; `None` for all others.
 pub(crate) fn control(relative: &Path) -> Option<&'static str> {
     let names: Vec<&OsStr> = relative
         .components()
@@ -125,9 +131,10 @@ pub(crate) fn control(relative: &Path) -> Option<&'static str> {
     })
 }
 
-/// Why a file of this name in a folder of that name decides what runs, if it does; for all but git's own.
+/// Returns why a file with this name in a folder with that name is a control file, except for git's own
+/// files.
 pub(crate) fn named(folder: Option<&OsStr>, name: &OsStr) -> Option<&'static str> {
-    // Some file systems, and some of the programs, do not tell the cases apart.
+    // Some file systems and programs ignore case.
     let is_in = |known: &[&str]| known.iter().any(|known| name.eq_ignore_ascii_case(known));
     if folder.is_some_and(|folder| folder.eq_ignore_ascii_case(".config")) && is_in(CONFIG) {
         return Some("it holds settings of a person");
@@ -140,9 +147,9 @@ pub(crate) fn named(folder: Option<&OsStr>, name: &OsStr) -> Option<&'static str
     SETTINGS.iter().find(|(_, known)| is_in(known)).map(|(why, _)| *why)
 }
 
-/// Whether a path is one of the files that decide what runs for a person who has started nothing of the
-/// project, such as `.git/config`, `.vscode/tasks.json` or `AGENTS.md`. The path is relative to the
-/// workspace; `.git` itself is one, what else is in it is not.
+/// Returns whether a path, relative to the workspace, is a control file: one that starts programs for a
+/// person who has run nothing of the project, such as `.git/config`, `.vscode/tasks.json` or `AGENTS.md`.
+/// `.git` itself is one, but not everything in it.
 ///
 /// ```
 /// assert!(archon_tools::is_control_file("sub/.git/hooks/pre-commit"));
@@ -152,7 +159,7 @@ pub fn is_control_file(relative: impl AsRef<Path>) -> bool {
     control(relative.as_ref()).is_some()
 }
 
-/// Whether what stands behind `.git` is of its settings, or of those of a submodule or a worktree.
+/// Returns whether a path within `.git` is a setting, of the repository or of a submodule or worktree.
 pub(crate) fn is_of_git(behind: &[&OsStr]) -> bool {
     let is = |known: &str, names: &[&OsStr]| {
         let mut names = names.iter();

@@ -1,15 +1,15 @@
-//! Arguments that cannot work, set right once where the tool is sure how: what the options allow, each told to the model
-//! and logged.
+//! Corrects refused arguments once, if the tool is sure how and the options allow it. The model is told, and
+//! the correction is logged.
 
 use archon_types::{Correction, Json, ToolResult, metadata};
 
 use crate::{execute::contain, guard::Inspection, log};
 
-/// What to call the tool with instead of arguments that were refused, if that may be done.
+/// Returns corrected arguments for a refused call, if a correction is allowed.
 pub(crate) fn of(inspection: &Inspection<'_>, refused: &ToolResult) -> Option<Correction> {
     let (tool, options) = (inspection.tool.as_ref()?, inspection.options);
     let kind = refused.metadata.get(metadata::ERROR_TYPE).and_then(Json::as_str)?;
-    // What a person wrote stands as it is.
+    // Arguments that a person edited are not corrected.
     let may = CORRECTABLE.contains(&kind) && inspection.edited.is_none() && !options.corrections.is_empty();
     if !may {
         return None;
@@ -23,12 +23,12 @@ pub(crate) fn of(inspection: &Inspection<'_>, refused: &ToolResult) -> Option<Co
     Some(correction)
 }
 
-/// The model learns that its arguments were changed, and how.
+/// Adds a note about the correction to the result for the model.
 pub(crate) fn tell(correction: &Correction, result: &mut ToolResult) {
     let text = format!("[The arguments of this call were corrected: {}]", correction.what);
     result.content.insert(0, text.into());
     result.metadata.insert(metadata::CORRECTION.to_owned(), correction.kind.into());
 }
 
-/// The kinds of refusal that are about the arguments.
+/// The kinds of refusal that concern the arguments.
 const CORRECTABLE: [&str; 2] = ["validation_error", "invalid_parameters"];

@@ -1,31 +1,31 @@
-//! Which dialect of JSON Schema a tool's schema is read in.
+//! Chooses the dialect of JSON Schema for compiling a tool's schema.
 //!
-//! Before a schema is compiled it is held against the schema of schemas of its dialect. That of 2020-12, the dialect
-//! of schemas that name none, is eight documents: compiled they hold half a megabyte for as long as the process
-//! lives, and compiling them takes longer than all else that a short run starts. That of draft 7 is one document, and
-//! a plain schema, as most tools have, means the same in both.
+//! A schema is validated against its dialect's meta-schema before it is compiled. That of 2020-12, the
+//! default dialect, has eight documents: compiled they take half a megabyte for the life of the process, and
+//! compiling them takes longer than the whole start of a short run. That of draft 7 is one document, and a
+//! plain schema, as most tools have, means the same in both.
 
 use archon_types::Json;
 use jsonschema::{Draft, ValidationOptions};
 use serde_json::Map;
 
-/// The dialect that is meant where a schema names none, and the one that is derived for `#[tool]`.
+/// The dialect of schemas that name none, and of those that `#[tool]` derives.
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 
 const KINDS: [&str; 7] = ["array", "boolean", "integer", "null", "number", "object", "string"];
 
-/// How to compile `schema`.
+/// Returns the options for compiling `schema`.
 pub(crate) fn options(schema: &Json) -> ValidationOptions<'static> {
     let options = jsonschema::options().should_validate_formats(false);
     if is_plain(schema) { options.with_draft(Draft::Draft7) } else { options }
 }
 
-/// Whether `schema` uses only keywords that are known here, each in its right form, so that it is valid in both
-/// dialects and means the same. `false` says only that nothing is known.
+/// Returns whether `schema` uses only known keywords in their usual form, so that it is valid in both
+/// dialects and means the same. `false` means that this is not known.
 fn is_plain(schema: &Json) -> bool {
     match schema {
         Json::Bool(_) => true,
-        // Draft 7 does not look at what stands beside a reference.
+        // Draft 7 ignores other keywords beside a reference.
         Json::Object(keywords) if keywords.contains_key("$ref") => {
             keywords.iter().all(|(keyword, value)| match keyword.as_str() {
                 "$ref" => value.as_str().is_some_and(|reference| reference.starts_with("#/$defs/")),
@@ -73,7 +73,7 @@ fn is_kind(value: &Json) -> bool {
     value.as_str().is_some_and(|kind| KINDS.contains(&kind))
 }
 
-/// Whether `value` is an array whose items differ and satisfy `item`. Such arrays are short.
+/// Returns whether `value` is an array of different items that satisfy `item`. Such arrays are short.
 fn is_set_of(value: &Json, item: fn(&Json) -> bool) -> bool {
     value.as_array().is_some_and(|items| {
         items.iter().enumerate().all(|(at, one)| item(one) && !items[..at].contains(one))

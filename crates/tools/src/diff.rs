@@ -1,15 +1,15 @@
-//! The difference between two texts, for people.
+//! Makes diffs of texts for people.
 
 use archon_types::FileChange;
 use similar::{ChangeTag, TextDiff};
 
-/// How differences are shown.
+/// Options of diffs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DiffOptions {
-    /// Lines around a change. Default 3.
+    /// Unchanged lines shown around a change. Default 3.
     pub context_lines: usize,
-    /// Files of more bytes are not compared. Default 102,400.
+    /// Largest file that is compared, in bytes. Default 102,400.
     pub max_file_size: usize,
 }
 
@@ -19,7 +19,7 @@ impl Default for DiffOptions {
     }
 }
 
-/// What becomes of the file `path`; `before` is `None` for a new one.
+/// Describes the change of the file `path`; `before` is `None` for a new file.
 pub(crate) fn change(path: &str, before: Option<&str>, after: &str, options: DiffOptions) -> FileChange {
     let mut change = FileChange::new(path);
     change.created = before.is_none();

@@ -1,4 +1,5 @@
-//! `bash` and `bash_readonly`: a command line, run where it can do no harm outside the workspace.
+//! The tools `bash` and `bash_readonly`: run a command line in a sandbox that protects everything outside of
+//! the workspace.
 
 use std::{path::PathBuf, process::Command, time::Duration};
 
@@ -14,23 +15,24 @@ use crate::{
     sandbox::{self, Cage, Ended, Finished, Network, SandboxOptions},
 };
 
-/// What the engine waits longer than the tool itself, which knows what the command said so far.
+/// Time in addition to the tool's own limit before the engine ends the call: the tool can return the output
+/// so far.
 const SLACK: Duration = Duration::from_secs(5);
 
-/// How commands run.
+/// Options of the shell tools.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct BashOptions {
-    /// What the kernel grants a command.
+    /// Limits of the sandbox.
     pub sandbox: SandboxOptions,
-    /// Time limit of a command that has none of its own. Default 120 s.
+    /// Time limit of a command whose call sets none. Default 120 s.
     pub timeout: Duration,
-    /// No command asks for more. Default 600 s.
+    /// The longest time limit that a call can set. Default 600 s.
     pub max_timeout: Duration,
-    /// A command that holds one of these texts is refused. This is a guard rail against accidents and nothing
-    /// more: a command can be written in any number of ways. What holds is the sandbox.
+    /// Texts that a command may not contain. This only prevents accidents, as a command can be written in
+    /// many ways; the real protection is the sandbox.
     pub deny: Vec<String>,
-    /// The shell. Default `bash`.
+    /// The shell program. Default `bash`.
     pub shell: PathBuf,
 }
 
@@ -59,9 +61,9 @@ impl Default for BashOptions {
 
 /// Runs a command line in the first folder of a [`Workspace`]. It needs the permission `shell_exec`.
 ///
-/// The command may change the workspace, or with [`read_only`](Self::read_only) only look at it; see
-/// [`sandbox`](crate::sandbox) for how it is held to that. Its input is empty. A command that fails is a result
-/// like any other, with its exit code. Whatever it left running ends with the call.
+/// The command may change the workspace, or only read it with [`read_only`](Self::read_only);
+/// [`sandbox`](crate::sandbox) describes the limits. Its standard input is empty. A command that fails is an
+/// ordinary result with its exit code. Processes that it left running are ended with the call.
 #[derive(Clone, Debug)]
 pub struct Bash {
     spec: ToolSpec,
@@ -81,7 +83,7 @@ struct Arguments {
 }
 
 impl Bash {
-    /// `bash`: commands that may change the workspace.
+    /// Creates `bash`: commands may change the workspace.
     pub fn new(workspace: Workspace, options: BashOptions) -> Self {
         let mut annotations = ToolAnnotations::default();
         annotations.destructive = true;
@@ -90,7 +92,7 @@ impl Bash {
         Self::with(workspace, options, sandbox::Access::Write, ("bash", "Shell", about), annotations)
     }
 
-    /// `bash_readonly`: commands that may only look.
+    /// Creates `bash_readonly`: commands can only read.
     pub fn read_only(workspace: Workspace, options: BashOptions) -> Self {
         let about = "Runs a shell command that only reads, and returns its output and exit code. Use it to look at \
                      things with the usual programs; it cannot change any file.";
@@ -108,7 +110,7 @@ impl Bash {
         annotations.permissions = vec!["shell_exec".to_owned()];
         let cage = Cage::new(&workspace, access, options.sandbox.clone());
         if annotations.effect == Effect::ReadOnly && !cage.is_closed() {
-            // Nothing keeps it from changing things.
+            // Without a sandbox nothing prevents changes.
             annotations.effect = Effect::SideEffect;
             annotations.concurrency_safe = false;
         }
@@ -121,7 +123,7 @@ impl Bash {
         Self { spec, workspace, options, cage }
     }
 
-    /// Why a command does not run.
+    /// Returns an error if the command may not run: without the needed sandbox, or with a denied text.
     fn objection(&self, command: &str) -> Result<(), ToolError> {
         if let Some(refusal) = self.cage.refusal() {
             return Err(ToolError::PermissionDenied(refusal));
@@ -206,7 +208,7 @@ impl Bash {
             .with_metadata("sandboxed", self.cage.is_closed())
     }
 
-    /// What an exit code says of our limits; signal numbers are those of Linux.
+    /// Explains an exit code or an output that one of our limits caused; signal numbers are those of Linux.
     fn hint(&self, code: i32, text: &str) -> &'static str {
         let network = self.options.sandbox.network == Network::Denied;
         match code {
@@ -254,7 +256,7 @@ impl Tool for Bash {
     }
 }
 
-/// The command, or as much of it as is read in a line, with a mark that says where the rest is.
+/// Quotes the command for a preview, cut with a note about the rest.
 fn quoted(command: &str) -> String {
     match command.char_indices().nth(SHOWN) {
         Some((end, _)) => format!(
@@ -266,7 +268,7 @@ fn quoted(command: &str) -> String {
     }
 }
 
-/// Characters of a command that a preview has; the arguments have all.
+/// Most characters of a command in a preview; the arguments have all.
 const SHOWN: usize = 500;
 
 #[cfg(test)]

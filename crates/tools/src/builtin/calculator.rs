@@ -1,4 +1,4 @@
-//! `calculator`: arithmetic that a model need not do in its head.
+//! The tool `calculator`: evaluates arithmetic.
 
 use archon_types::{BoxFuture, Json, Tool, ToolAnnotations, ToolContext, ToolError, ToolResult, ToolSpec};
 use serde::Deserialize;
@@ -13,7 +13,7 @@ pub struct Calculator {
     spec: ToolSpec,
 }
 
-/// What may be sent. An expression goes before an operation.
+/// Arguments of a call. If both are there, the expression is used.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
@@ -37,7 +37,7 @@ enum Operation {
 }
 
 impl Calculator {
-    /// The tool.
+    /// Creates the tool.
     pub fn new() -> Self {
         let mut spec = ToolSpec::new(
             "calculator",
@@ -112,7 +112,7 @@ fn calculate(arguments: Json) -> Result<Number, ToolError> {
     }
 }
 
-/// One flat object: small models do better with optional properties than with alternatives.
+/// Returns one flat object: small models handle optional properties better than alternatives.
 fn parameters() -> Json {
     json!({
         "type": "object",

@@ -1,4 +1,4 @@
-//! `cleanup_tool_call`: the model gives up results that it no longer needs.
+//! The tool `cleanup_tool_call`: the model removes results that it no longer needs from its context.
 
 use archon_types::{
     BoxFuture, CLEANUP_TOOL, CleanedUp, Effect, Json, SeenResult, TokenCounter, TokenEstimate, Tool,
@@ -8,10 +8,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-/// Takes results of tools out of the model's context window; a note stands for each. The run's log keeps them.
+/// Removes tool results from the model's context window; a note replaces each. The run's log keeps them.
 ///
-/// A run whose model has this tool begins each result with the id of its call, and ends those with a hint that found
-/// nothing or are long. Outside a run of a loop there is no window, and the tool says so.
+/// If the model has this tool, each result begins with the id of its call, and long or empty results end with
+/// a hint to clean up. Outside of a run there is no context window, and the call fails.
 #[derive(Clone, Debug)]
 pub struct CleanupToolCall {
     spec: ToolSpec,
@@ -30,7 +30,7 @@ struct Arguments {
 }
 
 impl CleanupToolCall {
-    /// The tool.
+    /// Creates the tool.
     pub fn new() -> Self {
         let mut annotations = ToolAnnotations::default();
         annotations.effect = Effect::Idempotent;
@@ -111,7 +111,7 @@ fn clean_up(arguments: Arguments, seen: Option<&[SeenResult]>) -> Result<ToolRes
     Ok(ToolResult::success(said.to_string()).with_metadata(metadata::CLEANED_UP, marks))
 }
 
-/// The newest result of a call that is still there, or what to tell the model.
+/// Finds the newest result of a call that is not cleaned up, or returns an error text for the model.
 fn find<'s>(seen: &'s [SeenResult], id: &str) -> Result<&'s SeenResult, String> {
     let of_call = || seen.iter().rev().filter(|result| result.call.as_str() == id);
     match (of_call().find(|result| !result.is_cleaned_up), of_call().next()) {

@@ -1,4 +1,4 @@
-//! `edit_file`: replaces a text in a file that stands there exactly once.
+//! The tool `edit_file`: replaces a text that occurs exactly once in a file.
 
 use archon_types::{
     BoxFuture, Context, Correction, Json, Preview, SessionId, Tool, ToolAnnotations, ToolContext, ToolError,
@@ -12,8 +12,8 @@ use crate::{DiffOptions, Workspace, diff, workspace::Target};
 /// Largest file that can be edited, in bytes.
 const MAX_FILE: u64 = 10_000_000;
 
-/// Edits a text file of a [`Workspace`]. It needs the permission `fs_write`. The file must have been read
-/// in the same session, as it is now.
+/// Edits a text file of a [`Workspace`]. It needs the permission `fs_write`. The session must have read the
+/// file, and it must not have changed since.
 #[derive(Clone, Debug)]
 pub struct EditFile {
     spec: ToolSpec,
@@ -34,7 +34,7 @@ struct Arguments {
     replace_all: Option<bool>,
 }
 
-/// An edit that can be made.
+/// A checked edit.
 struct Edit {
     target: Target,
     before: String,
@@ -43,7 +43,7 @@ struct Edit {
 }
 
 impl EditFile {
-    /// The tool for the files of one workspace.
+    /// Creates the tool for the files of a workspace.
     pub fn new(workspace: Workspace) -> Self {
         let mut annotations = ToolAnnotations::default();
         annotations.destructive = true;
@@ -63,13 +63,13 @@ impl EditFile {
         Self { spec, workspace, diff: DiffOptions::default() }
     }
 
-    /// The same tool with another way to show what it will change.
+    /// Sets how previews show the change.
     pub fn with_diff(mut self, diff: DiffOptions) -> Self {
         self.diff = diff;
         self
     }
 
-    /// What would be changed; `find` says where a path leads.
+    /// Computes the edit without writing it; `find` resolves the path.
     fn plan(
         &self,
         arguments: Json,
@@ -90,7 +90,7 @@ impl EditFile {
         }
         let target = find(&path)?;
         let Some(existing) = &target.existing else {
-            // The path is inside and nothing is there: say what is near it.
+            // This fails with similar names if the path is inside of the workspace.
             self.workspace.resolve(&path)?;
             return Err(ToolError::NotFound(format!("'{}' not found.", target.name)));
         };
@@ -156,7 +156,7 @@ impl Tool for EditFile {
         Ok(Some(preview))
     }
 
-    /// A text that stands in several places is replaced in all of them, if the model did not say otherwise.
+    /// Offers `replace_all` if the text occurs several times and the model did not set it.
     fn correction(&self, arguments: &Json, run: &Context) -> Option<Correction> {
         let mut all = arguments.clone();
         let before = all.as_object_mut()?.insert("replace_all".to_owned(), true.into());
@@ -172,7 +172,7 @@ impl Tool for EditFile {
     }
 }
 
-/// Why a text was not found: often only its white space differs.
+/// Explains why a text was not found: often only its white space differs.
 fn absent(name: &str, text: &str, wanted: &str) -> String {
     let advice = match first_likely_line(text, wanted) {
         Some(line) => {
@@ -185,7 +185,7 @@ fn absent(name: &str, text: &str, wanted: &str) -> String {
     format!("old_text stands 0 times in '{name}'; it must stand there exactly once. {advice}")
 }
 
-/// The line, counted from 1, where the text would begin if white space did not count.
+/// Returns the line, counted from 1, at which the text begins if white space is ignored.
 fn first_likely_line(text: &str, wanted: &str) -> Option<usize> {
     let squeezed = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
     let wanted: Vec<_> = wanted.lines().map(squeezed).skip_while(String::is_empty).collect();
@@ -198,7 +198,7 @@ fn first_likely_line(text: &str, wanted: &str) -> Option<usize> {
         .map(|at| at + 1)
 }
 
-/// The lines where it stands, the first few of them.
+/// Returns the numbers of the first five lines where the text occurs.
 fn lines_of(text: &str, wanted: &str) -> String {
     let lines: Vec<_> = text
         .match_indices(wanted)

@@ -1,4 +1,4 @@
-//! Arithmetic as people and models write it, evaluated while it is read.
+//! Parses and evaluates arithmetic in one pass, in the notations that people and models use.
 //!
 //! ```text
 //! sum     = product (('+' | '-') product)*          200 - 10%  takes 10 % of the 200 off
@@ -13,7 +13,7 @@ use archon_types::ToolError;
 
 use super::rational::Number;
 
-/// Longer expressions are a mistake, and so are more deeply nested ones.
+/// Longest expression in bytes, and deepest nesting; anything beyond is a mistake.
 const LONGEST: usize = 2_000;
 const DEEPEST: usize = 64;
 
@@ -23,9 +23,8 @@ const DEEPEST: usize = 64;
 /// (`1,250.50`), `sqrt abs min max round floor ceil exp ln log`, `pi` and `e`. `×`, `÷`, `**`, `x`
 /// and a closing `=` are understood.
 ///
-/// # Errors
-/// [`ToolError::InvalidArgs`] if it cannot be read, with the place; [`ToolError::Failed`] for a
-/// division by zero, or a result that is too large or not real.
+/// [`ToolError::InvalidArgs`] with the position if it cannot be parsed; [`ToolError::Failed`] for a division
+/// by zero, or a result that is too large or not real.
 ///
 /// ```
 /// use archon_tools::builtin::evaluate;
@@ -53,14 +52,14 @@ pub fn evaluate(expression: &str) -> Result<Number, ToolError> {
 
 struct Reader<'a> {
     text: &'a str,
-    /// Byte offset of what comes next.
+    /// Byte offset of the rest.
     at: usize,
     depth: usize,
-    /// Between the brackets of a function a comma separates arguments, not thousands.
+    /// True within a function's brackets, where a comma separates arguments, not thousands.
     in_call: bool,
 }
 
-/// A value, and whether it was written as a percentage, which sums treat in their own way.
+/// A value, and whether it was written as a percentage, which sums treat differently.
 type Operand = (Number, bool);
 
 impl Reader<'_> {
@@ -203,14 +202,14 @@ impl Reader<'_> {
         }
     }
 
-    /// The next character that is no space.
+    /// Skips spaces and returns the next character without consuming it.
     fn peek(&mut self) -> Option<char> {
         let rest = self.rest();
         self.at += rest.len() - rest.trim_start().len();
         self.rest().chars().next()
     }
 
-    /// The word that comes next.
+    /// Returns the next word without consuming it.
     fn word(&mut self) -> Option<&str> {
         self.peek();
         let rest = self.rest();
@@ -235,7 +234,7 @@ impl Reader<'_> {
         &self.text[self.at..]
     }
 
-    /// Whether the `%` that comes next stands between two operands, and so means the remainder.
+    /// Returns whether the next `%` is between two operands, so that it means the remainder.
     fn operand_follows_percent(&self) -> bool {
         let after = self.rest()[1..].trim_start();
         let word = &after[..after.find(|c: char| !c.is_alphabetic()).unwrap_or(after.len())];
@@ -261,8 +260,8 @@ impl Reader<'_> {
     }
 }
 
-/// The bytes of the number at the start of `text`: digits, a point, an exponent, and separators
-/// before exactly three digits.
+/// Returns the length in bytes of the number at the start of `text`: digits, a point, an exponent, and
+/// separators before exactly three digits.
 fn number_length(text: &str, thousands: bool) -> usize {
     let bytes = text.as_bytes();
     let digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);

@@ -1,4 +1,4 @@
-//! Which files are meant by `*.rs` or `src/**/*.toml`.
+//! Patterns for files, such as `*.rs` or `src/**/*.toml`.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use globset::{GlobBuilder, GlobMatcher};
 
 use crate::arguments::clip;
 
-/// A pattern for files: with a `/` for the path below a folder, without for the name alone.
+/// A file pattern: one with a `/` matches the path below a folder, one without only the name.
 pub(super) struct FilePattern {
     matcher: GlobMatcher,
     name_only: bool,
@@ -26,7 +26,7 @@ impl FilePattern {
         Ok(Self { matcher: glob.compile_matcher(), name_only: !pattern.contains('/') })
     }
 
-    /// `path` is relative to the folder that is looked through.
+    /// Returns whether a path, relative to the searched folder, matches.
     pub(super) fn matches(&self, path: &Path) -> bool {
         match path.file_name() {
             Some(name) if self.name_only => self.matcher.is_match(Path::new(name)),

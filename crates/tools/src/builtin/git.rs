@@ -1,9 +1,9 @@
-//! What the three git tools share: the git program, run where it can only read.
+//! Runs the git program for the git tools, so that it can only read.
 //!
-//! A repository's own configuration can name programs that git runs. Those that can be turned off are. The others,
-//! which are the filters of files and what submodules name, run in the sandbox as well, without the network and
-//! without the right to change a file; where the kernel cannot hold them they do not run, and what git says of
-//! such files and submodules is less exact.
+//! A repository's own configuration can name programs that git runs. Those that can be turned off are. The
+//! others, which are file filters and programs that submodules name, run in the sandbox without network and
+//! without write access. Without a sandbox they do not run, and git's answers about such files and submodules
+//! are less exact.
 
 use std::{process::Command, time::Duration};
 
@@ -17,7 +17,7 @@ use crate::{
 
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// Before every subcommand.
+/// Options before every subcommand.
 const ALWAYS: &[&str] = &[
     "--no-pager",
     "--no-optional-locks",
@@ -32,25 +32,26 @@ const ALWAYS: &[&str] = &[
     "color.ui=never",
     "-c",
     "core.quotePath=false",
-    // It would run what checks signatures.
+    // Otherwise git would run the program that checks signatures.
     "-c",
     "log.showSignature=false",
-    // Or git would look into submodules with another git.
+    // Otherwise git would start another git in submodules.
     "-c",
     "diff.submodule=short",
 ];
 
-/// What git does not do on its own: read what others on this machine set up, ask, fetch what is missing.
+/// Environment that keeps git from reading the machine's configuration, prompting, and fetching missing
+/// objects.
 const ENVIRONMENT: &[(&str, &str)] = &[
     ("GIT_CONFIG_NOSYSTEM", "1"),
     ("GIT_ATTR_NOSYSTEM", "1"),
     ("GIT_TERMINAL_PROMPT", "0"),
     ("GIT_NO_LAZY_FETCH", "1"),
-    // Also for a git that does not know the one before: no protocol has this name.
+    // For versions of git that do not know the variable above: no protocol has this name.
     ("GIT_ALLOW_PROTOCOL", "none"),
 ];
 
-/// Git in one workspace.
+/// The git program in one workspace.
 #[derive(Clone, Debug)]
 pub(super) struct Git {
     workspace: Workspace,
@@ -63,7 +64,7 @@ impl Git {
         Self { workspace, cage }
     }
 
-    /// Runs git with these arguments; `nothing` is said where it says nothing.
+    /// Runs git with these arguments; `nothing` is the result if git prints nothing.
     pub(super) async fn run(
         &self,
         arguments: &[String],
@@ -103,18 +104,19 @@ impl Git {
         }
     }
 
-    /// Settings by which no filter runs that the repository's configuration names. Git has no switch for all.
+    /// Returns settings that turn off all filters of the repository's configuration; git has no switch for
+    /// that.
     async fn filters_off(&self, context: &ToolContext) -> Result<Vec<String>, ToolError> {
         let names = ["config", "--null", "--name-only", "--get-regexp", r"^filter\."].map(str::to_owned);
         let finished = self.finish(&[], &names, context).await?;
         match finished.ended.code() {
-            // 1: there is none. 127: there is no git, of which the next one says so.
+            // 1: there are no filters. 127: there is no git, which the next command reports.
             Some(0 | 1 | 127) if !finished.stdout.truncated => {}
             _ => return Err(failed(&finished)),
         }
         let mut settings = Vec::new();
         for name in finished.stdout.text.split('\0').filter(|name| !name.is_empty()) {
-            // `filter.NAME.clean`, and the name may be anything.
+            // `filter.NAME.clean`, where the name may be anything.
             let Some((filter, _)) = name.rsplit_once('.') else { continue };
             if name.contains(['=', '\u{fffd}']) {
                 return Err(ToolError::PermissionDenied(format!(
@@ -130,7 +132,8 @@ impl Git {
     }
 }
 
-/// The same command, which does not start another git in submodules: their configuration names programs too.
+/// Adds an option so that git starts no other git in submodules, because their configuration names programs
+/// too.
 fn alone(arguments: &[String]) -> Vec<String> {
     let mut arguments = arguments.to_vec();
     if matches!(arguments.first().map(String::as_str), Some("status" | "diff")) {
@@ -152,7 +155,7 @@ pub(super) fn spec(name: &str, label: &str, about: &str, parameters: Json, examp
     spec
 }
 
-/// The end of a command line: a revision and a path, neither of which is taken for an option.
+/// Returns the end of a command line: a revision and a path, neither of which can be read as an option.
 pub(super) fn revision_and_path(revision: Option<String>, path: Option<String>) -> Vec<String> {
     let mut arguments = vec!["--end-of-options".to_owned()];
     arguments.extend(revision.filter(|revision| !revision.is_empty()));

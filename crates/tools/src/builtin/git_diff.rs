@@ -1,4 +1,4 @@
-//! `git_diff`: what was changed, line by line.
+//! The tool `git_diff`: shows changed lines.
 
 use archon_types::{BoxFuture, Json, Tool, ToolContext, ToolError, ToolResult, ToolSpec};
 use schemars::JsonSchema;
@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::git::{self, Git};
 use crate::{Workspace, sandbox::SandboxOptions};
 
-/// Differences in the repository of a [`Workspace`], by the git program.
+/// Shows differences in the repository of a [`Workspace`] with the git program.
 #[derive(Clone, Debug)]
 pub struct GitDiff {
     spec: ToolSpec,
@@ -26,7 +26,8 @@ struct Arguments {
 }
 
 impl GitDiff {
-    /// The tool for the repository of one workspace. Of the options the limits count; git only reads.
+    /// Creates the tool for the repository of a workspace. Of the options only the limits apply; git can only
+    /// read.
     pub fn new(workspace: Workspace, options: SandboxOptions) -> Self {
         let parameters = crate::schema_of::<Arguments>();
         let spec = git::spec(

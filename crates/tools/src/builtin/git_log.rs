@@ -1,4 +1,4 @@
-//! `git_log`: the commits, the newest first.
+//! The tool `git_log`: lists commits, newest first.
 
 use archon_types::{BoxFuture, Json, Tool, ToolContext, ToolError, ToolResult, ToolSpec};
 use schemars::JsonSchema;
@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::git::{self, Git};
 use crate::{Workspace, sandbox::SandboxOptions};
 
-/// The history of the repository in a [`Workspace`], by the git program.
+/// Lists commits of the repository in a [`Workspace`] with the git program.
 #[derive(Clone, Debug)]
 pub struct GitLog {
     spec: ToolSpec,
@@ -27,7 +27,8 @@ struct Arguments {
 }
 
 impl GitLog {
-    /// The tool for the repository of one workspace. Of the options the limits count; git only reads.
+    /// Creates the tool for the repository of a workspace. Of the options only the limits apply; git can only
+    /// read.
     pub fn new(workspace: Workspace, options: SandboxOptions) -> Self {
         let parameters = crate::schema_of::<Arguments>();
         let spec = git::spec(

@@ -1,4 +1,4 @@
-//! `git_status`: what was changed since the last commit.
+//! The tool `git_status`: lists the changes since the last commit.
 
 use archon_types::{BoxFuture, Json, Tool, ToolContext, ToolError, ToolResult, ToolSpec};
 use schemars::JsonSchema;
@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::git::{self, Git};
 use crate::{Workspace, sandbox::SandboxOptions};
 
-/// The state of the repository in a [`Workspace`], by the git program.
+/// Shows the state of the repository in a [`Workspace`] with the git program.
 #[derive(Clone, Debug)]
 pub struct GitStatus {
     spec: ToolSpec,
@@ -22,7 +22,8 @@ struct Arguments {
 }
 
 impl GitStatus {
-    /// The tool for the repository of one workspace. Of the options the limits count; git only reads.
+    /// Creates the tool for the repository of a workspace. Of the options only the limits apply; git can only
+    /// read.
     pub fn new(workspace: Workspace, options: SandboxOptions) -> Self {
         let parameters = crate::schema_of::<Arguments>();
         let spec = git::spec(

@@ -1,4 +1,4 @@
-//! `glob`: the files whose path matches a pattern, the newest first.
+//! The tool `glob`: lists files whose path matches a pattern, newest first.
 
 use archon_types::{BoxFuture, Json, Tool, ToolContext, ToolError, ToolResult, ToolSpec};
 use schemars::JsonSchema;
@@ -9,10 +9,10 @@ use crate::{Workspace, workspace::Places};
 
 const DEFAULT_LIMIT: usize = 100;
 const HIGHEST_LIMIT: usize = 2_000;
-/// Files that are looked at.
+/// Most files that are visited.
 const LOOKED_AT: usize = 200_000;
 
-/// Finds files of a [`Workspace`] by pattern, hidden and ignored ones left out.
+/// Finds files of a [`Workspace`] by pattern, without hidden and ignored ones.
 #[derive(Clone, Debug)]
 pub struct Glob {
     spec: ToolSpec,
@@ -32,7 +32,7 @@ struct Arguments {
 }
 
 impl Glob {
-    /// The tool for the files of one workspace.
+    /// Creates the tool for the files of a workspace.
     pub fn new(workspace: Workspace) -> Self {
         let mut spec = ToolSpec::new(
             "glob",
@@ -61,7 +61,7 @@ impl Glob {
                 found.push((entry.modified, entry.path));
             }
         }
-        // Files of the same time keep the order of their paths.
+        // Files with the same time are ordered by path.
         found.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
         let there = found.len();
         let names: Vec<_> = found.iter().take(limit).map(|(_, path)| self.workspace.display(path)).collect();

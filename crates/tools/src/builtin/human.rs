@@ -1,7 +1,7 @@
-//! `human_approval` and `human_guidance`: the model itself asks a person.
+//! The tools `human_approval` and `human_guidance`, with which the model asks a person.
 //!
-//! The calls are questions like those of any call that needs consent, so they wait, survive a restart, expire and are
-//! listed in the same way. Without anybody who can be asked they are refused.
+//! Their calls become questions like those of any call that needs approval, so they wait, survive a restart,
+//! expire and are listed in the same way. Without an approver they are refused.
 
 use archon_types::{
     BoxFuture, Context, Json, Preview, Tool, ToolAnnotations, ToolContext, ToolError, ToolResult, ToolSpec,
@@ -9,16 +9,17 @@ use archon_types::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// Minutes that a question of a model waits unless it says otherwise.
+/// Default time for an answer, in minutes.
 const MINUTES: u64 = 5;
 
-/// Asks a person whether something may be done, and returns that it may. A no, or none in time, is an error.
+/// Asks a person to approve something; the result is the approval. A refusal or no answer in time is an
+/// error.
 #[derive(Clone, Debug)]
 pub struct HumanApproval {
     spec: ToolSpec,
 }
 
-/// Asks a person what to do, and returns the answer.
+/// Asks a person a question, and returns the answer.
 #[derive(Clone, Debug)]
 pub struct HumanGuidance {
     spec: ToolSpec,
@@ -57,7 +58,7 @@ impl Default for HumanApproval {
 }
 
 impl HumanApproval {
-    /// The tool.
+    /// Creates the tool.
     pub fn new() -> Self {
         let about = "Asks a person whether an operation may be done, and waits for the answer. Use it before anything \
                      that is sensitive or cannot be undone.";
@@ -73,7 +74,7 @@ impl Default for HumanGuidance {
 }
 
 impl HumanGuidance {
-    /// The tool.
+    /// Creates the tool.
     pub fn new() -> Self {
         let about = "Asks a person a question and returns the answer. Use it when only a person can know what is wanted.";
         let spec = ToolSpec::new("human_guidance", about, crate::schema_of::<Guidance>());
@@ -102,7 +103,7 @@ impl Tool for HumanApproval {
     }
 
     fn call<'a>(&'a self, _: Json, _: &'a ToolContext) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
-        // It runs only once somebody agreed.
+        // The call runs only after a person approved it.
         let approved = ToolResult::success("A person approved it.").with_metadata("approved", true);
         Box::pin(std::future::ready(Ok(approved)))
     }
@@ -122,7 +123,7 @@ impl Tool for HumanGuidance {
     }
 
     fn call<'a>(&'a self, _: Json, _: &'a ToolContext) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
-        // A reply is the result of the call; this is what a bare yes comes to.
+        // A reply becomes the call's result; this is the result of a plain yes.
         let said = ToolResult::success("A person read the question and said yes, and nothing more.");
         Box::pin(std::future::ready(Ok(said)))
     }

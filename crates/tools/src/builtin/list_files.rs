@@ -1,4 +1,4 @@
-//! `list_files`: what is in a folder, or which files match a pattern below it.
+//! The tool `list_files`: lists a folder, or the files below it that match a pattern.
 
 use std::path::Path;
 
@@ -15,8 +15,8 @@ use crate::{
 const DEFAULT_LIMIT: usize = 200;
 const HIGHEST_LIMIT: usize = 2_000;
 
-/// Lists one folder of a [`Workspace`] as it is, or searches below it by name, hidden and ignored
-/// files left out. Paths are relative to the workspace, folders end with `/`.
+/// Lists one folder of a [`Workspace`] completely, or searches below it by name without hidden and ignored
+/// files. Paths are relative to the workspace, folders end with `/`.
 #[derive(Clone, Debug)]
 pub struct ListFiles {
     spec: ToolSpec,
@@ -38,7 +38,7 @@ struct Arguments {
 }
 
 impl ListFiles {
-    /// The tool for the files of one workspace.
+    /// Creates the tool for the files of a workspace.
     pub fn new(workspace: Workspace) -> Self {
         let mut spec = ToolSpec::new(
             "list_files",
@@ -90,7 +90,7 @@ impl ListFiles {
         Ok(names)
     }
 
-    /// Stops as soon as there is one more than can be shown.
+    /// Collects matching files; stops after one more than the limit.
     fn files_below(
         &self,
         folder: &Path,

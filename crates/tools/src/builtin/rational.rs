@@ -1,40 +1,40 @@
-//! Numbers of the calculator: exact fractions as long as they fit, floating point after that.
+//! Numbers of the calculator: exact fractions as long as they fit, floating point otherwise.
 //!
-//! A model that is told 0.1 + 0.2 = 0.30000000000000004 repeats it. Fractions of 128-bit integers
-//! keep decimals, percentages and thirds exact; what outgrows them, or has no exact value, becomes
-//! an `f64` and is shown with twelve significant digits.
+//! A model that reads 0.1 + 0.2 = 0.30000000000000004 repeats it. Fractions of 128-bit integers keep
+//! decimals, percentages and thirds exact; numbers that do not fit or have no exact value become an `f64` and
+//! are shown with twelve significant digits.
 
 use std::fmt;
 
 use archon_types::ToolError;
 
-/// A number that the calculator works with.
+/// A number of the calculator.
 #[derive(Clone, Copy, Debug)]
 pub struct Number(Form);
 
 #[derive(Clone, Copy, Debug)]
 enum Form {
-    /// Lowest terms, the denominator positive.
+    /// A fraction in lowest terms with a positive denominator.
     Exact { numerator: i128, denominator: i128 },
-    /// Finite.
+    /// A finite float.
     Float(f64),
 }
 
 type Outcome = Result<Number, ToolError>;
 
 impl Number {
-    /// A whole number.
+    /// Creates a whole number.
     pub(crate) fn whole(n: i128) -> Self {
         Self(Form::Exact { numerator: n, denominator: 1 })
     }
 
-    /// Reads a decimal such as `12.50` or `1e-3`; exact if it fits. `None` if it is no decimal.
+    /// Parses a decimal such as `12.50` or `1e-3`; exact if it fits. `None` if it is not a decimal.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let parsed: f64 = text.parse().ok().filter(|n: &f64| n.is_finite())?;
         Some(exact_decimal(text).unwrap_or(Self(Form::Float(parsed))))
     }
 
-    /// The number as the nearest `f64`.
+    /// Returns the nearest `f64`.
     pub fn to_f64(self) -> f64 {
         match self.0 {
             Form::Exact { numerator, denominator } => numerator as f64 / denominator as f64,
@@ -42,7 +42,7 @@ impl Number {
         }
     }
 
-    /// Whether it is exactly nothing.
+    /// Returns whether the number is zero.
     pub(crate) fn is_zero(self) -> bool {
         match self.0 {
             Form::Exact { numerator, .. } => numerator == 0,
@@ -84,7 +84,7 @@ impl Number {
         self.combine(other, |a, b, c, d| ratio(a.checked_mul(d)?, b.checked_mul(c)?), |x, y| x / y)
     }
 
-    /// The remainder with the sign of the divisor, so that it is never negative for a positive one.
+    /// Returns the remainder with the sign of the divisor, so that it is never negative for a positive one.
     ///
     /// # Errors
     /// Division by zero.
@@ -113,7 +113,7 @@ impl Number {
         }
     }
 
-    /// To `digits` decimals, halves away from zero.
+    /// Rounds to `digits` decimals, halves away from zero.
     pub(crate) fn rounded(self, digits: u32) -> Outcome {
         let scale = Self::whole(10).power(Self::whole(digits.into()))?;
         let half = Self::whole(1).divided_by(Self::whole(2))?;
@@ -125,7 +125,7 @@ impl Number {
         if self.is_negative() { self.negated() } else { self }
     }
 
-    /// Applies a function that has no exact result in general.
+    /// Applies a function whose result is not exact in general.
     pub(crate) fn map(self, f: impl FnOnce(f64) -> f64) -> Outcome {
         finite(f(self.to_f64()))
     }
@@ -144,7 +144,7 @@ impl Number {
         if exponent < 0 { ratio(bottom, top) } else { ratio(top, bottom) }
     }
 
-    /// The exact result if both are exact and it fits, else the floating one.
+    /// Returns the exact result if both are exact and it fits, else the floating-point one.
     fn combine(
         self,
         other: Self,
@@ -161,7 +161,7 @@ impl Number {
     }
 }
 
-/// Whole numbers without a point, short decimals exactly, the rest with twelve significant digits.
+/// Prints whole numbers without a point, short decimals exactly, the rest with twelve significant digits.
 impl fmt::Display for Number {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Form::Exact { numerator, denominator } = self.0 {
@@ -181,7 +181,7 @@ impl fmt::Display for Number {
     }
 }
 
-/// The fraction as a terminating decimal of at most fifteen digits.
+/// Returns the fraction as a terminating decimal of at most fifteen digits.
 fn short_decimal(numerator: i128, denominator: i128) -> Option<String> {
     let places = (1..=15_u32).find(|places| 10_i128.pow(*places) % denominator == 0)?;
     let digits = numerator.checked_mul(10_i128.pow(places) / denominator)?;
@@ -207,7 +207,7 @@ fn exact_decimal(text: &str) -> Option<Number> {
     if shift < 0 { ratio(digits, scale) } else { ratio(digits.checked_mul(scale)?, 1) }
 }
 
-/// In lowest terms; `None` if that does not fit. The denominator must not be zero.
+/// Makes a fraction in lowest terms; `None` if it does not fit. The denominator must not be zero.
 fn ratio(numerator: i128, denominator: i128) -> Option<Number> {
     let divisor = i128::try_from(gcd(numerator.unsigned_abs(), denominator.unsigned_abs())).ok()?;
     let sign = if denominator < 0 { -1 } else { 1 };

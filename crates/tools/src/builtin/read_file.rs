@@ -1,4 +1,4 @@
-//! `read_file`: a text file or part of one, or a picture.
+//! The tool `read_file`: returns a text file or part of one, or a picture.
 
 use std::{
     fs::File,
@@ -21,7 +21,7 @@ const MAX_TEXT: u64 = 1_000_000;
 /// Largest picture that is returned, in bytes.
 const MAX_IMAGE: u64 = 20_000_000;
 
-/// Bytes at the start of a file that tell whether it is text.
+/// Bytes at the start of a file that are checked to see if it is text.
 const SNIFFED: usize = 8_192;
 
 /// Reads a file of a [`Workspace`]: text up to 1 MB, a range of lines of any text, pictures (PNG,
@@ -46,7 +46,7 @@ struct Arguments {
 }
 
 impl ReadFile {
-    /// The tool for the files of one workspace.
+    /// Creates the tool for the files of a workspace.
     pub fn new(workspace: Workspace) -> Self {
         let mut spec = ToolSpec::new(
             "read_file",
@@ -63,7 +63,7 @@ impl ReadFile {
         let Arguments { path, start_line, end_line } = crate::macro_support::arguments(arguments)?;
         let lines = line_range(start_line, end_line)?;
         let (real, file) = self.workspace.open(&path, context)?;
-        // The version that is about to be read: what is changed from now on counts as unread.
+        // Note the version before reading, so that a file changed during the read counts as unread.
         let seen = self.workspace.version_of(&real, &file);
         let failed = |e: io::Error| ToolError::Failed(format!("'{path}' cannot be read: {e}"));
         let size = file.metadata().map_err(failed)?.len();
@@ -85,7 +85,7 @@ impl ReadFile {
         };
         let result = result.with_metadata("path", self.display(&real)).with_metadata("size_bytes", size);
         let result = result.with_metadata(metadata::SEEN, seen);
-        // Only now: a file that could not be read is not known.
+        // Only now: a file that could not be read does not count as read.
         self.workspace.recall(&context.run.session, &result);
         Ok(result)
     }
@@ -132,7 +132,7 @@ fn line_range(start: Option<u64>, end: Option<u64>) -> Result<Option<(u64, u64)>
     }
 }
 
-/// A file that is being read.
+/// An open file with its size and the call's cancellation.
 struct Opened<'a> {
     reader: BufReader<File>,
     size: u64,
@@ -140,7 +140,7 @@ struct Opened<'a> {
 }
 
 impl Opened<'_> {
-    /// The first bytes, which stay unread.
+    /// Returns the first bytes without consuming them.
     fn head(&mut self) -> io::Result<&[u8]> {
         let head = self.reader.fill_buf()?;
         Ok(&head[..head.len().min(SNIFFED)])
@@ -195,7 +195,7 @@ impl Opened<'_> {
         Ok(result.with_metadata("start_line", first).with_metadata("end_line", end))
     }
 
-    /// Everything; `None` if that is more than `max` bytes. The file may grow while it is read.
+    /// Reads everything; `None` if that is more than `max` bytes. The file may grow during the read.
     fn whole(&mut self, max: u64) -> io::Result<Option<Vec<u8>>> {
         if self.size > max {
             return Ok(None);
@@ -205,8 +205,8 @@ impl Opened<'_> {
         Ok((bytes.len() as u64 <= max).then_some(bytes))
     }
 
-    /// Takes up to `count` lines, and keeps up to `keep` bytes of them; `None` keeps nothing and
-    /// passes over lines of any length.
+    /// Reads up to `count` lines and keeps up to `keep` bytes of them; with `None` it skips lines of any
+    /// length.
     fn take_lines(&mut self, count: u64, keep: Option<usize>) -> io::Result<Lines> {
         let mut taken = Lines::default();
         let mut open_line = false;
@@ -229,7 +229,7 @@ impl Opened<'_> {
             open_line = end.is_none();
             self.reader.consume(used);
         }
-        // What comes after the last newline is a line too.
+        // Text after the last newline is a line too.
         taken.lines += u64::from(open_line && taken.lines < count);
         Ok(taken)
     }
@@ -255,7 +255,7 @@ fn text_result(bytes: Vec<u8>) -> ToolResult {
     }
 }
 
-/// The type of a picture, by its first bytes: names lie.
+/// Returns the type of a picture by its first bytes, as file names can be wrong.
 fn image_type(head: &[u8]) -> Option<&'static str> {
     match head {
         [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some("image/png"),

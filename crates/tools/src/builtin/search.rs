@@ -1,5 +1,5 @@
-//! `search`: the lines of files that match a pattern. Done here, never by a shell: a pattern from a
-//! model is data.
+//! The tool `search`: finds lines that match a pattern. It searches in this process and never through a
+//! shell, because a model's pattern is untrusted.
 
 use std::{io::Read, path::Path};
 
@@ -14,13 +14,14 @@ use crate::{Workspace, arguments::clip, workspace::Places};
 const DEFAULT_LIMIT: usize = 100;
 const HIGHEST_LIMIT: usize = 1_000;
 
-/// Larger files are passed over and counted.
+/// Largest file that is searched, in bytes; larger ones are skipped and counted.
 const MAX_FILE: u64 = 10_000_000;
 
-/// Characters of a line that are shown.
+/// Most characters of a line that are shown.
 const LINE_SHOWN: usize = 200;
 
-/// Searches the text files of a [`Workspace`], hidden and ignored ones left out, and those that rules about `search` or
+/// Searches the text files of a [`Workspace`], without hidden and ignored ones, and without files that a
+/// permission rule on `search` or `read_file` denies or asks about.
 /// `read_file` speak of.
 #[derive(Clone, Debug)]
 pub struct Search {
@@ -45,7 +46,7 @@ struct Arguments {
 }
 
 impl Search {
-    /// The tool for the files of one workspace.
+    /// Creates the tool for the files of a workspace.
     pub fn new(workspace: Workspace) -> Self {
         let mut spec = ToolSpec::new(
             "search",
@@ -91,7 +92,7 @@ impl Search {
         Ok(places.tell(hits.into_result(&pattern, &needle)))
     }
 
-    /// Files that cannot be read or are no text are passed over, as every search does.
+    /// Searches one file; files that cannot be read or are not text are skipped.
     fn search_file(&self, path: &Path, needle: &Needle, hits: &mut Hits) {
         let Ok(file) = self.workspace.open_resolved(path) else { return };
         let mut bytes = Vec::new();
@@ -136,12 +137,12 @@ impl Tool for Search {
     }
 }
 
-/// What is looked for.
+/// A compiled search pattern.
 struct Needle {
     regex: Regex,
-    /// The pattern was no regular expression and is taken letter by letter.
+    /// True if the pattern was not a valid regular expression and is searched literally.
     literal: bool,
-    /// A match in a line is also a match in the whole text.
+    /// True if a match in a line is always a match in the whole text, so that the text can be tested first.
     holds_in_whole: bool,
 }
 
@@ -155,7 +156,7 @@ impl Needle {
             Ok(regex) => return Ok(Self { regex, literal: false, holds_in_whole }),
             Err(why) => why,
         };
-        // `foo(` is no expression, but clear enough.
+        // `foo(` is not valid, but its meaning is clear.
         let literal = matches!(why, regex::Error::Syntax(_)).then(|| build(&regex::escape(pattern)));
         match literal {
             Some(Ok(regex)) => Ok(Self { regex, literal: true, holds_in_whole: true }),
@@ -180,7 +181,7 @@ struct Hits {
 }
 
 impl Hits {
-    /// One line more than is shown tells that there are more.
+    /// Returns whether there is one line more than the limit, which shows that there are more.
     fn is_full(&self) -> bool {
         self.lines.len() > self.limit
     }
@@ -219,9 +220,9 @@ impl Hits {
     }
 }
 
-/// The line, or as much of it around the match as can be shown.
+/// Returns the line, or the part around the match that can be shown.
 fn excerpt(line: &[u8], found: usize) -> String {
-    // A match far inside a minified file would otherwise be cut off.
+    // A match far inside of a minified file would otherwise be cut off.
     let start = if found > LINE_SHOWN / 2 && line.len() > LINE_SHOWN { found - LINE_SHOWN / 4 } else { 0 };
     let text = String::from_utf8_lossy(&line[start..line.len().min(start + 4 * LINE_SHOWN)]);
     let mark = if start > 0 { "…" } else { "" };

@@ -1,4 +1,4 @@
-//! `web_fetch`: a page as readable text.
+//! The tool `web_fetch`: returns a web page as readable text.
 
 use std::{
     io::{self, Read},
@@ -18,15 +18,15 @@ use crate::{
     web::{Page, Web},
 };
 
-/// Characters of a page that are returned at once, unless the call says otherwise.
+/// Default number of characters of a page that are returned.
 const DEFAULT_LENGTH: usize = 20_000;
 const HIGHEST_LENGTH: usize = 200_000;
 
-/// Columns of the text that HTML becomes.
+/// Columns of the text made from HTML.
 const WIDTH: usize = 120;
 
-/// Fetches pages from public servers. It needs the permission `network`. HTML becomes readable text; what is no
-/// text is refused. What a page says is data: it is marked with its address, and grants nothing.
+/// Fetches pages from public servers. It needs the permission `network`. HTML becomes readable text; content
+/// that is not text is refused. The result is untrusted: it is marked with its address, and grants nothing.
 #[derive(Clone, Debug)]
 pub struct WebFetch {
     spec: ToolSpec,
@@ -46,7 +46,7 @@ struct Arguments {
 }
 
 impl WebFetch {
-    /// The tool.
+    /// Creates the tool.
     pub fn new(options: WebOptions) -> Self {
         let mut annotations = ToolAnnotations::read_only();
         annotations.network = true;
@@ -63,8 +63,8 @@ impl WebFetch {
         Self { spec, web: Web::new(options) }
     }
 
-    /// The same tool, whose calls count as acts: an address can carry what was read out of the machine, so whoever is
-    /// asked before changes is asked before a page is fetched, unless a rule allows its address.
+    /// Makes each fetch count as a change, so that a person is asked before it unless a rule allows the
+    /// address: an address can carry secrets out of the machine.
     #[must_use]
     pub fn asking(mut self) -> Self {
         self.spec.annotations.effect = Effect::Idempotent;
@@ -108,7 +108,7 @@ impl Tool for WebFetch {
 
     fn subject(&self, arguments: &Json) -> archon_types::Subject {
         let url = arguments.get("url").and_then(Json::as_str).unwrap_or_default();
-        // As it is asked for: rules do not see how it was written.
+        // The parsed address, so that rules match the one that is requested.
         match reqwest::Url::parse(url) {
             Ok(url) => archon_types::Subject::Urls(vec![url.into()]),
             Err(_) => archon_types::Subject::Unknown,
@@ -124,7 +124,7 @@ impl Tool for WebFetch {
     }
 }
 
-/// The text of a page. HTML is laid out on a thread that may take its time.
+/// Returns the text of a page. HTML is laid out on a blocking thread.
 async fn readable(page: Page) -> Result<String, ToolError> {
     let kind = page.content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     let is_html = matches!(kind.as_str(), "text/html" | "application/xhtml+xml")
@@ -154,8 +154,13 @@ async fn readable(page: Page) -> Result<String, ToolError> {
     }
 }
 
-/// The text of HTML, or why there is none. How deep its elements are nested is counted in the tree that the parser made
-/// of them: of tags that stand in comments, close nothing or are moved elsewhere nobody else knows.
+/// Returns the text of HTML, or the reason why there is none. The nesting depth is measured in the parsed
+/// tree, as it cannot be known from the tags.
+///
+/// The time of parsing and layout grows with the square of the depth, so a hostile page would keep a thread
+/// busy for minutes, and a thread cannot be stopped from outside. Therefore parsing has a deadline, and the
+/// parser first gets a small part of the page and then ever larger ones, so that most deep pages are found
+/// cheaply.
 ///
 /// Both the parser and whoever lays a page out take time with the square of its depth, so one that was made to be deep
 /// would keep a thread busy for minutes. Nobody can end a thread: this one stops by itself. Its parser gets a small part
@@ -182,10 +187,10 @@ fn laid_out(html: &[u8], until: Instant) -> Result<String, String> {
     text.map_err(problem)
 }
 
-/// Bytes of a page that the parser gets first.
+/// Bytes of a page that are parsed first.
 const FIRST_PART: usize = 8_192;
 
-/// Whether anything stands in more than `most` elements.
+/// Returns whether the tree has more than `most` levels.
 fn is_deeper(tree: &html2text::RcDom, most: usize) -> bool {
     let mut level = vec![tree.document.clone()];
     for _ in 0..=most {
@@ -194,7 +199,7 @@ fn is_deeper(tree: &html2text::RcDom, most: usize) -> bool {
     !level.is_empty()
 }
 
-/// Hands a page to the parser piece by piece, and nothing more when its time is up.
+/// A reader of a page that fails after a deadline.
 struct InTime<'h> {
     html: &'h [u8],
     until: Instant,
@@ -209,13 +214,13 @@ impl Read for InTime<'_> {
     }
 }
 
-/// How long a page may be parsed. Ordinary ones take milliseconds.
+/// Time limit of parsing a page. Ordinary ones take milliseconds.
 const PARSING: Duration = Duration::from_secs(5);
 
-/// Deeper pages are not made readable.
+/// Most levels of nested elements; deeper pages are refused.
 const DEEPEST: usize = 500;
 
-/// Characters from `start` on, and where to go on.
+/// Returns `length` characters from `start` on, and the position after them if there are more.
 fn part(text: &str, start: usize, length: usize) -> (&str, Option<usize>) {
     let from = text.char_indices().nth(start).map_or(text.len(), |(at, _)| at);
     let rest = &text[from..];

@@ -1,4 +1,4 @@
-//! `web_search`: titles, addresses and excerpts for a query, from whichever service is behind it.
+//! The tool `web_search`: returns titles, addresses and excerpts of pages, from any search service.
 
 use std::{fmt, sync::Arc};
 
@@ -14,27 +14,28 @@ use serde::{Deserialize, Serialize};
 
 use crate::{WebOptions, arguments::clip, web::Web};
 
-/// Results of one search at most.
+/// Most results of one search.
 const HIGHEST: usize = 5;
 
-/// A service that finds pages.
+/// A web search service.
 pub trait SearchBackend: Send + Sync {
-    /// Up to `count` pages for a query, the best first.
+    /// Returns up to `count` pages for a query, best first.
     fn search<'a>(&'a self, query: &'a str, count: usize)
     -> BoxFuture<'a, Result<Vec<SearchHit>, ToolError>>;
 
-    /// The key that is sent to the service, if there is one: nothing that the run keeps or shows may hold it.
+    /// Returns the service's API key, if it has one, so that it can be redacted from everything the run keeps
+    /// or shows.
     fn key(&self) -> Option<&Secret> {
         None
     }
 }
 
-/// A page that was found.
+/// A page in the result of a search.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SearchHit {
     /// The page's title.
     pub title: String,
-    /// A piece of its text.
+    /// An excerpt of its text.
     pub snippet: String,
     /// Its address.
     pub url: String,
@@ -58,7 +59,7 @@ struct Arguments {
 }
 
 impl WebSearch {
-    /// The tool over a service.
+    /// Creates the tool with a search service.
     pub fn new(backend: impl SearchBackend + 'static) -> Self {
         let mut annotations = ToolAnnotations::read_only();
         annotations.network = true;
@@ -126,12 +127,12 @@ impl fmt::Debug for WebSearch {
     }
 }
 
-/// Pages that are known beforehand, found by the words of the query: for tests, and where there is no network.
+/// A search service with fixed pages, matched by the words of the query: for tests, or without a network.
 #[derive(Clone, Debug, Default)]
 pub struct OfflineSearch(Vec<SearchHit>);
 
 impl OfflineSearch {
-    /// A service that knows these pages.
+    /// Creates a service with these pages.
     pub fn new(pages: impl IntoIterator<Item = SearchHit>) -> Self {
         Self(pages.into_iter().collect())
     }
@@ -150,14 +151,14 @@ impl SearchBackend for OfflineSearch {
         };
         let mut found: Vec<_> =
             self.0.iter().map(|hit| (score(hit), hit)).filter(|(score, _)| *score > 0).collect();
-        // The sort keeps the order of equals.
+        // The sort is stable.
         found.sort_by_key(|(score, _)| std::cmp::Reverse(*score));
         let found = found.into_iter().take(count).map(|(_, hit)| hit.clone()).collect();
         Box::pin(std::future::ready(Ok(found)))
     }
 }
 
-/// Brave Search, with a key of one's own; the format is that of its documentation of `web/search`.
+/// Brave Search with the user's own API key; the format is that of Brave's documentation of `web/search`.
 #[derive(Clone)]
 pub struct BraveSearch {
     key: Secret,
@@ -165,9 +166,9 @@ pub struct BraveSearch {
     web: Web,
 }
 
-/// Where the service is.
+/// Address of the service.
 const BRAVE: &str = "https://api.search.brave.com/res/v1/web/search";
-/// The variable that holds the key.
+/// The environment variable with the key.
 const BRAVE_KEY: &str = "BRAVE_API_KEY";
 
 #[derive(Deserialize)]
@@ -192,15 +193,15 @@ struct BravePage {
 }
 
 impl BraveSearch {
-    /// The service with a key.
+    /// Creates the service with a key.
     ///
     /// # Errors
-    /// There is no TLS on this system.
+    /// TLS is not available on this system.
     pub fn new(key: Secret) -> Result<Self, ToolError> {
         Self::at(BRAVE, key, WebOptions::default())
     }
 
-    /// The service with the key in `BRAVE_API_KEY`; `None` if there is none.
+    /// Creates the service with the key in `BRAVE_API_KEY`; `None` if the variable is not set.
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -211,7 +212,7 @@ impl BraveSearch {
         }
     }
 
-    /// The same service elsewhere.
+    /// Creates the service at another address.
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -273,7 +274,7 @@ impl fmt::Debug for BraveSearch {
     }
 }
 
-/// The service marks the words that it found with `<strong>`.
+/// Removes the `<strong>` tags with which the service marks the found words.
 fn without_markup(text: &str) -> String {
     text.replace("<strong>", "").replace("</strong>", "")
 }

@@ -1,4 +1,4 @@
-//! `write_file`: a new file, or a new content of one that the session has read.
+//! The tool `write_file`: creates a file, or replaces the content of one that the session has read.
 
 use archon_types::{
     BoxFuture, Context, Correction, Effect, Json, Preview, SessionId, Tool, ToolAnnotations, ToolContext,
@@ -9,8 +9,8 @@ use serde::Deserialize;
 
 use crate::{DiffOptions, Workspace, diff};
 
-/// Writes a file of a [`Workspace`], folders included, in one step. It needs the permission `fs_write`. A file
-/// that is there must have been read in the same session, as it is now.
+/// Writes a file of a [`Workspace`] atomically, and creates missing folders. It needs the permission
+/// `fs_write`. An existing file must have been read in the same session, and must not have changed since.
 #[derive(Clone, Debug)]
 pub struct WriteFile {
     spec: ToolSpec,
@@ -28,7 +28,7 @@ struct Arguments {
 }
 
 impl WriteFile {
-    /// The tool for the files of one workspace.
+    /// Creates the tool for the files of a workspace.
     pub fn new(workspace: Workspace) -> Self {
         let mut annotations = ToolAnnotations::default();
         annotations.effect = Effect::Idempotent;
@@ -47,7 +47,7 @@ impl WriteFile {
         Self { spec, workspace, diff: DiffOptions::default() }
     }
 
-    /// The same tool with another way to show what it will change.
+    /// Sets how previews show the change.
     pub fn with_diff(mut self, diff: DiffOptions) -> Self {
         self.diff = diff;
         self
@@ -69,7 +69,7 @@ impl WriteFile {
             && existing.bytes == content.len() as u64
             && existing.text(name, existing.bytes).is_ok_and(|text| text == content)
         {
-            // The second of two equal calls, for instance after a crash.
+            // The call was made before, for instance before a crash.
             return Ok(done(format!("'{name}' has exactly this content already.")));
         }
         self.workspace.check_seen(session, &target)?;
@@ -105,7 +105,7 @@ impl Tool for WriteFile {
         let Arguments { path, content } = crate::macro_support::arguments(arguments.clone())?;
         let target = self.workspace.target(&path)?;
         let before = match &target.existing {
-            // What is no text, or too large, is not compared.
+            // A file that is not text or is too large is shown without a diff.
             Some(existing) => {
                 let text = existing.text(&target.name, self.diff.max_file_size as u64).ok();
                 if text.as_ref() != Some(&content) {
@@ -125,7 +125,7 @@ impl Tool for WriteFile {
         Ok(Some(preview))
     }
 
-    /// A file that is not there is written empty if the model gave no content at all.
+    /// Offers to create an empty file if the call has only a path and the file does not exist.
     fn correction(&self, arguments: &Json, _: &Context) -> Option<Correction> {
         let mut said = arguments.as_object().filter(|said| said.len() == 1)?.clone();
         let target = self.workspace.target(said.get("path")?.as_str()?).ok()?;

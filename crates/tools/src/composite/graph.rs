@@ -1,4 +1,4 @@
-//! Which calls of a composite wait for which.
+//! The dependencies between the calls of a composite.
 
 use std::collections::HashMap;
 
@@ -10,14 +10,14 @@ use petgraph::{
 
 use super::Composite;
 
-/// The calls by their place in the composite; an edge goes from a call to each that waits for it.
+/// The calls by their index in the composite; an edge leads from a call to each call that waits for it.
 pub(super) struct Graph<'c> {
     graph: DiGraph<&'c str, ()>,
     by_id: HashMap<&'c str, NodeIndex>,
 }
 
 impl<'c> Graph<'c> {
-    /// Edges to calls that are not there are left out.
+    /// Builds the graph. Edges to unknown calls are ignored.
     pub(super) fn new(composite: &'c Composite) -> Self {
         let (mut graph, mut by_id) = (DiGraph::new(), HashMap::new());
         for node in &composite.nodes {
@@ -36,7 +36,7 @@ impl<'c> Graph<'c> {
         Self { graph, by_id }
     }
 
-    /// The calls that wait for each other, with the first one again at the end.
+    /// Returns the cycles of calls that wait for each other; the first call is repeated at the end.
     pub(super) fn cycles(&self) -> Vec<Vec<String>> {
         let is_circle =
             |group: &Vec<NodeIndex>| group.len() > 1 || self.graph.contains_edge(group[0], group[0]);
@@ -55,7 +55,7 @@ impl<'c> Graph<'c> {
         cycles
     }
 
-    /// A shortest way along the edges, with both ends.
+    /// Returns a shortest path along the edges, both ends included.
     pub(super) fn way(&self, from: &str, to: &str) -> Option<Vec<String>> {
         let (from, to) = (*self.by_id.get(from)?, *self.by_id.get(to)?);
         let mut before = HashMap::from([(from, from)]);
@@ -81,7 +81,7 @@ impl<'c> Graph<'c> {
         None
     }
 
-    /// For each call, by its place, the places of those that it waits for.
+    /// Returns, for each call by index, the indexes of the calls that it waits for.
     pub(super) fn waits_for(&self) -> Vec<Vec<usize>> {
         let of =
             |node| self.graph.neighbors_directed(node, Direction::Incoming).map(NodeIndex::index).collect();

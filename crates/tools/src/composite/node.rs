@@ -1,4 +1,4 @@
-//! One call of a composite: which tool, with what, and what becomes of its result.
+//! One call of a composite: its tool, its arguments, and the use of its result.
 
 use std::collections::BTreeMap;
 
@@ -8,62 +8,62 @@ use archon_types::Json;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ToolNode {
-    /// Its name within the composite.
+    /// Its id within the composite.
     pub id: String,
-    /// The tool that is called.
+    /// The name of the tool.
     pub tool: String,
-    /// Arguments that are always the same.
+    /// Constant arguments.
     pub arguments: serde_json::Map<String, Json>,
-    /// What other calls get of its result.
+    /// Parts of its result that become arguments of other calls.
     pub gives: Vec<Mapping>,
-    /// What its open parameters are called as the composite's, where that is something else.
+    /// Names of its open parameters in the composite, by argument, if they differ from the argument's name.
     pub parameters: BTreeMap<String, String>,
-    /// Set if it is called once for each item of a list.
+    /// If set, the call is made once for each item of a list.
     pub for_each: Option<ForEach>,
-    /// What follows if it fails.
+    /// The consequence of a failure.
     pub on_failure: OnNodeFailure,
 }
 
-/// What one call's result gives another as an argument.
+/// Passes a part of a call's result to another call as an argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Mapping {
-    /// Where it stands in the result, as a JSON pointer: `/results/0/url`, or nothing for the whole. A result that is no
-    /// JSON is a text.
+    /// A JSON pointer into the result: `/results/0/url`, or empty for the whole. A result that is not JSON is
+    /// a string.
     pub pointer: String,
-    /// The call that gets it.
+    /// The id of the receiving call.
     pub node: String,
-    /// As which argument.
+    /// The name of the receiving argument.
     pub argument: String,
 }
 
-/// A call that is made once for each item of a list. Its result is the list of results, in the same order.
+/// Makes a call once for each item of a list. Its result is the list of results, in the same order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ForEach {
-    /// The argument that is given as a list and passed on item by item.
+    /// The argument whose value is a list and is passed on item by item.
     pub argument: String,
-    /// Where in each item the argument's value stands, as a JSON pointer; nothing for the item itself.
+    /// A JSON pointer to the argument's value in each item; empty for the item itself.
     pub pointer: String,
 }
 
-/// What follows if a call fails.
+/// The consequence of a failed call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OnNodeFailure {
-    /// The composite fails, and says what was done until then.
+    /// The composite fails and reports what was done before.
     #[default]
     Abort,
-    /// The others go on without its result; those that need it are left out. Of a call for each item of a list, the items
-    /// that failed are left out.
+    /// The other calls go on; calls that need its result are skipped. If the call is made for each item of a
+    /// list, failed items are left out.
     Continue,
-    /// It is made again, so many times, and then the composite fails. Only for tools that may be called again; one that
-    /// turns out to be none by the time of the call is not, if nobody knows what the call did.
+    /// The call is repeated up to this many times, then the composite fails. Only for tools that may run
+    /// twice. If the tool was replaced by one that may not, a call with unknown effect is not repeated.
     Retry(u32),
 }
 
 impl ToolNode {
-    /// A call of `tool`.
+    /// Creates a call of `tool`.
     pub fn new(id: impl Into<String>, tool: impl Into<String>) -> Self {
         Self {
             id: id.into(),
@@ -76,13 +76,13 @@ impl ToolNode {
         }
     }
 
-    /// The same call with an argument that is always the same.
+    /// Adds a constant argument.
     pub fn constant(mut self, argument: impl Into<String>, value: impl Into<Json>) -> Self {
         self.arguments.insert(argument.into(), value.into());
         self
     }
 
-    /// The same call, which gives part of its result to another call.
+    /// Passes a part of the result to another call.
     pub fn gives(
         mut self,
         pointer: impl Into<String>,
@@ -94,21 +94,22 @@ impl ToolNode {
         self
     }
 
-    /// The same call, one of whose arguments is a parameter of the composite with this name. Calls that name the same
-    /// parameter share it.
+    /// Makes an argument a parameter of the composite with this name. Calls that use the same name share the
+    /// parameter.
     pub fn parameter(mut self, argument: impl Into<String>, name: impl Into<String>) -> Self {
         self.parameters.insert(argument.into(), name.into());
         self
     }
 
-    /// The same call, made once for each item of the list that is given as this argument; of each item it gets what
+    /// Makes the call once for each item of the list in this argument; `pointer` selects the value in each
+    /// item.
     /// `pointer` says.
     pub fn for_each(mut self, argument: impl Into<String>, pointer: impl Into<String>) -> Self {
         self.for_each = Some(ForEach { argument: argument.into(), pointer: pointer.into() });
         self
     }
 
-    /// The same call with another consequence of a failure.
+    /// Sets the consequence of a failure.
     pub fn on_failure(mut self, policy: OnNodeFailure) -> Self {
         self.on_failure = policy;
         self

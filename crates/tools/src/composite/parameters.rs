@@ -1,4 +1,4 @@
-//! The parameters of a composite: those of the calls that it begins with that nothing else gives them.
+//! The parameters of a composite: the open ones of the calls that it begins with.
 
 use std::collections::BTreeMap;
 
@@ -7,20 +7,20 @@ use serde_json::{Map, json};
 
 use super::{Composite, CompositeProblem, ToolNode};
 
-/// The parameters, and which argument each of them is.
+/// The composite's parameters, and the call arguments that they fill.
 pub(super) struct Parameters {
     pub(super) schema: Json,
     pub(super) sources: Vec<Source>,
 }
 
-/// A parameter of the composite as an argument of a call.
+/// A composite's parameter as an argument of a call.
 pub(super) struct Source {
     pub(super) parameter: String,
     pub(super) node: String,
     pub(super) argument: String,
 }
 
-/// One open parameter of one call.
+/// An open parameter of one call.
 struct Open<'s> {
     node: &'s ToolNode,
     argument: &'s str,
@@ -28,7 +28,8 @@ struct Open<'s> {
     is_required: bool,
 }
 
-/// Parameters of one name that differ carry the ids of their calls; those that were given one name are one.
+/// Merges open parameters into the composite's schema. Different parameters with one name get their call's id
+/// as a prefix; parameters that were explicitly given one name are shared.
 pub(super) fn merged(
     composite: &Composite,
     spec: impl Fn(&str) -> Option<ToolSpec>,
@@ -82,7 +83,7 @@ pub(super) fn merged(
     Parameters { schema, sources }
 }
 
-/// The parameters of one name under the names that they get.
+/// Splits the parameters with one name, and returns them with their final names.
 fn apart<'s>(name: &str, opens: Vec<Open<'s>>) -> Vec<(String, Vec<Open<'s>>)> {
     if opens.len() < 2 {
         return vec![(name.to_owned(), opens)];
@@ -97,7 +98,7 @@ fn apart<'s>(name: &str, opens: Vec<Open<'s>>) -> Vec<(String, Vec<Open<'s>>)> {
     all
 }
 
-/// What nothing else gives the call, in the order of its tool's schema.
+/// Returns the call's open parameters, in the order of its tool's schema.
 fn open<'s>(composite: &'s Composite, node: &'s ToolNode, spec: &'s ToolSpec) -> Vec<Open<'s>> {
     let Some(properties) = spec.parameters.get("properties").and_then(Json::as_object) else {
         return Vec::new();
@@ -131,13 +132,13 @@ fn open<'s>(composite: &'s Composite, node: &'s ToolNode, spec: &'s ToolSpec) ->
         .collect()
 }
 
-/// The arguments that a tool requires.
+/// Returns the arguments that a tool requires.
 pub(super) fn required(spec: &ToolSpec) -> Vec<&str> {
     let list = spec.parameters.get("required").and_then(Json::as_array);
     list.into_iter().flatten().filter_map(Json::as_str).collect()
 }
 
-/// The tool's own definitions under names that carry the call's.
+/// Returns the definitions of the tool's schema, with names prefixed by the call's id.
 fn definitions_of(node: &ToolNode, spec: &ToolSpec) -> Map<String, Json> {
     let of = |key| spec.parameters.get(key).and_then(Json::as_object).into_iter().flatten();
     of("$defs")

@@ -1,24 +1,24 @@
-//! What can be wrong with a composite, each with what to do about it.
+//! The problems that a composite can have, each with advice.
 
-/// What is wrong with a composite.
+/// A problem of a composite.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CompositeProblem {
-    /// There is nothing to do.
+    /// The composite has no calls.
     #[error("the composite has no calls; add one with `add_node`")]
     Empty,
-    /// Two calls have one id.
+    /// Two calls have the same id.
     #[error("two calls are named '{node}'; name one of them otherwise")]
     DuplicateNode {
         /// The id.
         node: String,
     },
-    /// A name leads to no call.
+    /// A name matches no call.
     #[error("{place} names the call '{node}', which is not there; add it or correct the name")]
     UnknownNode {
         /// The name.
         node: String,
-        /// Where it stands.
+        /// The place of the name.
         place: &'static str,
     },
     /// A call's tool is not registered.
@@ -28,22 +28,22 @@ pub enum CompositeProblem {
         node: String,
         /// The tool.
         tool: String,
-        /// A tool with a name like it.
+        /// A registered tool with a similar name.
         nearest: Option<String>,
     },
     /// Calls wait for each other.
     #[error("these calls wait for each other: {}; take one of the steps away", nodes.join(" → "))]
     Cycle {
-        /// The way round; the first is also the last.
+        /// The cycle; the first call is also the last.
         nodes: Vec<String>,
     },
-    /// Tools call each other in a circle.
+    /// Composites call each other in a cycle.
     #[error("these tools call each other: {}; take one of the steps away", tools.join(" → "))]
     Recursion {
-        /// The way round; the first is also the last.
+        /// The cycle; the first tool is also the last.
         tools: Vec<String>,
     },
-    /// There are too many composites inside of each other.
+    /// Composites are nested too deeply.
     #[error("composites are {depth} deep in each other, 10 is the most: {}", tools.join(" → "))]
     TooDeep {
         /// How deep.
@@ -61,7 +61,7 @@ pub enum CompositeProblem {
         /// The argument.
         argument: String,
     },
-    /// A required argument comes from nowhere.
+    /// A required argument has no source.
     #[error(
         "the call '{node}' lacks '{argument}': give it a constant, map a result to it, or let the composite begin with \
          the call"
@@ -72,7 +72,7 @@ pub enum CompositeProblem {
         /// The argument.
         argument: String,
     },
-    /// An argument comes from more than one place.
+    /// An argument has more than one source.
     #[error("the call '{node}' is given '{argument}' more than once; keep one of them")]
     TwoSources {
         /// The call.
@@ -80,7 +80,7 @@ pub enum CompositeProblem {
         /// The argument.
         argument: String,
     },
-    /// A call is to be made again whose tool may do harm the second time.
+    /// A call has a retry, but its tool may do harm the second time.
     #[error(
         "the call '{node}' may not be retried: a second call of '{tool}' may do harm; let it abort or continue"
     )]
@@ -90,20 +90,20 @@ pub enum CompositeProblem {
         /// Its tool.
         tool: String,
     },
-    /// Two parameters have one name.
+    /// Two different parameters have the same name.
     #[error("two parameters are named '{name}' and are not the same; name one with `ToolNode::parameter`")]
     SameParameter {
         /// The name.
         name: String,
     },
-    /// A name leads into JSON and does not begin so.
+    /// A pointer is not a JSON pointer.
     #[error(
         "'{pointer}' of the call '{node}' is no JSON pointer: it begins with '/', or is empty for the whole"
     )]
     Pointer {
         /// The call.
         node: String,
-        /// What should be one.
+        /// The invalid pointer.
         pointer: String,
     },
 }

@@ -1,4 +1,4 @@
-//! One run of a composite: what may start is started, what ended gives others what they wait for.
+//! Runs a composite: starts each call when the calls that it waits for have ended, and passes results on.
 
 use std::time::Duration;
 
@@ -13,12 +13,12 @@ use serde_json::{Map, json};
 use super::{CompositeTool, ForEach, OnNodeFailure, ToolNode, parameters::required};
 use crate::{ToolEngine, guards::millis, retry};
 
-/// Items of a list that are worked on at once.
+/// Most items of a list that are processed concurrently.
 const ITEMS_AT_ONCE: usize = 8;
 
 type Arguments = Map<String, Json>;
 
-/// One call of the tool.
+/// One run of a composite.
 pub(super) struct Running<'r> {
     tool: &'r CompositeTool,
     said: Json,
@@ -32,24 +32,24 @@ enum State {
     Waiting,
     Running,
     Done(Output),
-    /// It failed, and the others go on.
+    /// The call failed, and the others go on.
     Failed,
     LeftOut,
 }
 
-/// A result as a text, and as what it means.
+/// A result as text and as JSON.
 struct Output {
     text: String,
     value: Json,
 }
 
-/// Why a call has no result.
+/// An error of a call.
 struct Failure {
     kind: String,
     text: String,
 }
 
-/// A call that ended.
+/// A call that has ended.
 struct Ended {
     node: usize,
     outcome: Result<Output, Failure>,
@@ -57,9 +57,9 @@ struct Ended {
     took: Duration,
 }
 
-/// Why a call cannot be made.
+/// The reason why a call cannot be made.
 enum Lacking {
-    /// What it needs comes from a call without a result.
+    /// It needs the result of a call that has none.
     Left(String),
     Nothing(Failure),
 }
@@ -91,7 +91,7 @@ impl<'r> Running<'r> {
             }
             let Some(ended) = running.next().await else { break };
             alone = false;
-            // What is still under way is dropped with its future.
+            // Calls still running are dropped with their futures.
             if let Some(end) = self.settle(ended) {
                 return end;
             }
@@ -99,7 +99,7 @@ impl<'r> Running<'r> {
         self.result()
     }
 
-    /// The first call that waits for nothing any more and may run beside those that are under way.
+    /// Returns the first call that waits for nothing and may run beside the running calls.
     fn startable(&self, nothing_runs: bool, alone: bool) -> Option<usize> {
         let is_settled = |node: &usize| !matches!(self.states[*node], State::Waiting | State::Running);
         (0..self.states.len()).find(|node| {
@@ -133,7 +133,7 @@ impl<'r> Running<'r> {
         })
     }
 
-    /// What the call is given: constants, what the caller said, what others' results hold.
+    /// Builds the arguments of a call: constants, arguments of the composite, and mapped results.
     fn arguments(&self, place: usize) -> Result<Arguments, Lacking> {
         let node = self.node(place);
         let mut arguments = node.arguments.clone();
@@ -180,7 +180,7 @@ impl<'r> Running<'r> {
         self.trace.push(json!({ "node": node.id, "tool": node.tool, "status": "left_out", "error": why }));
     }
 
-    /// Notes how a call ended; the result of the whole if this is its end.
+    /// Records how a call ended. Returns the composite's result if that ends it.
     fn settle(&mut self, ended: Ended) -> Option<ToolResult> {
         let node = self.node(ended.node);
         let mut entry = json!({
@@ -261,7 +261,7 @@ impl<'r> Running<'r> {
     }
 }
 
-/// A call of one tool, with the engine's guards.
+/// A call of one tool through the engine.
 struct NodeCall<'r> {
     engine: &'r ToolEngine,
     node: &'r ToolNode,
@@ -269,7 +269,7 @@ struct NodeCall<'r> {
 }
 
 impl NodeCall<'_> {
-    /// The result, and how often the tool was called.
+    /// Calls the tool, with retries. Returns the result and the number of calls.
     async fn once(&self, arguments: Arguments) -> (Result<Output, Failure>, u32) {
         let tries = match self.node.on_failure {
             OnNodeFailure::Retry(times) => times.saturating_add(1),
@@ -284,7 +284,7 @@ impl NodeCall<'_> {
             if !result.is_error() {
                 return (Ok(Output::of(&result)), calls);
             }
-            // A side effect is never silently repeated.
+            // A call that may have had a side effect is never repeated silently.
             if !may_repeat && is_unknown(&result) {
                 return (Err(Failure::in_doubt(&result)), calls);
             }
@@ -295,7 +295,7 @@ impl NodeCall<'_> {
         }
     }
 
-    /// Whether a second call of the tool, as it is now, does no harm.
+    /// Returns whether the tool, as it is registered now, may run twice.
     fn may_repeat(&self) -> bool {
         let tool = self.engine.registry().get(&self.node.tool);
         tool.is_some_and(|tool| {
@@ -304,7 +304,7 @@ impl NodeCall<'_> {
         })
     }
 
-    /// The results for all items of a list, in its order.
+    /// Calls the tool for all items of a list; the results are in the list's order.
     async fn each(
         &self,
         each: &ForEach,
@@ -354,7 +354,7 @@ impl Output {
         Self { text, value }
     }
 
-    /// What stands there; for whoever wants a text, as a text.
+    /// Returns the value at a JSON pointer, as a string if a string is wanted.
     fn at(&self, pointer: &str, wants_text: bool) -> Option<Json> {
         if wants_text && pointer.is_empty() {
             return Some(self.text.as_str().into());
@@ -364,7 +364,7 @@ impl Output {
     }
 }
 
-/// Whether nobody knows if a call that failed took effect: it was cut off, and did not end by saying how.
+/// Returns whether the effect of a failed call is unknown, because it was cut off.
 fn is_unknown(result: &ToolResult) -> bool {
     let kind = result.metadata.get(metadata::ERROR_TYPE).and_then(Json::as_str);
     result.status == ToolResultStatus::Timeout
@@ -372,11 +372,11 @@ fn is_unknown(result: &ToolResult) -> bool {
         || result.metadata.contains_key("left_behind")
 }
 
-/// The kind of failure of a call whose effect is unknown, as in a run.
+/// The error kind of a call whose effect is unknown, as in a run.
 const IN_DOUBT: &str = "in_doubt";
 
 impl Failure {
-    /// It may have taken effect.
+    /// Makes an error of a call that may have taken effect.
     fn in_doubt(result: &ToolResult) -> Self {
         let Self { text, .. } = Self::of(result);
         let text = format!(

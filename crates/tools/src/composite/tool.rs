@@ -1,4 +1,4 @@
-//! A composite as a tool.
+//! The tool that runs a composite.
 
 use std::fmt;
 
@@ -20,7 +20,11 @@ use crate::{
     guards::{beginning, needs_consent},
 };
 
-/// A tool made of others. Its result is that of the call that it ends with, or, of several, an object of their results.
+/// A tool made of other tools. Its result is that of its last call, or an object with the results of several
+/// last calls.
+///
+/// The result's metadata have a `trace` of the calls, and after a failure `partial_results` by call.
+/// Independent calls run concurrently if their tools allow that.
 ///
 /// The result's metadata hold a `trace` of the calls, and after a failure `partial_results`, by call. Calls that wait for
 /// nothing that is under way are made side by side if their tools may run beside each other.
@@ -28,11 +32,11 @@ pub struct CompositeTool {
     spec: ToolSpec,
     pub(super) composite: Composite,
     pub(super) engine: ToolEngine,
-    /// For each call, by its place, the places of those that it waits for.
+    /// For each call, by index, the indexes of the calls that it waits for.
     pub(super) waits_for: Vec<Vec<usize>>,
     pub(super) sources: Vec<Source>,
     tools: Vec<String>,
-    /// Its parts as they were when it was put together: what a person agrees to.
+    /// The tools' specs when the composite was made; an approval covers these.
     parts: Vec<ToolSpec>,
 }
 
@@ -52,13 +56,13 @@ impl CompositeTool {
         let mut annotations =
             ToolAnnotations::as_harmful_as(used.iter().map(|tool| &tool.spec().annotations));
         annotations.timeout_ms = Some(300_000);
-        // A person is asked about the whole before it begins: a step has no place in a run's log to wait at.
+        // A person is asked about the whole before it begins, because a step cannot wait in the run's log.
         annotations.requires_confirmation =
             used.iter().any(|tool| needs_consent(tool.spec(), engine.options().ask));
         let parts: Vec<ToolSpec> = used.iter().map(|tool| tool.spec().clone()).collect();
         let mut spec = ToolSpec::new(&composite.name, &composite.description, parameters.schema)
             .with_annotations(annotations);
-        // A yes that waited does not hold for another graph or for other parts.
+        // Binds an approval that waited to this graph and these tools.
         let made_of = json!({ "graph": format!("{composite:?}"), "parts": parts });
         spec.version = archon_types::binding(&spec, &made_of, &Subject::Unknown);
         let waits_for = Graph::new(&composite).waits_for();
@@ -73,12 +77,12 @@ impl CompositeTool {
         })
     }
 
-    /// Whether consent to the whole is consent to a call of this tool: it may have been replaced since.
+    /// Returns whether approval of the composite covers a tool: it may have been replaced since.
     pub(super) fn covers(&self, part: &ToolSpec) -> bool {
         self.parts.contains(part)
     }
 
-    /// A step as a person reads it: its tool, its constants, and what it gets from others.
+    /// Describes a step for a person: its tool, its constants, and its inputs from other steps.
     fn step(&self, node: &ToolNode) -> String {
         let mut text = node.tool.clone();
         if !node.arguments.is_empty() {
@@ -95,7 +99,7 @@ impl CompositeTool {
         text
     }
 
-    /// The same tool with another time limit; 300 s by default.
+    /// Sets the time limit; 300 s by default.
     pub fn with_time_limit(mut self, limit: std::time::Duration) -> Self {
         self.spec.annotations.timeout_ms = Some(u64::try_from(limit.as_millis()).unwrap_or(u64::MAX));
         self

@@ -1,4 +1,4 @@
-//! Everything that is wrong with a composite, so that it can be mended at once.
+//! Validates a composite and returns all problems at once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,7 +35,7 @@ pub(super) fn problems(composite: &Composite, registry: &ToolRegistry) -> Vec<Co
     problems
 }
 
-/// What is wrong with its names, whatever tools there are.
+/// Returns problems with ids, which do not depend on the registered tools.
 fn names(composite: &Composite) -> Vec<CompositeProblem> {
     let mut problems = Vec::new();
     if composite.nodes.is_empty() {
@@ -62,7 +62,7 @@ fn names(composite: &Composite) -> Vec<CompositeProblem> {
     problems
 }
 
-/// What is wrong with what a call is given.
+/// Adds the problems with a call's arguments.
 fn arguments(
     composite: &Composite,
     node: &ToolNode,
@@ -101,14 +101,14 @@ fn arguments(
     }
 }
 
-/// The arguments that a tool's schema names, and whether there are no others.
+/// Returns the arguments that a tool's schema names, and whether it forbids others.
 fn known(spec: &ToolSpec) -> (BTreeSet<&str>, bool) {
     let properties = spec.parameters.get("properties").and_then(Json::as_object);
     let names = properties.into_iter().flat_map(|all| all.keys()).map(String::as_str).collect();
     (names, spec.parameters.get("additionalProperties") == Some(&Json::Bool(false)))
 }
 
-/// How many composites are inside of each other among these tools; `way` leads to them.
+/// Returns how deep composites are nested below these tools; `way` is the path to them.
 fn depth(
     tools: &[String],
     registry: &ToolRegistry,
@@ -129,7 +129,7 @@ fn depth(
                 None => 0,
             },
         };
-        // The composite itself is one.
+        // The composite itself counts as one level.
         if way.len() - 1 + below > MAX_TOOL_DEPTH {
             return Err(CompositeProblem::TooDeep {
                 depth: way.len() - 1 + below,
