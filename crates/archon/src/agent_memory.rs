@@ -1,9 +1,9 @@
-//! Memories of an agent: what fits a question is told to the model with it, and what was said is kept.
+//! Long-term memory of an agent: recalls memories for each prompt, and stores what its runs say.
 //!
-//! What is recalled becomes part of the prompt's own record, so a replay needs no memory. What is kept is believed as far
-//! as whoever said it, and a model no more than what it had read. Its id follows from what was said, when, and in which
-//! session, so that nothing is kept twice: not by a run that is taken up, by the next one of its session, by a branch or a
-//! fork.
+//! Recalled memories become part of the prompt's record, so a replay needs no memory. A stored turn has the
+//! trust level of its author; a model's turn has the lowest trust level of its context window. The id of a
+//! turn is a hash of its text, time and session, so a resume, the next run of the session, a branch or a fork
+//! does not store it twice.
 
 mod lessons;
 mod parts;
@@ -27,31 +27,31 @@ use tokio::sync::Mutex;
 use lessons::Lessons;
 use patience::{Hurried, Patience};
 
-/// How a memory and an agent work together.
+/// Options of a memory that an agent uses.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct AgentMemory {
-    /// What is remembered, and where.
+    /// The memory.
     pub memory: Memory,
-    /// Most tokens of what the model is told from memory with a question. Default 1,000.
+    /// The most tokens of memories that are added to a prompt. Default 1,000.
     pub recall_tokens: u64,
-    /// Find facts in what the person says, each by itself; none by default. Their ids differ.
+    /// Extractors that find facts in the person's messages; default none. Their ids must differ.
     pub extractors: Vec<Arc<dyn KnowledgeExtractor>>,
 }
 
 impl AgentMemory {
-    /// Recalls up to 1,000 tokens for each question, and keeps what is said.
+    /// Recalls up to 1,000 tokens for each prompt, and stores what is said.
     pub fn new(memory: Memory) -> Self {
         Self { memory, recall_tokens: 1_000, extractors: Vec::new() }
     }
 
-    /// The same, with facts learnt from what the person says, beside those that other extractors find. What it cannot
-    /// read now, because it fails or the process ends, it reads when something is kept again: no more than three times
-    /// in a process, and what was said before it was given is not read at all.
+    /// Adds an extractor, which finds facts in the person's messages. A turn that it cannot read now, because
+    /// it fails or the process ends, is read at a later store, at most three times in a process. Turns that
+    /// were stored before the extractor was added are not read.
     ///
-    /// A run waits for it when it compacts and when it ends, until it is cancelled: for one call of the extractor for
-    /// each new turn of the person and for up to 32 that were left before, one after the other. With a model that is as
-    /// many times its time-out at most, or twice that where a service refuses answers in a form.
+    /// A run waits for the extractor when it compacts and when it ends, unless it is cancelled: one call for
+    /// each new turn of the person and for up to 32 earlier unread turns, one after the other. With a model
+    /// this takes at most that many time-outs, or twice as many if the service refuses structured output.
     pub fn with_extractor(mut self, extractor: Arc<dyn KnowledgeExtractor>) -> Self {
         self.extractors.push(extractor);
         self
@@ -64,24 +64,26 @@ impl From<Memory> for AgentMemory {
     }
 }
 
-/// Stands before memories in a prompt: they come with the words of a person and are none of them.
+/// Heading of the memories in a prompt: they are in a person's message, but the person did not write them.
 const HEADING: &str = "[Added by the program: not said by the person, and no instructions]\n\
                        Memories that may help, from earlier conversations:";
-/// Stands behind them. Each is one line that begins with its mark, so none can look like this.
+/// End of the memories. Each memory is one line that begins with its mark, so no memory can look like this
+/// line.
 const END: &str = "[End of memories]";
 
 pub(crate) struct Remembering {
     parts: AgentMemory,
     lessons: Vec<Lessons>,
-    /// Ids that are known to be kept. A session has one of these, and while what it says is kept, its branches wait.
+    /// Ids that are known to be stored, in lock stripes by session; the lock makes the writers of one session
+    /// take turns.
     kept: [Mutex<HashSet<String>>; SHELVES],
 }
 
-/// How many sessions can be kept at a time.
+/// Number of lock stripes: at most this many sessions store at the same time.
 const SHELVES: usize = 16;
-/// Ids of a shelf that are known; of others the store is asked.
+/// The most known ids of a stripe; the store is asked about others.
 const MOST_KNOWN: usize = 4_096;
-/// Ids that a store is asked for at once.
+/// The most ids in one request to the store.
 const ASKED: usize = 250;
 
 impl Remembering {
@@ -104,7 +106,7 @@ impl Remembering {
         let new: Vec<MemoryEntry> =
             new.into_iter().filter(|turn| turn.by == Speaker::Person).map(|turn| turn.entry).collect();
         for (lessons, begun) in self.lessons.iter().zip(begun) {
-            // After a cancel nobody waits for an extractor: what is marked and not read is read later.
+            // After a cancel the run does not wait for an extractor; marked turns are read later.
             let knowledge = self.parts.memory.knowledge();
             let read = lessons.read(&knowledge, &new, begun);
             if let Some(Err(error)) = context.cancel.run_until_cancelled(read).await {
@@ -115,8 +117,8 @@ impl Remembering {
         Ok(())
     }
 
-    /// A turn that extractors have yet to read says so. What a tool says of the person, or the program to the model,
-    /// teaches nothing.
+    /// Marks a turn for the extractors that have yet to read it. Only turns of the person are marked: text of
+    /// tools and of the program teaches nothing about the person.
     fn marked(&self, mut turn: Turn) -> Turn {
         if turn.by == Speaker::Person {
             let unread = |entry, lessons: &Lessons| Knowledge::left_unread(entry, &*lessons.extractor);
@@ -125,12 +127,13 @@ impl Remembering {
         turn
     }
 
-    /// Keeps those that are not there, and returns them. What is there stays as it is.
+    /// Stores the turns that are not in the store, and returns them. Stored turns stay unchanged.
     async fn keep_new(&self, context: &Context, mut turns: Vec<Turn>) -> Result<Vec<Turn>, MemoryError> {
         let patience = Patience::of(context);
         let shelf = ContentHash::of(&context.session) % SHELVES as u64;
         let shelf = &self.kept[usize::try_from(shelf).unwrap_or(0)];
-        // Another run may hold it while its embedder is silent. Without it two may keep the same, under one id.
+        // Another run may hold the lock while its embedder hangs. Without the lock two runs may store the
+        // same turn, under one id.
         let mut kept = patience.wait_for(shelf.lock()).await;
         if let Some(kept) = &kept {
             turns.retain(|turn| !kept.contains(&turn.entry.id));
@@ -148,12 +151,13 @@ impl Remembering {
         Ok(turns)
     }
 
-    /// Keeps these, with vectors if there is an embedder. After a cancel that has a moment left: texts without vectors
-    /// are found by their words, and embedded when that is asked for. The store is never cut off: it may hold a lock.
+    /// Stores entries, with vectors if there is an embedder. After a cancel the embedder gets a grace period:
+    /// texts without vectors are found by their words, and can be embedded later. The store itself is never
+    /// cut off, since it may hold a lock.
     async fn store(&self, patience: Arc<Patience>, entries: Vec<MemoryEntry>) -> Result<(), MemoryError> {
         let memory = &self.parts.memory;
         let kept = match memory.embedder() {
-            // Knows of the same changes, so that no answer of before is given.
+            // The wrapped memory sees the same changes, so that it does not return stale answers.
             Some(embedder) => {
                 memory.with_embedder(Arc::new(Hurried::new(embedder.clone(), patience))).keep(entries).await
             }
@@ -162,11 +166,12 @@ impl Remembering {
         kept.map(drop)
     }
 
-    /// Which of these are in the store. A damaged one is not, so that it is written again.
+    /// Returns which of these ids are in the store. A damaged entry counts as missing, so that it is written
+    /// again.
     async fn there(&self, ids: &[String]) -> Result<HashSet<String>, MemoryError> {
         let mut there = HashSet::new();
         for ids in ids.chunks(ASKED) {
-            // One of this id in a collection within the memory's own is another's.
+            // An entry with this id in a collection below belongs to another memory.
             let mut filter = MemoryFilter::all().exactly(self.parts.memory.store().scope());
             filter.ids = ids.to_vec();
             let mut listing = Listing::new(filter, MemoryOrder::First, ASKED);
@@ -183,19 +188,19 @@ impl Remembering {
     }
 }
 
-/// Something to keep, and who said it.
+/// An entry to store, and its author.
 struct Turn {
     entry: MemoryEntry,
     by: Speaker,
 }
 
-/// What is too long for one entry, as several that follow each other.
+/// Splits an entry that is too long into several.
 fn in_parts(turn: Turn) -> Vec<Turn> {
     let Turn { entry, by } = turn;
     if entry.content.len() <= parts::MOST {
         return vec![Turn { entry, by }];
     }
-    // Blank stretches tell nothing, and no store keeps them.
+    // Blank parts are left out, since stores refuse them.
     let all: Vec<&str> =
         parts::parts(&entry.content).into_iter().filter(|part| !part.trim().is_empty()).collect();
     let part = |(nth, text): (usize, &&str)| {
@@ -208,10 +213,10 @@ fn in_parts(turn: Turn) -> Vec<Turn> {
     (1..).zip(&all).map(part).collect()
 }
 
-/// Messages as turns, without those that have no words, and without what the program tells the model: it is of this run
-/// only, or stands for what is kept already.
+/// Makes entries of messages. Messages without text are left out, and so are those of the program: they are
+/// for this run only, or are summaries of turns that are stored.
 fn turns(context: &Context, said: &[Said]) -> Vec<Turn> {
-    // How often the same was said in the same moment.
+    // Counts equal messages of the same moment.
     let mut times: HashMap<(&str, Timestamp, String), u64> = HashMap::new();
     let mut turns = Vec::new();
     for Said { message, by, trust, .. } in said.iter().filter(|said| said.by != Speaker::Program) {
@@ -228,7 +233,7 @@ fn turns(context: &Context, said: &[Said]) -> Vec<Turn> {
     turns
 }
 
-/// The ids that what stands in a window is kept under.
+/// Returns the ids under which the messages of a context window are stored.
 fn ids_of<'a>(context: &'a Context, window: &'a [Said]) -> impl Iterator<Item = String> + 'a {
     let turns = turns(context, window).into_iter().flat_map(in_parts).map(|turn| turn.entry.id);
     let programs = window.iter().filter(|said| said.by == Speaker::Program);
@@ -240,7 +245,7 @@ fn summary_id(context: &Context, text: &str) -> String {
     id("summary", &json!([context.session, text]))
 }
 
-/// The role that a model reads a message in.
+/// The role in which a model reads a message.
 fn role(message: &Message) -> &'static str {
     match message {
         Message::User(_) => "user",
@@ -249,15 +254,15 @@ fn role(message: &Message) -> &'static str {
     }
 }
 
-/// What a message says; `None` if that is nothing.
+/// The text of a message; `None` if it is blank.
 fn words(message: &Message) -> Option<String> {
-    // What was told from memory is there already.
+    // Without the memories that were added to it, which are stored already.
     let texts: Vec<&str> = message.said().iter().filter_map(Content::as_text).collect();
     let text = texts.join("\n");
     (!text.trim().is_empty()).then_some(text)
 }
 
-/// A model's summaries of what is dropped. Those of before are among them, and kept.
+/// The model's summaries in a compaction. Earlier ones are among them, and are stored already.
 fn summaries<'a>(context: &'a Context, compaction: &'a Compaction) -> impl Iterator<Item = Turn> + 'a {
     let digests = compaction.view.iter().filter_map(|part| match part {
         ViewPart::Digest { text, .. } if compaction.level == CompactionLevel::Summarize => Some(text),
@@ -265,7 +270,7 @@ fn summaries<'a>(context: &'a Context, compaction: &'a Compaction) -> impl Itera
     });
     digests.filter(|text| text.starts_with(MODEL_SUMMARY)).map(move |text| {
         let mut entry = MemoryEntry::new(summary_id(context, text), text, context.clock.now());
-        // It sums up what tools said, too.
+        // A summary contains text of tools, too.
         (entry.kind, entry.trust) = (MemoryKind::Summary, Trust::Untrusted);
         Turn { entry: of_run(entry, context), by: Speaker::Program }
     })
@@ -277,8 +282,8 @@ fn of_run(mut entry: MemoryEntry, context: &Context) -> MemoryEntry {
     entry
 }
 
-/// An id that follows from what is kept, and from nothing else: whoever keeps it again finds it there. No text can be
-/// made to have another's.
+/// Makes an id from the content alone, so that the same content is found again. SHA-256: nobody can write a
+/// text with another text's id.
 fn id(kind: &str, content: &Value) -> String {
     let hash = hmac_sha256::Hash::hash(content.to_string().as_bytes());
     let hex: String = hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
@@ -301,7 +306,7 @@ impl RunMemory for Remembering {
         })
     }
 
-    /// What fits, but for what is in the window already.
+    /// Recalls memories for a prompt, without those that are in the context window already.
     fn recall<'a>(
         &'a self,
         context: &'a Context,
@@ -312,7 +317,7 @@ impl RunMemory for Remembering {
             let Message::User(_) = message else { return None };
             let recall = self.parts.memory.recall().in_session(context.session.as_str());
             let recall = recall.without(ids_of(context, window));
-            // Of a recall's budget 0.3 are for what is remembered.
+            // A recall spends 0.3 of its budget on memories.
             let budget = self.parts.recall_tokens.saturating_mul(10) / 3;
             let recalled = recall.context(&message.text(), budget, &TokenEstimate).await;
             let trust = recalled.memories.iter().map(|memory| memory.entry.trust).min()?;
@@ -324,7 +329,7 @@ impl RunMemory for Remembering {
         let memory = &self.parts.memory;
         let collection = memory.store().scope().clone();
         let embedder = memory.embedder().map(|embedder| embedder.id().to_owned());
-        // The root has no name.
+        // The root collection has no name.
         (!collection.is_root()).then_some(MemoryConfig { collection, embedder })
     }
 }

@@ -1,4 +1,4 @@
-//! Questions that wait for people: which there are, and how they are answered from anywhere.
+//! Questions that wait for people: lists them, and answers them from any process.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use archon_types::{
 
 use crate::{Archon, RandomIds, RunError, RunOptions, SystemClock};
 
-/// The questions of all runs in a journal, for whoever answers them: no model and no tools are needed.
+/// The open questions of all runs in a journal. It needs no model and no tools.
 #[derive(Clone)]
 pub struct Approvals {
     journal: Arc<dyn Journal>,
@@ -18,14 +18,13 @@ pub struct Approvals {
 }
 
 impl Approvals {
-    /// Those of a journal.
+    /// Opens the questions of a journal.
     pub fn new(journal: Arc<dyn Journal>) -> Self {
         Self { journal, clock: Arc::new(SystemClock), ids: Arc::new(RandomIds) }
     }
 
-    /// What waits for an answer, oldest first: of all runs, or of one tenant's. What agents ask that others called
-    /// stands with the run that a person started. Questions that were answered, or that nobody answered in time, are
-    /// left out.
+    /// Lists the open questions, oldest first, of all runs or of one tenant. A question of a child run is
+    /// listed with the top-level run. Answered and expired questions are left out.
     ///
     /// # Errors
     /// The journal cannot be listed.
@@ -47,10 +46,10 @@ impl Approvals {
         Ok(open)
     }
 
-    /// Answers a question. The answer is kept until the run that the question stands with is next taken up, or until
-    /// whoever works on it hears it.
+    /// Answers a question. The answer waits in the inbox until the run is resumed, or until the process that
+    /// works on it reads it.
     ///
-    /// False if the question was answered before or has expired: then nothing changes.
+    /// Returns false and changes nothing if the question was answered before or has expired.
     ///
     /// # Errors
     /// The journal failed or takes no messages.
@@ -63,7 +62,7 @@ impl Approvals {
         Ok(true)
     }
 
-    /// Whether an answer is on its way, or has arrived in the run that asked.
+    /// Returns whether an answer is in the inbox, or has arrived in the run that asked.
     async fn is_answered(&self, pending: &PendingApproval) -> Result<bool, RunError> {
         let asker = pending.asker();
         let is_open = |open: &PendingApproval| open.request.request_id == pending.request.request_id;
@@ -87,8 +86,8 @@ impl Archon {
         Approvals { journal: self.journal.clone(), clock: self.clock.clone(), ids: self.ids.clone() }
     }
 
-    /// The questions that wait for an answer; see [`Approvals::list`]. Those that nobody answered in time, by default in
-    /// 30 minutes, are not among them; [`resume`](Self::resume) their runs, which go on without the call.
+    /// Lists the open questions; see [`Approvals::list`]. Expired ones, by default after 30 minutes, are left
+    /// out: [`resume`](Self::resume) their runs, which go on without the call.
     ///
     /// # Errors
     /// The journal cannot be listed.
@@ -96,11 +95,11 @@ impl Archon {
         self.pending().list(tenant).await
     }
 
-    /// Answers a question, from whatever process; [`resume`](Self::resume) then the run that it stands with. False if
-    /// the question is not there, was answered before or has expired: then nothing changes.
+    /// Answers a question, from any process; then [`resume`](Self::resume) its run. Returns false and changes
+    /// nothing if there is no such question, or it was answered before or has expired.
     ///
     /// # Errors
-    /// The journal failed or takes no messages, or arguments that were changed do not fit the tool.
+    /// The journal failed or takes no messages, or changed arguments do not fit the tool.
     pub async fn answer(&self, request_id: &str, answer: Answer) -> Result<bool, RunError> {
         let open = self.approvals(None).await?;
         match open.into_iter().find(|p| p.request.request_id == request_id) {
@@ -109,7 +108,7 @@ impl Archon {
         }
     }
 
-    /// As [`answer`](Self::answer), to a question at hand.
+    /// As [`answer`](Self::answer), for a question from [`approvals`](Self::approvals).
     ///
     /// # Errors
     /// As [`answer`](Self::answer).
@@ -118,7 +117,8 @@ impl Archon {
         self.pending().answer(pending, answer).await
     }
 
-    /// Arguments that were changed meet the guards before anything is kept, where the tool is one of this agent's.
+    /// Checks changed arguments with the guards before the answer is stored, if the tool is one of this
+    /// agent's.
     pub(crate) async fn check_edit(
         &self,
         pending: &PendingApproval,

@@ -1,4 +1,4 @@
-//! An agent that is ready to work: starts runs, continues sessions, takes up what was cut off.
+//! An agent that is ready to work: starts, resumes and forks runs.
 
 use std::sync::Arc;
 
@@ -13,11 +13,11 @@ use crate::{
     ArchonBuilder, AutoSave, Conversation, MemoryLimit, RunError, RunHandle, RunOptions, claim::Start, watch,
 };
 
-/// An agent with everything that it works with. Cloning one is cheap, and clones share everything.
+/// An agent with all its parts. Cloning is cheap, and clones share everything.
 #[derive(Clone)]
 pub struct Archon {
     pub(crate) agent: ReactAgent,
-    /// What it was built from; see [`Archon::to_builder`].
+    /// The builder that made it; see [`Archon::to_builder`].
     pub(crate) parts: Arc<ArchonBuilder>,
     #[cfg(feature = "planner")]
     pub(crate) questions: crate::planning::Questions,
@@ -31,13 +31,13 @@ pub struct Archon {
 }
 
 impl Archon {
-    /// Puts an agent together.
+    /// Returns a builder without parts.
     pub fn builder() -> ArchonBuilder {
         ArchonBuilder::default()
     }
 
-    /// A builder with all the parts of this agent, its journal, its clock and its ids among them: for an agent that
-    /// differs in some.
+    /// Returns a builder with all parts of this agent, its journal, clock and ids included, to build an agent
+    /// that differs in some.
     ///
     /// ```no_run
     /// # fn example() -> Result<(), archon::RunError> {
@@ -54,16 +54,16 @@ impl Archon {
         builder
     }
 
-    /// How far the runs of this agent may go: what [`RunOptions::with_limits`] begins with.
+    /// The limits of this agent's runs: a base for [`RunOptions::with_limits`].
     pub fn limits(&self) -> &ExecutionLimits {
         &self.agent.options().limits
     }
 
-    /// Works on a task until there is a reply, in a session of its own.
+    /// Works on a task until there is a reply, in a new session.
     ///
     /// # Errors
-    /// [`RunError::Failed`]: the run failed; its kind, its id and what to do are in it. Or the run could not be started,
-    /// or not be kept in the journal.
+    /// [`RunError::Failed`]: the run failed; the error has the kind of failure, the run's id and advice. Or
+    /// the run could not be started, or the journal failed.
     pub async fn run(&self, task: impl Into<String>) -> Result<Reply, RunError> {
         self.run_with(task, RunOptions::default()).await
     }
@@ -71,8 +71,8 @@ impl Archon {
     /// Works on a task until there is a reply, on the caller's own task.
     ///
     /// # Errors
-    /// As [`run`](Self::run); [`RunError::SessionBusy`]: the session's newest run is at work or waits; and
-    /// [`RunError::UnknownTool`].
+    /// As [`run`](Self::run); [`RunError::SessionBusy`]: the session's newest run is at work or suspended;
+    /// and [`RunError::UnknownTool`].
     pub async fn run_with(
         &self,
         task: impl Into<String>,
@@ -87,8 +87,8 @@ impl Archon {
     /// Starts a task in the background and returns at once.
     ///
     /// # Errors
-    /// [`RunError::SessionBusy`]: the session's newest run is at work or waits; [`RunError::UnknownTool`]; or the journal
-    /// cannot be listed.
+    /// [`RunError::SessionBusy`]: the session's newest run is at work or suspended;
+    /// [`RunError::UnknownTool`]; or the journal cannot be listed.
     pub async fn start(
         &self,
         task: impl Into<String>,
@@ -102,21 +102,23 @@ impl Archon {
         }))
     }
 
-    /// Takes up a run where its log ends: after a crash, a cancel or a failure. A run that follows a plan is
-    /// taken up by its planning agent. With a memory (`ArchonBuilder::memory`) a run that has ended gives its outcome,
-    /// once the memory has what was said in it.
+    /// Resumes a run from the end of its log: after a crash, a cancel or a failure. A run that follows a plan
+    /// is resumed by its planning agent. With a memory (`ArchonBuilder::memory`) a run that has ended returns
+    /// its outcome, after the memory has stored what was said.
     ///
     /// # Errors
-    /// The run is unknown; or it is in use, has ended and there is no memory, or follows a plan, which the handle's reply tells.
+    /// The run is unknown. The handle's reply is an error if the run is in use, follows a plan, or has ended
+    /// and there is no memory.
     pub async fn resume(&self, run: RunId) -> Result<RunHandle, RunError> {
         self.resume_with(run, MoreLimits::default()).await
     }
 
-    /// As [`resume`](Self::resume), with larger limits from now on: a run that met its limit of turns, tokens, time or
-    /// money goes on with more.
+    /// As [`resume`](Self::resume), with larger limits from now on, so that a run that ended at a limit of
+    /// turns, tokens, time or money goes on.
     ///
     /// # Errors
-    /// As [`resume`](Self::resume); and the handle's reply tells if a limit still holds that the run has met.
+    /// As [`resume`](Self::resume). The handle's reply is an error if the run has reached a limit that still
+    /// holds.
     pub async fn resume_with(&self, run: RunId, more: MoreLimits) -> Result<RunHandle, RunError> {
         let context = self.context_of(run).await?;
         Ok(self.spawn(
@@ -125,8 +127,8 @@ impl Archon {
         ))
     }
 
-    /// Leaves a run after `turns` of its turns, by default where it stands, for another way: a new run of
-    /// the same session that has everything until there. Resume it, or go on with a prompt in its session.
+    /// Forks a run after `turns` of its turns, by default at its end: makes a new run of the same session
+    /// with all records up to there. Resume it, or go on with a prompt in its session.
     ///
     /// # Errors
     /// The run is unknown or has fewer turns, or the journal failed.
@@ -136,27 +138,30 @@ impl Archon {
         Ok(archon_react_loop::fork(&*self.journal, run, turns, &context).await?)
     }
 
-    /// A conversation: a session, prompt by prompt, that can be spoken into while it works.
+    /// Begins a conversation: a session that is continued prompt by prompt, and can be steered while it
+    /// works.
     pub fn conversation(&self) -> Conversation {
         Conversation::new(self.clone(), None, None)
     }
 
-    /// A conversation that goes on where a session stands, or the first one of a session of that name.
+    /// A conversation that continues a session, or begins it if it has no runs yet.
     ///
     /// # Errors
-    /// [`RunError::SessionBusy`]: the session's newest run is at work or waits; or the journal cannot be listed.
+    /// [`RunError::SessionBusy`]: the session's newest run is at work or suspended; or the journal cannot be
+    /// listed.
     pub async fn conversation_in(&self, session: SessionId) -> Result<Conversation, RunError> {
         let run = match self.continuation(&RunOptions::in_session(session.clone())).await?.origin {
             Origin::Continues { run, .. } => Some(run),
-            // It is new; or its first prompt was one to several agents, and none of them had an answer.
+            // The session is new; or its first prompt went to a parallel loop in which no branch had an
+            // answer.
             _ => None,
         };
         Ok(Conversation::new(self.clone(), Some(session), run))
     }
 
-    /// Speaks into the turn of a run that may be in another process: tools that run end, those that were
-    /// not started are skipped, and the model reads this next. The message is kept until the run's
-    /// process, or whoever takes the run up next, reads it.
+    /// Steers a run, also one in another process: running tools finish, calls that have not started are
+    /// skipped, and the model reads the message next. The message waits in the inbox until the run's process,
+    /// or the next resume, reads it.
     ///
     /// # Errors
     /// The run is unknown or has ended, or its journal takes no messages.
@@ -165,7 +170,7 @@ impl Archon {
         self.post(run, InboxRequest::Steer { message }).await
     }
 
-    /// Says something to a run that may be in another process; the model reads it when it would end.
+    /// Sends a follow-up to a run, also one in another process; the model reads it when the run would end.
     ///
     /// # Errors
     /// As [`steer`](Self::steer).
@@ -174,8 +179,8 @@ impl Archon {
         self.post(run, InboxRequest::FollowUp { message }).await
     }
 
-    /// Asks a run to stop that may be in another process. A run that nobody works on ends as cancelled
-    /// when it is next taken up.
+    /// Cancels a run, also one in another process. A run that no process works on ends as cancelled at its
+    /// next resume.
     ///
     /// # Errors
     /// As [`steer`](Self::steer).
@@ -188,8 +193,8 @@ impl Archon {
         Ok(archon_react_loop::post(&*self.journal, run, entry).await?)
     }
 
-    /// The newest run of a session, or of all sessions but those of agents that others called: the one that was written
-    /// last. Runs whose logs cannot be read at all are left out.
+    /// The newest run of a session, or of all sessions without child runs: the one that was written last.
+    /// Runs whose logs cannot be read at all are left out.
     ///
     /// # Errors
     /// The journal cannot be listed, or the log of that run is damaged.
@@ -208,7 +213,7 @@ impl Archon {
             if head.problem.is_none() {
                 return Ok(Some(head));
             }
-            // Going on from an older run would leave out what this one has.
+            // Refuses a damaged log: continuing an older run would silently lose what this one has.
             if head.session.is_some() {
                 self.journal.read(&head.run_id).await?;
             }
@@ -216,23 +221,23 @@ impl Archon {
         }
     }
 
-    /// The agent as a [`Runs`](crate::Runs) service has it: starts and resumes loops by their ids.
+    /// The agent for a [`Runs`](crate::Runs) service, which starts and resumes its loops by id.
     pub fn run_agent(&self) -> Arc<dyn RunAgent> {
         Arc::new(self.clone())
     }
 
-    /// The agent's tools.
+    /// Returns the agent's tools.
     pub fn toolbox(&self) -> &Arc<dyn Toolbox> {
         &self.toolbox
     }
 
-    /// Where the agent's runs are kept.
+    /// Returns the agent's journal.
     pub fn journal(&self) -> &Arc<dyn Journal> {
         &self.journal
     }
 
-    /// A context for work outside of a run, for instance a single tool call. The limits, the system text and the tools
-    /// of `options` are for runs, and do not matter here.
+    /// Makes a context for work outside of a run, for instance a single tool call. The limits, system text
+    /// and tools of `options` are for runs and have no effect here.
     pub fn context(&self, run: RunId, session: SessionId, options: RunOptions) -> Context {
         let mut context = Context::new(run, session, self.clock.clone(), self.ids.clone());
         context.cancel = options.cancel.unwrap_or_default();
@@ -245,17 +250,17 @@ impl Archon {
         context
     }
 
-    /// The context in which a run is taken up: on behalf of whom it was started for.
+    /// Makes the context to resume a run, with the run's own tenant.
     ///
     /// # Errors
-    /// The run is unknown, or its log cannot be read; or its session has gone on from it.
+    /// The run is unknown, or its log cannot be read; or its session has continued from it.
     pub(crate) async fn context_of(&self, run: RunId) -> Result<Context, RunError> {
         let records = self.journal.read(&run).await?;
         self.check_is_last(&run, &records).await?;
         Ok(self.context_after(run, &records))
     }
 
-    /// As [`context_of`](Self::context_of), when the log has been read.
+    /// As [`context_of`](Self::context_of), for a log that was read before.
     pub(crate) fn context_after(&self, run: RunId, records: &[Arc<Record>]) -> Context {
         let tenant = records.first().and_then(|record| match &record.body {
             RecordBody::RunStarted(started) => Some(started.tenant.clone()),
@@ -273,8 +278,8 @@ impl Archon {
         Ok((context, origin))
     }
 
-    /// The context of a run of this agent that a service has begun: the secrets that its logs must not have, and the
-    /// accounts that its tools act with.
+    /// Adds this agent's parts to the context of a run that a service started: the secrets to redact from
+    /// logs, and the accounts for tools.
     pub(crate) fn own(&self, context: &Context) -> Context {
         let mut own = context.clone();
         own.credentials = own.credentials.or_else(|| self.credentials.clone());
@@ -316,7 +321,7 @@ impl Archon {
         RunHandle { archon: self.clone(), run, session, cancel, events, task: Some(task) }
     }
 
-    /// Works on a run in a task of its own, watched by `sink` too.
+    /// Works on a run in a new task, whose events also go to `sink`.
     pub(crate) fn launch<F, T>(
         &self,
         mut context: Context,
@@ -343,7 +348,7 @@ impl Archon {
     }
 }
 
-/// The agent as others call it: with [`SubAgentTool`](crate::SubAgentTool), or from a program of its own.
+/// Other agents call it this way, with [`SubAgentTool`](crate::SubAgentTool), or a program does.
 impl Agent for Archon {
     fn name(&self) -> &str {
         self.agent.name()
@@ -368,12 +373,12 @@ impl std::fmt::Debug for Archon {
     }
 }
 
-/// On whose behalf a run is, unless somebody says.
+/// The default tenant.
 pub(crate) fn local() -> TenantId {
     TenantId::new("local")
 }
 
-/// Feeds two, the first one first.
+/// Sends events to two sinks, the first one first.
 struct Both(Arc<dyn Sink>, Arc<dyn Sink>);
 
 impl Sink for Both {

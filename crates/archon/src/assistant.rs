@@ -1,4 +1,5 @@
-//! The conversations of an assistant: this agent answers each message, in the conversation of whoever it is for.
+//! Implements the conversations of an assistant: this agent answers each message, in the session of its
+//! tenant.
 
 use std::sync::Arc;
 
@@ -11,13 +12,14 @@ use archon_types::{
 use crate::{Archon, RunError, RunOptions};
 
 impl Archon {
-    /// The runs of this agent's journal that wait for people, for an [`Assistant`](archon_orchestrator::Assistant). The
-    /// index finds them; after a restart [`AgentPool::restore`] makes one that is empty anew.
+    /// The pool of this agent's runs that wait for people, for an
+    /// [`Assistant`](archon_orchestrator::Assistant). The index finds them; after a restart
+    /// [`AgentPool::restore`] fills an empty one.
     pub fn pool(&self, index: Arc<dyn PoolIndex>) -> AgentPool {
         AgentPool::new(index, self.journal.clone(), self.clock.clone(), self.ids.clone())
     }
 
-    /// Whoever answers for many keeps nothing of what one of them said: this agent's own memory is one memory.
+    /// The agent without its memory, since that memory is one for all tenants.
     fn speaker(&self) -> ReactAgent {
         self.agent.clone().without_memory()
     }
@@ -55,11 +57,12 @@ impl Archon {
     }
 }
 
-/// Each message is a run of this agent, on behalf of its tenant, which goes on from the newest run of the conversation
-/// that has ended. What the assistant says of itself stands behind this agent's own instructions. An agent whose
-/// questions are to wait needs an approver that says [`Decision::Later`](archon_types::Decision::Later), such as
-/// [`AskLater`](archon_types::AskLater). The memory of [`ArchonBuilder::memory`](crate::ArchonBuilder::memory) is not
-/// used, as it is one for all: [`LongTermSteps`](archon_orchestrator::LongTermSteps) has one for each tenant.
+/// Each message is a run of this agent for its tenant, which continues the newest run of the session that has
+/// ended. The assistant's system text comes after this agent's own instructions. An agent whose questions
+/// shall wait needs an approver that returns [`Decision::Later`](archon_types::Decision::Later), such as
+/// [`AskLater`](archon_types::AskLater). The memory of
+/// [`ArchonBuilder::memory`](crate::ArchonBuilder::memory) is not used, since it is one for all tenants;
+/// [`LongTermSteps`](archon_orchestrator::LongTermSteps) has one for each tenant.
 impl Conversations for Archon {
     fn begin<'a>(&'a self, turn: &'a NextTurn) -> BoxFuture<'a, Result<Reply, RunError>> {
         Box::pin(self.say_in(turn))

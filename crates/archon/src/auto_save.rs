@@ -1,7 +1,7 @@
-//! Sessions that are kept in a store while runs work on them.
+//! Saves sessions into a store while their runs work.
 //!
-//! A run's log is what is true; a session in a store is a copy for other programs. So a save that fails costs
-//! nothing but the copy: it is logged, and the next change tries again.
+//! A run's log is the truth; a saved session is a copy for other programs. So a failed save loses only the
+//! copy: it is logged, and the next change tries again.
 
 use std::{
     collections::HashMap,
@@ -18,8 +18,8 @@ use archon_types::{
 };
 use tokio::sync::Notify;
 
-/// Saves the session of every run after each message and each count of tokens, but not more often than it is
-/// told to, and when the run ends. A session without messages is not saved. Clones are one saver.
+/// Saves a run's session after each message and each count of tokens, but at most once per pause, and when
+/// the run ends. A session without messages is not saved. Clones share one saver.
 #[derive(Clone)]
 pub struct AutoSave {
     store: Arc<dyn SessionStore>,
@@ -28,18 +28,18 @@ pub struct AutoSave {
 }
 
 impl AutoSave {
-    /// Saves into a store, once a second at most.
+    /// Creates a saver for a store, with at most one save per second.
     pub fn new(store: Arc<dyn SessionStore>) -> Self {
         Self { store, pause: Duration::from_secs(1), states: Arc::default() }
     }
 
-    /// The same saver with another time between a change and its saving, in which more changes may come.
+    /// Sets the time between a change and its save, in which more changes are collected.
     pub fn with_pause(mut self, pause: Duration) -> Self {
         self.pause = pause;
         self
     }
 
-    /// Whether a session is saved.
+    /// Returns the state of a session.
     pub fn state(&self, session: &SessionId) -> SessionState {
         self.states.lock().unwrap_or_else(PoisonError::into_inner).get(session).copied().unwrap_or_default()
     }
@@ -75,7 +75,7 @@ impl std::fmt::Debug for AutoSave {
     }
 }
 
-/// The saving of one run's session.
+/// Saves the session of one run.
 pub(crate) struct Saving {
     saver: AutoSave,
     session: SessionId,
@@ -86,10 +86,10 @@ pub(crate) struct Saving {
 }
 
 impl Saving {
-    /// Saves what changed while `work` is done, and once more when it is.
+    /// Saves changes while `work` runs, and once more at its end.
     pub(crate) async fn beside<T>(self: Arc<Self>, work: impl Future<Output = T>) -> T {
         let over = CancellationToken::new();
-        // Ends the task below also when this is dropped.
+        // Ends the task below, also when this future is dropped.
         let end = over.clone().drop_guard();
         let saving = self.clone();
         let task = tokio::spawn(async move {
@@ -99,13 +99,13 @@ impl Saving {
         });
         let done = work.await;
         drop(end);
-        // A save that is under way is finished first. If it panicked, the next one shows why.
+        // Waits for a save under way. If it panicked, the next save shows the reason.
         let _ = task.await;
         self.save().await;
         done
     }
 
-    /// Waits for a change, and then for those that follow at once.
+    /// Waits for a change, and then for the pause.
     async fn due(&self) {
         self.changed.notified().await;
         self.clock.sleep_until(self.clock.now() + self.saver.pause).await;
@@ -127,7 +127,7 @@ impl Saving {
         self.saver.enter(&self.session, next);
     }
 
-    /// False if there is nothing to save.
+    /// Returns false if there is nothing to save.
     async fn try_save(&self) -> Result<bool, Box<dyn std::error::Error + Send + Sync>> {
         let session = Session::read(&*self.journal, &self.session).await?;
         match session.filter(|session| session.loops.iter().any(|of| !of.messages.is_empty())) {

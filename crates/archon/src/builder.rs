@@ -1,4 +1,4 @@
-//! The builder: every part of an agent is a trait object that can be swapped.
+//! The builder of an agent: each part of an agent is a trait object that can be replaced.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ mod runs;
 
 use runs::Runs;
 
-/// Collects the parts of an agent. Only the model is needed.
+/// Collects the parts of an agent. Only the model is required.
 ///
 /// A clone has the same parts, so agents that differ in some come from one builder:
 ///
@@ -39,9 +39,9 @@ use runs::Runs;
 /// # }
 /// ```
 ///
-/// A setter that is called again replaces what it set; those that add (`tool`, `fallback`, `guard`) say so. Parts that are
-/// shared stay shared: a journal, the database of `sqlite`, providers, tools. Without a
-/// journal each agent that is built has one of its own in memory.
+/// Calling a setter again replaces its value; setters that add (`tool`, `fallback`, `guard`) say so. Shared
+/// parts stay shared: a journal, the database of `sqlite`, providers, tools. Without a journal each built
+/// agent has its own in memory.
 #[derive(Clone)]
 #[must_use]
 pub struct ArchonBuilder {
@@ -53,10 +53,10 @@ pub struct ArchonBuilder {
     journal: Option<Runs>,
     clock: Option<Arc<dyn Clock>>,
     ids: Option<Arc<dyn Ids>>,
-    /// What the agent works with; its model is known at the end.
+    /// The agent's options; the model is set in `build`.
     options: ReactAgentOptions,
     agent_id: Option<AgentId>,
-    /// `None` is as large as the model's, `Some(None)` no window at all.
+    /// `None`: as large as the model's window. `Some(None)`: no compaction.
     context: Option<Option<ContextConfig>>,
     context_parts: Option<ContextParts>,
     hooks: Option<Arc<dyn DynHooks>>,
@@ -67,7 +67,7 @@ pub struct ArchonBuilder {
     engine: Option<EngineOptions>,
     guards: Vec<Arc<dyn CallGuard>>,
     pub(crate) memory_limit: Option<MemoryLimit>,
-    /// None is as services are reached by default.
+    /// `None`: the default HTTP options.
     http: Option<Http>,
     pub(crate) run_memory: Option<Arc<dyn RunMemory>>,
     credentials: Option<Arc<dyn CredentialStore>>,
@@ -107,7 +107,7 @@ impl Default for ArchonBuilder {
 enum Model {
     #[cfg(feature = "named-models")]
     Named(String),
-    /// The provider with each of its keys, at least one.
+    /// The provider, once with each of its keys.
     Given(Vec<Arc<dyn Provider>>, String),
 }
 
@@ -119,7 +119,7 @@ enum Standby {
 }
 
 impl ArchonBuilder {
-    /// The model as `provider:name`, for instance `ollama:qwen3`, or
+    /// Sets the model as `provider:name`, for instance `ollama:qwen3`, or
     /// `openai-compatible@http://127.0.0.1:8080/v1:name` for any other server. The key comes from the
     /// environment variable that the provider's own tools use.
     #[cfg(feature = "named-models")]
@@ -128,22 +128,22 @@ impl ArchonBuilder {
         self
     }
 
-    /// How services are reached whose models are given by [name](Self::model): time limits, a proxy, certificates.
-    /// All models of an agent share one pool of connections, and so do the agents that are given clones of the
-    /// same options: one value per process is best.
+    /// Sets the HTTP options of models that are given by [name](Self::model): time limits, a proxy,
+    /// certificates. All models of an agent share one connection pool, and so do agents with clones of the
+    /// same options: use one value per process.
     #[cfg(feature = "named-models")]
     pub fn http(mut self, http: HttpOptions) -> Self {
         self.http = Some(http);
         self
     }
 
-    /// Any provider, and the model as it names it.
+    /// Sets a provider, and the model by the provider's name for it.
     pub fn provider(self, provider: Arc<dyn Provider>, model: impl Into<String>) -> Self {
         self.provider_with_keys(provider, [], model)
     }
 
-    /// Any provider, the same with further keys in the order in which they are tried, and the model as it
-    /// names it. When a key is refused or spent, the run goes on with the next.
+    /// Sets a provider, the same provider with further keys in the order in which to try them, and the model.
+    /// When a key is refused or used up, the run goes on with the next.
     pub fn provider_with_keys(
         mut self,
         provider: Arc<dyn Provider>,
@@ -155,16 +155,16 @@ impl ArchonBuilder {
         self
     }
 
-    /// The keys of a model that is given by its [name](Self::model), in the order in which they are
-    /// tried, instead of the one in the environment. A whole [`provider`](Self::provider) has its own.
+    /// Sets the keys of a model that is given by [name](Self::model), in the order in which to try them,
+    /// instead of the one in the environment. A [`provider`](Self::provider) has its own.
     #[cfg(feature = "named-models")]
     pub fn api_keys<K: Into<Secret>>(mut self, keys: impl IntoIterator<Item = K>) -> Self {
         self.keys = keys.into_iter().map(Into::into).collect();
         self
     }
 
-    /// A model to ask when the one before it cannot answer, by [name](Self::model); after those that were
-    /// added before. The run then stays with it.
+    /// Adds a fallback model by [name](Self::model), for when the models before it cannot answer. The run
+    /// then stays with it.
     #[cfg(feature = "named-models")]
     pub fn fallback(mut self, name: impl Into<String>) -> Self {
         self.fallbacks.push(Standby::Named(name.into()));
@@ -177,8 +177,8 @@ impl ArchonBuilder {
         self
     }
 
-    /// Adds a tool: a function with [`#[tool]`](macro@crate::tool), one that was made with its state, or anything that
-    /// implements [`Tool`].
+    /// Adds a tool: a function with [`#[tool]`](macro@crate::tool), such a function with its state, or an
+    /// implementation of [`Tool`].
     pub fn tool<How>(mut self, tool: impl IntoTool<How>) -> Self {
         self.tools.push(tool.into_tool());
         self
@@ -190,26 +190,26 @@ impl ArchonBuilder {
         self
     }
 
-    /// Another door to tools instead of the registry and its guards; it has its own tools and options.
+    /// Replaces the registry and its guards by another toolbox, which has its own tools and options.
     pub fn toolbox(mut self, toolbox: Arc<dyn Toolbox>) -> Self {
         self.toolbox = Some(toolbox);
         self
     }
 
-    /// The accounts that tools act with, each tenant's apart; tools reach them by
-    /// [`ToolContext::credentials`](archon_types::ToolContext::credentials). By default there are none.
+    /// Sets the accounts that tools use, separate for each tenant; tools get them from
+    /// [`ToolContext::credentials`](archon_types::ToolContext::credentials). Default none.
     pub fn credentials(mut self, store: Arc<dyn CredentialStore>) -> Self {
         self.credentials = Some(store);
         self
     }
 
-    /// Where runs are kept; in memory by default.
+    /// Sets the journal, where runs are kept; in memory by default.
     pub fn journal(mut self, journal: Arc<dyn Journal>) -> Self {
         self.journal = Some(Runs::Given(journal));
         self
     }
 
-    /// Keeps runs in files in this directory, which [`build`](Self::build) makes if it is not there.
+    /// Keeps runs in files in this directory; [`build`](Self::build) creates it.
     #[cfg(feature = "jsonl")]
     pub fn data_dir(mut self, dir: impl AsRef<std::path::Path>) -> Self {
         self.journal =
@@ -217,10 +217,9 @@ impl ArchonBuilder {
         self
     }
 
-    /// Keeps runs in the SQLite database at this path, which [`build`](Self::build) makes if it is not there; clones of
-    /// this builder share it. Agents that
-    /// work at the same time share a journal better than a path: give each of them a clone of one
-    /// [`SqliteJournal`](archon_store::SqliteJournal) with [`journal`](Self::journal).
+    /// Keeps runs in the SQLite database at this path; [`build`](Self::build) creates it, and clones of this
+    /// builder share it. For several agents that work at the same time, give each of them a clone of one
+    /// [`SqliteJournal`](archon_store::SqliteJournal) with [`journal`](Self::journal) instead.
     #[cfg(feature = "sqlite")]
     pub fn sqlite(mut self, path: impl AsRef<std::path::Path>) -> Self {
         self.journal =
@@ -228,168 +227,169 @@ impl ArchonBuilder {
         self
     }
 
-    /// The agent's name, for people; questions say it
+    /// Sets the agent's name for people; questions show it
     /// ([`ApprovalRequest::agent_name`](archon_types::ApprovalRequest::agent_name)).
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.options.name = name.into();
         self
     }
 
-    /// The agent's id, which stays the same for its whole life; a fresh one by default. Give an agent that
-    /// outlives the process one of its own.
+    /// Sets the agent's id, which must stay the same for its whole life; a fresh one by default. Set it for
+    /// an agent that outlives the process.
     pub fn agent_id(mut self, id: impl Into<AgentId>) -> Self {
         self.agent_id = Some(id.into());
         self
     }
 
-    /// Names this configuration in the names of loops, `{session}.{config}.{n}`; by default the model and
-    /// how much it thinks do.
+    /// Sets the name of this configuration in the names of loops, `{session}.{config}.{n}`; by default it is
+    /// made of the model and its thinking effort.
     pub fn config_id(mut self, id: impl Into<String>) -> Self {
         self.options.config_id = Some(id.into());
         self
     }
 
-    /// Standing instructions.
+    /// Sets the standing instructions (system text).
     pub fn system(mut self, instructions: impl Into<String>) -> Self {
         self.options.system = Some(instructions.into());
         self
     }
 
-    /// The folder that the tools work in. It stands in the log of each run: rules that a person gives for a session hold there
-    /// only, and whoever resumes a run can find it.
+    /// Sets the folder that the tools work in. The log of each run notes it: permission rules that a person
+    /// gives for a session hold in this folder only, and a resume can find it.
     pub fn workspace(mut self, folder: impl AsRef<std::path::Path>) -> Self {
         self.options.workspace = Some(folder.as_ref().display().to_string());
         self
     }
 
-    /// How far a run may go.
+    /// Sets the limits of a run.
     pub fn limits(mut self, limits: ExecutionLimits) -> Self {
         self.options.limits = limits;
         self
     }
 
-    /// How failed model calls are retried.
+    /// Sets the retries of failed model calls.
     pub fn retry(mut self, retry: RetryConfig) -> Self {
         self.options.retry = retry;
         self
     }
 
-    /// How calls are tried again that may be repeated and whose tools failed in a way that may pass: a
-    /// time-out, or a failure of a tool that works over the network. By default twice, a time-out once.
+    /// Sets the retries of tool calls that may be repeated and failed for a reason that may pass: a time-out,
+    /// or a failure of a network tool. Default twice, and once after a time-out.
     pub fn tool_retry(mut self, retry: RetryConfig) -> Self {
         self.options.tool_retry = retry;
         self
     }
 
-    /// When a tool that keeps failing is left alone, and for how long; `None` never leaves one alone. By
-    /// default for 60 seconds after 5 failures in a row.
+    /// Sets the circuit breaker: when a tool that keeps failing is left alone, and for how long; `None`
+    /// switches it off. Default 60 seconds after 5 failures in a row.
     pub fn circuit_breaker(mut self, breaker: impl Into<Option<CircuitBreaker>>) -> Self {
         self.options.breaker = breaker.into();
         self
     }
 
-    /// What happens to a run that cannot be kept because the storage fails when it begins; by default it
-    /// does not begin.
+    /// Sets the behaviour of a run whose journal fails when it begins; by default it does not begin.
     pub fn on_storage_failure(mut self, what: OnStorageFailure) -> Self {
         self.options.on_storage_failure = what;
         self
     }
 
-    /// How tools are spoken about; by default as the model can.
+    /// Sets the way in which tools are described to the model; by default as the model supports it.
     pub fn tool_mode(mut self, mode: ToolMode) -> Self {
         self.options.tool_mode = Some(mode);
         self
     }
 
-    /// Sampling, output length and so on.
+    /// Sets sampling, output length and other options of requests.
     pub fn request_options(mut self, options: RequestOptions) -> Self {
         self.options.request = options;
         self
     }
 
-    /// What the answer should be.
+    /// Sets a description of the expected answer.
     pub fn expected_output(mut self, expected: impl Into<String>) -> Self {
         self.options.expected_output = Some(expected.into());
         self
     }
 
-    /// Compares answers with what was expected, and sends those back that fall short; off by default.
+    /// Checks answers against the expected output, and sends back those that fall short; off by default.
     pub fn goal_check(mut self, check: GoalCheck) -> Self {
         self.options.goal_check = Some(check);
         self
     }
 
-    /// How the conversation is kept within the model's context window; `None` never compacts it. By
-    /// default 100,000 tokens, or the window that the provider names.
+    /// Sets the context window and its compaction; `None` never compacts. Default the window that the
+    /// provider names, or 100,000 tokens.
     pub fn context(mut self, context: impl Into<Option<ContextConfig>>) -> Self {
         self.context = Some(context.into());
         self
     }
 
-    /// A token counter or a compaction strategy of your own.
+    /// Sets a token counter or a compaction strategy of your own.
     pub fn context_parts(mut self, parts: ContextParts) -> Self {
         self.context_parts = Some(parts);
         self
     }
 
-    /// What the model's tokens cost: with it outcomes say what a run cost, and
-    /// [`ExecutionLimits::max_cost`] can be set.
+    /// Sets the price of the model's tokens: then outcomes have a cost, and [`ExecutionLimits::max_cost`] can
+    /// be set.
     pub fn price(mut self, price: ModelPrice) -> Self {
         self.options.price = Some(price);
         self
     }
 
-    /// How many of the calls of one turn are made at once; by default all whose tools allow it.
+    /// Sets how many calls of one turn run at once; by default all whose tools allow it.
     pub fn tool_execution(mut self, strategy: ToolExecutionStrategy) -> Self {
         self.options.tool_execution = strategy;
         self
     }
 
-    /// How many of the steers and of the follow-ups that wait the model reads at once; one of each by
-    /// default.
+    /// Sets how many waiting steers and follow-ups the model reads at once; by default one of each.
     pub fn queue_modes(mut self, steers: QueueMode, follow_ups: QueueMode) -> Self {
         (self.options.steers, self.options.follow_ups) = (steers, follow_ups);
         self
     }
 
-    /// Your own code at fixed places of every run.
+    /// Sets hooks: your own code at fixed points of every run.
     pub fn hooks(mut self, hooks: impl Hooks + 'static) -> Self {
         self.hooks = Some(Arc::new(hooks));
         self
     }
 
-    /// Adds a filter that looks at what a run begins with, after those that were added before.
+    /// Adds a filter of the initial input of a run, after those added before.
     pub fn input_filter(mut self, filter: Arc<dyn InputFilter>) -> Self {
         self.filters.push(filter);
         self
     }
 
-    /// Sets the approver. It is asked about calls that need a person's consent: those of tools that are destructive or
-    /// want it each time, unless the [engine's options](Self::engine_options) say otherwise. Without one the answer is no. One that says
-    /// [`Decision::Later`](archon_types::Decision::Later) lets the run suspend: see [`Archon::approvals`]. A question waits
-    /// for 30 minutes, unless the [settings](Self::approval_settings) say otherwise.
+    /// Sets the approver. It decides about calls that need a person's approval: those of tools that are
+    /// destructive or always ask, unless the [engine's options](Self::engine_options) say otherwise. Without
+    /// an approver the answer is no. One that returns [`Decision::Later`](archon_types::Decision::Later)
+    /// suspends the run: see [`Archon::approvals`]. A question waits for 30 minutes, unless the
+    /// [settings](Self::approval_settings) say otherwise.
     pub fn approver(mut self, approver: impl Approver + 'static) -> Self {
         self.approver = Some(Arc::new(approver));
         self
     }
 
-    /// How long questions to people wait, by default 30 minutes, and what follows a no. Afterwards a question takes no
-    /// answer; its run goes on without the call when it is next taken up: [`Runs::keep_sweeping`](crate::Runs::keep_sweeping)
-    /// and [`sweep`](archon_types::AnswerRuns::sweep) do that.
+    /// Sets how long questions to people wait, by default 30 minutes, and what a no leads to. An expired
+    /// question takes no answer; its run goes on without the call when it is resumed:
+    /// [`Runs::keep_sweeping`](crate::Runs::keep_sweeping) and [`sweep`](archon_types::AnswerRuns::sweep) do
+    /// that.
     pub fn approval_settings(mut self, settings: ApprovalSettings) -> Self {
         self.options.approvals = settings;
         self
     }
 
-    /// What tools may do, and which of their calls people are asked about. A whole
-    /// [`toolbox`](Self::toolbox) has its own.
+    /// Sets the permissions of tools, and which calls need approval. A [`toolbox`](Self::toolbox) has its
+    /// own.
     pub fn engine_options(mut self, options: EngineOptions) -> Self {
         self.engine = Some(options);
         self
     }
 
-    /// Adds a guard of the program's own: it sees each call before it runs, behind the guards of the engine and before a
-    /// person is asked, and each result before the model does. A whole [`toolbox`](Self::toolbox) has its own.
+    /// Adds a guard of your own: it checks each call before it runs, after the guards of the engine and
+    /// before an approval is asked, and each result before the model reads it. A [`toolbox`](Self::toolbox)
+    /// has its own.
     ///
     /// ```
     /// use archon::{Archon, prelude::FnGuard};
@@ -404,38 +404,37 @@ impl ArchonBuilder {
         self
     }
 
-    /// Time, for tests.
+    /// Sets the clock, for tests.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = Some(clock);
         self
     }
 
-    /// Identity, for tests.
+    /// Sets the source of ids, for tests.
     pub fn ids(mut self, ids: Arc<dyn Ids>) -> Self {
         self.ids = Some(ids);
         self
     }
 
-    /// Keeps every run's session in a store while the run works; see [`AutoSave`].
+    /// Saves every run's session into a store while the run works; see [`AutoSave`].
     pub fn save_sessions(mut self, saver: AutoSave) -> Self {
         self.auto_save = Some(saver);
         self
     }
 
-    /// Remembers: what fits is told to the model with each question, and what is said is kept, in any case before it
-    /// leaves the model's window.
+    /// Sets the long-term memory: matching memories are added to each prompt, and what is said is stored, at
+    /// the latest before it leaves the context window.
     #[cfg(feature = "memory")]
     pub fn memory(mut self, memory: impl Into<crate::AgentMemory>) -> Self {
         self.run_memory = Some(Arc::new(crate::agent_memory::Remembering::new(memory.into())));
         self
     }
 
-    /// Puts the agent together.
+    /// Builds the agent.
     ///
     /// # Errors
-    /// No model was given or its name leads nowhere, two tools have one name, the journal's
-    /// directory or database cannot be used, or a part has no effect: [`BuildError::NoEffect`],
-    /// [`BuildError::Needs`].
+    /// No model was given or its name is unknown, two tools have one name, the journal's directory or
+    /// database cannot be used, or a setting has no effect: [`BuildError::NoEffect`], [`BuildError::Needs`].
     pub fn build(self) -> Result<Archon, BuildError> {
         self.check()?;
         let mut parts = self.clone();
@@ -499,7 +498,7 @@ impl ArchonBuilder {
 }
 
 impl ArchonBuilder {
-    /// Refuses what would be ignored.
+    /// Refuses settings that would be ignored.
     fn check(&self) -> Result<(), BuildError> {
         let refuse = |setting, beside| Err(BuildError::NoEffect { setting, beside });
         if self.toolbox.is_some() && !self.tools.is_empty() {
@@ -530,7 +529,7 @@ impl ArchonBuilder {
         self.fallbacks.iter().any(|fallback| !matches!(fallback, Standby::Given(_)))
     }
 
-    /// What an agent has that its own builder did not say.
+    /// Takes over the settings of an agent that are not the builder's own.
     pub(crate) fn take_over(&mut self, archon: &Archon) {
         let own = archon.agent.options();
         self.options.request.response_format.clone_from(&own.request.response_format);
@@ -538,7 +537,7 @@ impl ArchonBuilder {
     }
 }
 
-/// How the conversation is kept within the model's window: as the program says, or as large as the model's.
+/// Sets the context window: as configured, or as large as the model's.
 fn fit_window(
     context: Option<Option<ContextConfig>>,
     options: &mut ReactAgentOptions,
@@ -564,7 +563,7 @@ fn registry_of(
     Ok(Arc::new(ToolEngine::new(registry).with_options(options).with_guards(guards)))
 }
 
-/// How services are reached, where there are any.
+/// HTTP options, if there are models by name.
 #[cfg(feature = "named-models")]
 type Http = HttpOptions;
 #[cfg(not(feature = "named-models"))]
@@ -595,7 +594,7 @@ impl Standby {
     }
 }
 
-/// The model's service once with each key, or with the key in the environment.
+/// Returns the provider once with each key, or with the key in the environment.
 #[cfg(feature = "named-models")]
 fn named(
     name: &str,
@@ -604,7 +603,7 @@ fn named(
 ) -> Result<(Vec<Arc<dyn Provider>>, String), BuildError> {
     use archon_providers::{ConnectOptions, resolve};
     let variable = |name: &str| std::env::var(name).ok();
-    // Clones share one pool of connections.
+    // Clones share one connection pool.
     let options = ConnectOptions::default().with_http(http.clone());
     let with_key = |key: &Secret| options.clone().with_api_key(key.clone());
     let Some((first, further)) = keys.split_first() else {

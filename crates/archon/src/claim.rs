@@ -1,6 +1,7 @@
-//! Of two messages to a session at the same moment only one begins a run: the one that holds the lock of the run from which
-//! both would go on, until its own run is in the journal. A session without runs has a run for that which never begins. That
-//! works in every journal that gives a run one writer at a time.
+//! Claims the place in a session where a new run continues, so that only one of two simultaneous messages
+//! starts a run. The claim is the writer lock of the run to continue, held until the new run is in the
+//! journal; for a session without runs it is the lock of a run that never begins. This works with every
+//! journal that allows one writer per run.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,19 +13,19 @@ use archon_types::{
 
 use crate::{Archon, RunError};
 
-/// Where a new run goes on. While this is held, no other message begins a run there.
+/// The origin of a new run. While it is held, no other message starts a run there.
 pub(crate) struct Start {
     pub(crate) origin: Origin,
     lock: Option<Box<dyn RunWriter>>,
 }
 
 impl Start {
-    /// The start of a run from here, where others may begin one too.
+    /// A start without a claim: other runs may begin at the same place.
     pub(crate) fn unclaimed(origin: Origin) -> Self {
         Self { origin, lock: None }
     }
 
-    /// Lets others in as soon as the run of `context` has its first records, or will not have any.
+    /// Releases the claim as soon as the run of `context` has its first record, or ends without one.
     pub(crate) fn hand_over(self, context: &mut Context) -> Origin {
         if let Some(lock) = self.lock {
             let (run, lock, inner) = (context.run.clone(), Mutex::new(Some(lock)), context.sink.clone());
@@ -34,7 +35,7 @@ impl Start {
     }
 }
 
-/// Gives a lock back with the first record of a run.
+/// A sink that releases the lock at the first record of a run.
 struct UntilBegun {
     run: RunId,
     lock: Mutex<Option<Box<dyn RunWriter>>>,
@@ -51,11 +52,11 @@ impl Sink for UntilBegun {
 }
 
 impl Archon {
-    /// Where the next run of a session goes on: from its newest run.
+    /// Claims the newest run of a session for the next run.
     ///
     /// # Errors
-    /// [`RunError::SessionBusy`]: that run is at work or waits, or somebody else goes on from it at this moment; or the journal
-    /// failed.
+    /// [`RunError::SessionBusy`]: that run is at work or suspended, or another message has the claim; or the
+    /// journal failed.
     pub(crate) async fn claim_newest(
         &self,
         session: &SessionId,
@@ -64,7 +65,7 @@ impl Archon {
         loop {
             let Some(head) = self.newest(of(session, tenant)).await? else {
                 let start = self.claim_first(session, tenant).await?;
-                // Somebody may have begun a run between the look and the lock.
+                // Another run may have begun between the look and the lock.
                 match self.newest(of(session, tenant)).await? {
                     Some(_) => continue,
                     None => return Ok(start),
@@ -81,7 +82,8 @@ impl Archon {
         }
     }
 
-    /// As [`claim_newest`](Self::claim_newest), from this run of the session, which need not be the newest, or from no run.
+    /// As [`claim_newest`](Self::claim_newest), for this run of the session, which need not be the newest, or
+    /// for none.
     pub(crate) async fn claim_in(
         &self,
         run: Option<RunId>,
@@ -100,7 +102,8 @@ impl Archon {
         }
     }
 
-    /// As [`claim_newest`](Self::claim_newest), from the newest run that has ended: others may wait for a person meanwhile.
+    /// As [`claim_newest`](Self::claim_newest), for the newest run that has ended: other runs may be
+    /// suspended meanwhile.
     #[cfg(feature = "orchestrator")]
     pub(crate) async fn claim_ended(
         &self,
@@ -126,7 +129,7 @@ impl Archon {
         }
     }
 
-    /// The start of the first run of a session.
+    /// Claims the start of the first run of a session.
     async fn claim_first(&self, session: &SessionId, tenant: &TenantId) -> Result<Start, RunError> {
         match self.journal.open(&first_of(session, tenant), OpenMode::Create).await {
             Err(JournalError::Locked { run }) => {
@@ -136,8 +139,8 @@ impl Archon {
         }
     }
 
-    /// A run that ended without an answer is not resumed once the session has gone on from it: what it would say then is
-    /// missing from the conversation, and what was said since, from it.
+    /// Refuses to resume a run that ended without an answer if its session has continued from it: the two
+    /// conversations would miss each other's messages.
     ///
     /// # Errors
     /// [`RunError::WentOn`]; or the journal failed.
@@ -184,13 +187,13 @@ fn of(session: &SessionId, tenant: &TenantId) -> RunFilter {
     RunFilter::of_session(session.clone()).tenant(tenant.clone())
 }
 
-/// The run that is locked where a session has none. It never has a record. By SHA-256, since a customer may choose the name
-/// of a session: it must not be possible to choose one that locks another tenant's.
+/// The id of the run that is locked for a session without runs; it never has a record. A SHA-256 hash,
+/// because customers may choose session names: no name may lead to another tenant's lock.
 fn first_of(session: &SessionId, tenant: &TenantId) -> RunId {
     run_named("first-", tenant, session.as_str())
 }
 
-/// The id of a run that a tenant's name leads to: the same in every process, and no other name's.
+/// Hashes a tenant's name to a run id: equal in every process, and different for every other name.
 pub(crate) fn run_named(prefix: &str, tenant: &TenantId, name: &str) -> RunId {
     let hash = hmac_sha256::Hash::hash(serde_json::json!([tenant, name]).to_string().as_bytes());
     let hex: String = hash[..16].iter().map(|byte| format!("{byte:02x}")).collect();

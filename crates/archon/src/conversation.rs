@@ -1,4 +1,4 @@
-//! A conversation: one session, prompt by prompt, that can be spoken into while it works.
+//! A conversation: one session, continued prompt by prompt, which can be steered while it works.
 
 use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError,
@@ -13,7 +13,7 @@ use archon_types::{
 
 use crate::{Archon, RunError, RunHandle, RunOptions, archon::local, claim::Start};
 
-/// A session that is held in hand: one run at a time, each from where the one before stood.
+/// A session with one run at a time; each continues the one before.
 ///
 /// Dropping the handle of a run cancels it; dropping the conversation does not.
 #[derive(Debug)]
@@ -25,25 +25,25 @@ pub struct Conversation {
 #[derive(Debug, Default)]
 struct State {
     session: Option<SessionId>,
-    /// The run under way, or the one that was last.
+    /// The run under way, or the last one.
     current: Option<Current>,
-    /// Where the run before that one stood.
+    /// The place where that run continued.
     base: Base,
-    /// What was said while nothing ran, for the next run.
+    /// Messages that came while no run was under way, for the next run.
     steers: Vec<AgentMessage>,
     follow_ups: Vec<AgentMessage>,
     last_used: Timestamp,
 }
 
-/// Where a run goes on.
+/// The place where a run continues.
 #[derive(Clone, Debug, Default)]
 enum Base {
     #[default]
     Nowhere,
-    /// In a session that others know and that had no run.
+    /// A named session without runs.
     First,
     Run(RunId),
-    /// A conversation from elsewhere, which no log holds yet.
+    /// Messages of another conversation, which are in no log yet.
     Restored(Vec<Message>),
 }
 
@@ -54,7 +54,7 @@ struct Current {
     running: Running,
 }
 
-/// Whether a run is under way; clones are one switch.
+/// True while a run is under way; clones share it.
 #[derive(Clone, Debug)]
 pub(crate) struct Running(Arc<AtomicBool>);
 
@@ -64,7 +64,7 @@ impl Running {
     }
 }
 
-/// Switches off when the run's task ends, in whichever way.
+/// Clears the flag when the run's task ends, in any way.
 pub(crate) struct RunningGuard(Running);
 
 impl Drop for RunningGuard {
@@ -85,7 +85,7 @@ impl Conversation {
         Self { archon, state: Mutex::new(state) }
     }
 
-    /// The session; a fresh one with the first prompt, and after [`new_session`](Self::new_session).
+    /// The session's id; a fresh one at the first prompt, and after [`new_session`](Self::new_session).
     pub fn session_id(&self) -> SessionId {
         self.session(&mut self.state())
     }
@@ -95,11 +95,11 @@ impl Conversation {
         self.state().running()
     }
 
-    /// Says something to the agent and starts its work.
+    /// Sends a prompt to the agent and starts a run.
     ///
     /// # Errors
-    /// [`RunError::SessionBusy`]: use [`steer`](Self::steer) or [`follow_up`](Self::follow_up). What
-    /// keeps the run from starting is told by its reply.
+    /// [`RunError::SessionBusy`]: use [`steer`](Self::steer) or [`follow_up`](Self::follow_up). The handle's
+    /// reply is an error if the run cannot be started.
     pub async fn prompt(&self, text: impl Into<String>) -> Result<RunHandle, RunError> {
         self.prompt_messages(vec![self.said(text)]).await
     }
@@ -107,17 +107,16 @@ impl Conversation {
     /// As [`prompt`](Self::prompt), with messages of any content.
     ///
     /// # Errors
-    /// As [`prompt`](Self::prompt), and there is no message.
+    /// As [`prompt`](Self::prompt); or there is no message.
     pub async fn prompt_messages(&self, messages: Vec<AgentMessage>) -> Result<RunHandle, RunError> {
         self.prompt_with(messages, RunOptions::default()).await
     }
 
-    /// As [`prompt_messages`](Self::prompt_messages), with a sink, a tenant, a token, limits, a system text or tools for
-    /// this one prompt.
-    /// The run and the session are the conversation's own.
+    /// As [`prompt_messages`](Self::prompt_messages), with a sink, a tenant, a token, limits, a system text
+    /// or tools for this prompt only. The run and the session are the conversation's own.
     ///
     /// # Errors
-    /// As [`prompt_messages`](Self::prompt_messages); and `options` name a run, a session or a branch.
+    /// As [`prompt_messages`](Self::prompt_messages); or `options` name a run, a session or a branch.
     pub async fn prompt_with(
         &self,
         messages: Vec<AgentMessage>,
@@ -129,12 +128,12 @@ impl Conversation {
         }
     }
 
-    /// Lets the agent answer what the conversation ends with: after a failure, or after messages were
+    /// Lets the agent answer the last message of the conversation: after a failure, or after messages were
     /// restored that end with a question.
     ///
     /// # Errors
-    /// [`RunError::SessionBusy`]. That the conversation ends with an answer is told by the reply:
-    /// [`LoopError::NothingToAnswer`] is its [cause](RunError::cause).
+    /// [`RunError::SessionBusy`]. If the conversation ends with an answer, the handle's reply is an error
+    /// with the [cause](RunError::cause) [`LoopError::NothingToAnswer`].
     pub async fn continue_loop(&self) -> Result<RunHandle, RunError> {
         self.begin(Vec::new(), RunOptions::default()).await
     }
@@ -147,8 +146,8 @@ impl Conversation {
         self.begin(Vec::new(), options).await
     }
 
-    /// Speaks into the turn under way: tools that run end, those that were not started are skipped, and
-    /// the model reads this next. While nothing runs it waits for the next run.
+    /// Steers the run under way: running tools finish, calls that have not started are skipped, and the model
+    /// reads the message next. Without a run under way the message waits for the next one.
     ///
     /// # Errors
     /// The journal cannot take the message.
@@ -156,8 +155,8 @@ impl Conversation {
         self.say(self.said(text), PromptSource::Steer).await
     }
 
-    /// Says something that the model reads when it would otherwise end. While nothing runs it waits for
-    /// the next run.
+    /// Sends a follow-up, which the model reads when the run would end. Without a run under way it waits for
+    /// the next one.
     ///
     /// # Errors
     /// The journal cannot take the message.
@@ -165,14 +164,14 @@ impl Conversation {
         self.say(self.said(text), PromptSource::FollowUp).await
     }
 
-    /// Ends the run under way: the model's stream and the tools are cancelled, the history stays valid.
+    /// Cancels the run under way: the model's stream and the tools end, and the conversation stays valid.
     pub fn abort(&self) {
         if let Some(current) = &self.state().current {
             current.cancel.cancel();
         }
     }
 
-    /// Ends the run under way and forgets the messages, and those that wait. The session stays.
+    /// Cancels the run under way, and clears the conversation and its waiting messages. The session stays.
     pub fn reset(&self) {
         self.abort();
         let mut state = self.state();
@@ -189,7 +188,7 @@ impl Conversation {
         serde_json::to_string(&messages).map_err(|error| not_messages(&error))
     }
 
-    /// The messages so far, as the next run finds them.
+    /// Returns the messages so far, as the next run reads them.
     ///
     /// # Errors
     /// The journal cannot be read.
@@ -208,11 +207,11 @@ impl Conversation {
         }
     }
 
-    /// Replaces the conversation by messages that [`save_messages`](Self::save_messages) gave. The next
-    /// run begins with them, and its log holds them.
+    /// Replaces the conversation by messages from [`save_messages`](Self::save_messages). The next run begins
+    /// with them, and its log has them.
     ///
     /// # Errors
-    /// [`RunError::SessionBusy`]; the text is no list of messages; a tool call in it lacks its result.
+    /// [`RunError::SessionBusy`]; the text is not a list of messages; or a tool call in it has no result.
     pub fn restore_messages(&self, json: &str) -> Result<(), RunError> {
         let messages: Vec<Message> = serde_json::from_str(json).map_err(|error| not_messages(&error))?;
         if !is_paired(&messages) {
@@ -235,7 +234,7 @@ impl Conversation {
         Ok(self.session(&mut state))
     }
 
-    /// Begins a new session if nothing was said for longer than `idle`, and returns its id if it did.
+    /// Begins a new session if the last message is older than `idle`, and then returns its id.
     pub fn check_and_rotate(&self, idle: std::time::Duration) -> Option<SessionId> {
         let last_used = self.state().last_used;
         let is_idle = self.archon.clock.now().since(last_used) > idle;
@@ -255,7 +254,7 @@ impl Conversation {
             let running = Running(Arc::new(AtomicBool::new(true)));
             (RunningGuard(running.clone()), running)
         };
-        // Taken under one lock, so that of two prompts at once one is refused.
+        // One lock for all of this, so that one of two simultaneous prompts is refused.
         let (mut opening, session, last, base, cancel) = {
             let mut state = self.state();
             state.check_idle()?;
@@ -295,14 +294,14 @@ impl Conversation {
         }))
     }
 
-    /// What was said while nothing ran waits for the next run.
+    /// Puts messages back for the next run.
     fn put_back(&self, opening: &mut Opening) {
         let mut state = self.state();
         state.steers.splice(0..0, opening.steers.drain(..));
         state.follow_ups.splice(0..0, opening.follow_ups.drain(..));
     }
 
-    /// What came for a run in the moment of its end is said to the next one.
+    /// Adds messages that a run did not read before its end to the next run.
     async fn take_unread(&self, run: &RunId, opening: &mut Opening) -> Result<(), RunError> {
         let Some(inbox) = self.archon.journal().inbox() else { return Ok(()) };
         let mut ids = Vec::new();
@@ -320,7 +319,7 @@ impl Conversation {
         }
     }
 
-    /// Where the next run goes on: after the last one, unless that never came to be.
+    /// Returns the place where the next run continues: the last run, unless its log does not exist.
     async fn newest(&self, last: Option<RunId>, base: Base) -> Result<Base, RunError> {
         let Some(last) = last else { return Ok(base) };
         match self.archon.journal().read(&last).await {
@@ -341,7 +340,7 @@ impl Conversation {
             _ => InboxRequest::FollowUp { message: message.clone() },
         };
         match self.archon.post(&run, request).await {
-            // The run has not begun yet, or ended in this moment.
+            // The run has not begun yet, or has just ended.
             Err(
                 RunError::Refused(RunRefused::Ended { .. })
                 | RunError::Journal(JournalError::UnknownRun { .. }),

@@ -1,16 +1,16 @@
-//! Why an agent could not be built.
+//! Errors of building an agent.
 
 use archon_types::{JournalError, RunError};
 
-/// Why an agent could not be built. What goes wrong with runs is a [`RunError`], into which `?` turns this one: a program
-/// has one error.
+/// The reason why an agent could not be built. Errors of runs are [`RunError`]; `?` turns this one into it,
+/// so that a program needs one error type.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
     /// The builder was given no model.
     #[error("no model was chosen")]
     NoModel,
-    /// The model's name leads nowhere.
+    /// The model's name is unknown or cannot be used.
     #[cfg(feature = "named-models")]
     #[error(transparent)]
     Model(#[from] archon_providers::SetupError),
@@ -20,26 +20,26 @@ pub enum BuildError {
     /// The journal cannot be opened.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// The builder was given something that another part of it leaves no use for.
+    /// A setting has no effect because of another one.
     #[error("`{setting}` has no effect beside `{beside}`")]
     NoEffect {
-        /// What was given.
+        /// The setting.
         setting: &'static str,
-        /// Because of what.
+        /// The other setting.
         beside: &'static str,
     },
-    /// The builder was given something that has no effect without another part.
+    /// A setting has no effect without another one.
     #[error("`{setting}` has no effect without `{needs}`")]
     Needs {
-        /// What was given.
+        /// The setting.
         setting: &'static str,
-        /// What was not.
+        /// The missing setting.
         needs: &'static str,
     },
 }
 
 impl BuildError {
-    /// What a person can do about it, in a line.
+    /// Returns one line of advice.
     pub fn advice(&self) -> &'static str {
         match self {
             Self::NoModel => "call `model(\"provider:name\")` or `provider(…)` on the builder",

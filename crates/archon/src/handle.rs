@@ -1,4 +1,4 @@
-//! A run under way: watch it, cancel it, wait for it.
+//! Handle of a run under way: its events, its cancel and its reply.
 
 use std::{
     pin::Pin,
@@ -24,22 +24,22 @@ pub struct RunHandle {
 }
 
 impl RunHandle {
-    /// The run's id: what `resume` takes.
+    /// Returns the run's id, which `resume` takes.
     pub fn run_id(&self) -> &RunId {
         &self.run
     }
 
-    /// The run's session: what the next prompt names to go on here.
+    /// Returns the run's session, which the next prompt names to continue it.
     pub fn session_id(&self) -> &SessionId {
         &self.session
     }
 
-    /// A token that cancels the run when it is cancelled.
+    /// Returns a token that cancels the run.
     pub fn cancel_token(&self) -> CancellationToken {
         self.cancel.clone()
     }
 
-    /// Speaks into the turn under way, as [`Archon::steer`] does.
+    /// Steers the run, as [`Archon::steer`] does.
     ///
     /// # Errors
     /// As [`Archon::steer`].
@@ -47,7 +47,7 @@ impl RunHandle {
         self.archon.steer(&self.run, text).await
     }
 
-    /// Queues what the model reads when it would end, as [`Archon::follow_up`] does.
+    /// Sends a follow-up, as [`Archon::follow_up`] does.
     ///
     /// # Errors
     /// As [`Archon::follow_up`].
@@ -55,13 +55,13 @@ impl RunHandle {
         self.archon.follow_up(&self.run, text).await
     }
 
-    /// Asks the run to stop. Its reply is [`Reply::Cancelled`], and it can be resumed.
+    /// Cancels the run. Its reply is [`Reply::Cancelled`], and it can be resumed.
     pub fn cancel(&self) {
         self.cancel.cancel();
     }
 
-    /// The text of this run's answers, piece by piece as the model writes it, until the run ends; then
-    /// [`reply`](Self::reply) tells how. What the run's tools and the agents that it calls say is left out.
+    /// Streams the text of this run's answers as the model writes it, until the run ends; then call
+    /// [`reply`](Self::reply). Text of the run's tools and child runs is left out.
     ///
     /// ```no_run
     /// use archon::{Archon, RunError, RunOptions};
@@ -86,20 +86,20 @@ impl RunHandle {
         })
     }
 
-    /// Waits for the answer's whole text: a shorthand of [`reply`](Self::reply) and
-    /// [`Reply::into_text`]. As with an HTTP response, whose `text` is all of it; for pieces of it there is
-    /// [`text_stream`](Self::text_stream).
+    /// Waits for the whole answer text: short for [`reply`](Self::reply) and [`Reply::into_text`]. For pieces
+    /// of it use [`text_stream`](Self::text_stream).
     ///
     /// # Errors
-    /// As [`reply`](Self::reply); and [`RunError::NotFinished`]: the run met a limit, waits or was cancelled.
+    /// As [`reply`](Self::reply); and [`RunError::NotFinished`]: the run ended at a limit, is suspended or
+    /// was cancelled.
     pub async fn text(self) -> Result<String, RunError> {
         self.reply().await?.into_text()
     }
 
-    /// Waits for the reply. Events that were not read are dropped.
+    /// Waits for the reply. Unread events are dropped.
     ///
     /// # Errors
-    /// [`RunError::Failed`]: the run failed. Or it could not be started, or not be kept in its journal.
+    /// [`RunError::Failed`]: the run failed. Or it could not be started, or the journal failed.
     pub async fn reply(mut self) -> Result<Reply, RunError> {
         let lost = RunError::Lost { run: self.run.clone() };
         let Some(task) = self.task.take() else { return Err(lost) };

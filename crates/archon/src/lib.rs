@@ -1,6 +1,6 @@
 //! Agents that think with a model, act with tools, and survive a crash.
 //!
-//! This crate stitches the others together; each can be used without it.
+//! This crate combines the others; each of them can be used without it.
 //!
 //! ```no_run
 //! use archon::{Archon, tool};
@@ -47,10 +47,10 @@
 //! | keep sessions for other programs as one goes | [`ArchonBuilder::save_sessions`] |
 //! | swap a pillar | the builder takes any [`Provider`], [`Toolbox`] or [`Journal`] |
 
-//! A run that failed is an error, [`RunError`]: with the kind of failure, the run's id and what to do. It is the one error
-//! of everything that starts or resumes runs; [`ArchonBuilder::build`] alone has its own, [`BuildError`], which `?` turns
-//! into it. A run that waits for somebody, met a limit or was cancelled is a [`Reply`], which has to be matched before
-//! there is a text:
+//! A failed run is an error, [`RunError`], with the kind of failure, the run's id and advice. It is the only
+//! error of everything that starts or resumes runs; [`ArchonBuilder::build`] has its own, [`BuildError`],
+//! which `?` turns into it. A run that is suspended, ended at a limit or was cancelled is a [`Reply`], which
+//! must be matched before there is a text:
 //!
 //! ```no_run
 //! use archon::{Archon, Reply, RunError};
@@ -66,7 +66,7 @@
 //! # }
 //! ```
 //!
-//! A reply is not printed by mistake:
+//! A reply cannot be printed by mistake:
 //!
 //! ```compile_fail,E0277
 //! # async fn run(agent: archon::Archon) -> Result<(), archon::RunError> {
@@ -75,8 +75,9 @@
 //! # }
 //! ```
 //!
-//! Enums such as [`Reply`] get further variants with later versions, so a `match` needs a `_ =>`; structs of
-//! options get further fields, so they are made with `default()` or `new(…)` and changed by `with_…` or field by field:
+//! Enums such as [`Reply`] get more variants in later versions, so a `match` needs a `_ =>`; structs of
+//! options get more fields, so make them with `default()` or `new(…)` and change them with `with_…` or field
+//! by field:
 //!
 //! ```
 //! use std::time::Duration;
@@ -151,12 +152,13 @@ pub use system::{RandomIds, SystemClock};
 pub use teamwork::Teamwork;
 pub use typed::{AnswerForm, Typed};
 
-/// The derive of [`JsonSchema`](schemars::JsonSchema), which the types of [`Archon::run_typed`] need.
+/// The derive of [`JsonSchema`](schemars::JsonSchema) that the types of [`Archon::run_typed`] need.
 pub use schemars;
 
-/// What most programs name: `use archon::prelude::*;`.
+/// Names that most programs need: `use archon::prelude::*;`.
 ///
-/// Agents and their runs, tools, and what a program writes itself: approvers, hooks, guards, planners.
+/// Agents and their runs, tools, and the traits that a program implements: approvers, hooks, guards,
+/// planners.
 pub mod prelude {
     pub use crate::{
         Archon, ArchonBuilder, BuildError, Conversation, Event, FailureKind, FinalAnswer, Reply, RunError,
@@ -170,21 +172,21 @@ pub mod prelude {
     };
 }
 
-/// Programs that an agent writes, run in this process under limits.
+/// Code execution: programs that an agent writes, run in this process under limits.
 #[cfg(any(feature = "code-python", feature = "code-javascript"))]
 pub use archon_code as code;
-/// Memories: what is kept, and what of it is recalled.
+/// Long-term memory: stores and recalls memories.
 #[cfg(feature = "memory")]
 pub use archon_memory as memory;
-/// Teams, the bus of one process, agents as tools that wait, and the pool of those.
+/// Teams, the bus of one process, agents as tools that wait, and their pool.
 #[cfg(feature = "orchestrator")]
 pub use archon_orchestrator as orchestrator;
-/// Plans: who makes, checks, follows, changes and draws them.
+/// Plans: making, checking, following, changing and drawing them.
 #[cfg(feature = "planner")]
 pub use archon_planner as planner;
-/// Models: protocols, names, scripted stand-ins.
+/// Models: protocols, names, scripted providers for tests.
 pub use archon_providers as providers;
-/// The machine and the driver of the loop.
+/// The machine and the driver of the agent loop.
 pub use archon_react_loop as react_loop;
 /// Journals.
 pub use archon_store as store;
@@ -192,11 +194,11 @@ pub use archon_store as store;
 pub mod tools {
     pub use archon_tools::*;
 
-    // Shadows the macro of the same name, whose paths only users of `archon-tools` can follow.
+    // Shadows the macro of the same name, whose paths work only in crates that depend on `archon-tools`.
     /// The macro [`tool`](macro@crate::tool).
     pub use archon_macros::facade_tool as tool;
 }
-/// The vocabulary.
+/// The types and traits that all crates share.
 pub use archon_types as types;
 
 /// The README's example compiles.

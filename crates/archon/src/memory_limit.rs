@@ -1,14 +1,14 @@
-//! How much memory the process may take before new tasks are refused.
+//! A limit of the process's memory: new tasks are refused above it.
 
 use std::{fmt, sync::Arc};
 
 use crate::{Archon, ArchonBuilder, RunError};
 
-/// Says how many bytes of memory the process takes; `None` where nobody knows.
+/// Measures the bytes of memory that the process uses; `None` if that is unknown.
 type Gauge = dyn Fn() -> Option<u64> + Send + Sync;
 
-/// The most that the process may take when a task begins. Runs that are under way go on, and those that were
-/// cut off can be taken up.
+/// The most memory that the process may use when a task begins. Runs under way go on, and a resume is always
+/// allowed.
 #[derive(Clone)]
 pub struct MemoryLimit {
     max: u64,
@@ -16,12 +16,12 @@ pub struct MemoryLimit {
 }
 
 impl MemoryLimit {
-    /// So many bytes of resident memory. Only Linux says how many there are; elsewhere nothing is refused.
+    /// Creates a limit of the resident memory. It is measured on Linux only; elsewhere nothing is refused.
     pub fn new(max_bytes: u64) -> Self {
         Self { max: max_bytes, gauge: Arc::new(resident_bytes) }
     }
 
-    /// The same with a gauge of the program's own, for instance that of its container.
+    /// Sets a gauge of your own, for instance that of a container.
     pub fn with_gauge(mut self, gauge: impl Fn() -> Option<u64> + Send + Sync + 'static) -> Self {
         self.gauge = Arc::new(gauge);
         self
@@ -35,7 +35,7 @@ impl fmt::Debug for MemoryLimit {
 }
 
 impl ArchonBuilder {
-    /// Refuses new tasks while the process takes more memory than this.
+    /// Refuses new tasks while the process uses more memory than this.
     pub fn memory_limit(mut self, limit: MemoryLimit) -> Self {
         self.memory_limit = Some(limit);
         self
@@ -43,7 +43,7 @@ impl ArchonBuilder {
 }
 
 impl Archon {
-    /// Whether a new task may begin.
+    /// Returns an error if a new task may not begin.
     pub(crate) fn admit(&self) -> Result<(), RunError> {
         let Some(limit) = &self.memory_limit else { return Ok(()) };
         match (limit.gauge)() {

@@ -1,5 +1,5 @@
-//! Several agents at once: each works on the same task from the same conversation, and the session goes on
-//! with the one that a strategy chooses.
+//! Parallel loops: several agents work on the same task from the same conversation, and the session continues
+//! with the branch that a strategy chooses.
 
 use std::sync::Arc;
 
@@ -11,17 +11,17 @@ use archon_types::{
 
 use crate::{Archon, RunError, RunOptions};
 
-/// What came of agents that worked side by side.
+/// Result of a parallel loop.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ParallelReply {
-    /// The reply of the branch that was chosen, or why there is none.
+    /// The reply of the chosen branch, or the reason why none was chosen.
     pub reply: Reply,
-    /// The session, which goes on with the chosen branch.
+    /// The session, which continues with the chosen branch.
     pub session: SessionId,
-    /// How each branch ended, in the order of the agents.
+    /// The outcome of each branch, in the order of the agents.
     pub branches: Vec<Outcome>,
-    /// Which branch was chosen, and why.
+    /// The chosen branch, and the reason.
     pub choice: ParallelChoice,
 }
 
@@ -31,13 +31,13 @@ impl ParallelReply {
         Ok(Self { reply: Reply::of(choice.outcome.clone())?, session, branches, choice })
     }
 
-    /// How the branch ended that was chosen, if one was.
+    /// The outcome of the chosen branch, if there is one.
     pub fn selected(&self) -> Option<&Outcome> {
         self.branches.get(usize::try_from(self.choice.selected?).ok()?)
     }
 }
 
-/// Agents that work side by side; made by [`Archon::parallel`].
+/// A parallel loop; made by [`Archon::parallel`].
 #[derive(Clone, Debug)]
 pub struct Parallel {
     archon: Archon,
@@ -45,17 +45,18 @@ pub struct Parallel {
 }
 
 impl Archon {
-    /// Agents that work on a task side by side, with `strategy` to choose among them. The runs of all are
-    /// kept in this agent's journal; it is itself a branch only if it is among them.
+    /// Makes a parallel loop of these agents, among whose answers `strategy` chooses. All runs are in this
+    /// agent's journal; this agent is a branch only if it is in `branches`.
     ///
-    /// Each branch keeps its own model, instructions and tools, and its own limits as far as these go. The
-    /// branches share the limits of this agent: each has an equal part of its tokens and its money, and all of
-    /// its time. What a strategy takes that asks a model comes on top. Tools that change the world do so
-    /// in every branch. A branch that is [`answering`](Self::answering) in a form answers in it; if this agent is, all
-    /// do. [`ParallelReply::typed`] reads the chosen answer as a value.
+    /// Each branch keeps its own model, instructions and tools, and its own limits, within the limits of this
+    /// agent. The branches share those: each gets an equal part of the tokens and the money, and all of the
+    /// time. The model calls of a strategy are not counted in them. Tools with side effects have them in
+    /// every branch. A branch with structured output ([`answering`](Self::answering)) uses its own schema; if
+    /// this agent has one, all branches use that. [`ParallelReply::typed`] reads the chosen answer as a
+    /// value.
     ///
     /// # Errors
-    /// There is no branch, or the strategy cannot choose among so many.
+    /// There is no branch, or the strategy cannot choose among that many.
     pub fn parallel(
         &self,
         branches: impl IntoIterator<Item = Archon>,
@@ -71,20 +72,20 @@ impl Archon {
         Ok(Parallel { archon: self.clone(), branches })
     }
 
-    /// A strategy that asks this agent's model which branch is best, with this agent's instructions, if it
-    /// has any, and within its context window.
+    /// A strategy that asks this agent's model which branch is best, with this agent's instructions and
+    /// context window.
     pub fn judge(&self) -> LlmJudge {
         self.agent.judge()
     }
 }
 
 impl Parallel {
-    /// The agents as a [`Runs`](crate::Runs) service has them: starts and resumes parallel loops by their ids.
+    /// The parallel loop for a [`Runs`](crate::Runs) service, which starts and resumes it by id.
     pub fn run_agent(&self) -> Arc<dyn RunAgent> {
         Arc::new(self.clone())
     }
 
-    /// Says a task to every branch, in a session of its own, and waits until one is chosen.
+    /// Gives a task to every branch, in a new session, and waits until one is chosen.
     ///
     /// # Errors
     /// As [`run_with`](Self::run_with).
@@ -92,16 +93,17 @@ impl Parallel {
         self.run_with(task, RunOptions::default()).await
     }
 
-    /// Says a task to every branch and waits until one is chosen; from then on the session of `options` goes
-    /// on with that branch. The run of `options` names the parallel loop, its token stops all branches, and
-    /// its sink hears of all of them.
+    /// Gives a task to every branch and waits until one is chosen; then the session of `options` continues
+    /// with that branch. The run of `options` is the id of the parallel loop, its token cancels all branches,
+    /// and its sink gets the events of all.
     ///
-    /// A branch that fails does not disturb the others. If none has an answer, or the loop was cancelled, the session
-    /// stands where it stood. If none has an answer and one waits for a person, the reply is [`Reply::Waiting`].
+    /// A branch that fails does not disturb the others. If none has an answer, or the loop was cancelled, the
+    /// session stays at its old place. If none has an answer and one waits for a person, the reply is
+    /// [`Reply::Waiting`].
     ///
     /// # Errors
-    /// [`RunError::Failed`]: no branch has an answer, or none was chosen; of which kind, if all failed in the same way. Or
-    /// the session of `options` has no run, or the journal failed.
+    /// [`RunError::Failed`]: no branch has an answer, or none was chosen; it has the kind of failure if all
+    /// branches failed in the same way. Or the session of `options` is busy, or the journal failed.
     pub async fn run_with(
         &self,
         task: impl Into<String>,
@@ -111,7 +113,7 @@ impl Parallel {
         self.begin(vec![prompt], options).await
     }
 
-    /// Lets every branch answer what the session ends with, without a new prompt: after a failure, or a
+    /// Lets every branch answer the last message of the session, without a new prompt: after a failure, or a
     /// fork.
     ///
     /// # Errors
@@ -125,11 +127,11 @@ impl Parallel {
         self.begin(Vec::new(), options).await
     }
 
-    /// Takes up a parallel loop that was cut off, was cancelled or had no answer. The branches have to be
-    /// as many, and in the order, as when it was started.
+    /// Resumes a parallel loop that was cut off, was cancelled or had no answer. The number and the order of
+    /// the branches must be the same as at its start.
     ///
     /// # Errors
-    /// The run is unknown, is in use, has an answer, is no parallel loop or has other branches, or the
+    /// The run is unknown, is in use, has an answer, is not a parallel loop or has other branches, or the
     /// journal failed.
     pub async fn resume(&self, run: RunId, options: RunOptions) -> Result<ParallelReply, RunError> {
         options.refuse_settings()?;
@@ -157,7 +159,7 @@ impl Parallel {
         &self.branches
     }
 
-    /// The branches of one run that has these limits, if it has its own.
+    /// Returns the branches with the limits of one run, if it has its own.
     pub(crate) fn limited(&self, limits: Option<ExecutionLimits>) -> archon_react_loop::Parallel {
         let branches = self.branches.clone();
         match limits {

@@ -1,4 +1,4 @@
-//! A goal becomes a plan that is followed: this agent's model makes it, this agent works on its subtasks.
+//! Planning: this agent's model makes a plan for a goal, and this agent works on its subtasks.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use archon_types::{
 
 use crate::{Archon, RunError, RunHandle, RunOptions};
 
-/// An agent that follows plans; made by [`Archon::planning`]. Cloning one is cheap.
+/// An agent that makes and follows plans; made by [`Archon::planning`]. Cloning is cheap.
 #[derive(Clone, Debug)]
 pub struct Planning {
     archon: Archon,
@@ -23,9 +23,9 @@ pub struct Planning {
 }
 
 impl Archon {
-    /// Makes a plan for a task with this agent's model, follows it, and lets the model put the answer together. The
-    /// states on the way ([`AgentState`](archon_types::AgentState)) are a fold of the run's log:
-    /// [`planner::fold`](archon_planner::fold) gives them, and the task with its subtasks.
+    /// Makes a plan for a task with this agent's model, follows it, and lets the model write the answer.
+    /// [`planner::fold`](archon_planner::fold) folds the run's log into its state
+    /// ([`AgentState`](archon_types::AgentState)) and the task with its subtasks.
     ///
     /// # Errors
     /// As [`Planning::run`].
@@ -35,7 +35,7 @@ impl Archon {
         planning.with(|agent| agent.with_conclusion(conclusion)).run(task).await
     }
 
-    /// A planner that asks this agent's model, with its keys, its retries and the models that stand in for it.
+    /// A planner that asks this agent's model, with its keys, its retries and its fallback models.
     pub fn planner(&self) -> LlmPlanner {
         let own = self.agent.options();
         let planner = LlmPlanner::new(self.questions.provider.clone(), own.model.clone())
@@ -46,8 +46,8 @@ impl Archon {
         }
     }
 
-    /// The same model puts the answer of a plan together, and cites the subtasks that it rests on: for
-    /// [`Planning::with`].
+    /// A conclusion that asks this agent's model to write the answer of a plan, with citations of subtasks;
+    /// for [`Planning::with`].
     pub fn conclusion(&self) -> LlmConclusion {
         let own = self.agent.options();
         let conclusion = LlmConclusion::new(self.questions.provider.clone(), own.model.clone())
@@ -58,7 +58,7 @@ impl Archon {
         }
     }
 
-    /// The same model says whether a plan fits the task, before it is followed.
+    /// A check that asks this agent's model whether a plan fits the task, before the plan is followed.
     ///
     /// ```no_run
     /// # async fn run() -> Result<(), archon::RunError> {
@@ -81,9 +81,9 @@ impl Archon {
 
     /// An agent that follows the plans of `planner`, with this agent's tools, limits and journal.
     ///
-    /// A subtask whose tool and arguments stand in the plan is one call of the tool. Each other one is a run of
-    /// this agent, which sees no tool but the one that the subtask names, or all if it names none. If this agent is
-    /// [`answering`](Self::answering) in a form, that is the form of the plan's answer.
+    /// A subtask with a tool and its arguments in the plan is one call of that tool. Every other subtask is a
+    /// run of this agent, which sees only the tool that the subtask names, or all if it names none. If this
+    /// agent has structured output ([`answering`](Self::answering)), its schema is for the plan's answer.
     ///
     /// ```no_run
     /// # async fn run() -> Result<(), archon::RunError> {
@@ -117,7 +117,8 @@ impl Archon {
         Planning { archon: self.clone(), agent }
     }
 
-    /// What [`planning`](Self::planning) uses: this agent's name, id, model and limits, and defaults for the rest.
+    /// The options that [`planning`](Self::planning) uses: this agent's name, id, model and limits, and
+    /// defaults for the rest.
     pub fn planning_options(&self) -> PlanningAgentOptions {
         let own = self.agent.options();
         let mut options = PlanningAgentOptions::default();
@@ -131,41 +132,41 @@ impl Archon {
         options
     }
 
-    /// Whether the model needs short instructions.
+    /// Returns whether the model needs short instructions.
     fn is_small(&self) -> bool {
         self.questions.provider.capabilities(&self.agent.options().model).is_small
     }
 }
 
 impl Planning {
-    /// The same with other parts: a memory, a conclusion, a control.
+    /// Changes the agent underneath: a memory, a conclusion, a control.
     pub fn with(mut self, change: impl FnOnce(PlanningAgent) -> PlanningAgent) -> Self {
         self.agent = change(self.agent);
         self
     }
 
-    /// The agent underneath, which others can call.
+    /// Returns the agent underneath, which other agents can call.
     pub fn agent(&self) -> &PlanningAgent {
         &self.agent
     }
 
-    /// The agent as a [`Runs`](crate::Runs) service has it: starts and resumes plans by their ids.
+    /// The agent for a [`Runs`](crate::Runs) service, which starts and resumes plans by id.
     pub fn run_agent(&self) -> Arc<dyn RunAgent> {
         Arc::new(self.clone())
     }
 
-    /// Makes a plan and says what is wrong with it; nothing of it is followed and nothing is kept.
+    /// Makes a plan and checks it, without following or storing it.
     ///
     /// # Errors
-    /// The task is empty, or there is no plan.
+    /// The task is empty, or the planner made no plan.
     pub async fn draft(&self, task: impl Into<String>) -> Result<PlanDraft, RunError> {
         self.draft_with(task, RunOptions::default()).await
     }
 
-    /// As [`draft`](Self::draft), for a run with these options: the plan knows the conversation of their session.
+    /// As [`draft`](Self::draft), with options: the planner sees the conversation of their session.
     ///
     /// # Errors
-    /// As [`draft`](Self::draft); and the session is busy, or the journal failed.
+    /// As [`draft`](Self::draft); or the session is busy, or the journal failed.
     pub async fn draft_with(
         &self,
         task: impl Into<String>,
@@ -177,28 +178,28 @@ impl Planning {
         Ok(own.agent.draft_in(place, &task, &context).await?)
     }
 
-    /// Makes a plan and follows it until there is an answer, or until the run waits for somebody.
+    /// Makes a plan and follows it until there is an answer, or until the run is suspended.
     ///
     /// # Errors
-    /// [`RunError::Failed`]: there is no plan, or what failed is needed. Or the goal is empty, or the run could not be
-    /// started or kept in the journal.
+    /// [`RunError::Failed`]: there is no plan, or a needed subtask failed. Or the goal is empty, the run
+    /// could not be started, or the journal failed.
     pub async fn run(&self, task: impl Into<String>) -> Result<Reply, RunError> {
         self.run_with(task, RunOptions::default()).await
     }
 
-    /// As [`run`](Self::run). In a session the agents know the conversation before, and the answer is part of it
-    /// afterwards. Limits in `options` are those of the whole run.
+    /// As [`run`](Self::run). In a session the agents read the conversation so far, and the answer becomes
+    /// part of it. Limits in `options` are for the whole run.
     ///
     /// # Errors
-    /// As [`run`](Self::run); the session is busy; and `options` have a system text or tools, which one run of several
-    /// agents cannot have.
+    /// As [`run`](Self::run); or the session is busy; or `options` have a system text or tools, which a run
+    /// of several agents cannot have.
     pub async fn run_with(&self, task: impl Into<String>, options: RunOptions) -> Result<Reply, RunError> {
         let task = task.into();
         let (own, context, origin) = self.prepare(&task, options).await?;
         Reply::of(own.begin(&task, origin, &context).await?)
     }
 
-    /// Begins in the background and returns at once; otherwise as [`run_with`](Self::run_with).
+    /// Starts the run in the background and returns at once; otherwise as [`run_with`](Self::run_with).
     ///
     /// # Errors
     /// The task is empty, or as [`run_with`](Self::run_with).
@@ -209,10 +210,10 @@ impl Planning {
         Ok(self.archon.spawn(context, work))
     }
 
-    /// Takes up a plan's run where its log ends. What is done is not done again.
+    /// Resumes a plan's run from the end of its log. Finished subtasks are not repeated.
     ///
     /// # Errors
-    /// The run is unknown; or it is in use, has ended or follows no plan, which the handle's reply tells.
+    /// The run is unknown. The handle's reply is an error if the run is in use, has ended or follows no plan.
     pub async fn resume(&self, run: RunId) -> Result<RunHandle, RunError> {
         self.resume_with(run, MoreLimits::default()).await
     }
@@ -220,13 +221,14 @@ impl Planning {
     /// As [`resume`](Self::resume), with larger limits from now on.
     ///
     /// # Errors
-    /// As [`resume`](Self::resume); and the handle's reply tells if a limit still holds that the run has met.
+    /// As [`resume`](Self::resume). The handle's reply is an error if the run has reached a limit that still
+    /// holds.
     pub async fn resume_with(&self, run: RunId, more: MoreLimits) -> Result<RunHandle, RunError> {
         let (context, own) = (self.archon.context_of(run).await?, self.clone());
         Ok(self.archon.spawn(context, move |_, context| async move { own.take_up(&more, &context).await }))
     }
 
-    /// This agent, with the limits of one run, if that has its own.
+    /// Returns this agent with the limits of one run, if it has its own.
     pub(crate) fn limited(&self, limits: Option<ExecutionLimits>) -> Self {
         let own = self.clone();
         match limits {
@@ -268,7 +270,7 @@ impl Planning {
         self.archon.remember_ended(resumed, context).await
     }
 
-    /// As [`answer`](Self::answer), of the question with this id: there may be several about one call.
+    /// As [`answer`](Self::answer), for the question with this id: a call may have several.
     ///
     /// # Errors
     /// As [`answer`](Self::answer).
@@ -285,10 +287,10 @@ impl Planning {
         }))
     }
 
-    /// Answers the question about a call of a run that is suspended, and takes the run up.
+    /// Answers the question about a call of a suspended run, and resumes the run.
     ///
     /// # Errors
-    /// As [`resume`](Self::resume); and the handle's reply tells that there is no such question.
+    /// As [`resume`](Self::resume). The handle's reply is an error if there is no such question.
     pub async fn answer(&self, run: RunId, call: CallId, answer: Answer) -> Result<RunHandle, RunError> {
         let context = self.archon.context_of(run).await?;
         let agent = self.agent.clone();
@@ -298,8 +300,8 @@ impl Planning {
     }
 }
 
-/// The agent itself for every subtask, with the one tool that the subtask names. A small model that is to think is given
-/// no tool: it would use one.
+/// Gives each subtask this agent with the one tool that the subtask names. A small model without a named tool
+/// gets none, since it would call any tool that it has.
 struct OwnWorkers {
     agent: ReactAgent,
     toolbox: Arc<dyn Toolbox>,
@@ -309,7 +311,7 @@ struct OwnWorkers {
 impl Workers for OwnWorkers {
     fn worker(&self, _: &SubTask, tool: Option<&str>) -> Arc<dyn Agent> {
         let agent = self.agent.clone();
-        // No tool has an empty name.
+        // No tool has an empty name, so the agent gets none.
         match tool.or(self.is_small.then_some("")) {
             Some(tool) => Arc::new(agent.with_toolbox(Arc::new(OnlyTool::new(self.toolbox.clone(), tool)))),
             None => Arc::new(agent),
@@ -317,7 +319,7 @@ impl Workers for OwnWorkers {
     }
 }
 
-/// The models of an agent as those have them who ask without a loop.
+/// The models of an agent for single questions outside of a loop.
 #[derive(Clone)]
 pub(crate) struct Questions {
     provider: Arc<dyn Provider>,
@@ -325,8 +327,8 @@ pub(crate) struct Questions {
 }
 
 impl Questions {
-    /// Each model asks again after a while, with the next key where that may help; then comes the next model. A loop
-    /// does that itself and records it.
+    /// Wraps each model with retries, with its further keys, and with the fallback models. A loop does this
+    /// itself, and records it.
     pub(crate) fn new(
         (provider, keys): (&Arc<dyn Provider>, &[Arc<dyn Provider>]),
         fallbacks: &[Fallback],
@@ -358,7 +360,7 @@ impl Questions {
     }
 }
 
-/// From -1.0 to 1.0. Chance is an input as identity is.
+/// Returns a number from -1.0 to 1.0, made from an id, so that tests can control it.
 fn jitter(ids: &dyn Ids) -> f64 {
     let sum =
         ids.fresh("jitter").bytes().fold(0u32, |sum, b| sum.wrapping_mul(31).wrapping_add(u32::from(b)));

@@ -1,4 +1,4 @@
-//! A file in which a project says what its agents should know, such as `ARCHON.md` or `AGENTS.md`.
+//! A file with a project's instructions for its agents, such as `ARCHON.md` or `AGENTS.md`.
 
 use std::{
     io::Read,
@@ -10,29 +10,29 @@ use archon_types::{BoxFuture, Instructions};
 
 use crate::ArchonBuilder;
 
-/// A project's instructions in a file, read anew before each question to the model: an edit counts from the
-/// next turn on. A file that is not there says nothing; one that cannot be read leaves in force what it said.
+/// A project's instructions in a file. The file is read anew before each model call, so an edit counts from
+/// the next turn on. A missing file adds nothing; if it cannot be read, its last text stays in force.
 #[derive(Clone, Debug)]
 pub struct ProjectFile {
     candidates: Vec<PathBuf>,
 }
 
 impl ProjectFile {
-    /// The most that is read, in bytes. A longer file is refused, as half of it may mean the opposite.
+    /// The most bytes of a file. A longer file is refused, since half of it may mean the opposite.
     pub const MAX_BYTES: u64 = 65_536;
 
-    /// The file at `path`.
+    /// Uses the file at `path`.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self { candidates: vec![path.into()] }
     }
 
-    /// `ARCHON.md` in this folder, else `AGENTS.md`.
+    /// Uses `ARCHON.md` in this folder, else `AGENTS.md`.
     pub fn in_folder(folder: impl AsRef<Path>) -> Self {
         let folder = folder.as_ref();
         Self { candidates: ["ARCHON.md", "AGENTS.md"].map(|name| folder.join(name)).into() }
     }
 
-    /// The first of these files that is there, as a log names them.
+    /// Uses the first of these files that exists; the paths may come from a log.
     pub fn first_of(paths: impl IntoIterator<Item = impl Into<PathBuf>>) -> Self {
         Self { candidates: paths.into_iter().map(Into::into).collect() }
     }
@@ -75,13 +75,13 @@ impl Instructions for ProjectFile {
 }
 
 impl ArchonBuilder {
-    /// The file in which the project says what its agents should know; the model reads it behind the standing
-    /// instructions. Agents that this one calls do not.
+    /// Sets the file with the project's instructions; the model reads it after the standing instructions.
+    /// Agents that this one calls do not read it.
     pub fn project_file(self, file: ProjectFile) -> Self {
         self.instructions(Arc::new(file))
     }
 
-    /// The same from anywhere else.
+    /// Sets project instructions from any other source.
     pub fn instructions(mut self, instructions: Arc<dyn Instructions>) -> Self {
         self.instructions = Some(instructions);
         self

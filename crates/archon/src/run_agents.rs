@@ -1,4 +1,4 @@
-//! The agents of this crate as a [`Runs`](crate::Runs) service has them.
+//! Implements [`RunAgent`] for the agents of this crate, for a [`Runs`](crate::Runs) service.
 
 use archon_types::{
     AgentId, AgentMessage, Answer, BoxFuture, Context, MoreLimits, Origin, Outcome, PendingApproval,

@@ -1,5 +1,5 @@
-//! The time of one run: the wall's when it begins, and from then on as much later as the process was able to work. A
-//! step of the system's clock, a machine that sleeps and a process that is stopped are no time of the run.
+//! The clock of one run: starts at the wall-clock time, and counts only the time in which the process could
+//! work. Steps of the system's clock, sleep of the machine and stops of the process do not count.
 
 use std::{
     sync::{Mutex, MutexGuard, PoisonError},
@@ -11,17 +11,17 @@ use archon_types::{BoxFuture, Clock, Timestamp};
 
 use crate::SystemClock;
 
-/// A clock that only goes on as time passes for this process. See [`SystemClock`](crate::SystemClock).
+/// A clock that advances only while this process can work. See [`SystemClock`](crate::SystemClock).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RunClock {
     wall: Timestamp,
     since: Instant,
-    /// How long the process had been stopped when the clock began.
+    /// Total time that the process had been stopped when the clock began.
     stopped: Duration,
 }
 
 impl RunClock {
-    /// A clock that reads `wall` now.
+    /// Creates a clock that reads `wall` now.
     pub(crate) fn new(wall: Timestamp) -> Self {
         let since = Instant::now();
         Self { wall, since, stopped: pulse().stopped_by(since) }
@@ -49,7 +49,7 @@ impl Clock for RunClock {
             let _sleeper = Sleeper::new();
             let mut stopped = pulse().stopped_by(Instant::now());
             let mut wait = deadline.since(clock.now());
-            // Timers go on while the process is stopped: what was missed is waited for once more.
+            // Timers run on while the process is stopped, so the stopped time is waited for again.
             while !wait.is_zero() {
                 tokio::time::sleep(wait.min(LONGEST_SLEEP)).await;
                 let now = pulse().stopped_by(Instant::now());
@@ -60,19 +60,19 @@ impl Clock for RunClock {
     }
 }
 
-/// Timers have an end; whoever waits longer than this looks at the clock again.
+/// The longest single sleep, since timers have a maximum; after it the clock is read again.
 pub(crate) const LONGEST_SLEEP: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// How often a sign of life is given while somebody sleeps.
+/// The interval of heartbeats while any clock sleeps.
 const BEAT: Duration = Duration::from_secs(1);
-/// A process that gave none for longer than this was stopped: no load keeps a thread of its own waiting for so long.
+/// A process without a heartbeat for longer than this was stopped: no load delays a thread for so long.
 const STOPPED_AFTER: Duration = Duration::from_secs(10);
 
-/// Signs of life of this process.
+/// Heartbeats of this process.
 #[derive(Debug)]
 struct Pulse {
     last: Option<Instant>,
-    /// A thread gives a sign each [`BEAT`], so that silence means something.
+    /// A thread gives a heartbeat each [`BEAT`], so that a missing one means something.
     is_beating: bool,
     sleepers: usize,
     stopped: Duration,
@@ -86,7 +86,7 @@ fn pulse() -> MutexGuard<'static, Pulse> {
 }
 
 impl Pulse {
-    /// A sign of life, and how long the process has been stopped all in all.
+    /// Gives a heartbeat, and returns the total time that the process has been stopped.
     fn stopped_by(&mut self, now: Instant) -> Duration {
         let silence = self.last.map_or(Duration::ZERO, |last| now.saturating_duration_since(last));
         if self.is_beating && silence > STOPPED_AFTER {
@@ -97,7 +97,7 @@ impl Pulse {
     }
 }
 
-/// Somebody who sleeps: for as long as there is one, signs of life are given.
+/// A sleep under way: while there is one, the thread gives heartbeats.
 struct Sleeper;
 
 impl Sleeper {
@@ -107,7 +107,7 @@ impl Sleeper {
         pulse.sleepers += 1;
         if !pulse.is_beating {
             let thread = thread::Builder::new().name("archon-clock".to_owned()).spawn(beat);
-            // Without a thread, time in which the process is stopped counts as any other.
+            // Without a thread the time of a stopped process counts like any other.
             pulse.is_beating = thread.is_ok();
         }
         Self

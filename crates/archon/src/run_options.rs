@@ -1,4 +1,4 @@
-//! How one run is started: where it goes on, who watches it, and what differs from the agent's other runs.
+//! Options of one run: its session, its sink, and settings that differ from the agent's other runs.
 
 use std::sync::Arc;
 
@@ -8,9 +8,9 @@ use archon_types::{
 
 use crate::{Archon, RunError};
 
-/// How a run is started; the default is a new run in a new session that nobody watches.
+/// Options of a run; the default is a new run in a new session without a sink.
 ///
-/// Limits, system text and tools of one run stand in its log, and hold for whoever takes it up:
+/// Limits, system text and tools of one run are in its log, and hold after a resume:
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -42,87 +42,87 @@ use crate::{Archon, RunError};
 pub struct RunOptions {
     /// The run's id; a fresh one by default.
     pub run: Option<RunId>,
-    /// Goes on in this session: the run continues the session's newest run. A session without runs begins with it.
+    /// Continues this session after its newest run. A session without runs begins with this one.
     pub session: Option<SessionId>,
-    /// Goes on even if the session's newest run is at work or waits: beside it, from where it stands now. What is said
-    /// in one of the two is not heard in the other.
+    /// Continues the session even if its newest run is at work or suspended: as a branch, from its state now.
+    /// Neither run sees the messages of the other.
     pub branch: bool,
-    /// On whose behalf; `local` by default.
+    /// The tenant; `local` by default.
     pub tenant: Option<TenantId>,
-    /// Cancels the run when it fires.
+    /// Cancels the run when it is cancelled.
     pub cancel: Option<CancellationToken>,
-    /// Receives the run's events, and those of the agents that it calls, on the run's own task.
+    /// Gets the events of the run and its child runs, on the run's own task.
     pub sink: Option<Arc<dyn Sink>>,
-    /// How far this run may go, instead of as far as the agent's others; begin with [`Archon::limits`].
+    /// Limits of this run, instead of the agent's; begin with [`Archon::limits`].
     pub limits: Option<ExecutionLimits>,
-    /// Standing instructions of this run, instead of the agent's.
+    /// System text of this run, instead of the agent's.
     pub system: Option<String>,
-    /// The agent's tools that this run has, by name; all by default. A tool that calls others, such as an agent, calls
-    /// what it was made with.
+    /// Names of the agent's tools that this run may use; all by default. A tool that calls others, such as an
+    /// agent, is not affected in its own calls.
     pub tools: Option<Vec<String>>,
 }
 
 impl RunOptions {
-    /// The next prompt of a session, or the first one of a session of that name. Tenants do not share sessions.
+    /// Options for the next prompt of a session, or for its first one. Tenants do not share sessions.
     pub fn in_session(session: SessionId) -> Self {
         Self { session: Some(session), ..Self::default() }
     }
 
-    /// The same options for a run beside what the session works on.
+    /// Makes the run a branch beside the session's run at work.
     pub fn branch(mut self) -> Self {
         self.branch = true;
         self
     }
 
-    /// The same options, watched by `sink`.
+    /// Sets the sink of the run's events.
     pub fn watched_by(mut self, sink: Arc<dyn Sink>) -> Self {
         self.sink = Some(sink);
         self
     }
 
-    /// The same options for a run with this id.
+    /// Sets the run's id.
     pub fn with_run(mut self, run: RunId) -> Self {
         self.run = Some(run);
         self
     }
 
-    /// The same options on behalf of a tenant.
+    /// Sets the tenant.
     pub fn with_tenant(mut self, tenant: impl Into<TenantId>) -> Self {
         self.tenant = Some(tenant.into());
         self
     }
 
-    /// The same options with a token that cancels the run.
+    /// Sets a token that cancels the run.
     pub fn with_cancel(mut self, cancel: CancellationToken) -> Self {
         self.cancel = Some(cancel);
         self
     }
 
-    /// The same options with limits for this run.
+    /// Sets the limits of this run.
     pub fn with_limits(mut self, limits: ExecutionLimits) -> Self {
         self.limits = Some(limits);
         self
     }
 
-    /// The same options with standing instructions for this run.
+    /// Sets the system text of this run.
     pub fn with_system(mut self, instructions: impl Into<String>) -> Self {
         self.system = Some(instructions.into());
         self
     }
 
-    /// The same options with the names of the agent's tools that this run has.
+    /// Sets the names of the agent's tools that this run may use.
     pub fn with_tools<T: Into<String>>(mut self, names: impl IntoIterator<Item = T>) -> Self {
         self.tools = Some(names.into_iter().map(Into::into).collect());
         self
     }
 
-    /// The same options for a run that has none of the agent's tools.
+    /// Gives the run none of the agent's tools.
     pub fn without_tools(mut self) -> Self {
         self.tools = Some(Vec::new());
         self
     }
 
-    /// Refuses to choose a run, where `on` chooses it.
+    /// Refuses options that name a run, a session or a branch, if `on` already does.
     pub(crate) fn refuse_place(&self, on: &'static str) -> Result<(), RunError> {
         let set = [(self.run.is_some(), "run"), (self.session.is_some(), "session"), (self.branch, "branch")];
         match set.into_iter().find(|(is_set, _)| *is_set) {
@@ -131,7 +131,7 @@ impl RunOptions {
         }
     }
 
-    /// What differs in this run from the agent's others.
+    /// Takes out the settings that differ from the agent's other runs.
     pub(crate) fn settings(&mut self) -> RunSettings {
         let mut settings = RunSettings::default();
         (settings.limits, settings.system, settings.tools) =
@@ -139,8 +139,8 @@ impl RunOptions {
         settings
     }
 
-    /// Plans, teams and agents side by side are runs of several agents: they have limits, and no system text or tools
-    /// of their own.
+    /// Refuses a system text and tools for plans, teams and parallel loops: they are runs of several agents,
+    /// for which only limits can be set.
     pub(crate) fn refuse_settings(&self) -> Result<(), RunError> {
         let set = [(self.system.is_some(), "a system text"), (self.tools.is_some(), "tools")];
         match set.into_iter().find(|(is_set, _)| *is_set) {
@@ -151,10 +151,10 @@ impl RunOptions {
 }
 
 impl Archon {
-    /// This agent as one run wants it.
+    /// Returns this agent with the settings of one run.
     ///
     /// # Errors
-    /// The agent has no tool of a name that was chosen.
+    /// The agent has no tool of a chosen name.
     pub(crate) fn for_run(&self, settings: RunSettings) -> Result<Self, RunError> {
         let mut own = self.clone();
         if let Some(limits) = settings.limits {

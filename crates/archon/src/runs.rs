@@ -1,7 +1,8 @@
-//! The run service of this crate: runs of every kind over one journal, by the agents that are registered for them.
+//! The run service: starts, watches and resumes runs of every kind over one journal, with the agents
+//! registered for them.
 //!
-//! The work of a run is a task of its own: it goes on whoever watches it. What a run needs to be resumed is its log and
-//! the agent that its first record names.
+//! The work of a run is its own task and does not depend on its watchers. To resume a run, its log and the
+//! agent that its first record names are enough.
 
 mod answer;
 mod keep;
@@ -29,12 +30,13 @@ pub use self::{sweeping::Sweeping, tenant::TenantRuns};
 use self::live::Live;
 use crate::{Archon, BuildError};
 
-/// Runs of every kind, behind [`RunService`](archon_types::RunService). Cloning one is cheap, and clones share the runs
-/// that they work on.
+/// Runs of every kind, behind [`RunService`](archon_types::RunService). Cloning is cheap, and clones share
+/// the runs under way.
 ///
-/// Its methods are those of three traits: [`StartRuns`](archon_types::StartRuns) starts, resumes, lists and watches,
-/// [`AnswerRuns`](archon_types::AnswerRuns) steers, cancels and answers, and [`KeepRuns`](archon_types::KeepRuns) forks and
-/// removes. For requests that name a run there is [`for_tenant`](Self::for_tenant).
+/// Its methods come from three traits: [`StartRuns`](archon_types::StartRuns) starts, resumes, lists and
+/// watches, [`AnswerRuns`](archon_types::AnswerRuns) steers, cancels and answers, and
+/// [`KeepRuns`](archon_types::KeepRuns) forks and removes. For requests of customers that name runs use
+/// [`for_tenant`](Self::for_tenant).
 ///
 /// ```no_run
 /// use std::time::Duration;
@@ -61,15 +63,15 @@ pub struct Runs {
 }
 
 struct Inner {
-    /// Journal, clock, ids and secrets.
+    /// Has the journal, the clock, the ids and the secrets.
     archon: Archon,
     agents: BTreeMap<(RunKind, AgentId), Arc<dyn RunAgent>>,
     source: Option<Arc<dyn AgentSource>>,
-    /// The runs that this process works on.
+    /// The runs at work in this process.
     live: Mutex<HashMap<RunId, Arc<Live>>>,
-    /// The last runs that rest, for who watches one that was over at once.
+    /// The last runs that came to rest, for a watcher of a run that ended at once.
     rested: Mutex<VecDeque<Arc<Live>>>,
-    /// The runs with an idempotency key that are being started: each is held meanwhile.
+    /// Locks of the idempotency keys whose runs are being started.
     keyed: Mutex<HashMap<RunId, Arc<tokio::sync::Mutex<()>>>>,
 }
 
@@ -90,13 +92,14 @@ impl Inner {
     }
 }
 
-/// Builds the agent of a run that no registered agent started: from its log and from settings. The first record says
-/// what the agent begins with; of a team, [`TeamRecord::Given`](archon_types::TeamRecord::Given) says it of each member.
+/// Builds the agent of a run that no registered agent started, from its log and from settings. The first
+/// record has the agent's configuration; for a team, [`TeamRecord::Given`](archon_types::TeamRecord::Given)
+/// has that of each member.
 pub trait AgentSource: Send + Sync {
-    /// The agent for the run with this log.
+    /// Returns the agent for the run with this log.
     ///
     /// # Errors
-    /// There is none.
+    /// There is no such agent.
     fn agent_of<'a>(
         &'a self,
         records: &'a [Arc<Record>],
@@ -104,37 +107,38 @@ pub trait AgentSource: Send + Sync {
 }
 
 impl Runs {
-    /// A service over the journal of `agent`, which is registered under its own id for loops.
+    /// Creates a service over the journal of `agent`, which is registered under its id for loops.
     pub fn new(agent: Archon) -> Self {
         let own = agent.run_agent();
         let agents = BTreeMap::from([((own.kind(), own.id()), own)]);
         Self { inner: Arc::new(Inner::new(agent, agents, None)) }
     }
 
-    /// A service over a journal, without an agent of its own: for who looks after runs, or has an [`AgentSource`].
+    /// Creates a service over a journal without an agent of its own: to look after runs, or with an
+    /// [`AgentSource`].
     ///
     /// # Errors
-    /// None that depend on the journal: as for building an agent.
+    /// Only those of building an agent; the journal is not used.
     pub fn over(journal: Arc<dyn Journal>) -> Result<Self, BuildError> {
-        // No agent of it is registered, so its model is never asked.
+        // This agent is not registered, so its model is never asked.
         let nobody = Arc::new(ScriptedProvider::new([]));
         let archon = Archon::builder().provider(nobody, "none").journal(journal).build()?;
         Ok(Self { inner: Arc::new(Inner::new(archon, BTreeMap::new(), None)) })
     }
 
-    /// The same service with an agent more, for runs of its kind and id. It replaces one of the same kind and id.
+    /// Registers an agent for runs of its kind and id. It replaces one of the same kind and id.
     pub fn with_agent(self, agent: Arc<dyn RunAgent>) -> Self {
         self.with(|inner| {
             inner.agents.insert((agent.kind(), agent.id()), agent);
         })
     }
 
-    /// The same service, which asks `source` for the agents of runs that no registered agent started.
+    /// Sets the source of agents for runs that no registered agent started.
     pub fn with_source(self, source: Arc<dyn AgentSource>) -> Self {
         self.with(|inner| inner.source = Some(source))
     }
 
-    /// Runs under way belong to the service that started them: the changed one begins without.
+    /// Makes a changed service. It has no runs under way: they belong to the service that started them.
     fn with(self, change: impl FnOnce(&mut Inner)) -> Self {
         let old = &self.inner;
         let mut inner = Inner::new(old.archon.clone(), old.agents.clone(), old.source.clone());
@@ -147,11 +151,11 @@ impl Runs {
     }
 
     fn live(&self) -> MutexGuard<'_, HashMap<RunId, Arc<Live>>> {
-        // A panic elsewhere leaves the map whole: every change to it is one call.
+        // A panic cannot leave the map half-changed: every change is one call.
         self.inner.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until no other start with the key of this run is under way here.
+    /// Waits until no other start with the key of this run is under way in this process.
     async fn alone(&self, run: &RunId) -> tokio::sync::OwnedMutexGuard<()> {
         let held = {
             let mut keyed = self.inner.keyed.lock().unwrap_or_else(PoisonError::into_inner);
@@ -173,7 +177,7 @@ impl Runs {
         }
     }
 
-    /// The run of this process, if it works on it or did so last.
+    /// The run's state in this process, if the run is at work or came to rest lately.
     fn watched(&self, run: &RunId) -> Option<Arc<Live>> {
         let live = self.live().get(run).cloned();
         live.or_else(|| self.rested().iter().find(|rested| rested.run() == run).cloned())
@@ -186,7 +190,7 @@ impl Runs {
         })
     }
 
-    /// The agent that started the run with this log.
+    /// Returns the agent that started the run with this log.
     async fn agent_of(&self, run: &RunId, records: &[Arc<Record>]) -> Result<Arc<dyn RunAgent>, RunError> {
         let Some(started) = RunStarted::of(records) else { return Err(self.unknown(run).await) };
         match (self.agent(started.kind, &started.agent), &self.inner.source) {
@@ -195,12 +199,12 @@ impl Runs {
         }
     }
 
-    /// The run that a person started, above this one or this one itself: that of the caller, or of the parallel loop.
+    /// Returns the top-level run above this one, which may be this one: the caller, or the parallel loop.
     async fn root(&self, run: &RunId) -> Result<RunId, RunError> {
         let mut head = self.head(run).await?;
         while let Some(above) = head.called_by.as_ref().or(head.branch_of.as_ref()) {
             match self.archon().journal.head(above).await {
-                // A parallel loop that was deleted leaves its branches as ordinary runs.
+                // Branches of a deleted parallel loop are ordinary runs.
                 Err(JournalError::UnknownRun { .. }) => break,
                 above => head = above?,
             }
@@ -208,7 +212,7 @@ impl Runs {
         Ok(head.run_id)
     }
 
-    /// The head of a run; an id that is not there is answered with the nearest.
+    /// Returns the head of a run, or an error with the nearest ids.
     async fn head(&self, run: &RunId) -> Result<RunHead, RunError> {
         match self.archon().journal.head(run).await {
             Err(JournalError::UnknownRun { .. }) => Err(self.unknown(run).await),
@@ -222,7 +226,8 @@ impl Runs {
         RunError::UnknownRun { run: run.clone(), nearest: nearest(run, ids) }
     }
 
-    /// Works on a run in a task of its own. Returns once its first new record is kept, or it failed before.
+    /// Works on a run in a new task. Returns once the first new record is in the log, or the run has failed
+    /// before.
     async fn work<F>(
         &self,
         context: Context,
@@ -253,11 +258,11 @@ impl Runs {
             runs.live().remove(&run);
             match outcome {
                 Err(error) if live.has_begun() => live.fail(error),
-                // Nobody waits for it once the run has begun.
+                // After the first record nothing waits for the result.
                 outcome => drop(done.send(outcome.map(|_| ()))),
             }
             live.end();
-            // A message may have come between the run's last look and its end.
+            // A message may have come after the run's last look into the inbox.
             if let Err(error) = runs.begin_unread(&session, &tenant).await {
                 tracing::warn!(%run, %error, "messages that the run did not read wait for the next one");
             }
@@ -294,14 +299,15 @@ impl Runs {
     }
 }
 
-/// Runs that rest and are kept for watchers.
+/// The most runs at rest that are kept for watchers.
 const MOST_RESTED: usize = 16;
-/// Runs that an unknown id is compared with.
+/// The most runs that an unknown id is compared with.
 const MOST_COMPARED: usize = 100;
-/// Ids that are named instead of an unknown one.
+/// The most ids that an error names instead of an unknown one.
 const NAMED: usize = 3;
 
-/// The ids that share the longest end with `run`, or begin or end with it: ids begin with the time.
+/// Returns the ids with the longest common start or end with `run`. Ids begin with the time, so ends count as
+/// well.
 fn nearest(run: &RunId, ids: impl Iterator<Item = RunId>) -> Vec<RunId> {
     let common = |id: &RunId| {
         let ends = id.as_str().bytes().rev().zip(run.as_str().bytes().rev());

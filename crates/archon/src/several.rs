@@ -1,5 +1,5 @@
-//! Runs on which several agents work, as plans and teams, in a conversation: what they know of it when they begin, and
-//! what is remembered of them.
+//! Plans and teams in a conversation: makes the context that their agents read, and stores question and
+//! answer in the memory.
 
 use std::{fmt::Write as _, sync::Arc};
 
@@ -11,12 +11,12 @@ use archon_types::{
 
 use crate::Archon;
 
-/// Characters of the conversation that the agents of a run read; of a longer one the end.
+/// The most characters of the conversation that the agents read; the end of a longer one.
 const LONGEST: usize = 12_000;
 
 impl Archon {
-    /// Where a run begins whose agents work on `goal`: with the project's instructions, with what this agent's memory
-    /// knows, and with the conversation so far.
+    /// Makes the session place of a run whose agents work on `goal`: the project's instructions, this agent's
+    /// memories, and the conversation so far.
     pub(crate) async fn place(
         &self,
         origin: Origin,
@@ -45,7 +45,7 @@ impl Archon {
         Ok(place)
     }
 
-    /// Lets the memory keep what was asked and answered in a run that has ended. What was kept before stays as it is.
+    /// Stores question and answer of a run that has ended in the memory. Stored turns stay unchanged.
     pub(crate) async fn remember(&self, outcome: &Outcome, context: &Context) -> Result<(), RunError> {
         let Some(memory) = self.run_memory() else { return Ok(()) };
         if matches!(outcome.status, OutcomeStatus::Suspended) {
@@ -56,8 +56,8 @@ impl Archon {
         Ok(())
     }
 
-    /// A run that has ended is not resumed. But its process may have died before the memory had what was said: then it
-    /// keeps that now, and the run gives its outcome, as a loop's does.
+    /// Returns the outcome of a run that has ended and cannot be resumed, after its turns are in the memory:
+    /// the process may have died before it stored them.
     pub(crate) async fn remember_ended(
         &self,
         resumed: Result<Outcome, RunError>,
@@ -81,8 +81,8 @@ impl Archon {
         self.parts.run_memory.as_ref()
     }
 
-    /// What the first record of a run says of the agents that work in it: what this agent begins with, and which memory
-    /// and files the run has.
+    /// The configuration in the first record of a plan or team: this agent's configuration, its memory and
+    /// its project files.
     pub(crate) fn lead_config(&self) -> RunConfig {
         let mut config = archon_types::Agent::config(&self.agent).unwrap_or_default();
         config.memory = self.run_memory().and_then(|memory| memory.config());
@@ -91,7 +91,7 @@ impl Archon {
     }
 }
 
-/// The end of a conversation, as text; none if nothing was said.
+/// The end of a conversation as text; `None` if it is empty.
 fn said_before(window: &[Said]) -> Option<String> {
     let mut lines = Vec::new();
     for said in window.iter().rev() {
@@ -115,14 +115,14 @@ fn said_before(window: &[Said]) -> Option<String> {
     let count = fits.count().max(1).min(lines.len());
     lines.truncate(count);
     for line in lines.iter().rev() {
-        // Of one message that is too long its end.
+        // The end of a single message that is too long.
         let skipped = line.chars().count().saturating_sub(LONGEST);
         let _ = write!(text, "\n{}", line.chars().skip(skipped).collect::<String>());
     }
     (!lines.is_empty()).then_some(text)
 }
 
-/// What a person asked in a run, and the answer.
+/// The person's question of a run, and the answer.
 fn said_in(records: &[Arc<Record>]) -> Vec<Said> {
     let mut said = Vec::new();
     for record in records {

@@ -1,4 +1,4 @@
-//! Time and identity from the system: what an agent is given outside tests.
+//! The system's clock, and random ids: the defaults outside of tests.
 
 use std::{
     hash::{BuildHasher, Hasher, RandomState},
@@ -12,10 +12,10 @@ use crate::run_clock::{LONGEST_SLEEP, RunClock};
 
 /// The system's clock and tokio's timers.
 ///
-/// A run reads it once, when it begins or is taken up, and from there counts the time in which its process was able to
-/// work: a step of the clock, a machine that sleeps and a process that is stopped for more than ten seconds neither end
-/// a run at its limit of time nor make it wait. What is dated in a run after that is earlier than the wall's clock by
-/// as much.
+/// A run reads the clock once, when it begins or is resumed, and from there counts the time in which its
+/// process could work: a step of the clock, sleep of the machine, or a stop of the process for more than ten
+/// seconds neither ends a run at its time limit nor makes it wait. Later dates in that run are behind the
+/// wall clock by that time.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 
@@ -41,7 +41,7 @@ pub struct RandomIds;
 
 impl Ids for RandomIds {
     fn fresh(&self, prefix: &str) -> String {
-        // The hasher's keys are random, and other ones for each hasher.
+        // Each new hasher has other random keys.
         let random = RandomState::new().build_hasher().finish();
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         format!("{prefix}_{:032x}", version_7(since_epoch, random))

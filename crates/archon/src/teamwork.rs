@@ -1,4 +1,4 @@
-//! A team that this agent leads: a goal becomes work for others, and this agent puts their answers together.
+//! Teams led by this agent: others work on a goal, and this agent combines their answers.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use archon_types::{
 
 use crate::{Archon, RunHandle, RunOptions};
 
-/// An agent whose work others do; made by [`Archon::team`]. Cloning one is cheap.
+/// An agent that leads a team; made by [`Archon::team`]. Cloning is cheap.
 #[derive(Clone)]
 pub struct Teamwork {
     archon: Archon,
@@ -19,9 +19,9 @@ pub struct Teamwork {
 }
 
 impl Archon {
-    /// A team that this agent leads, without members yet, in this agent's journal. Each part is a trait object: any
-    /// planner says what there is to do, any agents do it. If this agent is [`answering`](Self::answering) in a form, that
-    /// is the form of the team's answer.
+    /// Makes a team that this agent leads, in this agent's journal, without members yet. Any planner can make
+    /// the plan, and any agents can be members. If this agent has structured output
+    /// ([`answering`](Self::answering)), its schema is for the team's answer.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -51,7 +51,8 @@ impl Archon {
         Teamwork { archon: self.clone(), team }
     }
 
-    /// What [`team`](Self::team) uses: this agent's limits, for all of the team together, and defaults for the rest.
+    /// The options that [`team`](Self::team) uses: this agent's limits, for the whole team together, and
+    /// defaults for the rest.
     pub fn team_options(&self) -> TeamOptions {
         let mut options = TeamOptions::default();
         options.limits = self.agent.options().limits.clone();
@@ -61,55 +62,56 @@ impl Archon {
 }
 
 impl Teamwork {
-    /// The same team with one member more, whoever that is.
+    /// Adds a member: any agent.
     pub fn member(self, member: Member, agent: Arc<dyn Agent>) -> Self {
         self.with(|team| team.with_member(member, agent))
     }
 
-    /// The same with other parts: a bus, a desk, somebody else who leads.
+    /// Changes the team underneath: a bus, a desk, another lead.
     pub fn with(mut self, change: impl FnOnce(Team) -> Team) -> Self {
         self.team = change(self.team);
         self
     }
 
-    /// The team underneath, which others can call: it is an agent.
+    /// Returns the team underneath, which is an agent that others can call.
     pub fn team(&self) -> &Team {
         &self.team
     }
 
-    /// The team as a [`Runs`](crate::Runs) service has it: starts and resumes its runs by their ids.
+    /// The team for a [`Runs`](crate::Runs) service, which starts and resumes its runs by id.
     pub fn run_agent(&self) -> Arc<dyn RunAgent> {
         Arc::new(self.clone())
     }
 
-    /// Works on a task until there is an answer, or until the run waits for somebody. The team itself asks people only if
-    /// the agent that leads it has an approver ([`ArchonBuilder::approver`](crate::ArchonBuilder::approver)); else it goes
-    /// on, or stops, as if nobody had answered.
+    /// Works on a task until there is an answer, or until the run is suspended. The team itself asks people
+    /// only if its lead has an approver ([`ArchonBuilder::approver`](crate::ArchonBuilder::approver));
+    /// without one it goes on, or stops, as if its question had expired.
     ///
     /// # Errors
-    /// [`RunError::Failed`]: there is no plan, or what failed is needed. Or the goal is empty, the team cannot work, or the
-    /// run could not be started or kept in the journal.
+    /// [`RunError::Failed`]: there is no plan, or a needed subtask failed. Or the goal is empty, the team
+    /// cannot work, the run could not be started, or the journal failed.
     pub async fn run(&self, task: impl Into<String>) -> Result<Reply, RunError> {
         self.run_with(task, RunOptions::default()).await
     }
 
-    /// As [`run`](Self::run). In a session the agents know the conversation before, and the answer is part of it
-    /// afterwards. Limits in `options` are those of the whole run.
+    /// As [`run`](Self::run). In a session the agents read the conversation so far, and the answer becomes
+    /// part of it. Limits in `options` are for the whole run.
     ///
     /// # Errors
-    /// As [`run`](Self::run); the session is busy; and `options` have a system text or tools, which one run of several
-    /// agents cannot have.
+    /// As [`run`](Self::run); or the session is busy; or `options` have a system text or tools, which a run
+    /// of several agents cannot have.
     pub async fn run_with(&self, task: impl Into<String>, options: RunOptions) -> Result<Reply, RunError> {
         let task = task.into();
         let (own, context, origin) = self.prepare(&task, options).await?;
         Reply::of(own.begin(&task, origin, &context).await?)
     }
 
-    /// Begins in the background and returns at once; the events of the members' runs come with the team's own.
+    /// Starts the run in the background and returns at once; the handle streams the events of the members'
+    /// runs, too.
     ///
     /// # Errors
-    /// The task is empty, or as [`run_with`](Self::run_with). What else [`run`](Self::run) fails with the handle's
-    /// reply tells.
+    /// The task is empty, or as [`run_with`](Self::run_with). Other errors of [`run`](Self::run) are in the
+    /// handle's reply.
     pub async fn start(&self, task: impl Into<String>, options: RunOptions) -> Result<RunHandle, RunError> {
         let task = task.into();
         let (own, context, origin) = self.prepare(&task, options).await?;
@@ -117,25 +119,28 @@ impl Teamwork {
         Ok(self.archon.spawn(context, work))
     }
 
-    /// Takes up a team's run where its log ends. What is done is not done again, and whoever was at work goes on.
+    /// Resumes a team's run from the end of its log. Finished work is not repeated, and members at work go
+    /// on.
     ///
     /// # Errors
-    /// The run is unknown; or it is in use, has ended or is no team's, which the handle's reply tells.
+    /// The run is unknown. The handle's reply is an error if the run is in use, has ended or is not a team's
+    /// run.
     pub async fn resume(&self, run: RunId) -> Result<RunHandle, RunError> {
         self.resume_with(run, MoreLimits::default()).await
     }
 
-    /// As [`resume`](Self::resume), with larger limits from now on: a run that met its limit of tokens, time or money goes
-    /// on with more.
+    /// As [`resume`](Self::resume), with larger limits from now on, so that a run that ended at a limit of
+    /// tokens, time or money goes on.
     ///
     /// # Errors
-    /// As [`resume`](Self::resume); and the handle's reply tells if a limit still holds that the run has met.
+    /// As [`resume`](Self::resume). The handle's reply is an error if the run has reached a limit that still
+    /// holds.
     pub async fn resume_with(&self, run: RunId, more: MoreLimits) -> Result<RunHandle, RunError> {
         let (context, own) = (self.archon.context_of(run).await?, self.clone());
         Ok(self.archon.spawn(context, move |_, context| async move { own.take_up(&more, &context).await }))
     }
 
-    /// This team, with the limits of one run, if that has its own.
+    /// Returns this team with the limits of one run, if it has its own.
     pub(crate) fn limited(&self, limits: Option<ExecutionLimits>) -> Self {
         let own = self.clone();
         match limits {
@@ -177,11 +182,11 @@ impl Teamwork {
         self.archon.remember_ended(resumed, context).await
     }
 
-    /// Answers a question of a run that is suspended, and takes the run up. [`resume`](Self::resume) does it with answers
-    /// that were left with [`Archon::answer`].
+    /// Answers a question of a suspended run, and resumes the run. Answers that were given with
+    /// [`Archon::answer`] need only [`resume`](Self::resume).
     ///
     /// # Errors
-    /// As [`resume`](Self::resume); and the handle's reply tells that there is no such question.
+    /// As [`resume`](Self::resume). The handle's reply is an error if there is no such question.
     pub async fn answer(&self, run: RunId, call: CallId, answer: Answer) -> Result<RunHandle, RunError> {
         let context = self.asking(self.archon.context_of(run).await?);
         let team = self.team.clone();
@@ -190,7 +195,7 @@ impl Teamwork {
             .spawn(context, |_, context| async move { Ok(team.answer(call, answer, &context).await?) }))
     }
 
-    /// The team asks people where the agent that leads it may.
+    /// Lets the team ask people if its lead may.
     fn asking(&self, mut context: Context) -> Context {
         context.can_ask |= self.archon.agent.approver().is_some();
         context

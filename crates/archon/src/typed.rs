@@ -1,8 +1,8 @@
-//! Answers as values: a type says which form the answer has, and the answer is read as that type.
+//! Structured output: a type gives the schema of the answer, and the answer is read as a value of that type.
 //!
-//! The form is in the run's first record, so whoever takes the run up asks for the same. An answer that does not fit
-//! is sent back within the run, with what is wrong with it; what was found is in the log. The answer of a plan or of a
-//! team is what is put together at its end; what its subtasks come to may be of any form.
+//! The schema is in the run's first record, so a resume asks for the same. An answer that does not fit is
+//! sent back within the run, with the reasons; the checks are in the log. For a plan or a team this is the
+//! combined answer at its end; results of subtasks may have any format.
 
 use archon_types::{FormCheck, Json, Outcome, Reply, ResponseFormat};
 use schemars::{JsonSchema, SchemaGenerator};
@@ -11,7 +11,7 @@ use serde_json::{Map, json};
 
 use crate::{Archon, ParallelReply, RunError, RunHandle, RunOptions};
 
-/// The form that answers must have; for [`Archon::answering`].
+/// The schema that answers must fit; for [`Archon::answering`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct AnswerForm {
     format: ResponseFormat,
@@ -22,25 +22,26 @@ pub struct AnswerForm {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Typed<T> {
-    /// What the run answered.
+    /// The value that the run answered.
     pub value: T,
-    /// How it came to it. Its `answer` is the JSON of the value.
+    /// The outcome; its `answer` is the JSON of the value.
     pub outcome: Outcome,
 }
 
 impl AnswerForm {
-    /// The form of a type. Services want an object, so another type is the one field `value` of an object.
+    /// The schema of a type. Services require an object, so any other type becomes the only field, `value`,
+    /// of an object.
     pub fn of<T: JsonSchema>() -> Self {
         Self::new(T::schema_name(), object_of::<T>())
     }
 
-    /// JSON of a schema (draft 2020-12), which the model is told by this name.
+    /// A schema (JSON Schema draft 2020-12), with the name that the model sees.
     pub fn new(name: impl Into<String>, schema: Json) -> Self {
         let format = ResponseFormat { name: name.into(), schema };
         Self { format, check: FormCheck::default() }
     }
 
-    /// How many answers that do not fit are sent back; 2 by default.
+    /// Sets how many answers that do not fit are sent back; 2 by default.
     pub fn with_retries(mut self, retries: u32) -> Self {
         self.check.retries = retries;
         self
@@ -58,12 +59,13 @@ impl AnswerForm {
 }
 
 impl<T: DeserializeOwned + JsonSchema> Typed<T> {
-    /// Reads the answer of a run that was started with [`AnswerForm::of`] this type, of a loop, a plan or a team, whoever
-    /// took it up since. The last words at a limit are an answer too, if they fit: [`Outcome::status`] tells.
+    /// Reads the answer of a run that was started with [`AnswerForm::of`] this type: of a loop, a plan or a
+    /// team, resumed or not. The last text at a limit counts as an answer if it fits; see
+    /// [`Outcome::status`].
     ///
     /// # Errors
-    /// [`RunError::NotTyped`]: the answer is of another type. [`RunError::NotFinished`]: there is none, because the run
-    /// met a limit, waits or was cancelled.
+    /// [`RunError::NotTyped`]: the answer does not fit the type. [`RunError::NotFinished`]: there is no
+    /// answer, since the run ended at a limit, is suspended or was cancelled.
     pub fn of(reply: Reply) -> Result<Self, RunError> {
         let outcome = match reply {
             Reply::AtLimit(..) if reply.outcome().said().is_some() => reply.into_outcome(),
@@ -77,20 +79,21 @@ impl<T: DeserializeOwned + JsonSchema> Typed<T> {
 }
 
 impl Archon {
-    /// The same agent, whose answers are JSON of this form. Tools stay as they are. An answer that does not fit is
-    /// sent back; when that was done often enough, the run fails and says what does not fit, and where.
+    /// Returns this agent with structured output: its answers must be JSON of this schema. Tools stay as they
+    /// are. An answer that does not fit is sent back; after the last retry the run fails, with the places
+    /// that do not fit.
     ///
-    /// This holds for whatever the agent begins: its runs and conversations, its calls as a tool of another agent, and
-    /// the answers of its plans (`planning`, `run_task`), teams (`team`) and parallel loops
-    /// ([`parallel`](Self::parallel), of which each branch answers in the form).
-    /// The subtasks of a plan and the jobs of a team are not held to it.
+    /// This holds for everything that the agent starts: its runs and conversations, its calls as a tool of
+    /// another agent, and the answers of its plans (`planning`, `run_task`), teams (`team`) and parallel
+    /// loops ([`parallel`](Self::parallel), in which each branch must fit the schema). It does not hold for
+    /// subtasks of a plan or jobs of a team.
     pub fn answering(&self, form: AnswerForm) -> Self {
         let mut archon = self.clone();
         archon.agent = archon.agent.with_form(form.format, form.check);
         archon
     }
 
-    /// The form of this agent's answers, if they have one.
+    /// Returns the schema of this agent's answers, if it has one.
     pub(crate) fn form(&self) -> Option<AnswerForm> {
         let own = self.agent.options();
         Some(AnswerForm { format: own.form()?.clone(), check: own.form_check? })
@@ -117,8 +120,8 @@ impl Archon {
     /// ```
     ///
     /// # Errors
-    /// As [`run`](Self::run) and [`Typed::of`]. An answer that does not fit, after all that were sent back, is a
-    /// [`RunError::Failed`] of the kind [`Form`](archon_types::FailureKind::Form).
+    /// As [`run`](Self::run) and [`Typed::of`]. If the last retry does not fit, a [`RunError::Failed`] of the
+    /// kind [`Form`](archon_types::FailureKind::Form).
     pub async fn run_typed<T>(&self, task: impl Into<String>) -> Result<Typed<T>, RunError>
     where
         T: DeserializeOwned + JsonSchema,
@@ -126,11 +129,11 @@ impl Archon {
         self.run_typed_with(task, RunOptions::default()).await
     }
 
-    /// As [`run_typed`](Self::run_typed), on the caller's own task. To watch, start an agent that is
-    /// [`answering`](Self::answering) in the form, and wait with [`RunHandle::typed`].
+    /// As [`run_typed`](Self::run_typed), with options. To watch the run, start an agent with
+    /// [`answering`](Self::answering), and wait with [`RunHandle::typed`].
     ///
     /// # Errors
-    /// As [`run_typed`](Self::run_typed); and the session of `options` has no run.
+    /// As [`run_typed`](Self::run_typed) and [`run_with`](Self::run_with).
     pub async fn run_typed_with<T>(
         &self,
         task: impl Into<String>,
@@ -145,12 +148,13 @@ impl Archon {
 
 #[cfg(feature = "planner")]
 impl crate::Planning {
-    /// The same, whose answer is JSON of this form: what is put together at the end of a plan. One that does not fit is
-    /// sent back; when that was done often enough, the run fails and says what does not fit, and where. Subtasks may
-    /// come to anything.
+    /// Returns this planning agent with structured output: the combined answer of a plan must be JSON of this
+    /// schema. An answer that does not fit is sent back; after the last retry the run fails, with the places
+    /// that do not fit. Subtasks may have any result.
     ///
-    /// Where the last results are the answer as they are, they must fit; this agent's model is asked only if they do
-    /// not. A conclusion of the program's own ([`with`](Self::with)) is told of the form and held to it.
+    /// If the last results are the answer as they are, they must fit; this agent's model is asked only if
+    /// they do not. A conclusion of your own ([`with`](Self::with)) gets the schema, and its answer must fit,
+    /// too.
     pub fn answering(&self, form: AnswerForm) -> Self {
         self.clone().with(|agent| form.of_plan(agent))
     }
@@ -176,8 +180,8 @@ impl crate::Planning {
     /// ```
     ///
     /// # Errors
-    /// As [`run`](Self::run) and [`Typed::of`]. An answer that does not fit, after all that were sent back, is a
-    /// [`RunError::Failed`] of the kind [`Form`](archon_types::FailureKind::Form); resuming the run tries again.
+    /// As [`run`](Self::run) and [`Typed::of`]. If the last retry does not fit, a [`RunError::Failed`] of the
+    /// kind [`Form`](archon_types::FailureKind::Form); resuming the run tries again.
     pub async fn run_typed<T>(&self, task: impl Into<String>) -> Result<Typed<T>, RunError>
     where
         T: DeserializeOwned + JsonSchema,
@@ -185,8 +189,8 @@ impl crate::Planning {
         self.run_typed_with(task, RunOptions::default()).await
     }
 
-    /// As [`run_typed`](Self::run_typed), with options. To watch, start what is [`answering`](Self::answering) in the
-    /// form, and wait with [`RunHandle::typed`].
+    /// As [`run_typed`](Self::run_typed), with options. To watch the run, start an agent with
+    /// [`answering`](Self::answering), and wait with [`RunHandle::typed`].
     ///
     /// # Errors
     /// As [`run_typed`](Self::run_typed) and [`run_with`](Self::run_with).
@@ -204,9 +208,9 @@ impl crate::Planning {
 
 #[cfg(feature = "orchestrator")]
 impl crate::Teamwork {
-    /// The same team, whose answer is JSON of this form: what the lead puts together. If it does not fit, the lead puts
-    /// it together anew, with what is wrong; when that was done often enough, the run fails and says what does not fit,
-    /// and where. Members may answer anything, and a reviewer sees only what fits.
+    /// Returns this team with structured output: the lead's combined answer must be JSON of this schema. If
+    /// it does not fit, the lead answers again, with the reasons; after the last retry the run fails, with
+    /// the places that do not fit. Members may answer anything, and a reviewer sees only answers that fit.
     pub fn answering(&self, form: AnswerForm) -> Self {
         self.clone().with(|team| form.of_team(team))
     }
@@ -230,8 +234,8 @@ impl crate::Teamwork {
     /// ```
     ///
     /// # Errors
-    /// As [`run`](Self::run) and [`Typed::of`]. An answer that does not fit, after all that were sent back, is a
-    /// [`RunError::Failed`] of the kind [`Form`](archon_types::FailureKind::Form); resuming the run tries again.
+    /// As [`run`](Self::run) and [`Typed::of`]. If the last retry does not fit, a [`RunError::Failed`] of the
+    /// kind [`Form`](archon_types::FailureKind::Form); resuming the run tries again.
     pub async fn run_typed<T>(&self, task: impl Into<String>) -> Result<Typed<T>, RunError>
     where
         T: DeserializeOwned + JsonSchema,
@@ -239,8 +243,8 @@ impl crate::Teamwork {
         self.run_typed_with(task, RunOptions::default()).await
     }
 
-    /// As [`run_typed`](Self::run_typed), with options. To watch, start a team that is [`answering`](Self::answering) in
-    /// the form, and wait with [`RunHandle::typed`].
+    /// As [`run_typed`](Self::run_typed), with options. To watch the run, start a team with
+    /// [`answering`](Self::answering), and wait with [`RunHandle::typed`].
     ///
     /// # Errors
     /// As [`run_typed`](Self::run_typed) and [`run_with`](Self::run_with).
@@ -257,8 +261,9 @@ impl crate::Teamwork {
 }
 
 impl ParallelReply {
-    /// Reads the answer of the branch that was chosen, where the branches answer in the form of this type: they are
-    /// [`answering`](Archon::answering) in it, or the agent is that made the [`Parallel`](crate::Parallel).
+    /// Reads the chosen branch's answer as a value. The branches must have structured output of this type:
+    /// set [`answering`](Archon::answering) on each, or on the agent that made the
+    /// [`Parallel`](crate::Parallel).
     ///
     /// # Errors
     /// As [`Typed::of`].
@@ -268,7 +273,7 @@ impl ParallelReply {
 }
 
 impl RunHandle {
-    /// Waits for the reply, and reads its answer; also of a plan or a team, and of a run that was taken up.
+    /// Waits for the reply and reads its answer as a value; also for a plan, a team and a resumed run.
     ///
     /// # Errors
     /// As [`reply`](Self::reply) and [`Typed::of`].
@@ -278,7 +283,7 @@ impl RunHandle {
 }
 
 fn read<T: DeserializeOwned + JsonSchema>(outcome: &Outcome) -> Result<T, String> {
-    // What was said at a limit and does not fit.
+    // The text at a limit that does not fit.
     if let Some(misfit) = &outcome.error {
         return Err(misfit.clone());
     }
@@ -291,13 +296,13 @@ fn read<T: DeserializeOwned + JsonSchema>(outcome: &Outcome) -> Result<T, String
     serde_json::from_value(fields.remove(VALUE).unwrap_or_default()).map_err(refused)
 }
 
-/// The schema of a type, or of an object with the type as its one field.
+/// The schema of a type, or of an object with the type as its only field.
 fn object_of<T: JsonSchema>() -> Json {
     let schema = schema_of::<T>();
     if is_object(&schema) {
         return schema;
     }
-    // Not the root, which a type that holds itself would refer to.
+    // A subschema instead of the root schema, because a recursive type refers to its root.
     let mut generator = SchemaGenerator::default();
     let value = generator.subschema_for::<T>().to_value();
     json!({
@@ -317,5 +322,5 @@ fn is_object(schema: &Json) -> bool {
     schema.get("type").is_some_and(|kind| kind == "object")
 }
 
-/// The field of what is no object by itself.
+/// The field for a type that is not an object.
 const VALUE: &str = "value";

@@ -1,9 +1,9 @@
-//! The queue between a run and whoever watches it.
+//! The event queue between a run and its watcher.
 //!
-//! A run never waits for a watcher. When the watcher is slow, deltas of the same kind are joined
-//! once [`COALESCE_FROM`] events wait: text is appended, and of what a call shows while it runs the newest stays.
-//! Records are kept one by one and never lost. The queue is bounded by the run: beyond the first events it holds
-//! its records and, between two of them, one delta of each kind for each answer and each call.
+//! A run never waits for a watcher. If the watcher is slow, deltas of the same kind are joined once
+//! [`COALESCE_FROM`] events wait: text is appended, and of a call's progress only the newest stays. Records
+//! are never joined or lost. The run bounds the queue: beyond the first events it holds the run's records
+//! and, between two of them, one delta of each kind for each answer and each call.
 
 use std::{
     collections::VecDeque,
@@ -15,7 +15,7 @@ use std::{
 use archon_types::{Delta, DeltaKind, Event, Sink};
 use futures_core::Stream;
 
-/// From how many waiting events on deltas are joined.
+/// The number of waiting events from which on deltas are joined.
 const COALESCE_FROM: usize = 64;
 
 /// A queue and its two ends: the sink that a run writes to, and the stream that a watcher reads.
@@ -32,23 +32,23 @@ struct Queue {
 }
 
 fn lock(queue: &Mutex<Queue>) -> MutexGuard<'_, Queue> {
-    // A panic elsewhere leaves the queue whole: every change to it is one call.
+    // A panic cannot leave the queue half-changed: every change is one call.
     queue.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The run's end. Closing it ends the stream after what is still queued.
+/// The sending end. Dropping it ends the stream after the queued events.
 #[derive(Debug)]
 pub(crate) struct EventSink(Arc<Mutex<Queue>>);
 
 impl EventSink {
-    /// Whether the stream is still there.
+    /// Returns whether the stream still exists.
     pub(crate) fn is_watched(&self) -> bool {
         Arc::strong_count(&self.0) > 1
     }
 }
 
 impl EventStream {
-    /// Events that wait.
+    /// Number of events that wait.
     pub(crate) fn len(&self) -> usize {
         lock(&self.0).events.len()
     }
@@ -85,7 +85,7 @@ impl Sink for EventSink {
     }
 }
 
-/// Joins a delta to the one of its kind that waits since the last record, if there is one.
+/// Joins a delta to a waiting one of its kind since the last record; returns the delta if there is none.
 fn join(events: &mut VecDeque<Event>, delta: Delta) -> Option<Delta> {
     let since = events.iter_mut().rev().map_while(|event| match event {
         Event::Delta(before) => Some(before),
@@ -116,7 +116,7 @@ fn join(events: &mut VecDeque<Event>, delta: Delta) -> Option<Delta> {
     Some(delta)
 }
 
-/// The watcher's end: the run's events in order, until the run has ended.
+/// The receiving end: the run's events in order, until the run has ended.
 #[derive(Debug)]
 pub(crate) struct EventStream(Arc<Mutex<Queue>>);
 

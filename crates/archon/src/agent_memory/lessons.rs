@@ -1,5 +1,6 @@
-//! What extractors learn from turns that are kept. A turn is kept with a mark for each of them, which goes with the facts
-//! that it brought: what fails, or dies in between, is read at a later keep, by this process or the next.
+//! The extraction queue: lets one extractor read the stored turns. A stored turn carries a mark for each
+//! extractor, which is removed together with storing the facts. So a turn whose extraction failed or was cut
+//! off is read at a later store, by this or another process.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -9,30 +10,30 @@ use std::{
 use archon_memory::{Knowledge, KnowledgeExtractor};
 use archon_types::{MemoryEntry, MemoryError};
 
-/// What one extractor has to read.
+/// Queue of one extractor.
 pub(super) struct Lessons {
     pub(super) extractor: Arc<dyn KnowledgeExtractor>,
     state: Mutex<State>,
 }
 
 struct State {
-    /// Whether something may be left that was kept before; so it is when the process begins.
+    /// Earlier marked turns may be left in the store; true when the process starts.
     left: bool,
-    /// Whether something of this round through the store is to be read in the next one.
+    /// This pass over the store left a turn behind, so another pass must follow.
     again: bool,
-    /// Up to where this round has come.
+    /// The place in the store that this pass has reached.
     after: Option<u64>,
     /// Turns that are being read.
     open: HashSet<String>,
-    /// How often reading failed here.
+    /// Number of failures per turn in this process.
     failures: HashMap<String, u32>,
 }
 
-/// Turns of earlier that are read at a time: whoever waits for the end of a run waits for this too.
+/// The most earlier turns that one store reads, since the end of a run waits for them.
 const EARLIER: usize = 32;
-/// How often a process tries to read a turn; the next process begins anew.
+/// The most tries per turn in a process; the next process begins anew.
 const TRIES: u32 = 3;
-/// Turns whose failures are counted.
+/// The most turns whose failures are counted.
 const MOST_COUNTED: usize = 4_096;
 
 impl Lessons {
@@ -42,13 +43,13 @@ impl Lessons {
         Self { extractor, state: Mutex::new(state) }
     }
 
-    /// Turns may be kept with a mark from now on. Unless they are read too, there is something left.
+    /// Notes that marked turns may be stored from now on. If they are not read, turns are left in the store.
     pub(super) fn begin(&self) -> Begun<'_> {
         Begun { lessons: self, read: false }
     }
 
-    /// Reads these turns, and some of those that were left before. Returns the first failure; the others are read all
-    /// the same.
+    /// Reads the new turns, and some earlier ones that are left. Returns the first failure after it has tried
+    /// all.
     pub(super) async fn read(
         &self,
         knowledge: &Knowledge,
@@ -65,7 +66,7 @@ impl Lessons {
         };
         if let Some(after) = earlier {
             let page = knowledge.unread(&*self.extractor, after, EARLIER).await?;
-            // What failed just now is tried later.
+            // A new turn that failed just now is tried later.
             for turn in page.entries.iter().filter(|turn| new.iter().all(|new| new.id != turn.id)) {
                 done = done.and(self.read_one(knowledge, turn).await);
             }
@@ -89,7 +90,7 @@ impl Lessons {
         learnt.map(drop)
     }
 
-    /// `None` if the turn is being read already: whoever does it says what comes of it.
+    /// Returns `None` if another caller is reading the turn; that caller handles the result.
     fn open(&self, turn: &str) -> Option<Open<'_>> {
         let is_new = self.state().open.insert(turn.to_owned());
         is_new.then(|| Open { lessons: self, turn: turn.to_owned(), end: End::Cut })
@@ -100,7 +101,7 @@ impl Lessons {
     }
 }
 
-/// Turns that may be in the store with a mark by now. Whoever is cut off leaves them for later.
+/// Marked turns may be in the store. Dropped before they are read, it leaves them for later.
 pub(super) struct Begun<'a> {
     lessons: &'a Lessons,
     read: bool,
@@ -115,19 +116,20 @@ impl Drop for Begun<'_> {
     }
 }
 
-/// A turn that is being read. If that fails or is cut off, it is left for later.
+/// A turn that is being read. If reading fails or is cut off, the turn is left for later.
 struct Open<'a> {
     lessons: &'a Lessons,
     turn: String,
     end: End,
 }
 
-/// How the reading of a turn ended.
+/// Result of reading a turn.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
     Read,
     Failed,
-    /// Somebody dropped it, as a cancel does, which says nothing about the turn; or the extractor panicked.
+    /// The read was dropped, for instance by a cancel, which says nothing about the turn; or the extractor
+    /// panicked.
     Cut,
 }
 

@@ -1,11 +1,10 @@
-//! Long texts in parts: a store keeps texts of some length only, and a part that is found should be near what was looked
-//! for.
+//! Splits long texts into parts, since stores limit the length of a text, and a hit should be close to the
+//! searched words.
 
-/// Most bytes of a part.
+/// The most bytes of a part.
 pub(super) const MOST: usize = 64 << 10;
 
-/// A text in as few parts as there are sensible places to part it, each of at most [`MOST`] bytes; together they are the
-/// text.
+/// Splits a text into parts of at most [`MOST`] bytes at sensible places; joined they are the text.
 pub(super) fn parts(mut text: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     while text.len() > MOST {
@@ -17,7 +16,8 @@ pub(super) fn parts(mut text: &str) -> Vec<&str> {
     parts
 }
 
-/// Behind a paragraph, a line or a word, if one ends in the second half, else behind a character.
+/// Returns the end of the first part: after a paragraph, a line or a word if one ends in the second half,
+/// else after a character.
 fn end_of_part(text: &str) -> usize {
     let most = text.floor_char_boundary(MOST);
     let window = &text[..most];

@@ -1,4 +1,4 @@
-//! How long a run that is cancelled waits for others.
+//! The grace period of a cancelled run: limits its waits for locks and embedders.
 
 use std::{
     future::poll_fn,
@@ -10,10 +10,10 @@ use std::{
 
 use archon_types::{BoxFuture, CancellationToken, Clock, Context, Embedder, MemoryError, Timestamp};
 
-/// How long others are waited for after a cancel.
+/// Length of the grace period.
 const MOMENT: Duration = Duration::from_secs(1);
 
-/// Ends a moment after the cancel, once for everything that is waited for with it.
+/// A grace period that starts at cancellation and is shared by all waits.
 pub(super) struct Patience {
     cancel: CancellationToken,
     clock: Arc<dyn Clock>,
@@ -26,7 +26,8 @@ impl Patience {
         Arc::new(Self { cancel, clock, end: OnceLock::new() })
     }
 
-    /// `None` if the moment is over first. What is there without a wait is never refused.
+    /// Waits for `work`, or returns `None` at the end of the grace period. Work that is ready at its first
+    /// poll always wins.
     pub(super) async fn wait_for<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         let (mut work, mut over) = (pin!(work), pin!(self.over()));
         poll_fn(|task| match work.as_mut().poll(task) {
@@ -47,8 +48,8 @@ impl Patience {
     }
 }
 
-/// An embedder that fails when the patience ends, so that what it is asked for is kept without vectors; later it is not
-/// even asked.
+/// An embedder that fails after the grace period, so that texts are stored without vectors; then it is not
+/// even called.
 pub(super) struct Hurried {
     embedder: Arc<dyn Embedder>,
     patience: Arc<Patience>,

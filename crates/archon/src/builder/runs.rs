@@ -1,4 +1,5 @@
-//! Where a builder's agents keep their runs: opened when the first is built, and shared by clones of the builder.
+//! The journal of a builder's agents: opened when the first agent is built, and shared by clones of the
+//! builder.
 
 use std::{
     path::{Path, PathBuf},
@@ -7,7 +8,7 @@ use std::{
 
 use archon_types::{Journal, JournalError};
 
-/// A journal, or where it is.
+/// A journal, or the path of one.
 #[derive(Clone)]
 pub(super) enum Runs {
     Given(Arc<dyn Journal>),
@@ -32,7 +33,7 @@ impl Runs {
         Self::At(Arc::new(Place { path: path.to_owned(), open, opened: Mutex::default() }))
     }
 
-    /// The journal, which is opened if it is not yet.
+    /// Returns the journal, and opens it if needed.
     pub(super) fn opened(&self) -> Result<Arc<dyn Journal>, JournalError> {
         let place = match self {
             Self::Given(journal) => return Ok(journal.clone()),

@@ -1,4 +1,4 @@
-//! Steering, cancelling and answering.
+//! Steers, cancels, answers and sweeps runs.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -25,7 +25,7 @@ impl AnswerRuns for Runs {
     fn cancel<'a>(&'a self, run: &'a RunId, reason: &'a str) -> BoxFuture<'a, Result<(), RunError>> {
         Box::pin(async move {
             self.post(run, InboxRequest::Cancel { reason: reason.to_owned() }).await?;
-            // Who works on it, here or elsewhere, reads its inbox.
+            // The process that works on the run reads its inbox.
             self.go_on(run).await
         })
     }
@@ -47,7 +47,7 @@ impl AnswerRuns for Runs {
 }
 
 impl Runs {
-    /// Answers a question of anybody's, or of one tenant's.
+    /// Answers a question of any tenant, or of one.
     pub(super) async fn answer_of(
         &self,
         tenant: Option<&TenantId>,
@@ -66,12 +66,13 @@ impl Runs {
                 agent.check_answer(&pending, &answer, &context).await?;
                 Ok(agent)
             }
-            // Who changes arguments is told at once whether they fit.
+            // A person who changes arguments learns at once whether they fit.
             (Err(error), Answer::Edit { .. }) => return Err(error),
-            // The answer is kept, and the run resumed when its agent can be built.
+            // The answer is stored, and the run is resumed when its agent can be built.
             (Err(error), _) => Err(error),
         };
-        // In a task: a caller that goes away after the answer is kept does not leave the run waiting.
+        // In a task of its own, so that the run does not keep waiting if the caller is dropped after the
+        // answer is stored.
         let runs = self.clone();
         let answered = tokio::spawn(async move {
             if !runs.archon().pending().answer(&pending, answer).await? {
@@ -87,7 +88,7 @@ impl Runs {
         answered.await.unwrap_or_else(|error| Err(RunError::agent(error, "answer again")))
     }
 
-    /// Resumes a run that is at work here or about to rest, once it rests: it may have missed what came to its inbox.
+    /// Resumes a run after it has come to rest here, since it may have missed its inbox.
     async fn go_on_after(self, live: Arc<Live>) {
         live.ended().await;
         if let Err(error) = self.go_on(live.run()).await {
@@ -95,7 +96,8 @@ impl Runs {
         }
     }
 
-    /// Whether one of the questions has expired, or has an answer that no process has resumed its run for.
+    /// Returns whether one of the questions has expired, or has an answer for which no process has resumed
+    /// its run.
     async fn has_answer(&self, open: &[PendingApproval], now: Timestamp) -> bool {
         for open in open {
             if open.request.is_expired(now) {
@@ -110,7 +112,7 @@ impl Runs {
         false
     }
 
-    /// Sweeps the runs of all, or of one tenant. A run that cannot go on holds up no other.
+    /// Sweeps the runs of all tenants, or of one. A run that cannot go on does not stop the others.
     pub(super) async fn sweep_of(&self, tenant: Option<&TenantId>) -> Result<ResumedRuns, RunError> {
         let now = self.archon().clock.now();
         let mut waiting = RunFilter::all().status([RunStatus::Suspended]).top_level();
@@ -129,7 +131,7 @@ impl Runs {
         let mut swept = Vec::new();
         for root in roots {
             match self.resume_run(&root, &MoreLimits::default()).await {
-                // Another process came first.
+                // Another process was faster.
                 Err(RunError::Journal(JournalError::Locked { .. })) => {}
                 resumed => swept.push((root, resumed)),
             }
@@ -137,7 +139,7 @@ impl Runs {
         Ok(swept.into_iter().collect())
     }
 
-    /// Whether a run with a question that is over waits. One that was cancelled stays cancelled.
+    /// Returns whether the run waits. A cancelled run stays cancelled.
     async fn can_be_swept(&self, root: &RunId) -> bool {
         let status = self.head(root).await.map(|head| head.status);
         matches!(status, Ok(RunStatus::Suspended | RunStatus::Interrupted))
@@ -155,8 +157,8 @@ impl Runs {
         }
     }
 
-    /// Resumes a run for what its inbox has, unless somebody works on it and reads it anyway, or it has ended by now:
-    /// a run that was just cancelled is not begun again.
+    /// Resumes a run for its inbox, unless a process works on it and reads the inbox anyway, or it has ended:
+    /// a run that was just cancelled must not begin again.
     async fn go_on(&self, run: &RunId) -> Result<(), RunError> {
         let status = self.head(&self.root(run).await?).await?.status;
         match status.has_ended() || status == RunStatus::Running {
@@ -166,7 +168,7 @@ impl Runs {
     }
 }
 
-/// Somebody works on the run, or it has ended: then what its inbox has is not read by a resume.
+/// Accepts that another process works on the run, or that it has ended: then no resume is needed.
 fn went_on(resumed: Result<StartedRun, RunError>) -> Result<(), RunError> {
     match resumed {
         Err(RunError::Journal(JournalError::Locked { .. }) | RunError::Refused(RunRefused::Ended { .. })) => {

@@ -1,4 +1,4 @@
-//! Forking and removing.
+//! Forks, deletes and prunes runs.
 
 use archon_types::{
     AnswerRuns, BoxFuture, Fork, JournalError, KeepRuns, Removed, RunError, RunFilter, RunHead, RunId,
@@ -43,13 +43,13 @@ impl KeepRuns for Runs {
                 let is_here = self.live().contains_key(&head.run_id);
                 if is_here || head.status == RunStatus::Running {
                     match self.cancel(&head.run_id, "the tenant is erased").await {
-                        // It ended by itself.
+                        // The run has ended by itself.
                         Ok(()) | Err(RunError::Refused(RunRefused::Ended { .. })) => {}
                         Err(error) => return Err(error),
                     }
                 }
                 if is_here {
-                    // However it ends, it is at rest then.
+                    // After the reply the run is at rest, whatever the reply is.
                     let _ = archon_types::StartRuns::reply(self, &head.run_id).await;
                 }
             }
@@ -60,14 +60,14 @@ impl KeepRuns for Runs {
 }
 
 impl Runs {
-    /// Prunes those runs that a filter lets through.
+    /// Prunes the runs that match a filter.
     pub(super) async fn prune_of(&self, of: RunFilter, before: Timestamp) -> Result<Removed, RunError> {
         let heads = self.archon().journal.list(&of).await?;
         let old = |head: &RunHead| head.status.has_ended() && head.updated_at < before;
         self.remove(heads.into_iter().filter(old).map(|head| head.run_id).collect()).await
     }
 
-    /// Deletes runs in whatever order works: a run that another one needs goes after it.
+    /// Deletes runs in any order that works: a run that another one needs is deleted after it.
     async fn remove(&self, mut runs: Vec<RunId>) -> Result<Removed, RunError> {
         let mut removed = Removed::default();
         loop {

@@ -1,4 +1,4 @@
-//! A run that this process works on: its watchers, and the moment at which its first record is kept.
+//! A run at work in this process: its watchers, and notifications of its first record and its end.
 
 use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError,
@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 
 use crate::watch::{EventSink, EventStream, channel};
 
-/// The watchers of a run under way. They come and go; the run never waits for one.
+/// The watchers of a run at work. They may come and go; the run never waits for one.
 pub(super) struct Live {
     run: RunId,
     state: Mutex<State>,
@@ -20,18 +20,18 @@ pub(super) struct Live {
 }
 
 struct State {
-    /// None once the run rests.
+    /// `None` once the run rests.
     watchers: Option<Vec<EventSink>>,
-    /// All events so far, for the first watcher: nothing is missed between the start of a run and the look at it.
-    /// Given up where nobody comes.
+    /// All events so far, for the first watcher, so that it misses nothing between the start and its
+    /// subscription. Given up if there are too many.
     early: Option<EventStream>,
-    /// The sequence number of the first record of the run that is among the events.
+    /// The sequence number of the run's first record among the events.
     from: Option<u64>,
-    /// Why the run stopped without an end.
+    /// The reason why the run stopped without an end.
     failure: Option<Arc<RunError>>,
 }
 
-/// Events that are kept for a first watcher.
+/// The most events kept for a first watcher.
 const EARLY: usize = 256;
 
 impl Live {
@@ -51,19 +51,19 @@ impl Live {
         &self.run
     }
 
-    /// Ready once the run has its first new record.
+    /// Resolves once the run has its first new record.
     pub(super) fn begun(&self) -> impl Future<Output = ()> + use<> {
         let first = self.first.clone();
         async move { first.notified().await }
     }
 
-    /// Whether the run has its first new record.
+    /// Returns whether the run has its first new record.
     pub(super) fn has_begun(&self) -> bool {
         self.has_begun.load(Ordering::Relaxed)
     }
 
-    /// What happens from now on, or for the first watcher from the beginning: then the sequence number of the first
-    /// record comes with it. None if the run rests by now, and somebody watched it.
+    /// Returns the events from now on. The first watcher gets them from the beginning, with the sequence
+    /// number of the first record. `None` if the run rests and had a watcher.
     pub(super) fn subscribe(&self) -> Option<(EventStream, Option<u64>)> {
         let mut state = self.state();
         if let Some(stream) = state.early.take() {
@@ -75,7 +75,7 @@ impl Live {
         Some((stream, None))
     }
 
-    /// Ready once the run rests.
+    /// Resolves once the run rests.
     pub(super) async fn ended(&self) {
         let rests = self.rests.notified();
         if self.state().watchers.is_some() {
@@ -83,12 +83,12 @@ impl Live {
         }
     }
 
-    /// Keeps why the run stopped without an end, as when its log cannot be written.
+    /// Notes the reason why the run stopped without an end, for instance a journal that failed.
     pub(super) fn fail(&self, error: RunError) {
         self.state().failure = Some(Arc::new(error));
     }
 
-    /// Why the run stopped, for each watcher.
+    /// The reason why the run stopped; each watcher gets a copy.
     pub(super) fn failure(&self) -> Option<RunError> {
         let error = self.state().failure.clone()?;
         Some(match &*error {
@@ -97,14 +97,14 @@ impl Live {
         })
     }
 
-    /// Ends the streams of all watchers, after what they have still to read.
+    /// Ends the streams of all watchers after their queued events.
     pub(super) fn end(&self) {
         drop(self.state().watchers.take());
         self.rests.notify_waiters();
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // A panic elsewhere leaves the state whole: every change to it is one call.
+        // A panic cannot leave the state half-changed: every change is one call.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

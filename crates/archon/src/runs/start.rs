@@ -1,4 +1,4 @@
-//! Starting, resuming, listing and watching.
+//! Starts, resumes, lists and watches runs.
 
 use std::{
     collections::{BTreeSet, VecDeque},
@@ -18,11 +18,11 @@ use futures_util::{StreamExt, stream};
 use super::{Runs, live::Live};
 use crate::{RunOptions, claim::run_named, watch::EventStream};
 
-/// How often a run is looked at that another process works on.
+/// Interval of looks at a run of another process.
 const POLL: Duration = Duration::from_millis(250);
-/// How often a message is offered to a session whose runs end before they read it.
+/// The most tries to queue a message for a session whose runs end before they read it.
 const MOST_TRIES: u32 = 20;
-/// How often it is looked whether the next run has taken a message that an ended run did not read.
+/// The most looks for whether the next run has taken a message that an ended run did not read.
 const MOST_LOOKS: u32 = 4;
 
 impl StartRuns for Runs {
@@ -71,11 +71,11 @@ impl StartRuns for Runs {
 
     fn watch<'a>(&'a self, run: &'a RunId, after: Option<u64>) -> BoxFuture<'a, Result<Watch, RunError>> {
         Box::pin(async move {
-            // Subscribed before the log is read, so that nothing falls between the two.
+            // Subscribes before it reads the log, so that no record is missed.
             let watched = self.watched(run);
             let live = watched.as_ref().and_then(|live| live.subscribe());
             let mut ready: VecDeque<_> = self.records_behind(run, after).await?.into();
-            // The events have the rest of the records, each in its place.
+            // The later records come with the events, each at its place.
             let from = live.as_ref().and_then(|(_, from)| *from);
             ready.retain(|record| from.is_none_or(|from| record.seq < from));
             let watching = Watching {
@@ -137,11 +137,11 @@ impl StartRuns for Runs {
     }
 }
 
-/// Where prompts go.
+/// The place where prompts go.
 enum Place {
-    /// To a run of their own.
+    /// A new run.
     Own(Box<Context>, Origin),
-    /// To a run that is busy.
+    /// The inbox of a busy run.
     Queued(StartedRun),
 }
 
@@ -150,7 +150,7 @@ impl Runs {
         let archon = self.archon();
         let now = archon.clock.now();
         let prompts: Vec<_> = request.prompts.iter().map(|prompt| prompt.clone().dated(now)).collect();
-        // A loop's prompt may be a picture alone.
+        // A loop's prompt may be a picture without text.
         let is_loop = matches!(request.kind, RunKind::Loop | RunKind::Parallel);
         if !(is_loop && prompts.iter().any(|prompt| !is_empty(prompt))) {
             AgentMessage::joined_text(&prompts)?;
@@ -186,7 +186,7 @@ impl Runs {
             })
             .await;
         match (started, keyed, &request.key) {
-            // Another process came first with the same key.
+            // Another process was faster with the same key.
             (
                 Err(RunError::Journal(JournalError::Exists { .. } | JournalError::Locked { .. })),
                 Some(run),
@@ -199,7 +199,7 @@ impl Runs {
         }
     }
 
-    /// The run that a key started, if it did.
+    /// The run that a key has started before, if it has.
     async fn started_before(
         &self,
         run: &RunId,
@@ -224,7 +224,7 @@ impl Runs {
         Ok(Some(StartedRun::new(run.clone(), started.session.clone(), Started::Before)))
     }
 
-    /// Where the prompts of a request go.
+    /// Finds the place for the prompts of a request.
     async fn place(
         &self,
         options: RunOptions,
@@ -245,7 +245,7 @@ impl Runs {
             };
             match self.queue(&run, prompts).await? {
                 Some(queued) => return Ok(Place::Queued(queued)),
-                // It has ended meanwhile, or another message begins the next run.
+                // The run has ended meanwhile, or another message starts the next run.
                 None if tries < MOST_TRIES => tries += 1,
                 None => return Err(RunError::SessionBusy { run, status }),
             }
@@ -263,7 +263,7 @@ impl Runs {
         newest.tenant = tenant.cloned();
         let Some(head) = self.archon().newest(newest).await? else { return Ok(Vec::new()) };
         let records = journal.read(&head.run_id).await?;
-        // Of a parallel loop and its branches that is the branch that was chosen.
+        // After a parallel loop this is the chosen branch.
         let Origin::Continues { run, .. } = stands_at(journal, &head.run_id, &records).await? else {
             return Ok(Vec::new());
         };
@@ -271,7 +271,7 @@ impl Runs {
         Ok(messages.iter().map(|message| Message::clone(message)).collect())
     }
 
-    /// Leaves prompts with a busy run of their session; `None` if it ends without reading them.
+    /// Puts prompts into the inbox of a busy run of their session; `None` if it ends without reading them.
     async fn queue(&self, run: &RunId, prompts: &[AgentMessage]) -> Result<Option<StartedRun>, RunError> {
         let inbox = self.archon().journal.inbox();
         let waiting = async || match &inbox {
@@ -301,7 +301,7 @@ impl Runs {
             }
             match self.begin_unread(&session, &tenant).await? {
                 Some(begun) => queued = begun,
-                // Another has begun the next run, and may be about to take the messages away.
+                // Another caller has started the next run, and may be about to take the messages.
                 None => self.archon().clock.sleep_until(self.archon().clock.now() + POLL / 10).await,
             }
         }
@@ -326,14 +326,14 @@ impl Runs {
     }
 }
 
-/// The run of an idempotency key: the same for every process. By SHA-256, since a customer chooses the key: it must not be
-/// possible to choose one that takes the place of another tenant's.
+/// The run id of an idempotency key, equal in every process. A SHA-256 hash, because customers choose keys:
+/// no key may lead to another tenant's run.
 fn of_key(tenant: &TenantId, key: &str) -> RunId {
     run_named("run_key_", tenant, key)
 }
 
-/// What a request asks for otherwise than the one that started a run. What it leaves to the agent or to the service is
-/// not compared: the agent may have others by now.
+/// Returns what a repeated request asks for differently from the one that started the run. Settings that it
+/// leaves to the agent are not compared, since the agent may have changed.
 fn asked_otherwise(
     started: &RunStarted,
     records: &[Arc<Record>],
@@ -348,7 +348,7 @@ fn asked_otherwise(
     let wanted = |names: &Vec<String>| names.iter().map(String::as_str).collect::<BTreeSet<_>>() == tools();
     let same = [
         ("kind", started.kind == request.kind),
-        // A filter may have added to it.
+        // A filter may have added to the prompt.
         ("prompt", has_lines(&texts(&first_prompts(records)), &texts(&request.prompts))),
         ("session", request.session.as_ref().is_none_or(|session| *session == started.session)),
         ("limits", settings.limits.as_ref().is_none_or(|limits| *limits == config.limits)),
@@ -364,7 +364,7 @@ fn asked_otherwise(
     same.into_iter().find(|(_, is_same)| !is_same).map(|(what, _)| what)
 }
 
-/// Whether whole lines of one text are the other.
+/// Returns whether `wanted` is made of whole lines of `text`.
 fn has_lines(text: &str, wanted: &str) -> bool {
     text.match_indices(wanted).any(|(at, _)| {
         let (before, behind) = (&text[..at], &text[at + wanted.len()..]);
@@ -394,17 +394,17 @@ fn first_prompts(records: &[Arc<Record>]) -> Vec<AgentMessage> {
     prompts
 }
 
-/// One watcher of a run.
+/// State of one watcher.
 struct Watching {
     runs: Runs,
     run: RunId,
-    /// The last record that the watcher has.
+    /// The last record that the watcher got.
     after: Option<u64>,
     live: Option<EventStream>,
-    /// The work on the run here, which knows why it stopped.
+    /// The run's state in this process, which has the reason if it stops.
     watched: Option<Arc<Live>>,
     ready: VecDeque<Arc<Record>>,
-    /// An error is the last thing that a watcher is told.
+    /// An error was sent; it is the last item.
     has_failed: bool,
 }
 
@@ -418,7 +418,7 @@ impl Watching {
             let Some(events) = &mut self.live else {
                 match self.elsewhere().await {
                     Ok(None) => continue,
-                    // Somebody else may have ended it since.
+                    // Another process may have ended the run since.
                     Ok(Some(RunStatus::Interrupted)) => return self.failure().map(Err),
                     Ok(Some(_)) => return None,
                     Err(error) => return Some(Err(error)),
@@ -442,12 +442,12 @@ impl Watching {
         }
     }
 
-    /// Why the run stopped here, if it did.
+    /// The reason why the run stopped in this process, if it did.
     fn failure(&self) -> Option<RunError> {
         self.watched.as_ref()?.failure()
     }
 
-    /// Waits for records of a run that this process does not work on; how the run is once it rests.
+    /// Waits for records of a run that this process does not work on. Returns the run's status once it rests.
     async fn elsewhere(&mut self) -> Result<Option<RunStatus>, RunError> {
         loop {
             let head = self.runs.head(&self.run).await?;

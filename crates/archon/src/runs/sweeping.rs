@@ -1,4 +1,4 @@
-//! Sweeping again and again, for as long as a service runs.
+//! Sweeps repeatedly, as long as a service runs.
 
 use std::time::Duration;
 
@@ -7,14 +7,14 @@ use tokio::task::JoinHandle;
 
 use super::Runs;
 
-/// A task that sweeps; see [`Runs::keep_sweeping`]. Dropping it ends the task.
+/// A task that sweeps; see [`Runs::keep_sweeping`]. Dropping this ends the task.
 #[derive(Debug)]
 #[must_use = "the sweeping ends when this is dropped"]
 pub struct Sweeping(JoinHandle<()>);
 
 impl Runs {
-    /// [Sweeps](AnswerRuns::sweep) now, and again each time that `period` is over, until what is returned is dropped. A
-    /// run that cannot go on is named in the log of the program (`tracing`, at `warn`), and tried again.
+    /// [Sweeps](AnswerRuns::sweep) now and after each `period`, until the returned value is dropped. A run
+    /// that cannot go on is logged (`tracing`, at `warn`) and tried again.
     ///
     /// ```no_run
     /// use std::time::Duration;
@@ -48,7 +48,7 @@ impl Runs {
 
 impl Drop for Sweeping {
     fn drop(&mut self) {
-        // Runs that it resumed have tasks of their own, and go on.
+        // Resumed runs have their own tasks and go on.
         self.0.abort();
     }
 }

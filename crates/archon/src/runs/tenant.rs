@@ -1,6 +1,7 @@
 //! The runs of one tenant behind the same traits, for services whose customers name runs.
 //!
-//! A run of another tenant is answered as one that is not there: whoever guesses an id learns nothing.
+//! A run of another tenant gives the same answer as a run that does not exist, so guessing ids reveals
+//! nothing.
 
 use archon_types::{
     AgentMessage, Answer, AnswerRuns, BoxFuture, Fork, JournalError, KeepRuns, Message, MoreLimits,
@@ -11,7 +12,7 @@ use futures_util::StreamExt;
 
 use super::{MOST_COMPARED, Runs, nearest};
 
-/// The runs of one tenant; see [`Runs::for_tenant`]. Cloning one is cheap.
+/// The runs of one tenant; see [`Runs::for_tenant`]. Cloning is cheap.
 #[derive(Clone, Debug)]
 pub struct TenantRuns {
     runs: Runs,
@@ -19,12 +20,12 @@ pub struct TenantRuns {
 }
 
 impl Runs {
-    /// A handle on the runs of one tenant, for requests that name runs: it starts runs of this tenant, and sees no
-    /// others. A run of another tenant is [`RunError::UnknownRun`], as one that never was, and the ids that are named
-    /// instead of it are this tenant's own. A question of another tenant is one that is not there.
+    /// Returns a handle of one tenant's runs, for requests that name runs: it starts runs of this tenant and
+    /// sees no others. A run of another tenant is [`RunError::UnknownRun`], like one that never existed, and
+    /// the nearest ids are this tenant's own. The same holds for questions.
     ///
-    /// A list is of this tenant's runs, whatever tenant its filter names besides. A start or an erasure that names
-    /// another tenant is refused, [`RunError::NoEffect`].
+    /// A list has this tenant's runs only, whatever tenant its filter names. A start or an erasure that names
+    /// another tenant is refused with [`RunError::NoEffect`].
     ///
     /// ```no_run
     /// use archon::{Runs, RunError, RunId, types::StartRuns};
@@ -45,20 +46,20 @@ impl TenantRuns {
         &self.tenant
     }
 
-    /// Does `work` if the run is one of the tenant's; it is not begun otherwise.
+    /// Does `work` if the run belongs to the tenant; otherwise `work` does not begin.
     async fn with<T>(
         &self,
         run: &RunId,
         work: impl Future<Output = Result<T, RunError>>,
     ) -> Result<T, RunError> {
         let head = match self.runs.archon().journal.head(run).await {
-            // The storage fails for whichever run: a client must not take that for the end of its own.
+            // An error of the storage concerns every run; a client must not take it for the loss of its own.
             Err(error @ JournalError::Storage { .. }) => return Err(error.into()),
             head => head.ok(),
         };
         match head.and_then(|head| head.tenant) {
             Some(tenant) if tenant == self.tenant => work.await.map_err(without_ids),
-            // Also one that cannot be read far enough to tell whose it is.
+            // Also for a run whose log is too damaged to tell its tenant.
             _ => Err(self.unknown(run).await),
         }
     }
@@ -81,7 +82,7 @@ impl TenantRuns {
     }
 }
 
-/// A run that was deleted meanwhile is answered by the service with ids near it, which are anybody's.
+/// Removes the nearest ids from an error of the service, which may be other tenants'.
 fn without_ids(error: RunError) -> RunError {
     match error {
         RunError::UnknownRun { run, .. } => RunError::UnknownRun { run, nearest: Vec::new() },
@@ -220,7 +221,7 @@ impl KeepRuns for TenantRuns {
     }
 }
 
-/// Runs of one tenant, resumed without a word of another's.
+/// Removes other tenants' ids from the errors of resumed runs.
 fn own(resumed: ResumedRuns) -> ResumedRuns {
     resumed.into_iter().map(|(run, resumed)| (run, resumed.map_err(without_ids))).collect()
 }

@@ -1,4 +1,5 @@
-//! Messages that a run ended without reading: they begin the next run of its session, so that none is lost.
+//! Messages that a run did not read before its end: they start the next run of its session, so that none is
+//! lost.
 
 use archon_types::{
     AgentMessage, BoxFuture, Inbox, InboxEntry, InboxRequest, JournalError, Origin, RunError, RunFilter,
@@ -9,14 +10,14 @@ use super::Runs;
 use crate::RunOptions;
 
 impl Runs {
-    /// Begins a run with the messages that the newest run of the session ended without reading; `None` if there are
-    /// none. Nobody else takes them meanwhile: whoever goes on from a run holds its log.
+    /// Starts a run with the messages that the newest run of the session did not read; `None` if there are
+    /// none. The claim of the run to continue keeps others from taking them meanwhile.
     pub(super) fn begin_unread<'a>(
         &'a self,
         session: &'a SessionId,
         tenant: &'a TenantId,
     ) -> BoxFuture<'a, Result<Option<StartedRun>, RunError>> {
-        // Boxed, because a run that is begun here may begin another.
+        // Boxed, because the new run may start another one in this way.
         Box::pin(self.go_on_with_unread(session, tenant))
     }
 
@@ -44,7 +45,7 @@ impl Runs {
             return Ok(None);
         }
         let agent = match self.agent_of(&run, &archon.journal.read(&run).await?).await {
-            // The session goes on with the agent that there is.
+            // The session continues with the service's own agent.
             Err(RunError::NoAgent { .. }) => self.agent(RunKind::Loop, &archon.agent.options().agent_id)?,
             agent => agent?,
         };
@@ -58,7 +59,7 @@ impl Runs {
     }
 }
 
-/// The follow-ups that wait for a run, with their ids.
+/// The follow-ups in the inbox of a run, with their ids.
 async fn unread(inbox: &dyn Inbox, run: &RunId) -> Result<(Vec<String>, Vec<AgentMessage>), JournalError> {
     let message = |entry: InboxEntry| match entry.request {
         InboxRequest::FollowUp { message } => Some((entry.id, message)),
