@@ -1,4 +1,4 @@
-//! The arguments of a subtask against its tool's schema, as far as they are written in the plan.
+//! Checks the arguments of a subtask against its tool's schema, as far as the plan has them.
 
 use archon_types::{Json, ToolDefinition};
 use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};
@@ -8,7 +8,8 @@ use crate::{
     references::{Piece, pieces, references},
 };
 
-/// What is wrong with arguments whose references have no values yet: what depends on a value is not looked at.
+/// Returns the problems of arguments whose references have no values yet. Whatever depends on a value is not
+/// checked.
 pub(crate) fn problems(tool: &ToolDefinition, arguments: &Json) -> Vec<ProblemKind> {
     let name = &tool.name;
     if !arguments.is_object() {
@@ -33,12 +34,12 @@ pub(crate) fn problems(tool: &ToolDefinition, arguments: &Json) -> Vec<ProblemKi
     errors.take(MOST).map(problem).collect()
 }
 
-/// Problems of one subtask's arguments that are named.
+/// Most problems that are listed for one subtask.
 const MOST: usize = 20;
-/// Characters of a problem that are shown.
+/// Most characters of a problem's text.
 const LONGEST: usize = 300;
 
-/// Whether an error stands whatever the values of the references are.
+/// Returns true if an error does not depend on the values of references.
 fn counts(error: &jsonschema::ValidationError<'_>) -> bool {
     let value = error.instance();
     if references(value).is_empty() {
@@ -46,7 +47,7 @@ fn counts(error: &jsonschema::ValidationError<'_>) -> bool {
     }
     match error.kind() {
         Kind::Required { .. } | Kind::AdditionalProperties { .. } => true,
-        // A text with a reference in it is a text, a value that is nothing but a reference may be anything.
+        // Text with a reference in it is text; a value that is only a reference may have any type.
         Kind::Type { kind } => match &**value {
             Json::String(text) => !is_reference(text) && !allows_text(kind),
             _ => true,
@@ -67,8 +68,8 @@ fn is_reference(text: &str) -> bool {
     matches!(pieces(text).as_slice(), [Piece::Reference(_)])
 }
 
-/// Arguments as the tool's schema wants them: texts of numbers become numbers and the other way round, and what
-/// is missing is taken from `context` where that has something of the name.
+/// Converts arguments to the types of the tool's schema (numbers in texts to numbers and the reverse), and
+/// takes missing ones from `context` if it has a value of the same name.
 pub(crate) fn fitted(
     tool: Option<&ToolDefinition>,
     mut arguments: Json,
@@ -107,7 +108,7 @@ fn fit(value: &mut Json, schema: &Json) {
     }
 }
 
-/// What a value is, in words.
+/// Returns the type of a value in words.
 pub(crate) fn type_of(value: &Json) -> &'static str {
     match value {
         Json::Null => "null",

@@ -1,23 +1,23 @@
-//! The prompt of an agent that does a subtask: the step, what it needs to know, and what others need of it.
+//! Builds the prompt of an agent that executes a subtask.
 
 use archon_types::{Json, SubTask, Task};
 
 use crate::references::{Reference, references};
 
-/// Characters of an earlier result that are told.
+/// Most characters of an earlier result in the prompt.
 const LONGEST: usize = 8_000;
 
-/// How much an agent is told that does a subtask.
+/// The amount of context in the prompt of a subtask.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Briefing {
-    /// The step, the larger task, what is expected, and what is known.
+    /// The step, the larger task, the expected result, and what is known.
     #[default]
     Full,
-    /// The step and the results that it depends on: more would lead a small model astray.
+    /// The step and the results that it depends on. More would confuse a small model.
     Short,
 }
 
-/// The step, and the results that it depends on.
+/// Returns the step and the results that it depends on.
 pub(crate) fn short_brief(task: &Task, subtask: &SubTask) -> String {
     let results = subtask.dependencies().iter().filter_map(|id| task.context.get(id.as_str()));
     let shown = |value: &Json| {
@@ -28,10 +28,11 @@ pub(crate) fn short_brief(task: &Task, subtask: &SubTask) -> String {
     lines.join("\n")
 }
 
-/// Characters of an earlier result that a small model is told.
+/// Most characters of an earlier result for a small model.
 const LONGEST_SHORT: usize = 1_200;
 
-/// The task of the agent that does `subtask`, where `arguments` are what the plan says of its tool's arguments.
+/// Returns the prompt for the agent that executes `subtask`; `arguments` are the planned arguments of its
+/// tool.
 pub(crate) fn brief(
     (task, background): (&Task, &str),
     subtask: &SubTask,
@@ -69,7 +70,7 @@ pub(crate) fn brief(
     text
 }
 
-/// The parts of the subtask's result that others refer to.
+/// Returns the parts of the subtask's result that other subtasks refer to.
 fn fields_wanted(task: &Task, subtask: &SubTask) -> Vec<String> {
     let name = subtask.rules.save_as.as_deref();
     let of_this = |r: &Reference| r.head == subtask.id.as_str() || Some(r.head.as_str()) == name;
@@ -89,7 +90,7 @@ fn fields_wanted(task: &Task, subtask: &SubTask) -> Vec<String> {
     fields
 }
 
-/// The facts from the start, and the results of the steps that this one depends on.
+/// Returns the initial values, and the results that this subtask depends on.
 fn known(task: &Task, subtask: &SubTask) -> Vec<String> {
     let is_result = |key: &str| {
         task.subtasks.iter().any(|s| s.id.as_str() == key || s.rules.save_as.as_deref() == Some(key))

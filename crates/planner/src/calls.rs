@@ -1,4 +1,5 @@
-//! The calls of a plan: a subtask is a run of an agent, or one call of a tool whose arguments the plan has.
+//! Executes the calls of a plan: a subtask is a run of an agent, or one tool call whose arguments the plan
+//! has.
 
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
@@ -16,7 +17,7 @@ use crate::{
     following::{Following, Happened},
 };
 
-/// Begins a call that the machine wants, or records why it cannot begin.
+/// Starts a call that the machine wants, or records why it cannot start.
 pub(crate) async fn start(
     run: &mut Following,
     call: CallId,
@@ -52,8 +53,8 @@ pub(crate) async fn start(
     }
 }
 
-/// Takes up a call that was under way when the process died, or when the run was cancelled. A run is found
-/// again; a tool that may have done something is not called a second time.
+/// Continues a call that was running when the process died or the run was cancelled. A child run is resumed;
+/// a tool that may have had an effect is not called again.
 pub(crate) async fn attach(run: &mut Following, call: CallId) -> Result<(), JournalError> {
     let Some(node) = run.machine.node(call) else { return Ok(()) };
     let (subtask, tool) = (SubTask::clone(&node.subtask), node.tool().map(str::to_owned));
@@ -74,7 +75,7 @@ pub(crate) async fn attach(run: &mut Following, call: CallId) -> Result<(), Jour
         (None, Effect::ReadOnly | Effect::Idempotent, Some(tool), Some(arguments)) => {
             run_tool(run, call, ToolCall::new(format!("call_{call}"), tool, arguments), starts).await
         }
-        // What may have an effect is in doubt, and no longer under way.
+        // A call that may have had an effect is in doubt already and not running.
         _ => {
             let result = ToolResult::error("it was cut off, and what does it is not there any more");
             run.record(vec![RecordBody::ToolFinished { call, result: Arc::new(result) }]).await
@@ -82,8 +83,8 @@ pub(crate) async fn attach(run: &mut Following, call: CallId) -> Result<(), Jour
     }
 }
 
-/// Asks a person about a call that was cut off: with the arguments that it ran with, and a binding under which a yes
-/// holds for a second run of exactly that.
+/// Asks a person about a call that was cut off. The question shows its arguments, and is bound so that a yes
+/// holds only for a second run of exactly this call.
 pub(crate) async fn doubt(
     run: &mut Following,
     call: CallId,
@@ -111,7 +112,7 @@ pub(crate) async fn doubt(
     run.ask_about(call, request).await
 }
 
-/// The question about a run whose log is lost: nobody knows what it did.
+/// Returns the question about a child run whose log is lost, so that its effects are unknown.
 fn lost_question(run: &Following, call: CallId, child: &RunId) -> Box<ApprovalRequest> {
     let subtask = run.machine.node(call).map(|node| &node.subtask);
     let name = subtask.map(|subtask| subtask.id.as_str()).unwrap_or_default();
@@ -125,7 +126,7 @@ fn lost_question(run: &Following, call: CallId, child: &RunId) -> Box<ApprovalRe
     Box::new(request)
 }
 
-/// What the agent is told that does a subtask.
+/// Returns the task for the agent that executes a subtask.
 fn told(run: &Following, subtask: &SubTask, tool: Option<&str>, arguments: Option<&Json>) -> String {
     let task = run.machine.task();
     match run.parts.options.briefing {
@@ -146,7 +147,7 @@ async fn run_tool(
     context.processes = Some(Arc::new(run.reports.clone()));
     let spec = toolbox.specs().iter().find(|spec| spec.name == tool_call.name).cloned();
     let (tool_call, edited, agreed) = agreed(run, call, tool_call, spec.as_ref());
-    // A yes counts also where nobody could be asked any more: whoever gave it may be long gone.
+    // A given consent counts even if nobody can be asked any more.
     let mut asking = context.clone();
     asking.can_ask |= agreed.is_some() || run.parts.approver.is_some();
     asking.agreed = agreed.as_deref().map(Arc::from);
@@ -165,7 +166,7 @@ async fn run_tool(
             if request.binding.is_empty() {
                 request.binding = binding(&spec, &tool_call.arguments, &Subject::Unknown);
             }
-            // Who was asked and said yes to exactly this is not asked twice.
+            // The same call is not asked about twice.
             if agreed.as_ref() != Some(&request.binding) {
                 return run.ask_about(call, request).await;
             }
@@ -186,8 +187,8 @@ async fn run_tool(
     Ok(())
 }
 
-/// The call as a person wants it, the arguments that they changed, and to what they agreed, if the tool still is what it
-/// was then. Arguments that they changed stand for those that they were asked about.
+/// Returns the call with the arguments that a person changed, these arguments, and the binding of the
+/// consent, if the tool is still the same.
 fn agreed(
     run: &Following,
     call: CallId,
@@ -203,7 +204,7 @@ fn agreed(
     (ToolCall { arguments: edited.clone(), ..tool_call }, Some(edited), agreed)
 }
 
-/// What came of a call that may run.
+/// Executes a call that may run, and returns its end.
 async fn executed(
     toolbox: Arc<dyn Toolbox>,
     ready: ReadyCall,
@@ -220,7 +221,7 @@ async fn executed(
             }
             Happened::Ended(vec![RecordBody::ToolFinished { call, result: result.into() }])
         }
-        // It waits for the run that it started.
+        // The call waits for its child run.
         Executed::Suspended(said) => {
             let child = context.run.of_call(call);
             Happened::Asked(call, questions_below(Some(&*journal), &child, call, *said).await)
@@ -258,7 +259,7 @@ fn run_agent(run: &mut Following, call: CallId, subtask: &SubTask, tool: Option<
     run.in_flight.push(Box::pin(work));
 }
 
-/// The context of the run that does a subtask.
+/// Returns the context of the child run for a subtask.
 fn child_context(run: &Following, call: CallId) -> Context {
     let parent = &trusting(run);
     let lease = run.machine.lease(call).unwrap_or_default();
@@ -267,7 +268,7 @@ fn child_context(run: &Following, call: CallId) -> Context {
     child.with_caller_log(Arc::new(run.reports.clone()))
 }
 
-/// The run's context, with the rules that a person trusts.
+/// Returns the run's context with the "always allow" rules of this run.
 fn trusting(run: &Following) -> Context {
     let mut own = run.context.clone();
     let above = run.context.trusted.iter().filter(|rule| !run.machine.trusted().contains(rule));
@@ -279,12 +280,12 @@ fn ended(call: CallId, result: ToolResult) -> Happened {
     Happened::Ended(vec![RecordBody::ToolFinished { call, result: Arc::new(result) }])
 }
 
-/// How an answer names a subtask.
+/// Returns the citation of a subtask in an answer.
 pub(crate) fn citation(node: &PlanNode) -> Citation {
     Citation::new(&node.subtask, node.result.as_deref().and_then(|result| result.child_run.clone()))
 }
 
-/// The result of something that could not be begun.
+/// Returns the result of a call that could not start.
 pub(crate) fn not_begun(why: impl std::fmt::Display) -> Box<ToolResult> {
     Box::new(ToolResult::error(why.to_string()))
 }

@@ -1,22 +1,22 @@
-//! Conditions of subtasks: comparisons of results, joined by `and`, `or` and `not`. Nothing is evaluated that is
-//! not written here: no calls, no loops.
+//! Conditions of subtasks: comparisons of results, joined by `and`, `or` and `not`. There are no calls and no
+//! loops.
 //!
 //! ```text
 //! {issue} == 'billing' and not ({score} < 0.5 or {tags} contains "spam")
 //! ```
 //!
-//! `{step} failed` holds where a step failed and the plan goes on without it.
+//! `{step} failed` is true if a step failed and the plan goes on without it.
 //!
-//! A quote within a text of the same quotes is written twice: `'it''s'`.
+//! A quote inside a text with the same quotes is doubled: `'it''s'`.
 
 use archon_types::Json;
 
 use crate::references::{Piece, Reference, Unresolved, pieces, resolve_text};
 
-/// What follows a step's name where it is asked whether the step failed.
+/// The suffix of a lookup key that asks if a step failed.
 pub(crate) const FAILED: &str = " failed";
 
-/// A condition that was read.
+/// A parsed condition.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Condition(Expression);
 
@@ -24,7 +24,7 @@ pub struct Condition(Expression);
 enum Expression {
     Value(Operand),
     Compare(Operand, Comparison, Operand),
-    /// The step failed, and the others go on without it.
+    /// The step failed, and the plan goes on without it.
     Failed(Reference),
     Not(Box<Expression>),
     And(Box<Expression>, Box<Expression>),
@@ -34,7 +34,7 @@ enum Expression {
 #[derive(Clone, Debug, PartialEq)]
 enum Operand {
     Literal(Json),
-    /// Text in quotes, in which references may stand.
+    /// Quoted text, which may contain references.
     Text(String),
     Reference(Reference),
 }
@@ -51,10 +51,10 @@ enum Comparison {
 }
 
 impl Condition {
-    /// Reads a condition.
+    /// Parses a condition.
     ///
     /// # Errors
-    /// What is wrong with it, in words.
+    /// A description of the problem.
     pub fn parse(text: &str) -> Result<Self, String> {
         let tokens = tokens(text)?;
         let mut parser = Parser { tokens: &tokens, at: 0, depth: 0 };
@@ -65,14 +65,15 @@ impl Condition {
         }
     }
 
-    /// The references in it.
+    /// Returns the references in the condition.
     pub fn references(&self) -> Vec<Reference> {
         let mut found = Vec::new();
         collect(&self.0, &mut found);
         found
     }
 
-    /// Whether it holds, where `lookup` knows the values of references, and under `step failed` whether a step failed.
+    /// Returns true if the condition holds. `lookup` returns the values of references, and for `<step>
+    /// failed` if the step failed.
     ///
     /// # Errors
     /// The first reference without a value.
@@ -142,7 +143,7 @@ fn compare(left: &Json, comparison: Comparison, right: &Json) -> bool {
     }
 }
 
-/// Equal as values, as numbers, or as texts but for the space around them.
+/// Compares values, numbers, or texts without surrounding space.
 fn equal(left: &Json, right: &Json) -> bool {
     match (left, right) {
         (Json::String(left), Json::String(right)) => left.trim() == right.trim(),
@@ -238,7 +239,7 @@ fn tokens(text: &str) -> Result<Vec<Token>, String> {
     Ok(tokens)
 }
 
-/// The text up to the quote that closes it, and what follows. Two quotes in a row are one of the text.
+/// Returns the text up to the closing quote, and the rest. A doubled quote is a quote in the text.
 fn quoted(text: &str, quote: char) -> Option<(String, &str)> {
     let mut inner = String::new();
     let mut rest = text;
@@ -261,7 +262,7 @@ struct Parser<'a> {
     depth: u32,
 }
 
-/// Deeper than any condition that a person can read.
+/// Most levels of nesting; more than a person can read.
 const DEEPEST: u32 = 50;
 
 impl Parser<'_> {

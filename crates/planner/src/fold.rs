@@ -1,4 +1,4 @@
-//! From a log back to a machine: the same fold that ran while the log was written.
+//! Rebuilds the machine of a plan from its log.
 
 use std::sync::Arc;
 
@@ -6,8 +6,8 @@ use archon_types::{ApprovalRequest, CallId, Record, RecordBody, RunKind, RunStar
 
 use crate::PlanMachine;
 
-/// The machine of a plan's log; none for a log of another kind. At any time this is the state
-/// of the plan's graph.
+/// Returns the machine of a plan's log, which has the state of the plan's graph; `None` for a log of another
+/// kind.
 pub fn fold(records: &[Arc<Record>]) -> Option<PlanMachine> {
     let started = RunStarted::of(records).filter(|started| started.kind == RunKind::Plan)?;
     let (first, rest) = records.split_first()?;
@@ -18,8 +18,8 @@ pub fn fold(records: &[Arc<Record>]) -> Option<PlanMachine> {
     Some(machine)
 }
 
-/// The questions of a plan's run that nobody has answered, the oldest first: may the plan be followed, may a subtask
-/// begin, is its result good.
+/// Returns the open questions of a plan's run, the oldest first: to follow the plan, to start a subtask, to
+/// accept its result, and so on.
 pub fn open_questions(records: &[Arc<Record>]) -> Vec<(CallId, &ApprovalRequest)> {
     let mut open: Vec<(CallId, &ApprovalRequest)> = Vec::new();
     for record in records {

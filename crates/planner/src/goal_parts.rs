@@ -1,18 +1,19 @@
-//! Takes a goal apart by its words: where one instruction ends, and which of them speaks of the result of another.
+//! Splits a goal into its instructions by its words, and finds references to earlier results.
 //!
-//! A model of a few hundred million parameters cannot shape a plan, but most goals say their steps themselves:
-//! `compute this, compute that, then add both results`. The words are English; a goal in another language stays whole.
+//! A model of a few hundred million parameters cannot write a plan, but most goals name their steps: `compute
+//! this, compute that, then add both results`. The words are English; a goal in another language is not
+//! split.
 
 /// One instruction of a goal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Part {
-    /// As a sentence.
+    /// The instruction as a sentence.
     pub(crate) text: String,
-    /// Whether it asks for words about what was found, and not for something to be found.
+    /// True if it asks for an explanation of results, not for new results.
     pub(crate) tells: bool,
 }
 
-/// The instructions of a goal, in their order; the goal itself if it is one.
+/// Returns the instructions of a goal, in order.
 pub(crate) fn parts(goal: &str) -> Vec<Part> {
     let words: Vec<&str> = goal.split_whitespace().collect();
     let mut parts: Vec<Vec<&str>> = vec![Vec::new()];
@@ -34,13 +35,13 @@ pub(crate) fn parts(goal: &str) -> Vec<Part> {
     parts.iter().filter(|words| !words.is_empty()).map(|words| part(words)).collect()
 }
 
-/// Whether the goal asks for something to be thought up, as `Plan a trip` does.
+/// Returns true if the goal asks for something new to be made, as `Plan a trip` does.
 pub(crate) fn composes(part: &Part) -> bool {
     verb_of(&part.text).is_some_and(|verb| COMPOSING.contains(&verb.as_str()))
 }
 
-/// The text with a name for each earlier result that it speaks of: `Add both results.` becomes `Add A and B.` `None` if
-/// it speaks of none. `names` are those of the parts before it.
+/// Replaces each phrase for an earlier result by its name: `Add both results.` becomes `Add A and B.` `None`
+/// if there is no such phrase. `names` are the names of the earlier parts.
 pub(crate) fn with_names(text: &str, names: &[&str]) -> Option<(String, Vec<usize>)> {
     let last = names.len().checked_sub(1)?;
     let mut found: Vec<usize> = Vec::new();
@@ -71,7 +72,7 @@ enum Means {
     Number(usize),
 }
 
-/// Longer phrases come before those that they contain.
+/// Phrases for earlier results. Longer phrases come before those that they contain.
 #[rustfmt::skip]
 const PHRASES: &[(&str, Means)] = &[
     ("the first result", Means::Number(0)), ("the second result", Means::Number(1)),
@@ -89,13 +90,13 @@ const PHRASES: &[(&str, Means)] = &[
     ("that number", Means::Last), ("it", Means::Last),
 ];
 
-/// Words behind the name of a result that do not make another thing of it.
+/// Words that may follow the name of a result; another word would make it a different thing.
 const FOLLOWING: &[&str] = &[
     "and", "as", "by", "from", "in", "into", "is", "on", "or", "then", "through", "to", "together", "up",
     "with",
 ];
 
-/// Words that ask for words.
+/// Verbs that ask for an explanation.
 const TELLING: &[&str] = &[
     "tell",
     "say",
@@ -116,13 +117,13 @@ const TELLING: &[&str] = &[
     "state",
 ];
 
-/// Words that ask for something new.
+/// Verbs that ask for something new to be made.
 const COMPOSING: &[&str] = &[
     "plan", "write", "outline", "design", "prepare", "organise", "organize", "draft", "invent", "compose",
     "create", "arrange", "make",
 ];
 
-/// Other words that an instruction begins with.
+/// Other verbs that begin an instruction.
 const DOING: &[&str] = &[
     "compute",
     "calculate",
@@ -174,13 +175,13 @@ fn is_verb(word: &str) -> bool {
     [TELLING, COMPOSING, DOING].iter().any(|verbs| verbs.contains(&word.as_str()))
 }
 
-/// Whether a new instruction begins with these words.
+/// Returns true if a new instruction begins with these words.
 fn begins(before: &[&str], words: &[&str]) -> bool {
     let (Some(last), Some(word)) = (before.last(), words.first()) else { return false };
     if last.ends_with(';') || (last.ends_with(['.', '!', '?']) && word.starts_with(char::is_uppercase)) {
         return true;
     }
-    // The words that link one to the next belong to the next.
+    // The words that link two instructions belong to the second.
     let word = words.iter().find(|word| !is_link(word)).unwrap_or(word);
     (last.ends_with(',') || is_link(last) || words.first().is_some_and(|first| is_link(first)))
         && is_verb(word)
@@ -211,8 +212,8 @@ fn plain(word: &str) -> String {
     word.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase()
 }
 
-/// The text with the phrase replaced wherever it stands as whole words; a word of the phrase that is no part of the
-/// result's name, as `from`, stays. `None` if it stands nowhere.
+/// Replaces the phrase wherever it stands as whole words. A word of the phrase that is not part of the
+/// result's name, such as `from`, stays. `None` if the phrase is not found.
 fn replace_words(text: &str, phrase: &str, name: &str) -> Option<String> {
     let lower = text.to_lowercase();
     if lower.len() != text.len() {
@@ -224,7 +225,8 @@ fn replace_words(text: &str, phrase: &str, name: &str) -> Option<String> {
     for (at, _) in lower.match_indices(phrase) {
         let end = at + phrase.len();
         let is_whole = !is_word(lower[..at].chars().next_back()) && !is_word(lower[end..].chars().next());
-        // `both files` speaks of files, `the sum of 5 and 6` and `the total cost` of something new; `notes.it` is a name.
+        // `both files` is about files, `the sum of 5 and 6` and `the total cost` about something new;
+        // `notes.it` is a name.
         let next: String = lower[end..].trim_start().chars().take_while(|c| c.is_alphabetic()).collect();
         let is_named = phrase == "both" || phrase.starts_with("the ");
         let is_other = is_named && !next.is_empty() && !FOLLOWING.contains(&next.as_str());

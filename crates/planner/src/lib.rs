@@ -1,25 +1,25 @@
-//! Plans: a goal becomes a checked graph of subtasks, which is followed at the speed of its longest path and
+//! Plans: a goal becomes a checked graph of subtasks, whose independent parts run concurrently and which is
 //! repaired while it runs.
 //!
-//! A plan is a value: a [`Task`](archon_types::Task) whose subtasks name what they depend on. [`check`] says
-//! everything that is wrong with one before anything of it runs.
+//! A plan is a value: a [`Task`](archon_types::Task) whose subtasks name their dependencies. [`check`]
+//! returns all problems of a plan before any of it runs.
 //!
-//! | question | file |
+//! | topic | file |
 //! |---|---|
-//! | how is a plan read from text? | `read.rs` |
-//! | what can be wrong with it, and what helps? | `check.rs`, `problem.rs`, `arguments.rs` |
-//! | who waits for whom? | `graph.rs` |
-//! | what happens next? | `machine.rs`, `machine/nodes.rs` |
-//! | and when a subtask fails? | `machine/failures.rs`, `machine/changes.rs` |
-//! | what may it cost? | `Budget` of `archon-types` |
-//! | who calls whom? | `planning_agent.rs`, `driver.rs`, `following.rs`, `calls.rs`, `workers.rs`, `brief.rs` |
-//! | what may another plan change? | `diff.rs` |
-//! | who makes plans? | `llm_planner.rs`, `plan_form.rs`, `scripted_planner.rs`, `template_planner.rs`, `template.rs` |
-//! | does a plan fit its goal? | `plan_check.rs` |
-//! | what does a plan look like? | `render.rs` |
-//! | who puts the answer together? | `conclusion.rs` |
-//! | and if it must have a form? | `machine/form.rs` |
-//! | how does a result reach those that need it? | `references.rs`, `condition.rs` |
+//! | parsing a plan from text | `read.rs` |
+//! | problems of a plan, and their remedies | `check.rs`, `problem.rs`, `arguments.rs` |
+//! | the graph of dependencies | `graph.rs` |
+//! | the next step of a run | `machine.rs`, `machine/nodes.rs` |
+//! | failures and replans | `machine/failures.rs`, `machine/changes.rs` |
+//! | the budget | `Budget` of `archon-types` |
+//! | calling planner, agents and tools | `planning_agent.rs`, `driver.rs`, `following.rs`, `calls.rs`, `workers.rs`, `brief.rs` |
+//! | diffs between plans | `diff.rs` |
+//! | planners and templates | `llm_planner.rs`, `plan_form.rs`, `scripted_planner.rs`, `template_planner.rs`, `template.rs` |
+//! | the check of a plan against its goal | `plan_check.rs` |
+//! | rendering a plan | `render.rs` |
+//! | the conclusion | `conclusion.rs` |
+//! | structured output | `machine/form.rs` |
+//! | results as arguments and in conditions | `references.rs`, `condition.rs` |
 
 mod arguments;
 mod ask;

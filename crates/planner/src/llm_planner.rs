@@ -1,4 +1,5 @@
-//! A planner that asks a model: the prompt, the form of the answer, and how an answer that is no plan is mended.
+//! A planner that asks a model: the prompt, the schema of the answer, and the repair of answers that are no
+//! valid plan.
 
 use std::{
     collections::HashSet,
@@ -25,34 +26,35 @@ use crate::{
     read_plan, step_by_step,
 };
 
-/// Asks a model for plans. Where the service can, the answer is held to a schema; where it cannot, the plan is found
-/// in what the model says. An answer that is no plan is sent back with everything that is wrong with it.
+/// A planner that asks a model. If the service supports it, the answer has to fit a schema; otherwise the
+/// plan is searched in the text. An invalid plan is sent back with all its problems.
 pub struct LlmPlanner {
     model: Asked,
     options: LlmPlannerOptions,
-    /// The service refused a schema.
+    /// True if the service refused a schema.
     speaks_text: AtomicBool,
 }
 
-/// What an [`LlmPlanner`] has defaults for.
+/// Options of an [`LlmPlanner`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct LlmPlannerOptions {
-    /// Sampling and so on. By default the temperature is 0.1.
+    /// Sampling and other options of requests. Default temperature: 0.1.
     pub request: RequestOptions,
-    /// How often an answer is sent back. Default 2; a plan that goes round is sent back once.
+    /// How often an invalid answer is sent back, default 2. A plan with a cycle is sent back once.
     pub repairs: u32,
-    /// Whether answers are held to a schema.
+    /// Use of structured output.
     pub structured: Structured,
-    /// Who can do what: each subtask then names the role that it takes. Default nobody.
+    /// Roles for subtasks; each subtask then names its role. Default: none.
     pub roles: Vec<Role>,
-    /// For models too small to shape a plan themselves: exactly so many subtasks, [see](plan_outline). Default none.
+    /// Exact number of subtasks, for models too small to shape a plan themselves; see [`plan_outline`].
+    /// Default: none.
     pub outline: Option<u32>,
-    /// Who shapes the plan.
+    /// The source of the plan's shape.
     pub shape: Shape,
 }
 
-/// Who shapes a plan.
+/// The source of a plan's shape.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Shape {
@@ -61,18 +63,19 @@ pub enum Shape {
     Auto,
     /// The model.
     Model,
-    /// The goal's own words: each of its instructions is a subtask, and the model is asked for one call at a time.
+    /// The words of the goal: each of its instructions becomes a subtask, and the model is asked for one call
+    /// at a time.
     StepByStep,
 }
 
-/// Whether answers are held to a schema.
+/// Use of structured output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Structured {
-    /// Unless the service refuses.
+    /// Use it unless the service refuses.
     #[default]
     Auto,
-    /// No: the model writes text.
+    /// Never use it; the model writes text.
     Never,
 }
 
@@ -86,7 +89,7 @@ impl Default for LlmPlannerOptions {
 }
 
 impl LlmPlanner {
-    /// A planner that asks this model.
+    /// Makes a planner that asks this model.
     pub fn new(provider: Arc<dyn Provider>, model: impl Into<String>) -> Self {
         Self {
             model: Asked { provider, model: model.into(), price: None, others: Vec::new() },
@@ -95,19 +98,20 @@ impl LlmPlanner {
         }
     }
 
-    /// The same planner with other options.
+    /// Replaces the options.
     pub fn with_options(mut self, options: LlmPlannerOptions) -> Self {
         self.options = options;
         self
     }
 
-    /// The same planner with a price; by default the one that the provider knows.
+    /// Sets the price of the model; by default the provider's.
     pub fn with_price(mut self, price: ModelPrice) -> Self {
         self.model.price = Some(price);
         self
     }
 
-    /// The same with the models that the provider asks in its place, each with its own price: who answers is paid.
+    /// Sets the fallback models of the provider with their prices, so that each answer is charged with the
+    /// price of its model.
     pub fn with_fallbacks(mut self, models: Vec<FallbackModel>) -> Self {
         self.model.others = models;
         self
@@ -124,7 +128,7 @@ impl LlmPlanner {
         }
     }
 
-    /// Asks until there is a plan that `accept` takes, or too often.
+    /// Asks until `accept` takes a plan, or until the repairs are used up.
     async fn plan<T>(
         &self,
         prompt: String,
@@ -247,14 +251,14 @@ fn accepted(task: Task, options: &CheckOptions) -> Result<Task, Vec<PlanProblem>
     if problems.is_empty() { Ok(task) } else { Err(problems) }
 }
 
-/// The checks that whoever follows the plan makes, too.
+/// Returns the options for the same checks that the driver of the plan makes.
 fn check_options(context: &PlanningContext) -> CheckOptions {
     let mut options = CheckOptions::new(context.tools.clone());
     options.size.max = context.max_subtasks.unwrap_or(options.size.max);
     options
 }
 
-/// Done, under way, or passed over: what failed and may fail is as good as done.
+/// Returns true if the subtask is done, running or skipped. A failure that may be ignored counts as done.
 fn is_done(subtask: &SubTask) -> bool {
     match subtask.status() {
         SubTaskStatus::Completed | SubTaskStatus::Executing => true,
@@ -267,8 +271,8 @@ fn has_failed(subtask: &SubTask) -> bool {
     subtask.status() == SubTaskStatus::Failed && !is_done(subtask)
 }
 
-/// Which subtasks of a running task another plan leaves as they are without naming them: those that are done or
-/// under way, and those that neither failed nor are to be replaced nor wait for one of these.
+/// Returns a filter for subtasks that another plan keeps without naming them: those that are done or running,
+/// and those that did not fail, are not targets, and do not depend on such subtasks.
 fn stays(task: &Task, targets: &[SubTaskId]) -> impl Fn(&SubTask) -> bool {
     let graph = PlanGraph::new(&task.subtasks);
     let failed = task.subtasks.iter().filter(|s| has_failed(s)).map(|s| &s.id);
@@ -280,13 +284,13 @@ fn stays(task: &Task, targets: &[SubTaskId]) -> impl Fn(&SubTask) -> bool {
     move |subtask| is_done(subtask) || !lost.contains(&subtask.id)
 }
 
-/// A subtask that takes the place of one with its id, with the rules of that one: an answer says nothing of rules
-/// unless it means to change them. What a person is to be asked is asked in any case.
+/// Gives a subtask the rules of the one that it replaces, unless the answer sets rules. Questions to people
+/// are kept in any case.
 fn with_rules_of(old: Option<&SubTask>, mut new: SubTask) -> SubTask {
     let Some(old) = old else { return new };
     if new.rules == SubTaskRules::default() {
         new.rules = old.rules.clone();
-        // They are called with the arguments of the tool that they stand in for.
+        // Fallback tools are called with the arguments of the tool that they replace.
         if new.tool_name() != old.tool_name() {
             new.rules.fallback_tools.clear();
         }
@@ -365,7 +369,7 @@ fn prompt(goal: &str, context: &PlanningContext) -> String {
     text
 }
 
-/// The roles, and how a subtask names its own.
+/// Returns the roles and how a subtask names its role, for the prompt.
 fn told_of(roles: &[Role]) -> String {
     let mut text = String::new();
     if !roles.is_empty() {
@@ -377,7 +381,7 @@ fn told_of(roles: &[Role]) -> String {
     text
 }
 
-/// The same schema, in which a subtask names one of the roles, if there are any.
+/// Adds the choice of a role to the schema of subtasks, if there are roles.
 fn with_roles(mut schema: Json, roles: &[Role]) -> Json {
     let names: Vec<&str> = roles.iter().map(|role| role.name.as_str()).collect();
     if let (false, Some(items)) = (names.is_empty(), schema.pointer_mut("/properties/subtasks/items")) {
@@ -388,7 +392,7 @@ fn with_roles(mut schema: Json, roles: &[Role]) -> Json {
     schema
 }
 
-/// Characters of a value that the model reads.
+/// Most characters of a value in the prompt.
 const SHOWN: usize = 500;
 
 fn progress(task: &Task, reason: &str, targets: &[SubTaskId]) -> String {

@@ -1,9 +1,9 @@
-//! The machine of a plan: what is to be done next follows from the records so far, and from nothing else.
+//! The state machine of a plan: derives the next command from the records so far, and from nothing else.
 //!
-//! No time, no chance, no I/O: they come in with the records. [`PlanMachine::apply`] takes a record,
-//! [`PlanMachine::next`] says what it leads to. Who is ready is known by counting, never by searching: a subtask
-//! that ends counts down those that depend on it. Whatever the records say, no finished subtask runs again, none
-//! waits for what will never come, and the run ends.
+//! Time, randomness and I/O come in with the records only. [`PlanMachine::apply`] takes a record,
+//! [`PlanMachine::next`] returns the next command. Readiness is found by counting, not by searching: a
+//! subtask that ends decrements the counters of those that depend on it. Whatever the records say, no
+//! finished subtask runs again, none waits for something that never comes, and the run ends.
 
 mod another_try;
 mod changes;
@@ -28,62 +28,63 @@ use serde::{Deserialize, Serialize};
 pub use node::{NodeState, PlanNode};
 use nodes::Nodes;
 
-/// Version of the form in which a [`PlanMachine`] is written; another is refused.
+/// Version of the serialized form of a [`PlanMachine`]; other versions are refused.
 pub const MACHINE_VERSION: u32 = 1;
 
-/// What the driver is to do.
+/// The next step for the driver.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(clippy::large_enum_variant, reason = "a command is made and carried out at once, never kept")]
 #[non_exhaustive]
 pub enum PlanCommand<'a> {
     /// Append this derived record.
     Append(RecordBody),
-    /// Append `Asked`, and ask the planner; [`PlanMachine::task`] is what there is so far.
+    /// Append `Asked`, and ask the planner; [`PlanMachine::task`] is the task so far.
     MakePlan {
-        /// The command that the answer must name.
+        /// The command id, which the answer must carry.
         command: CommandId,
-        /// From 0.
+        /// The number of the attempt, from 0.
         attempt: u32,
-        /// Why another plan is wanted; none for the first.
+        /// The reason for another plan; `None` for the first plan.
         reason: Option<&'a str>,
     },
-    /// Begin this subtask: append `ToolStarted`, or `ToolRefused` if it cannot begin.
+    /// Start this subtask: append `ToolStarted`, or `ToolRefused` if it cannot start.
     Start {
-        /// The call that does it.
+        /// The call that executes the subtask.
         call: CallId,
         /// The subtask.
         subtask: &'a SubTask,
-        /// The tool that does it this time, if it names one: its own, or one that stands in for it.
+        /// The tool to use, if the subtask names one: its own, or a fallback tool.
         tool: Option<&'a str>,
     },
-    /// The list of this loop is known: append `Unfolded` with its subtasks, or `ToolRefused` if it cannot be followed.
+    /// Expand this loop, whose list is known: append `Unfolded` with its subtasks, or `ToolRefused` if it
+    /// cannot be expanded.
     Unfold {
         /// The call of the loop.
         call: CallId,
         /// The loop.
         subtask: &'a SubTask,
     },
-    /// Append `Concluding`, and put the final answer together; [`PlanMachine::misfit`] is the last one, if it did not have
-    /// its form.
+    /// Append `Concluding`, and make the final answer; [`PlanMachine::misfit`] is the last answer if it did
+    /// not fit its schema.
     Conclude {
-        /// The command that the answer must name.
+        /// The command id, which the answer must carry.
         command: CommandId,
     },
-    /// Hold the answer against [`PlanMachine::form`], then append `FormChecked`.
+    /// Check the answer against [`PlanMachine::form`], then append `FormChecked`.
     CheckForm {
         /// The answer.
         answer: &'a str,
     },
-    /// Wait for something that is under way, or until a time, then append `ClockRead`.
+    /// Wait for running work, or until a time, then append `ClockRead`.
     Wait {
-        /// When something is to be tried again.
+        /// The time of the next retry, if there is one.
         until: Option<Timestamp>,
     },
-    /// Nothing goes on until somebody answers, or ends the pause.
+    /// The run is suspended until a person answers or the pause ends.
     Suspend,
-    /// Wait for a goal: nothing was asked yet.
+    /// Wait for a goal, since the run has none yet.
     WaitForGoal,
-    /// Nothing is left to do.
+    /// The run has ended.
     Done(&'a Outcome),
 }
 
@@ -96,38 +97,38 @@ pub struct PlanMachine {
     settings: PlanSettings,
     budget: Budget,
     phase: Phase,
-    /// The goal as it was asked.
+    /// The goal as it was given.
     query: String,
-    /// What the subtasks belong to; its own list of subtasks is empty.
+    /// The task of the subtasks; its own list of subtasks is empty.
     task: Task,
     memories: Vec<String>,
-    /// What the agents read beside the goal.
+    /// Background text that the agents read besides the goal.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     background: String,
-    /// The form of the answer, and how those so far did.
+    /// The schema of the answer, and the result of its checks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     form: Option<HeldForm>,
-    /// The last answer of a run that failed because of its form.
+    /// The last answer of a run that failed because its answer did not fit the schema.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     said: Option<String>,
-    /// The plan, where nobody is asked for it.
+    /// The fixed plan, if the planner is not asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     fixed: Option<Vec<SubTask>>,
     nodes: Nodes,
     next_command: u64,
     replan: Option<Ask>,
-    /// Another plan, which a person has to agree to.
+    /// Another plan that a person has to approve.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     proposed: Option<Proposed>,
     replans: u32,
-    /// Rules under which a person wants no more questions.
+    /// Permission rules of "always allow" answers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     trusted: Vec<String>,
-    /// Different subtasks that failed since the last success.
+    /// The subtasks that failed since the last success, each once.
     streak: Vec<CommandId>,
-    /// Why each plan was given up, in order.
+    /// The reasons why plans were given up, in order.
     given_up: Vec<String>,
-    /// What may have been done, and what people said no to doing again.
+    /// Subtasks that may have taken effect and that a person does not want to run again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     said_no: Vec<SubTask>,
     paused: bool,
@@ -137,31 +138,31 @@ pub struct PlanMachine {
     ended: Option<Box<Outcome>>,
 }
 
-/// Where the run stands.
+/// The phase of the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "phase", rename_all = "snake_case")]
 enum Phase {
-    /// Nobody asked anything yet.
+    /// The run has no goal yet.
     Fresh,
-    /// There is no plan yet.
+    /// The planner is asked for the first plan.
     Planning(Ask),
-    /// A person looks at the plan.
+    /// A person has to approve the plan.
     Confirming { call: CallId, asked: Asked },
-    /// The plan is followed.
+    /// The plan is being followed.
     Following,
-    /// All is done but the answer.
+    /// All subtasks are done, and the answer is being made.
     Concluding {
         command: CommandId,
         asked: Asked,
-        /// The last answer, which did not fit.
+        /// The last answer, which did not fit its schema.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         last: Option<String>,
     },
-    /// The answer is held against the form that it must have.
+    /// The answer is being checked against its schema.
     Matching { answer: String },
-    /// There is an answer.
+    /// The answer is complete.
     Concluded { answer: String },
-    /// There will be none.
+    /// The run fails.
     Broken { kind: FailureKind, error: String },
 }
 
@@ -172,13 +173,13 @@ struct Ask {
     attempt: u32,
     asked: Asked,
     reason: Option<String>,
-    /// What was wrong with the answer before.
+    /// Problems of the previous answer.
     problems: Vec<String>,
-    /// The subtasks that it is about.
+    /// The subtasks that need another plan.
     targets: Vec<SubTaskId>,
 }
 
-/// Another plan that a person looks at. What it does not touch goes on meanwhile.
+/// Another plan that a person has to approve. Subtasks that it does not touch go on meanwhile.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Proposed {
     call: CallId,
@@ -186,7 +187,7 @@ struct Proposed {
     asked: Asked,
 }
 
-/// Whether a question is on its way.
+/// A flag that says if a question was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Asked {
@@ -195,7 +196,7 @@ enum Asked {
 }
 
 impl PlanMachine {
-    /// The machine of a run that begins.
+    /// Makes the machine of a new run.
     pub fn new(started: &RunStarted, at: Timestamp) -> Self {
         Self {
             version: MACHINE_VERSION,
@@ -227,9 +228,9 @@ impl PlanMachine {
         }
     }
 
-    /// Takes one record. Records that answer nothing that is open change nothing.
+    /// Applies one record. A record that answers nothing open changes nothing.
     pub fn apply(&mut self, record: &Record) {
-        // Nobody worked between the end of a log and its being taken up.
+        // Time before a resume, or while people are asked, is not the run's time.
         let is_idle =
             self.suspended || self.ended.is_some() || self.waits_for_people() || record.body.is_taking_up();
         self.budget.see(record.at, is_idle);
@@ -338,7 +339,7 @@ impl PlanMachine {
         }
     }
 
-    /// What is to be done now. Asking again without a new record gives the same answer.
+    /// Returns the next command. Without a new record it is always the same.
     pub fn next(&self) -> PlanCommand<'_> {
         if let Some(outcome) = &self.ended {
             return PlanCommand::Done(outcome);
@@ -375,8 +376,8 @@ impl PlanMachine {
         }
     }
 
-    /// Whether the run ends at a limit that was reached. When all is done but the answer, only time stops it: there
-    /// is an answer that costs nothing, unless that does not have the form that it must have.
+    /// Returns true if the run ends at a limit that was reached. While the answer is being made, only the
+    /// time limit ends the run, because the results are an answer at no cost, unless it has to fit a schema.
     fn stops_at(&self, limit: &LimitReached) -> bool {
         match &self.phase {
             Phase::Planning(_) | Phase::Following => true,
@@ -430,7 +431,7 @@ impl PlanMachine {
         Some(PlanCommand::MakePlan { command: *command, attempt: *attempt, reason: reason.as_deref() })
     }
 
-    /// Begins a subtask that is ready, unless its condition does not hold.
+    /// Returns the command for a ready subtask: start it, or skip it if its condition does not hold.
     fn begin<'a>(&'a self, node: &'a PlanNode) -> PlanCommand<'a> {
         let call = node.call();
         match self.condition_of(node) {
@@ -443,7 +444,7 @@ impl PlanMachine {
                 None => PlanCommand::Unfold { call, subtask: &node.subtask },
                 Some(_) => PlanCommand::Append(RecordBody::Plan(Box::new(PlanRecord::Joined { call }))),
             },
-            // A condition without a value is a reason why it cannot begin, as an argument without one is.
+            // A condition without a value makes the start fail, just as an argument without a value does.
             Ok(true) | Err(_) => PlanCommand::Start { call, subtask: &node.subtask, tool: node.tool() },
         }
     }
@@ -500,7 +501,7 @@ impl PlanMachine {
         }
     }
 
-    /// The run goes on in another process, or after a cancel: what was asked has to be asked again.
+    /// Prepares the run to go on after a crash or a cancel: open questions have to be asked again.
     fn resumed(&mut self) {
         let may_go_on = |outcome: &Outcome| match outcome.status {
             OutcomeStatus::Cancelled => true,
@@ -522,13 +523,13 @@ impl PlanMachine {
         if let Phase::Concluding { asked, .. } = &mut self.phase {
             *asked = Asked::No;
         }
-        // What came back, and waits for a person, is not asked for again.
+        // A plan that came back and waits for a person is not requested again.
         if let (Some(ask), None) = (&mut self.replan, &self.proposed) {
             ask.asked = Asked::No;
         }
     }
 
-    /// Goes on where nothing is left of a phase.
+    /// Moves to the next phase when nothing is left of the current one.
     fn settle(&mut self) {
         if self.phase != Phase::Following {
             return;

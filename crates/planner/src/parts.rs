@@ -1,4 +1,4 @@
-//! What a planning agent works with, and what follows from it for one of its runs.
+//! The components of a planning agent, and the checks that they imply.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::{
     Workers, check, check_diff, diff::edited,
 };
 
-/// Who does what for a planning agent.
+/// The components of a planning agent.
 #[derive(Clone)]
 pub(crate) struct Parts {
     pub(crate) planner: Arc<dyn DynPlanner>,
@@ -39,7 +39,8 @@ impl Parts {
         planning
     }
 
-    /// What a plan is checked against. The first one has to do with the limits, another one with what is left of them.
+    /// Returns the options for checking a plan. The first plan is checked against the limits, a later plan
+    /// against what is left of them.
     pub(crate) fn check_options(&self, context: &Context, machine: &PlanMachine) -> CheckOptions {
         let mut options = CheckOptions::default();
         if let Some(toolbox) = &self.toolbox {
@@ -58,7 +59,7 @@ impl Parts {
         options
     }
 
-    /// Whether an answer can be taken: a plan that was edited has to be one that can be followed.
+    /// Checks that an answer is acceptable: an edited plan must pass the checks.
     pub(crate) fn take(
         &self,
         machine: &PlanMachine,
@@ -91,7 +92,7 @@ impl Parts {
         }
     }
 
-    /// What was remembered for a goal. A memory that fails is no reason not to work.
+    /// Recalls memories for a goal. A failure of the memory does not stop the run.
     pub(crate) async fn recall(&self, goal: &str) -> Vec<String> {
         let Some(memory) = &self.memory else { return Vec::new() };
         match memory.query(&MemoryQuery::new(goal)).await {

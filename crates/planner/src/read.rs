@@ -1,4 +1,4 @@
-//! From text to subtasks: pure JSON, JSON in a fence, JSON in prose; all that is wrong with it at once.
+//! Parses plans from text: pure JSON, JSON in a code fence, or JSON in prose. Reports all problems at once.
 
 use archon_types::{Json, SubTask, SubTaskRules, nearest};
 
@@ -7,29 +7,29 @@ use crate::{
     problem::{PlanProblem, ProblemKind},
 };
 
-/// How much a text may hold besides the plan.
+/// The text that may surround a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reading {
-    /// Nothing: the text is the plan.
+    /// None: the text is the plan.
     Strict,
-    /// A fence, a preface and an afterword, as models write them.
+    /// A code fence, a preface and an afterword, as models write them.
     Lenient,
 }
 
-/// A plan that was read.
+/// A parsed plan.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ReadPlan {
-    /// The goal, where the text says one.
+    /// The goal, if the text has one.
     pub goal: Option<String>,
     /// The subtasks.
     pub subtasks: Vec<SubTask>,
 }
 
-/// Reads a plan: a list of subtasks, or an object with `subtasks` and perhaps a `goal`.
+/// Parses a plan: a list of subtasks, or an object with `subtasks` and possibly a `goal`.
 ///
 /// # Errors
-/// Everything that is wrong with the form. What the plan says is looked at by [`check`](crate::check).
+/// All problems of the form. The content is checked by [`check`](crate::check).
 pub fn read_plan(text: &str, reading: Reading) -> Result<ReadPlan, Vec<PlanProblem>> {
     let value = match reading {
         Reading::Strict => strict(text),
@@ -38,10 +38,10 @@ pub fn read_plan(text: &str, reading: Reading) -> Result<ReadPlan, Vec<PlanProbl
     value.map_err(|kind| vec![PlanProblem::of_plan(kind)]).and_then(|value| plan_of_json(&value))
 }
 
-/// As [`read_plan`], for JSON that was parsed already.
+/// Reads a plan like [`read_plan`], from parsed JSON.
 ///
 /// # Errors
-/// As [`read_plan`].
+/// See [`read_plan`].
 pub fn plan_of_json(value: &Json) -> Result<ReadPlan, Vec<PlanProblem>> {
     let steps = match value {
         Json::Array(steps) => Some(steps),
@@ -81,13 +81,13 @@ fn strict(text: &str) -> Result<Json, ProblemKind> {
 
 const SHOWN: usize = 60;
 
-/// The first JSON in the text that could be a plan.
+/// Returns the first JSON in the text that could be a plan.
 fn lenient(text: &str) -> Result<Json, ProblemKind> {
     let whole = strict(text);
     if whole.is_ok() {
         return whole;
     }
-    // Before its parts are looked at: a part of a plan that is almost JSON may look like a plan.
+    // Tried before the parts of the text, because a part of an almost valid plan may look like a plan.
     if let Some(value) = mended(text).filter(may_be_plan) {
         return Ok(value);
     }
@@ -121,11 +121,11 @@ fn lenient(text: &str) -> Result<Json, ProblemKind> {
     }
 }
 
-/// The JSON between the first and the last bracket if it is almost JSON: single quotes, bare keys, a comma too many. What
-/// has no end is not mended.
+/// Parses the text between the first and the last bracket as lenient JSON: single quotes, bare keys, trailing
+/// commas. Text that was cut off is not repaired.
 fn mended(text: &str) -> Option<Json> {
     let object = text.get(text.find(['[', '{'])?..=text.rfind([']', '}'])?)?;
-    // The parser calls itself for each level.
+    // The parser is recursive, so the depth is limited.
     let (mut depth, mut deepest) = (0_usize, 0);
     for byte in object.bytes() {
         match byte {
@@ -138,10 +138,10 @@ fn mended(text: &str) -> Option<Json> {
     (deepest <= DEEPEST).then(|| json5::from_str(object).ok()).flatten()
 }
 
-/// As deep as JSON is read anywhere.
+/// The same depth limit as for other JSON.
 const DEEPEST: usize = 128;
 
-/// Brackets that are looked at: each try may read the whole rest.
+/// Most brackets that are tried. Each try may read the whole rest.
 const MOST_TRIES: usize = 200;
 
 fn may_be_plan(value: &Json) -> bool {
@@ -219,7 +219,7 @@ impl Form<'_> {
     fn text(&mut self, field: &'static str, need: Need) -> Option<String> {
         match (self.fields.get(field), need) {
             (Some(Json::String(text)), _) => return Some(text.clone()),
-            // Models number their steps.
+            // Models may number their steps.
             (Some(Json::Number(number)), _) if field == "id" => return Some(number.to_string()),
             (None | Some(Json::Null), Need::Optional) => {}
             (None, Need::Required) => self.problem(ProblemKind::MissingField { place: self.place, field }),
@@ -279,7 +279,7 @@ impl Form<'_> {
         }
     }
 
-    /// Fields that nobody reads are slips; those of a subtask that was done are the check's business.
+    /// Reports unknown fields as mistakes, and fields of subtasks that were begun.
     fn unknown(&mut self) {
         let fields = self.fields;
         for field in fields.keys().filter(|field| !FIELDS.contains(&field.as_str())) {

@@ -1,21 +1,22 @@
-//! References in arguments: `{subtask}` and `{subtask.field[0]}` stand for results, `{key}` for what was known
-//! at the start.
+//! References in arguments: `{subtask}` and `{subtask.field[0]}` stand for results, `{key}` for an initial
+//! value of the plan.
 //!
-//! A text that is nothing but a reference becomes the value itself, with its type; within other text stands the
-//! value's text. `{{subtask}}` is the text `{subtask}`. Any other brace, as in JSON or code, is a brace.
+//! A text that is only a reference becomes the value itself, with its type; within other text it becomes the
+//! value's text. `{{subtask}}` is the literal text `{subtask}`. All other braces, as in JSON or code, stay as
+//! they are.
 
 use archon_types::{Json, ToolResult};
 
 /// One reference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reference {
-    /// A subtask, the second name of a result, or a key of the task's context.
+    /// The name: a subtask, the second name of a result, or a key of the task's context.
     pub head: String,
-    /// The way into the value.
+    /// The path into the value.
     pub path: Vec<PathStep>,
 }
 
-/// One step into a value.
+/// One step of a path into a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PathStep {
     /// `.name`
@@ -25,13 +26,13 @@ pub enum PathStep {
 }
 
 impl Reference {
-    /// Whether it may be a number in braces, as regular expressions have: such a head is a reference only if
-    /// something has that name.
+    /// Returns true if it may be a number in braces, as in regular expressions. Such a head is a reference
+    /// only if something has that name.
     pub fn may_be_text(&self) -> bool {
         self.path.is_empty() && self.head.bytes().all(|b| b.is_ascii_digit())
     }
 
-    /// The part of `value` that the path leads to.
+    /// Returns the part of `value` at the path.
     fn walk(&self, value: &Json) -> Result<Json, Unresolved> {
         let mut at = value;
         for step in &self.path {
@@ -59,11 +60,11 @@ impl std::fmt::Display for Reference {
     }
 }
 
-/// Why a reference has no value.
+/// The reason why a reference has no value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unresolved {
-    /// Nothing has the name.
+    /// The name is unknown.
     #[error("{reference} names nothing that is known")]
     Unknown {
         /// The reference.
@@ -74,7 +75,7 @@ pub enum Unresolved {
     NoSuchPart {
         /// The reference.
         reference: String,
-        /// What there is instead.
+        /// A description of the value that was found.
         there: String,
     },
 }
@@ -86,7 +87,7 @@ pub(crate) enum Piece {
     Reference(Reference),
 }
 
-/// The pieces of a text, in order.
+/// Returns the pieces of a text, in order.
 pub(crate) fn pieces(text: &str) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let mut plain = String::new();
@@ -116,7 +117,7 @@ pub(crate) fn pieces(text: &str) -> Vec<Piece> {
     pieces
 }
 
-/// The reference that a text begins with, and its length in bytes.
+/// Returns the reference that the text begins with, and its length in bytes.
 pub(crate) fn reference(text: &str) -> Option<(Reference, usize)> {
     let end = text.find('}')?;
     let inner = text.strip_prefix('{')?.get(..end - 1)?;
@@ -144,7 +145,7 @@ pub(crate) fn reference(text: &str) -> Option<(Reference, usize)> {
 
 const LONGEST_NAME: usize = 100;
 
-/// Every reference in a value, in order.
+/// Returns all references in a value, in order.
 pub fn references(value: &Json) -> Vec<Reference> {
     let mut found = Vec::new();
     visit(value, &mut |text| {
@@ -165,7 +166,7 @@ fn visit(value: &Json, on_text: &mut impl FnMut(&str)) {
     }
 }
 
-/// The value with every reference replaced by what `lookup` knows under its head.
+/// Replaces every reference in a value by the value that `lookup` returns for its head.
 ///
 /// # Errors
 /// The first reference that has no value.
@@ -181,10 +182,10 @@ pub fn resolve(value: &Json, lookup: &dyn Fn(&str) -> Option<Json>) -> Result<Js
     })
 }
 
-/// As [`resolve`], for one text.
+/// Replaces references like [`resolve`], in one text.
 ///
 /// # Errors
-/// As [`resolve`].
+/// See [`resolve`].
 pub fn resolve_text(text: &str, lookup: &dyn Fn(&str) -> Option<Json>) -> Result<Json, Unresolved> {
     let mut pieces = pieces(text);
     if let [Piece::Reference(reference)] = &pieces[..] {
@@ -211,12 +212,12 @@ fn value_of(reference: &Reference, lookup: &dyn Fn(&str) -> Option<Json>) -> Res
     }
 }
 
-/// What others read of a result: the JSON in its text, or the text.
+/// Returns the value of a result for references: the JSON in its text, or the text.
 pub fn value_of_result(result: &ToolResult) -> Json {
     let text = result.text();
     let trimmed = text.trim();
     match serde_json::from_str(trimmed) {
-        // As a number it would be another text: a version, an amount, more digits than there is room for.
+        // Text that would change as a number stays text: a version, an amount, or too many digits.
         Ok(Json::Number(number)) if number.to_string() != trimmed => Json::String(text),
         Ok(value) if !trimmed.is_empty() => value,
         _ => Json::String(text),

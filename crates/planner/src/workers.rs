@@ -1,4 +1,4 @@
-//! Who does a subtask: any agent, with no more tools than the subtask names.
+//! Chooses the agents that execute subtasks, with no more tools than a subtask names.
 
 use std::sync::Arc;
 
@@ -7,10 +7,10 @@ use archon_types::{
     SubTask, ToolCall, ToolResult, ToolSpec, Toolbox,
 };
 
-/// Chooses the agent that does a subtask.
+/// Chooses the agent that executes a subtask.
 pub trait Workers: Send + Sync {
-    /// The agent for a subtask that is to be done with `tool`, if it names one: such an agent is to see no other
-    /// tool, see [`OnlyTool`].
+    /// Returns the agent for a subtask. If `tool` is given, the agent should see no other tool; see
+    /// [`OnlyTool`].
     fn worker(&self, subtask: &SubTask, tool: Option<&str>) -> Arc<dyn Agent>;
 }
 
@@ -20,7 +20,7 @@ impl<F: Fn(&SubTask, Option<&str>) -> Arc<dyn Agent> + Send + Sync> Workers for 
     }
 }
 
-/// The same agent for every subtask.
+/// Uses the same agent for every subtask.
 pub struct OneWorker(pub Arc<dyn Agent>);
 
 impl Workers for OneWorker {
@@ -29,14 +29,14 @@ impl Workers for OneWorker {
     }
 }
 
-/// A toolbox of which only one tool can be seen and called.
+/// A toolbox that shows and calls only one tool of another.
 pub struct OnlyTool {
     inner: Arc<dyn Toolbox>,
     name: String,
 }
 
 impl OnlyTool {
-    /// The tool `name` of a toolbox.
+    /// Limits a toolbox to the tool `name`.
     pub fn new(inner: Arc<dyn Toolbox>, name: impl Into<String>) -> Self {
         Self { inner, name: name.into() }
     }

@@ -1,4 +1,4 @@
-//! Runs that failed for want of a plan or of an answer, and try again when they are resumed.
+//! Retries of failed runs at a resume: runs that have no plan or no answer.
 
 use archon_types::HeldForm;
 
@@ -24,7 +24,7 @@ impl PlanMachine {
         }
     }
 
-    /// The failed run is resumed: its model is asked as often as before.
+    /// Starts the planning or the answer of a failed run again, with all attempts.
     pub(super) fn try_again(&mut self) {
         match self.missing() {
             Some(Missing::Plan) => self.phase = Phase::Planning(self.ask(None, Vec::new())),

@@ -1,4 +1,5 @@
-//! Another plan for the rest: a diff against the running one. What is done or under way is never touched.
+//! Applies another plan for the rest, as a diff against the current one. Subtasks that are done or running
+//! are never changed.
 
 use archon_types::{Answer, CallId, CommandId, Confirm, FailureKind, PlanDiff, SubTaskId, Task};
 
@@ -6,8 +7,8 @@ use super::{Asked, NodeState, Phase, PlanMachine, Proposed, questions::refusal};
 use crate::diff;
 
 impl PlanMachine {
-    /// Another plan came back: it is followed, or first shown to a person. What only begins anew and is the same as before
-    /// has been seen.
+    /// Takes another plan: follows it, or waits for a person's approval. A plan that only starts the same
+    /// subtasks again needs no approval.
     pub(super) fn proposed(&mut self, command: CommandId, diff: &PlanDiff) {
         match self.settings.confirm {
             Confirm::Each if !diff::is_unchanged(&self.task(), diff) => {
@@ -18,7 +19,7 @@ impl PlanMachine {
         }
     }
 
-    /// Whether another plan may take a subtask away, so that it does not begin meanwhile.
+    /// Returns true if another plan may remove the subtask, so that it must not start meanwhile.
     pub(super) fn is_held(&self, id: &SubTaskId) -> bool {
         let is_touched = |proposed: &Proposed| {
             proposed.diff.remove.contains(id) || proposed.diff.replace.iter().any(|new| new.id == *id)
@@ -26,13 +27,14 @@ impl PlanMachine {
         self.targets().contains(id) || self.proposed.as_ref().is_some_and(is_touched)
     }
 
-    /// What another plan would change that a person has to agree to, and the plan that it leads to.
+    /// Returns the diff of another plan that a person has to approve, and the plan that results.
     pub fn proposal(&self) -> Option<(&PlanDiff, Task)> {
         let diff = &self.proposed.as_ref()?.diff;
         Some((diff, diff::changed(&self.task(), diff)))
     }
 
-    /// A person's answer to it. A no ends the run: what failed has no other way, and the person wants none of this one.
+    /// Applies a person's answer about another plan. A no ends the run, because the failed subtasks have no
+    /// other way.
     pub(super) fn change_answered(&mut self, answer: &Answer) {
         let Some(proposed) = self.proposed.take() else { return };
         const REFUSED: &str = "the other plan was not approved";
@@ -65,11 +67,11 @@ impl PlanMachine {
             };
             return;
         }
-        // What the other plan leaves as it was has failed for good.
+        // A subtask that the other plan did not change has failed for good.
         self.give_up(&ask.targets);
     }
 
-    /// Whether a subtask is neither done nor under way.
+    /// Returns true if a subtask is neither done nor running.
     pub fn may_change(&self, id: &SubTaskId) -> bool {
         use NodeState::{
             Asked, Deciding, Done, DoneWithout, InDoubt, Reviewed, Running, Skipped, ToDecide, ToReview,

@@ -1,4 +1,4 @@
-//! The form of a plan's answer: what is put together is held against it, and put together anew if it does not fit.
+//! Structured output of plans: the answer is checked against its schema, and made again if it does not fit.
 
 use archon_types::{
     CommandId, FailureKind, FormProblem, FormVerdict, Outcome, OutcomeStatus, ResponseFormat, json_in,
@@ -7,12 +7,12 @@ use archon_types::{
 use super::{Asked, Phase, PlanMachine};
 
 impl PlanMachine {
-    /// The form that the answer must have, if it must have one.
+    /// Returns the schema that the answer must fit, if there is one.
     pub fn form(&self) -> Option<&ResponseFormat> {
         self.form.as_ref().map(|form| &form.format)
     }
 
-    /// The last answer and what was wrong with it, while it is put together anew.
+    /// Returns the last answer and its problems while the answer is made again.
     pub fn misfit(&self) -> Option<(&str, &[FormProblem])> {
         match &self.phase {
             Phase::Concluding { last, .. } => Some((last.as_deref()?, self.form.as_ref()?.problems())),
@@ -29,7 +29,7 @@ impl PlanMachine {
         matches!(&self.phase, Phase::Concluding { command: open, .. } if *open == command)
     }
 
-    /// The answer is there. It stands unless it must have a form; then what stands around the JSON is left out.
+    /// Takes the answer. If it must fit a schema, text around the JSON is removed and it is checked.
     pub(super) fn concluded(&mut self, answer: &str) {
         self.phase = match self.form {
             None => Phase::Concluded { answer: answer.to_owned() },
@@ -37,7 +37,7 @@ impl PlanMachine {
         };
     }
 
-    /// No answer was put together. The last one, which did not fit, is kept for another try.
+    /// Fails the run without an answer. The last answer, which did not fit, is kept for a retry.
     pub(super) fn not_concluded(&mut self, problem: &str, kind: FailureKind) {
         if let Phase::Concluding { last, .. } = &mut self.phase {
             self.said = last.take();
@@ -58,7 +58,7 @@ impl PlanMachine {
         }
     }
 
-    /// What is said of a run in which there is no answer of the form that it must have.
+    /// Notes in an outcome that there is no answer that fits the schema yet, and the last answer.
     pub(super) fn note_form(&self, outcome: &mut Outcome) {
         let is_left = matches!(outcome.status, OutcomeStatus::Limit(_)) && self.form.is_some();
         outcome.error = is_left.then(|| "there is no answer yet in the form that it must have".to_owned());

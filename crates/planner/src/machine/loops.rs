@@ -1,4 +1,5 @@
-//! Loops over a list that is known only when they may begin: their subtasks come into the plan, and they wait for them.
+//! Loops over a list that is known only when they start: their subtasks are added to the plan, and the loop
+//! waits for them.
 
 use archon_types::{CallId, FailureKind, Json, SubTask, SubTaskId, Timestamp, ToolResult};
 

@@ -1,4 +1,4 @@
-//! One subtask of a plan that is followed, and how far it is.
+//! A subtask of a followed plan with its state.
 
 use archon_types::{
     ApprovalRequest, CallId, CommandId, Effect, Json, Loan, QuestionKind, RunId, SubTask, SubTaskId,
@@ -6,71 +6,71 @@ use archon_types::{
 };
 use serde::{Deserialize, Serialize};
 
-/// A subtask with its place in the plan and what became of it.
+/// A subtask with its place in the plan and its state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct PlanNode {
-    /// The subtask as it was planned.
+    /// The subtask as planned.
     pub subtask: Box<SubTask>,
-    /// What its calls are named by.
+    /// The command id of its calls.
     pub command: CommandId,
-    /// How far it is.
+    /// The state of the subtask.
     pub state: NodeState,
-    /// Subtasks that it still waits for.
+    /// Number of dependencies that are not done.
     pub(super) waiting_for: u32,
-    /// The longest way from its start to the end of the plan, milliseconds as far as they are expected.
+    /// The longest path from its start to the end of the plan, in expected ms.
     pub rank: u64,
-    /// Calls that have ended; the number of the next one.
+    /// Number of calls that have ended, which is also the index of the next call.
     pub calls: u32,
-    /// How often the call of now was started: more than once where one was cut off.
+    /// Number of starts of the current call; more than one if a start was cut off.
     #[serde(default)]
     pub starts: u32,
-    /// How often the tool of now has failed.
+    /// Number of failures of the current tool.
     pub failures: u32,
-    /// Which of its tools is tried: 0 its own, then those that stand in for it.
+    /// Index of the current tool: 0 is its own, then its fallback tools.
     pub(super) tool: usize,
-    /// What came of the last call.
+    /// Result of the last call.
     pub result: Option<Box<ToolResult>>,
-    /// Many others wait for it.
+    /// True if many other subtasks depend on it.
     pub(super) is_central: bool,
-    /// A person let it begin.
+    /// True if a person approved its start.
     pub is_approved: bool,
-    /// To what a person agreed: the [binding](archon_types::binding) of a call that its tool asked about.
+    /// The [binding](archon_types::binding) of a call that its tool asked about and a person approved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agreed: Option<String>,
-    /// The arguments that a person wants in the place of the plan's, with which the tool of now is called.
+    /// Arguments from a person in place of the planned ones, for the current tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edited: Option<Json>,
-    /// Who has the open question.
+    /// The source of the open question.
     #[serde(default)]
     pub(super) asked_by: AskedBy,
-    /// The call whose run had a log, unless a person agreed to begin it again.
+    /// The call whose child run had a log, unless a person agreed to begin it again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) begun: Option<CallId>,
-    /// Of a loop whose list is known: for each item those that may have its result.
+    /// For an expanded loop: for each item the subtasks that may have its result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) items: Option<Vec<Vec<SubTaskId>>>,
     pub(crate) money: Loan,
-    /// Places of the resources that it uses.
+    /// Indexes of the resources that it uses.
     pub(super) resources: Vec<u32>,
-    /// When its last call began.
+    /// Start time of its last call.
     pub started_at: Option<Timestamp>,
-    /// When its last call ended.
+    /// End time of its last call.
     pub ended_at: Option<Timestamp>,
 }
 
-/// Who asks a person about a subtask.
+/// The source of a question about a subtask.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum AskedBy {
-    /// The plan: may it begin, is its result good.
+    /// The plan: to start the subtask, to accept its result, or to decide after a failure.
     #[default]
     Plan,
-    /// Its tool, about a call with this binding.
+    /// The tool of the subtask, about a call with this binding.
     Tool(String),
-    /// The plan, about a call that was cut off and may have done its work; with the binding of a yes to a second run.
+    /// The plan, about a call in doubt; with the binding of a yes to a second run.
     Doubt(String),
-    /// The run that does it. The answer goes there, and the run is looked at again.
+    /// The child run of the subtask. The answer goes there, and the child run is resumed.
     Below,
 }
 
@@ -85,32 +85,32 @@ impl AskedBy {
     }
 }
 
-/// How far a subtask of a followed plan is.
+/// The state of a subtask of a followed plan.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum NodeState {
-    /// It waits for others.
+    /// It waits for its dependencies.
     Waiting,
-    /// It may begin.
+    /// It may start.
     Ready,
-    /// It failed and is tried again at this time.
+    /// It failed and is retried at this time.
     Delayed {
-        /// When.
+        /// The time of the retry.
         until: Timestamp,
     },
-    /// A person has to be asked.
+    /// A person has to be asked before it starts.
     Gated,
-    /// A person was asked.
+    /// A person was asked about its call.
     Asked,
-    /// It is being done.
+    /// It is running.
     Running {
-        /// What a second run would do.
+        /// The effect of a second execution.
         effect: Effect,
-        /// The run that does it, if it is one.
+        /// The child run that executes it, if there is one.
         child: Option<RunId>,
     },
-    /// It was cut off and may have done its work: a person has to be asked whether it is to run again.
+    /// In doubt: it was cut off and may have taken effect, so a person has to be asked about a second run.
     InDoubt,
     /// It is done, and a person has to be asked about its result.
     ToReview,
@@ -122,33 +122,33 @@ pub enum NodeState {
     Deciding,
     /// It is done.
     Done,
-    /// It was not done and nobody waits for it: its condition did not hold.
+    /// It was skipped because its condition did not hold.
     Skipped,
-    /// It failed, and the others go on without it.
+    /// It failed, and the plan goes on without it.
     DoneWithout,
-    /// It failed, and another plan is wanted because of it.
+    /// It failed, and another plan is requested because of it.
     Troubled,
     /// It failed for good.
     Failed,
-    /// What it depends on failed for good.
+    /// A dependency failed for good.
     Unreachable,
-    /// Another plan does not have it.
+    /// Another plan removed it.
     Dropped,
 }
 
 impl PlanNode {
-    /// The call that does it, or did it if it has ended.
+    /// Returns the current call, or the last one if the subtask is over.
     pub fn call(&self) -> CallId {
         let number = if self.is_over() { self.calls.saturating_sub(1) } else { self.calls };
         CallId::new(self.command, number)
     }
 
-    /// Whether the run of its call had a log, and nobody agreed to begin it again.
+    /// Returns true if the current call's child run had a log, and nobody agreed to begin it again.
     pub fn is_begun(&self) -> bool {
         self.begun == Some(self.call())
     }
 
-    /// The tool that does it, if it names one.
+    /// Returns the current tool, if the subtask names one.
     pub fn tool(&self) -> Option<&str> {
         match self.tool.checked_sub(1) {
             None => self.subtask.tool_name(),
@@ -156,18 +156,18 @@ impl PlanNode {
         }
     }
 
-    /// Whether nothing more happens to it in this plan.
+    /// Returns true if nothing more happens to it in this plan.
     pub fn is_over(&self) -> bool {
         use NodeState::{Done, DoneWithout, Dropped, Failed, Skipped, Unreachable};
         matches!(self.state, Done | Skipped | DoneWithout | Failed | Unreachable | Dropped)
     }
 
-    /// Whether those that depend on it may begin.
+    /// Returns true if the subtasks that depend on it may start.
     pub fn lets_go(&self) -> bool {
         matches!(self.state, NodeState::Done | NodeState::Skipped | NodeState::DoneWithout)
     }
 
-    /// How far it is, in the words of a task.
+    /// Returns its status in terms of a task.
     pub fn status(&self) -> SubTaskStatus {
         match &self.state {
             NodeState::Waiting | NodeState::Unreachable | NodeState::Dropped => {
@@ -184,7 +184,7 @@ impl PlanNode {
         }
     }
 
-    /// The subtask with its status and result.
+    /// Returns the subtask with its status and result.
     pub fn as_subtask(&self) -> SubTask {
         let fresh = SubTask::clone(&self.subtask).after(self.subtask.dependencies().to_vec());
         let step = |subtask: SubTask, to: SubTaskStatus| {

@@ -1,4 +1,4 @@
-//! The nodes of a plan that is followed: counters of what each waits for, and who may begin next.
+//! The nodes of a followed plan: dependency counters, and the order in which ready nodes start.
 
 use std::{
     cmp::Reverse,
@@ -17,16 +17,16 @@ use serde::{Deserialize, Serialize};
 
 use super::{NodeState, PlanNode, node::AskedBy};
 
-/// Who goes first: the longest way to the end of the plan, then the order of the plan.
+/// Key of the start order: the longest remaining path first, then the order of the plan.
 type Turn = (Reverse<u64>, NodeIndex);
 
-/// All nodes, and indices over them that follow from their states.
+/// All nodes, and indexes that are derived from their states.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Nodes {
     graph: DiGraph<PlanNode, ()>,
     #[serde(serialize_with = "in_order")]
     by_id: HashMap<SubTaskId, NodeIndex>,
-    /// By the number of the command; questions to the planner have numbers, too.
+    /// Indexed by the command number; questions to the planner have numbers, too.
     by_command: Vec<Option<NodeIndex>>,
     resources: Vec<Resource>,
     ready: BTreeSet<Turn>,
@@ -44,15 +44,15 @@ struct Resource {
     name: String,
     limit: u32,
     used: u32,
-    /// Those that could begin if there were more of it.
+    /// Nodes that could start if the resource were free.
     parked: BTreeSet<Turn>,
 }
 
-/// Without an expectation every subtask takes the same time.
+/// Expected time of a subtask without an expectation of its own.
 const EXPECTED_MS: u64 = 1_000;
 
 impl Nodes {
-    /// Sets the limits of resources; before there are nodes.
+    /// Sets the limits of resources. Called before nodes are added.
     pub(super) fn limit(&mut self, settings: &PlanSettings) {
         let resource = |(name, limit): (&String, &u32)| Resource {
             name: name.clone(),
@@ -63,7 +63,7 @@ impl Nodes {
         self.resources = settings.resources.iter().map(resource).collect();
     }
 
-    /// Adds a subtask; [`rebuild`](Self::rebuild) follows.
+    /// Adds a subtask. [`rebuild`](Self::rebuild) has to follow.
     pub(super) fn add(&mut self, subtask: SubTask, command: CommandId) {
         let uses = |r: &Resource| {
             subtask.rules.resources.contains(&r.name) || subtask.tool_name() == Some(r.name.as_str())
@@ -103,15 +103,15 @@ impl Nodes {
         self.by_command[place] = Some(index);
     }
 
-    /// Takes a subtask out; [`rebuild`](Self::rebuild) follows.
+    /// Removes a subtask. [`rebuild`](Self::rebuild) has to follow.
     pub(super) fn drop_node(&mut self, id: &SubTaskId) {
         if let Some(index) = self.by_id.remove(id) {
             self.graph[index].state = NodeState::Dropped;
         }
     }
 
-    /// Derives edges, counters, ranks and indices anew from the nodes: after the plan changed, in time that grows
-    /// with its size.
+    /// Derives edges, counters, ranks and indexes again after the plan changed. Takes time linear in the size
+    /// of the plan.
     pub(super) fn rebuild(&mut self) -> Result<(), String> {
         self.graph.clear_edges();
         let live: Vec<NodeIndex> = self.live_indices().collect();
@@ -172,7 +172,7 @@ impl Nodes {
         }
     }
 
-    /// Puts a node where its state and those of its dependencies say.
+    /// Puts a node into the indexes for its state and the states of its dependencies.
     fn place(&mut self, index: NodeIndex) {
         let (mut waiting_for, mut is_lost) = (0, false);
         for from in self.graph.neighbors_directed(index, Direction::Incoming) {
@@ -207,7 +207,7 @@ impl Nodes {
         self.open += 1;
     }
 
-    /// The node may begin, or a person has to be asked first.
+    /// Marks a node as ready, or as gated if a person has to be asked first.
     fn make_ready(&mut self, index: NodeIndex) {
         let node = &mut self.graph[index];
         if node.subtask.rules.gate.is_some() && !node.is_approved {
@@ -220,7 +220,7 @@ impl Nodes {
         }
     }
 
-    /// Those that depend on a node which lets them go count down.
+    /// Decrements the counters of the nodes that depend on this one.
     pub(super) fn release(&mut self, index: NodeIndex) {
         let mut next = self.graph.neighbors(index).detach();
         while let Some(dependent) = next.next_node(&self.graph) {
@@ -232,7 +232,7 @@ impl Nodes {
         }
     }
 
-    /// What depends on a node that failed for good will not be done.
+    /// Marks everything that depends on a failed node as unreachable.
     pub(super) fn abandon(&mut self, index: NodeIndex) {
         let mut queue = VecDeque::from([index]);
         while let Some(node) = queue.pop_front() {
@@ -247,7 +247,7 @@ impl Nodes {
         }
     }
 
-    /// The node's call begins; nothing changes for one that cannot.
+    /// Notes that the node's call started. Does nothing if it cannot start.
     pub(super) fn start(&mut self, call: CallId, effect: Effect, child: Option<RunId>, at: Timestamp) {
         if let Some(index) = self.index_of(call) {
             self.graph[index].starts += 1;
@@ -261,8 +261,8 @@ impl Nodes {
         self.use_resources(index);
     }
 
-    /// The node's call ended, or it never began; `state` is one in which nothing more happens, or in which
-    /// another plan is waited for.
+    /// Ends the node's call, or a node that never started. `state` is final, or `Troubled` to wait for
+    /// another plan.
     pub(super) fn end(
         &mut self,
         index: NodeIndex,
@@ -284,7 +284,7 @@ impl Nodes {
         }
     }
 
-    /// The node's call ended well, and a person sees its result before others go on with it.
+    /// Notes that the call succeeded and a person has to review its result.
     pub(super) fn review(&mut self, index: NodeIndex, result: ToolResult, at: Timestamp) {
         self.leave(index);
         let node = &mut self.graph[index];
@@ -292,7 +292,7 @@ impl Nodes {
         self.gated.insert(index);
     }
 
-    /// The node's call failed, and a person decides what follows.
+    /// Notes that the call failed and a person has to decide what follows.
     pub(super) fn decide(&mut self, index: NodeIndex, result: ToolResult, at: Timestamp) {
         self.leave(index);
         let node = &mut self.graph[index];
@@ -300,7 +300,7 @@ impl Nodes {
         self.gated.insert(index);
     }
 
-    /// The node's call ended, and it is tried again.
+    /// Notes that the call ended and is tried again at `until`.
     pub(super) fn again(&mut self, index: NodeIndex, result: ToolResult, at: Timestamp, until: Timestamp) {
         self.leave(index);
         let node = &mut self.graph[index];
@@ -315,7 +315,7 @@ impl Nodes {
         }
     }
 
-    /// The node's call was stopped with the run, and may have done its work.
+    /// Notes that the call was stopped with the run and may have taken effect.
     pub(super) fn stopped(&mut self, index: NodeIndex, result: ToolResult, at: Timestamp) {
         let node = &mut self.graph[index];
         (node.calls, node.starts) = (node.calls + 1, 0);
@@ -323,7 +323,7 @@ impl Nodes {
         self.doubt(index);
     }
 
-    /// Calls of tools that were under way when the process died, and may have done their work.
+    /// Puts tool calls in doubt that were running when the process died and may have taken effect.
     pub(super) fn doubt_cut_off(&mut self) {
         let is_cut_off = |index: &NodeIndex| {
             matches!(self.graph[*index].state, NodeState::Running { effect: Effect::SideEffect, child: None })
@@ -338,7 +338,7 @@ impl Nodes {
         self.gated.insert(index);
     }
 
-    /// A failure that no other plan mended is for good.
+    /// Fails a troubled node for good, since no other plan repaired it.
     pub(super) fn give_up(&mut self, index: NodeIndex) {
         if self.troubled.remove(&index) {
             self.graph[index].state = NodeState::Failed;
@@ -348,7 +348,7 @@ impl Nodes {
         }
     }
 
-    /// Takes a node out of whatever index its state put it into.
+    /// Removes a node from the indexes of its state.
     fn leave(&mut self, index: NodeIndex) {
         match self.graph[index].state {
             NodeState::Ready => {
@@ -357,7 +357,7 @@ impl Nodes {
                 for place in self.graph[index].resources.clone() {
                     let resource = &mut self.resources[place as usize];
                     resource.parked.remove(&turn);
-                    // What it would have used is there for the next.
+                    // A resource that the node would have used is free for the next one.
                     if was_first && resource.used < resource.limit {
                         self.pull(place as usize);
                     }
@@ -387,14 +387,14 @@ impl Nodes {
         }
     }
 
-    /// There is more of a resource: the first that waits for it may look whether it can begin.
+    /// Moves the first node that is parked for a resource back to the ready ones.
     fn pull(&mut self, place: usize) {
         if let Some(turn) = self.resources[place].parked.pop_first() {
             self.ready.insert(turn);
         }
     }
 
-    /// Parks those that stand first and cannot begin, until the first can.
+    /// Parks ready nodes at the front that cannot start for want of a resource, until the first can start.
     pub(super) fn settle(&mut self, max_concurrent: u32) {
         if self.running >= max_concurrent.max(1) {
             return;
@@ -410,7 +410,7 @@ impl Nodes {
             self.ready.remove(&turn);
             self.resources[full as usize].parked.insert(turn);
             for place in others {
-                // What it would have used of another resource is there for the next.
+                // Another resource that the node would have used is free for the next one.
                 if self.resources[place as usize].used < self.resources[place as usize].limit {
                     self.pull(place as usize);
                 }
@@ -418,7 +418,7 @@ impl Nodes {
         }
     }
 
-    /// What waited for this time may be tried again.
+    /// Marks nodes as ready whose retry is due.
     pub(super) fn due(&mut self, now: Timestamp) {
         while let Some((until, index)) = self.delayed.first().copied().filter(|(until, _)| *until <= now) {
             self.delayed.remove(&(until, index));
@@ -426,7 +426,8 @@ impl Nodes {
         }
     }
 
-    /// A person is asked about a call: one that waits at its gate, was under way, is done, or failed.
+    /// Notes a question to a person about a call: before its start, while it is cut off or running, about its
+    /// result, or about its failure.
     pub(super) fn question(&mut self, call: CallId, request: &ApprovalRequest) {
         let Some(index) = self.index_of(call) else { return };
         let asked = match self.graph[index].state {
@@ -443,7 +444,7 @@ impl Nodes {
         self.asked.insert(index);
     }
 
-    /// A person said yes.
+    /// Applies a person's yes.
     pub(super) fn approve(&mut self, call: CallId, at: Timestamp) {
         let Some(index) = self.index_of(call).filter(|index| self.asked.contains(index)) else { return };
         let node = &mut self.graph[index];
@@ -467,13 +468,13 @@ impl Nodes {
         self.make_ready(index);
     }
 
-    /// Whether the run that does it has asked.
+    /// Returns true if the open question comes from the call's child run.
     pub(super) fn is_asked_below(&self, call: CallId) -> bool {
         self.index_of(call)
             .is_some_and(|index| self.graph[index].asked_by == AskedBy::Below && self.asked.contains(&index))
     }
 
-    /// Runs that asked may have their answers: they are taken up again.
+    /// Marks subtasks as ready whose child runs asked questions, because the answers may be there.
     pub(super) fn look_below(&mut self) {
         let is_below = |index: &NodeIndex| self.graph[*index].asked_by == AskedBy::Below;
         let below: Vec<NodeIndex> = self.asked.iter().copied().filter(is_below).collect();
@@ -488,12 +489,12 @@ impl Nodes {
         self.make_ready(index);
     }
 
-    /// Whether a person was asked about the result of this call.
+    /// Returns true if a person was asked about the result of this call.
     pub(super) fn is_reviewed(&self, call: CallId) -> bool {
         self.index_of(call).is_some_and(|index| self.graph[index].state == NodeState::Reviewed)
     }
 
-    /// Whether a person was asked what follows from the failure of this call.
+    /// Returns true if a person was asked what follows from the failure of this call.
     pub(super) fn is_decided(&self, call: CallId) -> bool {
         self.index_of(call).is_some_and(|index| self.graph[index].state == NodeState::Deciding)
     }
@@ -506,7 +507,7 @@ impl Nodes {
         !self.asked.is_empty()
     }
 
-    /// Every question is put once more: the run ended with them, and was taken up after all.
+    /// Prepares all questions to be asked again, after a run that had ended is resumed.
     pub(super) fn ask_again(&mut self) {
         for index in std::mem::take(&mut self.asked) {
             match self.graph[index].state {
@@ -527,7 +528,7 @@ impl Nodes {
         }
     }
 
-    /// A person was asked about this call because it was cut off.
+    /// Returns true if a person was asked about this call because it is in doubt.
     pub(super) fn is_doubted(&self, call: CallId) -> bool {
         self.index_of(call).is_some_and(|index| self.asked.contains(&index) && self.is_asked_in_doubt(index))
     }
@@ -536,7 +537,7 @@ impl Nodes {
         matches!(self.graph[index].asked_by, AskedBy::Doubt(_))
     }
 
-    /// Whether the tool of this call has asked.
+    /// Returns true if the open question comes from the tool of this call.
     pub(super) fn is_asked_by_tool(&self, call: CallId) -> bool {
         self.index_of(call).is_some_and(|index| {
             self.asked.contains(&index) && matches!(self.graph[index].asked_by, AskedBy::Tool(_))
@@ -547,7 +548,7 @@ impl Nodes {
         self.asked.iter().map(|index| self.graph[*index].call()).collect()
     }
 
-    /// The node that begins next, if one can and may.
+    /// Returns the node that starts next, if one can start.
     pub(super) fn first_ready(
         &self,
         max_concurrent: u32,
@@ -577,12 +578,12 @@ impl Nodes {
         self.running
     }
 
-    /// How many are not over.
+    /// Returns the number of nodes that are not over.
     pub(super) fn open(&self) -> usize {
         self.open
     }
 
-    /// How many the plan has.
+    /// Returns the number of nodes of the plan.
     pub(super) fn len(&self) -> usize {
         self.by_id.len()
     }
@@ -643,10 +644,10 @@ impl Nodes {
     }
 }
 
-/// Fewer dependents than this make no subtask critical, however small the plan is.
+/// Fewest dependents of a central subtask, however small the plan is.
 const CENTRAL: usize = 3;
 
-/// The same machine is written the same way every time.
+/// Serializes a map in order, so that the same machine always has the same form.
 fn in_order<S: serde::Serializer>(
     by_id: &HashMap<SubTaskId, NodeIndex>,
     serializer: S,

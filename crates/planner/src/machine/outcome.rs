@@ -1,4 +1,4 @@
-//! How a plan's run ends, in words.
+//! Builds the outcomes of a plan's run.
 
 use archon_types::{FailureKind, Outcome, OutcomeStatus};
 
@@ -21,7 +21,7 @@ impl PlanMachine {
         outcome
     }
 
-    /// Nothing can go on: because of what failed, or because subtasks wait for each other.
+    /// Returns the outcome of a run that cannot go on, because subtasks failed or wait for each other.
     pub(super) fn stuck(&self) -> Outcome {
         let is = |state: fn(&NodeState) -> bool| -> Vec<&PlanNode> {
             self.nodes.live().filter(|node| state(&node.state)).collect()
@@ -49,7 +49,7 @@ impl PlanMachine {
         self.failed_outcome(FailureKind::Subtasks, text)
     }
 
-    /// What there is, subtask by subtask.
+    /// Returns the results so far, subtask by subtask.
     fn partial_results(&self) -> String {
         use NodeState::{Done, Reviewed, ToReview};
         let done = self.nodes.live().filter(|node| matches!(node.state, Done | ToReview | Reviewed));

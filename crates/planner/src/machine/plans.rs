@@ -1,4 +1,4 @@
-//! The planner's answers: a plan that is taken over, or one that was refused.
+//! Applies the planner's answers: an accepted plan, or a rejected one.
 
 use archon_types::{CallId, CommandId, Confirm, FailureKind, Task};
 
@@ -17,7 +17,7 @@ impl PlanMachine {
         self.phase = Phase::Confirming { call, asked: Asked::No };
     }
 
-    /// Takes a plan over as it is; one that cannot be followed breaks the run.
+    /// Accepts a plan as it is. A plan that cannot be followed fails the run.
     pub(super) fn adopt(&mut self, task: &Task) {
         if !task.goal.trim().is_empty() {
             self.task.goal.clone_from(&task.goal);

@@ -1,4 +1,4 @@
-//! What can be asked of a machine.
+//! Read access to the state of a machine.
 
 use archon_types::{
     AgentState, CallId, Lease, LimitReached, MoreLimits, Outcome, OutcomeStatus, PlanSettings, RunId,
@@ -8,36 +8,36 @@ use archon_types::{
 use super::{Asked, NodeState, Phase, PlanMachine, PlanNode};
 use crate::{diff::does_same, invariants};
 
-/// Plans of so many subtasks are looked at after each record, where assertions are on.
+/// Plans of up to this many subtasks are checked after each record in debug builds.
 const SMALL: usize = 32;
 
 impl PlanMachine {
-    /// The plan, where it is fixed and nobody is asked for one.
+    /// Returns the fixed plan, if the planner is not asked.
     pub fn fixed(&self) -> Option<&[SubTask]> {
         self.fixed.as_deref()
     }
 
-    /// The run.
+    /// Returns the id of the run.
     pub fn run(&self) -> &RunId {
         &self.run
     }
 
-    /// How it works.
+    /// Returns the settings of the plan.
     pub fn settings(&self) -> &PlanSettings {
         &self.settings
     }
 
-    /// What was remembered for the goal.
+    /// Returns the memories for the goal.
     pub fn memories(&self) -> &[String] {
         &self.memories
     }
 
-    /// What the agents read beside the goal.
+    /// Returns the background text that the agents read besides the goal.
     pub fn background(&self) -> &str {
         &self.background
     }
 
-    /// What was wrong with the planner's last answer to the question that is open.
+    /// Returns the problems of the planner's last answer to the open question.
     pub fn problems(&self) -> &[String] {
         match (&self.phase, &self.replan) {
             (Phase::Planning(ask), _) | (_, Some(ask)) => &ask.problems,
@@ -45,7 +45,7 @@ impl PlanMachine {
         }
     }
 
-    /// Which attempt at the open question to the planner is under way.
+    /// Returns the number of the attempt at the open question to the planner.
     pub fn attempt(&self) -> u32 {
         match (&self.phase, &self.replan) {
             (Phase::Planning(ask), _) | (_, Some(ask)) => ask.attempt,
@@ -53,17 +53,18 @@ impl PlanMachine {
         }
     }
 
-    /// Whether a person said no to a second run of a subtask that does the same.
+    /// Returns true if a person refused a second run of an equal subtask.
     pub fn said_no_to(&self, subtask: &SubTask) -> bool {
         self.said_no.iter().any(|other| does_same(other, subtask))
     }
 
-    /// The subtasks that the open question about another plan is about; they and what depends on them may change.
+    /// Returns the subtasks that the open question about another plan is about. They and all that depends on
+    /// them may change.
     pub fn targets(&self) -> &[SubTaskId] {
         self.replan.as_ref().map(|ask| ask.targets.as_slice()).unwrap_or_default()
     }
 
-    /// What the run is doing.
+    /// Returns the state of the run.
     pub fn state(&self) -> AgentState {
         match (&self.ended, &self.phase) {
             (Some(outcome), _) if outcome.is_finished() => AgentState::Finished,
@@ -76,30 +77,30 @@ impl PlanMachine {
         }
     }
 
-    /// The outcome, once the last record is written.
+    /// Returns the outcome, once it is recorded.
     pub fn ended(&self) -> Option<&Outcome> {
         self.ended.as_deref()
     }
 
-    /// The limit that ended the run, if one did that still holds with so much more.
+    /// Returns the limit that ended the run, if it still holds after `more` is added.
     pub fn ended_at(&self, more: &MoreLimits) -> Option<LimitReached> {
         let mut budget = self.budget.clone();
         budget.raise(more);
-        // What is lent is not lost: the calls that have it go on with it.
+        // Leases are not lost: their calls go on with them.
         self.limit.and_then(|_| budget.reached())
     }
 
-    /// Whether the run was asked to stop, or a limit was reached: what is under way is to end.
+    /// Returns true if the run was cancelled or a limit was reached, so that running work has to end.
     pub fn is_stopping(&self) -> bool {
         self.cancelled || self.limit.is_some()
     }
 
-    /// Whether nothing new begins.
+    /// Returns true if the plan is paused.
     pub fn is_paused(&self) -> bool {
         self.paused
     }
 
-    /// Whether nothing goes on but what people are asked: time that passes now is not the run's.
+    /// Returns true if everything open waits for people; such time does not count for the run.
     pub fn waits_for_people(&self) -> bool {
         match &self.phase {
             Phase::Confirming { asked: Asked::Yes, .. } => true,
@@ -115,27 +116,28 @@ impl PlanMachine {
         }
     }
 
-    /// When the run's time is up.
+    /// Returns the time at which the run has to stop.
     pub fn deadline(&self) -> Timestamp {
         self.budget.deadline()
     }
 
-    /// All that is left for one who works alone.
+    /// Returns the whole remaining budget, without open leases.
     pub fn left(&self) -> Lease {
         self.budget.lease(1)
     }
 
-    /// As [`left`](Self::left), with what is lent to calls under way: a plan that has them in it is measured by it.
+    /// Returns the remaining budget with open leases, like [`left`](Self::left) otherwise. Used to check a
+    /// plan that contains the running calls.
     pub fn unspent(&self) -> Lease {
         self.budget.unspent()
     }
 
-    /// All that the subtasks used, and the planner.
+    /// Returns the spending of the subtasks and the planner.
     pub fn spending(&self) -> Spending {
         self.budget.spent()
     }
 
-    /// The part of what is left that a call's run may use: an equal share among those that can run side by side.
+    /// Returns the lease of a call's child run: an equal share among the calls that can run concurrently.
     pub fn lease(&self, call: CallId) -> Option<Lease> {
         let node = self.nodes.of_call(call)?;
         if let Some(lease) = node.money.lease(call) {
@@ -147,18 +149,17 @@ impl PlanMachine {
         Some(self.budget.lease(free.min(to_come).max(1)))
     }
 
-    /// How far a call is: a node of the plan that is being followed.
+    /// Returns the node of a call.
     pub fn node(&self, call: CallId) -> Option<&PlanNode> {
         self.nodes.of_call(call)
     }
 
-    /// The subtasks of the plan with their states, in the order of the plan; those that a change took out are
-    /// left out.
+    /// Returns the nodes of the plan in its order, without those that a change removed.
     pub fn nodes(&self) -> impl Iterator<Item = &PlanNode> {
         self.nodes.live()
     }
 
-    /// The calls that are under way, in the order of the plan.
+    /// Returns the running calls, in the order of the plan.
     pub fn under_way(&self) -> Vec<CallId> {
         self.nodes
             .live()
@@ -167,8 +168,8 @@ impl PlanMachine {
             .collect()
     }
 
-    /// What is not as it must be, in words: as [`invariants`] of its [task](Self::task), and what is under way began
-    /// at some time.
+    /// Returns violated invariants in words: those of [`invariants`] for its [task](Self::task), and running
+    /// subtasks without a start time.
     pub fn invariants(&self) -> Vec<String> {
         let mut broken = invariants(&self.task());
         let timeless = |n: &&PlanNode| n.status() == SubTaskStatus::Executing && n.started_at.is_none();
@@ -177,17 +178,18 @@ impl PlanMachine {
         broken
     }
 
-    /// Whether [`invariants`](Self::invariants) hold, as far as that is looked at: after each record of a small plan.
+    /// Returns true if [`invariants`](Self::invariants) hold. Only small plans that are being followed are
+    /// checked.
     pub(super) fn is_sound(&self) -> bool {
         self.phase != Phase::Following || self.nodes.len() > SMALL || self.invariants().is_empty()
     }
 
-    /// Rules under which a person wants no more questions about calls of tools.
+    /// Returns the permission rules of "always allow" answers.
     pub fn trusted(&self) -> &[String] {
         &self.trusted
     }
 
-    /// Other plans that the run had so far.
+    /// Returns the number of replans so far.
     pub fn replans(&self) -> u32 {
         self.replans
     }

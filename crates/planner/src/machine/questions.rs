@@ -1,5 +1,5 @@
-//! Questions to people: may the plan be followed, may another take its place, may a subtask begin, is its result good; and
-//! what their answers lead to.
+//! Questions to people about the plan, a replan, the start of a subtask or its result, and the effects of
+//! their answers.
 
 use archon_types::{
     Answer, ApprovalRequest, CallId, FailureKind, Json, QuestionKind, RecordBody, SubTask, Timestamp,
@@ -34,7 +34,7 @@ impl PlanMachine {
         let summary = node.subtask.rules.gate.clone().unwrap_or_default();
         let details = serde_json::to_value(&node.subtask).unwrap_or_default();
         let mut request = ApprovalRequest::new(format!("{}.{}", self.run, node.call()), summary, details);
-        // What is done is what the plan says.
+        // The plan says what is executed, so the person cannot change it here.
         request.allow_modification = false;
         RecordBody::ToolAsked { call: node.call(), request: Box::new(request) }
     }
@@ -49,7 +49,7 @@ impl PlanMachine {
         RecordBody::ToolAsked { call: node.call(), request: Box::new(request) }
     }
 
-    /// A subtask failed for good, and its rules say that a person decides what follows.
+    /// Returns the question what follows from a failed subtask.
     pub(super) fn decision(&self, node: &PlanNode) -> RecordBody {
         let error = node.result.as_deref().map(ToolResult::text).unwrap_or_default();
         let why = error.strip_prefix("Error: ").unwrap_or(&error).lines().next().unwrap_or_default();
@@ -67,7 +67,7 @@ impl PlanMachine {
         RecordBody::ToolAsked { call: node.call(), request: Box::new(request) }
     }
 
-    /// A call was cut off, and only a person can find out what it did.
+    /// Returns the question about a call in doubt, since only a person can find out what it did.
     pub(super) fn doubt(&self, node: &PlanNode) -> RecordBody {
         let (tool, none) = (node.tool().unwrap_or_default(), Json::Null);
         let arguments = node.edited.as_ref().or(node.subtask.tool_args()).unwrap_or(&none);
@@ -82,7 +82,7 @@ impl PlanMachine {
         RecordBody::ToolAsked { call, request: Box::new(request) }
     }
 
-    /// Whether a person was asked about this call, and has not answered.
+    /// Returns true if a person was asked about this call and has not answered.
     pub fn is_waiting_for(&self, call: CallId) -> bool {
         match &self.phase {
             Phase::Confirming { call: open, asked: Asked::Yes } => *open == call,
@@ -94,17 +94,17 @@ impl PlanMachine {
         }
     }
 
-    /// A person was asked about this call because it was cut off and may have done its work.
+    /// Returns true if a person was asked about this call because it is in doubt.
     pub fn is_doubted(&self, call: CallId) -> bool {
         self.nodes.is_doubted(call)
     }
 
-    /// Whether a text is an answer to what was asked about this call.
+    /// Returns true if a text is a valid answer to the open question about this call.
     pub fn takes_reply(&self, call: CallId) -> bool {
         self.is_asked_by_tool(call) || self.is_doubted(call) || self.nodes.is_decided(call)
     }
 
-    /// Whether the tool of a subtask was about to be called and has asked: its arguments may be changed.
+    /// Returns true if the tool of a subtask asked before its call; its arguments may be changed then.
     pub fn is_asked_by_tool(&self, call: CallId) -> bool {
         self.nodes.is_asked_by_tool(call)
     }
@@ -175,18 +175,18 @@ impl PlanMachine {
         }
     }
 
-    /// No other plan may do the same: it would be a second run of what may have been done.
+    /// Notes a refused second run, so that no other plan does the same.
     fn note_no(&mut self, call: CallId) {
         let subtask = self.nodes.of_call(call).map(|node| SubTask::clone(&node.subtask));
         self.said_no.extend(subtask);
     }
 
-    /// The run ends as a person wants it.
+    /// Fails the run because of a person's answer.
     pub(super) fn break_off(&mut self, what: &str, why: &str) {
         self.phase = Phase::Broken { kind: FailureKind::Plan, error: format!("{what}: {why}") };
     }
 
-    /// What was asked when the run ended, which it did not after all, is asked once more.
+    /// Prepares all open questions to be asked again, after a run that had ended is resumed.
     pub(super) fn ask_all_again(&mut self) {
         if let Phase::Confirming { asked, .. } = &mut self.phase {
             *asked = Asked::No;
@@ -198,7 +198,7 @@ impl PlanMachine {
     }
 }
 
-/// Why an answer is no yes.
+/// Returns the reason of an answer that is not a yes.
 pub(super) fn refusal(answer: &Answer) -> String {
     match answer {
         Answer::Cancel { reason } | Answer::Withdrawn { reason } if reason.is_empty() => {

@@ -1,4 +1,4 @@
-//! What subtasks know of each other: results under their names, and arguments with values for references.
+//! Values of the plan: results under their names, and arguments with values in place of references.
 
 use archon_types::{CallId, ForEach, Json, Task, ToolDefinition};
 
@@ -10,7 +10,7 @@ use crate::{
 };
 
 impl PlanMachine {
-    /// The task as it stands: its subtasks with their states and results, and everything that is known.
+    /// Returns the current task: its subtasks with states and results, and all known values.
     pub fn task(&self) -> Task {
         let mut task = self.task.clone();
         task.subtasks = self.nodes.live().map(PlanNode::as_subtask).collect();
@@ -27,7 +27,7 @@ impl PlanMachine {
         task
     }
 
-    /// What a name stands for: a subtask's result, the second name of one, or what was known at the start.
+    /// Returns the value of a name: a subtask's result, the second name of one, or an initial value.
     pub fn value(&self, name: &str) -> Option<Json> {
         if let Some(node) = self.nodes.of_id(name) {
             return value(node);
@@ -41,7 +41,8 @@ impl PlanMachine {
         known.map(|place| values.swap_remove(place)).or_else(|| values.into_iter().next())
     }
 
-    /// As [`value`](Self::value), and whether a step failed and the plan goes on without it.
+    /// Returns a value like [`value`](Self::value), or for `<step> failed` if the step failed and the plan
+    /// goes on without it.
     fn fact(&self, name: &str) -> Option<Json> {
         let Some(step) = name.strip_suffix(FAILED) else { return self.value(name) };
         let named = |n: &&PlanNode| n.subtask.rules.save_as.as_deref() == Some(step);
@@ -49,11 +50,11 @@ impl PlanMachine {
         node.lets_go().then(|| (node.state == NodeState::DoneWithout).into())
     }
 
-    /// The arguments of a call with values for their references; none if the plan has none. What they lack is
-    /// taken from what was known at the start.
+    /// Returns the arguments of a call with values in place of references; `None` if the plan has no
+    /// arguments. Missing ones are taken from the initial values.
     ///
     /// # Errors
-    /// A reference, in them or in the condition of the subtask, has no value.
+    /// A reference in the arguments or in the condition of the subtask has no value.
     pub fn arguments(&self, call: CallId, tool: Option<&ToolDefinition>) -> Result<Option<Json>, Unresolved> {
         let Some(node) = self.nodes.of_call(call) else { return Ok(None) };
         self.condition_of(node)?;
@@ -62,10 +63,10 @@ impl PlanMachine {
         Ok(Some(arguments::fitted(tool, resolved, &self.task.context)))
     }
 
-    /// The list of a loop, as it is known now.
+    /// Returns the current list of a loop.
     ///
     /// # Errors
-    /// Its reference has no value.
+    /// The reference has no value.
     pub fn list_of(&self, each: &ForEach) -> Result<Json, Unresolved> {
         resolve(&each.list, &|name| self.value(name))
     }
@@ -74,13 +75,13 @@ impl PlanMachine {
         let Some(condition) = &node.subtask.rules.when else { return Ok(true) };
         match Condition::parse(condition) {
             Ok(condition) => condition.holds(&|name| self.fact(name)),
-            // The check refuses such a plan; one that came here without it does not do what is in doubt.
+            // The check refuses such a plan. If it was skipped, the subtask does not start.
             Err(problem) => Err(Unresolved::Unknown { reference: format!("{condition:?} ({problem})") }),
         }
     }
 }
 
-/// What others read of a subtask, once they may.
+/// Returns the value of a subtask for others, once it is done or skipped.
 fn value(node: &PlanNode) -> Option<Json> {
     match node.state {
         NodeState::Done => node.result.as_deref().map(value_of_result),
