@@ -7,14 +7,14 @@ use crate::{
     ToolCallId, ToolResult, TurnTrigger, Usage, iso8601,
 };
 
-/// What happens in a loop, for user interfaces and recorders.
+/// An event of a loop, for user interfaces and recorders.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all_fields = "snake_case")]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the fields are named by their types")]
 pub enum AgentEvent {
-    /// A loop begins. `continuation_kind` is absent for the first loop of a session. `run_id` is what
-    /// other loops call this one as their parent or child.
+    /// A loop begins. `continuation_kind` is absent for the first loop of a session. Other loops name this
+    /// one by its `run_id`, as their parent or child.
     AgentStart {
         agent_id: AgentId,
         session_id: SessionId,
@@ -48,7 +48,7 @@ pub enum AgentEvent {
         timestamp: Timestamp,
         triggered_by: TurnTrigger,
     },
-    /// A turn ended, its tool results are there.
+    /// A turn ended; it has all tool results.
     TurnEnd {
         loop_id: LoopId,
         message: AgentMessage,
@@ -59,13 +59,13 @@ pub enum AgentEvent {
     },
     /// A message begins; an assistant message is still empty here.
     MessageStart { loop_id: LoopId, message: AgentMessage },
-    /// A piece of the assistant message arrived. The whole of it comes with `MessageEnd`.
+    /// A piece of the assistant message arrived. `MessageEnd` has the whole message.
     MessageUpdate { loop_id: LoopId, delta: StreamDelta },
     /// A message is complete.
     MessageEnd { loop_id: LoopId, message: AgentMessage },
     /// A tool starts.
     ToolExecutionStart { loop_id: LoopId, tool_call_id: ToolCallId, tool_name: String, args: Json },
-    /// A tool has part of its result.
+    /// A tool has a partial result.
     ToolExecutionUpdate {
         loop_id: LoopId,
         tool_call_id: ToolCallId,
@@ -82,18 +82,18 @@ pub enum AgentEvent {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         child_loop_id: Option<RunId>,
     },
-    /// A tool says something to the person.
+    /// A tool reports its progress to the person.
     ProgressMessage { loop_id: LoopId, tool_call_id: ToolCallId, tool_name: String, text: String },
     /// A filter refused the prompt.
     InputRejected { loop_id: LoopId, reason: String },
-    /// Several loops begin side by side.
+    /// Several loops begin in parallel.
     ParallelLoopStart {
         session_id: SessionId,
         loop_ids: Vec<LoopId>,
         #[serde(with = "iso8601")]
         timestamp: Timestamp,
     },
-    /// One of several loops was chosen.
+    /// One of the parallel loops was chosen.
     ParallelLoopEnd {
         session_id: SessionId,
         selected_loop_id: LoopId,

@@ -1,4 +1,4 @@
-//! The bus: what agents say to each other.
+//! The bus: messages between agents.
 
 use std::{
     fmt,
@@ -10,25 +10,25 @@ use serde::{Deserialize, Serialize};
 
 use crate::{AgentId, Clock, Ids, Json, RunId, Timestamp, iso8601};
 
-/// The receiver that means every agent.
+/// The receiver id that means every agent.
 pub const BROADCAST: &str = "broadcast";
 
 /// Carries messages between agents.
 ///
-/// A message reaches each subscription it is meant for once, in the order in which it was published.
+/// Each subscription gets the messages that are meant for it once, in the order of publication.
 pub trait Bus: Send + Sync {
-    /// Hands a message over.
+    /// Publishes a message.
     fn publish(&self, message: BusMessage) -> BoxFuture<'_, Result<(), BusError>>;
 
-    /// The messages from now on that are for `agent` or for everybody, and those of the types in
-    /// `also` whoever they are for. Dropping the stream ends the subscription.
+    /// Subscribes to the future messages for `agent` or for everybody, and to those of the types in `also`
+    /// for any receiver. Dropping the stream ends the subscription.
     fn subscribe<'a>(
         &'a self,
         agent: &'a AgentId,
         also: &'a [MessageType],
     ) -> BoxFuture<'a, Result<BoxStream<'static, BusMessage>, BusError>>;
 
-    /// Publishes a request and waits for the message that answers it, until `deadline`.
+    /// Publishes a request and waits for its answer until `deadline`.
     ///
     /// # Errors
     /// [`BusError::NotARequest`] without a correlation id, [`BusError::TimedOut`] without an answer.
@@ -40,7 +40,7 @@ pub trait Bus: Send + Sync {
     ) -> BoxFuture<'a, Result<BusMessage, BusError>> {
         Box::pin(async move {
             request.correlation()?;
-            // Subscribed before the request is out, so that a quick answer is not missed.
+            // Subscribe before publishing, so that a fast answer is not missed.
             let mut inbox = self.subscribe(&request.sender_id, &[]).await?;
             self.publish(request.clone()).await?;
             let next = |cx: &mut task::Context<'_>| {
@@ -61,45 +61,45 @@ pub trait Bus: Send + Sync {
     }
 }
 
-/// Whether a broadcast reaches its sender.
+/// The rule for a broadcast's sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Echo {
-    /// Only the others hear it.
+    /// The sender does not get its own broadcast.
     #[default]
     Others,
-    /// Everybody hears it.
+    /// The sender gets its own broadcast too.
     Everybody,
 }
 
-/// What one agent says to another, or to all.
+/// A message of one agent to another, or to all.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct BusMessage {
-    /// Who says it.
+    /// The sender.
     pub sender_id: AgentId,
-    /// Who is meant; [`BROADCAST`] or `*` for everybody.
+    /// The receiver; [`BROADCAST`] or `*` for everybody.
     pub receiver_id: AgentId,
-    /// What kind of message it is; decides what `content` holds.
+    /// The type, which decides the fields of `content`.
     pub message_type: MessageType,
-    /// The message itself.
+    /// The content.
     #[cfg_attr(feature = "schema", schemars(with = "std::collections::BTreeMap<String, Json>"))]
     pub content: serde_json::Map<String, Json>,
-    /// When it was said; ISO-8601 in JSON.
+    /// The time of sending; ISO-8601 in JSON.
     #[serde(with = "iso8601")]
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub timestamp: Timestamp,
-    /// The run in which it was said; with it, log lines, tool calls and messages of one run are found together.
+    /// The run in which it was sent, to correlate messages with log lines and tool calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_id: Option<RunId>,
-    /// Ties an answer to its request.
+    /// The id that an answer has in common with its request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub correlation_id: Option<String>,
-    /// Its place among the messages of its bus, from 1, given by the bus; 0 until then. Messages are put in
-    /// order by this, never by their timestamps.
+    /// The sequence number on its bus, from 1, assigned by the bus; 0 before. Messages are ordered by this,
+    /// never by their timestamps.
     #[serde(default, skip_serializing_if = "is_not_numbered")]
     pub seq: u64,
-    /// How long it is of use, milliseconds; as long as its bus keeps messages unless said.
+    /// The time for which it is useful, milliseconds; default: the bus's own limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl_ms: Option<u64>,
 }
@@ -110,7 +110,7 @@ fn is_not_numbered(seq: &u64) -> bool {
 }
 
 impl BusMessage {
-    /// A message that expects no answer.
+    /// Creates a message that expects no answer.
     pub fn new(
         sender: impl Into<AgentId>,
         receiver: impl Into<AgentId>,
@@ -131,20 +131,20 @@ impl BusMessage {
         }
     }
 
-    /// The same message, said in this run.
+    /// Sets the run in which it was sent.
     pub fn of_run(mut self, run: RunId) -> Self {
         self.run_id = Some(run);
         self
     }
 
-    /// The same message as a request: with a fresh correlation id.
+    /// Makes it a request, with a fresh correlation id.
     pub fn into_request(mut self, ids: &dyn Ids) -> Self {
         self.correlation_id = Some(ids.fresh("req"));
         self
     }
 
-    /// An answer to this message, from its receiver to its sender, under the same correlation id and
-    /// of the same run.
+    /// Creates an answer to this message, from its receiver to its sender, with the same correlation id and
+    /// run.
     ///
     /// After a broadcast set `sender_id` to the agent that answers.
     pub fn response(
@@ -166,7 +166,7 @@ impl BusMessage {
         }
     }
 
-    /// What its answer will bear.
+    /// Returns the correlation id that an answer must have.
     ///
     /// # Errors
     /// [`BusError::NotARequest`].
@@ -175,60 +175,60 @@ impl BusMessage {
         self.correlation_id.as_deref().ok_or_else(not_a_request)
     }
 
-    /// Whether everybody is meant.
+    /// Returns true if the message is for everybody.
     pub fn is_broadcast(&self) -> bool {
         matches!(self.receiver_id.as_str(), BROADCAST | "*")
     }
 
     fn answers(&self, request: &Self) -> bool {
         self.correlation_id == request.correlation_id && self.receiver_id == request.sender_id
-            // An agent that asks itself or everybody hears its own request first.
+            // An agent that asks itself or everybody receives its own request first.
             && !self.is_same(request)
     }
 
-    /// Whether it is the same message, wherever it is on its way.
+    /// Returns true if it is the same message, also if the bus has changed its sequence number.
     fn is_same(&self, other: &Self) -> bool {
         (&self.sender_id, &self.message_type, self.timestamp, &self.content)
             == (&other.sender_id, &other.message_type, other.timestamp, &other.content)
     }
 }
 
-/// What kind of message a [`BusMessage`] is. In JSON it is the name as text.
+/// The type of a [`BusMessage`]. In JSON it is the name as text.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 #[non_exhaustive]
 pub enum MessageType {
-    /// Please do this.
+    /// A request to do a task.
     TaskRequest,
-    /// This came of it.
+    /// The result of a task.
     TaskResponse,
-    /// This is how far it is.
+    /// The progress of a task.
     StatusUpdate,
-    /// Something went wrong.
+    /// A report of an error.
     Error,
-    /// Something that others may want to know.
+    /// Information that may interest others.
     InformationShare,
-    /// What do you know about this?
+    /// A request for information.
     ContextRequest,
-    /// The shared context changed.
+    /// A change of the shared context.
     ContextUpdate,
-    /// I cannot go on alone.
+    /// A request for help.
     HelpRequest,
-    /// Nobody has to answer this.
+    /// A notification that needs no answer.
     Notification,
-    /// Who can do this?
+    /// A question for agents with a certain ability.
     CapabilityQuery,
-    /// I have a tool that others may use.
+    /// An offer of a tool to others.
     ToolOffer,
-    /// May I use your tool?
+    /// A request to use another agent's tool.
     ToolRequest,
-    /// You may, until then.
+    /// A permission to use a tool for some time.
     ToolLease,
-    /// A type that this version does not know; passed on as it is.
+    /// A type that this version does not know; passed on unchanged.
     Other(String),
 }
 
-/// Every known type with its name.
+/// All known types with their names.
 const NAMES: [(MessageType, &str); 13] = [
     (MessageType::TaskRequest, "task_request"),
     (MessageType::TaskResponse, "task_response"),
@@ -246,7 +246,7 @@ const NAMES: [(MessageType, &str); 13] = [
 ];
 
 impl MessageType {
-    /// The type's name in lower snake case.
+    /// Returns the type's name in lower snake case.
     pub fn as_str(&self) -> &str {
         match self {
             Self::Other(name) => name,
@@ -291,54 +291,54 @@ impl schemars::JsonSchema for MessageType {
     }
 }
 
-/// Why a message did not arrive.
+/// The reason why a message was not delivered or not answered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BusError {
-    /// Nobody listens where the message was to go.
+    /// The receiver has no subscription.
     #[error("nobody receives messages for {receiver}")]
     Undeliverable {
-        /// Who was meant.
+        /// The receiver.
         receiver: AgentId,
     },
-    /// The receiver takes messages more slowly than they come, and its queue is full.
+    /// The receiver is too slow, and its queue is full.
     #[error("the queue of {receiver} is full")]
     Full {
-        /// Who was meant.
+        /// The receiver.
         receiver: AgentId,
     },
     /// The answer did not come in time.
     #[error("{receiver} did not answer the {message_type} in time")]
     TimedOut {
-        /// Who was asked.
+        /// The receiver of the request.
         receiver: AgentId,
-        /// What was asked.
+        /// The type of the request.
         message_type: MessageType,
     },
-    /// The answer came when nobody waited for it any more.
+    /// The answer came after the deadline of its request.
     #[error("the {message_type} of {sender} came after the deadline of its request")]
     Late {
-        /// Who answered.
+        /// The sender of the answer.
         sender: AgentId,
-        /// With what.
+        /// The type of the answer.
         message_type: MessageType,
     },
     /// A request needs a correlation id.
     #[error("a {message_type} without a correlation id cannot be answered")]
     NotARequest {
-        /// What was asked.
+        /// The type of the request.
         message_type: MessageType,
     },
     /// The bus was shut down.
     #[error("the bus is closed")]
     Closed,
-    /// What carries the messages failed.
+    /// The transport of the bus failed.
     #[error("the bus failed: {0}")]
     Transport(String),
 }
 
 impl BusError {
-    /// What can be done about it, in a line.
+    /// Returns advice, in a line.
     pub fn advice(&self) -> &'static str {
         match self {
             Self::Undeliverable { .. } => "check the agent's id, and that it has subscribed",

@@ -1,5 +1,5 @@
-//! A run that works for a call of another run: what it may do, where it is kept, whether it is there from before a
-//! crash, and what it is to its caller when it has ended.
+//! Child runs: their permissions and limits, their journal, their state after a crash, and their result for
+//! the caller.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -11,16 +11,16 @@ use crate::{
     ToolResult, ToolResultStatus, metadata,
 };
 
-/// Why a run is neither begun nor taken up, whoever was to drive it.
+/// The reason why a run is neither started nor resumed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunRefused {
-    /// The run is there and works for another call.
+    /// The run exists, but works for another call.
     #[error("run {run} is there and does not work for this call of {caller}")]
     NotOfThisCall {
         /// The run.
         run: RunId,
-        /// Who calls.
+        /// The run that calls.
         caller: RunId,
     },
     /// The run has ended.
@@ -29,7 +29,7 @@ pub enum RunRefused {
         /// The run.
         run: RunId,
     },
-    /// The run has met a limit, and is to be taken up with no more of it.
+    /// The run has met a limit, and the resumption does not raise it.
     #[error("run {run} has ended: {limit}")]
     AtLimit {
         /// The run.
@@ -37,7 +37,7 @@ pub enum RunRefused {
         /// The limit.
         limit: LimitReached,
     },
-    /// Nobody asked what was answered.
+    /// The answer is for a question that is not open.
     #[error("run {run} has no question {call} that is open")]
     NoQuestion {
         /// The run.
@@ -45,18 +45,18 @@ pub enum RunRefused {
         /// The call that the answer names.
         call: CallId,
     },
-    /// The run is too deep below the one that a person started to begin others.
+    /// The run is too deep to start child runs.
     #[error("a run that begins others cannot be at depth {depth}: there may be none below {max}")]
     TooDeep {
-        /// Where the run is.
+        /// The depth of the run.
         depth: u32,
-        /// The deepest that a run may be.
+        /// The greatest depth of a run.
         max: u32,
     },
 }
 
 impl RunRefused {
-    /// The run that it is about, if it names one.
+    /// Returns the run that the error is about, if it names one.
     pub fn run(&self) -> Option<&RunId> {
         match self {
             Self::NotOfThisCall { run, .. }
@@ -67,7 +67,7 @@ impl RunRefused {
         }
     }
 
-    /// What can be done about it, in a line.
+    /// Returns advice, in a line.
     pub fn advice(&self) -> &'static str {
         match self {
             Self::NotOfThisCall { .. } => "choose another id for one of the runs",
@@ -79,31 +79,31 @@ impl RunRefused {
     }
 }
 
-/// How the run of a call stands in the journal.
+/// The state of a child run in the journal.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum CalledRun {
-    /// It was never begun.
+    /// It was never started.
     Absent,
-    /// It was cut off, or cancelled with its caller, and goes on.
+    /// It was cut off, or cancelled together with its caller, and is to be resumed.
     CutOff,
-    /// It has ended, and is not done again.
+    /// It has ended, and is not repeated.
     Ended(Box<Outcome>),
-    /// There is a run of that name which another call started, or none.
+    /// A run with this id exists, but another call or no call started it.
     OfAnother,
 }
 
 impl Delegation {
-    /// Where the called run comes from.
+    /// Returns the origin of the child run.
     pub fn origin(&self) -> Origin {
         Origin::CalledBy { run: self.caller.clone(), call: self.call }
     }
 
-    /// Works on what the call wants done: begins its run, takes it up where it was cut off, or finds it done. Only
+    /// Starts the child run, resumes it where it was cut off, or returns its outcome if it has ended. Only
     /// one of the two futures is ever polled.
     ///
     /// # Errors
-    /// Those of the two; there is a run of that name which does not work for this call; or the journal failed.
+    /// Those of the two futures; the run exists but does not work for this call; or the journal failed.
     pub async fn attach<E: From<JournalError> + From<RunRefused>>(
         &self,
         begin: impl Future<Output = Result<Outcome, E>> + Send,
@@ -119,7 +119,7 @@ impl Delegation {
         }
     }
 
-    /// How the called run stands in the journal.
+    /// Returns the state of the child run in the journal.
     ///
     /// # Errors
     /// The journal cannot read the run.
@@ -133,7 +133,7 @@ impl Delegation {
             _ => return Ok(CalledRun::OfAnother),
         }
         Ok(match records.last().map(|last| &last.body) {
-            // A cancelled run whose caller goes on goes on with it.
+            // A cancelled child run goes on together with its caller.
             Some(RecordBody::RunFinished(outcome)) if outcome.status != OutcomeStatus::Cancelled => {
                 CalledRun::Ended(outcome.clone())
             }
@@ -142,7 +142,8 @@ impl Delegation {
     }
 }
 
-/// Whether a called run's log is lost: its caller's log says that it had one ([`RecordBody::ChildBegun`]).
+/// Returns true if a child run's log is lost: its caller's log says that it had one
+/// ([`RecordBody::ChildBegun`]).
 ///
 /// # Errors
 /// The journal cannot read the run.
@@ -153,9 +154,8 @@ pub async fn is_lost(journal: &dyn Journal, child: &RunId) -> Result<bool, Journ
     }
 }
 
-/// Makes sure that a run with these records finds its calls again: the logs of the runs that its open calls began can
-/// be read, and those below them. A call whose run cannot be read would end as failed, and its work be begun again by
-/// another call.
+/// Checks that the logs of all child runs of open calls can be read, at every level below a run with these
+/// records. Otherwise such a call would end as failed, and another call would repeat its work.
 ///
 /// # Errors
 /// The journal cannot read one of the logs.
@@ -163,7 +163,7 @@ pub async fn check_called(journal: &dyn Journal, records: &[Arc<Record>]) -> Res
     let mut open = open_runs(records);
     while let Some(run) = open.pop() {
         match journal.read(&run).await {
-            // It was not begun before the crash.
+            // It was not started before the crash.
             Err(JournalError::UnknownRun { .. }) => {}
             records => open.extend(open_runs(&records?)),
         }
@@ -171,7 +171,7 @@ pub async fn check_called(journal: &dyn Journal, records: &[Arc<Record>]) -> Res
     Ok(())
 }
 
-/// The runs of calls that have no end.
+/// Returns the child runs of calls that have no end.
 fn open_runs(records: &[Arc<Record>]) -> Vec<RunId> {
     let mut open = BTreeMap::new();
     for record in records {
@@ -189,23 +189,23 @@ fn open_runs(records: &[Arc<Record>]) -> Vec<RunId> {
 }
 
 impl Context {
-    /// The call that this context's run works for; none while the context is a caller's own.
+    /// Returns the call that this context's run works for; none while the context is that of the caller.
     pub fn called_by(&self) -> Option<&Delegation> {
         self.delegation.as_deref().filter(|by| by.child == self.run)
     }
 
-    /// Where the run is kept: beside its caller, or where its agent keeps its `own` runs.
+    /// Returns the journal of the run: its caller's for a child run, otherwise its agent's `own`.
     pub fn journal<'a>(&'a self, own: &'a Arc<dyn Journal>) -> &'a Arc<dyn Journal> {
         self.called_by().map_or(own, |by| &by.journal)
     }
 
-    /// The same context, where the run says in its caller's log that it has a log; see [`CallerLog`].
+    /// Sets the caller's log, in which a child run records that it has a log; see [`CallerLog`].
     pub fn with_caller_log(mut self, log: Arc<dyn CallerLog>) -> Self {
         self.delegation = self.delegation.map(|by| Arc::new(Delegation::clone(&by).with_caller_log(log)));
         self
     }
 
-    /// How far the run may go: as its agent's `own` runs may, and no further than its caller allows.
+    /// Returns the limits of the run: its agent's `own`, and for a child run no more than the caller allows.
     pub fn limits(&self, own: ExecutionLimits) -> ExecutionLimits {
         match self.called_by() {
             Some(by) => by.narrow(own, self.depth),
@@ -213,7 +213,7 @@ impl Context {
         }
     }
 
-    /// Whether the run may begin others, where none may be deeper than `max`.
+    /// Checks if the run may start child runs, if no run may be deeper than `max`.
     ///
     /// # Errors
     /// [`RunRefused::TooDeep`].
@@ -222,7 +222,8 @@ impl Context {
         if depth < max { Ok(()) } else { Err(RunRefused::TooDeep { depth, max }) }
     }
 
-    /// The context of the run that `call` starts. Its id follows from the call, so that it is found again.
+    /// Returns the context of the child run that `call` starts. The run's id is derived from the call, so
+    /// that it is found again.
     pub fn of_call(
         &self,
         call: CallId,
@@ -242,11 +243,11 @@ impl Context {
     }
 }
 
-/// The line behind an answer that the limit of its tokens cut off, for whoever reads it instead of an [`Outcome`].
+/// The line after an answer that was cut off by its token limit, for readers that get no [`Outcome`].
 pub const CUT_OFF: &str = "[Cut off: the limit of tokens of one answer; the answer is not complete]";
 
 impl Outcome {
-    /// What the run came to, as the result of the call that `agent` worked for.
+    /// Returns the outcome as the result of the call that `agent` worked for.
     pub fn to_result(&self, agent: &str) -> ToolResult {
         let said = self.said().unwrap_or_default().trim();
         let result = match self.status {
@@ -273,7 +274,8 @@ impl Outcome {
         result
     }
 
-    /// The question that `call` has while its run, one of `agent`, waits; what the run waits for stands in its own log.
+    /// Returns the question of `call` while its run, one of `agent`, waits. The run's own log has what it
+    /// waits for.
     pub fn to_question(&self, call: CallId, agent: &str) -> ApprovalRequest {
         let summary = format!("run {} waits for an answer", self.run);
         let mut request =

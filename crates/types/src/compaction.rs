@@ -1,8 +1,8 @@
-//! Compaction: a smaller view of a conversation that has outgrown the model's context window.
+//! Compaction: makes a conversation shorter so that it fits the model's context window.
 //!
-//! The conversation itself is never changed. A [`Compaction`] says which of its messages the model goes
-//! on to see, and how; it stands in the log, so that whoever folds the log sees the same. Leaving the
-//! record out of the fold undoes it.
+//! The conversation itself is never changed. A [`Compaction`] says which of its messages the model still
+//! sees, and in which form. It is logged, so that every fold of the log has the same view; a fold without the
+//! record undoes it.
 
 use std::sync::Arc;
 
@@ -10,58 +10,58 @@ use serde::{Deserialize, Serialize};
 
 use crate::{ContextConfig, Message, TokenCounter, Usage};
 
-/// What a compaction came to. Messages are named by their place in the run's whole conversation, from
-/// 0, what an earlier run of the session left included.
+/// The result of a compaction. It refers to messages by their index in the run's whole conversation, from 0,
+/// including messages of earlier runs of the session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Compaction {
-    /// How far it had to go.
+    /// The level that was needed.
     pub level: CompactionLevel,
-    /// Set if the model's service had refused the request as too long.
+    /// True if the model's service had refused the request as too long.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub overflow: bool,
     /// Estimated tokens of the messages before.
     pub tokens_before: u64,
     /// Estimated tokens of the messages after.
     pub tokens_after: u64,
-    /// How many messages the conversation had. Later ones follow the view as they are.
+    /// The number of messages in the conversation. Later messages follow the view unchanged.
     pub messages: u64,
-    /// What the model sees of them, in order. A message that no part names is left out.
+    /// The parts that the model sees, in order. A message that is in no part is left out.
     pub view: Vec<ViewPart>,
 }
 
 impl Compaction {
-    /// A compaction of the first `messages` messages.
+    /// Creates a compaction of the first `messages` messages.
     pub fn new(level: CompactionLevel, messages: u64, view: Vec<ViewPart>) -> Self {
         Self { level, messages, view, ..Self::default() }
     }
 }
 
-/// How far a compaction goes. Later ones lose more.
+/// The level of a compaction. Higher levels lose more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum CompactionLevel {
-    /// A note stands for each result that the model gave up.
+    /// Results that the model removed with the cleanup tool become a note.
     CleanUp,
     /// Only the newest reading of a file stays.
     #[default]
     Deduplicate,
     /// Old tool results are cut to some lines.
     TruncateResults,
-    /// A model's summary stands for old turns.
+    /// A model's summary replaces old turns.
     Summarize,
-    /// Old turns become a line each.
+    /// Each old turn becomes one line.
     DigestTurns,
-    /// Only the latest messages stay, and the goal.
+    /// Only the latest messages and the goal stay.
     Trim,
     /// The first and the latest messages stay; the middle becomes a summary.
     DropMiddle,
-    /// Every tool result is cut, the latest too.
+    /// Every tool result is cut, also the latest.
     TruncateAll,
-    /// Only the very latest messages stay, and the goal.
+    /// Only the very latest messages and the goal stay.
     ForceTrim,
 }
 
@@ -71,40 +71,40 @@ pub enum CompactionLevel {
 #[serde(tag = "part", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ViewPart {
-    /// Messages as they entered the window.
+    /// Messages without a change.
     Keep {
-        /// The first.
+        /// The index of the first.
         from: u64,
         /// One past the last.
         to: u64,
     },
     /// A message whose text is cut to its first and last lines.
     Truncate {
-        /// Which.
+        /// The index of the message.
         at: u64,
-        /// Lines that stay.
+        /// The number of lines that stay.
         lines: u32,
     },
-    /// A message with another text in place of its content: it keeps its call.
+    /// A message with its content replaced by a text; the id of its call stays.
     Rewrite {
-        /// Which.
+        /// The index of the message.
         at: u64,
-        /// What the model reads.
+        /// The text that the model reads.
         text: String,
     },
-    /// A user message that stands for a stretch of the conversation.
+    /// A user message that replaces a range of the conversation.
     Digest {
-        /// The first message it stands for.
+        /// The index of the first message that it replaces.
         from: u64,
         /// One past the last.
         to: u64,
-        /// What the model reads.
+        /// The text that the model reads.
         text: String,
     },
 }
 
 impl ViewPart {
-    /// The stretch of the conversation that the part stands for.
+    /// Returns the range of the conversation that the part covers.
     pub fn range(&self) -> std::ops::Range<u64> {
         match self {
             Self::Keep { from, to } | Self::Digest { from, to, .. } => *from..*to,
@@ -113,37 +113,37 @@ impl ViewPart {
     }
 }
 
-/// One message as the model sees it now, with what it stands for.
+/// One message as the model sees it now, with the part of the view that it comes from.
 #[derive(Clone, Debug)]
 pub struct WindowItem {
-    /// Which part of the present view it is. [`ViewPart::Keep`] holds one message here.
+    /// The part of the current view. A [`ViewPart::Keep`] has exactly one message here.
     pub part: ViewPart,
-    /// What the model reads.
+    /// The message that the model reads.
     pub message: Arc<Message>,
     /// Its estimated tokens.
     pub tokens: u64,
-    /// It has to stay: the goal, or what a person said in this run.
+    /// True if it has to stay: the goal, or a message of a person in this run.
     pub pinned: bool,
 }
 
-/// What a [`CompactionStrategy`] is given.
+/// The input of a [`CompactionStrategy`].
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct CompactionInput<'a> {
-    /// What the model sees now, in order.
+    /// The messages that the model sees now, in order.
     pub items: &'a [WindowItem],
-    /// Tokens that the result should not exceed, counted by `counter`.
+    /// The most tokens of the result, counted by `counter`.
     pub target: u64,
-    /// Sizes and shares.
+    /// Settings of the context window.
     pub config: &'a ContextConfig,
-    /// Counts tokens.
+    /// The token counter.
     pub counter: &'a dyn TokenCounter,
-    /// A model's summary of old turns, if it was asked for one.
+    /// A model's summary of old turns, if one was made.
     pub summary: Option<&'a Summary>,
 }
 
 impl<'a> CompactionInput<'a> {
-    /// A question to a strategy.
+    /// Creates the input, without a summary.
     pub fn new(
         items: &'a [WindowItem],
         target: u64,
@@ -154,26 +154,25 @@ impl<'a> CompactionInput<'a> {
     }
 }
 
-/// Decides what gives way when a conversation outgrows its window.
+/// Decides which messages to cut or replace when a conversation outgrows its window.
 ///
-/// The view must keep every pinned message, name messages in order and at most once, and keep a call's
-/// results where it keeps the call. A view that breaks this is not used; the built-in tiers decide then.
-/// The answer should follow from the question alone. Where it does not, a run still replays: the view
-/// stands in its log.
+/// The view must keep every pinned message, have messages in order and at most once, and keep the results of
+/// each call that it keeps. A view that breaks a rule is not used; the built-in tiers decide then. The result
+/// should depend on the input alone. If it does not, a run can still be replayed, since the view is logged.
 pub trait CompactionStrategy: Send + Sync {
-    /// The view to use from now on and how far it goes, or `None` if everything should stay.
+    /// Returns the new view and its level, or `None` to change nothing.
     fn compact(&self, input: CompactionInput<'_>) -> Option<(CompactionLevel, Vec<ViewPart>)>;
 }
 
-/// A model's summary of a stretch of the conversation.
+/// A model's summary of a range of the conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Summary {
-    /// The first message it stands for.
+    /// The index of the first message that it covers.
     pub from: u64,
     /// One past the last.
     pub to: u64,
-    /// What the model said; nothing if it gave no summary.
+    /// The text; none if the model gave no summary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
     /// Tokens of the call.
@@ -181,7 +180,7 @@ pub struct Summary {
     pub usage: Usage,
 }
 
-/// How full the window is, in the words that the model is told.
+/// The fill level of the context window, in the words that the model reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -198,7 +197,7 @@ pub enum ContextLevel {
 }
 
 impl ContextLevel {
-    /// The level at a share of the window, in percent.
+    /// Returns the level for a fill level in percent.
     pub fn at(percent: u8) -> Self {
         match percent {
             0..70 => Self::Normal,

@@ -1,49 +1,49 @@
-//! How a run keeps its conversation within the model's context window: every number in one place.
+//! All settings by which a run keeps its conversation within the model's context window.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Tokenizer;
 
-/// The size of the context window and what happens as it fills up.
+/// The size of the context window and the behaviour as it fills up.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct ContextConfig {
-    /// Tokens of the window, the system prompt included. Default 100,000.
+    /// Tokens of the window, with the system prompt. Default 100,000.
     pub max_context_tokens: u64,
-    /// Tokens set aside for the system prompt and the tools; more if they take more. Default 4,000.
+    /// Tokens reserved for the system prompt and the tools; more if they need more. Default 4,000.
     pub system_prompt_tokens: u64,
-    /// Messages at the end that stay whole as long as anything else can give way. Default 10.
+    /// The number of messages at the end that stay whole as long as possible. Default 10.
     pub keep_recent: u32,
-    /// Messages at the beginning that stay whole. Default 2.
+    /// The number of messages at the beginning that stay whole. Default 2.
     pub keep_first: u32,
-    /// Lines that a shortened tool result keeps. Default 50.
+    /// The number of lines that a shortened tool result keeps. Default 50.
     pub tool_output_max_lines: u32,
-    /// Share of the budget above which the conversation is compacted. Default 0.8.
+    /// The share of the budget above which the conversation is compacted. Default 0.8.
     pub trigger: f64,
-    /// Milliseconds between two compactions, unless the window is nearly full. Default 180,000.
+    /// The least milliseconds between two compactions, unless the window is nearly full. Default 180,000.
     pub min_interval_ms: u64,
-    /// How the conversation is compacted.
+    /// The built-in compaction.
     pub policy: CompactionPolicy,
-    /// Most tokens of a summary of old turns that the model is asked for, once cutting tool results is
-    /// no longer enough. Without it old turns are digested without a model, which is the default.
+    /// The most tokens of a model's summary of old turns, which is made when cutting tool results is no
+    /// longer enough. Default none: old turns are then shortened without a model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub summary_tokens: Option<u32>,
-    /// Messages that trimming keeps. Default 40.
+    /// The number of messages that trimming keeps. Default 40.
     pub max_history_messages: u32,
-    /// Messages that are kept when nothing else helped after an overflow. Default 5.
+    /// The number of messages that are kept if nothing else helped after an overflow. Default 5.
     pub force_trim_messages: u32,
-    /// How often one request is made smaller and sent again after an overflow. Default 3.
+    /// The most times that one request is made smaller and sent again after an overflow. Default 3.
     pub max_overflow_recoveries: u32,
-    /// Share of the window that one tool result may take, in windows of 64,000 tokens and more.
-    /// Default 0.3.
+    /// The share of the window that one tool result may take, in windows of 64,000 tokens and more. Default
+    /// 0.3.
     pub max_tool_result_share: f64,
-    /// Characters that no tool result exceeds. Default 400,000.
+    /// The most characters of a tool result. Default 400,000.
     pub max_tool_result_chars: u64,
-    /// Tokens that one tool result may take in a smaller window.
+    /// The most tokens of a tool result in a smaller window.
     pub tool_result_max_tokens: ResultTokens,
-    /// Who counts tokens.
+    /// The token counter.
     pub tokenizer: Tokenizer,
 }
 
@@ -71,18 +71,18 @@ impl Default for ContextConfig {
 }
 
 impl ContextConfig {
-    /// Defaults for a window of `max_context_tokens`.
+    /// Creates defaults for a window of `max_context_tokens`.
     pub fn new(max_context_tokens: u64) -> Self {
         Self { max_context_tokens, ..Self::default() }
     }
 
-    /// Tokens that the messages may take.
+    /// Returns the tokens that the messages may take.
     pub fn budget(&self) -> u64 {
         self.max_context_tokens.saturating_sub(self.system_prompt_tokens)
     }
 }
 
-/// Which built-in [`CompactionStrategy`](crate::CompactionStrategy) a run uses.
+/// The built-in [`CompactionStrategy`](crate::CompactionStrategy) of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -93,11 +93,11 @@ pub enum CompactionPolicy {
     Tiered,
     /// Keep the last [`max_history_messages`](ContextConfig::max_history_messages).
     Trim,
-    /// From 20 messages on keep the last 5 and a summary of what was done before.
+    /// From 20 messages on, keep the last 5 and a summary of the work before.
     Summarize,
 }
 
-/// Tokens that one tool result may take, by how full the window is.
+/// The most tokens of one tool result, by the fill level of the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]

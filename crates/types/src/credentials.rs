@@ -1,4 +1,4 @@
-//! Accounts that tools act with, kept apart by tenant.
+//! Credentials of the accounts that tools use, separate for each tenant.
 
 use std::sync::Arc;
 
@@ -6,77 +6,77 @@ use futures_core::future::BoxFuture;
 
 use crate::{Json, Redactor, Secret, TenantId, Timestamp, ToolError};
 
-/// Which account: whose, at which service, under which name.
+/// The key of an account: its tenant, its service and its name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CredentialKey {
-    /// Whose account it is.
+    /// The tenant that owns the account.
     pub tenant: TenantId,
-    /// For instance `github`.
+    /// The service, for instance `github`.
     pub service: String,
-    /// For people with several; `primary` unless said otherwise.
+    /// The name of the account; `primary` by default.
     pub account: String,
 }
 
 impl CredentialKey {
-    /// The tenant's `primary` account at a service.
+    /// Creates the key of the tenant's `primary` account at a service.
     pub fn primary(tenant: TenantId, service: impl Into<String>) -> Self {
         Self { tenant, service: service.into(), account: PRIMARY.to_owned() }
     }
 
-    /// One of several accounts at a service.
+    /// Sets the name of the account.
     pub fn named(mut self, account: impl Into<String>) -> Self {
         self.account = account.into();
         self
     }
 }
 
-/// The account that is meant where none is named.
+/// The default name of an account.
 const PRIMARY: &str = "primary";
 
-/// An account that is kept, without what is secret.
+/// A stored account, without its secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CredentialEntry {
-    /// Which account.
+    /// The key.
     pub key: CredentialKey,
-    /// When it was saved first.
+    /// The time at which it was first saved.
     pub created_at: Timestamp,
-    /// When it was saved last.
+    /// The time at which it was last saved.
     pub updated_at: Timestamp,
 }
 
 impl CredentialEntry {
-    /// An account that is kept.
+    /// Creates an entry.
     pub fn new(key: CredentialKey, created_at: Timestamp, updated_at: Timestamp) -> Self {
         Self { key, created_at, updated_at }
     }
 }
 
-/// Keeps credentials. What is inside one is the tool's business, not the store's: signing in and refreshing tokens is
-/// done by whoever knows the service, and saved again.
+/// Stores credentials. Their content is opaque to the store: the code that knows the service signs in,
+/// refreshes tokens and saves them again.
 pub trait CredentialStore: Send + Sync {
-    /// Puts these credentials in the place of what was there, or takes away what was there. Says whether there was
-    /// anything.
+    /// Replaces the stored credentials, or deletes them for `None`. Returns true if there were any before.
     fn put<'a>(
         &'a self,
         key: &'a CredentialKey,
         credentials: Option<Secret<Json>>,
     ) -> BoxFuture<'a, Result<bool, CredentialError>>;
 
-    /// What was saved under the key.
+    /// Returns the credentials stored under the key.
     fn get<'a>(
         &'a self,
         key: &'a CredentialKey,
     ) -> BoxFuture<'a, Result<Option<Secret<Json>>, CredentialError>>;
 
-    /// The accounts of one tenant, never those of another, at one service or at all; in the order of services and names.
+    /// Returns the accounts of one tenant, at one service or at all, in the order of services and names.
+    /// Never returns accounts of another tenant.
     fn list<'a>(
         &'a self,
         tenant: &'a TenantId,
         service: Option<&'a str>,
     ) -> BoxFuture<'a, Result<Vec<CredentialEntry>, CredentialError>>;
 
-    /// Saves, or replaces what was there.
+    /// Stores credentials, and replaces earlier ones.
     fn save<'a>(
         &'a self,
         key: &'a CredentialKey,
@@ -85,46 +85,47 @@ pub trait CredentialStore: Send + Sync {
         Box::pin(async move { self.put(key, Some(credentials)).await.map(drop) })
     }
 
-    /// Forgets an account; false if there was none.
+    /// Deletes an account; returns false if there was none.
     fn delete<'a>(&'a self, key: &'a CredentialKey) -> BoxFuture<'a, Result<bool, CredentialError>> {
         self.put(key, None)
     }
 }
 
-/// Why credentials could not be read or kept. No text of it holds what is secret.
+/// The error of a credential store. Its text never holds a secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CredentialError {
     /// The storage failed.
     #[error("credential storage failed: {0}")]
     Storage(String),
-    /// They are sealed, and there is no key, or another than they were sealed with.
+    /// The credentials are encrypted, and the key is missing or is another one.
     #[error("credentials are sealed: {0}")]
     Sealed(String),
-    /// What is kept is not what was saved.
+    /// The stored data is damaged.
     #[error("the credentials of '{service}' ({account}) are damaged: {problem}; save them again")]
     Damaged {
         /// The service.
         service: String,
         /// The account.
         account: String,
-        /// What is wrong with them.
+        /// The damage.
         problem: String,
     },
     /// The store was written by a newer version.
     #[error("the credentials at {place} have format {found}; this version knows up to {supported}")]
     FutureStore {
-        /// Where they are.
+        /// The location of the store.
         place: String,
         /// Their format.
         found: u32,
-        /// The newest that is known.
+        /// The newest format that can be read.
         supported: u32,
     },
 }
 
-/// A tenant's accounts as a tool reaches them: [`ToolContext::credentials`](crate::ToolContext::credentials). A tool
-/// cannot name another tenant, and what a call was given is blacked out in whatever its run keeps or shows from then on.
+/// A tenant's credentials, as a tool gets them:
+/// [`ToolContext::credentials`](crate::ToolContext::credentials). A tool cannot name another tenant. Secrets
+/// that a call gets are redacted in all that its run keeps or shows from then on.
 #[derive(Clone)]
 pub struct Credentials {
     store: Option<Arc<dyn CredentialStore>>,
@@ -133,21 +134,21 @@ pub struct Credentials {
 }
 
 impl Credentials {
-    /// The tenant's accounts in a store.
+    /// Creates the access to a tenant's credentials in a store.
     pub(crate) fn new(store: Option<Arc<dyn CredentialStore>>, tenant: TenantId, redactor: Redactor) -> Self {
         Self { store, tenant, redactor }
     }
 
-    /// The `primary` account at a service.
+    /// Returns the credentials of the `primary` account at a service.
     ///
     /// # Errors
-    /// [`ToolError::NotFound`] tells the model to let the user connect the account; [`ToolError::Failed`] if it
-    /// cannot be read.
+    /// [`ToolError::NotFound`] if there is none, with a text that tells the model to have the user connect
+    /// it; [`ToolError::Failed`] if it cannot be read.
     pub async fn get(&self, service: &str) -> Result<Secret<Json>, ToolError> {
         self.account(service, PRIMARY).await
     }
 
-    /// One of several accounts at a service.
+    /// Returns the credentials of a named account at a service.
     ///
     /// # Errors
     /// As [`get`](Self::get).
@@ -162,7 +163,7 @@ impl Credentials {
         Ok(found)
     }
 
-    /// The accounts that there are, at one service or at all.
+    /// Returns the stored accounts, at one service or at all.
     ///
     /// # Errors
     /// [`ToolError::Failed`] if they cannot be read.
@@ -176,10 +177,10 @@ impl Credentials {
         }
     }
 
-    /// Saves an account, or what it became when it was refreshed.
+    /// Saves the credentials of an account, for instance after a refresh.
     ///
     /// # Errors
-    /// [`ToolError::Failed`] if it cannot be kept.
+    /// [`ToolError::Failed`] if they cannot be stored.
     pub async fn save(
         &self,
         service: &str,

@@ -1,8 +1,8 @@
-//! Delegation: a run that works for a call of another run, and the part of that run's budget that it has.
+//! Delegation: a child run that works for a call of another run, with a part of that run's budget.
 //!
-//! A caller grants a [`Lease`] before the run starts and takes back what was not spent after it has
-//! ended. Leases of runs that work side by side never overlap, so together they cannot spend more than
-//! there was, but for what the calls that are in flight cost more than anybody knew before.
+//! A caller grants a [`Lease`] before the child run starts, and gets the unused part back after it has ended.
+//! Leases of parallel runs never overlap, so together they cannot exceed the budget, except by the amount by
+//! which requests under way cost more than expected.
 
 use std::sync::Arc;
 
@@ -12,14 +12,14 @@ use futures_core::future::BoxFuture;
 
 use crate::{CallId, ExecutionLimits, Journal, RunId};
 
-/// The part of its caller's budget that a run may use.
+/// The part of the caller's budget that a child run may use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Lease {
-    /// Tokens of all model calls, those of the runs that it calls itself included.
+    /// Tokens of all model calls, including those of its own child runs.
     pub tokens: u64,
-    /// Money in millionths of a currency unit; none where the caller's money has no limit.
+    /// Money in millionths of a currency unit; none if the caller has no limit of money.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<u64>,
     /// Active time in milliseconds.
@@ -27,12 +27,12 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// A lease of tokens and time, without a limit on money.
+    /// Creates a lease of tokens and time, without a limit of money.
     pub fn new(tokens: u64, duration_ms: u64) -> Self {
         Self { tokens, cost: None, duration_ms }
     }
 
-    /// The limits of a run that has this lease.
+    /// Returns the limits of a run that has this lease.
     pub fn narrow(&self, mut limits: ExecutionLimits) -> ExecutionLimits {
         limits.max_total_tokens = limits.max_total_tokens.min(self.tokens);
         limits.max_duration_ms = limits.max_duration_ms.min(self.duration_ms);
@@ -44,7 +44,7 @@ impl Lease {
     }
 }
 
-/// What runs used of a budget.
+/// The tokens and money that runs used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -57,12 +57,12 @@ pub struct Spending {
 }
 
 impl Spending {
-    /// So many tokens, which cost so much.
+    /// Creates the spending of these tokens and this money.
     pub fn new(tokens: u64, cost: u64) -> Self {
         Self { tokens, cost }
     }
 
-    /// Whether nothing was spent.
+    /// Returns true if nothing was spent.
     pub fn is_zero(&self) -> bool {
         *self == Self::default()
     }
@@ -75,57 +75,57 @@ impl std::ops::AddAssign for Spending {
     }
 }
 
-/// A call that starts a run: who calls, what the run is named, and how far it may go.
+/// A call that starts a child run: the caller, the id of the child run, and its limits.
 ///
-/// Whoever carries out such a call finds it in [`Context::delegation`](crate::Context::delegation), and
-/// hands it on in the context of the run that it starts.
+/// The code that executes the call finds it in [`Context::delegation`](crate::Context::delegation), and
+/// passes it on in the context of the child run.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Delegation {
     /// The run that calls.
     pub caller: RunId,
-    /// Its call.
+    /// The call.
     pub call: CallId,
-    /// The run that is called: [`RunId::of_call`]. It may be there already, from before a crash.
+    /// The child run: [`RunId::of_call`]. It may exist already, from before a crash.
     pub child: RunId,
     /// The part of the caller's budget that it may use.
     pub lease: Lease,
-    /// Turns that it may take, if the call says.
+    /// The most turns, if the call sets a limit.
     pub max_turns: Option<u32>,
-    /// The deepest that runs below it may be.
+    /// The greatest depth of the runs below it.
     pub max_depth: u32,
-    /// Where the caller is kept, and the called run with it.
+    /// The journal of the caller and of the child run.
     pub journal: Arc<dyn Journal>,
-    /// Notes in the caller's log that the called run has a log.
+    /// Records in the caller's log that the child run has a log.
     pub caller_log: Option<Arc<dyn CallerLog>>,
 }
 
-/// The log of a run that calls others, as far as those it calls write to it.
+/// The access of child runs to the log of their caller.
 pub trait CallerLog: Send + Sync {
-    /// Appends [`RecordBody::ChildBegun`](crate::RecordBody::ChildBegun), unless the log has one for this call. Returns
-    /// when it is there, and also when nobody appends to the log any more.
+    /// Appends [`RecordBody::ChildBegun`](crate::RecordBody::ChildBegun), unless the log has one for this
+    /// call. Returns when the record is in the log, or when nobody appends to the log any more.
     fn child_begun<'a>(&'a self, call: CallId, child: &'a RunId) -> BoxFuture<'a, ()>;
 }
 
 impl Delegation {
-    /// The run that `call` of `caller` starts.
+    /// Creates the delegation of the child run that `call` of `caller` starts.
     pub fn new(caller: RunId, call: CallId, lease: Lease, max_depth: u32, journal: Arc<dyn Journal>) -> Self {
         let child = caller.of_call(call);
         Self { caller, call, child, lease, max_turns: None, max_depth, journal, caller_log: None }
     }
 
-    /// The same, with the caller's log: the run says there that it has a log of its own before it does anything. Without
-    /// it a run whose log is lost is begun again after a crash.
+    /// Sets the caller's log, in which the child run records that it has a log before it does anything.
+    /// Without it, a run whose log is lost is started again after a crash.
     pub fn with_caller_log(mut self, log: Arc<dyn CallerLog>) -> Self {
         self.caller_log = Some(log);
         self
     }
 
-    /// The limits of the called run, at `depth`: its own, and no more than what it was granted.
+    /// Returns the limits of the child run at `depth`: its own, and no more than what was granted.
     pub fn narrow(&self, limits: ExecutionLimits, depth: u32) -> ExecutionLimits {
         let mut limits = self.lease.narrow(limits);
         limits.max_turns = self.max_turns.map_or(limits.max_turns, |most| most.min(limits.max_turns));
-        // Its own limit counts from where it stands.
+        // Its own limit counts from its depth.
         limits.max_depth = depth.saturating_add(limits.max_depth).min(self.max_depth);
         limits
     }

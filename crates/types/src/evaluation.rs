@@ -1,7 +1,7 @@
-//! Choosing among branches: what a strategy is given, and what it says.
+//! The choice among the branches of a parallel loop: the strategy trait, its input and its verdict.
 //!
-//! A parallel loop runs several configurations side by side from one conversation, each as a run of its
-//! own. A strategy then says whose conversation the session goes on with.
+//! A parallel loop runs several configurations in parallel from one conversation, each as a run of its own. A
+//! strategy then selects the branch whose conversation the session continues with.
 
 use std::sync::Arc;
 
@@ -10,27 +10,29 @@ use serde::{Deserialize, Serialize};
 
 use crate::{AgentMessage, Context, LoopId, Message, Outcome, RunId, Usage};
 
-/// Chooses one of the branches that came to an answer.
+/// Selects one of the branches that have an answer.
 pub trait EvaluationStrategy: Send + Sync {
-    /// A short lower-case name, for logs.
+    /// Returns a short lower-case name, for logs.
     fn name(&self) -> &str;
 
-    /// Chooses. There is at least one branch, and the context's token ends a choice that takes time.
+    /// Selects a branch. There is at least one branch. The context's cancellation token ends a selection that
+    /// takes time.
     fn evaluate<'a>(
         &'a self,
         evaluation: Evaluation<'a>,
         context: &'a Context,
     ) -> BoxFuture<'a, Result<Verdict, EvaluationError>>;
 
-    /// What the choice may cost if a model is asked for it, in millionths of a currency unit, 0 where its
-    /// tokens have no price. That much counts as spent if the process dies meanwhile. By default no model is
-    /// asked.
+    /// Returns the highest cost of a selection by a model, in millionths of a currency unit, or 0 if its
+    /// tokens have no price. This amount counts as spent if the process dies before the verdict. Default:
+    /// none, for strategies without a model.
     fn estimate(&self, evaluation: &Evaluation<'_>) -> Option<u64> {
         let _ = evaluation;
         None
     }
 
-    /// Whether it can choose among so many branches; asked before any of them starts. By default any.
+    /// Checks if it can select among this number of branches; called before any of them starts. Default: any
+    /// number.
     ///
     /// # Errors
     /// It cannot.
@@ -40,20 +42,20 @@ pub trait EvaluationStrategy: Send + Sync {
     }
 }
 
-/// What there is to choose from.
+/// The input of a selection.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Evaluation<'a> {
-    /// What was said to every branch; empty where they answered what the conversation ends with.
+    /// The messages that every branch got; empty if they answered the last message of the conversation.
     pub prompts: &'a [AgentMessage],
-    /// The conversation that all branches began with, oldest first.
+    /// The conversation at the start of all branches, oldest first.
     pub conversation: &'a [Arc<Message>],
     /// The branches that have an answer, in the order of their configurations.
     pub branches: &'a [BranchResult],
 }
 
 impl<'a> Evaluation<'a> {
-    /// A choice among `branches`.
+    /// Creates the input.
     pub fn new(
         prompts: &'a [AgentMessage],
         conversation: &'a [Arc<Message>],
@@ -63,60 +65,60 @@ impl<'a> Evaluation<'a> {
     }
 }
 
-/// What one branch came to.
+/// The result of one branch.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct BranchResult {
-    /// Which configuration it worked with, from 0.
+    /// The index of its configuration, from 0.
     pub config: usize,
-    /// How it ended; its usage is the branch's alone.
+    /// The outcome; its usage is that of the branch alone.
     pub outcome: Outcome,
-    /// All that it added to the conversation, the prompts included.
+    /// All messages that it added to the conversation, with the prompts.
     pub messages: Vec<AgentMessage>,
 }
 
 impl BranchResult {
-    /// The result of the branch with configuration `config`.
+    /// Creates the result of the branch with configuration `config`.
     pub fn new(config: usize, outcome: Outcome, messages: Vec<AgentMessage>) -> Self {
         Self { config, outcome, messages }
     }
 }
 
-/// What a strategy says.
+/// The verdict of a strategy.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Verdict {
-    /// Place of the chosen one in [`Evaluation::branches`], from 0.
+    /// The index of the selected branch in [`Evaluation::branches`], from 0.
     pub selected: usize,
-    /// Tokens that the choice took.
+    /// Tokens that the selection used.
     pub usage: Usage,
-    /// What they cost, in millionths of a currency unit; unknown where tokens have no price.
+    /// The cost of the tokens, in millionths of a currency unit; none if tokens have no price.
     pub cost: Option<u64>,
-    /// Why, as far as the strategy says.
+    /// The reason, if the strategy gives one.
     pub reason: Option<String>,
-    /// What people should know about how the choice was made.
+    /// Warnings about the selection, for people.
     pub warnings: Vec<String>,
 }
 
 impl Verdict {
-    /// A choice that took no tokens.
+    /// Creates a verdict that used no tokens.
     pub fn select(selected: usize) -> Self {
         Self { selected, cost: Some(0), ..Self::default() }
     }
 }
 
-/// Why a strategy chose nothing.
+/// The reason why a strategy selected no branch.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EvaluationError {
-    /// There are more branches than it can choose from.
+    /// There are more branches than the strategy can handle.
     #[error("the strategy {strategy} takes {max} branch at most and there are {branches}")]
     TooMany {
         /// [`EvaluationStrategy::name`].
         strategy: String,
-        /// The most that it takes.
+        /// The most branches that it handles.
         max: usize,
-        /// How many there are.
+        /// The number of branches.
         branches: usize,
     },
     /// The run was cancelled before there was a verdict.
@@ -128,7 +130,7 @@ pub enum EvaluationError {
 }
 
 impl EvaluationError {
-    /// What a person can do about it, in a line.
+    /// Returns advice for a person, in a line.
     pub fn advice(&self) -> &'static str {
         match self {
             Self::TooMany { .. } => "give it fewer branches, or use another strategy",
@@ -138,7 +140,7 @@ impl EvaluationError {
     }
 }
 
-/// A branch of a parallel loop, as the loop's log names it before it starts.
+/// A branch of a parallel loop, as the loop's log has it before the branch starts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ParallelBranch {
@@ -148,31 +150,31 @@ pub struct ParallelBranch {
     pub loop_id: LoopId,
 }
 
-/// How a parallel loop ended.
+/// The end of a parallel loop.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct ParallelChoice {
-    /// Who chose: [`EvaluationStrategy::name`].
+    /// The strategy: [`EvaluationStrategy::name`].
     pub strategy: String,
-    /// The configuration whose branch was chosen, from 0; none if there was nothing to choose from.
+    /// The configuration of the selected branch, from 0; none if no branch was selected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selected: Option<u32>,
-    /// Tokens that the choice took.
+    /// Tokens that the selection used.
     pub usage: Usage,
-    /// Why, as far as the strategy said.
+    /// The reason, if the strategy gave one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// What people should know about how the choice was made.
+    /// Warnings about the selection, for people.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
-    /// The chosen branch's answer under the parallel loop's own run. Its usage and its cost are those of
-    /// all branches and of the choice.
+    /// The outcome of the parallel loop's own run, with the answer of the selected branch. Its usage and its
+    /// cost are those of all branches and of the selection.
     pub outcome: Outcome,
 }
 
 impl ParallelChoice {
-    /// No branch was chosen.
+    /// Creates the end of a loop without a selected branch.
     pub fn none(strategy: impl Into<String>, outcome: Outcome) -> Self {
         Self {
             strategy: strategy.into(),

@@ -1,4 +1,4 @@
-//! Plans: who makes them, from what, and why there may be none.
+//! The [`Planner`] trait, which makes plans, with its inputs, its result and its errors.
 
 use std::{
     collections::BTreeMap,
@@ -13,23 +13,23 @@ use crate::{
     Task, TaskId, ToolDefinition, ToolSpec,
 };
 
-/// Turns a goal into a task with subtasks: with a model, from a template, from a script. Written as any async code;
-/// [`FnPlanner`] makes one of a closure.
+/// Turns a goal into a task with subtasks: with a model, from a template or from a script. Write the methods
+/// as `async fn`; [`FnPlanner`] wraps a closure.
 pub trait Planner: Send + Sync {
     /// Makes a plan for the goal.
     ///
     /// # Errors
-    /// [`PlanError`] when there is no plan, or none that can be followed.
+    /// [`PlanError`] if there is no plan, or none that can be followed.
     fn create_plan(
         &self,
         goal: &str,
         context: &PlanningContext,
     ) -> impl Future<Output = Result<Task, PlanError>> + Send;
 
-    /// Makes a new plan for the rest of a task, of which something failed for `reason`.
+    /// Makes a new plan for the rest of a task in which something failed for `reason`.
     ///
-    /// The new task keeps id, query, shared context and completed steps of the old one. Unless a
-    /// planner knows better, the goal is planned once more with the failure in the context.
+    /// The new task keeps id, query, shared context and completed steps of the old one. Default: plans the
+    /// goal again with the failure in the context.
     ///
     /// # Errors
     /// As for [`create_plan`](Self::create_plan), and [`PlanError::IdTaken`].
@@ -47,7 +47,7 @@ pub trait Planner: Send + Sync {
     }
 }
 
-/// A [`Planner`] as an object. Every planner is one: nobody implements it.
+/// An object-safe form of [`Planner`]. It is implemented for every planner; do not implement it yourself.
 pub trait DynPlanner: Send + Sync {
     /// As [`Planner::create_plan`].
     ///
@@ -110,7 +110,7 @@ impl<P: Planner + ?Sized> Planner for Arc<P> {
     }
 }
 
-/// A [`Planner`] of a closure. It plans anew when something failed; the failure stands in the context.
+/// A [`Planner`] made of a closure. After a failure it plans again, with the failure in the context.
 ///
 /// ```
 /// use archon_types::{FnPlanner, SubTask, Task};
@@ -127,7 +127,7 @@ where
     F: Fn(String, PlanningContext) -> D + Send + Sync,
     D: Future<Output = Result<Task, PlanError>> + Send,
 {
-    /// A planner that plans a goal as `plan` does.
+    /// Creates a planner that calls `plan`.
     pub fn new(plan: F) -> Self {
         Self(plan)
     }
@@ -143,55 +143,55 @@ where
     }
 }
 
-/// What a planner may know and use besides the goal.
+/// The inputs of a planner besides the goal.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct PlanningContext {
-    /// The run that plans: its identity, clock and cancellation.
+    /// The context of the run: its identity, clock and cancellation.
     pub run: Context,
     /// The tools that a step may name.
     pub tools: Vec<ToolDefinition>,
-    /// The same tools as a model is shown them that is to call one; empty where the caller has no more than definitions.
+    /// The same tools as full specs, for a model that calls them; empty if the caller has definitions only.
     pub specs: Arc<Encoded<Vec<ToolSpec>>>,
-    /// What is known at the start; becomes the task's context.
+    /// Values known at the start; they become the task's context.
     pub values: serde_json::Map<String, Json>,
-    /// What was remembered for this goal, most relevant first.
+    /// Memories recalled for this goal, most relevant first.
     pub memories: Vec<String>,
-    /// What is to be known beside the goal; see [`SessionPlace::background`](crate::SessionPlace::background).
+    /// Background besides the goal; see [`SessionPlace::background`](crate::SessionPlace::background).
     pub background: String,
-    /// Steps of an earlier plan that are completed: a new step may depend on one, and not reuse its id.
+    /// Completed steps of an earlier plan: a new step may depend on one, but must not reuse its id.
     pub completed: Vec<SubTask>,
-    /// Why the earlier plan failed, if there was one.
+    /// The reason why the earlier plan failed, if there was one.
     pub failure: Option<String>,
-    /// What another plan is about: these subtasks and what depends on them may change, whether they failed or not.
-    /// Empty for a first plan.
+    /// The subtasks of an earlier plan that may change, together with those that depend on them. Empty for a
+    /// first plan.
     pub targets: Vec<SubTaskId>,
-    /// Plans of more subtasks are refused by whoever asked; none where the planner's own limit holds.
+    /// The most subtasks that the caller accepts; none if only the planner's own limit holds.
     pub max_subtasks: Option<usize>,
-    /// What the planner may use itself; none where nobody counts.
+    /// The budget of the planner itself; none for no limit.
     pub left: Option<Lease>,
-    /// Where a planner that asks a model writes down what that took. Clones of the context share it.
+    /// Counts the spending of a planner that asks a model. Clones of the context share it.
     pub expenses: Expenses,
 }
 
-/// What somebody used, counted while they work. Clones count together.
+/// A counter of tokens and money that can be read while work goes on. Clones share the count.
 #[derive(Clone, Debug, Default)]
 pub struct Expenses(Arc<Mutex<Spending>>);
 
 impl Expenses {
-    /// Adds to it.
+    /// Adds to the count.
     pub fn add(&self, spent: Spending) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) += spent;
     }
 
-    /// All so far.
+    /// Returns the total so far.
     pub fn total(&self) -> Spending {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl PlanningContext {
-    /// A context in which there are no tools and nothing is known.
+    /// Creates a context without tools and values.
     pub fn new(run: Context) -> Self {
         Self {
             run,
@@ -209,7 +209,7 @@ impl PlanningContext {
         }
     }
 
-    /// The context of a new plan for a task that failed.
+    /// Returns the context for a new plan after a failure.
     pub fn after_failure(mut self, task: &Task, reason: impl Into<String>) -> Self {
         let completed = task.subtasks.iter().filter(|s| s.status() == SubTaskStatus::Completed);
         self.completed = completed.cloned().collect();
@@ -218,7 +218,7 @@ impl PlanningContext {
     }
 }
 
-/// A [`Task`] as a graph that can be followed. Made from the task; never a truth of its own.
+/// A [`Task`] as a graph that can be followed. It is computed from the task and holds nothing else.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
@@ -227,12 +227,12 @@ pub struct Plan {
     pub task_id: TaskId,
     /// For each step the steps that depend on it: `{A: [B, C]}` means that B and C wait for A.
     pub subtask_dag: BTreeMap<SubTaskId, Vec<SubTaskId>>,
-    /// All steps in an order in which each comes after everything that it depends on.
+    /// All steps, each after all steps that it depends on.
     pub execution_order: Vec<SubTaskId>,
 }
 
 impl Plan {
-    /// A plan from its parts; nothing is checked.
+    /// Creates a plan from its parts, without a check.
     pub fn new(
         task_id: TaskId,
         subtask_dag: BTreeMap<SubTaskId, Vec<SubTaskId>>,
@@ -242,58 +242,58 @@ impl Plan {
     }
 }
 
-/// Why there is no plan, or none that can be followed.
+/// The reason why there is no plan, or none that can be followed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanError {
     /// The model that plans gave no answer.
     #[error("the model gave no plan: {0}")]
     Model(#[from] ProviderError),
-    /// What the planner got is not a plan.
+    /// The planner's answer is not a plan.
     #[error("the plan cannot be read: {problem}")]
     Unreadable {
-        /// What is wrong with it.
+        /// The problem.
         problem: String,
     },
-    /// A step refers to something that is not there, or twice there.
+    /// A step is invalid, for instance because it depends on a step that does not exist.
     #[error("the plan's subtask {id} {problem}")]
     Invalid {
         /// The step.
         id: SubTaskId,
-        /// For instance `depends on b, which the plan does not have`.
+        /// The problem, for instance `depends on b, which the plan does not have`.
         problem: String,
     },
-    /// Steps wait for each other.
+    /// Steps depend on each other in a circle.
     #[error("Cycle detected in dependency graph: {}", join(path))]
     Cycle {
-        /// The way round; first and last are the same.
+        /// The circle; first and last are the same.
         path: Vec<SubTaskId>,
     },
-    /// A new step has the id of a completed one and means something else.
+    /// A new step has the id of a completed one but another description.
     #[error("the new plan uses the id {id} of a completed subtask for another one")]
     IdTaken {
         /// The id.
         id: SubTaskId,
     },
-    /// It can be followed, and does not lead to the goal.
+    /// The plan can be followed, but does not reach the goal.
     #[error("the plan does not fit its goal: {problem}")]
     Unfit {
-        /// What is missing.
+        /// The missing part.
         problem: String,
     },
-    /// Money is limited, and nobody knows what the planner's model costs.
+    /// The run has a limit of money, and the price of the planner's model is unknown.
     #[error("money is limited, and the price of the planner's model {model} is not known")]
     UnknownPrice {
         /// The model.
         model: String,
     },
-    /// What is left does not pay for another question.
+    /// The remaining budget is too small for another request.
     #[error("what is left of the {what} does not pay for a question to the planner's model")]
     OverBudget {
         /// `tokens` or `money`.
         what: &'static str,
     },
-    /// The plan is fixed, and was to be replaced by another one.
+    /// The plan is fixed, so there can be no new one.
     #[error("the plan is fixed: there is no other one")]
     Fixed,
     /// Planning was cancelled.
@@ -302,7 +302,7 @@ pub enum PlanError {
 }
 
 impl PlanError {
-    /// The kind of failure that it is for the run that wanted the plan.
+    /// Returns the kind of failure for the run that needed the plan.
     pub fn kind(&self) -> FailureKind {
         match self {
             Self::Model(error) => error.code().into(),
@@ -311,7 +311,7 @@ impl PlanError {
         }
     }
 
-    /// What can be done about it, in a line.
+    /// Returns advice, in a line.
     pub fn advice(&self) -> &'static str {
         match self {
             Self::Model(e) if e.is_retryable() => "try again later",

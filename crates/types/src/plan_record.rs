@@ -1,7 +1,7 @@
-//! What the run of a plan records besides its calls: how it works, which plan it follows, how that changed.
+//! The records of a plan's run besides its calls: its settings, its plan, and the changes of the plan.
 //!
-//! A subtask that is worked on is a call like any other, so its start, its lease and its result are the
-//! records that tools and sub-agents have. A call's command is the one that the plan gave its subtask.
+//! A subtask is done by a call like any other, so its start, lease and result are logged with the same
+//! records as those of tools and sub-agents. The call's command is the one that the plan gave its subtask.
 
 use std::collections::BTreeMap;
 
@@ -9,147 +9,149 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Answer, CallId, CommandId, FailureKind, Json, RunId, Spending, SubTask, SubTaskId, Task};
 
-/// One step in the life of a plan.
+/// An event in the run of a plan.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "plan", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum PlanRecord {
-    /// How the run works; follows the first record.
+    /// The settings of the run; follows the first record.
     Settings(PlanSettings),
-    /// What is known at the start: the task's context and what was remembered for the goal.
+    /// The inputs of the plan: the task's context and the memories recalled for the goal.
     Given {
         /// Becomes [`Task::context`].
         #[cfg_attr(feature = "schema", schemars(with = "BTreeMap<String, Json>"))]
         values: serde_json::Map<String, Json>,
-        /// What was remembered, most relevant first.
+        /// The recalled memories, most relevant first.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         memories: Vec<String>,
-        /// What the agents read beside the goal; see [`SessionPlace::background`](crate::SessionPlace::background).
+        /// Background for the agents besides the goal; see
+        /// [`SessionPlace::background`](crate::SessionPlace::background).
         #[serde(default, skip_serializing_if = "String::is_empty")]
         background: String,
     },
-    /// The plan, where it is fixed: no planner is asked for it, nor for another one. Before the goal.
+    /// A fixed plan: no planner is asked, not even after a failure. Before the goal.
     Fixed {
         /// The plan's subtasks.
         subtasks: Vec<SubTask>,
     },
-    /// The planner is asked for a plan or for another one. Derived.
+    /// The planner is asked for a first or a new plan. Derived.
     Asked {
         /// The command that the answer must name.
         command: CommandId,
-        /// From 0; grows with each answer that was no plan.
+        /// The number of the attempt, from 0; grows with each answer that was not a valid plan.
         attempt: u32,
-        /// Why another plan is wanted; none for the first.
+        /// The reason for a new plan; none for the first.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
-    /// What the planner itself used for a question; before the record of its answer.
+    /// The spending of the planner for a request; before the record of its answer.
     Paid {
-        /// The command of the question.
+        /// The command of the request.
         command: CommandId,
-        /// What it took.
+        /// The tokens and the money.
         spent: Spending,
     },
-    /// The planner gave a plan that can be followed.
+    /// The planner made a plan that can be followed.
     Made {
         /// The command that this answers.
         command: CommandId,
         /// The plan.
         task: Box<Task>,
-        /// What somebody should know about it.
+        /// Warnings about the plan, for people.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         warnings: Vec<String>,
     },
-    /// The planner gave no plan, or one that cannot be followed. Nothing of it was begun.
+    /// The planner made no plan, or one that cannot be followed. None of it was started.
     Rejected {
         /// The command that this answers.
         command: CommandId,
-        /// Which attempt.
+        /// The attempt.
         attempt: u32,
-        /// Everything that is wrong, each with what to do about it.
+        /// All problems, each with a way to solve it.
         problems: Vec<String>,
-        /// Whether another answer to the same question may be better.
+        /// True if another answer to the same request may be valid.
         retryable: bool,
-        /// Why there is no plan, where a program can tell: the planner's model gave no answer, for instance.
+        /// The kind of the failure, if it is known, for instance that the planner's model gave no answer.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         failure: Option<FailureKind>,
     },
-    /// The running plan is another one from here on, or once a person agrees ([`Confirm::Each`]).
+    /// The plan changes from here on, or once a person agrees ([`Confirm::Each`]).
     Changed {
         /// The command that this answers.
         command: CommandId,
-        /// What is different.
+        /// The change.
         diff: Box<PlanDiff>,
-        /// What somebody should know about it.
+        /// Warnings about the change, for people.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         warnings: Vec<String>,
     },
-    /// Somebody wants another plan for the rest of the task.
+    /// A new plan for the rest of the task was requested.
     ReplanRequested {
-        /// Why.
+        /// The reason.
         reason: String,
         /// Subtasks that may change although they did not fail.
         targets: Vec<SubTaskId>,
     },
-    /// A subtask is not done, because its condition does not hold. Derived.
+    /// A subtask is skipped, because its condition does not hold. Derived.
     Skipped {
         /// The call that would have done it.
         call: CallId,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// The list of a loop is known: these subtasks come into the plan, and the loop waits for them.
+    /// The list of a loop is known: these subtasks are added to the plan, and the loop waits for them.
     Unfolded {
         /// The call of the loop.
         call: CallId,
         /// The subtasks of all items.
         subtasks: Vec<SubTask>,
-        /// For each item those of which the first that has a result has the item's.
+        /// For each item the subtasks that may give its result; the first that has one counts.
         results: Vec<Vec<SubTaskId>>,
     },
-    /// All items of a loop are done: its result is the list of theirs. Derived.
+    /// All items of a loop are done; its result is the list of theirs. Derived.
     Joined {
         /// The call of the loop.
         call: CallId,
     },
-    /// Nothing new begins from here on.
+    /// The plan is paused: nothing new begins.
     Paused {
-        /// Who or what asked, for people.
+        /// The person or the reason behind it, for people.
         reason: String,
     },
     /// The plan goes on after a pause.
     Unpaused,
-    /// The final answer is being put together. Derived.
+    /// The final answer is being written. Derived.
     Concluding {
         /// The command that the answer must name.
         command: CommandId,
     },
-    /// The final answer. One that must have a form is held against it next, and put together anew if it does not fit.
+    /// The final answer. If it must have a schema, it is checked next, and written again if it does not
+    /// match.
     Concluded {
         /// The command that this answers.
         command: CommandId,
         /// The answer.
         answer: String,
-        /// The subtasks that it rests on.
+        /// The subtasks that the answer is based on.
         citations: Vec<Citation>,
-        /// What it took to put it together.
+        /// The spending for writing the answer.
         #[serde(default, skip_serializing_if = "Spending::is_zero")]
         spent: Spending,
     },
-    /// Nobody put an answer together in the form that it must have, and the results do not have it.
+    /// No answer with the required schema could be written, and the results do not match it either.
     NotConcluded {
         /// The command that this answers.
         command: CommandId,
-        /// Why.
+        /// The reason.
         problem: String,
-        /// The kind of that.
+        /// The kind of the failure.
         failure: FailureKind,
     },
 }
 
 impl PlanRecord {
-    /// Whether the record carries something from outside.
+    /// Returns true if the record carries something from outside.
     pub fn is_input(&self) -> bool {
         !matches!(
             self,
@@ -157,7 +159,7 @@ impl PlanRecord {
         )
     }
 
-    /// Whether the record must be on the medium before anything else happens.
+    /// Returns true if the record must be on the storage medium before anything else happens.
     pub fn needs_sync(&self) -> bool {
         matches!(
             self,
@@ -166,49 +168,49 @@ impl PlanRecord {
     }
 }
 
-/// A subtask that an answer rests on.
+/// A subtask that an answer is based on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Citation {
     /// The subtask.
     pub subtask: SubTaskId,
-    /// What it was about.
+    /// Its description.
     pub description: String,
-    /// The run that did it, if it was one.
+    /// The run that did it, if a run did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<RunId>,
 }
 
 impl Citation {
-    /// A citation of a subtask.
+    /// Creates a citation of a subtask.
     pub fn new(subtask: &SubTask, run: Option<RunId>) -> Self {
         Self { subtask: subtask.id.clone(), description: subtask.description.clone(), run }
     }
 }
 
-/// How the run of a plan works: recorded, so that it goes on as it began.
+/// The settings of a plan's run. They are logged, so that a resumed run works the same way.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct PlanSettings {
-    /// Subtasks that are worked on at the same time. Default 4; 0 counts as 1.
+    /// The most subtasks that run in parallel. Default 4; 0 counts as 1.
     pub max_concurrent: u32,
-    /// Users of a resource at the same time; a resource without a number has no limit of its own. The name
-    /// of a tool is a resource, too: that of every subtask which names the tool.
+    /// The most users of each resource at the same time; a resource without a number has no limit. The name
+    /// of a tool is a resource of every subtask that names the tool.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub resources: BTreeMap<String, u32>,
-    /// When a failure leads to another plan.
+    /// The rules for making a new plan after a failure.
     pub replan: ReplanPolicy,
-    /// How often the planner is asked for one plan: the first answer and repairs of it. Default 2.
+    /// The most requests to the planner for one plan: the first and repairs. Default 2.
     pub planning_attempts: u32,
-    /// Whether a person sees each plan before it is followed. Default never.
+    /// The plans that a person has to confirm. Default none.
     pub confirm: Confirm,
-    /// How long a failed subtask waits before it is tried again, milliseconds. Default 0.
+    /// The delay before a failed subtask is tried again, milliseconds. Default 0.
     pub retry_delay_ms: u64,
-    /// How long a question waits for a person, milliseconds; that nobody answers in time counts as a no. Default 30
-    /// minutes.
+    /// The time that a question waits for a person, milliseconds; without an answer it counts as a no.
+    /// Default 30 minutes.
     #[serde(skip_serializing_if = "crate::approval::is_usual_wait")]
     pub answer_within_ms: u64,
 }
@@ -227,37 +229,37 @@ impl Default for PlanSettings {
     }
 }
 
-/// Which plans a person sees before they are followed.
+/// The plans that a person confirms before they are followed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Confirm {
-    /// None.
+    /// No plan.
     #[default]
     Never,
     /// The first plan of a run.
     First,
-    /// The first plan, and each other plan that is to take the place of what is left of it, unless it is the same.
+    /// The first plan, and each later plan that changes something.
     Each,
 }
 
-/// When the failure of subtasks leads to another plan instead of the end of what depends on them.
+/// The rules by which failed subtasks lead to a new plan.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct ReplanPolicy {
-    /// Failures of the same subtask before there is another plan; until then it is tried again. Default 3.
+    /// Failures of the same subtask before a new plan is made; until then it is tried again. Default 3.
     pub same_subtask: u32,
-    /// Different subtasks that fail one after the other, without a success between. Default 2.
+    /// Different subtasks that fail in a row, without a success between them. Default 2.
     pub consecutive: Option<u32>,
-    /// Whether the failure of a critical subtask leads to another plan at once.
+    /// The consequence of the failure of a critical subtask.
     pub critical: OnCritical,
-    /// A successful result that is less sure of itself than this (0.0 to 1.0) counts as a failure. Default
-    /// none: most results do not say how sure they are.
+    /// A successful result with a lower confidence than this (0.0 to 1.0) counts as a failure. Default none:
+    /// most results report no confidence.
     pub confidence: Option<f64>,
-    /// Other plans that a run may have. Default 3; 0 never makes another plan.
+    /// The most new plans of a run. Default 3; 0 for none.
     pub max_replans: u32,
 }
 
@@ -273,48 +275,48 @@ impl Default for ReplanPolicy {
     }
 }
 
-/// What the failure of a critical subtask leads to.
+/// The consequence of the failure of a critical subtask.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum OnCritical {
-    /// Another plan, at once.
+    /// A new plan, at once.
     #[default]
     Replan,
-    /// What the failure of any other subtask leads to.
+    /// The same consequence as for other subtasks.
     AsOthers,
 }
 
-/// What another plan changes in the running one. What it does not name stays as it is.
+/// The changes to a running plan. Subtasks that it does not name stay unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct PlanDiff {
-    /// Subtasks that were not there.
+    /// New subtasks.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub add: Vec<SubTask>,
-    /// Subtasks that are begun afresh with what stands here; the id is the same.
+    /// Subtasks that start again with this definition and the same id.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub replace: Vec<SubTask>,
-    /// Subtasks that are no longer wanted.
+    /// Subtasks to remove.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub remove: Vec<SubTaskId>,
 }
 
 impl PlanDiff {
-    /// Whether nothing changes.
+    /// Returns true if nothing changes.
     pub fn is_empty(&self) -> bool {
         self.add.is_empty() && self.replace.is_empty() && self.remove.is_empty()
     }
 }
 
 impl Answer {
-    /// The plan that a person's answer to a plan brings, if the answer is an edit.
+    /// Returns the edited plan, if the answer to a question about a plan is an edit.
     ///
     /// # Errors
-    /// What was edited is not a task.
+    /// The edit is not a task.
     pub fn edited_plan(&self) -> Option<Result<Task, serde_json::Error>> {
         match self {
             Self::Edit { arguments } => Some(serde_json::from_value(arguments.clone())),

@@ -10,22 +10,21 @@ use crate::{
 
 /// Folds the events of runs into [`AgentEvent`]s.
 ///
-/// Feed it each run's events from the first record on, however those of several runs are interleaved.
-/// Starts and ends pair up whatever happens: a turn whose model call failed ends with an empty assistant
-/// message that says why. The one exception is a model call that is tried again, which starts its message
-/// anew.
+/// Push each run's events from the first record on; events of several runs may be interleaved. Each start
+/// event has an end event: a turn whose model call failed ends with an empty assistant message that has the
+/// error. The one exception is a model call that is retried: its message starts again.
 #[derive(Clone, Debug, Default)]
 pub struct AgentEvents {
     runs: HashMap<RunId, RunEvents>,
 }
 
 impl AgentEvents {
-    /// A projection that has seen nothing.
+    /// Creates a projection without any state.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes the next event and returns what it means, in order.
+    /// Takes the next event and returns the agent events that follow from it, in order.
     pub fn push(&mut self, event: &Event) -> Vec<AgentEvent> {
         let (Event::Record { run, .. } | Event::Delta(Delta { run, .. })) = event;
         if !self.runs.contains_key(run) {
@@ -39,21 +38,21 @@ impl AgentEvents {
 #[derive(Clone, Debug, Default)]
 struct RunEvents {
     started: Option<Box<RunStarted>>,
-    /// When the loop began, until that is announced: a hook may stop it before.
+    /// The time at which the loop began, until `AgentStart` is sent: a hook may stop the loop before.
     unannounced: Option<Timestamp>,
-    /// The run is a parallel loop: what happens in its branches stands in their own logs.
+    /// The branches, if the run is a parallel loop. Events of the branches come from their own logs.
     parallel: Option<Vec<ParallelBranch>>,
     turns: u32,
     open_turn: Option<OpenTurn>,
-    /// The request that is with the model.
+    /// The command and the attempt of the request that the model is working on.
     asking: Option<(CommandId, u32)>,
-    /// What kept the model from an answer, as the log tells it before the outcome does.
+    /// The reason why the model gave no answer, if a record before the outcome has it.
     unanswered: Option<(StopReason, Option<String>)>,
-    /// When the last record was written.
+    /// The time of the last record.
     last: Timestamp,
-    /// The answer's `MessageStart` is out.
+    /// True if the answer's `MessageStart` was sent.
     streaming: bool,
-    /// What cannot be shown yet: it would stand between two turns or inside another message.
+    /// Messages to send later, because now they would be between two turns or inside another message.
     held: Vec<AgentMessage>,
     messages: Vec<AgentMessage>,
     ended: bool,
@@ -64,8 +63,8 @@ struct RunEvents {
 struct OpenTurn {
     answer: Option<(CommandId, Box<AssistantMessage>)>,
     calls: Vec<OpenCall>,
-    /// When the last of the calls had its result. The turn ends when the run's hooks have heard of it, and with the
-    /// next record at the latest.
+    /// The time of the last tool result, once all are there. The turn ends after the run's hooks were called,
+    /// and with the next record at the latest.
     over: Option<Timestamp>,
 }
 
@@ -108,7 +107,7 @@ impl RunEvents {
             }
             RecordBody::ParallelStarted { branches, .. } => self.parallel_started(branches, at, out),
             RecordBody::Resumed if self.ended => self.begin_again(at, out),
-            // The model reads it in its next request at the earliest, so that is where it is shown.
+            // The model reads it in its next request at the earliest, so it is shown there.
             RecordBody::Prompted { message, .. } => self.held.push(message.clone()),
             RecordBody::Restored { messages } => {
                 self.messages.extend(messages.iter().cloned().map(AgentMessage::from));
@@ -139,7 +138,7 @@ impl RunEvents {
         }
     }
 
-    /// Notes what keeps the model from an answer.
+    /// Records the reason why the model gave no answer.
     fn not_answered(&mut self, body: &RecordBody) {
         match body {
             RecordBody::ModelFailed { command, attempt, failure } if self.is_asking(*command, *attempt) => {
@@ -182,8 +181,7 @@ impl RunEvents {
         });
     }
 
-    /// Of a parallel loop watchers hear which branches there are, which one was chosen, and what they
-    /// should know about the choice.
+    /// Sends the warnings of a parallel loop's choice, and the chosen branch.
     fn parallel_record(&mut self, record: &Record, out: &mut Vec<AgentEvent>) {
         let RecordBody::ParallelEnded(choice) = &record.body else { return };
         out.extend(choice.warnings.iter().map(|text| AgentEvent::ProgressMessage {
@@ -219,7 +217,7 @@ impl RunEvents {
         self.asking == Some((command, attempt))
     }
 
-    /// A run that had ended goes on: for the watcher that is a loop which continues.
+    /// Announces a run that goes on after its end as a continued loop.
     fn begin_again(&mut self, at: Timestamp, out: &mut Vec<AgentEvent>) {
         self.ended = false;
         let Some(started) = &self.started else { return };
@@ -302,7 +300,7 @@ impl RunEvents {
     fn tool_started(&mut self, id: &CallId, out: &mut Vec<AgentEvent>) {
         let loop_id = self.loop_id();
         let Some(open) = self.open_call(id) else { return };
-        // A retry within the engine goes on with what the watcher saw begin.
+        // A retry within the engine belongs to the call that watchers already saw start.
         if !std::mem::replace(&mut open.started, true) {
             out.push(AgentEvent::ToolExecutionStart {
                 loop_id,
@@ -353,7 +351,7 @@ impl RunEvents {
         }
     }
 
-    /// The hooks have heard of all that happened in the turn, which ends here at the latest.
+    /// Ends the turn, after the hooks were called for all that happened in it.
     fn turn_end(&mut self, out: &mut Vec<AgentEvent>) {
         match &self.open_turn {
             Some(OpenTurn { answer: None, .. }) => {
@@ -364,7 +362,7 @@ impl RunEvents {
         }
     }
 
-    /// Ends the open turn, in which the model said nothing.
+    /// Ends the open turn, in which the model gave no answer.
     fn end_unanswered(
         &mut self,
         reason: StopReason,
@@ -420,7 +418,7 @@ impl RunEvents {
         });
     }
 
-    /// The message of a turn in which the model said nothing.
+    /// Returns the message of a turn in which the model gave no answer.
     fn no_answer(&self, stop_reason: StopReason, why: Option<String>, at: Timestamp) -> AssistantMessage {
         let config = self.started.as_ref().map(|s| &s.config);
         AssistantMessage {
@@ -435,7 +433,7 @@ impl RunEvents {
     }
 }
 
-/// What a running tool says.
+/// The output of a running tool.
 enum Said<'a> {
     Text(&'a str),
     Partial(&'a ToolResult),

@@ -1,15 +1,18 @@
-//! Takes the secrets that a run holds out of everything that is kept or shown.
+//! Removes the secrets of a run from everything that is kept or shown.
 //!
-//! One [`Redactor`] is handed down with the [`Context`](crate::Context) of a run. It learns the keys of the providers
-//! that the run asks, and the credentials that its tools are given. It looks for each secret in these forms:
+//! A [`Redactor`] is passed down with the [`Context`](crate::Context) of a run. It learns the keys of the
+//! providers that the run uses, and the credentials that its tools get. It looks for each secret in these
+//! forms:
 //!
 //! - as it is, and escaped as in JSON,
-//! - in base64, wherever in the encoded bytes it begins, in the standard and in the URL alphabet, padded or not,
+//! - in base64, at any offset in the encoded bytes, in the standard and in the URL alphabet, with and without
+//!   padding,
 //! - percent-encoded as URLs and forms are, with hex digits in upper and in lower case,
 //! - in hex, in upper and in lower case.
 //!
-//! Other disguises are not found: a part of a secret, one that was encoded twice, reversed or spelt out. Secrets of
-//! fewer than [`SHORTEST`](Redactor::SHORTEST) bytes are not looked for, because they would take out ordinary words.
+//! Other forms are not found: a part of a secret, or one that was encoded twice, reversed or spelt out.
+//! Secrets of fewer than [`SHORTEST`](Redactor::SHORTEST) bytes are ignored, because ordinary words would be
+//! redacted too.
 
 mod forms;
 mod records;
@@ -29,39 +32,39 @@ use forms::Forms;
 
 pub use stream::RedactedStream;
 
-/// What stands in place of a secret.
+/// The text that replaces a secret.
 pub(crate) const HIDDEN: &str = "****";
 
-/// How many secrets that expire are remembered; older ones have expired.
+/// The number of expiring secrets that are remembered; older ones have expired.
 const MOST_EXPIRING: usize = 8;
 
-/// Knows secrets, and replaces each by `****` wherever it stands. Clones share what they know.
+/// Replaces known secrets by `****` wherever they are in a text. Clones share their secrets.
 #[derive(Clone, Default)]
 pub struct Redactor(Arc<Mutex<Known>>);
 
 #[derive(Default)]
 struct Known {
     secrets: Vec<Secret>,
-    /// The newest first.
+    /// Expiring secrets, the newest first.
     expiring: VecDeque<Secret>,
-    /// Whose secrets count here, too.
+    /// Other redactors whose secrets are replaced too.
     others: Arc<Vec<Redactor>>,
-    /// Grows when a secret comes or goes.
+    /// Grows when a secret is added or removed.
     changes: u64,
     built: Option<Built>,
 }
 
-/// The forms of all secrets.
+/// The forms of all secrets, as computed last.
 struct Built {
-    /// [`CHANGES`] when they were last found to be up to date.
+    /// The value of [`CHANGES`] when the forms were last found to be current.
     checked_at: u64,
-    /// The changes here and in the others that they hold.
+    /// The sum of the changes, here and in the other redactors, that the forms include.
     changes: u64,
     forms: Arc<Forms>,
 }
 
-/// How often any redactor of this process changed. While it stands still, forms that were looked at are up to date:
-/// every streamed delta asks for them.
+/// The number of changes of all redactors in this process. While it is unchanged, forms that were checked are
+/// current. This makes the check cheap, which every streamed delta needs.
 static CHANGES: AtomicU64 = AtomicU64::new(0);
 
 fn changes_of_all() -> u64 {
@@ -69,10 +72,10 @@ fn changes_of_all() -> u64 {
 }
 
 impl Redactor {
-    /// The fewest bytes of a secret that is looked for.
+    /// The least number of bytes of a secret; shorter ones are ignored.
     pub const SHORTEST: usize = 8;
 
-    /// Looks for this secret from here on.
+    /// Adds a secret.
     pub fn add(&self, secret: &Secret) {
         let mut known = self.known();
         if is_long_enough(secret) && !known.secrets.contains(secret) {
@@ -81,7 +84,7 @@ impl Redactor {
         }
     }
 
-    /// Looks for this secret until eight more came in this way: for tokens that expire and are replaced.
+    /// Adds a secret that expires, such as a token. It is forgotten after eight more were added this way.
     pub fn add_expiring(&self, secret: &Secret) {
         let mut known = self.known();
         if is_long_enough(secret) && !known.expiring.contains(secret) {
@@ -91,8 +94,8 @@ impl Redactor {
         }
     }
 
-    /// Looks for every text in these credentials, but for those whose name says that they are no secret, such as
-    /// `user` or `scope`.
+    /// Adds every text in these credentials as a secret, except for values whose name says that they are
+    /// public, such as `user` or `scope`.
     pub fn add_credentials(&self, credentials: &Json) {
         match credentials {
             Json::String(text) => self.add(&Secret::from(text.as_str())),
@@ -105,10 +108,10 @@ impl Redactor {
         }
     }
 
-    /// Looks for the secrets of another one as well, also for those that it learns later.
+    /// Includes the secrets of another redactor, also those that it learns later.
     pub fn include(&self, other: &Self) {
         let mut more = other.known().others.to_vec();
-        // Before each call of a model, and mostly it is here already.
+        // Fast path: this is called before each model call, and the redactor is mostly included already.
         if more.is_empty() && self.known().others.iter().any(|known| Arc::ptr_eq(&known.0, &other.0)) {
             return;
         }
@@ -123,13 +126,13 @@ impl Redactor {
         }
     }
 
-    /// The text with every secret replaced.
+    /// Returns the text with every secret replaced.
     pub fn clean(&self, text: String) -> String {
         self.forms().cleaned(&text).unwrap_or(text)
     }
 
-    /// As [`clean`](Self::clean); where the text was cut, as the character `cut` tells, the beginning of a secret is
-    /// replaced, too, if it has four bytes or more.
+    /// As [`clean`](Self::clean), for a text that was cut at each character `cut`: the beginning of a secret
+    /// before a cut is replaced too, if it has four bytes or more.
     pub fn clean_cut(&self, text: String, cut: char) -> String {
         let forms = self.forms();
         let clean = forms.cleaned(&text).unwrap_or(text);
@@ -157,18 +160,19 @@ impl Redactor {
         self.forms().clean_json(value);
     }
 
-    /// Replaces every secret in what a model said: text, thinking and calls.
+    /// Replaces every secret in a model's answer: in text, thinking and calls.
     pub fn clean_answer(&self, answer: &mut AssistantMessage) {
         self.forms().clean_answer(answer);
     }
 
-    /// Replaces every secret in what a tool said, for the model, for people and for programs. Pictures stay.
+    /// Replaces every secret in a tool result: in the parts for the model, for people and for programs.
+    /// Images are unchanged.
     pub fn clean_result(&self, result: &mut ToolResult) {
         self.forms().clean_result(result);
     }
 
-    /// Replaces every secret in what records bring from outside; the others follow from these. Whoever appends records
-    /// by a [`LogAppender`](crate::LogAppender) need not call it.
+    /// Replaces every secret in the input records; derived records follow from these. Records that are
+    /// appended through a [`LogAppender`](crate::LogAppender) are cleaned there.
     pub fn clean_records(&self, bodies: &mut [RecordBody]) {
         let forms = self.forms();
         if !forms.is_empty() {
@@ -176,15 +180,16 @@ impl Redactor {
         }
     }
 
-    /// Cleans one text that comes in pieces, so that a secret that is split over two of them is found.
+    /// Returns a redactor for one text that comes in pieces, so that a secret that is split over two of them
+    /// is found.
     pub fn stream(&self) -> RedactedStream {
         RedactedStream::new(self.clone())
     }
 
     fn forms(&self) -> Arc<Forms> {
-        // Read first: what changes from here on is looked at again next time.
+        // Read first, so that a later change is checked again next time.
         let checked_at = changes_of_all();
-        // Never two locks at once: which of two redactors includes the other is anybody's choice.
+        // Never holds two locks at once, because redactors may include each other.
         let (others, own) = {
             let known = self.known();
             if let Some(built) = known.built.as_ref().filter(|built| built.checked_at == checked_at) {
@@ -224,11 +229,11 @@ impl std::fmt::Debug for Redactor {
     }
 }
 
-/// The fewest bytes of a secret's beginning that is replaced where a text was cut.
+/// The least number of bytes of a secret's beginning that is replaced before a cut.
 const SHORTEST_CUT: usize = 4;
 
-/// The names of what credentials say that anybody may know. A run needs these words: it would not find the mail of the
-/// person whom it works for if their address were a secret.
+/// The names of public values in credentials. A run needs these words: it could not find a person's mail if
+/// their address were a secret.
 const OPEN: &[&str] = &[
     "account",
     "email",

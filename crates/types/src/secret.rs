@@ -1,8 +1,8 @@
-//! A value that must not be seen: keys, tokens, passwords.
+//! A wrapper for secret values: keys, tokens, passwords.
 
 use std::fmt;
 
-/// Wraps a secret so that formatting it shows nothing. It has no serde on purpose.
+/// A secret value. Formatting it shows only `****`, and it cannot be serialized.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret<T = String>(T);
 
@@ -12,7 +12,7 @@ impl<T> Secret<T> {
         Self(secret)
     }
 
-    /// The secret itself, for the one place that must send it.
+    /// Returns the secret value, for code that has to send it.
     pub fn expose(&self) -> &T {
         &self.0
     }

@@ -1,5 +1,5 @@
-//! Stream events: a run as a chat interface shows it, under the names of another agent system.
-//! A mapping of [`AgentEvent`]s; nothing is stored.
+//! Stream events: a run in the form that a chat interface shows, with the event names of another agent
+//! system. They are computed from [`AgentEvent`]s; nothing is stored.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,33 +7,33 @@ use crate::{
     AgentEvent, AgentEvents, AgentMessage, Event, Json, LoopId, Message, RecordBody, StreamDelta, ToolCallId,
 };
 
-/// What an interface shows.
+/// An event for a chat interface.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "SCREAMING_SNAKE_CASE")]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the fields are named by their types")]
 pub enum StreamEvent {
-    /// The model begins to speak.
+    /// The model begins its answer.
     MessageStart { loop_id: LoopId },
-    /// It said so much more. Thinking and arguments are not shown.
+    /// The next piece of the answer's text. Thinking and arguments are not shown.
     MessageChunk { loop_id: LoopId, text: String },
-    /// It has spoken.
+    /// The answer is complete.
     MessageEnd { loop_id: LoopId, text: String },
     /// A tool begins.
     ToolCallStart { loop_id: LoopId, tool_call_id: ToolCallId, tool_name: String, arguments: Json },
-    /// A tool call has its result, whether it ran or not.
+    /// A tool call has its result, also if it did not run.
     ToolResult { loop_id: LoopId, tool_call_id: ToolCallId, tool_name: String, text: String, is_error: bool },
-    /// The agent waits.
+    /// The agent waits for a person.
     StateChange { loop_id: LoopId, state: WaitingFor },
     /// The run ended.
     ExecutionEnd { loop_id: LoopId },
 }
 
-/// For what an agent waits.
+/// The thing that an agent waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum WaitingFor {
-    /// Something that a person says.
+    /// Input from a person.
     #[serde(rename = "WAITING_FOR_INPUT")]
     Input,
     /// A person's consent.
@@ -41,22 +41,22 @@ pub enum WaitingFor {
     Approval,
 }
 
-/// Folds the events of one run into [`StreamEvent`]s. Feed it the run's events from the first record on.
+/// Folds the events of one run into [`StreamEvent`]s. Push the run's events from the first record on.
 #[derive(Clone, Debug, Default)]
 pub struct StreamEvents {
     events: AgentEvents,
     loop_id: Option<LoopId>,
-    /// A person was asked since the last state that was told.
+    /// True if a person was asked since the last state that was sent.
     asked: bool,
 }
 
 impl StreamEvents {
-    /// A projection at the start of a run.
+    /// Creates a projection at the start of a run.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes the run's next event and returns what it means, in order.
+    /// Takes the run's next event and returns the stream events that follow from it, in order.
     pub fn push(&mut self, event: &Event) -> Vec<StreamEvent> {
         let mut out = Vec::new();
         if let Event::Record { record, .. } = event {
@@ -66,7 +66,7 @@ impl StreamEvents {
                     self.asked = true;
                     out.extend(self.waits(WaitingFor::Approval));
                 }
-                // What a question said already is not said again.
+                // A question was already announced as a wait for approval.
                 RecordBody::Suspended { .. } if !std::mem::take(&mut self.asked) => {
                     out.extend(self.waits(WaitingFor::Input));
                 }
@@ -83,7 +83,7 @@ impl StreamEvents {
     }
 }
 
-/// What an event means for an interface, if anything.
+/// Converts an event for an interface; none if it is not shown.
 fn of(event: AgentEvent) -> Option<StreamEvent> {
     Some(match event {
         AgentEvent::MessageStart { loop_id, message } => match message.as_llm()? {

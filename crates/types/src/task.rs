@@ -1,7 +1,7 @@
-//! Tasks and subtasks: a goal, the steps towards it, and what each step may become.
+//! Tasks and subtasks: a goal, the steps towards it, and their states.
 //!
-//! Both are values: a change returns a new one and leaves the old one as it was, so that steps
-//! which run side by side cannot disturb each other.
+//! Both are immutable values: a change returns a new value, so that steps that run in parallel cannot disturb
+//! each other.
 
 use std::{collections::HashSet, fmt};
 
@@ -9,28 +9,28 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Json, PlanError, SubTaskId, TaskId, ToolResult};
 
-/// A goal that is worked on, with its steps.
+/// A goal with its steps.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Task {
-    /// Unique everywhere, for instance `task_` and a random part.
+    /// The id, globally unique, for instance `task_` and a random part.
     pub id: TaskId,
-    /// What the person asked, word for word.
+    /// The person's request, word for word.
     pub original_query: String,
-    /// What is to be reached, as the planner understood it.
+    /// The goal, as the planner understood it.
     pub goal: String,
     /// The steps.
     #[serde(default)]
     pub subtasks: Vec<SubTask>,
-    /// What the steps share: results by subtask id, and whatever was known at the start.
+    /// Data that the steps share: results by subtask id, and values known at the start.
     #[serde(default)]
     #[cfg_attr(feature = "schema", schemars(with = "std::collections::BTreeMap<String, Json>"))]
     pub context: serde_json::Map<String, Json>,
 }
 
 impl Task {
-    /// A task without steps, whose goal is the query itself.
+    /// Creates a task without steps, with the query as its goal.
     pub fn new(id: impl Into<TaskId>, original_query: impl Into<String>) -> Self {
         let original_query = original_query.into();
         Self {
@@ -42,25 +42,24 @@ impl Task {
         }
     }
 
-    /// The same task with another goal.
+    /// Sets the goal.
     pub fn with_goal(mut self, goal: impl Into<String>) -> Self {
         self.goal = goal.into();
         self
     }
 
-    /// The same task with other steps.
+    /// Sets the steps.
     pub fn with_subtasks(mut self, subtasks: Vec<SubTask>) -> Self {
         self.subtasks = subtasks;
         self
     }
 
-    /// The step with this id.
+    /// Returns the step with this id.
     pub fn get_subtask(&self, id: &SubTaskId) -> Option<&SubTask> {
         self.subtasks.iter().find(|s| s.id == *id)
     }
 
-    /// A task in which `subtask` stands in the place of the one with the same id; `None` if there
-    /// is no such step.
+    /// Returns the task with `subtask` in place of the one with the same id; `None` if there is no such step.
     #[must_use = "the task itself is unchanged"]
     pub fn update_subtask(&self, subtask: SubTask) -> Option<Self> {
         let place = self.subtasks.iter().position(|s| s.id == subtask.id)?;
@@ -69,25 +68,25 @@ impl Task {
         Some(task)
     }
 
-    /// The ids of all completed steps.
+    /// Returns the ids of all completed steps.
     pub fn completed_ids(&self) -> HashSet<SubTaskId> {
         let completed = self.subtasks.iter().filter(|s| s.status == SubTaskStatus::Completed);
         completed.map(|s| s.id.clone()).collect()
     }
 
-    /// The steps that may start now, in the order of the plan.
+    /// Returns the steps that may start now, in the order of the plan.
     pub fn ready_subtasks(&self) -> Vec<&SubTask> {
         let completed = self.completed_ids();
         self.subtasks.iter().filter(|s| s.is_ready(&completed)).collect()
     }
 
-    /// The task after a new plan: completed steps stay, `subtasks` take the place of all others.
+    /// Returns the task with a new plan: completed steps stay, and `subtasks` replace all others.
     ///
-    /// A plan may name a completed step again, with the same description; it is not done twice.
+    /// A plan may contain a completed step with the same description again; it is not done twice.
     ///
     /// # Errors
-    /// [`PlanError::IdTaken`] when a new step has the id of a completed one and means something else,
-    /// [`PlanError::Invalid`] when two new steps share an id.
+    /// [`PlanError::IdTaken`] if a new step has the id of a completed one but another description,
+    /// [`PlanError::Invalid`] if two new steps have the same id.
     pub fn replanned(&self, subtasks: Vec<SubTask>) -> Result<Self, PlanError> {
         let mut task = self.clone();
         task.subtasks.retain(|s| s.status == SubTaskStatus::Completed);
@@ -113,11 +112,11 @@ impl Task {
 #[serde(try_from = "SubTaskJson")]
 #[non_exhaustive]
 pub struct SubTask {
-    /// Unique within the task.
+    /// The id, unique within the task.
     pub id: SubTaskId,
-    /// What is to be done, in plain words.
+    /// The work to do, in plain words.
     pub description: String,
-    /// What a good result looks like.
+    /// The expected output.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected_output: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -128,58 +127,58 @@ pub struct SubTask {
     status: SubTaskStatus,
     #[serde(skip_serializing_if = "Option::is_none")]
     result: Option<ToolResult>,
-    /// Its failure makes a new plan necessary at once.
+    /// True if its failure leads to a new plan at once.
     pub critical: bool,
-    /// When and how it is done, where that is not as usual.
+    /// The rules that differ from the usual.
     #[serde(skip_serializing_if = "SubTaskRules::is_default")]
     pub rules: SubTaskRules,
 }
 
-/// When and how a [`SubTask`] is done, where that is not as usual.
+/// Rules for a [`SubTask`] that differ from the usual.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct SubTaskRules {
-    /// A second name for its result, for those that refer to it.
+    /// A second name for its result, to refer to it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub save_as: Option<String>,
-    /// A condition such as `{classify} == 'billing'`; where it does not hold, the step counts as done, with
-    /// null for a result.
+    /// A condition such as `{classify} == 'billing'`; if it does not hold, the step counts as completed, with
+    /// the result null.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub when: Option<String>,
-    /// What a person is asked before it begins.
+    /// A question to a person before the step begins.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gate: Option<String>,
-    /// What a person is asked once it is done, who sees its result. Those that depend on it wait for a yes; a no ends the
+    /// A question to a person about the result. Steps that depend on this one wait for a yes; a no ends the
     /// run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub review: Option<String>,
-    /// The role that is to do it, where a team follows the plan.
+    /// The role that should do it, if a team follows the plan.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
-    /// Tries before it has failed; the plan's setting unless said.
+    /// The attempts before it counts as failed; default: the plan's setting.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_attempts: Option<u32>,
-    /// Tools that are tried, in this order and with the same arguments, when its own has failed.
+    /// Tools to try when its own has failed, in this order and with the same arguments.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fallback_tools: Vec<String>,
-    /// What follows when all that did not help.
+    /// The behaviour when the step has failed for good.
     #[serde(skip_serializing_if = "OnFailure::is_default")]
     pub on_failure: OnFailure,
-    /// What it uses that others cannot use at the same time without limit, by the names of the plan's settings.
+    /// The limited resources that it uses, by the names of the plan's settings.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub resources: Vec<String>,
-    /// How long it is expected to take, milliseconds; decides who goes first, nothing else.
+    /// The expected duration, milliseconds; used only for the order of steps.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected_ms: Option<u64>,
-    /// Makes it a loop: what is done for each item of a list that is known when it may begin. Its own result is the list of
-    /// the items' results.
+    /// Makes the step a loop over a list that is known when it begins. Its result is the list of the items'
+    /// results.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub each: Option<Box<ForEach>>,
 }
 
-/// What a step that is a loop does for each item of a list.
+/// The body of a step that is a loop over a list.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -187,18 +186,18 @@ pub struct SubTaskRules {
 pub struct ForEach {
     /// A list, or a reference to one such as `{find}`.
     pub list: Json,
-    /// The name of the item in what the steps refer to.
+    /// The name by which the steps refer to the item.
     pub item: String,
-    /// The steps of one item. Those without dependencies begin first.
+    /// The steps for one item. Those without dependencies begin first.
     pub steps: Vec<SubTask>,
-    /// Of these the first that has a result has the item's.
+    /// The steps that may give the item's result; the first that has one counts.
     pub results: Vec<SubTaskId>,
-    /// A list with more items than this is refused.
+    /// The most items; a longer list is refused.
     pub max_items: u32,
 }
 
 impl ForEach {
-    /// A loop of at most 50 items, with the last of these steps as its result.
+    /// Creates a loop of at most 50 items, with the result of the last step.
     pub fn new(list: Json, item: impl Into<String>, steps: Vec<SubTask>) -> Self {
         let results = steps.last().map(|step| step.id.clone()).into_iter().collect();
         Self { list, item: item.into(), steps, results, max_items: 50 }
@@ -211,25 +210,25 @@ impl SubTaskRules {
     }
 }
 
-/// What follows when a step has failed for good.
+/// The behaviour when a step has failed for good.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum OnFailure {
-    /// Another plan, as the policy says; without one, what depends on the step is not done.
+    /// A new plan, as the policy says; without one, steps that depend on it are not done.
     #[default]
     Replan,
-    /// The others go on without it: its result is null.
+    /// Other steps go on without it: its result is null.
     Skip,
-    /// What depends on it is not done, and there is no other plan because of it.
+    /// Steps that depend on it are not done, and there is no new plan for it.
     Stop,
-    /// A person decides: once more, on without it, or the end of what depends on it.
+    /// A person decides: try again, go on without it, or give up the steps that depend on it.
     Ask,
 }
 
 impl OnFailure {
-    /// Whether others may go on without a step that failed.
+    /// Returns true if other steps may go on without a failed step.
     pub fn may_be_left_out(self) -> bool {
         matches!(self, Self::Skip | Self::Ask)
     }
@@ -240,7 +239,7 @@ impl OnFailure {
 }
 
 impl SubTask {
-    /// A step that depends on nothing and leaves the choice of tools to whoever does it.
+    /// Creates a step without dependencies and without a fixed tool.
     pub fn new(id: impl Into<SubTaskId>, description: impl Into<String>) -> Self {
         Self {
             id: id.into(),
@@ -256,63 +255,63 @@ impl SubTask {
         }
     }
 
-    /// The same step with other rules.
+    /// Sets the rules.
     pub fn with_rules(mut self, rules: SubTaskRules) -> Self {
         self.rules = rules;
         self
     }
 
-    /// The same step, to be done with this tool; arguments may be left to whoever does it.
+    /// Sets the tool that does the step; without arguments, the agent that does it chooses them.
     pub fn with_tool(mut self, name: impl Into<String>, arguments: Option<Json>) -> Self {
         self.tool_name = Some(name.into());
         self.tool_args = arguments;
         self
     }
 
-    /// The same step, not begun, after these others: blocked if there are any, pending if none.
+    /// Sets the dependencies, and the status: blocked if there are any, pending if none.
     pub fn after(mut self, dependencies: impl IntoIterator<Item = impl Into<SubTaskId>>) -> Self {
         self.dependencies = dependencies.into_iter().map(Into::into).collect();
         self.status = SubTaskStatus::initial(&self.dependencies);
         self
     }
 
-    /// The tool that does the step, as the plan names it.
+    /// Returns the tool that does the step, as the plan names it.
     pub fn tool_name(&self) -> Option<&str> {
         self.tool_name.as_deref()
     }
 
-    /// The tool's arguments, an object; never there without a tool.
+    /// Returns the tool's arguments, an object; always none without a tool.
     pub fn tool_args(&self) -> Option<&Json> {
         self.tool_args.as_ref()
     }
 
-    /// The steps that must be completed first.
+    /// Returns the steps that must be completed first.
     pub fn dependencies(&self) -> &[SubTaskId] {
         &self.dependencies
     }
 
-    /// How far it is.
+    /// Returns the status.
     pub fn status(&self) -> SubTaskStatus {
         self.status
     }
 
-    /// What came of it, once something did.
+    /// Returns the result, if there is one.
     pub fn result(&self) -> Option<&ToolResult> {
         self.result.as_ref()
     }
 
-    /// The step as it was planned, whatever became of it.
+    /// Returns the step as it was planned, without result and with the initial status.
     pub fn as_planned(&self) -> Self {
         Self { status: SubTaskStatus::initial(&self.dependencies), result: None, ..self.clone() }
     }
 
-    /// Whether it may start: it waits, and everything that it depends on is among `completed`.
+    /// Returns true if it may start: it waits, and all its dependencies are among `completed`.
     pub fn is_ready(&self, completed: &HashSet<SubTaskId>) -> bool {
         matches!(self.status, SubTaskStatus::Pending | SubTaskStatus::Blocked)
             && self.dependencies.iter().all(|d| completed.contains(d))
     }
 
-    /// The step in another status; this one stays as it is.
+    /// Returns a copy of the step with another status.
     ///
     /// # Errors
     /// [`IllegalTransition`] unless [`SubTaskStatus::may_become`] allows it.
@@ -324,7 +323,7 @@ impl SubTask {
         }
     }
 
-    /// The step with its result: completed on success, failed otherwise; this one stays as it is.
+    /// Returns a copy of the step with its result: completed on success, failed otherwise.
     ///
     /// # Errors
     /// [`IllegalTransition`] unless the step is executing.
@@ -334,32 +333,32 @@ impl SubTask {
     }
 }
 
-/// How far a [`SubTask`] is.
+/// The status of a [`SubTask`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum SubTaskStatus {
-    /// It can be started.
+    /// It can start.
     #[default]
     Pending,
     /// It is being done.
     Executing,
     /// It is done.
     Completed,
-    /// It was tried and given up.
+    /// It failed for good.
     Failed,
     /// It waits for other steps.
     Blocked,
 }
 
 impl SubTaskStatus {
-    /// The status of a step that was just planned.
+    /// Returns the status of a step that was just planned.
     pub fn initial(dependencies: &[SubTaskId]) -> Self {
         if dependencies.is_empty() { Self::Pending } else { Self::Blocked }
     }
 
-    /// Whether a step may go from here to `next`. A retry happens while the step is executing.
+    /// Returns true if the status may change to `next`. Retries happen within `Executing`.
     pub fn may_become(self, next: Self) -> bool {
         use SubTaskStatus::{Blocked, Completed, Executing, Failed, Pending};
         matches!(
@@ -381,7 +380,7 @@ impl fmt::Display for SubTaskStatus {
     }
 }
 
-/// A step was to go where it cannot go from where it is.
+/// A change of a step's status that is not allowed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("subtask {id} is {from} and cannot become {to}")]
 #[non_exhaustive]
@@ -390,11 +389,11 @@ pub struct IllegalTransition {
     pub id: SubTaskId,
     /// Its status.
     pub from: SubTaskStatus,
-    /// The status that it was to have.
+    /// The requested status.
     pub to: SubTaskStatus,
 }
 
-/// A subtask as text brings it, before its rules are checked.
+/// A subtask as read from JSON, before its rules are checked.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct SubTaskJson {

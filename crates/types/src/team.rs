@@ -1,4 +1,4 @@
-//! Teams: who belongs to one, what each can do, how work is shared out, and how contradictions are settled.
+//! Teams: their members and roles, the pattern of delegation, and the settlement of conflicts.
 
 use std::collections::BTreeMap;
 
@@ -6,36 +6,36 @@ use serde::{Deserialize, Serialize};
 
 use crate::{AgentId, Json, MessageType};
 
-/// A role: what whoever has it is for, and may.
+/// A role in a team: its purpose and its permissions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Role {
-    /// Its name, as plans use it.
+    /// The name, as plans use it.
     pub name: String,
-    /// The tools that its work takes.
+    /// The tools that its work needs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<String>,
-    /// What stands before each task that it gets.
+    /// The text before each task that it gets.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub prompt: String,
-    /// The kinds of message that it may send; all of them if none is named.
+    /// The kinds of message that it may send; if empty, all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
     pub messages: Vec<MessageType>,
-    /// The roles that it may hand work to; all of them if none is named.
+    /// The roles that it may delegate to; if empty, all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub peers: Vec<String>,
-    /// What is known about how it works best.
+    /// Hints for doing the work well.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hints: Vec<String>,
-    /// What else it has to heed.
+    /// Further instructions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub instructions: Vec<String>,
 }
 
 impl Role {
-    /// A role that may talk and hand on as it likes.
+    /// Creates a role that may send every message and delegate to every role.
     pub fn new(name: impl Into<String>, prompt: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -48,7 +48,7 @@ impl Role {
         }
     }
 
-    /// The same role, whose work takes these tools.
+    /// Sets the tools that its work needs.
     pub fn with_tools<T: Into<String>>(mut self, tools: impl IntoIterator<Item = T>) -> Self {
         self.tools = tools.into_iter().map(Into::into).collect();
         self
@@ -60,111 +60,111 @@ impl Role {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Member {
-    /// Who it is; nobody else in the team has this id.
+    /// The id, unique in the team.
     pub id: AgentId,
-    /// Its roles. The first is its own, the others it can stand in for.
+    /// Its roles. The first is its own; it can replace another member in the others.
     pub roles: Vec<String>,
     /// The tools that it has.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<String>,
-    /// Tasks that it takes at the same time. Default 3; 0 counts as 1.
+    /// The most tasks that it does in parallel. Default 3; 0 counts as 1.
     pub max_tasks: u32,
-    /// How much its word counts where sources are weighed. Default 0.
+    /// The weight of its answers when a conflict is settled by authority. Default 0.
     #[serde(default)]
     pub authority: i32,
 }
 
 impl Member {
-    /// A member with one role, without tools.
+    /// Creates a member with one role and without tools.
     pub fn new(id: impl Into<AgentId>, role: impl Into<String>) -> Self {
         Self { id: id.into(), roles: vec![role.into()], tools: Vec::new(), max_tasks: 3, authority: 0 }
     }
 
-    /// The same member with these tools.
+    /// Sets the tools.
     pub fn with_tools<T: Into<String>>(mut self, tools: impl IntoIterator<Item = T>) -> Self {
         self.tools = tools.into_iter().map(Into::into).collect();
         self
     }
 
-    /// The same member, which can stand in for another role.
+    /// Adds a role in which it can replace another member.
     pub fn and_role(mut self, role: impl Into<String>) -> Self {
         self.roles.push(role.into());
         self
     }
 
-    /// The same member, whose word counts so much.
+    /// Sets the authority.
     pub fn with_authority(mut self, authority: i32) -> Self {
         self.authority = authority;
         self
     }
 
-    /// The same member, which takes so many tasks at the same time.
+    /// Sets the most tasks that it does in parallel.
     pub fn with_max_tasks(mut self, tasks: u32) -> Self {
         self.max_tasks = tasks;
         self
     }
 }
 
-/// How the work of a team is shared out.
+/// The pattern by which a team delegates its work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "pattern", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum TeamPattern {
-    /// Whoever fits a task best does it.
+    /// The member that fits a task best does it.
     #[default]
     Hierarchical,
-    /// Several do each task, and what they say is compared.
+    /// Several members do each task, and their answers are compared.
     Committee {
-        /// How many; as many as there are if there are fewer.
+        /// The number of members; fewer if the team is smaller.
         size: u32,
     },
-    /// Whoever could do a task says what it would take, and the best offer wins.
+    /// Each member that could do a task makes an offer, and the best offer wins.
     Market,
 }
 
-/// How a contradiction is settled. What a way cannot settle goes to a person.
+/// The way in which a conflict between answers is settled. If it fails, a person is asked.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "by", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ConflictStrategy {
-    /// What most say.
+    /// The answer that most members give.
     #[default]
     Majority,
-    /// What those say who are together the most sure.
+    /// The answer with the highest total confidence.
     Confidence,
-    /// What the one with the most authority says.
+    /// The answer of the member with the most authority.
     Authority,
-    /// What was said first.
+    /// The first answer.
     First,
-    /// What an agent of this role decides.
+    /// An agent of this role decides.
     Expert {
         /// The role.
         role: String,
     },
-    /// Each side says how it came to its answer, the agent that leads the team decides, and whose answer
-    /// was not taken works again with the right one.
+    /// Each side explains its answer and the lead decides. Members whose answer was rejected work again with
+    /// the right one.
     Arbitration,
-    /// The shortest.
+    /// The shortest answer.
     Simplest,
-    /// What somebody else finds who is given the same question.
+    /// The answer of another member that gets the same question.
     Verification,
-    /// A person is asked.
+    /// A person decides.
     Human,
 }
 
-/// When two answers contradict each other, and what is done then.
+/// The rules for conflicts: when answers conflict, and how that is settled.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct ConflictPolicy {
-    /// Numbers that differ by more than this part of the larger one contradict each other. Default 0.05.
+    /// Numbers conflict if they differ by more than this part of the larger one. Default 0.05.
     pub tolerance: f64,
-    /// How contradictions are settled. Default by majority.
+    /// The way to settle conflicts. Default by majority.
     pub strategy: ConflictStrategy,
-    /// How they are settled in the work of these roles.
+    /// Other ways for the work of these roles.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub by_role: BTreeMap<String, ConflictStrategy>,
 }
@@ -175,48 +175,50 @@ impl Default for ConflictPolicy {
     }
 }
 
-/// How a team's run works: recorded, so that it goes on as it began.
+/// The settings of a team's run. They are logged, so that a resumed run works the same way.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct TeamSettings {
-    /// How work is shared out.
+    /// The pattern of delegation.
     pub pattern: TeamPattern,
-    /// Delegations under way at the same time; those that a member asks for come on top. Default 8; 0 counts as 1.
+    /// The most delegations at the same time, without those that members ask for. Default 8; 0 counts as 1.
     pub max_concurrent: u32,
-    /// How long a chain of delegations may get. Default 5.
+    /// The longest chain of delegations. Default 5.
     pub max_chain: u32,
-    /// How often a task is delegated before it has failed. Default 3; 0 counts as 1.
+    /// The number of times that a task is delegated before it counts as failed. Default 3; 0 counts as 1.
     pub max_tries: u32,
-    /// Other plans that a run may have when steps of its plan are lost. Default 3; 0 never makes another plan, and so do runs
-    /// whose log says nothing of it.
+    /// The most new plans for a run whose plan lost steps. Default 3; 0 for none, also in logs without this
+    /// field.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub max_replans: u32,
-    /// Delegations in one run, whoever asks for them. Default 1,000.
+    /// The most delegations in one run, including those that members ask for. Default 1,000.
     pub max_delegations: u32,
-    /// How long one delegation may take, milliseconds. Default 300,000.
+    /// The longest time of one delegation, milliseconds. Default 300,000.
     pub task_ms: u64,
-    /// A member at work gives a sign of life at least this often, milliseconds. 0 never looks. Default 5,000.
+    /// The interval in which a member at work must send a heartbeat, milliseconds; 0 for no check. Default
+    /// 5,000.
     pub beat_ms: u64,
-    /// What a sign of life is. Default [`Heartbeat::Timer`].
+    /// The source of heartbeats. Default [`Heartbeat::Timer`].
     #[serde(skip_serializing_if = "Heartbeat::is_timer")]
     pub heartbeat: Heartbeat,
-    /// Signs of life that may be missing in a row. Default 3; 0 counts as 1.
+    /// The number of heartbeats that may be missed in a row. Default 3; 0 counts as 1.
     pub missed_beats: u32,
-    /// How many members do each task, of whom the first with an answer wins. Default 1; 0 counts as 1.
+    /// The number of members that do each task; the first answer wins. Default 1; 0 counts as 1.
     pub redundancy: u32,
-    /// What is done about contradictions.
+    /// The rules for conflicts.
     pub conflicts: ConflictPolicy,
-    /// The role that looks at the answer before it is given, if one does.
+    /// The role that reviews the answer before it is final, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reviewer: Option<String>,
-    /// How often the answer may be put together again after a review. Default 1.
+    /// The most times that the answer is written again after a review. Default 1.
     pub max_revisions: u32,
-    /// Failed delegations in the whole run before a person is asked whether to go on; none never asks.
+    /// The number of failed delegations in the whole run at which a person is asked whether to go on; none
+    /// for never.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_budget: Option<u32>,
-    /// How long a question of the team itself waits for a person, milliseconds. Default 30 minutes.
+    /// The time that a question of the team itself waits for a person, milliseconds. Default 30 minutes.
     #[serde(skip_serializing_if = "crate::approval::is_usual_wait")]
     pub answer_within_ms: u64,
 }
@@ -249,18 +251,18 @@ fn is_zero(count: &u32) -> bool {
     *count == 0
 }
 
-/// By what a member at work is known to live.
+/// The source of a working member's heartbeats.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Heartbeat {
-    /// Its run is there: a timer beats until it ends. A slow tool and a slow first word are no silence; what hangs loses
-    /// its work at the deadline of the task.
+    /// A timer sends them while the member's run exists. A slow tool or model then misses none; a member that
+    /// hangs loses its work at the deadline of the task.
     #[default]
     Timer,
-    /// What its run emits, and what it says at its seat: for agents that work in another process, and for teams that take
-    /// work from whoever is slow.
+    /// The events and messages of the member's run: for agents in another process, and for teams that take
+    /// work away from slow members.
     Events,
 }
 
@@ -271,23 +273,23 @@ impl Heartbeat {
     }
 }
 
-/// An entry of what a team shares.
+/// An entry of the context that a team shares.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct SharedItem {
-    /// What it says.
+    /// The value.
     pub value: Json,
-    /// Grows by one with each change, from 1.
+    /// The version: 1 at first, one more with each change.
     pub version: u64,
-    /// Who wrote it.
+    /// The member that wrote it.
     pub by: AgentId,
-    /// When, Unix milliseconds.
+    /// The time at which it was written, Unix milliseconds.
     pub at: crate::Timestamp,
 }
 
 impl SharedItem {
-    /// An entry.
+    /// Creates an entry.
     pub fn new(value: Json, version: u64, by: AgentId, at: crate::Timestamp) -> Self {
         Self { value, version, by, at }
     }

@@ -1,4 +1,4 @@
-//! What a team's log holds that only a team has.
+//! The records that only the log of a team has.
 
 use std::collections::BTreeMap;
 
@@ -9,157 +9,159 @@ use crate::{
     Task, TeamSettings, Timestamp,
 };
 
-/// An event in the life of a team's run.
+/// An event in a team's run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "event", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum TeamRecord {
-    /// How the team works, who is in it, and what the roles are; before the goal.
+    /// The settings, roles and members of the team; before the goal.
     Formed {
-        /// How the team works.
+        /// The settings.
         settings: TeamSettings,
         /// The roles.
         roles: Vec<Role>,
-        /// The members, the one that leads left out.
+        /// The members without the lead.
         members: Vec<Member>,
-        /// Who does what nobody else can, and puts the answer together, if somebody does.
+        /// The agent that does work that no member can do and writes the answer, if the team has one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         lead: Option<AgentId>,
     },
-    /// What the team works with, for whoever resumes the run; before the goal.
+    /// The inputs of the team, for a process that resumes the run; before the goal.
     Given {
-        /// What the runs of the members begin with, and of the one that leads, by their ids. Those are missing whose
-        /// agents cannot tell.
+        /// The configurations of the members' runs and the lead's, by agent id. Agents that cannot tell
+        /// theirs are missing.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         agents: BTreeMap<AgentId, RunConfig>,
-        /// The plan, where it is fixed: no planner is asked for one.
+        /// A fixed plan, if there is one: then no planner is asked.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         plan: Option<Vec<SubTask>>,
-        /// What the agents read beside the goal; see [`SessionPlace::background`](crate::SessionPlace::background).
+        /// Background for the agents besides the goal; see
+        /// [`SessionPlace::background`](crate::SessionPlace::background).
         #[serde(default, skip_serializing_if = "String::is_empty")]
         background: String,
     },
-    /// There is a plan.
+    /// The planner made a plan.
     Planned {
         /// The goal with its subtasks.
         task: Box<Task>,
-        /// What the planner's own questions took.
+        /// The tokens and the money that the planner used.
         #[serde(default, skip_serializing_if = "Spending::is_zero")]
         spent: Spending,
     },
-    /// There is another plan for the steps that are lost and for what waits for them.
+    /// The planner changed the plan, for lost steps and the steps that wait for them.
     Replanned {
-        /// What is different.
+        /// The change.
         diff: Box<PlanDiff>,
-        /// What the planner's own questions took.
+        /// The tokens and the money that the planner used.
         #[serde(default, skip_serializing_if = "Spending::is_zero")]
         spent: Spending,
     },
-    /// There is none, or no other one for the steps that are lost.
+    /// The planner made no plan, or no new plan for the lost steps.
     NotPlanned {
-        /// Why.
+        /// The reason.
         problem: String,
-        /// Why there is no plan, where a program can tell: the planner's model gave no answer, for instance.
+        /// The kind of the failure, if it is known, for instance that the planner's model gave no answer.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         failure: Option<FailureKind>,
-        /// What the planner's own questions took.
+        /// The tokens and the money that the planner used.
         #[serde(default, skip_serializing_if = "Spending::is_zero")]
         spent: Spending,
     },
-    /// A member is about to be given work. Derived.
+    /// A task is about to be delegated to a member. Derived.
     Delegated {
         /// The delegation.
         call: CallId,
-        /// Who gets the work.
+        /// The member that gets the task.
         member: AgentId,
-        /// Through whose hands it came, the first first.
+        /// The agents that delegated it, the first one first.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         chain: Vec<AgentId>,
-        /// What it is, in a line.
+        /// The task, in a line.
         task: String,
     },
-    /// Work cannot be given to anybody. Derived.
+    /// A task cannot be delegated to any member. Derived.
     Undeliverable {
-        /// The work.
+        /// The command of the task.
         command: CommandId,
-        /// Why; a refused chain is named.
+        /// The reason; if the chain of delegations was refused, it names the chain.
         reason: String,
     },
-    /// A member gave a sign of life since the last such record.
+    /// A member has sent a heartbeat since the last such record.
     Beat {
-        /// Its delegation.
+        /// The member's delegation.
         call: CallId,
-        /// When it was heard last, Unix milliseconds.
+        /// The time of the last heartbeat, Unix milliseconds.
         heard: Timestamp,
     },
-    /// Work was taken from a member, and what it says about it from now on does not count. Derived.
+    /// A task was taken from a member, whose answer is ignored from now on. Derived.
     TakenBack {
         /// The delegation.
         call: CallId,
-        /// Who had it.
+        /// The member.
         member: AgentId,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// A member answered when its work had been taken from it; the answer was ignored.
+    /// A member answered after its task had been taken from it; the answer was ignored.
     Late {
         /// The delegation.
         call: CallId,
-        /// Who answered.
+        /// The member.
         member: AgentId,
         /// The beginning of the answer.
         answer: String,
     },
-    /// A member asks for work of others.
+    /// A member asks for another delegation.
     Requested {
-        /// The delegation of who asks.
+        /// The delegation of the member that asks.
         by: CallId,
-        /// What is to be done.
+        /// The task.
         task: String,
-        /// The role that is to do it, or the member's id.
+        /// The role or the id of the member that is to do it.
         to: String,
     },
-    /// A member waits for others of the team, and they for a person: its run was stopped where it waits, and goes on from
-    /// its log when they have answered, or when the team's run is taken up.
+    /// A member waits for other members, which wait for a person. Its run was stopped, and goes on from its
+    /// log when they have answered, or when the team's run is resumed.
     Waits {
-        /// Its delegation.
+        /// The member's delegation.
         call: CallId,
-        /// What it asked for, if it waits for nothing else.
+        /// The delegations that it asked for, if it waits for nothing else.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         requests: Vec<CommandId>,
     },
-    /// A member wrote to what the team shares.
+    /// A member wrote to the shared context.
     Shared {
-        /// The delegation of who writes.
+        /// The delegation of the member that writes.
         by: CallId,
-        /// Where.
+        /// The key.
         key: String,
-        /// What.
+        /// The value.
         value: Json,
-        /// The version that it must have had until then; 0 for none. Whoever names none overwrites.
+        /// The version before the change that the writer expects; 0 for no entry. None overwrites any
+        /// version.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         expected: Option<u64>,
     },
-    /// Answers contradict each other. Derived.
+    /// Answers conflict. Derived.
     Conflict {
-        /// Its number in the run, from 0.
+        /// The number of the conflict in the run, from 0.
         conflict: u64,
-        /// What they are about.
+        /// The subject.
         key: String,
-        /// Who says what.
+        /// The conflicting answers.
         claims: Vec<Claim>,
     },
-    /// A contradiction was settled. Derived.
+    /// A conflict was settled. Derived.
     Settled {
-        /// Its number.
+        /// The number of the conflict.
         conflict: u64,
-        /// What holds from now on.
+        /// The value that holds from now on.
         value: Json,
-        /// How it was settled, for people.
+        /// The way in which it was settled, for people.
         how: String,
     },
-    /// The answer is put together from every contribution, nobody leading the team. Derived.
+    /// The answer is made of all contributions, because the team has no lead. Derived.
     Concluded {
         /// The answer.
         answer: String,
@@ -167,7 +169,7 @@ pub enum TeamRecord {
 }
 
 impl TeamRecord {
-    /// Whether the record carries something from outside.
+    /// Returns true if the record carries something from outside.
     pub fn is_input(&self) -> bool {
         !matches!(
             self,
@@ -180,7 +182,7 @@ impl TeamRecord {
         )
     }
 
-    /// Whose sign of life it is, if it is one.
+    /// Returns the delegation of the member whose heartbeat it is, if it is one.
     pub fn beat_of(&self) -> Option<CallId> {
         match self {
             Self::Beat { call, .. } => Some(*call),
@@ -188,7 +190,7 @@ impl TeamRecord {
         }
     }
 
-    /// Whether the record must be on the medium before anything else happens.
+    /// Returns true if the record must be on the storage medium before anything else happens.
     pub fn needs_sync(&self) -> bool {
         matches!(
             self,
@@ -197,29 +199,29 @@ impl TeamRecord {
     }
 }
 
-/// What somebody says about something.
+/// An answer in a conflict.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Claim {
-    /// Who.
+    /// The member that gave it.
     pub by: AgentId,
-    /// In which delegation.
+    /// The member's delegation.
     pub call: CallId,
-    /// What.
+    /// The answer.
     pub value: Json,
-    /// How sure, from 0 to 1, if it says.
+    /// The confidence from 0 to 1, if the member reports one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,
 }
 
 impl Claim {
-    /// What `by` says, without saying how sure it is.
+    /// Creates a claim without a confidence.
     pub fn new(by: AgentId, call: CallId, value: Json) -> Self {
         Self { by, call, value, confidence: None }
     }
 
-    /// The same claim, of which its author is so sure.
+    /// Sets the confidence.
     pub fn with_confidence(mut self, confidence: Option<f64>) -> Self {
         self.confidence = confidence;
         self

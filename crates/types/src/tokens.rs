@@ -1,19 +1,19 @@
-//! Counting tokens: how much of a model's context window a text takes.
+//! Counts tokens, to estimate how much of a model's context window a text takes.
 //!
-//! Every count is an estimate of what the service will count. A loop corrects it by what the service
-//! reports, so a counter needs to be steady rather than exact.
+//! Every count is an estimate. A loop corrects it by the numbers that the service reports, so a counter must
+//! be consistent rather than exact.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Content, Message};
 
-/// Counts tokens. The same text must give the same count every time: counts steer what a run does.
+/// Counts tokens. The same text must always give the same count, because a run depends on it.
 pub trait TokenCounter: Send + Sync {
-    /// Tokens of a text, at least 1.
+    /// Returns the tokens of a text, at least 1.
     fn count(&self, text: &str) -> u64;
 
-    /// Tokens of a message: 4 for the message, 1 for the role, and every block. The arguments of a call
-    /// count as JSON text, a picture as [`IMAGE_TOKENS`].
+    /// Returns the tokens of a message: 4 for the message, 1 for the role, and those of every block. The
+    /// arguments of a call count as JSON text, an image as [`IMAGE_TOKENS`].
     fn count_message(&self, message: &Message) -> u64 {
         message.content().iter().fold(TOKENS_PER_MESSAGE + TOKENS_PER_NAME, |sum, block| {
             sum.saturating_add(match block {
@@ -28,31 +28,31 @@ pub trait TokenCounter: Send + Sync {
     }
 }
 
-/// What a message costs beside its content.
+/// The tokens of a message besides its content.
 pub const TOKENS_PER_MESSAGE: u64 = 4;
-/// What the name of a message's role costs.
+/// The tokens of a message's role.
 pub const TOKENS_PER_NAME: u64 = 1;
-/// What a picture counts: between what the services ask for a small and for a large one.
+/// The tokens of an image: between the numbers of the services for a small and for a large one.
 pub const IMAGE_TOKENS: u64 = 1_000;
 
-/// The estimate for any model: 3.8 characters a token.
+/// An estimate for any model: 3.8 characters per token.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TokenEstimate;
 
 impl TokenEstimate {
-    /// Characters of a token, on average.
+    /// The average characters per token.
     pub const CHARS_PER_TOKEN: f64 = 3.8;
 }
 
 impl TokenCounter for TokenEstimate {
     fn count(&self, text: &str) -> u64 {
-        // 3.8 as 38/10, so that no rounding of floats decides.
+        // 3.8 as 38/10, to avoid rounding of floats.
         let chars = text.chars().count() as u64;
         (chars.saturating_mul(10) / 38).max(1)
     }
 }
 
-/// Which counter a run counts with, as its log names it.
+/// The token counter of a run, as its log has it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -61,13 +61,13 @@ pub enum Tokenizer {
     /// [`TokenEstimate`].
     #[default]
     Estimate,
-    /// OpenAI's `cl100k_base`. A program without it estimates.
+    /// OpenAI's `cl100k_base`. A program without it uses the estimate.
     Cl100k,
-    /// OpenAI's `o200k_base`. A program without it estimates.
+    /// OpenAI's `o200k_base`. A program without it uses the estimate.
     O200k,
 }
 
-/// Share of `size` that `tokens` are, in whole percent from 0 to 100.
+/// Returns the share of `tokens` in `size`, in whole percent from 0 to 100.
 pub fn percentage(tokens: u64, size: u64) -> u8 {
     let percent = u128::from(tokens) * 100 / u128::from(size.max(1));
     u8::try_from(percent.min(100)).unwrap_or(100)

@@ -1,4 +1,4 @@
-//! The forms of secrets, and how they are found in one pass over a text.
+//! Computes the encoded forms of secrets and finds them in one pass over a text.
 
 use std::{fmt::Write, ops::Range};
 
@@ -6,11 +6,11 @@ use crate::{Json, Redactor, Secret};
 
 use super::HIDDEN;
 
-/// Every form of some secrets.
+/// All forms of some secrets.
 pub(crate) struct Forms {
-    /// In order, each once, none shorter than a secret may be.
+    /// Sorted and without duplicates; none is shorter than the least length of a secret.
     sorted: Vec<String>,
-    /// A bit for every two bytes that a form begins with: most places of a text are passed by this alone.
+    /// A bit set of the first two bytes of all forms, which quickly rules out most positions of a text.
     heads: Vec<u64>,
     longest: usize,
 }
@@ -47,7 +47,7 @@ impl Forms {
         self.sorted.iter().map(String::as_str)
     }
 
-    /// The text without secrets; none if it holds none.
+    /// Returns the text without secrets; none if it has no secret.
     pub(super) fn cleaned(&self, text: &str) -> Option<String> {
         let found = self.find(text.as_bytes(), 0);
         let mut clean = String::with_capacity(if found.is_empty() { 0 } else { text.len() });
@@ -59,7 +59,8 @@ impl Forms {
         (at > 0).then(|| clean + &text[at..])
     }
 
-    /// The places of all forms, in order; those that overlap are one. The first `covered` bytes are the end of one.
+    /// Returns the ranges of all forms, in order; overlapping ranges are merged. The first `covered` bytes
+    /// belong to a form that began earlier.
     pub(super) fn find(&self, text: &[u8], covered: usize) -> Vec<Range<usize>> {
         let mut found: Vec<Range<usize>> = Vec::new();
         if covered > 0 {
@@ -78,7 +79,8 @@ impl Forms {
         found
     }
 
-    /// Where the end of the text begins that may be the beginning of a form; none if no form begins so.
+    /// Returns the position from which on the end of the text may be the beginning of a form; none if there
+    /// is none.
     pub(super) fn open_end(&self, text: &[u8]) -> Option<usize> {
         let first = text.len().saturating_sub(self.longest.saturating_sub(1));
         (first..text.len()).find(|at| {
@@ -89,12 +91,12 @@ impl Forms {
         })
     }
 
-    /// The length of the longest form that the text begins with.
+    /// Returns the length of the longest form at the beginning of the text.
     fn longest_at(&self, text: &[u8]) -> Option<usize> {
         if !self.may_begin(text) {
             return None;
         }
-        // Forms that the text begins with are no greater than it, and all begin alike.
+        // Forms that the text begins with sort before it, and have the same beginning.
         let end = self.sorted.partition_point(|form| form.as_bytes() <= text);
         let alike =
             |form: &&String| form.as_bytes().get(..Redactor::SHORTEST) == text.get(..Redactor::SHORTEST);
@@ -107,14 +109,14 @@ impl Forms {
     }
 }
 
-/// The word and the bit of the first two bytes.
+/// Returns the word and the bit of the first two bytes.
 fn head(text: &[u8]) -> Option<(usize, u64)> {
     let [first, second, ..] = text else { return None };
     let number = usize::from(*first) << 8 | usize::from(*second);
     Some((number >> 6, 1 << (number & 63)))
 }
 
-/// As texts in JSON, as different programs write them, and as texts in JSON that is a text in JSON.
+/// Adds the escaped forms in JSON, as different programs write them, and in JSON text inside of JSON text.
 fn json(secret: &str, forms: &mut Vec<String>) {
     let escaped = escaped(secret);
     forms.push(self::escaped(&escaped));
@@ -132,7 +134,7 @@ fn escaped(text: &str) -> String {
     quoted.get(1..quoted.len() - 1).unwrap_or_default().to_owned()
 }
 
-/// The escaped text with everything escaped that is not ASCII.
+/// Returns the escaped text with all non-ASCII characters escaped.
 fn ascii(escaped: &str, upper: bool) -> String {
     let mut all = String::new();
     for char in escaped.chars() {
@@ -147,8 +149,8 @@ fn ascii(escaped: &str, upper: bool) -> String {
     all
 }
 
-/// In base64, in which what stands in front decides how a text looks: there may be a multiple of three bytes, and none,
-/// one or two more.
+/// Adds the forms in base64. The digits depend on the offset of the secret modulo three, so there are three
+/// variants.
 fn base64(secret: &[u8], forms: &mut Vec<String>) {
     for last_two in [b"+/", b"-_"] {
         for (ahead, foreign) in [(0, 0), (1, 2), (2, 3)] {
@@ -163,7 +165,8 @@ fn base64(secret: &[u8], forms: &mut Vec<String>) {
                     whole.push(char::from(base64_digit(sextet, *last_two)));
                 }
             }
-            // What also says something of the bytes around is not known; at the end there may be none around.
+            // A digit that also depends on neighbouring bytes is unknown; at the end there may be no
+            // neighbour.
             let own = bytes.len() * 8 / 6;
             forms.extend(whole.get(foreign..own).map(str::to_owned));
             if own < whole.len() {
@@ -185,9 +188,9 @@ fn base64_digit(sextet: u8, last_two: [u8; 2]) -> u8 {
     }
 }
 
-/// What different programs leave as it is, besides letters and digits: nothing but the unreserved (RFC 3986), these and
-/// the slash, what JavaScript's `encodeURIComponent` leaves, what a part of a path or a query may hold, and what forms
-/// leave.
+/// The characters, besides letters and digits, that programs leave unescaped: only the unreserved ones (RFC
+/// 3986), these and the slash, those of JavaScript's `encodeURIComponent`, those allowed in a path or query,
+/// and those of forms.
 const LEFT: [&[u8]; 6] =
     [b"-._~", b"-._~/", b"-._~!*'()", b"-._~!$&'()*+,;=:@", b"-._~!$&'()*+,;=:@/?", FORM];
 const FORM: &[u8] = b"*-._";

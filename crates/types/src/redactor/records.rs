@@ -1,4 +1,4 @@
-//! Where in messages, results and records a text may stand that somebody else wrote.
+//! Redacts messages, results and records, in every field that may hold foreign text.
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ impl Forms {
         }
         for (key, value) in std::mem::take(entries) {
             let mut key = self.cleaned(&key).unwrap_or(key);
-            // Two secrets are two entries still.
+            // Keys that became equal are made distinct, so that no entry is lost.
             while entries.contains_key(&key) {
                 key.push('*');
             }
@@ -67,7 +67,7 @@ impl Forms {
         }
     }
 
-    /// What derived records say follows from the others, and would be another thing if it were changed.
+    /// Redacts an input record. Derived records follow from the others, and must not differ from them.
     pub(super) fn clean_record(&self, body: &mut RecordBody) {
         use RecordBody as B;
         if !body.is_input() {
@@ -99,7 +99,7 @@ impl Forms {
             B::ParallelEnded(choice) => self.clean_choice(choice),
             B::Plan(plan) => self.clean_as_json(&mut **plan),
             B::Team(team) => self.clean_as_json(&mut **team),
-            // They name, count and date.
+            // These hold only ids, counts and times.
             B::Received { .. }
             | B::Vetoed { .. }
             | B::CallLost { .. }
@@ -110,7 +110,7 @@ impl Forms {
             | B::LimitsRaised(_)
             | B::Resumed
             | B::ClockRead => {}
-            // They are derived.
+            // These are derived.
             B::Carried(_)
             | B::ModelAsked { .. }
             | B::SteppedDown { .. }
@@ -179,7 +179,7 @@ impl Forms {
             Answer::Edit { arguments } => self.clean_json(arguments),
             Answer::Cancel { reason } | Answer::Withdrawn { reason } => self.clean_text(reason),
             Answer::Reply { text } => self.clean_text(text),
-            // A rule with stars in it would be a wider one.
+            // A rule with `*` in it would match more calls.
             Answer::Trust { .. } | Answer::Approve | Answer::Expired => {}
         }
     }
@@ -202,7 +202,8 @@ impl Forms {
         text.iter_mut().for_each(|text| self.clean_text(text));
     }
 
-    /// Of these records any text may be somebody's. One in which a word of the format itself is a secret stays as it is.
+    /// Redacts a record through its JSON form, since any of its texts may be foreign. If that breaks the
+    /// format, because a word of the format is a secret, the record stays unchanged.
     fn clean_as_json<T: Serialize + DeserializeOwned>(&self, value: &mut T) {
         let Ok(mut json) = serde_json::to_value(&*value) else { return };
         let before = json.clone();

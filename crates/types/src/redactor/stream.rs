@@ -1,18 +1,18 @@
-//! A text that comes in pieces, without the secrets that may be split over them.
+//! Redacts a text that comes in pieces, also if a secret is split over them.
 
 use std::sync::Arc;
 
 use super::{HIDDEN, Redactor, changes_of_all, forms::Forms};
 
-/// Cleans a text that comes in pieces: all that comes out, put together, is what [`Redactor::clean`] makes of all that
-/// went in. Held back is only the end of what came, and only while a secret may begin there.
+/// Redacts a text that comes in pieces. The output, joined, is the same as [`Redactor::clean`] of the joined
+/// input. Only the end of the input is held back, and only while a secret may begin there.
 pub struct RedactedStream {
     redactor: Redactor,
-    /// The forms of all secrets, and the changes of all redactors when they were asked for.
+    /// The count of changes of all redactors, and the forms of all secrets at that time.
     forms: (u64, Arc<Forms>),
-    /// What came and has not come out.
+    /// Input that was not returned yet.
     held: String,
-    /// So many bytes at the beginning of what is held are the end of a secret that was replaced already.
+    /// The number of bytes at the beginning of `held` that belong to a secret that was replaced already.
     covered: usize,
 }
 
@@ -22,7 +22,7 @@ impl RedactedStream {
         Self { redactor, forms, held: String::new(), covered: 0 }
     }
 
-    /// Takes a piece and gives what may be shown now, which may be nothing.
+    /// Takes a piece and returns the text that may be shown now, which may be empty.
     pub fn push(&mut self, piece: String) -> String {
         if self.held.is_empty() && self.forms().is_empty() {
             return piece;
@@ -33,7 +33,7 @@ impl RedactedStream {
         self.give(end)
     }
 
-    /// The rest: nothing more belongs to this text.
+    /// Returns the rest of the text.
     pub fn end(&mut self) -> String {
         if self.held.is_empty() {
             return String::new();
@@ -49,7 +49,7 @@ impl RedactedStream {
         &self.forms.1
     }
 
-    /// The first `end` bytes of what is held, without secrets.
+    /// Returns the first `end` bytes of the held text, redacted.
     fn give(&mut self, end: usize) -> String {
         let forms = self.forms().clone();
         let (mut out, mut at) = (String::new(), 0);
@@ -72,7 +72,7 @@ impl RedactedStream {
 
 impl std::fmt::Debug for RedactedStream {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // What is held may be the beginning of a secret.
+        // The held text may be the beginning of a secret.
         f.debug_struct("RedactedStream").finish_non_exhaustive()
     }
 }

@@ -1,4 +1,4 @@
-//! In which forms and places secrets are found, and that nothing else is changed.
+//! Tests: secrets are found in all forms and places, and nothing else is changed.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -16,7 +16,8 @@ fn clean(redactor: &Redactor, text: &str) -> String {
     redactor.clean(text.to_owned())
 }
 
-/// With OpenSSL's `base64`, Python's `urllib.parse.quote` and `json.dumps`, and `xxd`, of `sk-live+/Zürich"01`.
+/// Encoded with OpenSSL's `base64`, Python's `urllib.parse.quote` and `json.dumps`, and `xxd`, of
+/// `sk-live+/Zürich"01`.
 const SECRET: &str = "sk-live+/Zürich\"01";
 
 // spec: CR-05, P-05
@@ -44,7 +45,7 @@ fn clean_finds_a_secret_in_every_form_that_programs_write() {
     }
 }
 
-/// An encoder of its own: bit by bit.
+/// An independent base64 encoder, bit by bit.
 fn base64(bytes: &[u8], digits: &[u8; 64]) -> String {
     let bits: Vec<u8> = bytes.iter().flat_map(|byte| (0..8).rev().map(move |bit| byte >> bit & 1)).collect();
     let sextet = |bits: &[u8]| (0..6).fold(0, |sum, at| sum << 1 | bits.get(at).copied().unwrap_or(0));
@@ -65,7 +66,7 @@ proptest! {
             let text = base64(format!("{before}{secret}{after}").as_bytes(), digits);
             let shown = clean(&redactor, &text);
             prop_assert!(shown.contains("****"), "{} {}", text, shown);
-            // At either side a digit may say something of the bytes around, too.
+            // At either side a digit may also depend on the neighbouring bytes.
             let around = (before.len() + after.len()) * 8 / 6 + 4;
             prop_assert!(shown.len() <= around + "****".len(), "{} {}", text, shown);
         }
@@ -106,7 +107,8 @@ proptest! {
     }
 }
 
-/// Secrets that overlap and begin alike, and a text made of their forms, of parts of these, and of other things.
+/// Secrets that overlap and have the same beginning, and a text of their forms, of parts of these, and of
+/// other characters.
 fn secrets_and_text() -> impl Strategy<Value = (Vec<String>, String)> {
     let secrets = proptest::collection::vec("[ab+/ü\"]{8,14}", 1..4);
     let pieces = proptest::collection::vec((any::<prop::sample::Index>(), 0..60_usize, 0..60_usize), 0..12);
