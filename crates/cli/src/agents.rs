@@ -1,5 +1,5 @@
-//! The agents that settings describe, as tools of the one that works: each call is a run of its own, under the same
-//! rules, limits and questions.
+//! Agents from the settings as tools of the main agent: each call is a child run under the same rules, limits
+//! and questions.
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,7 +13,7 @@ use crate::{
     toolset::{self, Picked, Tools},
 };
 
-/// The tools, and behind them the agents, which have the model of `caller` unless the settings give them another.
+/// Adds the agents to the tools. An agent has the model of `caller` unless the settings give it another.
 pub(crate) async fn with_agents(app: &App, picked: Picked, caller: &Chosen) -> Result<Tools, Failure> {
     let Picked { mut tools, agents } = picked;
     for name in &agents {

@@ -1,4 +1,4 @@
-//! What every command is given: settings, places and the way to the terminal.
+//! Context of every command: settings, paths and the terminal.
 
 use std::{
     path::PathBuf,
@@ -20,26 +20,26 @@ use crate::{
     tape::Tape,
 };
 
-/// The surroundings of a command.
+/// Context of a command.
 #[derive(Clone)]
 pub(crate) struct App {
-    /// The way to the terminal.
+    /// Output to the terminal.
     pub(crate) output: Arc<Output>,
     /// All settings.
     pub(crate) config: Config,
-    /// Where they were looked for.
+    /// The sources of the settings.
     pub(crate) sources: Sources,
-    /// Keys that are kept, for the services of which the environment holds none.
+    /// Stored keys, used for services without a key in the environment.
     pub(crate) kept: Arc<Kept>,
-    /// Where runs and models are kept; may not exist yet.
+    /// Folder for runs and models; may not exist yet.
     pub(crate) data_dir: PathBuf,
-    /// Whether a program reads the output.
+    /// Output is JSON for a program.
     pub(crate) json: bool,
-    /// Whether runs wait for answers instead of asking here.
+    /// Runs are suspended with their questions instead of asking here.
     pub(crate) ask_later: bool,
-    /// How services are reached; all providers share its connections.
+    /// HTTP options; all providers share the connections.
     pub(crate) http: HttpOptions,
-    /// The journal, once it is opened for runs.
+    /// The journal, once it is open for runs.
     pub(crate) opened: Arc<OnceLock<Arc<JsonlJournal>>>,
     /// The catalogue of models, read at its first use.
     pub(crate) catalogue: Arc<OnceLock<Arc<Catalogue>>>,
@@ -48,7 +48,7 @@ pub(crate) struct App {
 }
 
 impl App {
-    /// With these settings, said by flags, and no terminal, for tests.
+    /// Creates a context with these settings as flags, and no terminal, for tests.
     #[cfg(test)]
     pub(crate) fn of(settings: crate::config::Settings) -> Self {
         Self {
@@ -66,15 +66,15 @@ impl App {
         }
     }
 
-    /// The journal, for reading: nothing is created.
+    /// Returns a journal for reading; it creates nothing.
     pub(crate) fn journal(&self) -> JsonlJournal {
         self.sealing(JsonlJournal::new(&self.data_dir))
     }
 
-    /// The journal, for runs: one for the whole command.
+    /// Returns the journal for runs, one for the whole command.
     ///
     /// # Errors
-    /// Its folder cannot be made.
+    /// Its folder cannot be created.
     pub(crate) fn open_journal(&self) -> Result<Arc<JsonlJournal>, Failure> {
         if let Some(journal) = self.opened.get() {
             return Ok(journal.clone());
@@ -83,7 +83,8 @@ impl App {
         Ok(self.opened.get_or_init(|| journal).clone())
     }
 
-    /// The catalogue of models: the built-in one, over it the imported file, over it the settings.
+    /// Returns the catalogue of models: the built-in one, overlaid by the imported file and then by the
+    /// settings.
     ///
     /// # Errors
     /// The imported catalogue cannot be read.
@@ -114,28 +115,28 @@ impl App {
         self.data_dir.join("models.jsonl")
     }
 
-    /// All runs, for looking at them: nothing is created.
+    /// Returns the run service for reading; it creates nothing.
     ///
     /// # Errors
-    /// None that depend on the runs.
+    /// Never because of the runs themselves.
     pub(crate) fn runs(&self) -> Result<Runs, Failure> {
         Ok(Runs::over(Arc::new(self.journal()))?.with_source(Arc::new(Recorded::new(self))))
     }
 
-    /// All runs, for starting and resuming them.
+    /// Returns the run service for starting and resuming.
     ///
     /// # Errors
-    /// The journal's folder cannot be made.
+    /// The journal's folder cannot be created.
     pub(crate) fn open_runs(&self) -> Result<Runs, Failure> {
         Ok(Runs::over(self.open_journal()?)?.with_source(Arc::new(Recorded::new(self))))
     }
 
-    /// Answers in a person's name come from this program alone: who has no key is not heard.
+    /// Signs inbox messages with a key file, so that answers without the key are ignored.
     fn sealing(&self, journal: JsonlJournal) -> JsonlJournal {
         journal.with_inbox_key(InboxKey::in_file(self.data_dir.join("inbox.key")))
     }
 
-    /// An environment variable that is set and not empty, or the kept key that stands for it.
+    /// Returns an environment variable that is not empty, or the stored key for it.
     pub(crate) fn env(&self, name: &str) -> Option<&str> {
         self.set(name).or_else(|| self.kept.get(name))
     }
@@ -144,7 +145,7 @@ impl App {
         self.sources.env.get(name).map(String::as_str).filter(|v| !v.is_empty())
     }
 
-    /// Why there is a key, for people: the variable is set, or a key that stands for it is kept.
+    /// Says for people where a key comes from: the variable, or the stored key.
     pub(crate) fn key_source(&self, variable: &str) -> String {
         match credentials::service_of(variable).filter(|_| self.set(variable).is_none()) {
             Some(service) => format!("a key of {} is kept", service.name),
@@ -152,7 +153,7 @@ impl App {
         }
     }
 
-    /// Prints an item: as a line of JSON for programs, as `text` for people.
+    /// Prints an item: as a line of JSON, or as `text` for people.
     pub(crate) fn item(&self, item: &impl serde::Serialize, text: impl FnOnce() -> String) {
         match serde_json::to_string(item) {
             Ok(line) if self.json => self.output.json(&line),

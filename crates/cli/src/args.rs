@@ -1,6 +1,6 @@
-//! The command line: what can be asked, in which words.
+//! The command line: global flags and the list of commands.
 //!
-//! Each command keeps its own arguments in its file under `commands/`.
+//! Each command has its arguments in its file under `commands/`.
 
 use std::path::PathBuf;
 

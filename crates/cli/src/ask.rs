@@ -1,4 +1,4 @@
-//! Questions on the terminal: what is going to happen, and what a person says to it.
+//! Asks questions on the terminal: shows what a call would do, and reads the answer.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -15,18 +15,18 @@ use crate::{
     text::visible,
 };
 
-/// Reads what a person types; none at the end of the input.
+/// Reads the next line that a person types; `None` at the end of the input.
 pub(crate) type Lines = Arc<dyn Fn() -> Option<String> + Send + Sync>;
 
-/// Asks on the terminal.
+/// An approver that asks on the terminal.
 pub(crate) struct Prompt {
     output: Arc<Output>,
     lines: Lines,
-    /// Takes the rules that are to hold always.
+    /// Stores the rules that shall always hold.
     rules: Option<Kept>,
 }
 
-/// One question at a time, whoever asks: there is one terminal.
+/// Allows one question at a time, since there is one terminal.
 static TURN: Mutex<()> = Mutex::new(());
 
 impl Prompt {
@@ -34,12 +34,12 @@ impl Prompt {
         Self { output, lines, rules }
     }
 
-    /// Asks who sits at the terminal of this program.
+    /// Creates a prompt on this program's terminal.
     pub(crate) fn of(app: &App) -> Self {
         Self::new(app.output.clone(), Self::keyboard(), permissions::kept(app))
     }
 
-    /// The keyboard.
+    /// Returns a reader of the keyboard.
     pub(crate) fn keyboard() -> Lines {
         Arc::new(|| {
             let mut line = String::new();
@@ -50,7 +50,7 @@ impl Prompt {
         })
     }
 
-    /// Forgets what was typed before a question stood on the screen: it answers nothing.
+    /// Drops input that was typed before the question was shown: it is not an answer.
     fn forget_typed(&self) {
         #[cfg(unix)]
         if self.output.asks {
@@ -59,7 +59,7 @@ impl Prompt {
         }
     }
 
-    /// The line that a person types after a question of one line.
+    /// Asks a question of one line and returns the typed line.
     pub(crate) fn line(&self, question: &str) -> Option<String> {
         self.forget_typed();
         self.output.note_piece(Look::Plain, question);
@@ -95,7 +95,7 @@ impl Prompt {
             return self.ask_for_input(request, is_whole);
         }
         let may = |option: &str| may(request, option);
-        // The narrowest; a wider one has to be written out.
+        // The narrowest rule; a person has to type a wider one.
         let rule = request.rules.first();
         let ways = ways(request, rule, is_whole);
         let keys: Vec<String> = ways.iter().map(|way| way.key.clone()).collect();
@@ -113,7 +113,7 @@ impl Prompt {
                     self.output.note(Look::Plain, format!("  {:<9} {}", way.typed, way.meaning));
                 }),
                 ("l" | "later", _) => return Decision::Later,
-                // Nothing is a reply to a step that failed: the others go on without it.
+                // An empty reply is allowed for a failed step: the others go on without it.
                 ("r" | "reply", _)
                     if may("reply") && (!rest.is_empty() || request.kind == QuestionKind::Failed) =>
                 {
@@ -139,7 +139,7 @@ impl Prompt {
         }
     }
 
-    /// Takes what is missing: each thing by its name, or one's own words where nothing is named.
+    /// Asks for missing input: each field by its name, or free text if no field is named.
     fn ask_for_input(&self, request: &ApprovalRequest, is_whole: bool) -> Decision {
         let missing = request.details.get("missing").and_then(Json::as_array).cloned().unwrap_or_default();
         let names: Vec<&str> = missing.iter().filter_map(|field| field.get("name")?.as_str()).collect();
@@ -164,7 +164,7 @@ impl Prompt {
         let mut arguments = serde_json::Map::new();
         for name in names {
             match typed(name) {
-                // What nobody says is asked for again.
+                // Asks again for an empty value.
                 Typed::Text(text) if text.is_empty() => {}
                 Typed::Text(text) => drop(arguments.insert(name.to_owned(), text.into())),
                 Typed::Decided(decision) => return decision,
@@ -221,7 +221,7 @@ impl Prompt {
         }
     }
 
-    /// What is going to happen, with what would change. Whether that is all of it.
+    /// Shows what a call would do and change. Returns whether all of it was shown.
     fn show(&self, request: &ApprovalRequest) -> bool {
         let shown = question::brief(request);
         self.print(shown.lines);
@@ -237,16 +237,16 @@ fn may(request: &ApprovalRequest, option: &str) -> bool {
     request.options.iter().any(|other| other == option)
 }
 
-/// One possible answer.
+/// A possible answer.
 struct Way {
-    /// In the line of all answers.
+    /// Text in the line of all answers.
     key: String,
-    /// The letter, and what may stand behind it.
+    /// The letter, and what may follow it.
     typed: &'static str,
     meaning: String,
 }
 
-/// The possible answers.
+/// Returns the possible answers.
 fn ways(request: &ApprovalRequest, rule: Option<&String>, is_whole: bool) -> Vec<Way> {
     let way =
         |key: &str, typed, meaning: &str| Way { key: key.to_owned(), typed, meaning: meaning.to_owned() };
@@ -291,7 +291,7 @@ fn ways(request: &ApprovalRequest, rule: Option<&String>, is_whole: bool) -> Vec
     ways
 }
 
-/// Text that a person typed to a question for text.
+/// A line that a person typed when asked for text.
 enum Typed {
     Text(String),
     Decided(Decision),
@@ -311,7 +311,7 @@ impl Approver for Prompt {
     async fn decide_all(&self, requests: &[ApprovalRequest]) -> Vec<Decision> {
         let (own, requests) = (self.clone(), requests.to_vec());
 
-        // A keyboard cannot be waited for without a thread.
+        // Reading the keyboard blocks, so it needs a thread.
         tokio::task::spawn_blocking(move || own.ask_all(&requests)).await.unwrap_or_default()
     }
 }

@@ -1,4 +1,4 @@
-//! From settings, or from what a log says, to an agent.
+//! Builds agents from settings, or from the configuration in a log.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -24,7 +24,7 @@ use crate::{
     toolset,
 };
 
-/// The agent that the settings describe, with the model that they lead to, and with a memory if there is one.
+/// Builds the agent of the settings, with its model, and with a memory if there is one.
 pub(crate) async fn chosen(app: &App, memory: Option<Memory>) -> Result<Archon, Failure> {
     let picked = toolset::chosen(app)?;
     let chosen = choose::model(app, None).await?;
@@ -33,7 +33,7 @@ pub(crate) async fn chosen(app: &App, memory: Option<Memory>) -> Result<Archon, 
     Ok(remembering(builder, memory).build()?)
 }
 
-/// The same with a memory, into which facts are read by rules: that costs no call.
+/// Adds a memory with a rule-based extractor, which costs no model call.
 pub(crate) fn remembering(builder: ArchonBuilder, memory: Option<Memory>) -> ArchonBuilder {
     match memory {
         Some(memory) => builder.memory(AgentMemory::from(memory).with_extractor(Arc::new(RuleExtractor))),
@@ -41,7 +41,7 @@ pub(crate) fn remembering(builder: ArchonBuilder, memory: Option<Memory>) -> Arc
     }
 }
 
-/// An agent with this model and these tools; everything else is as the settings say.
+/// Builds an agent with this model and these tools; everything else is from the settings.
 pub(crate) async fn by_settings(
     app: &App,
     chosen: Chosen,
@@ -70,7 +70,7 @@ pub(crate) async fn by_settings(
     Ok(builder)
 }
 
-/// The agent that a log describes. Flags win over the model, the tools and the folder that it names.
+/// Builds the agent of a log. Flags override its model, tools and folder.
 pub(crate) async fn from_config(
     app: &App,
     config: &RunConfig,
@@ -97,7 +97,7 @@ pub(crate) async fn from_config(
     with_surroundings(app, builder, config).await
 }
 
-/// The same agent with the memory and the project's files of a run.
+/// Adds the memory and the project files of a run.
 pub(crate) async fn with_surroundings(
     app: &App,
     mut builder: ArchonBuilder,
@@ -113,7 +113,7 @@ pub(crate) async fn with_surroundings(
     Ok(remembering(builder, memory))
 }
 
-/// The memory that a log names, with the embedder that made its vectors.
+/// Opens the memory that a log names, with the embedder that made its vectors.
 async fn recorded_memory(app: &App, config: &MemoryConfig) -> Result<Memory, Failure> {
     let mut app = app.clone();
     app.config.settings.embedder = Some(match config.embedder.as_deref() {
@@ -124,7 +124,7 @@ async fn recorded_memory(app: &App, config: &MemoryConfig) -> Result<Memory, Fai
     open_memory(&app, &config.collection).await
 }
 
-/// The surroundings of a run that was begun in a folder: its tools work there, wherever it is resumed.
+/// Sets the workspace to the folder where the run was begun, wherever it is resumed.
 fn in_its_folder(app: &App, config: &RunConfig) -> Result<App, Failure> {
     let mut app = app.clone();
     let is_said = app.config.is_flag("workspace");
@@ -179,10 +179,10 @@ fn assemble(
     })
 }
 
-/// The id of the agent of loops and of plans.
+/// Id of the agent of loops and plans.
 pub(crate) const AGENT: &str = "archon";
 
-/// The limits that the settings set.
+/// Applies the limits of the settings.
 pub(crate) fn apply_limits(settings: &Settings, limits: &mut ExecutionLimits) {
     limits.max_turns = settings.max_turns.unwrap_or(limits.max_turns);
     limits.max_total_tokens = settings.max_tokens.unwrap_or(limits.max_total_tokens);
@@ -190,7 +190,7 @@ pub(crate) fn apply_limits(settings: &Settings, limits: &mut ExecutionLimits) {
     limits.max_cost = settings.max_cost.map(|money| money.0).or(limits.max_cost);
 }
 
-/// A limit of money holds only where each model's price is known.
+/// Checks that each model's price is known if there is a limit of money.
 fn check_prices<'a>(
     app: &App,
     limits: &ExecutionLimits,
@@ -203,7 +203,7 @@ fn check_prices<'a>(
     }
 }
 
-/// Refuses a model without a price under a limit of money, and names the lines to add to the settings.
+/// The error for a model without a price under a limit of money; it names the lines to add to the settings.
 fn no_price(app: &App, provider: &str, model: &str) -> Failure {
     let file = app.sources.user.as_deref().map_or("archon.toml".into(), |file| file.to_string_lossy());
     let name = toml::Value::String(format!("{provider}:{model}"));
@@ -221,7 +221,7 @@ fn no_price(app: &App, provider: &str, model: &str) -> Failure {
     )
 }
 
-/// The command that resumes a run: its id is enough, wherever its data is.
+/// Returns the command that resumes a run; its id is enough, wherever its data is.
 pub(crate) fn resume_line(app: &App, run: &str) -> String {
     match (app.config.origin("data_dir"), &app.config.settings.data_dir) {
         (Some(Origin::Flag(flag)), Some(dir)) => {
@@ -231,7 +231,7 @@ pub(crate) fn resume_line(app: &App, run: &str) -> String {
     }
 }
 
-/// A word as a shell reads it back.
+/// Quotes a word for a shell.
 pub(crate) fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-:@+=,".contains(c);
     match word.chars().all(plain) {

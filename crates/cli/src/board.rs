@@ -1,39 +1,39 @@
-//! Lines that stay at the foot of a terminal and change: what is under way, for how long, and what is done.
+//! Changing lines at the bottom of a terminal: the work under way, its time, and finished work.
 
 use std::{collections::HashMap, time::Duration};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// One line.
+/// A line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Row {
-    /// Tells the line from others; a line keeps its place and its time.
+    /// Identifies the line; a line keeps its place and its time.
     pub(crate) key: String,
-    /// What it says.
+    /// Its text.
     pub(crate) text: String,
-    /// Whether it spins and counts the time.
+    /// Shows a spinner and the elapsed time.
     pub(crate) moves: bool,
 }
 
-/// Lines on a terminal; they go when this does.
+/// Lines on a terminal; dropping this removes them.
 pub(crate) struct Board {
     screen: MultiProgress,
-    /// Each with whether it moves.
+    /// The bars, each with whether it moves.
     bars: HashMap<String, (ProgressBar, bool)>,
 }
 
 impl Board {
-    /// No lines yet.
+    /// Creates a board without lines.
     pub(crate) fn new(target: ProgressDrawTarget) -> Self {
         Self { screen: MultiProgress::with_draw_target(target), bars: HashMap::new() }
     }
 
-    /// A handle to the terminal, for whoever writes above the lines.
+    /// Returns a handle to the terminal, to write above the lines.
     pub(crate) fn screen(&self) -> MultiProgress {
         self.screen.clone()
     }
 
-    /// Shows these lines in this order, and no others.
+    /// Shows exactly these lines, in this order.
     pub(crate) fn show(&mut self, rows: Vec<Row>) {
         let is_wanted = |key: &String| rows.iter().any(|row| row.key == *key);
         let gone: Vec<String> = self.bars.keys().filter(|key| !is_wanted(key)).cloned().collect();

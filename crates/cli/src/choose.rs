@@ -1,11 +1,11 @@
-//! Which model works, and why: what was said, else what is found, in this order.
+//! Chooses the model: from the settings, else by looking for one, in this order.
 //!
-//! | what | then |
+//! | setting | choice |
 //! |---|---|
-//! | `base_url` | that service; the model as said, else the first that it has |
+//! | `base_url` | that service; the model of the settings, else the first that it lists |
 //! | `model` as `PROVIDER:MODEL`, or a GGUF file | that one |
 //! | `model` as a bare name | a running server that has it, else a service whose key is set |
-//! | nothing | a service whose key is set and that has a [default](DEFAULT_MODELS), else a running server, else a local model file; no file while a key is set |
+//! | none | a service whose key is set and that has a [default](DEFAULT_MODELS), else a running server, else a local model file; no file while a key is set |
 
 mod keys;
 
@@ -26,15 +26,15 @@ use crate::{
 pub(crate) use keys::key_variables;
 use keys::{further_keys, how_to_give, is_foreign, keys, named_keys, own_keys};
 
-/// How long a server on this machine may take to list its models: much for one that is idle, and nobody
-/// notices the wait. One that is busy may be [late](LATE_PATIENCE).
+/// The longest time for a local server to list its models: plenty for an idle one, and too short for people
+/// to notice. A busy one gets [more time](LATE_PATIENCE) later.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(400);
-/// How long one that was late may take when no other has what is wanted.
+/// The longest time for a server that was late, if no other server has a fitting model.
 const LATE_PATIENCE: Duration = Duration::from_secs(5);
-/// The same for a service that was named, which may be far away.
+/// The same for a service that the settings name, which may be far away.
 const FAR_PATIENCE: Duration = Duration::from_secs(10);
 
-/// The services that can be used without naming a model, and the model that is then used.
+/// Services that can be used without naming a model, with the default model.
 const DEFAULT_MODELS: &[(&str, &str)] = &[
     ("openai", "gpt-5-mini"),
     ("anthropic", "claude-haiku-4-5"),
@@ -50,19 +50,19 @@ const DEFAULT_MODELS: &[(&str, &str)] = &[
     ("zai", "glm-4.6"),
 ];
 
-/// Variables that are often set for something else.
+/// Variables that are often set for other purposes.
 const NOT_ONLY_FOR_MODELS: &[&str] = &["AWS_ACCESS_KEY_ID", "HF_TOKEN"];
 
-/// A model that is ready to be asked.
+/// A model that is ready for calls.
 #[derive(Clone)]
 pub(crate) struct Chosen {
-    /// Who runs it. Its id and the model's name, joined by a colon, choose the same again.
+    /// Its provider. The provider's id and the model's name, joined by a colon, choose the same again.
     pub(crate) provider: Arc<dyn Provider>,
-    /// The same with further keys, in the order in which they are tried.
+    /// The same provider with further keys, in the order in which to try them.
     pub(crate) keys: Vec<Arc<dyn Provider>>,
-    /// The model, as the provider names it.
+    /// The model, by the provider's name for it.
     pub(crate) model: String,
-    /// Why it was chosen, for people.
+    /// The reason for the choice, for people.
     pub(crate) why: String,
 }
 
@@ -76,7 +76,7 @@ impl fmt::Debug for Chosen {
     }
 }
 
-/// The model to use. `recorded` is what a run was begun with; flags win over it, nothing else does.
+/// Chooses the model. `recorded` is the model in the log of a run that is resumed; only flags override it.
 pub(crate) async fn model(app: &App, recorded: Option<&str>) -> Result<Chosen, Failure> {
     let settings = &app.config.settings;
     let flag = |key| matches!(app.config.origin(key), Some(Origin::Flag(_)));
@@ -98,7 +98,7 @@ pub(crate) async fn model(app: &App, recorded: Option<&str>) -> Result<Chosen, F
     app.tape.around(chosen?)
 }
 
-/// The model that the file of a team names for one of its members.
+/// Chooses the model that a team file names for a member.
 pub(crate) async fn of_member(app: &App, model: &str, member: &str) -> Result<Chosen, Failure> {
     if let Some(replayed) = app.tape.instead(Some(model)) {
         return replayed;
@@ -107,13 +107,13 @@ pub(crate) async fn of_member(app: &App, model: &str, member: &str) -> Result<Ch
     chosen.map_err(|e| Failure::new(e.exit(), format!("{member}: {}", e.what()), e.advice().join(" ")))
 }
 
-/// The servers that are looked for on this machine.
+/// Returns the local servers to look for.
 pub(crate) fn local_servers(app: &App) -> Vec<LocalServer> {
     app.config.settings.local_servers.clone().map_or_else(LocalServer::defaults, |servers| servers.0)
 }
 
-/// The first server on this machine in whose list `pick` finds a model. If none has one, those that were
-/// late are asked once more and waited for.
+/// Returns the first local server that lists a model which `pick` accepts. If none does, asks the servers
+/// that were late once more, with more time.
 async fn running(app: &App, pick: impl Fn(Vec<String>) -> Option<String>) -> Option<(LocalServer, String)> {
     let mut asked = local_servers(app);
     for patience in [PATIENCE, LATE_PATIENCE] {
@@ -134,8 +134,7 @@ async fn running(app: &App, pick: impl Fn(Vec<String>) -> Option<String>) -> Opt
     None
 }
 
-/// The models to ask when the chosen one cannot answer: those that the settings name, or those that a run
-/// was begun with.
+/// Returns the fallback models: those of the settings, or those in the log of a run that is resumed.
 pub(crate) async fn fallbacks(app: &App, recorded: Option<&[FallbackModel]>) -> Result<Vec<Chosen>, Failure> {
     let said = app.config.settings.fallback.as_deref().unwrap_or_default();
     let names = match recorded {
@@ -167,12 +166,12 @@ async fn fallback(app: &App, name: &str, origin: Option<&Origin>) -> Result<Chos
     }
     let ModelRef { profile, base_url, model, .. } = parts;
     let url = elsewhere(profile, base_url.as_deref());
-    // The key that the settings name is the chosen model's, and nobody else's.
+    // The key that the settings name is for the chosen model only.
     let (provider, keys) = connect(app, profile, url, own_keys(app, profile, url, origin)?)?;
     Ok(Chosen { provider, keys, model, why })
 }
 
-/// The services whose keys are in the environment, or kept.
+/// Returns the services with a key in the environment or stored.
 pub(crate) fn keyed(app: &App) -> impl Iterator<Item = (&'static str, &'static str)> {
     let of_profiles = PROFILES.iter().filter_map(|p| Some((p.name, p.key_variable?)));
     let own = |name: &&str| *name != OPENAI_COMPATIBLE;
@@ -184,20 +183,20 @@ pub(crate) fn keyed(app: &App) -> impl Iterator<Item = (&'static str, &'static s
     of_profiles.chain(of_protocols).filter(|(_, variable)| app.env(variable).is_some())
 }
 
-/// The profiles whose keys are there.
+/// Returns the profiles with a key.
 fn keyed_profiles(app: &App) -> impl Iterator<Item = (&'static Profile, &'static str)> {
     keyed(app).filter_map(|(name, variable)| Some((Profile::named(name)?, variable)))
 }
 
-/// The protocol of all profiles.
+/// Protocol of all profiles.
 const OPENAI_COMPATIBLE: &str = "openai-compatible";
 
 fn is_openai_compatible(parts: &ModelRef) -> bool {
     parts.protocol.name == OPENAI_COMPATIBLE
 }
 
-/// A provider that speaks another protocol, with the `named` keys or those of its own variables. A
-/// [foreign](is_foreign) address gets no key, and nothing else that the environment holds.
+/// Connects to a provider of another protocol, with the `named` keys or those of its own variables. A
+/// [foreign](is_foreign) address gets no key and no other value of the environment.
 fn other(
     app: &App,
     parts: &ModelRef,
@@ -253,7 +252,7 @@ fn cannot_connect(e: SetupError) -> Failure {
     }
 }
 
-/// Who said something; without a setting it was the log of the run that is taken up.
+/// Names the origin of a setting; without one it is the log of the run that is resumed.
 fn who(origin: Option<&Origin>) -> String {
     origin.map_or_else(|| "the run's log".to_owned(), Origin::to_string)
 }
@@ -295,7 +294,7 @@ async fn named(app: &App, name: &str, origin: Option<&Origin>) -> Result<Chosen,
             let (provider, keys) = service(app, profile, base_url.as_deref(), origin)?;
             return Ok(Chosen { provider, keys, model, why });
         }
-        // Somebody was named, and something is missing.
+        // The name has a provider, but is not complete.
         Err(SetupError::Model { reason, .. }) if name.contains([':', '@']) => {
             return Err(Failure::usage(format!("the model {name:?} is not complete"), reason));
         }
@@ -306,7 +305,7 @@ async fn named(app: &App, name: &str, origin: Option<&Origin>) -> Result<Chosen,
         let why = format!("{why}, and {} has it", server.profile);
         return Ok(Chosen { provider, keys, model: name.to_owned(), why });
     }
-    // A colon means that a service was meant, and none has that name.
+    // A name with a colon means a service; if no service has that name, it is an error.
     match keyed_profiles(app).next().filter(|_| !matches!(wrong, SetupError::UnknownProfile { .. })) {
         Some((profile, variable)) => {
             let (provider, keys) = service(app, Some(profile), None, None)?;
@@ -338,14 +337,14 @@ async fn found(app: &App) -> Result<Chosen, Failure> {
             return Ok(Chosen { why, ..named(app, &format!("{service}:{model}"), None).await? });
         }
     }
-    // Servers also list models that only embed; they cannot answer.
+    // Embedding models are skipped, since they cannot answer.
     let answers = |models: Vec<String>| models.into_iter().find(|m| !m.to_lowercase().contains("embed"));
     if let Some((server, model)) = running(app, answers).await {
         let (provider, keys) = service(app, Profile::named(server.profile), Some(&server.base_url), None)?;
         let why = format!("{} runs on this machine, and no model was named", server.profile);
         return Ok(Chosen { provider, keys, model, why });
     }
-    // Whoever has a key did not mean a small file.
+    // A person with a key did not mean a small local model.
     if let Some((service, variable)) = keyed(app).find(|(_, set)| !NOT_ONLY_FOR_MODELS.contains(set)) {
         return Err(Failure::usage(
             format!("{}, but no model was named", app.key_source(variable)),
@@ -373,7 +372,7 @@ fn nothing_found() -> Failure {
     )
 }
 
-/// A provider with what this machine knows of its models beyond what is built in.
+/// Adds this machine's catalogue to a provider, on top of the built-in one.
 fn with_catalogue(app: &App, provider: Arc<dyn Provider>) -> Result<Arc<dyn Provider>, Failure> {
     let catalogue = app.catalogue()?;
     Ok(match catalogue.is_empty() {
@@ -382,10 +381,10 @@ fn with_catalogue(app: &App, provider: Arc<dyn Provider>) -> Result<Arc<dyn Prov
     })
 }
 
-/// A provider, and the same with further keys.
+/// A provider, and the same provider with further keys.
 type Connected = (Arc<dyn Provider>, Vec<Arc<dyn Provider>>);
 
-/// A provider for a service of a known kind, at its own address or another one, which `origin` said.
+/// Connects to a service of a profile, at its own address or at `url` from `origin`.
 fn service(
     app: &App,
     profile: Option<&'static Profile>,
@@ -396,13 +395,13 @@ fn service(
     connect(app, profile, url, keys(app, profile, url, origin)?)
 }
 
-/// An address that is not the service's own.
+/// Returns the address unless it is the service's own.
 fn elsewhere<'a>(profile: Option<&Profile>, url: Option<&'a str>) -> Option<&'a str> {
     let own = profile.map_or("", |p| p.base_url);
     url.filter(|url| !same_address(url, own))
 }
 
-/// Whether an address holds nothing that may be secret: a password, or a key in its query.
+/// Returns whether an address has no part that may be secret: a password, or a key in its query.
 fn may_be_logged(url: &str) -> bool {
     let query = url.split_once('?').map_or("", |(_, query)| query);
     !url.contains('@') && query.split('&').all(|pair| pair.is_empty() || pair.starts_with("api-version="))
@@ -419,7 +418,7 @@ fn connect(
     let with = |key: Option<Secret>| -> Result<Arc<dyn Provider>, Failure> {
         let mut options = profile.map_or_else(OpenAiOptions::default, OpenAiOptions::of);
         if let Some(url) = url.filter(|url| may_be_logged(url)) {
-            // The log then says where the run was, and `archon resume` finds it again.
+            // Puts the address into the log, so that `archon resume` finds it again.
             options = options.with_id(format!("{name}@{url}"));
         }
         options.connect.api_key = key;
@@ -436,7 +435,7 @@ fn connect(
     Ok((first, keys.map(|key| with(Some(key))).collect::<Result<_, _>>()?))
 }
 
-/// Says that whoever is on the way to this address reads the key that is sent there.
+/// Warns that a key is sent unencrypted to another machine.
 fn warn_of_plain(app: &App, url: Option<&str>) {
     if let Some(url) = url
         && url.to_lowercase().starts_with("http://")

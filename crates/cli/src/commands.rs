@@ -1,4 +1,4 @@
-//! The commands: one file each, and one line each in the list below.
+//! The commands: one file for each, and one line for each in the list below.
 
 mod approvals;
 mod completions;
@@ -88,7 +88,7 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// The settings that the command's flags make; none for a command that does nothing that settings choose.
+    /// Returns the settings of the command's flags; `None` for a command that needs no settings.
     pub(crate) fn settings(&self) -> Option<Settings> {
         Some(match self {
             Self::Run(args) => args.settings(),
@@ -121,7 +121,7 @@ impl Command {
         }
     }
 
-    /// Does it.
+    /// Runs the command.
     pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
         let app = &App { tape: self.tape()?, ..app.clone() };
         let result = self.run_with(app).await;
@@ -269,7 +269,7 @@ pub(crate) struct SessionFlags {
 }
 
 impl SessionFlags {
-    /// The request in the session that the flags choose, if they choose one.
+    /// Adds the session that the flags choose to a request, if they choose one.
     async fn of(&self, runs: &Runs, request: StartRun) -> Result<StartRun, Failure> {
         Ok(match &self.session {
             Some(name) => request.session(name.as_str()),
@@ -279,14 +279,15 @@ impl SessionFlags {
     }
 }
 
-/// How many of the newest runs are looked at for one whose log can be read.
+/// The most runs to look at for one whose log can be read.
 const LOOKED_AT: usize = 20;
 
-/// The session of the newest run that a person started.
+/// Returns the session of the newest top-level run.
 async fn last_session(runs: &Runs) -> Result<SessionId, Failure> {
     for head in runs.list(&RunFilter::all().top_level().limit(LOOKED_AT)).await? {
         if head.problem.is_some() {
-            // Going on from an older run of its session would leave out what this one has.
+            // Refuses a damaged log: continuing an older run of its session would silently lose what this one
+            // has.
             if head.session.is_some() {
                 runs.records(&head.run_id, None).await?.whole()?;
             }
@@ -316,7 +317,7 @@ impl MemoryFlags {
         self.vectors.apply(settings);
     }
 
-    /// The memory that the flags name, if they name one.
+    /// Opens the memory that the flags name, if they name one.
     async fn open(&self, app: &App) -> Result<Option<Memory>, Failure> {
         match &self.memory {
             Some(of) => Ok(Some(memory::open(app, of).await?)),
@@ -343,7 +344,7 @@ impl AgentFlags {
     }
 }
 
-/// The settings that both kinds of flags make.
+/// Returns the settings of model and tool flags.
 fn settings(model: &ModelFlags, tools: &ToolFlags) -> Settings {
     let mut settings = Settings::default();
     model.apply(&mut settings);
@@ -369,19 +370,19 @@ pub(crate) use memory::open as open_memory;
 pub(crate) use plan::{ask_about_plan, planning, say_how_to_answer};
 pub(crate) use trust::warning;
 
-/// Whom runs of this command ask.
+/// Answerer of the questions of this command's runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asking {
-    /// Whoever sits at the terminal.
+    /// The person at the terminal.
     Here,
-    /// Somebody, later: runs wait.
+    /// A person, later: runs are suspended.
     Later,
     /// Nobody: the answer is no.
     Nobody,
 }
 
 impl Asking {
-    /// Without a terminal to ask on nobody is asked, unless runs are to wait.
+    /// Without a terminal nobody is asked, unless runs shall be suspended.
     pub(crate) fn of(app: &App) -> Self {
         let terminal = app.output.spins && std::io::IsTerminal::is_terminal(&std::io::stdin());
         match (app.ask_later, terminal && !app.json) {

@@ -1,7 +1,7 @@
 //! Settings in layers: built-in, the user's archon.toml, the project's, the environment, flags.
 //!
-//! Later layers win. Every value remembers its layer, so that `archon doctor` can say why something
-//! is as it is. A project's file comes with somebody else's code: see [`trust`] for what it may not do.
+//! Later layers win. Each value remembers its layer, so that `archon doctor` can explain it. A project's file
+//! may come from a stranger: see [`trust`] for its limits.
 
 mod agents;
 mod agreed;
@@ -33,7 +33,8 @@ pub(crate) use value::{
     Detail, EmbedderChoice, LocalServers, Mode, Money, Span, Thinking, ToolExecution, ToolSelection,
 };
 
-/// Declares the settings once: the file's keys, the environment's variables and the merge follow.
+/// Declares the settings once; the file's keys, the environment variables and the merge are generated from
+/// it.
 macro_rules! settings {
     ($($(#[doc = $doc:literal])+ $name:ident: $type:ty,)+) => {
         /// One layer of settings, as a file `archon.toml` has them. What is absent is left to the
@@ -48,7 +49,7 @@ macro_rules! settings {
         pub(crate) const KEYS: &[&str] = &[$(stringify!($name)),+];
 
         impl Settings {
-            /// Takes everything that `layer` says, and notes where it came from.
+            /// Takes over all settings of `layer`, and notes their origin.
             fn overlay(&mut self, layer: Settings, origin: &Origin, origins: &mut Origins) {
                 $(if layer.$name.is_some() {
                     self.$name = layer.$name;
@@ -56,7 +57,7 @@ macro_rules! settings {
                 })+
             }
 
-            /// Leaves one setting to the layers below; false if the layer does not say it.
+            /// Removes a setting; returns false if the layer does not have it.
             fn forget(&mut self, key: &str) -> bool {
                 match key {
                     $(stringify!($name) => self.$name.take().is_some(),)+
@@ -64,7 +65,7 @@ macro_rules! settings {
                 }
             }
 
-            /// Sets one setting from text, as an environment variable holds it.
+            /// Sets a setting from the text of an environment variable.
             fn set(&mut self, key: &str, text: &str) -> Result<(), String> {
                 match key {
                     $(stringify!($name) => self.$name = Some(<$type>::from_text(text)?),)+
@@ -141,7 +142,7 @@ settings! {
     local_servers: LocalServers,
 }
 
-/// Where a setting came from.
+/// Origin of a setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// The user's file.
@@ -175,22 +176,22 @@ impl fmt::Display for Origin {
 
 type Origins = BTreeMap<&'static str, Origin>;
 
-/// All layers as one.
+/// All layers merged.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Config {
-    /// What holds in the end.
+    /// The merged settings.
     pub(crate) settings: Settings,
     origins: Origins,
-    /// Settings of the project's file that do not hold, because nobody has agreed to them.
+    /// Settings of the project's file that are ignored, because no person has agreed to them.
     pub(crate) asks: Option<Asks>,
 }
 
-/// Where settings are looked for; an input, so that tests decide it.
+/// The sources of settings; an input, so that tests control it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sources {
-    /// The user's file, whether or not it exists.
+    /// Path of the user's file; it may not exist.
     pub(crate) user: Option<PathBuf>,
-    /// The project's file, whether or not it exists.
+    /// Path of the project's file; it may not exist.
     pub(crate) project: Option<PathBuf>,
     /// The environment.
     pub(crate) env: BTreeMap<String, String>,
@@ -215,7 +216,7 @@ impl Config {
     /// Reads all layers and puts `flags` on top.
     ///
     /// # Errors
-    /// A file cannot be read or says something wrong, or a variable does.
+    /// A file cannot be read, or a file or a variable has a wrong value.
     pub(crate) fn load(sources: &Sources, flags: Settings) -> Result<Self, Failure> {
         let mut config = Self::default();
         if let Some(file) = file::read(sources.user.as_deref())? {
@@ -233,7 +234,7 @@ impl Config {
         Ok(config)
     }
 
-    /// One layer, as if it were all there is.
+    /// Creates a configuration of one layer.
     #[cfg(test)]
     pub(crate) fn of(layer: Settings, origin: &Origin) -> Self {
         let mut config = Self::default();
@@ -241,20 +242,20 @@ impl Config {
         config
     }
 
-    /// Where a setting came from; `None` for one that nobody set.
+    /// Returns the origin of a setting; `None` if it is not set.
     pub(crate) fn origin(&self, key: &str) -> Option<&Origin> {
         self.origins.get(key)
     }
 
-    /// Whether a flag says it.
+    /// Returns whether a flag sets it.
     pub(crate) fn is_flag(&self, key: &str) -> bool {
         matches!(self.origin(key), Some(Origin::Flag(_)))
     }
 
-    /// Where runs and models are kept.
+    /// Returns the folder for runs and models.
     ///
     /// # Errors
-    /// Neither a setting nor the environment says where.
+    /// Neither a setting nor the environment gives one.
     pub(crate) fn data_dir(&self, sources: &Sources) -> Result<PathBuf, Failure> {
         if let Some(dir) = &self.settings.data_dir {
             return Ok(dir.clone());
@@ -300,8 +301,8 @@ fn from_env(env: &BTreeMap<String, String>) -> Result<Settings, Failure> {
     Ok(layer)
 }
 
-/// A base directory of the XDG specification: absolute paths only, else a place under home. On Windows
-/// the user's local application data.
+/// Returns a base directory of the XDG specification: an absolute path, else one under home. On Windows the
+/// user's local application data.
 fn base_directory(env: &BTreeMap<String, String>, variable: &str, under_home: &str) -> Option<PathBuf> {
     let absolute = |name: &str| env.get(name).map(PathBuf::from).filter(|p| p.is_absolute());
     absolute(variable)
@@ -309,7 +310,7 @@ fn base_directory(env: &BTreeMap<String, String>, variable: &str, under_home: &s
         .or_else(|| absolute("HOME").map(|home| home.join(under_home)))
 }
 
-/// A path in a file is meant from where the file is.
+/// Makes a path of a file relative to that file.
 fn resolve(file: &Path, path: &mut Option<PathBuf>) {
     if let (Some(dir), Some(path)) = (file.parent(), path.as_mut()) {
         *path = dir.join(&*path);

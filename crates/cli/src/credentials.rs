@@ -1,8 +1,8 @@
-//! Keys of services that are kept in the data folder, sealed, and used where the environment holds none.
+//! Stored keys of services: encrypted in the data folder, and used if the environment has none.
 //!
-//! They are kept in `credentials.db`, sealed with the key in `credentials.key` beside it, or with the one that the
-//! variable [`SEALING_KEY`] holds. A kept key stands for a variable of its service, and is used wherever that variable
-//! would be, so that it goes to the same addresses and to no other.
+//! They are in `credentials.db`, encrypted with the key in `credentials.key` next to it, or with the one in
+//! the variable [`SEALING_KEY`]. A stored key replaces a variable of its service and is used wherever that
+//! variable would be, so it is sent to the same addresses and no others.
 
 use std::{collections::BTreeMap, fmt, path::Path, sync::Arc};
 
@@ -16,29 +16,29 @@ use serde_json::json;
 
 use crate::{config::Sources, failure::Failure, toolset::SEARCH_KEY};
 
-/// Holds the key that everything kept is sealed with, as 64 hexadecimal digits.
+/// The variable with the encryption key of the stored keys, 64 hexadecimal digits.
 #[cfg(feature = "credentials")]
 pub(crate) const SEALING_KEY: &str = "ARCHON_CREDENTIALS_KEY";
 
-/// The name of the service behind `web_search`.
+/// Name of the service behind `web_search`.
 const SEARCH: &str = "brave-search";
 
 /// A service that takes a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Service {
-    /// As it stands before a model, but for the one behind `web_search`.
+    /// Its name as it stands before a model, except for the one behind `web_search`.
     pub(crate) name: &'static str,
-    /// The variables that may hold its key; a kept one stands for the first.
+    /// The variables that may hold its key; a stored key replaces the first.
     pub(crate) variables: &'static [&'static str],
 }
 
 impl Service {
-    /// The variable that a kept key stands for.
+    /// Returns the variable that a stored key replaces.
     pub(crate) fn variable(self) -> &'static str {
         self.variables.first().copied().unwrap_or_default()
     }
 
-    /// The service of this name. Services that read the same variable have their key in common.
+    /// Returns the service of this name. Services that read the same variable share a key.
     pub(crate) fn named(name: &str) -> Result<Self, Failure> {
         let protocol = PROTOCOLS.iter().find(|protocol| protocol.alias == Some(name));
         let name = protocol.map_or(name, |protocol| protocol.name);
@@ -57,7 +57,7 @@ impl Service {
     }
 }
 
-/// Every service that takes a key; one for each variable.
+/// Returns all services that take a key, one for each variable.
 pub(crate) fn services() -> impl Iterator<Item = Service> {
     let profiles = PROFILES.iter().map(|p| Service { name: p.name, variables: p.key_variable.as_slice() });
     let protocols = PROTOCOLS.iter().map(|p| Service { name: p.name, variables: p.key_variables });
@@ -70,12 +70,12 @@ pub(crate) fn services() -> impl Iterator<Item = Service> {
     (0..all.len()).filter(|at| is_first(*at, &all)).map(|at| all[at]).collect::<Vec<_>>().into_iter()
 }
 
-/// The service of which this is the variable of a kept key.
+/// Returns the service whose stored key replaces this variable.
 pub(crate) fn service_of(variable: &str) -> Option<Service> {
     services().find(|service| service.variable() == variable)
 }
 
-/// The store, which is made if it is not there.
+/// Opens the store, and creates it if needed.
 #[cfg(feature = "credentials")]
 pub(crate) fn open(data_dir: &Path, sources: &Sources) -> Result<Arc<dyn CredentialStore>, Failure> {
     use archon::{
@@ -92,16 +92,16 @@ pub(crate) fn open(data_dir: &Path, sources: &Sources) -> Result<Arc<dyn Credent
     Ok(Arc::new(SqliteCredentials::open_sealed(database(data_dir), &key, Arc::new(SystemClock))?))
 }
 
-/// There is no store in this build.
+/// This build has no store.
 #[cfg(not(feature = "credentials"))]
 pub(crate) fn open(_: &Path, _: &Sources) -> Result<Arc<dyn CredentialStore>, Failure> {
     Err(not_built())
 }
 
-/// Whether this build keeps keys.
+/// Checks that this build can store keys.
 ///
 /// # Errors
-/// It does not.
+/// It cannot.
 pub(crate) fn check_built() -> Result<(), Failure> {
     if cfg!(feature = "credentials") { Ok(()) } else { Err(not_built()) }
 }
@@ -113,7 +113,7 @@ fn not_built() -> Failure {
     )
 }
 
-/// The store; none if nothing was ever kept. Nothing is made.
+/// Opens the store if it exists; creates nothing.
 pub(crate) fn open_kept(
     data_dir: &Path,
     sources: &Sources,
@@ -125,29 +125,29 @@ fn database(data_dir: &Path) -> std::path::PathBuf {
     data_dir.join("credentials.db")
 }
 
-/// Whose credentials those of this program are: it works for one person.
+/// Tenant of this program's credentials: it works for one person.
 pub(crate) fn owner() -> TenantId {
     TenantId::new("local")
 }
 
-/// The place of a service's key.
+/// Returns the place of a service's key in the store.
 pub(crate) fn place(service: Service, account: &str) -> CredentialKey {
     CredentialKey::primary(owner(), service.name).named(account)
 }
 
-/// A key as it is kept.
+/// Wraps a key for the store.
 pub(crate) fn sealed(key: &Secret) -> Secret<Json> {
     Secret::new(json!({ FIELD: key.expose() }))
 }
 
 const FIELD: &str = "api_key";
 
-/// Keys that are kept, by the variables that they stand for.
+/// Stored keys, by the variables that they replace.
 #[derive(Clone, Default)]
 pub(crate) struct Kept(BTreeMap<String, Secret>);
 
 impl Kept {
-    /// The keys of the services of which the environment holds none. The `primary` one comes first.
+    /// Loads the stored keys of services without a key in the environment. The `primary` key comes first.
     pub(crate) async fn load(data_dir: &Path, sources: &Sources) -> Result<Self, Failure> {
         let mut kept = Self::default();
         let Some(store) = open_kept(data_dir, sources)? else { return Ok(kept) };
@@ -166,12 +166,12 @@ impl Kept {
         Ok(kept)
     }
 
-    /// The key that stands for this variable.
+    /// Returns the stored key for this variable.
     pub(crate) fn get(&self, variable: &str) -> Option<&str> {
         self.0.get(variable).map(|key| key.expose().as_str())
     }
 
-    /// One key, for tests.
+    /// Creates a set of one key, for tests.
     #[cfg(test)]
     pub(crate) fn of(variable: &str, key: &str) -> Self {
         Self([(variable.to_owned(), Secret::from(key.to_owned()))].into())

@@ -1,4 +1,4 @@
-//! Follows a run to its end: shows its events, lets Ctrl-C stop it, and says how it ended.
+//! Follows a run to its end: shows its events, cancels it on Ctrl-C, and prints how it ended.
 
 use std::sync::Arc;
 
@@ -26,11 +26,11 @@ use crate::{
     text::one_line,
 };
 
-/// Characters of an error that are shown.
+/// The most characters of an error that are shown.
 const SHOWN: usize = 400;
 
-/// Shows a run that this process works on until it has ended, and says how. Each time that a plan or a team asks
-/// something, so is who sits at the terminal. `before` are the records that the run had already.
+/// Shows a run at work in this process until it has ended, and returns the exit code. Questions of a plan or
+/// a team are asked at the terminal. `before` are the records that the run already had.
 pub(crate) async fn follow(
     app: &App,
     runs: &Runs,
@@ -52,7 +52,7 @@ pub(crate) async fn follow(
             };
             let is_edit = matches!(answer, Answer::Edit { .. });
             match runs.answer(&question, answer).await {
-                // An edited plan that cannot be followed was not taken, and the question is still open.
+                // A wrong edited plan was refused, and the question is still open.
                 Err(error) if is_edit => app.output.failure(&error.into()),
                 answered => {
                     answered?;
@@ -63,17 +63,17 @@ pub(crate) async fn follow(
     }
 }
 
-/// What came of a question.
+/// Result of asking a question.
 enum Asked {
-    /// The question's id, and the answer.
+    /// Id of the question, and the answer.
     Answered(String, Answer),
-    /// It waits, and how it can be answered was said.
+    /// The question waits; the person was told how to answer it.
     Later,
-    /// Nobody can be asked here, or was asked already.
+    /// Nobody can be asked here, or loops have asked already.
     Nothing,
 }
 
-/// Asks who sits at the terminal what a plan or a team itself asks; loops ask while they work.
+/// Asks the person at the terminal a question of a plan or a team; loops ask by themselves while they work.
 async fn ask(app: &App, run: &RunId, records: &[Arc<Record>]) -> Result<Asked, Failure> {
     match RunStarted::of(records).map(|started| started.kind) {
         Some(RunKind::Plan) => {
@@ -100,8 +100,8 @@ async fn ask(app: &App, run: &RunId, records: &[Arc<Record>]) -> Result<Asked, F
     }
 }
 
-/// Shows a run until it has ended or waits. Ctrl-C cancels it. If the storage fails meanwhile, the failure names the
-/// command line that resumes the run.
+/// Shows a run until it has ended or is suspended. Ctrl-C cancels it. If the storage fails, the error names
+/// the command that resumes the run.
 pub(crate) async fn watch(
     app: &App,
     runs: &Runs,
@@ -132,7 +132,7 @@ pub(crate) async fn watch(
             Some(Ok(event)) => event,
         };
         match &event {
-            // Who asks at the terminal shows the question there.
+            // The question is shown by the prompt itself.
             Event::Record { record, .. }
                 if asks_here && matches!(record.body, RecordBody::ToolAsked { .. }) =>
             {
@@ -152,13 +152,13 @@ pub(crate) async fn watch(
         }
         (Some(error), _) => return Err(error.into()),
         (None, Some(outcome)) => outcome,
-        // Nothing was left to do.
+        // The run had already ended.
         (None, None) => Outcome::of_result(runs.reply(run).await)?,
     };
     Ok(Ended { outcome, failure, refused })
 }
 
-/// What of a run's events its end is told by.
+/// The parts of a run's events that are needed at its end.
 #[derive(Default)]
 struct Seen {
     failure: Option<ModelFailure>,
@@ -183,7 +183,7 @@ impl Seen {
     }
 }
 
-/// Whether the disk is full, or the folder of the logs cannot be written to.
+/// Returns whether the disk is full, or the folder of the logs is not writable.
 fn is_storage(error: &RunError) -> bool {
     match error {
         RunError::Stopped { error, .. } => is_storage(error),
@@ -191,22 +191,23 @@ fn is_storage(error: &RunError) -> bool {
     }
 }
 
-/// Of a call that was refused because nobody could be asked: the rule that would allow it, empty if none would.
+/// Returns the rule that would allow a call that was refused because nobody could be asked; empty if there is
+/// none.
 fn find_missing_rule(result: &ToolResult) -> Option<String> {
     result.metadata.get(metadata::NOBODY_ASKED)?.as_str().map(str::to_owned)
 }
 
-/// How a run ended.
+/// The end of a run.
 pub(crate) struct Ended {
     pub(crate) outcome: Outcome,
-    /// Why a model gave no answer the last time that it did not.
+    /// The last failure of a model call.
     pub(crate) failure: Option<ModelFailure>,
     /// For each call that was refused because nobody could be asked, the rule that would allow it.
     pub(crate) refused: Vec<String>,
 }
 
 impl Ended {
-    /// Says it.
+    /// Prints the end and returns the exit code.
     pub(crate) fn said(&self, resume: &str, app: &App) -> Result<Exit, Failure> {
         let exit = said(&self.outcome, self.failure.as_ref(), resume, app)?;
         if self.refused.is_empty() {
@@ -217,10 +218,10 @@ impl Ended {
     }
 }
 
-/// How many rules are named in a line.
+/// The most rules that are named in a line.
 const NAMED: usize = 5;
 
-/// Says how calls that were refused can be allowed.
+/// Explains how to allow refused calls.
 fn explain_refusals(rules: &[String]) -> String {
     let (count, were, them) = match rules.len() {
         1 => ("1 call".to_owned(), "was", "it"),
@@ -262,7 +263,7 @@ fn said(outcome: &Outcome, failure: Option<&ModelFailure>, resume: &str, app: &A
     Ok(exit)
 }
 
-/// What to do about a run that stopped at a limit.
+/// Advice for a run that ended at a limit.
 fn way_on(limit: &LimitReached, resume: &str) -> String {
     const CONTINUE: &str = "`archon run --continue TASK`";
     match more_of(limit) {
@@ -274,7 +275,7 @@ fn way_on(limit: &LimitReached, resume: &str) -> String {
     }
 }
 
-/// The flag of `archon resume` that lets a run go beyond a limit, if there is one.
+/// Returns the flag of `archon resume` that raises this limit, if there is one.
 pub(crate) fn more_of(limit: &LimitReached) -> Option<&'static str> {
     match limit {
         LimitReached::Turns { .. } => Some("--max-turns N"),
@@ -285,7 +286,7 @@ pub(crate) fn more_of(limit: &LimitReached) -> Option<&'static str> {
     }
 }
 
-/// What to do about a model that gave no answer, by the code of its failure.
+/// Advice for a failed model call, by its code.
 fn advice(code: ModelErrorCode) -> &'static str {
     match code {
         ModelErrorCode::Auth => "check the key: `archon doctor` shows which one is used",

@@ -1,4 +1,4 @@
-//! What makes vectors of memories, as the settings choose it.
+//! Makes the embedder that the settings choose.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use archon::{memory::HashEmbedder, types::Embedder};
 
 use crate::{app::App, config::EmbedderChoice, failure::Failure};
 
-/// The embedder that the settings choose, if they choose one.
+/// Returns the embedder of the settings, if they choose one.
 pub(crate) async fn chosen(app: &App) -> Result<Option<Arc<dyn Embedder>>, Failure> {
     match app.config.settings.embedder.unwrap_or_default() {
         EmbedderChoice::None => Ok(None),

@@ -1,30 +1,30 @@
-//! Exit codes: what a script can tell about a command without reading its output.
+//! Exit codes: the result of a command for scripts.
 
 use std::process::ExitCode;
 
 use archon::types::{Outcome, OutcomeStatus};
 
-/// How the program ends. The numbers are part of the interface.
+/// Exit code of the program. The numbers are part of the interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// The command did what it was asked.
+    /// The command succeeded.
     Finished = 0,
-    /// It tried and failed.
+    /// The command failed.
     Failed = 1,
-    /// It was asked wrongly, or what it needs is not there: nothing was tried.
+    /// Wrong usage, or something that it needs is missing: nothing was tried.
     Usage = 2,
-    /// A run waits for somebody.
+    /// A run is suspended.
     Suspended = 3,
     /// A run reached a limit.
     Limit = 4,
     /// There is an answer, but a call was refused because nobody could be asked about it.
     NotAllowed = 5,
-    /// Interrupted from the keyboard, as shells count it: 128 + SIGINT.
+    /// Interrupted from the keyboard, numbered as shells do: 128 + SIGINT.
     Interrupted = 130,
 }
 
 impl Exit {
-    /// The code for what came of a run.
+    /// Returns the code for an outcome of a run.
     pub(crate) fn of(outcome: &Outcome) -> Self {
         match outcome.status {
             OutcomeStatus::Finished => Self::Finished,

@@ -1,4 +1,4 @@
-//! What a person reads when a command cannot go on: one line of what, one line of what to do.
+//! The error of a command, for people: one line that says what failed, and advice.
 
 use archon::{
     BuildError, RunError,
@@ -11,8 +11,8 @@ use archon::{
 
 use crate::{drive::more_of, exit::Exit, misspelt, text::one_line};
 
-/// Ends a command with a message and an exit code. However it is made, both texts are lines and neither
-/// is empty.
+/// Ends a command with a message and an exit code. The message and each line of advice are single lines and
+/// never empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
     exit: Exit,
@@ -22,26 +22,26 @@ pub(crate) struct Failure {
     unknown: Option<RunId>,
 }
 
-/// Characters of a line that are shown.
+/// The most characters of a line that are shown.
 const SHOWN: usize = 600;
 
 impl Failure {
-    /// The command was asked wrongly, or what it needs is not there.
+    /// Wrong usage, or something that it needs is missing.
     pub(crate) fn usage(what: impl AsRef<str>, advice: impl AsRef<str>) -> Self {
         Self::new(Exit::Usage, what, advice)
     }
 
-    /// It tried and failed.
+    /// The command failed.
     pub(crate) fn failed(what: impl AsRef<str>, advice: impl AsRef<str>) -> Self {
         Self::new(Exit::Failed, what, advice)
     }
 
-    /// Ends with this code. What went wrong, on what and why; then what to do about it.
+    /// Creates an error with this exit code: `what` says what failed, on what and why; `advice` what to do.
     pub(crate) fn new(exit: Exit, what: impl AsRef<str>, advice: impl AsRef<str>) -> Self {
         Self::choices(exit, what, &[advice.as_ref()])
     }
 
-    /// The same with several things that can be done, each in a line of its own.
+    /// As [`new`](Self::new), with several lines of advice.
     pub(crate) fn choices(exit: Exit, what: impl AsRef<str>, choices: &[&str]) -> Self {
         let line = |text: &str| Some(one_line(text, SHOWN)).filter(|line| !line.is_empty());
         let mut advice: Vec<_> = choices.iter().filter_map(|choice| line(choice)).collect();
@@ -52,7 +52,7 @@ impl Failure {
         Self { exit, what, advice, damaged: None, unknown: None }
     }
 
-    /// Names the way on from a damaged log, if that is what went wrong.
+    /// Adds the way on from a damaged or empty log, if that is the error.
     pub(crate) async fn with_way_on(mut self, journal: &JsonlJournal) -> Self {
         if let Some(run) = &self.unknown
             && journal.path(run).is_ok_and(|log| log.exists())
@@ -78,7 +78,7 @@ impl Failure {
         self
     }
 
-    /// The same, with the command line that takes the run up once that is done.
+    /// Adds the command that resumes the run afterwards.
     pub(crate) fn then(mut self, resume: &str) -> Self {
         if let Some(last) = self.advice.last_mut() {
             *last = one_line(&format!("{last}; then take the run up: {resume}"), SHOWN);
@@ -86,30 +86,30 @@ impl Failure {
         self
     }
 
-    /// A plan cannot be followed: each problem stands in a line with its remedy.
+    /// The error of a plan with problems: a line for each problem, with its remedy.
     pub(crate) fn of_problems(problems: &[PlanProblem]) -> Self {
         let lines: Vec<String> = problems.iter().filter(|p| p.is_error()).map(with_remedy).collect();
         let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
         Self::choices(Exit::Failed, "the plan cannot be followed", &lines)
     }
 
-    /// What the shell is told.
+    /// Returns the exit code.
     pub(crate) fn exit(&self) -> Exit {
         self.exit
     }
 
-    /// What went wrong, on what and why; a line.
+    /// Returns the line that says what failed, on what and why.
     pub(crate) fn what(&self) -> &str {
         &self.what
     }
 
-    /// What to do about it: a line, or one for each choice there is.
+    /// Returns the lines of advice.
     pub(crate) fn advice(&self) -> &[String] {
         &self.advice
     }
 }
 
-/// Helps wherever nothing better is known.
+/// Advice if there is no better one.
 const ANYTHING: &str = "`archon doctor` shows what can be used";
 
 impl From<archon::types::JournalError> for Failure {
@@ -193,7 +193,7 @@ impl From<RunError> for Failure {
     }
 }
 
-/// What an agent of one kind, or the builder, says.
+/// The error of an agent of some kind, or of the builder.
 fn of_agent(e: &RunError) -> Failure {
     if let Some(failure) = e.cause::<Failure>() {
         return failure.clone();
@@ -218,7 +218,7 @@ fn of_agent(e: &RunError) -> Failure {
     }
 }
 
-/// A run's agent could not be built from its log.
+/// An agent could not be built from a run's log.
 impl From<Failure> for RunError {
     fn from(failure: Failure) -> Self {
         let advice = failure.advice.join("; ");
@@ -252,7 +252,7 @@ impl From<PlanRunError> for Failure {
     }
 }
 
-/// Everything that is wrong with a team is said, each in a line with its remedy.
+/// The error of a team: a line for each problem, with its remedy.
 fn of_team(e: &TeamError) -> Failure {
     match e {
         TeamError::Problems { problems } => {
@@ -265,7 +265,7 @@ fn of_team(e: &TeamError) -> Failure {
     }
 }
 
-/// Everything that is wrong with a plan is said, each in a line with its remedy.
+/// The error of a plan run: a line for each problem, with its remedy.
 fn of_plan(e: &PlanRunError) -> Failure {
     let all = |problems: &[String]| {
         let lines: Vec<&str> = problems.iter().map(String::as_str).collect();
@@ -283,7 +283,7 @@ fn of_plan(e: &PlanRunError) -> Failure {
     }
 }
 
-/// Advice for a run that has met a limit.
+/// Advice for a run that has reached a limit.
 fn at_limit(run: &RunId, limit: &LimitReached) -> String {
     match more_of(limit) {
         Some(flag) => {
@@ -293,8 +293,8 @@ fn at_limit(run: &RunId, limit: &LimitReached) -> String {
     }
 }
 
-/// What the parser of the command line says, in our form. Its first line is what; its tips and the usage
-/// are what to do.
+/// The error of the command line's parser in our format: its first line becomes `what`, its tips and usage
+/// become advice.
 impl From<&clap::Error> for Failure {
     fn from(e: &clap::Error) -> Self {
         if let Some(chat) = misspelt::explain_chat(e) {
@@ -304,7 +304,7 @@ impl From<&clap::Error> for Failure {
         let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty()).peekable();
         let first = lines.next().unwrap_or_default();
         let mut what = first.strip_prefix("error: ").unwrap_or(first).to_owned();
-        // What is missing stands in lines of its own.
+        // Missing arguments are in lines of their own.
         while what.ends_with([':', '>']) {
             let Some(line) = lines.next_if(|line| line.starts_with(['<', '-'])) else { break };
             what = format!("{what} {line}");
@@ -312,7 +312,7 @@ impl From<&clap::Error> for Failure {
         let meant = misspelt::find_meant(e);
         let tip = |line: &str| match line {
             line if line.starts_with("For more information") => None,
-            // The parser's own guess, and a usage that contains it.
+            // Drops the parser's own guess, and the usage that contains it.
             _ if meant.is_some() => None,
             line => Some(line.strip_prefix("tip: ").unwrap_or(line).replace("Usage:", "usage:")),
         };

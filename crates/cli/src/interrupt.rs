@@ -1,4 +1,4 @@
-//! Ctrl-C: the first press asks the run to stop, three quick ones stop the program.
+//! Ctrl-C: the first press cancels the run, three quick presses end the program.
 
 #[cfg(unix)]
 use std::task::Poll;
@@ -12,13 +12,13 @@ use crate::{
     output::{Look, Output},
 };
 
-/// Presses no further apart than this belong together.
+/// The longest time between quick presses.
 const QUICK: Duration = Duration::from_millis(500);
-/// So many quick presses end the program as it stands.
+/// Number of quick presses that end the program at once.
 const FORCE: u32 = 3;
 
-/// Listens for Ctrl-C, for the request to terminate, and for the end of the terminal, until it is aborted. Whatever comes
-/// from now on is heard.
+/// Cancels on Ctrl-C, on a request to terminate, and when the terminal closes, until the task is aborted.
+/// Signals count from the call on.
 pub(crate) fn listen(cancel: CancellationToken, output: Arc<Output>) -> JoinHandle<()> {
     let mut requests = Requests::new();
     tokio::spawn(async move {
@@ -36,7 +36,7 @@ pub(crate) fn listen(cancel: CancellationToken, output: Arc<Output>) -> JoinHand
     })
 }
 
-/// The requests to stop. They are caught as soon as this is made, not when it is first waited for.
+/// The signals that ask to stop. They are caught from creation on, not from the first poll.
 #[cfg(unix)]
 struct Requests {
     signals: Vec<tokio::signal::unix::Signal>,
@@ -51,7 +51,7 @@ impl Requests {
         Self { signals: kinds.filter_map(|kind| signal(kind).ok()).collect() }
     }
 
-    /// Waits for the next request; false if none can come.
+    /// Waits for the next signal; false if none can come.
     async fn next(&mut self) -> bool {
         std::future::poll_fn(|task| {
             let mut are_over = true;
@@ -82,8 +82,8 @@ impl Requests {
     }
 }
 
-/// Whether whoever started the program wants it to outlive its terminal, as `nohup` does. Only Linux tells; elsewhere the
-/// signal is left as it is.
+/// Returns whether the program shall outlive its terminal, as with `nohup`. Only Linux tells; elsewhere
+/// SIGHUP keeps its default.
 #[cfg(unix)]
 fn is_hang_up_ignored() -> bool {
     let Ok(status) = std::fs::read_to_string("/proc/self/status") else { return true };
@@ -92,7 +92,7 @@ fn is_hang_up_ignored() -> bool {
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_none_or(|mask| mask & 1 == 1)
 }
 
-/// Counts presses that follow each other quickly.
+/// Counts quick presses.
 #[derive(Debug, Default)]
 struct Presses {
     last: Option<Instant>,

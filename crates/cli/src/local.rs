@@ -1,6 +1,6 @@
-//! Models that run in this process: files below the data directory, or anywhere by path.
+//! Models that run in this process: GGUF files in the data folder, or anywhere by path.
 //!
-//! Without the feature `local` the program knows of them, and says how to build it with them.
+//! Without the feature `local` the program only explains how to build it with them.
 
 use std::path::PathBuf;
 
@@ -8,17 +8,17 @@ use crate::app::App;
 #[cfg(feature = "local")]
 use crate::failure::Failure;
 
-/// What stands in front of the name of a model that runs in this process.
+/// Prefix of the name of a model that runs in this process.
 pub(crate) const PREFIX: &str = "local:";
 
-/// Whether a model's name means a file, or a model that was fetched.
+/// Returns whether a model's name means a file or a fetched model.
 pub(crate) fn is_meant(app: &App, name: &str) -> bool {
     name.starts_with(PREFIX)
         || name.to_lowercase().ends_with(".gguf")
         || files(app).iter().any(|(n, _)| n == name)
 }
 
-/// The models that were fetched: names, and where they are, in a stable order.
+/// Returns names and paths of the fetched models, in a stable order.
 pub(crate) fn files(app: &App) -> Vec<(String, PathBuf)> {
     let Ok(entries) = std::fs::read_dir(directory(app)) else { return Vec::new() };
     let mut files: Vec<_> = entries
@@ -32,18 +32,18 @@ pub(crate) fn files(app: &App) -> Vec<(String, PathBuf)> {
     files
 }
 
-/// Where fetched models are kept.
+/// Returns the folder of fetched models.
 pub(crate) fn directory(app: &App) -> PathBuf {
     app.data_dir.join("models")
 }
 
-/// Where fetched engines are kept.
+/// Returns the folder of fetched engines.
 #[cfg(feature = "local")]
 fn engines(app: &App) -> PathBuf {
     app.data_dir.join("engines")
 }
 
-/// Makes a directory for its owner alone, like everything below the data directory.
+/// Creates a directory that only its owner can read, like everything in the data folder.
 #[cfg(feature = "local")]
 fn create_directory(path: &std::path::Path) -> Result<(), Failure> {
     let mut builder = std::fs::DirBuilder::new();
@@ -61,11 +61,11 @@ fn create_directory(path: &std::path::Path) -> Result<(), Failure> {
 /// A model that can be fetched.
 #[derive(Debug)]
 pub(crate) struct Known {
-    /// What `archon model pull` takes.
+    /// Its name for `archon model pull`.
     pub(crate) name: String,
-    /// What it is, in a line.
+    /// Description, one line.
     pub(crate) about: &'static str,
-    /// Its licence, in a line.
+    /// Licence, one line.
     pub(crate) licence: &'static str,
     /// Size of its file.
     pub(crate) bytes: u64,

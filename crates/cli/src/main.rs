@@ -1,4 +1,4 @@
-//! The command `archon`. Parses, runs one command, and turns what came of it into an exit code.
+//! The command `archon`: parses the command line, runs a command, and returns its exit code.
 
 mod agents;
 mod app;
@@ -35,11 +35,11 @@ use std::process::ExitCode;
 use clap::{Parser, error::ErrorKind};
 
 fn main() -> ExitCode {
-    // Nothing is started before the words are understood: `--version` and mistakes answer at once.
+    // Parses before anything is started, so that `--version` and mistakes answer at once.
     match args::Args::try_parse() {
         Ok(args) => start::run(args).into(),
-        // Help and versions go to stdout and are no failures; a reader that went away is neither. Who says
-        // nothing is shown the whole help.
+        // Help and versions go to stdout and are not errors, even if the reader has gone away. Without
+        // arguments the whole help is shown.
         Err(e) if !e.use_stderr() || e.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             let _ = e.print();
             if e.use_stderr() { exit::Exit::Usage.into() } else { ExitCode::SUCCESS }

@@ -1,4 +1,4 @@
-//! Words of a command line that name nothing: which command or flag was meant.
+//! Finds the command or flag that was meant by a misspelt word.
 
 use archon::types::nearest;
 use clap::{
@@ -8,8 +8,8 @@ use clap::{
 
 use crate::{args::Args, failure::Failure};
 
-/// The command or the flag that is most like the word that names nothing; of two that are, the one that is listed
-/// first, which is the commoner one.
+/// Returns the command or flag that is most similar to an unknown word; of two equal ones the first in the
+/// list, which is the more common one.
 pub(crate) fn find_meant(e: &clap::Error) -> Option<String> {
     let mut all = Args::command();
     all.build();
@@ -28,7 +28,7 @@ pub(crate) fn find_meant(e: &clap::Error) -> Option<String> {
     }
 }
 
-/// Until there is a chat, the way to talk.
+/// Explains how to talk, since there is no command `chat` yet.
 pub(crate) fn explain_chat(e: &clap::Error) -> Option<Failure> {
     let is_chat = e.kind() == ErrorKind::InvalidSubcommand
         && context(e, ContextKind::InvalidSubcommand).is_some_and(|word| word == "chat");
@@ -40,7 +40,7 @@ pub(crate) fn explain_chat(e: &clap::Error) -> Option<Failure> {
     })
 }
 
-/// The command that the parser was in when it met the word: the usage that it shows begins with it.
+/// Finds the command in which the parser met the word, from the usage that it shows.
 fn find_command<'a>(e: &clap::Error, all: &'a clap::Command) -> &'a clap::Command {
     let usage = context(e, ContextKind::Usage).unwrap_or_default();
     let words = usage.split_whitespace().skip_while(|word| *word != "archon").skip(1);

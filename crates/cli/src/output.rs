@@ -1,7 +1,7 @@
-//! The one way to the terminal: answers on stdout, all else on stderr, a spinner in between.
+//! The only output to the terminal: answers on stdout, everything else on stderr, with a spinner meanwhile.
 //!
-//! Whoever writes need not know where a text comes from: here everything becomes text that no terminal obeys. Pipes get
-//! the same, because what is behind them may be a terminal again.
+//! All text is made harmless for terminals here, so callers need not care where it comes from. Pipes get the
+//! same text, since a terminal may be behind them.
 
 use std::{
     collections::BTreeSet,
@@ -18,16 +18,16 @@ use crate::{
     text::{escaped, printable},
 };
 
-/// Where text goes, and how it may look there.
+/// The output streams, and their abilities.
 pub(crate) struct Output {
     streams: Mutex<Streams>,
-    /// The warnings that stood on stderr already.
+    /// The warnings that were printed before.
     said: Mutex<BTreeSet<String>>,
-    /// Whether stdout is a terminal.
+    /// Stdout is a terminal.
     pub(crate) live: bool,
-    /// Whether stderr is a terminal.
+    /// Stderr is a terminal.
     pub(crate) spins: bool,
-    /// Whether somebody can be asked: stdin and stderr are terminals.
+    /// A person can be asked: stdin and stderr are terminals.
     pub(crate) asks: bool,
     colour: bool,
 }
@@ -37,24 +37,24 @@ struct Streams {
     err: Box<dyn Write + Send>,
     spinner: Option<ProgressBar>,
     board: Option<Board>,
-    /// Where spinners are drawn.
+    /// The place where spinners are drawn.
     target: fn() -> ProgressDrawTarget,
 }
 
-/// How a piece of text on stderr looks where colours are wanted.
+/// Style of text on stderr, if colours are on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Look {
-    /// As it is.
+    /// Default style.
     Plain,
-    /// Behind the rest: thoughts, footers.
+    /// Less important: thoughts, footers.
     Dim,
-    /// To be noticed.
+    /// Important.
     Warning,
 }
 
 impl Output {
-    /// The process's own streams. Colours are off without a terminal, with `NO_COLOR`, and where the
-    /// terminal is dumb.
+    /// Creates the output to the process's streams. Colours are off without a terminal, with `NO_COLOR`, and
+    /// with a dumb terminal.
     pub(crate) fn system() -> Self {
         let spins = io::stderr().is_terminal();
         let no_color = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
@@ -75,7 +75,7 @@ impl Output {
         }
     }
 
-    /// Streams that a test reads.
+    /// Creates an output to the streams of a test.
     #[cfg(test)]
     pub(crate) fn to(out: Box<dyn Write + Send>, err: Box<dyn Write + Send>) -> Self {
         Self {
@@ -104,9 +104,9 @@ impl Output {
         self.piece(&format!("{}\n", text.as_ref()));
     }
 
-    /// Writes to stdout what is not a whole line yet.
+    /// Writes a part of a line to stdout.
     ///
-    /// A reader that went away is no reason to stop: the run goes on and is in its log.
+    /// A closed pipe is ignored: the run goes on, and its log has everything.
     pub(crate) fn piece(&self, text: &str) {
         let text = printable(text);
         self.with(|s| {
@@ -119,14 +119,14 @@ impl Output {
         self.note_piece(look, &format!("{}\n", text.as_ref()));
     }
 
-    /// Writes a warning to stderr, once, however many parts of the program say it.
+    /// Writes a warning to stderr, only once for the same text.
     pub(crate) fn warn(&self, text: impl AsRef<str>) {
         if self.is_new(text.as_ref()) {
             self.note(Look::Warning, format!("warning: {}", text.as_ref()));
         }
     }
 
-    /// Writes a line to stderr, once, however many parts of the program say it.
+    /// Writes a line to stderr, only once for the same text.
     pub(crate) fn note_once(&self, text: impl AsRef<str>) {
         if self.is_new(text.as_ref()) {
             self.note(Look::Plain, text);
@@ -137,7 +137,7 @@ impl Output {
         self.said.lock().unwrap_or_else(PoisonError::into_inner).insert(text.to_owned())
     }
 
-    /// Writes to stderr what is not a whole line yet.
+    /// Writes a part of a line to stderr.
     pub(crate) fn note_piece(&self, look: Look, text: &str) {
         let text = self.styled(look, &printable(text));
         self.with(|s| {
@@ -145,7 +145,7 @@ impl Output {
         });
     }
 
-    /// Says why a command cannot go on.
+    /// Prints the error of a command.
     pub(crate) fn failure(&self, failure: &Failure) {
         self.note(Look::Warning, format!("error: {}", failure.what()));
         for line in failure.advice() {
@@ -153,13 +153,13 @@ impl Output {
         }
     }
 
-    /// Spins until the next output, where there is a terminal to spin on.
+    /// Shows a spinner until the next output, if stderr is a terminal.
     pub(crate) fn wait(&self, doing: &str) {
         if !self.spins {
             return;
         }
         self.with(|s| {
-            // Its lines say what is under way.
+            // The board already shows what is under way.
             if s.board.is_some() {
                 return;
             }
@@ -173,7 +173,7 @@ impl Output {
         });
     }
 
-    /// Shows these lines below all output, as they are now, where there is a terminal to show them on.
+    /// Shows these lines below all output, if stderr is a terminal.
     pub(crate) fn board(&self, mut rows: Vec<Row>) {
         if !self.spins {
             return;
@@ -182,12 +182,12 @@ impl Output {
         self.locked(|s| s.board.get_or_insert_with(|| Board::new((s.target)())).show(rows));
     }
 
-    /// Takes the lines away.
+    /// Removes the lines.
     pub(crate) fn close_board(&self) {
         self.locked(|s| s.board = None);
     }
 
-    /// Shows how much of a download has come, where there is a terminal to show it on.
+    /// Shows the progress of a download, if stderr is a terminal.
     #[cfg(feature = "local")]
     pub(crate) fn progress(&self, bytes: u64, of: u64) {
         if !self.spins {
@@ -204,12 +204,12 @@ impl Output {
         bar.set_position(bytes);
     }
 
-    /// Stops the spinner, if there is one.
+    /// Removes the spinner, if there is one.
     pub(crate) fn stop_waiting(&self) {
         self.with(|_| {});
     }
 
-    /// Writes; what it writes stands above the lines that stay.
+    /// Writes above the lines of the board.
     fn with<T>(&self, write: impl FnOnce(&mut Streams) -> T) -> T {
         self.locked(|streams| match streams.board.as_ref().map(Board::screen) {
             Some(screen) => screen.suspend(|| write(streams)),
@@ -232,7 +232,7 @@ impl Output {
             Look::Dim => "2",
             Look::Warning => "33",
         };
-        // Reset before the newline, so that a terminal does not fill the next line with the style.
+        // The reset comes before the newline; otherwise a terminal may fill the next line with the style.
         match text.strip_suffix('\n') {
             Some(line) => format!("\x1b[{code}m{line}\x1b[0m\n"),
             None => format!("\x1b[{code}m{text}\x1b[0m"),

@@ -1,4 +1,4 @@
-//! Files that the command keeps in the data folder.
+//! Writes the command's own files in the data folder.
 
 use std::{
     ffi::OsString,
@@ -7,7 +7,8 @@ use std::{
     path::Path,
 };
 
-/// Writes a file for its owner alone, with its folder; one that is there is replaced in one step.
+/// Writes a file that only its owner can read, and creates its folder. An existing file is replaced
+/// atomically.
 pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
     let mut folder = DirBuilder::new();
     folder.recursive(true);

@@ -1,4 +1,4 @@
-//! The rules of this user and this project: from the settings, and from what was answered with `always`.
+//! Permission rules of this user and this project: from the settings, and from answers with `always`.
 
 use std::{collections::BTreeMap, fs, io, path::PathBuf};
 
@@ -14,7 +14,7 @@ use crate::{
     toolset::{self, Tools},
 };
 
-/// All rules that hold.
+/// Returns all rules.
 pub(crate) fn all(app: &App) -> Result<Permissions, Failure> {
     let mut rules = app.config.settings.permissions.clone().unwrap_or_default();
     if let Some(kept) = kept(app) {
@@ -24,7 +24,8 @@ pub(crate) fn all(app: &App) -> Result<Permissions, Failure> {
         })?;
         rules.allow.extend(remembered);
     }
-    // Who is called asks for what it does, and who gives up results changes nothing but what a model reads.
+    // Agents are allowed, since each asks for its own calls; clearing results is allowed, since it changes
+    // only what the model reads.
     rules.allow.extend(app.config.settings.agents.iter().flat_map(|agents| agents.keys().cloned()));
     rules.allow.push(CLEANUP_TOOL.to_owned());
     Permissions::parse(&rules.deny, &rules.ask, &rules.allow).map_err(|e| {
@@ -32,7 +33,7 @@ pub(crate) fn all(app: &App) -> Result<Permissions, Failure> {
     })
 }
 
-/// Says which tools that change something are allowed whatever they do.
+/// Warns of tools with effects of which every call is allowed.
 pub(crate) fn warn_of_wide(tools: &Tools, rules: &Permissions, app: &App) {
     for spec in tools.iter().map(|tool| tool.spec()) {
         let annotations = &spec.annotations;
@@ -46,14 +47,15 @@ pub(crate) fn warn_of_wide(tools: &Tools, rules: &Permissions, app: &App) {
     }
 }
 
-/// The rules that were answered with `always`: beside the user's settings, each for the workspace that it was given in.
+/// Returns the store of rules that were answered with `always`: in the folder of the user's settings, one
+/// list for each workspace.
 pub(crate) fn kept(app: &App) -> Option<Kept> {
     let file = app.sources.user.as_ref()?.parent()?.join("permissions.toml");
     let workspace = toolset::folder(app)?.display().to_string();
     Some(Kept { file, workspace })
 }
 
-/// Where rules are kept, and for which workspace.
+/// The file with the rules, and the workspace.
 #[derive(Clone, Debug)]
 pub(crate) struct Kept {
     pub(crate) file: PathBuf,
@@ -74,12 +76,12 @@ struct Rules {
 }
 
 impl Kept {
-    /// The rules that are kept for this workspace.
+    /// Returns the stored rules of this workspace.
     pub(crate) fn rules(&self) -> io::Result<Vec<String>> {
         Ok(self.read()?.workspaces.remove(&self.workspace).unwrap_or_default().allow)
     }
 
-    /// Adds a rule for this workspace to the file, which is replaced in one step.
+    /// Adds a rule for this workspace to the file, which is replaced atomically.
     pub(crate) fn remember(&self, rule: &str) -> io::Result<()> {
         let mut document = self.read()?;
         let rules = document.workspaces.entry(self.workspace.clone()).or_default();

@@ -1,23 +1,23 @@
-//! A question as a person reads it before they agree: whole, or with a mark that says how much is not shown.
+//! Formats a question for a person: whole, or cut with a mark that says how much is missing.
 
 use archon::types::{ApprovalRequest, Json};
 
 use crate::{output::Look, text::visible};
 
-/// Lines of a part of a question that are shown unasked.
+/// The most lines of a part of a question that are shown at first.
 const LINES: usize = 60;
-/// Characters of a part of a question that are shown unasked.
+/// The most characters of a part of a question that are shown at first.
 const CHARACTERS: usize = 4_000;
 
-/// What is shown of a question.
+/// The shown part of a question.
 #[derive(Debug)]
 pub(crate) struct Shown {
     pub(crate) lines: Vec<(Look, String)>,
-    /// Nothing is left out.
+    /// Nothing is missing.
     pub(crate) is_whole: bool,
 }
 
-/// What is going to happen, with what would change, as much as a person reads at once.
+/// Returns what a call would do and change, as much as a person reads at once.
 pub(crate) fn brief(request: &ApprovalRequest) -> Shown {
     let mut body = differences(request);
     let is_compared = changes(request).all(|(_, diff)| diff.is_some());
@@ -42,7 +42,7 @@ pub(crate) fn brief(request: &ApprovalRequest) -> Shown {
     Shown { lines, is_whole }
 }
 
-/// What is going to happen, on a line, and whether there is more.
+/// Returns what a call would do in one line, and whether there is more.
 pub(crate) fn first_line(request: &ApprovalRequest) -> (String, bool) {
     let (lines, missing) = cut(summary(request));
     let is_cut = missing.is_some() || lines.len() > 1;
@@ -50,7 +50,7 @@ pub(crate) fn first_line(request: &ApprovalRequest) -> (String, bool) {
     (if is_cut { first + " ..." } else { first }, is_cut)
 }
 
-/// All of a question.
+/// Returns the whole question.
 pub(crate) fn whole(request: &ApprovalRequest) -> Vec<(Look, String)> {
     looking(Look::Warning, summary(request))
         .chain(about(request))
@@ -59,7 +59,7 @@ pub(crate) fn whole(request: &ApprovalRequest) -> Vec<(Look, String)> {
         .collect()
 }
 
-/// How much of a text is not shown.
+/// Size of the part of a text that is not shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Missing {
     lines: usize,
@@ -77,7 +77,7 @@ impl std::fmt::Display for Missing {
     }
 }
 
-/// The beginning of what is to be shown, and how much more there is.
+/// Returns the beginning of a text, and the size of the rest.
 pub(crate) fn cut(lines: Vec<String>) -> (Vec<String>, Option<Missing>) {
     let (mut kept, mut room) = (Vec::new(), CHARACTERS);
     let mut missing = Missing { lines: 0, characters: 0 };
@@ -95,13 +95,13 @@ pub(crate) fn cut(lines: Vec<String>) -> (Vec<String>, Option<Missing>) {
             missing.lines += 1;
         }
         room = 0;
-        // An empty line counts too, or nothing would say that it is missing.
+        // An empty line counts as one character, so that it is not missing silently.
         missing.characters += (characters - shown).max(1);
     }
     (kept, (missing.characters > 0).then_some(missing))
 }
 
-/// A text of a tool's, line by line behind a bar, so that no line of it looks like one of ours.
+/// Puts a bar before each line of a tool's text, so that no line looks like one of ours.
 pub(crate) fn barred(text: &str) -> Vec<String> {
     visible(text).lines().map(|line| format!("  | {line}")).collect()
 }
@@ -118,16 +118,16 @@ fn summary(request: &ApprovalRequest) -> Vec<String> {
     lines
 }
 
-/// The name of the agent that asks, if it was given one.
+/// Returns the name of the agent that asks, if it has one.
 pub(crate) fn asker(request: &ApprovalRequest) -> Option<String> {
     let name = visible(&request.agent_name);
     (!name.is_empty() && name != UNNAMED).then_some(name)
 }
 
-/// What agents are called that nobody named.
+/// Name of an agent without a name.
 const UNNAMED: &str = "agent";
 
-/// What else there is to know, in few words.
+/// Returns further facts about the question.
 fn about(request: &ApprovalRequest) -> Vec<(Look, String)> {
     let mut lines = Vec::new();
     let run = request.asker().map(|below| visible(&below.run.to_string()));
@@ -147,7 +147,7 @@ fn about(request: &ApprovalRequest) -> Vec<(Look, String)> {
     lines
 }
 
-/// The files that a call would change, each with the difference unless that is too large.
+/// Returns the files that a call would change, each with its difference unless that is too large.
 pub(crate) fn changes(request: &ApprovalRequest) -> impl Iterator<Item = (&str, Option<&str>)> {
     let changes = request.details["preview"]["changes"].as_array();
     changes.into_iter().flatten().map(|c| (c["path"].as_str().unwrap_or_default(), c["diff"].as_str()))
@@ -157,7 +157,7 @@ fn differences(request: &ApprovalRequest) -> Vec<String> {
     changes(request).filter_map(|(_, diff)| diff).flat_map(barred).collect()
 }
 
-/// The arguments by their names: as JSON, or line by line where they have lines.
+/// Returns the arguments by name: as JSON, or line by line for text of several lines.
 fn arguments(request: &ApprovalRequest) -> Vec<String> {
     let Some(arguments) = request.details.get("arguments") else { return Vec::new() };
     let Some(named) = arguments.as_object() else { return barred(&arguments.to_string()) };

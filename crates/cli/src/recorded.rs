@@ -1,5 +1,5 @@
-//! The agents of runs that are there, built from their logs: what a run needs to be resumed stands in its log and in the
-//! settings, so that its id is enough.
+//! Builds the agents of existing runs from their logs and the settings, so that a run's id is enough to
+//! resume it.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -65,7 +65,7 @@ impl AgentSource for Recorded {
     }
 }
 
-/// What the first records of a team's run say.
+/// The first records of a team's run.
 #[derive(Default)]
 struct Formed {
     settings: TeamSettings,
@@ -96,7 +96,7 @@ impl Formed {
         formed
     }
 
-    /// What an agent of the team begins with.
+    /// Returns the configuration of an agent of the team.
     fn config(&self, id: &AgentId) -> Result<&RunConfig, Failure> {
         self.agents.get(id).ok_or_else(|| {
             let what = format!("the log does not say which model and tools {id} has");
@@ -133,7 +133,7 @@ async fn team(app: &App, started: &RunStarted, records: &[Arc<Record>]) -> Resul
     Ok(work.with(|team| team.with_desk(desk)))
 }
 
-/// The roles that somebody has: a planner is told of no other.
+/// Returns the roles that a member has; the planner does not see the others.
 pub(crate) fn filled(roles: &[Role], members: &[Member]) -> Vec<Role> {
     let is_filled = |role: &&Role| members.iter().any(|member| member.roles.contains(&role.name));
     roles.iter().filter(is_filled).cloned().collect()

@@ -1,4 +1,4 @@
-//! Shows a run while it runs, or its log afterwards: for people or for programs.
+//! Shows a run while it works, or its log afterwards: for people or for programs.
 
 mod human;
 mod json;
@@ -16,7 +16,7 @@ use crate::output::Output;
 
 pub(crate) use line::{body_line, record_line};
 
-/// Takes a run's events in order and writes them.
+/// Gets a run's events in order and writes them.
 pub(crate) trait Render: Send {
     /// Shows one event.
     fn event(&mut self, event: &Event, output: &Output);
@@ -25,7 +25,7 @@ pub(crate) trait Render: Send {
     fn remember(&mut self, _record: &Record) {}
 }
 
-/// How events are shown.
+/// Creates the renderer for people or for programs.
 pub(crate) fn renderer(json: bool) -> Box<dyn Render> {
     if json { Box::new(json::JsonLines) } else { Box::new(human::Human::default()) }
 }

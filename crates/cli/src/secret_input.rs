@@ -1,4 +1,4 @@
-//! Takes a secret from standard input: typed without being shown, or piped.
+//! Reads a secret from standard input: typed without being shown, or piped.
 
 use std::io::{self, IsTerminal as _, Read as _};
 
@@ -6,10 +6,10 @@ use archon::types::{CancellationToken, Secret};
 
 use crate::{app::App, exit::Exit, failure::Failure, interrupt, output::Look};
 
-/// More than any key has.
+/// The most bytes to read; no key is longer.
 const MOST: u64 = 64 * 1024;
 
-/// The secret that a person types after `question`, or that is piped in; a line.
+/// Reads the secret that a person types after `question`, or that is piped in: one line.
 pub(crate) async fn read(app: &App, question: &str) -> Result<Secret, Failure> {
     let read = match io::stdin().is_terminal() {
         true => typed(app, question).await?,
@@ -19,7 +19,7 @@ pub(crate) async fn read(app: &App, question: &str) -> Result<Secret, Failure> {
     line(&text)
 }
 
-/// How a key comes in without a terminal.
+/// Advice for giving a key without a terminal.
 const PIPE: &str = "pipe it in as text: archon credentials add SERVICE < FILE";
 
 fn line(text: &str) -> Result<Secret, Failure> {
@@ -39,7 +39,8 @@ fn piped() -> io::Result<String> {
     Ok(text)
 }
 
-/// A line of the terminal, which shows none of it. Ctrl-C ends the question, and the terminal shows what is typed again.
+/// Reads a line from the terminal without showing it. Ctrl-C ends the question, and the terminal shows typed
+/// text again.
 async fn typed(app: &App, question: &str) -> Result<io::Result<String>, Failure> {
     let cancel = CancellationToken::new();
     let listener = interrupt::listen(cancel.clone(), app.output.clone());
@@ -62,7 +63,7 @@ async fn typed(app: &App, question: &str) -> Result<io::Result<String>, Failure>
     Ok(read)
 }
 
-/// While it is there the terminal shows nothing that is typed, but for the end of the line.
+/// Hides typed text on the terminal, except the end of the line, until it is dropped.
 #[cfg(unix)]
 struct Unseen(rustix::termios::Termios);
 
@@ -74,7 +75,7 @@ impl Unseen {
         let mut unseen = before.clone();
         unseen.local_modes.remove(LocalModes::ECHO);
         unseen.local_modes.insert(LocalModes::ECHONL);
-        // What was typed before the question is no answer to it.
+        // Input typed before the question is not an answer.
         tcsetattr(io::stdin(), OptionalActions::Flush, &unseen).ok()?;
         Some(Self(before))
     }

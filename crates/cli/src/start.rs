@@ -1,4 +1,4 @@
-//! From a command line to its end: settings are loaded, the runtime is started, the command is run.
+//! Starts a command: loads settings, starts the runtime, runs the command.
 
 use std::{
     io::{self, Write},
@@ -72,12 +72,12 @@ fn start(args: Args, output: Arc<Output>) -> Result<Exit, Failure> {
             result => result,
         }
     });
-    // Work that cannot be stopped (a file system that hangs) must not hold up the exit.
+    // Blocking work that cannot be stopped, such as a file system that hangs, must not delay the exit.
     runtime.shutdown_background();
     result
 }
 
-/// Reads the keys that are kept. A run that needs none of them goes on without.
+/// Loads the stored keys. If that fails, the command goes on without them.
 async fn keep_keys(app: &mut App) {
     match Kept::load(&app.data_dir, &app.sources).await {
         Ok(kept) => app.kept = Arc::new(kept),
@@ -85,10 +85,10 @@ async fn keep_keys(app: &mut App) {
     }
 }
 
-/// One for the run, one that hears the keyboard even if a tool keeps the other busy.
+/// One thread for the run, and one for the keyboard in case a tool blocks the other.
 const WORKERS: usize = 2;
 
-/// Without a wish only errors are shown, and what goes wrong with stores: the run's own output shows the rest.
+/// Logs to stderr: by default only errors, and warnings of memories and stores; the output shows the rest.
 fn log_to_stderr(args: &GlobalArgs) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| {
         EnvFilter::new(match args.verbose {
@@ -105,7 +105,8 @@ fn log_to_stderr(args: &GlobalArgs) {
         .try_init();
 }
 
-/// Lines of the log hold texts from outside, too. Each comes whole, and has no colours of its own.
+/// A writer that makes log lines harmless for terminals, since they contain text from outside. Each write is
+/// a whole line.
 struct Printable<W>(W);
 
 impl<W: Write> Write for Printable<W> {

@@ -1,4 +1,4 @@
-//! Cassettes: `--record FILE` keeps what models are asked and what they answer, `--replay FILE` answers from such a file.
+//! Cassettes: `--record FILE` records model calls, `--replay FILE` answers model calls from such a file.
 
 use std::{
     fs,
@@ -16,20 +16,20 @@ use crate::{choose::Chosen, failure::Failure, local, output::Output};
 /// Recording or replay of the model calls of one command.
 #[derive(Clone, Default)]
 pub(crate) enum Tape {
-    /// Nothing: they are asked.
+    /// Models are asked, without a recording.
     #[default]
     None,
-    /// They are asked, and the calls are kept in this file, which is made for the first model.
+    /// Models are asked, and their calls are recorded in this file, which is created for the first model.
     Recording(PathBuf, Arc<Mutex<Option<RecordingProvider>>>),
-    /// Nobody is asked.
+    /// No model is asked.
     Replaying(ReplayProvider),
 }
 
-/// The id of a provider that replays, as logs name it.
+/// Provider id of a replay in logs.
 const ID: &str = "replay";
 
 impl Tape {
-    /// A tape that records to this file. A file that is no cassette is not overwritten.
+    /// Creates a recording to this file. A file that is not a cassette is not overwritten.
     pub(crate) fn recording(path: &Path) -> Result<Self, Failure> {
         let is_free = match fs::metadata(path) {
             Ok(file) => file.len() == 0 || ReplayProvider::open(path).is_ok(),
@@ -44,7 +44,7 @@ impl Tape {
         }
     }
 
-    /// A tape that answers from this file.
+    /// Creates a replay of this file.
     pub(crate) fn replaying(path: &Path) -> Result<Self, Failure> {
         let replay = ReplayProvider::open(path).map_err(|e| {
             Failure::usage(e.to_string(), "name a file that `archon run --record FILE` wrote")
@@ -52,7 +52,8 @@ impl Tape {
         Ok(Self::Replaying(replay.with_id(ID)))
     }
 
-    /// The replay in place of the model of this name, or of the first recorded one; `None` if models are asked.
+    /// Returns the replay for the model of this name, or of the first recorded one; `None` if models are
+    /// asked.
     pub(crate) fn instead(&self, name: Option<&str>) -> Option<Result<Chosen, Failure>> {
         let Self::Replaying(replay) = self else { return None };
         let path = replay.path().display();
@@ -66,7 +67,7 @@ impl Tape {
         Some(Ok(Chosen { provider: Arc::new(replay.clone()), keys: Vec::new(), model, why }))
     }
 
-    /// The same model, its calls kept if they are to be.
+    /// Wraps a model with the recording, if there is one.
     pub(crate) fn around(&self, mut chosen: Chosen) -> Result<Chosen, Failure> {
         let Self::Recording(path, first) = self else { return Ok(chosen) };
         let mut first = first.lock().unwrap_or_else(PoisonError::into_inner);
@@ -85,7 +86,7 @@ impl Tape {
         Ok(chosen)
     }
 
-    /// Warns of calls that were recorded and that nobody asked for.
+    /// Warns of recorded calls that were not used.
     pub(crate) fn warn_of_left(&self, output: &Output) {
         if let Self::Replaying(replay) = self
             && replay.left() > 0
@@ -96,7 +97,7 @@ impl Tape {
     }
 }
 
-/// The model's name, without who runs it.
+/// Returns the model's name without its provider.
 fn model_of(name: &str) -> String {
     match name.parse::<ModelRef>() {
         Ok(parts) => parts.model,
@@ -104,7 +105,7 @@ fn model_of(name: &str) -> String {
     }
 }
 
-/// Refuses a model that a log names and that was on a tape.
+/// Refuses a model of a log that was a replay.
 pub(crate) fn refuse_taped(recorded: &str) -> Result<(), Failure> {
     match recorded.strip_prefix(ID).is_some_and(|rest| rest.starts_with(':')) {
         true => Err(Failure::usage(

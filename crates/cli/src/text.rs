@@ -1,5 +1,5 @@
-//! Text from outside, made fit for a terminal. All that the program prints goes through here on its way
-//! ([`Output`](crate::output::Output) sees to it), whether a terminal or a pipe is at the other end.
+//! Makes text from outside harmless for terminals. All output of the program goes through here
+//! ([`Output`](crate::output::Output) does that), to a terminal or a pipe.
 
 use std::{borrow::Cow, fmt::Write as _};
 
@@ -9,7 +9,7 @@ use archon::{
 };
 use jiff::tz::TimeZone;
 
-/// Text as it is printed: as [`visible`] shows it, but that line ends of other systems are plain line ends.
+/// Returns text for printing: as [`visible`] shows it, with plain line ends.
 pub(crate) fn printable(text: &str) -> Cow<'_, str> {
     match text.contains(is_hidden) {
         true => Cow::Owned(visible(&text.replace('\r', ""))),
@@ -17,8 +17,8 @@ pub(crate) fn printable(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Text that a person is to agree to. Nothing is taken out of it: what would steer the terminal, turn the direction of
-/// writing round or show nothing at all stands there by its number.
+/// Returns text that a person may approve. Nothing is removed: characters that would steer the terminal,
+/// reverse the writing direction or be invisible are shown by their number.
 pub(crate) fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
@@ -30,8 +30,8 @@ pub(crate) fn visible(text: &str) -> String {
     shown
 }
 
-/// The same JSON, with escapes for the characters that [`visible`] shows by their number: a terminal shows it as it is,
-/// and a program reads the very texts.
+/// Escapes in JSON the characters that [`visible`] shows by number: a terminal shows the escapes, and a
+/// program reads the original text.
 pub(crate) fn escaped(json: &str) -> Cow<'_, str> {
     if !json.contains(is_hidden) {
         return Cow::Borrowed(json);
@@ -53,7 +53,7 @@ fn is_hidden(c: char) -> bool {
     !matches!(c, '\n' | '\t') && archon::types::is_hidden(c)
 }
 
-/// A text on one line of at most `most` characters.
+/// Returns a text as one line of at most `most` characters.
 pub(crate) fn one_line(text: &str, most: usize) -> String {
     let line = printable(text).split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(most) {
@@ -62,7 +62,7 @@ pub(crate) fn one_line(text: &str, most: usize) -> String {
     }
 }
 
-/// A moment as lists show it: how long ago it was, and from a day on the local date and time.
+/// Returns a time for lists: how long ago it was, or after a day the local date and time.
 pub(crate) fn format_time(at: Timestamp) -> String {
     format_time_at(at, SystemClock.now(), TimeZone::system())
 }
@@ -79,7 +79,7 @@ fn format_time_at(at: Timestamp, now: Timestamp, zone: TimeZone) -> String {
     local.map_or_else(|| at.to_string(), |local| local.to_zoned(zone).strftime("%Y-%m-%d %H:%M").to_string())
 }
 
-/// The time from one moment to another.
+/// Returns the time between two moments.
 pub(crate) fn seconds(from: Timestamp, to: Timestamp) -> String {
     let ms = to.since(from).as_millis();
     if ms < 1000 { format!("{ms} ms") } else { format!("{}.{} s", ms / 1000, ms % 1000 / 100) }

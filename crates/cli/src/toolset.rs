@@ -1,4 +1,4 @@
-//! The tools that an agent gets: by name, and only those that were asked for.
+//! Chooses the tools of an agent by name.
 
 use std::{
     path::{Path, PathBuf},
@@ -12,10 +12,10 @@ use archon::{
 
 use crate::{app::App, config::ToolSelection, failure::Failure};
 
-/// Tools, ready to be called.
+/// Tools that are ready for calls.
 pub(crate) type Tools = Vec<Arc<dyn Tool>>;
 
-/// What was chosen: tools, and agents of the settings that still have to be put together.
+/// The chosen tools, and the chosen agents of the settings, which are not built yet.
 #[derive(Default)]
 pub(crate) struct Picked {
     pub(crate) tools: Tools,
@@ -23,14 +23,15 @@ pub(crate) struct Picked {
 }
 
 impl Picked {
-    /// The names of all.
+    /// Returns the names of both.
     pub(crate) fn names(&self) -> Vec<String> {
         let tools = self.tools.iter().map(|tool| tool.spec().name.clone());
         tools.chain(self.agents.iter().cloned()).collect()
     }
 }
 
-/// What the settings choose. Where they choose nothing, the tools that change nothing and all agents that they describe.
+/// Returns the choice of the settings. By default these are the tools that change nothing, and all agents of
+/// the settings.
 pub(crate) fn chosen(app: &App) -> Result<Picked, Failure> {
     match &app.config.settings.tools {
         None => Ok(Picked { tools: harmless(app)?, agents: agents(app, &all(app)?)? }),
@@ -43,7 +44,7 @@ pub(crate) fn chosen(app: &App) -> Result<Picked, Failure> {
     }
 }
 
-/// What has these names, for instance what a run had that is resumed.
+/// Returns the tools and agents of these names, for instance those of a run that is resumed.
 pub(crate) fn recorded<'a>(names: impl Iterator<Item = &'a str>, app: &App) -> Result<Picked, Failure> {
     let mut names = names.peekable();
     if names.peek().is_none() {
@@ -61,7 +62,7 @@ pub(crate) fn recorded<'a>(names: impl Iterator<Item = &'a str>, app: &App) -> R
     Ok(picked)
 }
 
-/// The tools of an agent that others call. It calls no agents itself.
+/// Returns the tools of an agent that other agents call. It has no agents itself.
 pub(crate) fn of_agent(selection: Option<&ToolSelection>, app: &App) -> Result<Tools, Failure> {
     match selection {
         None => harmless(app),
@@ -74,7 +75,7 @@ pub(crate) fn of_agent(selection: Option<&ToolSelection>, app: &App) -> Result<T
     }
 }
 
-/// The names of all tools.
+/// Returns the names of all tools.
 pub(crate) fn names(app: &App) -> Result<Vec<String>, Failure> {
     Ok(all(app)?.iter().map(|tool| tool.spec().name.clone()).collect())
 }
@@ -83,8 +84,8 @@ fn harmless(app: &App) -> Result<Tools, Failure> {
     Ok(builtin::default_tools(&workspace(app)?))
 }
 
-/// Everything there is: what only reads, what changes files, the shell where the kernel can hold it, and what the
-/// features of this build bring.
+/// Returns all tools: those that only read, those that change files, the shell if the sandbox works here, and
+/// those of this build's features.
 fn all(app: &App) -> Result<Tools, Failure> {
     let workspace = &workspace(app)?;
     let mut tools = builtin::builtin_tools(workspace);
@@ -119,7 +120,7 @@ fn all(app: &App) -> Result<Tools, Failure> {
     Ok(tools)
 }
 
-/// A person's own compilers can be run, so that a project can be built.
+/// Allows a person's own compilers in the sandbox, so that projects can be built.
 #[cfg(unix)]
 fn bash_options(workspace: &Workspace) -> builtin::BashOptions {
     let mut options = builtin::BashOptions::default();
@@ -127,10 +128,10 @@ fn bash_options(workspace: &Workspace) -> builtin::BashOptions {
     options
 }
 
-/// The variable with the key of the service that finds pages.
+/// The variable with the key of the web search.
 pub(crate) const SEARCH_KEY: &str = "BRAVE_API_KEY";
 
-/// The tool that finds pages, where there is a key for its service.
+/// Returns the tool `web_search`, if there is a key.
 #[cfg(feature = "web")]
 fn web_search(app: &App) -> Result<Option<Arc<dyn Tool>>, Failure> {
     let Some(key) = app.env(SEARCH_KEY).map(str::trim) else { return Ok(None) };
@@ -139,7 +140,7 @@ fn web_search(app: &App) -> Result<Option<Arc<dyn Tool>>, Failure> {
         None => builtin::BraveSearch::new(key),
         Some(url) => {
             let mut options = archon::tools::WebOptions::default();
-            // Who names a server means it, wherever it is.
+            // A named server is allowed, even in a private network.
             options.private_servers.extend(server(url));
             builtin::BraveSearch::at(url, key, options)
         }
@@ -148,7 +149,7 @@ fn web_search(app: &App) -> Result<Option<Arc<dyn Tool>>, Failure> {
     Ok(Some(Arc::new(builtin::WebSearch::new(backend))))
 }
 
-/// The `host:port` of an address.
+/// Returns the `host:port` of an address.
 #[cfg(feature = "web")]
 fn server(url: &str) -> Option<String> {
     let (scheme, rest) = url.split_once("://")?;
@@ -158,7 +159,8 @@ fn server(url: &str) -> Option<String> {
     Some(if has_port { host.to_owned() } else { format!("{host}:{port}") })
 }
 
-/// The agents that the settings describe. None may have the name of a tool, or one that no tool can have.
+/// Returns the agents of the settings. An agent may not have the name of a tool, or one that a tool could not
+/// have.
 fn agents(app: &App, tools: &[Arc<dyn Tool>]) -> Result<Vec<String>, Failure> {
     let names = app.config.settings.agents.iter().flat_map(|agents| agents.keys());
     let checked = |name: &String| {
@@ -176,7 +178,7 @@ fn agents(app: &App, tools: &[Arc<dyn Tool>]) -> Result<Vec<String>, Failure> {
     names.map(checked).collect()
 }
 
-/// The tools that are there with a feature of this program only.
+/// Tools that need a feature of this program.
 const BROUGHT: &[(&str, &str)] = &[
     ("code_executor", "python"),
     ("git_diff", "git"),
@@ -207,7 +209,7 @@ fn by_name(name: &str, all: &[Arc<dyn Tool>], agents: &[String]) -> Result<Arc<d
     Err(Failure::usage(format!("there is no tool {name:?}"), advice))
 }
 
-/// The folder that tools may see, without links.
+/// Returns the workspace as a path without symbolic links.
 pub(crate) fn folder(app: &App) -> Option<PathBuf> {
     app.config.settings.workspace.as_deref().unwrap_or(Path::new(".")).canonicalize().ok()
 }
@@ -217,7 +219,8 @@ fn workspace(app: &App) -> Result<Workspace, Failure> {
     let workspace = Workspace::new(path).map_err(|e| {
         Failure::usage(e.to_string(), "name a folder that you may read: --workspace DIR, or use --tools none")
     })?;
-    // Rules, agreements and the key that answers are sealed with: who writes there decides what is asked.
+    // Excludes permission rules, agreements and the signing key: a tool that writes there could decide which
+    // questions are asked.
     let workspace = workspace.without(&app.data_dir, "Archon's data");
     Ok(match app.sources.user.as_deref().and_then(Path::parent) {
         Some(settings) => workspace.without(settings, "Archon's settings"),

@@ -1,4 +1,5 @@
-//! Which keys are sent, from which variables or kept keys that stand for them, and to which addresses none is.
+//! Chooses the keys to send: from variables or stored keys, and never to addresses that could be an
+//! attacker's.
 
 use archon::{
     providers::{Profile, is_local_address},
@@ -7,8 +8,9 @@ use archon::{
 
 use crate::{app::App, config::Origin, credentials, failure::Failure};
 
-/// The keys to send, the first one first. A service's own keys go to the service's own address only, and a
-/// [foreign](is_foreign) address gets no key at all: both would hand them to whoever wrote the address.
+/// Returns the keys to send, the first one first. A service's own keys are sent to the service's own address
+/// only, and a [foreign](is_foreign) address gets no key: both would give the keys to the author of the
+/// address.
 pub(super) fn keys(
     app: &App,
     profile: Option<&Profile>,
@@ -21,7 +23,7 @@ pub(super) fn keys(
     }
 }
 
-/// The keys that the settings name.
+/// Returns the keys of the variable that the settings name.
 pub(super) fn named_keys(
     app: &App,
     url: Option<&str>,
@@ -37,7 +39,7 @@ pub(super) fn named_keys(
     some(secrets(app, name)).map(Some).ok_or_else(missing)
 }
 
-/// The keys that the environment holds for a service.
+/// Returns the keys of a service from the environment.
 pub(super) fn own_keys(
     app: &App,
     profile: Option<&Profile>,
@@ -55,21 +57,21 @@ pub(super) fn own_keys(
     }
 }
 
-/// What the numbered variables of a service hold, if one of `variables` is set.
+/// Returns the keys of the numbered variables of a service, if one of `variables` is set.
 pub(super) fn further_keys(app: &App, variables: &[&str]) -> Vec<Secret> {
     let set = variables.iter().find(|variable| app.env(variable).is_some());
     set.map_or_else(Vec::new, |variable| secrets(app, variable).split_off(1))
 }
 
-/// The variables that are set of `variable`, `variable_2`, `variable_3` and so on, until one is not. Numbered,
-/// and not in one value, because other programs read the variable too.
+/// Returns the variables that are set among `variable`, `variable_2`, `variable_3` and so on, up to the first
+/// that is not. They are numbered, since other programs read the first variable as one key.
 pub(crate) fn key_variables(app: &App, variable: &str) -> Vec<String> {
     let further = (2..).map(|n: u32| format!("{variable}_{n}"));
     std::iter::once(variable.to_owned()).chain(further).take_while(|name| app.env(name).is_some()).collect()
 }
 
-/// An address that a project's settings name, or that only the log of a run names: a project's settings may have
-/// put it there. Servers of this machine that were found, not named, are not meant.
+/// Returns whether an address comes from a project's settings, or only from the log of a run, where a
+/// project's settings may have put it. Local servers that were found are not foreign.
 pub(super) fn is_foreign(url: Option<&str>, origin: Option<&Origin>) -> bool {
     url.is_some_and(|url| match origin {
         Some(Origin::Project(_)) => true,
@@ -78,7 +80,7 @@ pub(super) fn is_foreign(url: Option<&str>, origin: Option<&Origin>) -> bool {
     })
 }
 
-/// What to do where a key is missing.
+/// Advice if a key is missing.
 pub(super) fn how_to_give(variable: &str) -> String {
     let set = format!("set it: export {variable}=…");
     match credentials::service_of(variable) {
@@ -96,5 +98,5 @@ fn secrets(app: &App, variable: &str) -> Vec<Secret> {
     set.iter().filter_map(|name| app.env(name)).map(|value| Secret::from(value.to_owned())).collect()
 }
 
-/// Holds the key of a service that is known by its address only.
+/// The variable with the key of a service that is known by its address only.
 const ANY_KEY: &str = "OPENAI_COMPATIBLE_API_KEY";

@@ -98,7 +98,7 @@ impl ApprovalsCommand {
     }
 }
 
-/// Answers a question, and shows its run as it goes on: here, unless another process works on it.
+/// Answers a question, and shows its run as it goes on here, unless another process works on it.
 async fn answered(app: &App, question: &str, answer: Answer) -> Result<Exit, Failure> {
     let runs = app.open_runs()?;
     let open = runs.questions(None).await?;
@@ -136,7 +136,7 @@ async fn sweep(app: &App) -> Result<Exit, Failure> {
     say_what_became(app, &runs, swept, RunStatus::Suspended).await
 }
 
-/// The one question whose id this is, or begins.
+/// Returns the question with this id or beginning of an id, if there is exactly one.
 fn meant<'o>(open: &'o [PendingApproval], question: &str) -> Result<&'o PendingApproval, Failure> {
     let mut meant = open.iter().filter(|pending| pending.request.request_id.starts_with(question));
     match (meant.next(), meant.next()) {
@@ -148,12 +148,12 @@ fn meant<'o>(open: &'o [PendingApproval], question: &str) -> Result<&'o PendingA
     }
 }
 
-/// What is going to happen, with a mark if that is more than a line holds.
+/// Formats a question as a line, with a mark if it is cut.
 fn line(pending: &PendingApproval) -> String {
     let request = &pending.request;
     let summary = visible(&request.action_summary);
     let summary = summary.split_whitespace().collect::<Vec<_>>().join(" ");
-    // Who is to look whether a call has happened has to see the call.
+    // For a call in doubt the whole call is shown, since a person has to check whether it has happened.
     let most = if request.kind == QuestionKind::InDoubt { usize::MAX } else { SUMMARY };
     let more = summary.chars().count().saturating_sub(most);
     let shown: String = summary.chars().take(most).collect();
@@ -168,7 +168,7 @@ fn line(pending: &PendingApproval) -> String {
     }
 }
 
-/// Characters of what is going to happen that stand in the list.
+/// The most characters of a question's summary in the list.
 const SUMMARY: usize = 100;
 
 fn whole(pending: &PendingApproval) -> String {

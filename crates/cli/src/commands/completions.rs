@@ -1,4 +1,4 @@
-//! `archon completions`: what a shell needs to complete commands and flags.
+//! `archon completions`: prints the completion script of a shell.
 
 use clap::CommandFactory as _;
 use clap_complete::Shell;

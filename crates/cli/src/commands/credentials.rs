@@ -1,4 +1,4 @@
-//! `archon credentials`: keeps keys of services, sealed, shows whose there are, and takes them away.
+//! `archon credentials`: stores keys of services encrypted, lists and removes them.
 
 use clap::Subcommand;
 use serde_json::json;

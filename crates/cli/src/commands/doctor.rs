@@ -1,4 +1,4 @@
-//! `archon doctor`: what was found on this machine, and what would be used and why.
+//! `archon doctor`: shows what was found on this machine, and what would be used and why.
 
 use archon::{
     providers::{LocalServer, ServerAnswer, ask_local_servers},
@@ -28,12 +28,12 @@ pub(crate) struct DoctorArgs {
     tools: ToolFlags,
 }
 
-/// One thing that was looked at.
+/// Result of a check.
 #[derive(Debug, Serialize)]
 struct Finding {
     /// The thing that was checked.
     check: &'static str,
-    /// Whether it can be used.
+    /// It can be used.
     ok: bool,
     /// The finding, or the remedy.
     found: String,
@@ -44,7 +44,7 @@ impl DoctorArgs {
         super::settings(&self.model, &self.tools)
     }
 
-    /// Fails if no model can be used, so that scripts can ask.
+    /// Prints the findings; fails if no model can be used, so that scripts can ask.
     pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
         let show = |finding: Finding| {
             let mark = if finding.ok { "ok" } else { "--" };
@@ -91,7 +91,7 @@ fn settings(app: &App) -> Vec<Finding> {
 
 async fn data_directory(app: &App) -> Finding {
     let dir = app.data_dir.display();
-    // The journal itself: whether its files can be read is what is looked at.
+    // Lists the runs, since the question is whether their files can be read.
     match app.journal().list(&RunFilter::all()).await {
         Ok(heads) => Finding { check: "data", ok: true, found: format!("{dir}, {} runs", heads.len()) },
         Err(e) => Finding { check: "data", ok: false, found: format!("{e}; {}", e.advice()) },
@@ -118,7 +118,7 @@ async fn servers(app: &App) -> Vec<Finding> {
     answers.map(finding).collect()
 }
 
-/// Names of variables and services only: a value never leaves the environment.
+/// Shows names of variables and services only, never a value.
 fn keys(app: &App) -> Finding {
     let shown = |variable: String| match app.sources.env.contains_key(&variable) {
         true => variable,
@@ -136,7 +136,7 @@ fn keys(app: &App) -> Finding {
     Finding { check: "keys", ok: !set.is_empty(), found }
 }
 
-/// Opens the engine for local models: whether it can be used is known only then.
+/// Opens the engine for local models, since only that shows whether it can be used.
 fn engine(app: &App) -> Finding {
     match local::engine(app) {
         Ok(found) => Finding { check: "engine", ok: true, found },
@@ -156,7 +156,7 @@ fn models(app: &App) -> Finding {
     Finding { check: "files", ok: !names.is_empty(), found }
 }
 
-/// Whether commands of tools can be held here, and what a command can do although it is held.
+/// Shows whether the sandbox works here, and what a sandboxed command can still do.
 fn sandbox() -> Finding {
     let found = match (missing(), not_held()) {
         (Some(missing), _) => {

@@ -1,4 +1,4 @@
-//! The flag that asks for an answer in a form: JSON of a schema, from a file.
+//! The flag for structured output: JSON of a schema from a file.
 
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ pub(crate) struct FormFlags {
 }
 
 impl FormFlags {
-    /// The same agent, whose answers are in the form.
+    /// Returns the agent with structured output, if the flag is set.
     pub(crate) fn apply(&self, archon: Archon) -> Result<Archon, Failure> {
         Ok(match self.form()? {
             Some(form) => archon.answering(form),
@@ -40,7 +40,7 @@ impl FormFlags {
     }
 }
 
-/// The file's name as services take names.
+/// Returns the file's name in the format that services require.
 fn name(path: &std::path::Path) -> String {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let name: String =

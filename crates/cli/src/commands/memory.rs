@@ -1,4 +1,4 @@
-//! `archon memory`: what is remembered, by collection.
+//! `archon memory`: adds, finds, lists and removes memories of a collection.
 
 mod upkeep;
 
@@ -171,7 +171,7 @@ impl MemoryCommand {
     }
 }
 
-/// The memories of a collection.
+/// Opens the memory of a collection.
 pub(crate) async fn open(app: &App, collection: &Collection) -> Result<Memory, Failure> {
     let store = SqliteMemory::open(app.data_dir.join("memory.db"))?.collection(collection.clone())?;
     let memory = Memory::new(Arc::new(store), Arc::new(SystemClock), Arc::new(RandomIds));
@@ -184,7 +184,7 @@ pub(crate) async fn open(app: &App, collection: &Collection) -> Result<Memory, F
 async fn add(app: &App, of: &Of, text: &str) -> Result<Exit, Failure> {
     let memory = open(app, &of.collection).await?;
     let mut entry = MemoryEntry::new("", text, SystemClock.now());
-    // A person at the keyboard says it.
+    // A person at the keyboard is trusted.
     entry.trust = Trust::Trusted;
     let ids = memory.keep(vec![entry]).await?;
     for id in ids {
@@ -193,7 +193,7 @@ async fn add(app: &App, of: &Of, text: &str) -> Result<Exit, Failure> {
     Ok(Exit::Finished)
 }
 
-/// A collection in front of the text is text, and was perhaps not meant so.
+/// Warns if the text begins with a collection's name, since that was perhaps meant as one.
 fn warn_of_collection(app: &App, words: &[String]) {
     let [first, _, ..] = words else { return };
     let is_name = |part: &str| part.chars().all(|c| c.is_alphanumeric() || "-_.".contains(c));
@@ -242,7 +242,7 @@ fn row(entry: &MemoryEntry) -> String {
     format!("{}  {when:<16}  {kind:<7} {trust:<9} {}", entry.id, one_line(&entry.content, 100))
 }
 
-/// All but the marks of what was forgotten.
+/// Selects everything but the marks of forgotten entries.
 fn told() -> MemoryFilter {
     MemoryFilter::all().of(&MemoryKind::TOLD)
 }
@@ -336,13 +336,13 @@ async fn embed(app: &App, of: &Of) -> Result<Exit, Failure> {
     let bar = ProgressBar::new(memory.lacking_vectors().await? as u64);
     let embedded = memory.embed_missing(|done| bar.set_position(done as u64)).await;
     bar.finish_and_clear();
-    // What was done stays done; the rest is for the next time.
+    // Finished vectors are kept; the next call makes the rest.
     let Embedded { done, refused, .. } = embedded?;
     app.item(&json!({"embedded": done, "refused": refused}), || {
         format!("{done} embedded, {refused} refused")
     });
     if refused > 0 {
-        // Why is among the warnings.
+        // The warnings have the reasons.
         let hint = "what was refused stays without a vector and is found by words; the next `archon memory embed` tries it again";
         app.output.note(Look::Dim, hint);
     }

@@ -1,4 +1,4 @@
-//! `archon model`: fetches models that run in this program, and shows them.
+//! `archon model`: fetches local models and lists them.
 
 use std::path::Path;
 
@@ -30,11 +30,11 @@ pub(crate) enum ModelCommand {
     },
 }
 
-/// A model that is on this disk, or could be.
+/// A model that is on this disk or can be fetched.
 #[derive(Debug, Serialize)]
 struct Item {
     name: String,
-    /// Where it is; absent for one that was not fetched.
+    /// Its path; absent if it was not fetched.
     #[serde(skip_serializing_if = "Option::is_none")]
     path: Option<String>,
     bytes: u64,

@@ -1,4 +1,4 @@
-//! `archon models`: what can be asked right now, and what is known of a model.
+//! `archon models`: lists the models that can be used now, and shows what is known of a model.
 
 use std::path::{Path, PathBuf};
 
@@ -42,25 +42,25 @@ pub(crate) enum ModelsCommand {
     },
 }
 
-/// A model that can be asked.
+/// A model that can be used.
 #[derive(Debug, Serialize)]
 struct Item {
-    /// What `--model` takes.
+    /// Its name for `--model`.
     model: String,
-    /// Who runs it.
+    /// Its provider.
     from: String,
     #[serde(flatten)]
     known: Known,
 }
 
-/// What is known of a model.
+/// Properties of a model.
 #[derive(Debug, Default, Serialize)]
 struct Known {
     #[serde(skip_serializing_if = "Option::is_none")]
     context_window: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_output: Option<u64>,
-    /// Millionths of a US dollar for a million tokens.
+    /// In millionths of a US dollar per million tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     price: Option<ModelPrice>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -71,7 +71,7 @@ struct Known {
     tools: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     small: Option<bool>,
-    /// Who says so.
+    /// Source of these properties.
     #[serde(skip_serializing_if = "Option::is_none")]
     source: Option<String>,
 }
@@ -96,7 +96,7 @@ impl Known {
         catalogue.info(provider, model).map(Self::from).unwrap_or_default()
     }
 
-    /// In a line; empty when nothing is known.
+    /// Formats them as a line; empty if nothing is known.
     fn line(&self) -> String {
         let mut parts = Vec::new();
         parts.extend(self.context_window.map(|tokens| format!("{} tokens", grouped(tokens))));
@@ -126,7 +126,7 @@ impl ModelsCommand {
     }
 }
 
-/// What can be asked right now.
+/// Lists the models that can be used now.
 async fn list(app: &App) -> Result<Exit, Failure> {
     let mut items = Vec::new();
     let catalogue = app.catalogue()?;
@@ -171,14 +171,14 @@ async fn list(app: &App) -> Result<Exit, Failure> {
     }
     for item in &items {
         let line = item.known.line();
-        // A server may name its models as it likes; a name is no line of ours.
+        // A server may choose its models' names freely, so they are made single lines.
         let name = || one_line(&item.model, usize::MAX);
         app.item(item, || format!("{:<40}  {}  {line}", name(), item.from).trim_end().to_owned());
     }
     Ok(Exit::Finished)
 }
 
-/// The models of a provider that the catalogue knows.
+/// Lists the models of a provider in the catalogue.
 fn known(app: &App, provider: &str) -> Result<Exit, Failure> {
     let start = format!("{provider}:");
     let items: Vec<Item> = app
@@ -207,7 +207,7 @@ fn known(app: &App, provider: &str) -> Result<Exit, Failure> {
     Ok(Exit::Finished)
 }
 
-/// What is known of one model.
+/// Shows what is known of a model.
 fn show(app: &App, name: &str) -> Result<Exit, Failure> {
     let parts: ModelRef = name.parse().map_err(|_| wrong_name(name))?;
     let provider = parts.profile.map_or(parts.protocol.name, |profile| profile.name);
@@ -262,14 +262,14 @@ fn page(item: &Item) -> String {
     rows.iter().map(|(name, value)| format!("{name:<12}{value}")).collect::<Vec<_>>().join("\n")
 }
 
-/// What is taken for long prompts, where that is more.
+/// Formats the prices of long prompts, if they differ.
 fn long_prices(price: ModelPrice) -> String {
     let Some(long) = price.long else { return "the same".to_owned() };
     let (input, output) = (dollars(long.input), dollars(long.output));
     format!("${input} in, ${output} out, above {} tokens", grouped(long.above))
 }
 
-/// Keeps a catalogue in the data folder, once it was read to its end.
+/// Stores a catalogue in the data folder after it was read to its end.
 fn import(app: &App, file: &Path) -> Result<Exit, Failure> {
     let wrong = |e: String| {
         Failure::usage(
@@ -300,12 +300,12 @@ fn import(app: &App, file: &Path) -> Result<Exit, Failure> {
     Ok(Exit::Finished)
 }
 
-/// An imported catalogue, as it is printed.
+/// Result of an import.
 #[derive(Debug, Serialize)]
 struct Imported {
     /// Models in the catalogue.
     models: usize,
-    /// Those that are not built in.
+    /// Number of those that are not built in.
     new: usize,
     /// The path of the file.
     file: String,
@@ -325,13 +325,13 @@ fn wrong_name(name: &str) -> Failure {
     Failure::usage(reason, "write PROVIDER:MODEL, as in openai:gpt-5-mini")
 }
 
-/// Millionths of a dollar as dollars, without zeros at the end.
+/// Formats millionths of a dollar as dollars, without trailing zeros.
 fn dollars(millionths: u64) -> String {
     let text = format!("{}.{:06}", millionths / 1_000_000, millionths % 1_000_000);
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// A number with its thousands apart.
+/// Formats a number with commas between thousands.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();

@@ -1,4 +1,5 @@
-//! `archon plan`: makes a plan for a goal and shows it, follows it, shows the plan of a run, or answers its questions.
+//! `archon plan`: makes a plan for a goal and shows it, follows it, shows the plan of a run, or answers its
+//! questions.
 
 mod answer;
 mod confirm;
@@ -162,7 +163,7 @@ impl PlanArgs {
     }
 }
 
-/// Shows the run until it has ended; then the plan is drawn as far as it came, where a form is given.
+/// Shows the run until it has ended; then draws the plan with its results, if a format is given.
 async fn follow(app: &App, runs: &Runs, run: &RunId, format: Option<Format>) -> Result<Exit, Failure> {
     let exit = drive::follow(app, runs, run, Vec::new()).await;
     if let Some(format) = format
@@ -174,12 +175,12 @@ async fn follow(app: &App, runs: &Runs, run: &RunId, format: Option<Format>) -> 
     exit
 }
 
-/// What a flag means for a plan's settings.
+/// Returns the setting for the flag `--confirm`.
 pub(crate) fn confirm_if(asked: bool) -> Confirm {
     if asked { Confirm::Each } else { Confirm::Never }
 }
 
-/// Makes a plan and says what is wrong with it. Nothing is begun and nothing is kept.
+/// Makes a plan and checks it. Nothing is started or stored.
 async fn draft(
     app: &App,
     planning: &Planning,
@@ -214,7 +215,7 @@ async fn draft(
     Ok(Exit::Finished)
 }
 
-/// Shows what can be read even of a damaged log; the damage is said, and the exit code tells.
+/// Shows as much as can be read of a damaged log, and fails for the damage.
 async fn show(app: &App, run: RunId, format: Option<Format>) -> Result<Exit, Failure> {
     let salvaged = app.runs()?.records(&run, None).await?;
     let Some(machine) = fold(&salvaged.records) else {
@@ -229,7 +230,7 @@ async fn show(app: &App, run: RunId, format: Option<Format>) -> Result<Exit, Fai
     salvaged.damage.map_or(Ok(Exit::Finished), |damage| Err(damage.into()))
 }
 
-/// On a line for programs, unless they want another form.
+/// Prints a plan: for programs as a line of JSON unless they want another format.
 fn print(app: &App, task: &Task, format: Option<Format>) {
     let text = drawn(task, format.unwrap_or(Format::Text));
     let json: Result<Json, _> = serde_json::from_str(&render(task, PlanFormat::Json));

@@ -1,4 +1,5 @@
-//! `archon replay`: whether a run's log is what follows from its inputs. Asks no model and runs no tool.
+//! `archon replay`: checks that a run's log follows from its inputs, without asking a model or running a
+//! tool.
 
 use archon::{
     react_loop::{LoopError, Replay, replay},
@@ -17,7 +18,7 @@ pub(crate) struct ReplayArgs {
 
 impl ReplayArgs {
     pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
-        // From the journal and not by the handle on runs: the machine is built again from the logs of all earlier runs.
+        // From the journal instead of the run service: the state is folded from the logs of all earlier runs.
         let found = replay(&app.journal(), &which_run(app, &self.run).await?).await.map_err(refused)?;
         app.item(&found, || verdict(&found));
         match &found {
@@ -50,5 +51,5 @@ fn verdict(found: &Replay) -> String {
     format!("differs at record {record}\n  expected  {expected}\n  found     {}", line(found))
 }
 
-/// Characters of a record that are shown.
+/// The most characters of a record that are shown.
 const SHOWN: usize = 200;

@@ -1,4 +1,5 @@
-//! `archon resume`: takes up a run where its log ends. What it needs stands in its log and in the settings.
+//! `archon resume`: resumes a run from the end of its log. Its log and the settings have everything that it
+//! needs.
 
 use std::sync::Arc;
 
@@ -63,7 +64,7 @@ impl MoreFlags {
         more
     }
 
-    /// A limit can only be raised: one that was not there cannot be set any more.
+    /// Checks that limits are only raised: a limit that a run does not have cannot be set later.
     fn check(self, run: &RunId, records: &[Arc<Record>]) -> Result<(), Failure> {
         let has_limit =
             RunStarted::of(records).is_some_and(|started| started.config.limits.max_cost.is_some());
@@ -111,7 +112,7 @@ impl ResumeArgs {
             plan::show_question(app, &records);
         }
         let started = runs.resume(&run, &self.more.limits()).await?;
-        // Of a run that another one called, the one that a person started is resumed.
+        // For a child run its top-level run is resumed.
         let before =
             if started.run == run { records } else { runs.records(&started.run, None).await?.records };
         let exit = follow(app, &runs, &started.run, before).await?;
@@ -122,7 +123,7 @@ impl ResumeArgs {
     }
 }
 
-/// Takes up every run whose process died, and waits until each has ended or waits for somebody.
+/// Resumes every run whose process died, and waits until each has ended or is suspended.
 async fn all(app: &App) -> Result<Exit, Failure> {
     let runs = app.open_runs()?;
     let resumed = runs.resume_unfinished(None).await?;
@@ -132,7 +133,8 @@ async fn all(app: &App) -> Result<Exit, Failure> {
     say_what_became(app, &runs, resumed, RunStatus::Interrupted).await
 }
 
-/// Waits for each of the runs that were resumed, and says how it stands; one that could not be resumed is still `before`.
+/// Waits for each resumed run and prints its status; one that could not be resumed still has the status
+/// `before`.
 pub(super) async fn say_what_became(
     app: &App,
     runs: &Runs,

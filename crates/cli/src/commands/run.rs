@@ -68,7 +68,7 @@ impl RunArgs {
     }
 }
 
-/// What is to be done, in these words with what is piped in beside them, or on standard input.
+/// Returns the task: these words with piped text, or the text on standard input.
 pub(crate) fn task(app: &App, words: &[String]) -> Result<String, Failure> {
     let text = said(words, "the task")?;
     if text.trim().is_empty() {
@@ -80,7 +80,7 @@ pub(crate) fn task(app: &App, words: &[String]) -> Result<String, Failure> {
     }
 }
 
-/// These words, or for `-` what standard input says. `what` is what the command takes them for.
+/// Returns these words joined, or for `-` the text on standard input. `what` names them in errors.
 pub(crate) fn said(words: &[String], what: &str) -> Result<String, Failure> {
     let mut text = words.join(" ");
     if text == "-" {

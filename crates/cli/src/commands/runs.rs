@@ -1,4 +1,4 @@
-//! `archon runs`: the runs there are, what happened in them, and what can be done with one.
+//! `archon runs`: lists, shows, forks, watches, steers, cancels and deletes runs.
 
 use std::collections::BTreeMap;
 
@@ -120,7 +120,7 @@ impl RunsCommand {
     }
 }
 
-/// How many runs are listed unless all are asked for.
+/// Number of runs that are listed by default.
 const LISTED: usize = 20;
 
 fn status(name: &str) -> Result<RunStatus, String> {
@@ -158,7 +158,7 @@ fn row(head: &RunHead) -> String {
     )
 }
 
-/// The errors that the run could not mend by itself, each kind once with how often it came and how bad it was.
+/// Returns the errors from which the run could not recover, each kind once with its count and severity.
 fn grave(errors: &[ErrorContext]) -> Option<String> {
     let mut kinds: BTreeMap<String, (usize, ErrorSeverity)> = BTreeMap::new();
     for error in errors {
@@ -170,7 +170,7 @@ fn grave(errors: &[ErrorContext]) -> Option<String> {
     (!lines.is_empty()).then(|| format!("errors: {}", lines.join(", ")))
 }
 
-/// Shows what can be read even of a damaged log; the damage is said, and the exit code tells.
+/// Shows as much as can be read of a damaged log, and fails for the damage.
 async fn show(app: &App, run: RunId) -> Result<Exit, Failure> {
     let salvaged = app.runs()?.records(&run, None).await?;
     replay(&run, &salvaged.records, app.json, &app.output);
@@ -180,7 +180,7 @@ async fn show(app: &App, run: RunId) -> Result<Exit, Failure> {
     salvaged.damage.map_or(Ok(Exit::Finished), |damage| Err(damage.into()))
 }
 
-/// As `show`, but every record as it is, and nothing else.
+/// As `show`, but prints every record and nothing else.
 async fn events(app: &App, run: RunId) -> Result<Exit, Failure> {
     let salvaged = app.runs()?.records(&run, None).await?;
     for record in salvaged.records {
@@ -190,7 +190,7 @@ async fn events(app: &App, run: RunId) -> Result<Exit, Failure> {
     salvaged.damage.map_or(Ok(Exit::Finished), |damage| Err(damage.into()))
 }
 
-/// The log as one structured entry for each turn.
+/// Prints the log as one structured entry for each turn.
 async fn cycles(app: &App, run: RunId) -> Result<Exit, Failure> {
     let salvaged = app.runs()?.records(&run, None).await?;
     for cycle in Cycle::of(&salvaged.records) {
@@ -221,7 +221,7 @@ async fn fork(app: &App, run: RunId, at: Option<u32>) -> Result<Exit, Failure> {
     Ok(Exit::Finished)
 }
 
-/// Ctrl-C ends the watching, and not the run.
+/// Watches a run. Ctrl-C ends the watching, not the run.
 async fn watch(app: &App, run: RunId) -> Result<Exit, Failure> {
     let mut events = app.runs()?.watch(&run, None).await?;
     let mut renderer = renderer(app.json);
@@ -249,7 +249,7 @@ async fn steer(app: &App, run: RunId, text: String, later: bool) -> Result<Exit,
     Ok(Exit::Finished)
 }
 
-/// A run that nobody works on is taken up here for as long as it takes to end.
+/// Cancels a run. A run that no process works on is resumed here until it has ended.
 async fn cancel(app: &App, run: RunId) -> Result<Exit, Failure> {
     let runs = app.open_runs()?;
     let is_elsewhere = runs.get(&run).await?.status == RunStatus::Running;

@@ -1,4 +1,4 @@
-//! `archon schema`: JSON Schemas, for programs in other languages and for editors.
+//! `archon schema`: prints JSON Schemas, for programs in other languages and for editors.
 
 use clap::Subcommand;
 use schemars::schema_for;

@@ -1,4 +1,4 @@
-//! `archon sessions`: conversations as trees of runs.
+//! `archon sessions`: shows and exports conversations as trees of runs.
 
 use std::{
     collections::BTreeMap,
@@ -56,7 +56,7 @@ struct Item {
     started_at: Timestamp,
     updated_at: Timestamp,
     runs: usize,
-    /// Of the run that was written last.
+    /// Status of the run that was written last.
     status: RunStatus,
     /// The first prompt, shortened.
     task: String,
@@ -85,7 +85,7 @@ async fn list(app: &App) -> Result<Exit, Failure> {
     Ok(Exit::Finished)
 }
 
-/// Heads come with the last written first, and so do the sessions.
+/// Makes items of heads; both are ordered by the last write, newest first.
 fn items(heads: Vec<RunHead>) -> Vec<Item> {
     let mut items: Vec<Item> = Vec::new();
     for head in heads {
@@ -132,11 +132,11 @@ async fn show(app: &App, id: &SessionId) -> Result<Exit, Failure> {
 }
 
 fn tree(session: &Session, one: &LoopRecord, depth: usize, lines: &mut Vec<String>) {
-    // A run is in the log of nothing but its own session, so depth has an end.
+    // A run is in the log of its own session only, so the depth is bounded.
     let name = one.run_id.as_ref().map_or(one.loop_id.as_str(), |run| run.as_str());
     let status = format!("{:?}", one.status).to_lowercase();
     let tokens = one.usage.total();
-    // One after the other is the usual way; only another way from the same place is set off.
+    // Consecutive runs have the same indent; only branches from the same place are indented.
     let indent = " ".repeat(2 * depth);
     lines.push(format!("{indent}{name}  {status}  {tokens} tokens"));
     for message in one.messages.iter().filter_map(AgentMessage::as_llm) {
@@ -153,10 +153,11 @@ fn tree(session: &Session, one: &LoopRecord, depth: usize, lines: &mut Vec<Strin
     }
 }
 
-/// Characters of a call and of its result that are shown.
+/// The most characters of a call and of its result that are shown.
 const SHOWN: usize = 120;
 
-/// A message in lines: a prompt behind `>`, a call behind `->`, its result behind `<-`, the model's words as they are.
+/// Formats a message as lines: a prompt after `>`, a call after `->`, its result after `<-`, the model's text
+/// unchanged.
 fn show_message(message: &Message) -> Vec<String> {
     match message {
         Message::User(user) => {
@@ -177,7 +178,7 @@ fn show_message(message: &Message) -> Vec<String> {
     }
 }
 
-/// Whether `one` is `of` or stands above it: then a log was made by hand, and goes round in a circle.
+/// Returns whether `one` is `of` or above it: then the log was edited by hand and has a cycle.
 fn is_above(session: &Session, one: &LoopId, of: &LoopId) -> bool {
     let mut next = session.get_loop(of);
     for _ in 0..=session.loops.len() {
@@ -246,7 +247,7 @@ async fn global_stats(app: &App) -> Result<Exit, Failure> {
     Ok(Exit::Finished)
 }
 
-/// Heads come with the last written first; the calls are told in the order in which they ended.
+/// Adds up the metrics, oldest run first: heads come newest first.
 async fn metrics(app: &App, id: SessionId, heads: &[RunHead]) -> Result<ConversationMetrics, Failure> {
     let journal = app.journal();
     let mut metrics = ConversationMetrics::new(id);
@@ -256,7 +257,7 @@ async fn metrics(app: &App, id: SessionId, heads: &[RunHead]) -> Result<Conversa
     Ok(metrics)
 }
 
-/// Puts a text in place of a file: whole, or not at all.
+/// Replaces a file atomically.
 fn write(path: &Path, text: &str) -> Result<PathBuf, Failure> {
     let mut new = path.as_os_str().to_owned();
     new.push(".tmp");
@@ -267,7 +268,8 @@ fn write(path: &Path, text: &str) -> Result<PathBuf, Failure> {
     })
 }
 
-/// From the journal and not by the handle on runs: a session is folded from the logs of its runs and of those around them.
+/// From the journal instead of the run service: a session is folded from the logs of its runs and their
+/// neighbours.
 async fn read(app: &App, id: &SessionId) -> Result<Session, Failure> {
     Session::read(&app.journal(), id).await?.ok_or_else(|| unknown(id))
 }

@@ -1,4 +1,4 @@
-//! `archon team`: a team from a file works on a task.
+//! `archon team`: lets a team from a file work on a task.
 
 mod assemble;
 mod file;

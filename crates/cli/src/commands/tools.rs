@@ -1,4 +1,4 @@
-//! `archon tools`: what an agent could call, and calling it without a model.
+//! `archon tools`: lists the tools of an agent, and calls one without a model.
 
 use std::sync::Arc;
 
@@ -87,7 +87,7 @@ async fn call(app: &App, name: String, arguments: &[String]) -> Result<Exit, Fai
     let context = Context::new(run, session, Arc::new(SystemClock), ids);
     let listener = interrupt::listen(context.cancel.clone(), app.output.clone());
     app.output.wait(&name);
-    // Who types a call agrees to it; what changes something goes through a run, which asks.
+    // A person who types a call agrees to it. A tool with side effects is called in a run, which asks.
     let engine = ToolEngine::new(registry).with_options(EngineOptions::default().granting(["network"]));
     let result = engine.execute_tool_call(&name, arguments, &context).await;
     listener.abort();
@@ -100,7 +100,7 @@ async fn call(app: &App, name: String, arguments: &[String]) -> Result<Exit, Fai
     })
 }
 
-/// One JSON object, or `name=value` pairs whose values are JSON where they can be read as such.
+/// Parses one JSON object, or `name=value` pairs whose values are JSON if they parse, else text.
 fn read_arguments(words: &[String]) -> Result<Json, Failure> {
     let advice = "say them as a JSON object, '{\"expression\": \"2+2\"}', or as pairs, expression=2+2";
     if let [word] = words

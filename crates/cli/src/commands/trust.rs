@@ -1,4 +1,4 @@
-//! `archon trust`: agrees to what a project's archon.toml chooses, shows what was agreed to, and takes it back.
+//! `archon trust`: agrees to a project's archon.toml, lists the agreements, and removes them.
 
 use std::path::PathBuf;
 
@@ -49,7 +49,7 @@ impl TrustArgs {
     }
 }
 
-/// The warning about settings of the project that nobody has agreed to.
+/// The warning about settings of the project that no person has agreed to.
 pub(crate) fn warning(app: &App) -> Option<String> {
     let asks = app.config.asks.as_ref()?;
     let place = match (app.config.origin("data_dir"), &app.config.settings.data_dir) {

@@ -1,16 +1,16 @@
-//! Which run a person means: by its id, the beginning or the end of it, or `last`.
+//! Finds the run that a person means: by its id, the beginning or the end of it, or `last`.
 
 use archon::types::{RunFilter, RunId, StartRuns};
 
 use crate::{app::App, failure::Failure};
 
-/// How many runs are named where a word fits several.
+/// The most runs that are named if a word fits several.
 const NAMED: usize = 5;
 
-/// The run that a word means. A word that fits none is answered with the nearest ids.
+/// Returns the run that a word means, or an error with the nearest ids.
 pub(crate) async fn which_run(app: &App, word: &str) -> Result<RunId, Failure> {
     let (runs, id) = (app.runs()?, RunId::new(word));
-    // An empty log is no run, but can be removed.
+    // An empty log is not a run, but can be removed.
     if app.journal().path(&id).is_ok_and(|log| log.exists()) {
         return Ok(id);
     }
@@ -23,7 +23,7 @@ pub(crate) async fn which_run(app: &App, word: &str) -> Result<RunId, Failure> {
         |run: &RunId| !word.is_empty() && (run.as_str().starts_with(word) || run.as_str().ends_with(word));
     let heads = runs.list(&RunFilter::all()).await?;
     let mut found: Vec<_> = heads.into_iter().filter(|head| fits(&head.run_id)).collect();
-    // The ids of called runs begin with that of their caller.
+    // The id of a child run begins with that of its caller.
     if found.iter().any(|head| head.called_by.is_none()) {
         found.retain(|head| head.called_by.is_none());
     }

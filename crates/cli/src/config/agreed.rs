@@ -1,7 +1,7 @@
-//! The projects' settings files that a person has agreed to, each by its path and what stood in it.
+//! Agreements to projects' settings files, each by path and content.
 //!
-//! They are kept in `trusted.toml` in the data folder. Only the very text that a person agreed to is agreed to: a file
-//! that was changed since, or lies elsewhere, has to be agreed to anew.
+//! They are stored in `trusted.toml` in the data folder. An agreement holds for exactly the text that a
+//! person saw: a file that was changed since, or is elsewhere, needs a new one.
 
 use std::{
     collections::BTreeMap,
@@ -13,11 +13,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::{failure::Failure, own_file};
 
-/// Where agreements are kept.
+/// The store of agreements.
 #[derive(Clone, Debug)]
 pub(crate) struct Agreements(PathBuf);
 
-/// The content of the file: paths, each with the SHA-256 of the text that was agreed to.
+/// Content of the store: paths, each with the SHA-256 of the agreed text.
 #[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 struct Document {
@@ -29,23 +29,23 @@ impl Agreements {
         Self(data_dir.join("trusted.toml"))
     }
 
-    /// Whether somebody agreed to this file as it is.
+    /// Returns whether a person agreed to this file with this text.
     pub(crate) fn hold(&self, file: &Path, text: &str) -> Result<bool, Failure> {
         let Ok(name) = name(file) else { return Ok(false) };
         Ok(self.read()?.files.get(&name).is_some_and(|agreed| *agreed == sha256(text)))
     }
 
-    /// Keeps that somebody agreed to this file as it is.
+    /// Stores the agreement to this file with this text.
     pub(crate) fn add(&self, file: &Path, text: &str) -> Result<(), Failure> {
         let mut document = self.read()?;
         document.files.insert(name(file)?, sha256(text));
         self.write(&document)
     }
 
-    /// Forgets what was agreed to; false if it was not.
+    /// Removes an agreement; returns false if there was none.
     pub(crate) fn remove(&self, file: &Path) -> Result<bool, Failure> {
         let mut document = self.read()?;
-        // As it was printed, too: the folder may be gone.
+        // Also by the printed path, since the folder may not exist any more.
         let named = document.files.remove(&name(file)?);
         let was_there = named.or_else(|| document.files.remove(file.to_str()?)).is_some();
         if was_there {
@@ -54,7 +54,7 @@ impl Agreements {
         Ok(was_there)
     }
 
-    /// The files that were agreed to, with the SHA-256 of what stood in them.
+    /// Returns the agreed files, each with the SHA-256 of its agreed text.
     pub(crate) fn all(&self) -> Result<BTreeMap<String, String>, Failure> {
         Ok(self.read()?.files)
     }
@@ -67,7 +67,7 @@ impl Agreements {
         toml::from_str(&text).map_err(|e| self.failed("read", &io::Error::other(e.message().to_owned())))
     }
 
-    /// Replaces the file in one step.
+    /// Replaces the store atomically.
     fn write(&self, document: &Document) -> Result<(), Failure> {
         let text = toml::to_string_pretty(document).map_err(io::Error::other);
         let written = text.and_then(|text| own_file::replace(&self.0, &format!("{ABOUT}\n\n{text}")));
@@ -86,7 +86,7 @@ impl Agreements {
 const ABOUT: &str =
     "# Settings files of projects that were agreed to with `archon trust`, and the SHA-256 of each.";
 
-/// The file's folder without links, and its name.
+/// Returns the file's path; its folder without symbolic links.
 fn name(file: &Path) -> Result<String, Failure> {
     let folder = file.parent().and_then(|folder| folder.canonicalize().ok());
     let path =

@@ -1,4 +1,4 @@
-//! Reads one archon.toml, and says in which line what is wrong.
+//! Reads an archon.toml, and names the line of an error.
 
 use std::{
     io,
@@ -13,12 +13,12 @@ use crate::failure::Failure;
 /// A settings file that was read.
 pub(super) struct File {
     pub(super) path: PathBuf,
-    /// All of it.
+    /// The whole text.
     pub(super) text: String,
     pub(super) settings: Settings,
 }
 
-/// Reads a file; `None` if there is none.
+/// Reads a file; `None` if it does not exist.
 pub(super) fn read(path: Option<&Path>) -> Result<Option<File>, Failure> {
     let Some(path) = path else { return Ok(None) };
     let text = match std::fs::read_to_string(path) {
@@ -44,7 +44,7 @@ fn parse(path: &Path, text: &str) -> Result<Settings, Failure> {
     let at = |e: &toml::de::Error| e.span().map_or(0, |span| span.start);
     let advice = || format!("known settings: {}", KEYS.join(", "));
     let table = DeTable::parse(text).map_err(|e| wrong(at(&e), e.message(), advice()))?;
-    // Looked at here and not by serde, which does not say where an unknown key stands.
+    // Checked here because serde does not give the position of an unknown key.
     for key in table.get_ref().keys() {
         let name: &str = key.get_ref();
         if !KEYS.contains(&name) {

@@ -1,11 +1,13 @@
-//! Limits on a project's archon.toml: settings that it may never have, and settings that need a person's agreement.
+//! Limits on a project's archon.toml: settings that it may never have, and settings that need a person's
+//! agreement.
 //!
-//! The file comes with a repository that its user may just have cloned. What chooses who listens, what is said to the
-//! model, or how much it may use, holds only once a person has [agreed](super::agreed) to the very text of the file (`archon trust`): whoever the
-//! model is reads the files of the project, and instructions and tools say what is done with them. No key is sent to an
-//! address that the file chose even then (see `choose.rs`). The file may never choose which key is sent, where logs go,
-//! which servers of this machine are asked, or a workspace or instructions outside the project. All of that can be said
-//! in the user's own file, the environment or a flag.
+//! The file comes with a repository that the user may just have cloned. A setting that chooses the model, its
+//! instructions or tools, or how much it may use, holds only after a person has [agreed](super::agreed) to
+//! the exact text of the file (`archon trust`): the model reads the project's files, and instructions and
+//! tools decide what it does with them. Even then no key is sent to an address that the file chose (see
+//! `choose.rs`). The file may never choose which key is sent, the folder of logs, which local servers are
+//! asked, or a workspace or instructions outside the project. All of these can be set in the user's own file,
+//! the environment or a flag.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -15,7 +17,7 @@ use super::{
 };
 use crate::{failure::Failure, text::visible};
 
-/// The settings that choose who listens, what is said, or how much may be used.
+/// The settings that choose the model, its instructions and tools, or how much it may use.
 pub(super) const AFTER_AGREEMENT: &[&str] = &[
     "model",
     "fallback",
@@ -34,16 +36,16 @@ pub(super) const AFTER_AGREEMENT: &[&str] = &[
 pub(crate) struct Asks {
     /// The file.
     pub(crate) path: PathBuf,
-    /// All of it.
+    /// The whole text.
     pub(crate) text: String,
-    /// The settings, by their names.
+    /// Names of the settings.
     pub(crate) keys: Vec<&'static str>,
-    /// Whether somebody agreed to the file as it is.
+    /// A person agreed to the file as it is.
     pub(crate) is_agreed: bool,
 }
 
 impl Asks {
-    /// The settings as the file has them, for people, a line each.
+    /// Returns these settings as text for people, one line each.
     pub(crate) fn lines(&self) -> Vec<String> {
         let table: toml::Table = toml::from_str(&self.text).unwrap_or_default();
         let line = |key: &&str| Some(visible(&format!("{key} = {}", table.get(*key)?)));
@@ -51,8 +53,8 @@ impl Asks {
     }
 }
 
-/// The settings of the project's file that need an agreement, whether or not there is one; none if there is no such file
-/// or no such setting.
+/// Returns the settings of the project's file that need an agreement, agreed to or not; `None` if there is no
+/// such file or setting.
 pub(crate) fn asks(sources: &Sources, agreements: &Agreements) -> Result<Option<Asks>, Failure> {
     match file::read(sources.project.as_deref())? {
         Some(file) => Ok(split(&file, Some(agreements))?.0),
@@ -60,14 +62,14 @@ pub(crate) fn asks(sources: &Sources, agreements: &Agreements) -> Result<Option<
     }
 }
 
-/// Takes out of a project's file what nobody has agreed to. What is left out and would have held is returned: `without`
-/// are all layers but this one.
+/// Removes the settings of a project's file that no person has agreed to. Returns those that would have had
+/// an effect; `without` are all other layers.
 pub(super) fn restrict(
     file: &mut File,
     without: &Config,
     sources: &Sources,
 ) -> Result<Option<Asks>, Failure> {
-    // Without a data folder there is no place in which somebody could have agreed.
+    // Without a data folder there can be no agreement.
     let agreements = without.data_dir(sources).ok().map(|folder| Agreements::in_folder(&folder));
     let (asks, rest) = split(file, agreements.as_ref())?;
     let Some(mut asks) = asks.filter(|asks| !asks.is_agreed) else { return Ok(None) };
@@ -76,7 +78,7 @@ pub(super) fn restrict(
     Ok(Some(asks).filter(|asks| !asks.keys.is_empty()))
 }
 
-/// What a file asks for, and the settings that hold without it.
+/// Splits a file into the settings that need an agreement, and the others.
 fn split(file: &File, agreements: Option<&Agreements>) -> Result<(Option<Asks>, Settings), Failure> {
     check(&file.path, &file.settings)?;
     let mut rest = file.settings.clone();
@@ -89,7 +91,7 @@ fn split(file: &File, agreements: Option<&Agreements>) -> Result<(Option<Asks>, 
     Ok((Some(asks).filter(|asks| !asks.keys.is_empty()), rest))
 }
 
-/// Refuses a layer that oversteps.
+/// Refuses a layer with forbidden settings.
 fn check(path: &Path, layer: &Settings) -> Result<(), Failure> {
     let refuse = |key: &str, why: &str| {
         let what = format!("{}: `{key}` {why}", path.display());

@@ -1,33 +1,33 @@
-//! Without the feature `local`: says how to build the program with it.
+//! The stand-in without the feature `local`: explains how to build the program with it.
 
 use std::path::PathBuf;
 
 use super::Known;
 use crate::{app::App, choose::Chosen, exit::Exit, failure::Failure};
 
-/// The third of the choices that somebody without a model has.
+/// The third option for a person without a model.
 pub(crate) const CHOICE: &str = "In this program: build it with `--features local`, then `archon model pull`";
 
 fn not_built() -> Failure {
     Failure::usage("a model in this program is not in this build", "build with `--features local`")
 }
 
-/// The engine, as `archon doctor` tells of it.
+/// Describes the engine for `archon doctor`.
 pub(crate) fn engine(_: &App) -> Result<String, Failure> {
     Err(not_built())
 }
 
-/// The prebuilt engine of this machine.
+/// Returns the prebuilt engine of this machine.
 pub(crate) fn prebuilt_engine(_: &App) -> Option<(Known, PathBuf)> {
     None
 }
 
-/// The models that can be fetched.
+/// Returns the models that can be fetched.
 pub(crate) fn catalogue() -> Vec<Known> {
     Vec::new()
 }
 
-/// The model that would be used where none was named.
+/// Returns the model to use if none is named.
 pub(crate) fn first(_: &App) -> Option<String> {
     None
 }

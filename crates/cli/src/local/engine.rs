@@ -1,4 +1,4 @@
-//! With the feature `local`: loads models, and fetches them.
+//! Loads and fetches local models, with the feature `local`.
 
 use std::path::{Path, PathBuf};
 
@@ -18,10 +18,10 @@ use crate::{
     output::{Look, Output},
 };
 
-/// The third of the choices that somebody without a model has.
+/// The third option for a person without a model.
 pub(crate) const CHOICE: &str = "In this program: fetch a model with `archon model pull`";
 
-/// The model that would be used where none was named: the best known one, else any that is there.
+/// Returns the model to use if none is named: the first known one that is on this disk, else any.
 pub(crate) fn first(app: &App) -> Option<String> {
     let rank = |name: &String| MODELS.iter().position(|m| m.name == *name).unwrap_or(MODELS.len());
     let name = files(app).into_iter().map(|(name, _)| name).min_by_key(rank)?;
@@ -32,8 +32,8 @@ pub(crate) fn first(app: &App) -> Option<String> {
 pub(crate) async fn load(app: &App, name: &str, why: String) -> Result<Chosen, Failure> {
     let name = name.strip_prefix(PREFIX).unwrap_or(name);
     let path = path_of(app, name)?;
-    // A name stays a name in the log; a path is written out, so that the run can be taken up from
-    // another directory.
+    // A name stays a name in the log; a path becomes absolute, so that the run can be resumed from another
+    // directory.
     let model = match Path::new(name).extension() {
         Some(_) => path.canonicalize().unwrap_or_else(|_| path.clone()).display().to_string(),
         None => name.to_owned(),
@@ -47,7 +47,7 @@ pub(crate) async fn load(app: &App, name: &str, why: String) -> Result<Chosen, F
     Ok(Chosen { provider: std::sync::Arc::new(provider), keys: Vec::new(), model, why })
 }
 
-/// How the engine runs here.
+/// Returns the engine's options for this machine.
 fn engine_options(app: &App) -> EngineOptions {
     let settings = &app.config.settings;
     let mut options = EngineOptions::default().with_cache(app.data_dir.join("cache").join("prompts"));
@@ -63,12 +63,12 @@ fn engine_options(app: &App) -> EngineOptions {
     }
 }
 
-/// The engine, as `archon doctor` tells of it: what it is, or why it cannot be used.
+/// Describes the engine for `archon doctor`, or the reason why it cannot be used.
 pub(crate) fn engine(app: &App) -> Result<String, Failure> {
     Ok(open_engine(&engine_options(app))?.to_string())
 }
 
-/// The prebuilt engine of this machine and the folder that it is in, or would be.
+/// Returns the prebuilt engine of this machine and its folder, which may not exist yet.
 pub(crate) fn prebuilt_engine(app: &App) -> Option<(Known, PathBuf)> {
     let prebuilt = prebuilt()?;
     let folder = engine_path(&engines(app), prebuilt);
@@ -76,14 +76,14 @@ pub(crate) fn prebuilt_engine(app: &App) -> Option<(Known, PathBuf)> {
     Some((Known { name: prebuilt.name(), about, licence, bytes: prebuilt.bytes }, folder))
 }
 
-/// The models that can be fetched.
+/// Returns the models that can be fetched.
 pub(crate) fn catalogue() -> Vec<Known> {
     let known =
         |m: &Model| Known { name: m.name.to_owned(), about: m.about, licence: m.licence, bytes: m.bytes };
     MODELS.iter().chain(EMBEDDERS).map(known).collect()
 }
 
-/// Fetches the engine and a model, and says where the model is. What was fetched before it was interrupted is kept.
+/// Fetches the engine and a model, and prints the model's path. An interrupted download is continued later.
 pub(crate) async fn pull(app: &App, name: Option<&str>) -> Result<Exit, Failure> {
     let options = PullOptions::from_env();
     let model = match name {
@@ -107,7 +107,7 @@ pub(crate) async fn pull(app: &App, name: Option<&str>) -> Result<Exit, Failure>
     Ok(Exit::Finished)
 }
 
-/// The engine first, which is small and says at once whether this machine can have it; then the model.
+/// Fetches the engine first: it is small, and shows at once whether this machine can run it; then the model.
 async fn fetch_both(app: &App, model: &'static Model, options: &PullOptions) -> Result<PathBuf, Failure> {
     if let Some(prebuilt) =
         prebuilt().filter(|_| model.ending == "gguf" && !cfg!(feature = "local-from-source"))
@@ -134,12 +134,12 @@ async fn fetch_engine(app: &App, prebuilt: &'static Prebuilt, options: &PullOpti
         shown.progress(progress);
     })
     .await?;
-    // Said now, and not when the model is there.
+    // Checks the engine before the model is fetched.
     open_engine(&engine_options(app).with_folder(folder))?;
     Ok(())
 }
 
-/// Shows how a pull comes along: as a bar on a terminal, elsewhere as a line for every tenth.
+/// Shows the progress of a download: as a bar on a terminal, otherwise as a line for every tenth.
 struct Shown<'a> {
     output: &'a Output,
     percent: u64,
@@ -148,7 +148,7 @@ struct Shown<'a> {
 impl Shown<'_> {
     fn progress(&mut self, progress: Progress) {
         match progress {
-            // What it is called and under which licence has been said; a package's own notice is about the package.
+            // Name and licence were printed before; a package's own notice is about the package.
             Progress::Terms { path, .. } => {
                 self.output.note(Look::Plain, format!("the terms are kept in {}", path.display()));
             }

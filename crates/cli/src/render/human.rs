@@ -1,7 +1,7 @@
-//! For people: thoughts dim, tool calls with arguments and elapsed time, the answer plain.
+//! Shows a run to people: thoughts dim, tool calls with arguments and elapsed time, the answer plain.
 //!
-//! Only the answer goes to stdout, so that it can be piped on. On a terminal, text is shown as it
-//! arrives; elsewhere it comes in whole lines once it is complete.
+//! Only the answer goes to stdout, so that it can be piped. On a terminal, text is shown while it streams;
+//! otherwise in whole lines once it is complete.
 
 use std::collections::HashMap;
 
@@ -17,32 +17,32 @@ use crate::{
     text::{one_line, seconds},
 };
 
-/// Characters of a tool's arguments and of its result that are shown.
+/// The most characters of a tool's arguments and of its result that are shown.
 const SHOWN: usize = 120;
 
-/// What is known of the run so far.
+/// State of the run so far.
 #[derive(Debug, Default)]
 pub(super) struct Human {
-    /// The run that was asked for. Of the agents that it calls, only their calls are shown.
+    /// The main run. Of its child runs only the calls are shown.
     run: Option<RunId>,
     began: Option<Timestamp>,
     text_mode: bool,
     calls: HashMap<CallId, (ToolCall, Option<Timestamp>)>,
     stream: Stream,
-    /// What the log so far comes to if it is a plan's; none as soon as a model is asked.
+    /// State of a plan, if the run is one; `None` as soon as a model is asked.
     plan: Option<PlanView>,
-    /// The same if it is a team's.
+    /// State of a team, if the run is one.
     team: Option<TeamView>,
-    /// What was streamed of the last answer: the outcome need not be shown twice.
+    /// The streamed text of the last answer, which is not shown again at the end.
     shown: String,
     session: String,
-    /// Tokens that the model's window takes.
+    /// Tokens of the model's context window.
     window: Option<u64>,
     /// Tokens of the last request and its answer.
     filled: u64,
-    /// Why the model gave no answer the last time: the same again is not shown again.
+    /// The last failure of the model; the same one is not shown twice.
     failure: String,
-    /// The limit that the run has met: what it notes of it need not be shown.
+    /// The limit that the run reached; its later notes need not be shown.
     limit: Option<String>,
     /// The last answer was cut off.
     is_cut: bool,
@@ -134,7 +134,7 @@ impl Human {
                 self.stream.close_line(output);
                 output.note(Look::Dim, "cancelling");
             }
-            // The last line says which.
+            // The last line names the limit.
             RecordBody::LimitReached(limit) => {
                 self.limit = Some(limit.to_string());
                 self.stream.close_line(output);
@@ -144,7 +144,7 @@ impl Human {
         }
     }
 
-    /// Shows what happened to the run as a whole.
+    /// Shows a record about the run as a whole.
     fn note(&self, body: &RecordBody, output: &Output) {
         match body {
             RecordBody::SteppedDown { step, .. } => {
@@ -194,7 +194,7 @@ impl Human {
         for content in &message.content {
             match content {
                 Content::Thinking { thinking, .. } => thought(thinking, output),
-                // Text before a call is a thought; text alone is the answer, which the outcome holds.
+                // Text before a call is a thought; text alone is the answer, which is in the outcome.
                 Content::Text { text } if message.tool_calls().next().is_some() => thought(text, output),
                 _ => {}
             }
@@ -235,7 +235,7 @@ impl Human {
         let name = one_line(&call.name, SHOWN);
         let elapsed = seconds(began.unwrap_or(at), at);
         let text = match result.child_run {
-            // What an agent found out is for its caller, which says what matters of it.
+            // An agent's result is for its caller only.
             Some(_) if !result.is_error() => "Complete".to_owned(),
             _ => one_line(&Content::join_text(&result.content), SHOWN),
         };
@@ -253,7 +253,7 @@ impl Human {
         }
         self.stream.close_line(output);
         let answer = outcome.said().unwrap_or_default().trim();
-        // Where a limit left no answer, its name stands there instead; the last line says it.
+        // If a limit left no answer, the outcome has the limit's name instead, which the last line shows.
         let is_limit = matches!(outcome.status, OutcomeStatus::Limit(limit) if answer == limit.to_string());
         if !answer.is_empty() && answer != self.shown && !is_limit {
             output.line(answer);
@@ -267,7 +267,7 @@ impl Human {
         output.note(Look::Dim, format!("{}: {}", name_ending(outcome), parts.join(", ")));
     }
 
-    /// How much was done.
+    /// Returns the amount of work done.
     fn work(&self, outcome: &Outcome) -> String {
         let of_plan = self.plan.as_ref().and_then(PlanView::work);
         of_plan.or_else(|| self.team.as_ref()?.work()).unwrap_or_else(|| {
@@ -276,7 +276,7 @@ impl Human {
         })
     }
 
-    /// How much of its window the model's last request and answer took.
+    /// Returns the share of the context window that the last request and answer took.
     fn format_share_of_window(&self) -> Option<String> {
         let window = self.window.filter(|window| *window > 0 && self.filled > 0)?;
         Some(match self.filled.saturating_mul(100) / window {
@@ -304,7 +304,7 @@ impl Human {
     }
 }
 
-/// How a run ended, in few words.
+/// Returns the end of a run in a few words.
 fn name_ending(outcome: &Outcome) -> String {
     match outcome.status {
         OutcomeStatus::Finished if outcome.said().unwrap_or_default().trim().is_empty() => {
@@ -322,7 +322,7 @@ fn name_ending(outcome: &Outcome) -> String {
     }
 }
 
-/// What the run cost, where its models have prices.
+/// Returns the cost of the run, if its models have prices.
 fn format_cost(outcome: &Outcome) -> Option<String> {
     let is_known = outcome.cost.is_some() || outcome.delegated.cost > 0;
     is_known.then(|| match outcome.spending().cost {
@@ -342,7 +342,7 @@ fn show_start(started: &RunStarted, output: &Output) {
     output.note(Look::Dim, format!("run {run}, model {model} ({})", one_line(&config.provider, SHOWN)));
 }
 
-/// Shows a thought that is complete.
+/// Shows a complete thought.
 fn thought(text: &str, output: &Output) {
     for line in text.lines().filter(|line| !line.trim().is_empty()) {
         output.note(Look::Dim, format!("   {}", line.trim_end()));

@@ -1,4 +1,4 @@
-//! For programs: every record and delta as it is, one a line, as `archon schema events` says.
+//! Shows a run to programs: each record and delta as a line of JSON, by the schema of `archon schema events`.
 
 use archon::types::Event;
 
@@ -11,7 +11,7 @@ pub(super) struct JsonLines;
 
 impl Render for JsonLines {
     fn event(&mut self, event: &Event, output: &Output) {
-        // Events are maps with text keys: they always have a JSON form.
+        // Events are maps with text keys, so they always serialize.
         if let Ok(line) = serde_json::to_string(event) {
             output.json(&line);
         }

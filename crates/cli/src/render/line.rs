@@ -1,4 +1,4 @@
-//! One line for a record: where it stands, when it came, what it says.
+//! Formats a record as one line: sequence number, time, content.
 
 use archon::types::{
     AgentMessage, AssistantMessage, Content, FormProblem, GoalVerdict, Message, PlanDiff, PlanRecord, Record,
@@ -7,15 +7,15 @@ use archon::types::{
 
 use crate::text::one_line;
 
-/// Characters of a text that are shown.
+/// The most characters of a text that are shown.
 const SHOWN: usize = 120;
 
-/// A record on a line, for people who read logs.
+/// Formats a record as a line, for people who read logs.
 pub(crate) fn record_line(record: &Record) -> String {
     format!("{:>5}  {}  {}", record.seq, record.at, body_line(&record.body))
 }
 
-/// What a record says, on a line: its type as the log has it, and then what tells it from others.
+/// Formats a record's content as a line: its type as in the log, then its distinctive content.
 pub(crate) fn body_line(body: &RecordBody) -> String {
     format!("{:<16} {}", body.name(), about(body)).trim_end().to_owned()
 }

@@ -1,5 +1,5 @@
-//! A plan while it is followed, for people: the plan when it is made; then, on a terminal, its subtasks as a tree that
-//! moves, and elsewhere a line when one begins and when one ends.
+//! Shows a plan to people while it is followed: first the plan; then on a terminal its subtasks as a live
+//! tree, otherwise a line at the start and the end of each subtask.
 
 use std::{cell::Cell, collections::HashMap};
 
@@ -17,16 +17,16 @@ use crate::{
     text::{one_line, seconds},
 };
 
-/// Characters of a subtask's description and of its result that are shown.
+/// The most characters of a subtask's description and of its result that are shown.
 const SHOWN: usize = 120;
 
-/// What is known of a plan so far.
+/// State of a plan so far.
 #[derive(Debug)]
 pub(super) struct PlanView {
     machine: Box<PlanMachine>,
-    /// Tokens of calls that are under way, as far as their runs have said.
+    /// Tokens of calls under way, as far as their runs have reported.
     tokens: HashMap<CallId, u64>,
-    /// What moved stands still, and nothing has moved since.
+    /// The live lines were replaced by fixed ones, and have not moved since.
     is_still: Cell<bool>,
     /// A record of a plan was seen.
     is_plan: bool,
@@ -42,7 +42,7 @@ impl PlanView {
         }
     }
 
-    /// Learns from a record that follows the first one.
+    /// Learns from a record after the first one.
     pub(super) fn learn(&mut self, record: &Record) {
         self.is_plan |= matches!(record.body, RecordBody::Plan(_));
         if !matches!(record.body, RecordBody::RunStarted(_)) {
@@ -50,7 +50,7 @@ impl PlanView {
         }
     }
 
-    /// Hears from the run of a subtask, or from one that it called.
+    /// Learns from the run of a subtask, or from its child run.
     pub(super) fn hear(&mut self, run: &RunId, record: &Record, output: &Output) {
         let RecordBody::ModelAnswered { message, .. } = &record.body else { return };
         let is_of = |node: &&PlanNode| match &node.state {
@@ -66,7 +66,7 @@ impl PlanView {
         }
     }
 
-    /// Leaves the terminal: what moved stands still.
+    /// Replaces the live lines by fixed ones.
     pub(super) fn leave(&self, output: &Output) {
         if output.spins && !self.is_still.replace(true) {
             output.close_board();
@@ -86,7 +86,7 @@ impl PlanView {
         Known { machine: &self.machine, tokens: &self.tokens }
     }
 
-    /// Shows a record that was learnt, and says whether it was one of the plan's own.
+    /// Shows a record; returns whether it was one of the plan's own.
     pub(super) fn show(&self, record: &Record, output: &Output) -> bool {
         match &record.body {
             RecordBody::Plan(said) => self.said(said, output),
@@ -110,7 +110,7 @@ impl PlanView {
         true
     }
 
-    /// How much was done, if the log is a plan's.
+    /// Returns the number of finished subtasks, if the log is a plan's.
     pub(super) fn work(&self) -> Option<String> {
         match self.done() {
             (_, 0) => self.is_plan.then(|| "no plan".to_owned()),
@@ -143,7 +143,7 @@ impl PlanView {
                 problems.iter().for_each(problem);
             }
             PlanRecord::Changed { diff, warnings, .. } => {
-                // Whether it is followed may be for a person to say.
+                // A person may have to approve it first.
                 output.note(Look::Dim, "another plan for the rest:");
                 lines(Look::Dim, &show_diff(diff), output);
                 warnings.iter().for_each(|w| output.note(Look::Warning, one_line(w, 2 * SHOWN)));

@@ -1,45 +1,45 @@
-//! Text on its way to a terminal: thoughts dim, the answer plain, each piece as it comes.
+//! Shows text while it streams: thoughts dim, the answer plain.
 
 use std::mem;
 
 use crate::output::{Look, Output};
 
-/// Where a model that speaks text begins its answer.
+/// Mark before the answer of a model in text mode.
 const ANSWER_MARK: &str = "Final Answer:";
 
-/// One answer of a model while it arrives.
+/// An answer of a model while it streams.
 #[derive(Debug, Default)]
 pub(super) struct Stream {
-    /// All text so far, thinking left out.
+    /// All text so far, without thinking.
     text: String,
-    /// Where in `text` the answer begins, once that is known.
+    /// Start of the answer in `text`, once it is known.
     answer_from: Option<usize>,
-    /// How much of `text` was written or skipped.
+    /// Length of the part of `text` that was written or skipped.
     written: usize,
-    /// Whether the cursor stands behind an unfinished line.
+    /// The cursor is after an unfinished line.
     open_line: bool,
-    /// Whether anything was written at all.
+    /// Anything was written.
     pub(super) began: bool,
 }
 
 impl Stream {
-    /// The stream of a model that answers in plain text. What it says may turn out to be a thought
-    /// only when a tool call follows.
+    /// The stream of a model with native tool calls. Its text turns out to be a thought only when a tool call
+    /// follows.
     pub(super) fn native() -> Self {
         Self { answer_from: Some(0), ..Self::default() }
     }
 
-    /// The stream of a model that thinks aloud until it says that its answer comes.
+    /// The stream of a model in text mode, whose text is thoughts until the mark of the answer.
     pub(super) fn text_mode() -> Self {
         Self::default()
     }
 
-    /// Reasoning came.
+    /// Shows thinking.
     pub(super) fn thinking(&mut self, text: &str, output: &Output) {
         self.thought(text, output);
     }
 
-    /// Text came.
+    /// Shows text.
     pub(super) fn text(&mut self, text: &str, output: &Output) {
         self.text.push_str(text);
         if self.answer_from.is_none() {
@@ -52,7 +52,7 @@ impl Stream {
         self.answer(output);
     }
 
-    /// The model is done. Returns what was shown of the answer.
+    /// Ends the answer. Returns the shown part of it.
     pub(super) fn end(&mut self, output: &Output) -> String {
         if self.answer_from.is_none() {
             self.thoughts_until(self.text.len(), output);
@@ -62,7 +62,7 @@ impl Stream {
         stream.answer_from.map(|from| stream.text[from..].trim().to_owned()).unwrap_or_default()
     }
 
-    /// Ends the line that is under way, so that something else can be written.
+    /// Ends an unfinished line, so that something else can be written.
     pub(super) fn close_line(&mut self, output: &Output) {
         if mem::take(&mut self.open_line) {
             output.note(Look::Plain, "");
@@ -108,7 +108,7 @@ impl Stream {
     }
 }
 
-/// Bytes at the end of `text` that may be the beginning of the mark.
+/// Number of bytes at the end of `text` that may be the start of the mark.
 fn begun_mark(text: &str) -> usize {
     (1..ANSWER_MARK.len()).rev().find(|n| text.ends_with(&ANSWER_MARK[..*n])).unwrap_or(0)
 }

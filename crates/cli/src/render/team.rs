@@ -1,5 +1,5 @@
-//! A team at work, for people: who is in it and the plan; then, on a terminal, a line for each member that moves, and
-//! elsewhere a line when somebody begins something and when it is over.
+//! Shows a team to people while it works: first its members and the plan; then on a terminal a live line for
+//! each member, otherwise a line at the start and the end of each delegation.
 
 use std::{cell::Cell, collections::HashMap};
 
@@ -18,21 +18,21 @@ use crate::{
     text::{one_line, seconds},
 };
 
-/// Characters of a task and of its result that are shown.
+/// The most characters of a task and of its result that are shown.
 const SHOWN: usize = 120;
 
-/// What is known of a team's run so far.
+/// State of a team's run so far.
 #[derive(Debug)]
 pub(super) struct TeamView {
     machine: Box<TeamMachine>,
     is_formed: bool,
     lead: Option<AgentId>,
-    /// Each delegation in a line.
+    /// A line for each delegation.
     tasks: HashMap<CallId, String>,
-    /// The runs of the members.
+    /// Runs of the members.
     runs: HashMap<CallId, RunId>,
     began: HashMap<CallId, Timestamp>,
-    /// Tokens of each member, as far as the runs have said.
+    /// Tokens of each member, as far as the runs have reported.
     tokens: HashMap<AgentId, u64>,
     is_still: Cell<bool>,
 }
@@ -51,7 +51,7 @@ impl TeamView {
         }
     }
 
-    /// Learns from a record that follows the first one.
+    /// Learns from a record after the first one.
     pub(super) fn learn(&mut self, record: &Record) {
         match &record.body {
             RecordBody::RunStarted(_) => return,
@@ -71,7 +71,7 @@ impl TeamView {
         self.machine.apply(record);
     }
 
-    /// Hears from the run of a member, or from one that it called.
+    /// Learns from the run of a member, or from its child run.
     pub(super) fn hear(&mut self, run: &RunId, record: &Record, output: &Output) {
         let RecordBody::ModelAnswered { message, .. } = &record.body else { return };
         let is_of = |(_, child): &(&CallId, &RunId)| {
@@ -85,7 +85,7 @@ impl TeamView {
         }
     }
 
-    /// Leaves the terminal: what moved stands still.
+    /// Replaces the live lines by fixed ones.
     pub(super) fn leave(&self, output: &Output) {
         if output.spins && !self.is_still.replace(true) {
             output.close_board();
@@ -93,13 +93,13 @@ impl TeamView {
         }
     }
 
-    /// How much was done, if this is a team.
+    /// Returns the number of finished subtasks, if this is a team.
     pub(super) fn work(&self) -> Option<String> {
         let (done, all) = self.done();
         self.is_formed.then(|| format!("{done} of {all} subtasks"))
     }
 
-    /// Shows a record that was learnt, and says whether it was one of a team's own.
+    /// Shows a record; returns whether it was one of the team's own.
     pub(super) fn show(&self, record: &Record, output: &Output) -> bool {
         if !self.is_formed {
             return false;
@@ -205,7 +205,7 @@ impl TeamView {
         }
     }
 
-    /// A line for each member, and one for whoever leads while that does something.
+    /// Returns a line for each member, and one for the lead while it works.
     fn rows(&self) -> Vec<Row> {
         let running = self.machine.under_way();
         let at_work = |id: &AgentId| running.iter().find(|call| self.member(**call).as_ref() == Some(id));
@@ -246,7 +246,7 @@ impl TeamView {
         self.machine.hand(call).map(|hand| hand.member.clone())
     }
 
-    /// Subtasks that are done, and all.
+    /// Number of finished subtasks, and of all.
     fn done(&self) -> (usize, usize) {
         let is_step = |job: &&Job| job.subtask().is_some() && job.state != JobState::Replaced;
         let subtasks = || self.machine.jobs().iter().filter(is_step);

@@ -1,4 +1,4 @@
-//! The subtasks of a plan as lines: each below what it waits for, with how far it is, its time and its tokens.
+//! Formats the subtasks of a plan as a tree: each below its dependencies, with its state, time and tokens.
 
 use std::collections::HashMap;
 
@@ -12,19 +12,19 @@ use crate::{
     text::{one_line, seconds},
 };
 
-/// Lines that a terminal keeps at its foot; of a larger plan only what is under way is shown there.
+/// The most lines at the bottom of a terminal; of a larger plan only subtasks under way are shown.
 pub(super) const MOST: usize = 16;
-/// Characters of a line.
+/// The most characters of a line.
 const SHOWN: usize = 100;
 
-/// What is known of a plan that is followed.
+/// State of a plan that is followed.
 pub(super) struct Known<'a> {
     pub(super) machine: &'a PlanMachine,
     /// Tokens of calls under way.
     pub(super) tokens: &'a HashMap<CallId, u64>,
 }
 
-/// The lines, at most `most` and one that counts.
+/// Returns the lines: at most `most`, and one with the totals.
 pub(super) fn rows(known: &Known<'_>, most: usize) -> Vec<Row> {
     let nodes: Vec<&PlanNode> = known.machine.nodes().collect();
     let mut rows: Vec<Row> = match nodes.len() > most {
@@ -39,7 +39,7 @@ pub(super) fn rows(known: &Known<'_>, most: usize) -> Vec<Row> {
     rows
 }
 
-/// Places and levels: each subtask stands below the last of those that it depends on.
+/// Returns places and levels: each subtask is below the last of its dependencies.
 fn in_order(nodes: &[&PlanNode]) -> Vec<(usize, usize)> {
     let places: HashMap<_, _> = nodes.iter().enumerate().map(|(place, n)| (&n.subtask.id, place)).collect();
     let mut below = vec![Vec::new(); nodes.len()];

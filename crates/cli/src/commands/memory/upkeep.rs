@@ -1,4 +1,4 @@
-//! What keeps a memory small: eviction, merging, purging.
+//! Keeps a memory small: eviction, merging, purging.
 
 use std::time::Duration;
 
@@ -81,7 +81,7 @@ impl PurgeFlags {
     }
 }
 
-/// The moment at which a day begins here.
+/// Returns the moment at which a day begins in the local time zone.
 fn start_of(day: Date) -> Result<Timestamp, Failure> {
     let start = day.to_zoned(TimeZone::system()).ok();
     let millis = start.and_then(|start| u64::try_from(start.timestamp().as_millisecond()).ok());

@@ -1,4 +1,4 @@
-//! `archon plan approve` and `archon plan reject`: what a plan's run waits for is answered, and the run goes on.
+//! `archon plan approve` and `archon plan reject`: answer a question of a plan's run, and resume the run.
 
 use std::{
     io::Read,
@@ -131,7 +131,7 @@ async fn answer(app: &App, which: &Which, said: Said) -> Result<Exit, Failure> {
     }
     if is_no && is_of_plan {
         let ended = watch(app, &runs, &run, &records).await?;
-        // That it was not followed is what was wanted.
+        // After a no, a failed run is the wanted result.
         return match ended.outcome.status {
             OutcomeStatus::Failed => {
                 app.output.note(Look::Dim, format!("nothing of the plan of {run} was begun"));

@@ -1,4 +1,4 @@
-//! Asks a person about a plan: shows it, and takes a yes, a no, an edited plan, or nothing yet.
+//! Asks a person about a plan: shows it, and takes a yes, a no, an edited plan, or a later decision.
 
 use std::{io, path::Path, process::Command, sync::Arc};
 
@@ -17,10 +17,10 @@ use crate::{
     text::{one_line, visible},
 };
 
-/// Characters of a question that are shown.
+/// The most characters of a question that are shown.
 const SHOWN: usize = 400;
 
-/// Shows the plan of a run that was begun before, if it waits for a yes to that.
+/// Shows the plan of an existing run, if the run waits for its approval.
 pub(crate) fn show(app: &App, records: &[Arc<Record>]) {
     let Some(machine) = fold(records).filter(|_| !app.json) else { return };
     if open_questions(records).iter().any(|(call, _)| machine.node(*call).is_none()) {
@@ -32,7 +32,7 @@ pub(crate) fn show(app: &App, records: &[Arc<Record>]) {
     }
 }
 
-/// Says what is asked and takes the answer; none if nobody is there, or if they want to think about it.
+/// Shows a question and takes the answer; `None` if nobody is there, or the person decides later.
 pub(super) async fn ask(
     app: &App,
     machine: &PlanMachine,
@@ -79,7 +79,7 @@ fn print(app: &App, lines: Vec<String>) {
     lines.iter().for_each(|line| app.output.note(Look::Plain, line));
 }
 
-/// Without somebody to ask the answer is not yes. How it can be given later.
+/// Explains how to answer later; without a person the answer is not yes.
 pub(crate) fn say_how_to_answer(app: &App, run: &RunId, request: &ApprovalRequest) {
     if app.json {
         return;
@@ -102,7 +102,7 @@ pub(crate) fn say_how_to_answer(app: &App, run: &RunId, request: &ApprovalReques
     }
 }
 
-/// A line from standard input; none at its end, or if Ctrl-C comes first.
+/// Reads a line from standard input; `None` at its end, or if Ctrl-C comes first.
 async fn line() -> Option<String> {
     let read = tokio::task::spawn_blocking(|| {
         let mut line = String::new();
@@ -114,7 +114,7 @@ async fn line() -> Option<String> {
     }
 }
 
-/// Lets the person's own editor change the plan.
+/// Lets the person change the plan in an editor.
 fn edited_by_hand(app: &App, task: &Task) -> Result<Answer, Failure> {
     let Some(editor) = app.env("VISUAL").or_else(|| app.env("EDITOR")) else {
         return Err(Failure::usage(
@@ -135,7 +135,7 @@ fn edited_by_hand(app: &App, task: &Task) -> Result<Answer, Failure> {
     }
 }
 
-/// The variable may hold arguments, too.
+/// The variable may contain arguments, too.
 fn edit(editor: &str, place: &Path) -> io::Result<bool> {
     let mut words = editor.split_whitespace();
     let program = words.next().unwrap_or("vi");
@@ -147,8 +147,8 @@ fn text_of(task: &Task) -> String {
     format!("{plan:#}\n")
 }
 
-/// The answer that an edited plan is: a list of subtasks, an object with them, or what `archon plan show --format json`
-/// prints. A plan that is as it was is a yes.
+/// Reads an edited plan: a list of subtasks, an object with them, or the output of
+/// `archon plan show --format json`. An unchanged plan is a yes.
 pub(super) fn edited(task: &Task, text: &str) -> Result<Answer, Failure> {
     let whole: Result<Json, _> = serde_json::from_str(text);
     let read = match whole.as_ref().ok().and_then(|whole| whole.get("task")) {

@@ -1,4 +1,4 @@
-//! The agent that follows plans, and what it asks.
+//! Builds the agent that follows plans, and asks its questions.
 
 use std::sync::Arc;
 
@@ -12,12 +12,12 @@ use serde_json::Map;
 use super::confirm;
 use crate::{app::App, ask::Prompt, commands::Asking, failure::Failure};
 
-/// The agent that follows the plans that its own model makes, and whose model puts the answer together.
+/// Builds the agent that follows the plans of its own model, which also writes the answer.
 pub(crate) fn planning(archon: &Archon, confirm: Confirm) -> Planning {
     planning_by(archon, confirm, Map::new(), None)
 }
 
-/// The same with what is known at the start, and perhaps with a plan that nobody is asked for.
+/// As [`planning`], with initial values, and perhaps with a fixed plan, for which no planner is asked.
 pub(super) fn planning_by(
     archon: &Archon,
     confirm: Confirm,
@@ -30,11 +30,11 @@ pub(super) fn planning_by(
     archon.planning_with(Arc::new(archon.planner()), options).with(|agent| agent.with_conclusion(conclusion))
 }
 
-/// Asks who sits at the terminal about the first open question of a plan's run. Where nobody does, there is no answer.
+/// Asks the person at the terminal the first open question of a plan's run; `None` if nobody is there.
 pub(crate) async fn ask_about_plan(app: &App, records: &[Arc<Record>]) -> Result<Option<Answer>, Failure> {
     let Some(machine) = fold(records) else { return Ok(None) };
     let Some((call, request)) = open_questions(records).first().copied() else { return Ok(None) };
-    // What tools ask, here or in runs below, is asked as in any other run.
+    // Questions about tool calls, of this run or of child runs, are asked as in any other run.
     let is_of_call = machine.takes_reply(call);
     if (is_of_call || !request.path.is_empty()) && Asking::of(app) == Asking::Here {
         return Ok(match Prompt::of(app).decide(request).await {

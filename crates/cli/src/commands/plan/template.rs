@@ -1,4 +1,4 @@
-//! `archon plan --template FILE --set NAME=VALUE`: a plan with parameters, from a file.
+//! `archon plan --template FILE --set NAME=VALUE`: a plan with parameters from a file.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use crate::failure::Failure;
 /// A template with values for its parameters.
 #[derive(Debug)]
 pub(super) struct Used {
-    /// What it does.
+    /// The goal of the template.
     pub(super) goal: String,
     subtasks: Vec<SubTask>,
     values: Map<String, Json>,
@@ -27,7 +27,7 @@ impl Used {
     }
 }
 
-/// Reads a template and puts these values in.
+/// Reads a template and sets its parameters.
 pub(super) fn used(file: &Path, set: &[String]) -> Result<Used, Failure> {
     let text = std::fs::read_to_string(file).map_err(|e| {
         let what = format!("cannot read the template {}: {e}", file.display());
@@ -43,7 +43,7 @@ pub(super) fn used(file: &Path, set: &[String]) -> Result<Used, Failure> {
 
 fn read(file: &Path, text: &str) -> Result<WorkflowTemplate, Failure> {
     let is_json = file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
-    // JSON is YAML, whatever the file is called.
+    // JSON is valid YAML, whatever the file's name is.
     #[cfg(not(feature = "yaml"))]
     if !is_json && !text.trim_start().starts_with('{') {
         let what = format!("{}: YAML is not in this build", file.display());
@@ -64,7 +64,7 @@ fn read(file: &Path, text: &str) -> Result<WorkflowTemplate, Failure> {
     })
 }
 
-/// A value is a text where its parameter is one, and JSON elsewhere.
+/// A value is text if its parameter is a string, and JSON otherwise.
 fn values(template: &WorkflowTemplate, set: &[String]) -> Result<Map<String, Json>, Failure> {
     let mut values = Map::new();
     for word in set {

@@ -1,4 +1,4 @@
-//! From a file to a team: each member is an agent with its own model, tools and instructions.
+//! Builds a team from a file: each member is an agent with its own model, tools and instructions.
 
 use std::{path::Path, sync::Arc};
 
@@ -22,7 +22,7 @@ use crate::{
     toolset,
 };
 
-/// The team of a file, with a memory if there is one.
+/// Builds the team of a file, with a memory if there is one.
 pub(super) async fn team(
     app: &App,
     path: &Path,

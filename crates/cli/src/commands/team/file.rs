@@ -1,4 +1,4 @@
-//! Reads a team file, and says in which line what is wrong with it and what helps.
+//! Reads a team file, and gives the line of an error and advice.
 
 use std::{collections::BTreeSet, ops::Range, path::Path};
 
@@ -13,7 +13,7 @@ use toml::Spanned;
 
 use crate::failure::Failure;
 
-/// What stands in a file.
+/// Content of a file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Written {
@@ -82,7 +82,7 @@ struct WrittenStep {
     after: Vec<Spanned<String>>,
 }
 
-/// How far a team may go; what is left out is as the library has it.
+/// Limits of a team; the library's defaults hold for missing ones.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Limits {
@@ -99,20 +99,20 @@ struct Limits {
     max_seconds: Option<u64>,
 }
 
-/// A team that can work.
+/// A valid team.
 #[derive(Debug)]
 pub(super) struct TeamFile {
     pub(super) settings: TeamSettings,
     pub(super) roles: Vec<Role>,
     pub(super) lead: Seated,
     pub(super) members: Vec<(Member, Seated)>,
-    /// The plan; the one who leads makes one where there is none.
+    /// The plan; empty if the lead makes one.
     pub(super) steps: Vec<SubTask>,
     pub(super) max_tokens: Option<u64>,
     pub(super) max_seconds: Option<u64>,
 }
 
-/// Who does the work.
+/// An agent of the team.
 #[derive(Debug)]
 pub(super) struct Seated {
     pub(super) id: String,
@@ -121,7 +121,7 @@ pub(super) struct Seated {
     pub(super) instructions: Option<String>,
 }
 
-/// Reads a file. `tools` are those that there are.
+/// Reads a file. `tools` are the names of all tools.
 pub(super) fn read(path: &Path, tools: &[String]) -> Result<TeamFile, Failure> {
     let text = std::fs::read_to_string(path).map_err(|e| {
         Failure::usage(
@@ -159,7 +159,7 @@ fn parse(name: &str, text: &str, tools: &[String]) -> Result<TeamFile, Failure> 
     Ok(TeamFile { settings, roles, lead, members, steps, max_tokens, max_seconds })
 }
 
-/// The id of the one who leads, where the file gives none.
+/// Id of the lead, if the file gives none.
 const LEAD: &str = "lead";
 
 struct Place<'a> {
@@ -227,7 +227,7 @@ impl Place<'_> {
         }
     }
 
-    /// Who is needed is there, and has what the role takes.
+    /// Checks that each role has a member with the tools that it needs.
     fn check_roles(&self, written: &Written) -> Result<(), Failure> {
         let of_steps = written.step.iter().filter_map(|step| step.role.as_ref());
         let defined = written.role.iter().map(|role| &role.name);
@@ -324,7 +324,7 @@ impl Place<'_> {
     }
 }
 
-/// Those of the file, and before them the usual ones that it does not describe itself.
+/// Returns the file's roles, after the sample roles that it does not define itself.
 fn roles_of(written: &Written) -> Vec<Role> {
     let is_written = |name: &str| written.role.iter().any(|role| role.name.get_ref() == name);
     let mut roles: Vec<Role> = sample_roles().into_iter().filter(|role| !is_written(&role.name)).collect();
