@@ -8,9 +8,6 @@ use archon_types::{Context, Json, Subject, ToolResult, ToolSpec};
 ///
 /// It cannot wait; an [`Approver`](archon_types::Approver) asks people. [`FnGuard`] makes a guard of a
 /// closure.
-///
-/// It does not wait: what needs a person is for an [`Approver`](archon_types::Approver). [`FnGuard`] makes one of a
-/// closure.
 pub trait CallGuard: Send + Sync {
     /// Checks a call before a person is asked about it. Its arguments are valid, and no rule denies it.
     ///

@@ -1,13 +1,9 @@
 //! Neutralises the special tokens of chat templates in tool results. In a result they could look like its end
 //! or like another turn's beginning, because a model server may interpret them anywhere in the text.
 //!
-//! Each such token gets a space after its first character before the model reads it: `< |im_start|>`, `[
-//! INST]`. It is still readable, but is not the token. The model is told, so that it leaves the space out
-//! when it writes the text back, for instance with `edit_file`.
-//!
-//! Before a model reads a result, each of them gets a space behind its first character: `< |im_start|>`, `[ INST]`. It can
-//! still be read, and nobody takes it for the word itself. The model is told, as it has to leave the space out where it
-//! writes such a text back, for instance with `edit_file`.
+//! Each such token gets a space after its first character before the model reads it, as in `< |im_start|>`
+//! or `[ INST]`. It is still readable, but is not the token. The model is told, so that it leaves the space
+//! out when it writes the text back, for instance with `edit_file`.
 
 use std::borrow::Cow;
 

@@ -30,9 +30,6 @@ use graph::Graph;
 /// A call's arguments are its constants, mapped results of other calls, and, for the calls that the graph
 /// begins with, the arguments of the composite: their open parameters become the composite's parameters.
 ///
-/// The arguments of a call are its constants, what other calls' results give it, and, for the calls that it begins
-/// with, what the caller of the composite says: their open parameters are its own.
-///
 /// ```
 /// use archon_tools::{Composite, FnTool, ToolEngine, ToolNode, ToolRegistry};
 /// use archon_types::ToolSpec;

@@ -6,11 +6,6 @@
 //! command cannot change one (`sandbox/control.rs`). The list has files that programs read on their own;
 //! files that a person runs (a makefile, a build script, a test) are not on it. Neither are `.gitmodules` and
 //! `.gitattributes`: git runs nothing that they name unless its settings say so.
-//!
-//! A file tool asks about such a file each time, and no rule answers. A command cannot change one
-//! (`sandbox/control.rs`). The list names what a program reads on its own; what a person starts (a makefile,
-//! a build script, a test) is not on it. `.gitmodules` and `.gitattributes` are not either: git runs nothing
-//! that they name unless its settings say so.
 
 use std::{
     ffi::OsStr,

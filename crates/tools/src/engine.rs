@@ -1,4 +1,4 @@
-//! The engine: lets a call through to its tool, or answers in the tool's place.
+//! The engine: passes a model's call through the guards and runs its tool, or refuses the call.
 
 use std::{
     collections::BTreeMap,
@@ -37,11 +37,11 @@ use crate::{
     summary::{self, Summarizer},
 };
 
-/// The [`Toolbox`] over a [`ToolRegistry`]: each call passes the guards in their one order, then
-/// runs under a time limit, and comes back as a result whatever happened.
+/// The [`Toolbox`] over a [`ToolRegistry`]: each call passes the guards in a fixed order, then runs under a
+/// time limit. Whatever happens becomes a result.
 ///
-/// A call that has to be confirmed goes to the [`Approver`]. Without one the loop asks, in a run in which somebody can
-/// be asked; else the call is refused.
+/// A call that needs approval goes to the [`Approver`]. Without one, the loop asks if the run can ask a
+/// person; otherwise the call is refused.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -82,32 +82,32 @@ pub struct ToolEngine {
     processes: process::Table,
 }
 
-/// Says how full a run's context window is, 0 to 1.
+/// Returns how full a run's context window is, from 0 to 1.
 type ContextUsage = Arc<dyn Fn(&RunId) -> f64 + Send + Sync>;
 
-/// What a caller says about one call, before all defaults.
+/// Options of one call, which override those of the tool and the engine.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CallOptions {
     pub(crate) timeout: Option<Duration>,
     pub(crate) wanted: Wanted,
-    /// What the caller may do: a name among [`EngineOptions::levels`].
+    /// The caller's permission level: a name among [`EngineOptions::levels`].
     pub(crate) level: Option<String>,
     pub(crate) tries: Tries,
 }
 
-/// Who tries a call again.
+/// The component that retries a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Tries {
-    /// The loop that the call belongs to: each try stands in its log.
+    /// The loop that made the call; each try is in its log.
     #[default]
     ByCaller,
-    /// The engine, as its policy says.
+    /// The engine, by its retry policy.
     Here,
-    /// The engine, unless the call ran out of time.
+    /// The engine, unless the call timed out.
     HereUnlessTimedOut,
 }
 
-/// What the engine remembers of a call between preparing and executing it.
+/// The engine's notes on a call between preparation and execution.
 struct Notes {
     tool: Arc<Registered>,
     subject: Option<Arc<Subject>>,
@@ -117,36 +117,36 @@ struct Notes {
     is_agreed: bool,
 }
 
-/// A call that may run: its tool, and the arguments that it runs with if they are not the model's.
+/// A call that may run, with its tool, and its arguments if they are not the model's.
 struct Admitted {
     tool: Arc<Registered>,
-    /// What it works on, as the guards have judged it.
+    /// The call's target, as the guards checked it.
     subject: Option<Arc<Subject>>,
     edited: Option<Json>,
     correction: Option<Correction>,
-    /// A person was asked about it, and agreed.
+    /// True if a person was asked about the call and agreed.
     is_agreed: bool,
 }
 
-/// Why a call does not run now.
+/// The reason why a call does not run now.
 enum Stopped {
     Refused(Box<ToolResult>),
     Asked(Box<ApprovalRequest>),
 }
 
-/// Who reads results.
+/// The reader of results.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reader {
     Model,
     Program,
 }
 
-/// Whether the guards ask a person.
+/// The state of a person's approval of a call.
 enum Consent {
     Needed,
-    /// Whoever made the call ready has seen to it.
+    /// The caller has already obtained it.
     Given,
-    /// A person has agreed to the call that is bound so.
+    /// A person approved the call with this binding hash.
     To(String),
 }
 
@@ -161,7 +161,7 @@ impl Consent {
 }
 
 impl ToolEngine {
-    /// An engine with default options and nobody to ask.
+    /// Creates an engine with default options and without an approver.
     pub fn new(registry: ToolRegistry) -> Self {
         Self {
             registry,
@@ -179,62 +179,63 @@ impl ToolEngine {
         }
     }
 
-    /// The same engine with other options.
+    /// Sets the options.
     pub fn with_options(mut self, options: EngineOptions) -> Self {
         self.rates = Rates::new(&options.rates);
         self.options = options;
         self
     }
 
-    /// The same engine with somebody to ask.
+    /// Sets the approver, which asks a person.
     pub fn with_approver(mut self, approver: impl Approver + 'static) -> Self {
         self.approver = Some(Arc::new(approver));
         self
     }
 
-    /// The same engine with a guard of the program's own, behind those that it has.
+    /// Adds a guard of the program after those that the engine has.
     pub fn with_guard(self, guard: impl CallGuard + 'static) -> Self {
         self.with_guards([Arc::new(guard) as Arc<dyn CallGuard>])
     }
 
-    /// As [`with_guard`](Self::with_guard), with several.
+    /// Adds several guards; see [`with_guard`](Self::with_guard).
     pub fn with_guards(mut self, guards: impl IntoIterator<Item = Arc<dyn CallGuard>>) -> Self {
         self.guards = self.guards.iter().cloned().chain(guards).collect();
         self
     }
 
-    /// The same engine with somebody who knows how full a run's context window is, 0 to 1. Above 0.8 results
-    /// whose detail nobody chose are a line.
+    /// Sets a function that returns how full a run's context window is, from 0 to 1. Above 0.8, results get
+    /// the level `Brief` unless the caller or the tool sets a level.
     pub fn with_context_usage(mut self, usage: impl Fn(&RunId) -> f64 + Send + Sync + 'static) -> Self {
         self.context_usage = Some(Arc::new(usage));
         self
     }
 
-    /// The same engine with somebody who sums up texts that go to a file, for instance a small model. Without one their
-    /// beginning stands for them.
+    /// Sets a summarizer, for instance a small model, for texts that are stored in a file. Without one the
+    /// model reads their beginning.
     pub fn with_summarizer(mut self, summarizer: Arc<dyn Summarizer>) -> Self {
         self.summarizer = Some(summarizer);
         self
     }
 
-    /// The same engine with somebody who sees how a run uses its tools, and says beside a result what it could do
-    /// better, each thing once in a run. By default nobody does.
+    /// Sets an analyzer of how a run uses its tools. Its advice is added to results, each piece once in a
+    /// run. Default: none.
     pub fn with_pattern_analyzer(mut self, analyzer: Arc<dyn PatternAnalyzer>) -> Self {
         self.patterns = Some(Patterns::new(analyzer));
         self
     }
 
-    /// The tools; adding or removing one takes effect with the next call.
+    /// Returns the registry; adding or removing a tool takes effect with the next call.
     pub fn registry(&self) -> &ToolRegistry {
         &self.registry
     }
 
-    /// What was counted of each tool by this engine and its clones, by name.
+    /// Returns the statistics of each tool in this engine and its clones, by name.
     pub fn stats(&self) -> BTreeMap<String, ToolStats> {
         self.statistics.all()
     }
 
-    /// The same with what is under way and what waits; [`prometheus`](crate::prometheus) makes a text of it.
+    /// Returns the statistics with the running and waiting calls; [`prometheus`](crate::prometheus) formats
+    /// them.
     pub fn usage(&self) -> BTreeMap<String, ToolUsage> {
         self.statistics.usage()
     }
@@ -244,7 +245,8 @@ impl ToolEngine {
         &self.options
     }
 
-    /// The same engine for calls whose results other tools and programs read, not a model: as the tools wrote them.
+    /// Makes an engine for calls whose results are read by programs or other tools, not by a model: results
+    /// stay as the tools wrote them.
     pub fn for_parts(mut self) -> Self {
         (self.options.output_level, self.options.storage_dir) = (None, None);
         self.options.corrections.clear();
@@ -252,7 +254,7 @@ impl ToolEngine {
         self
     }
 
-    /// Prepares a call; what `options` say goes before the tool and the engine.
+    /// Prepares a call; `options` override the tool's and the engine's.
     pub(crate) async fn prepare_with(
         &self,
         id: CallId,
@@ -292,7 +294,7 @@ impl ToolEngine {
         }
     }
 
-    /// Asks every guard in order, and whoever a guard wants asked.
+    /// Passes a call through all guards in order, and asks a person if a guard requires it.
     async fn admit(
         &self,
         call: &ToolCall,
@@ -306,7 +308,7 @@ impl ToolEngine {
             let question = match first_objection(&mut inspection, &consent) {
                 Verdict::Pass => break,
                 Verdict::Refuse(result) => match correction::of(&inspection, &result) {
-                    // As with an edit: it meets every guard, and nobody has agreed to it yet.
+                    // Corrected arguments pass every guard again and need a new approval, like edited ones.
                     Some(corrected) => {
                         inspection.edited = Some(corrected.arguments.clone());
                         correction = Some(corrected);
@@ -317,7 +319,8 @@ impl ToolEngine {
                 },
                 Verdict::Ask(question) => question,
             };
-            // What was agreed to meets every guard once more: a person takes their time, and files move meanwhile.
+            // The approved call passes every guard again, because files may have changed while the person
+            // decided.
             let binding = question.binding.clone();
             consent = match self.ask(call, question, run).await? {
                 None => Consent::To(binding),
@@ -347,7 +350,8 @@ impl ToolEngine {
         }
     }
 
-    /// The arguments that a person wants instead, or why the call does not run.
+    /// Asks the approver. Returns the arguments as the person edited them, if so, or the reason why the call
+    /// does not run.
     async fn ask(
         &self,
         call: &ToolCall,
@@ -359,7 +363,7 @@ impl ToolEngine {
             Err(Stopped::Refused(Box::new(result)))
         };
         let Some(approver) = &self.approver else {
-            // The loop asks, so that the questions of a turn come together.
+            // The loop asks, so that all questions of a turn are asked together.
             if run.can_ask {
                 return Err(Stopped::Asked(question));
             }
@@ -422,7 +426,7 @@ impl ToolEngine {
         }
     }
 
-    /// Runs the tool, for callers without a loop again where that may help, and lets every guard see the result.
+    /// Runs the tool, with retries for callers outside of a loop, and passes the result through all guards.
     async fn run_to_result(
         &self,
         ready: ReadyCall,
@@ -455,7 +459,7 @@ impl ToolEngine {
             if retry::wait(&*run.clock, policy.delay_before(attempt), &run.cancel).await {
                 break ToolResult::cancelled("Cancelled").with_metadata("error_type", "cancelled");
             }
-            // A call that ran out of time has a token that says so.
+            // The token of a call that timed out is cancelled, so the next try needs a new one.
             context.cancel = run.cancel.child_token();
         };
         let to_sum_up = OnceLock::new();
@@ -477,7 +481,8 @@ impl ToolEngine {
         Ok(result)
     }
 
-    /// The same context with what the guards found, and with what the tool and those that it calls may do.
+    /// Adds to the context what the guards found, and the permission bound of the tool and of the runs that
+    /// it starts.
     fn with_limits(&self, mut context: ToolContext, notes: &Notes) -> ToolContext {
         let ceiling = || self.ceiling(notes.options.level.as_deref(), &context.run);
         let below = (notes.tool.spec.annotations.agent || !notes.tool.tool.calls().is_empty()).then(ceiling);
@@ -489,14 +494,14 @@ impl ToolEngine {
         context
     }
 
-    /// Takes from what a model is to read what it could read as the end of it.
+    /// Neutralises chat template tokens if a model reads the result.
     fn spell_out(&self, result: &mut ToolResult) {
         if self.reader == Reader::Model {
             chat_tokens::spell_out(result, &self.options.stripped_tags);
         }
     }
 
-    /// What stands beside a result: a summary of a text that went to a file, what was corrected, what is suggested.
+    /// Adds notes to a result: the summary of a stored text, the correction, and advice.
     async fn say_more(
         &self,
         correction: Option<&Correction>,
@@ -516,7 +521,7 @@ impl ToolEngine {
         self.spell_out(result);
     }
 
-    /// Waits until the tool may be called; false if the call was cancelled meanwhile.
+    /// Waits for the tool's rate limit; returns false if the call was cancelled meanwhile.
     async fn may_begin(&self, context: &ToolContext) -> bool {
         if !self.rates.limits(&context.tool_name) {
             return true;
@@ -525,7 +530,7 @@ impl ToolEngine {
         self.rates.may_begin(&context.tool_name, &*context.run.clock, &context.cancel).await
     }
 
-    /// What whoever is called by a call may do: what its caller may, and those above.
+    /// Returns the permission bound of child runs: the caller's permissions and those of the runs above.
     fn ceiling(&self, level: Option<&str>, run: &Context) -> Arc<dyn Ceiling> {
         let mut options = self.options.clone();
         options.grants.retain(|permission| self.options.has(permission, level));
@@ -560,7 +565,7 @@ impl ToolEngine {
         drop(closing);
         #[cfg(unix)]
         processes.end(&*context.run.clock).await;
-        // Fires before the end only when the time is up; a tool that says so itself has said all.
+        // The token is cancelled before the end only after a time-out; then the partial output is added.
         if let Ok(result) = &mut result
             && context.cancel.is_cancelled()
         {
@@ -579,10 +584,10 @@ impl Toolbox for ToolEngine {
         Box::pin(self.prepare_with(id, call, run, CallOptions::default()))
     }
 
-    /// A ready call that this engine did not prepare (one that a person approved while the run was
-    /// suspended, or one that runs again after a crash) meets every guard again, except that nobody
-    /// is asked: whoever made it has seen to that. Arguments must not be changed in between; what is corrected only now
-    /// is asked about.
+    /// Executes a ready call. One that this engine did not prepare (approved while the run was suspended, or
+    /// repeated after a crash) passes every guard again, except that no approval is asked for: the caller has
+    /// obtained it. Arguments must not be changed in between; if they are corrected only now, a person is
+    /// asked.
     fn execute<'a>(&'a self, ready: ReadyCall, run: &'a Context) -> BoxFuture<'a, Executed> {
         Box::pin(self.execute_ready(ready, run))
     }
@@ -612,7 +617,7 @@ impl fmt::Debug for ToolEngine {
     }
 }
 
-/// The verdict of the first guard that does not let the call pass.
+/// Returns the verdict of the first guard that does not let the call pass.
 fn first_objection(inspection: &mut Inspection<'_>, consent: &Consent) -> Verdict {
     for guard in GUARDS {
         match guard.before(inspection) {

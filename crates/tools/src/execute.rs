@@ -1,4 +1,4 @@
-//! One execution of one tool: time limit, cancellation, and panics that stay inside.
+//! Executes one call of a tool, with time limit, cancellation and protection from panics.
 
 use std::{
     any::Any,
@@ -19,13 +19,13 @@ use tokio::runtime::Handle;
 
 use crate::arguments::clip;
 
-/// Characters of a failure that the model reads; all of it is in the result's `error_message`.
+/// Most characters of an error that the model reads; the result's `error_message` has all of it.
 const ERROR_SHOWN: usize = 1_000;
 
-/// A tool's own end: what it returned, or the words of its panic.
+/// The future of a tool's call: its result, or the message of its panic.
 type Work<'a> = BoxFuture<'a, Result<Result<ToolResult, ToolError>, Panic>>;
 
-/// What a panic said.
+/// The message of a panic.
 #[derive(Debug)]
 pub(crate) struct Panic(String);
 
@@ -35,7 +35,7 @@ impl std::fmt::Display for Panic {
     }
 }
 
-/// How an execution ended.
+/// The end of an execution.
 enum Ended {
     Returned(Result<ToolResult, ToolError>),
     Panicked(Panic),
@@ -43,8 +43,8 @@ enum Ended {
     Cancelled,
 }
 
-/// Runs the tool until it ends, its time is up or it is cancelled. Whatever happens is a result, but for what a tool
-/// that is an agent waits for.
+/// Runs the tool until it ends, times out or is cancelled. Every end is a result, except the question of an
+/// agent tool that was suspended.
 pub(crate) async fn execute(
     tool: &Arc<dyn Tool>,
     arguments: Json,
@@ -55,18 +55,18 @@ pub(crate) async fn execute(
         let result = ToolResult::cancelled("Cancelled before it started");
         return Ok(result.with_metadata("error_type", "cancelled"));
     }
-    // Without a runtime there are no other threads to run on; then the tool runs right here.
+    // Without a runtime there are no other threads, so the tool runs here.
     let thread = Handle::try_current().ok().filter(|_| tool.spec().annotations.blocking);
     let on_thread = thread.is_some();
     let work = match thread {
         Some(runtime) => on_own_thread(tool.clone(), arguments, context.clone(), runtime),
         None => in_place(&**tool, arguments, context),
     };
-    // An agent ends by itself, so that its log says how.
+    // An agent tool ends by itself after a cancel, so that its log is complete.
     let ends_itself = tool.spec().annotations.agent;
     let ended = finish(Contained(Some(work)), context, limit, ends_itself).await;
     if matches!(ended, Ended::TimedOut) {
-        // A thread cannot be dropped like a future: the token asks it to stop.
+        // A thread cannot be dropped like a future; the token asks it to stop.
         context.cancel.cancel();
     }
     match ended {
@@ -99,7 +99,7 @@ fn on_own_thread(
         let _entered = span.enter();
         contain(|| {
             let stopped = context.cancel.clone();
-            // Whatever part of the tool does yield stops with the token.
+            // The async parts of the tool stop with the token.
             runtime.block_on(async {
                 match select(pin!(stopped.cancelled()), tool.call(arguments, &context)).await {
                     Either::Left(_) => Err(ToolError::Cancelled),
@@ -116,7 +116,8 @@ fn on_own_thread(
     })
 }
 
-/// Polls once before anything is armed: a tool that has its answer at once costs no timer.
+/// Waits for the end of the work, a time-out or a cancel. It polls once first, so that a tool with an
+/// immediate result needs no timer.
 async fn finish(mut work: Contained<'_>, context: &ToolContext, limit: Duration, ends_itself: bool) -> Ended {
     let clock: &dyn Clock = &*context.run.clock;
     let deadline = clock.now() + limit;
@@ -126,7 +127,7 @@ async fn finish(mut work: Contained<'_>, context: &ToolContext, limit: Duration,
     let mut cancelled = pin!(context.cancel.cancelled());
     let mut time_up = clock.sleep_until(deadline);
     poll_fn(|waker| {
-        // The work first: what is done is done, even if it was done late.
+        // The work is polled first: a finished result counts even if it is late.
         if let Poll::Ready(ended) = work.poll(waker) {
             return Poll::Ready(ended);
         }
@@ -138,7 +139,7 @@ async fn finish(mut work: Contained<'_>, context: &ToolContext, limit: Duration,
     .await
 }
 
-/// The work; dropping it may run the tool's destructors, which may panic as well.
+/// The future of the work. Dropping it is protected too, because a tool's destructors may panic.
 struct Contained<'a>(Option<Work<'a>>);
 
 impl Contained<'_> {
@@ -161,7 +162,8 @@ impl Drop for Contained<'_> {
 }
 
 pub(crate) fn contain<T>(f: impl FnOnce() -> T) -> Result<T, Panic> {
-    // A tool that panicked is dropped, not used again, and what it shares is its own to keep sound.
+    // After a panic the tool's future is dropped and not used again; shared state is the tool's own
+    // responsibility.
     catch_unwind(AssertUnwindSafe(f)).map_err(|payload| Panic::from_payload(&*payload))
 }
 
@@ -201,13 +203,13 @@ impl Ended {
     }
 }
 
-/// What to do about a call that took too long and changes nothing, or the same each time.
+/// Advice after a time-out of a call that may be repeated.
 const TRY_LESS: &str = "Try it with less, or go on without it.";
 
-/// What to do about a call that was stopped and may have changed something.
+/// Advice after a stopped call that may have had a side effect.
 const CHECK_FIRST: &str = "It may have taken effect: check what it did before you call it again.";
 
-/// Keeps a failure's text for the model short; the detail stays whole.
+/// Shortens an error's text for the model; `error_message` stays complete.
 fn shortened(mut result: ToolResult) -> ToolResult {
     for block in &mut result.content {
         if let archon_types::Content::Text { text } = block {
@@ -217,7 +219,7 @@ fn shortened(mut result: ToolResult) -> ToolResult {
     result
 }
 
-/// Says that a thread could not be stopped, because its work may still take effect.
+/// Notes that the tool's thread could not be stopped and may still take effect.
 fn left_behind(mut result: ToolResult, on_thread: bool) -> ToolResult {
     if on_thread {
         result.content.push("It runs on a thread that cannot be stopped, so it may still be at work.".into());

@@ -1,4 +1,4 @@
-//! A tool from a closure, for schemas that are only known at run time and for tests.
+//! Tools made of closures, for schemas that are known only at run time, and for tests.
 
 use std::fmt;
 
@@ -30,8 +30,8 @@ use crate::action_summary::summary;
 /// # Ok::<(), archon_tools::Error>(())
 /// ```
 ///
-/// `?` works on any error, as a [`ToolError`] is made of each. A function that makes such a tool returns `impl Tool`;
-/// the closure takes what it works with along:
+/// `?` works on any error, because each converts into a [`ToolError`]. A function that makes such a tool
+/// returns `impl Tool`; the closure owns its state:
 ///
 /// ```
 /// use std::{path::PathBuf, sync::Arc};
@@ -70,14 +70,14 @@ where
     F: Fn(Json, ToolContext) -> Fut + Send + Sync,
     Fut: Future<Output = Result<ToolResult, ToolError>> + Send + 'static,
 {
-    /// A tool that `spec` describes and `call` does.
+    /// Creates a tool with this spec; `call` runs it.
     pub fn new(spec: ToolSpec, call: F) -> Self {
         Self { spec, summary: None, call }
     }
 
-    /// The same tool with the line that a person reads who is asked about a call, instead of the tool's name with its
-    /// arguments: `Refund {cents} cents of order {order}`. The arguments in it are shortened, and what is more than a word
-    /// is in quotes.
+    /// Sets the line that a person reads who is asked about a call, in place of the tool's name and
+    /// arguments: `Refund {cents} cents of order {order}`. Arguments are shortened, and quoted if they are
+    /// more than a word.
     pub fn with_summary(mut self, template: impl Into<String>) -> Self {
         self.summary = Some(template.into());
         self

@@ -1,5 +1,5 @@
-//! Files of a workspace that git runs or takes settings from, because of where they stand or because its settings name
-//! them. Git's own folder has any name: it is told by what is in it.
+//! Finds files of a workspace that git runs or reads as settings, by their place or because git's settings
+//! name them. A git folder can have any name; it is recognised by its content.
 
 use std::{
     fs,
@@ -11,12 +11,12 @@ use std::{
 use crate::control::GIT;
 use crate::{beneath::open_regular, control::is_of_git, permissions::resolved};
 
-/// Whether git would take a folder for one of its own: of the files in it only the names count.
+/// Returns whether git would use a folder as a git folder, judged by the names of its files.
 pub(crate) fn is_git(has: impl Fn(&str) -> bool) -> bool {
     has("HEAD") && (has("commondir") || (has("objects") && has("refs")))
 }
 
-/// Whether git runs what a path holds, or takes settings from it, though its name does not say so.
+/// Returns whether git runs a file, or reads settings from it, although its name does not show that.
 pub(crate) fn decides(root: &Path, path: &Path) -> bool {
     let above = path.ancestors().skip(1).take_while(|above| above.starts_with(root));
     above.into_iter().any(|folder| {
@@ -29,14 +29,15 @@ pub(crate) fn decides(root: &Path, path: &Path) -> bool {
     })
 }
 
-/// The parts of git's own folder that are settings, and the places that its settings name.
+/// Returns the settings within a git folder, and the paths that its settings name.
 #[cfg(feature = "bash")]
 pub(crate) fn parts(folder: &Path) -> Vec<PathBuf> {
     GIT.iter().map(|name| folder.join(name)).chain(named(folder)).collect()
 }
 
-/// The hooks and settings that the settings of a repository name, in a form that git itself writes; what a person wrote
-/// otherwise may be missed. `git` is its folder, or the file of a worktree or submodule that says where that is.
+/// Returns the hooks and settings that a repository's settings name, in the form that git itself writes;
+/// other notations may be missed. `git` is the git folder, or the file of a worktree or submodule that points
+/// to it.
 pub(crate) fn named(git: &Path) -> Vec<PathBuf> {
     let beside = git.parent().unwrap_or(git).to_owned();
     let own = match text_of(git) {
@@ -76,13 +77,13 @@ fn named_in(text: &str, folder: &Path, trees: &[PathBuf]) -> Vec<PathBuf> {
             _ if includes && key.eq_ignore_ascii_case("path") => &own[..],
             _ => continue,
         };
-        // Made plain, because links in it are none of the settings; it need not be there yet.
+        // Resolves links in the path, which need not exist yet.
         found.extend(from.iter().filter_map(|from| resolved(from, Path::new(value))));
     }
     found
 }
 
-/// The beginning of a file of settings: no more than anybody writes by hand.
+/// Returns a small settings file as text. Only its first 64 KiB are read.
 fn text_of(file: &Path) -> Option<String> {
     let mut text = String::new();
     open_regular(file).ok()?.take(1 << 16).read_to_string(&mut text).ok()?;
@@ -94,8 +95,8 @@ fn text_of(file: &Path) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// A repository with a worktree `wt` and hooks in `scripts/hooks`, which are not there yet, and git's folder under another
-    /// name.
+    /// A repository with a worktree `wt`, hooks in `scripts/hooks` that do not exist yet, and a git folder
+    /// with another name.
     fn root() -> (tempfile::TempDir, PathBuf) {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
@@ -128,7 +129,7 @@ mod tests {
         ] {
             assert_eq!(decides(&root, &root.join(path)), expected, "{path}");
         }
-        // A workspace that is only the worktree.
+        // The workspace is only the worktree.
         assert!(decides(&root.join("wt"), &root.join("wt/scripts/hooks/a")));
     }
 }

@@ -1,5 +1,4 @@
-//! What stands between a model's call and a tool, and between the tool's result and the model: small
-//! steps of one kind, in one order.
+//! The interface of guards: steps between a model's call and its tool, and between the result and the model.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,57 +8,57 @@ use archon_types::{
 
 use crate::{CallGuard, EngineOptions, Ruling, ToolRegistry, registry::Registered, statistics::Statistics};
 
-/// A step that a call passes on its way to the tool, or that its result passes on the way back.
+/// A step that checks each call on its way to the tool, or changes its result on the way back.
 ///
-/// Guards have no effect on what the tool works on, and do not wait.
+/// Guards have no side effects on the tool's targets, and do not wait.
 pub(crate) trait Guard: Send + Sync {
-    /// Looks at a call before it runs, given what earlier guards found.
+    /// Checks a call before it runs; `inspection` has what earlier guards found.
     fn before(&self, inspection: &mut Inspection<'_>) -> Verdict {
         let _ = inspection;
         Verdict::Pass
     }
 
-    /// Sees what the tool returned, given what earlier guards made of it.
+    /// Sees the tool's result, as earlier guards left it, and may change it.
     fn after(&self, ended: &Ended<'_>, result: &mut ToolResult) {
         let _ = (ended, result);
     }
 }
 
-/// What a guard makes of a call.
+/// A guard's decision about a call.
 pub(crate) enum Verdict {
-    /// Nothing stands against it.
+    /// The guard has no objection.
     Pass,
-    /// It will not run; the model reads this.
+    /// The call does not run; the model reads this result.
     Refuse(Box<ToolResult>),
-    /// A person decides.
+    /// A person must decide.
     Ask(Box<ApprovalRequest>),
 }
 
-/// A call while guards look at it.
+/// A call while the guards check it.
 pub(crate) struct Inspection<'c> {
     pub(crate) call: &'c ToolCall,
     pub(crate) run: &'c Context,
     pub(crate) registry: &'c ToolRegistry,
     pub(crate) options: &'c EngineOptions,
-    /// Those of the program.
+    /// The program's own guards.
     pub(crate) guards: &'c [Arc<dyn CallGuard>],
-    /// What the caller may do, where it said so.
+    /// The caller's permission level, if it gave one.
     pub(crate) level: Option<&'c str>,
-    /// What a person wants done instead of what the model sent.
+    /// Arguments that replace the model's: edited by a person, or corrected.
     pub(crate) edited: Option<Json>,
-    /// Found by the first guard.
+    /// The tool; found by the first guard.
     pub(crate) tool: Option<Arc<Registered>>,
-    /// Of the arguments, in bytes; measured before anything looks inside them.
+    /// Size of the arguments as JSON in bytes; measured before anything reads them.
     pub(crate) argument_bytes: usize,
-    /// What the call works on, where somebody has to know.
+    /// The call's target, such as paths or a command, if a guard needed it.
     pub(crate) subject: Option<Subject>,
-    /// What rules say of it.
+    /// The decision of the permission rules.
     pub(crate) ruling: Ruling,
-    /// Those above would have to ask.
+    /// True if the rules of a run above require a question.
     pub(crate) is_asked_above: bool,
-    /// A person was asked about it, and agreed.
+    /// True if a person was asked about the call and agreed.
     pub(crate) is_agreed: bool,
-    /// What the tool says that the call would change.
+    /// The tool's preview of the change.
     pub(crate) preview: Option<Preview>,
 }
 
@@ -89,42 +88,42 @@ impl<'c> Inspection<'c> {
         }
     }
 
-    /// What the call works on, as far as it is known.
+    /// Returns the call's target, or `Unknown`.
     pub(crate) fn subject(&self) -> &Subject {
         self.subject.as_ref().unwrap_or(&Subject::Unknown)
     }
 
-    /// Whether the tool says that a person has to agree to this call, whatever rules say.
+    /// Returns whether the tool's preview has a warning: then a person must approve, whatever the rules say.
     pub(crate) fn is_warned(&self) -> bool {
         self.preview.as_ref().is_some_and(|preview| preview.warning.is_some())
     }
 
-    /// The arguments that the tool would get.
+    /// Returns the arguments that the tool would get.
     pub(crate) fn arguments(&self) -> &Json {
         self.edited.as_ref().unwrap_or(&self.call.arguments)
     }
 }
 
-/// A call that ran, while guards look at its result.
+/// A call that has run, while the guards see its result.
 pub(crate) struct Ended<'e> {
     pub(crate) tool: &'e Registered,
     pub(crate) context: &'e ToolContext,
     pub(crate) options: &'e EngineOptions,
     pub(crate) guards: &'e [Arc<dyn CallGuard>],
     pub(crate) statistics: &'e Statistics,
-    /// How full the run's context window is, 0 to 1, where somebody knows.
+    /// How full the run's context window is, from 0 to 1, if known.
     pub(crate) context_usage: Option<f64>,
-    /// How much detail the caller wants, and where it wants large data, before all defaults.
+    /// The caller's wishes for the result, which override all defaults.
     pub(crate) wanted: Wanted,
     pub(crate) validation: Duration,
     pub(crate) execution: Duration,
-    /// Takes the text that went to a file, if somebody sums such texts up.
+    /// Receives a text that was stored in a file, if a summarizer is set.
     pub(crate) to_sum_up: Option<&'e std::sync::OnceLock<String>>,
-    /// How often the tool was called; 1 unless the call was retried.
+    /// Number of times the tool was called; 1 unless the call was retried.
     pub(crate) attempts: u32,
 }
 
-/// What a caller wants of a result.
+/// The caller's wishes for a result.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Wanted {
     pub(crate) level: Option<OutputLevel>,
@@ -132,7 +131,7 @@ pub(crate) struct Wanted {
 }
 
 impl Verdict {
-    /// Refuses with a text for the model and a stable name for the reason.
+    /// Refuses a call with a text for the model and a stable error type.
     pub(crate) fn refuse(reason: &'static str, text: impl Into<String>) -> Self {
         Self::Refuse(Box::new(ToolResult::error(text).with_metadata("error_type", reason)))
     }

@@ -1,10 +1,10 @@
-//! The guards, one file each, and the order in which a call and its result meet them.
+//! All guards, one file each, in the order in which a call and its result pass them.
 //!
-//! Some guards of the whole are not here, because what they decide by is in the run's log: the circuit breaker
-//! (a tool that keeps failing is left alone), the tries of a call, and the look for calls that were made before. They are
-//! the loop's (`crates/react-loop/src/circuit_breaker.rs`, `machine/tool_retry.rs`, `repetition.rs`), and so is the cut of a result to
-//! its share of the context window (`window/truncate.rs`). They see a call before, and its result after, all
-//! that is listed here.
+//! Some checks are not here, because they need the run's log: the circuit breaker (a tool that keeps failing
+//! is left alone), the retries of a call, and the detection of repeated calls. They belong to the loop
+//! (`crates/react-loop/src/circuit_breaker.rs`, `machine/tool_retry.rs`, `repetition.rs`), like the cut of a
+//! result to its share of the context window (`window/truncate.rs`). They check a call before these guards,
+//! and its result after them.
 
 mod consent;
 mod exists;
@@ -29,7 +29,7 @@ pub(crate) use consent::beginning;
 pub(crate) use consent::{may_ask, needs_consent};
 pub(crate) use facts::{millis, stamp};
 
-/// Every guard in order. A new one is a new file and a line here.
+/// Every guard in order. A new guard is a new file and a line here.
 pub(crate) const GUARDS: &[&dyn Guard] = &[
     // Before the tool runs.
     &exists::Exists,                // the tool is registered

@@ -1,29 +1,29 @@
-//! What a registry takes: a tool, a shared tool, or the function that `#[tool]` makes.
+//! Conversion of what a registry accepts: a tool, a shared tool, or the function that `#[tool]` makes.
 
 use std::sync::Arc;
 
 use archon_types::Tool;
 
-/// Turns into a tool. `How` only tells the implementations apart and is never written down.
+/// Converts into a tool. `How` only distinguishes the implementations; it is always inferred.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a tool",
     note = "put `#[tool]` before the function, or implement `archon_types::Tool`",
     note = "a tool with state is made with it: `.tool(refund(database))`"
 )]
 pub trait IntoTool<How> {
-    /// The tool.
+    /// Returns the tool.
     fn into_tool(self) -> Arc<dyn Tool>;
 }
 
-/// How a value is a tool: it is one.
+/// Marker: the value is a tool.
 #[derive(Debug)]
 pub struct Itself;
 
-/// How a value is a tool: it is shared.
+/// Marker: the value is a shared tool.
 #[derive(Debug)]
 pub struct Shared;
 
-/// How a value is a tool: calling it makes one.
+/// Marker: the value is a function that makes a tool.
 #[derive(Debug)]
 pub struct Constructor;
 

@@ -1,4 +1,4 @@
-//! Calls from programs instead of models: one call in, one result out, through the same guards.
+//! Calls from programs instead of models, through the same guards.
 
 use std::time::Duration;
 
@@ -14,17 +14,17 @@ use crate::{
 };
 
 impl ToolEngine {
-    /// Runs one call from start to end.
+    /// Runs one call and returns its result.
     ///
-    /// A call that waits for a person is an error result here: there is no run to suspend.
+    /// A call that needs a person's answer is an error here, as there is no run to suspend.
     pub async fn execute_tool_call(&self, name: &str, arguments: Json, run: &Context) -> ToolResult {
         let call = ToolCall::new(run.ids.fresh("call"), name, arguments);
         let options = CallOptions { tries: Tries::Here, ..CallOptions::default() };
         self.run_to_end(&call, run, options).await
     }
 
-    /// Runs one call with what the caller says about it: its id, its time limit and whether a time-out is tried
-    /// again, how much detail the result has and where large data goes, and what the caller may do.
+    /// Runs one call as the request says: its id, time limit, retries after a time-out, level of detail,
+    /// folder for large data, and permission level.
     pub async fn invoke(&self, request: ToolInvocationRequest, run: &Context) -> ToolResult {
         let options = CallOptions {
             timeout: Some(Duration::from_millis(request.timeout_ms)),

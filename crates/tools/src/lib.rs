@@ -1,5 +1,5 @@
-//! Tools: how a function becomes one, the registry that holds them, and the engine that lets a
-//! model's call through to one, or answers in its place.
+//! Tools: making tools of functions, the registry that holds them, and the engine that runs calls through
+//! guards.
 //!
 //! | concept | file |
 //! |---|---|
@@ -7,24 +7,25 @@
 //! | [`FnTool`], a closure as a tool | `from_fn.rs` |
 //! | [`ToolRegistry`], the tools by name | `registry.rs` |
 //! | [`ToolEngine`], the [`Toolbox`](archon_types::Toolbox) over a registry | `engine.rs` |
-//! | what a call has to pass, in order | `guard.rs` and `guards/`; a program's own: `call_guard.rs` |
-//! | [`Permissions`], what is allowed, asked about or denied by rule | `permissions.rs` |
+//! | guards of calls and results, in order | `guard.rs` and `guards/`; a program's own: `call_guard.rs` |
+//! | [`Permissions`], rules that allow, ask about or deny calls | `permissions.rs` |
 //! | time limit, cancellation, panics | `execute.rs` |
-//! | the second and third try | `retry.rs` |
-//! | arguments that are set right once | `correction.rs` |
-//! | [`PatternAnalyzer`], what a model could do better | `patterns.rs` |
-//! | how much detail results have, large ones in files | `output.rs` |
-//! | words in a result that could pass for a turn of the chat | `chat_tokens.rs` |
-//! | [`ToolStats`], what was counted | `statistics.rs` |
-//! | [`process`], what tools start outside this process | `process.rs` |
-//! | `sandbox`, commands that the kernel holds | `sandbox.rs` |
+//! | retries | `retry.rs` |
+//! | corrections of arguments | `correction.rs` |
+//! | [`PatternAnalyzer`], advice on the use of tools | `patterns.rs` |
+//! | levels of detail, and large results in files | `output.rs` |
+//! | chat template tokens in results | `chat_tokens.rs` |
+//! | [`ToolStats`], statistics | `statistics.rs` |
+//! | [`process`], processes that tools start | `process.rs` |
+//! | `sandbox`, the kernel's limits around commands | `sandbox.rs` |
 //! | [`Workspace`], the folders that tools may see | `workspace.rs` |
-//! | [`is_control_file`], files that decide what runs | `control.rs` |
+//! | [`is_control_file`], files that start programs | `control.rs` |
 //! | `Composite`, a tool that is a graph of calls | `composite.rs` |
 //! | the tools that come with the crate | [`builtin`], one file each |
 //!
-//! *Invariant*: a tool sees validated arguments only, exactly those that the model sent, a person wrote, or
-//! [`EngineOptions::corrections`] allow the tool itself to set right; the model is told which. Whatever else happens is a [`ToolResult`](archon_types::ToolResult): never an error, never a panic.
+//! *Invariant*: a tool gets only validated arguments: those that the model sent, a person wrote, or the tool
+//! itself corrected as [`EngineOptions::corrections`] allow; the model is told of a correction. Everything
+//! else is a [`ToolResult`](archon_types::ToolResult), never an error or a panic.
 //!
 //! ```
 //! use archon_tools::{ToolEngine, ToolRegistry, tool};
@@ -46,7 +47,7 @@
 //! # Ok::<(), archon_tools::Error>(())
 //! ```
 
-// The macro writes `::archon_tools`, also in this crate's own tests.
+// The macro generates paths into `::archon_tools`, also in this crate's tests.
 #[allow(unused_extern_crates)]
 extern crate self as archon_tools;
 
@@ -138,5 +139,5 @@ pub use workspace::Workspace;
 #[doc = include_str!("tool_macro.md")]
 pub use archon_macros::tool;
 
-// Enums and structs inside a tool's arguments derive these; see `tool`.
+// For enums and structs inside of a tool's arguments; see `tool`.
 pub use schemars;

@@ -1,13 +1,13 @@
-//! Whether a tool says enough of itself for a model to use it well.
+//! Checks that a tool's description is good enough for a model.
 
 use archon_types::ToolSpec;
 
-/// Below this many characters a description cannot say what, when and with what.
+/// A description with fewer characters is too short to be useful.
 const SHORT: usize = 20;
 
-/// What a model will miss in the spec, a sentence each; empty if nothing.
+/// Returns the problems of a tool's description, a sentence each; empty if there are none.
 ///
-/// A registry refuses a tool that has no description; what else is missing it logs, and registers the tool all the same.
+/// A registry refuses a tool without a description; other problems it only logs.
 pub fn lint(spec: &ToolSpec) -> Vec<String> {
     let description = spec.description.trim();
     match description.chars().count() {

@@ -1,4 +1,4 @@
-//! What a call leaves in the application's log: two events, secrets left out.
+//! Writes calls into the application's log, without secrets.
 
 use std::fmt;
 
@@ -6,20 +6,20 @@ use archon_types::{Correction, Json, ToolCall, ToolResult};
 
 use crate::arguments::clip;
 
-/// Characters of a text argument that a log line shows.
+/// Most characters of a text argument in a log line.
 const SHOWN: usize = 200;
 
-/// Entries of a list or an object that it shows, and levels: refused arguments are logged as well,
-/// whatever their size.
+/// Most entries of a list or object, and most levels, in a log line: refused arguments of any size are logged
+/// too.
 const ENTRIES: usize = 50;
 const LEVELS: usize = 8;
 
-/// Around the tool's own work: whatever it logs names the call and its run.
+/// Returns the span around a tool's work, so that its log lines name the call and the run.
 pub(crate) fn call_span(tool: &str, call: &str, run: &str) -> tracing::Span {
     tracing::info_span!(target: "archon::tools", "tool_call", run, call, tool)
 }
 
-/// A call passed every guard, or was refused by one.
+/// Logs that a call passed all guards, or was refused by one.
 pub(crate) fn inspected(call: &ToolCall, run: &str, validation_ms: u64, refused: Option<&ToolResult>) {
     let outcome = match refused {
         None => "ready",
@@ -37,7 +37,7 @@ pub(crate) fn inspected(call: &ToolCall, run: &str, validation_ms: u64, refused:
     );
 }
 
-/// A model sent arguments that are no JSON. What it sent is not logged: secrets cannot be told in it.
+/// Logs arguments that are not JSON. The text itself is not logged, because secrets cannot be found in it.
 pub(crate) fn malformed(call: &ToolCall, run: &str, error: &str) {
     tracing::warn!(
         target: "archon::tools",
@@ -49,7 +49,7 @@ pub(crate) fn malformed(call: &ToolCall, run: &str, error: &str) {
     );
 }
 
-/// Arguments that were refused are set right.
+/// Logs that refused arguments were corrected.
 pub(crate) fn corrected(call: &ToolCall, run: &str, correction: &Correction) {
     tracing::warn!(
         target: "archon::tools",
@@ -62,7 +62,7 @@ pub(crate) fn corrected(call: &ToolCall, run: &str, correction: &Correction) {
     );
 }
 
-/// A call ended.
+/// Logs the end of a call.
 pub(crate) fn finished(
     tool: &str,
     call: &str,
@@ -71,7 +71,7 @@ pub(crate) fn finished(
     execution_ms: u64,
     result: &ToolResult,
 ) {
-    // Made only for a line that is written.
+    // Computed only if the line is written.
     let outcome = || format!("{:?}", result.status).to_lowercase();
     match &result.error_message {
         None => tracing::info!(
@@ -91,8 +91,8 @@ pub(crate) fn finished(
     }
 }
 
-/// Writes arguments as JSON, secrets replaced, what is long or deep cut. Does nothing unless it is
-/// written.
+/// Formats arguments as JSON with secrets replaced and long or deep values cut. It does nothing until it is
+/// formatted.
 struct Redacted<'a>(&'a Json, usize);
 
 impl fmt::Display for Redacted<'_> {
@@ -123,7 +123,7 @@ impl fmt::Display for Redacted<'_> {
     }
 }
 
-/// Whether a key names something that nobody should read in a log.
+/// Returns whether a key names a secret.
 fn is_secret(key: &str) -> bool {
     let key = key.to_lowercase().replace(['-', '_'], "");
     [

@@ -1,9 +1,8 @@
-//! What the code that `#[tool]` writes leans on. Not part of the public interface.
+//! Support for the code that `#[tool]` generates. Not part of the public interface.
 //!
-//! A function may return anything that turns into a result, or else anything that serialises. Rust
-//! has no "or else" between traits, but it looks for methods on `T` before it looks on `&T`: each
-//! pair of traits below has the same method, the preferred one implemented for the wrapper and the
-//! other for a reference to it.
+//! A function may return anything that converts into a result, or else anything that serialises. Rust has no
+//! "or else" between traits, but method lookup tries `T` before `&T`: each pair of traits below has the same
+//! method, the preferred one implemented for the wrapper and the other for a reference to it.
 
 use std::cell::Cell;
 use std::fmt::Display;
@@ -17,32 +16,32 @@ pub use archon_types::{
 };
 pub use {schemars, serde};
 
-/// The spec of a tool whose arguments are `A`.
+/// Makes the spec of a tool whose arguments are `A`.
 pub fn spec<A: schemars::JsonSchema>(name: &str, description: &str) -> ToolSpec {
     ToolSpec::new(name, description, crate::schema_of::<A>())
 }
 
-/// Reads arguments that passed the schema. The types may still be narrower than the schema can say.
+/// Parses arguments that passed the schema. The types may still be narrower than the schema.
 ///
 /// # Errors
-/// [`ToolError::InvalidArgs`] with serde's reason.
+/// [`ToolError::InvalidArgs`] with serde's message.
 pub fn arguments<A: DeserializeOwned>(arguments: Json) -> Result<A, ToolError> {
     serde_json::from_value(arguments).map_err(|e| ToolError::InvalidArgs(format!("Invalid arguments: {e}")))
 }
 
-/// What a function returned.
+/// The value that a function returned.
 pub struct Returned<T>(Cell<Option<T>>);
 
 impl<T> Returned<T> {
-    /// Wraps it.
+    /// Wraps the value.
     pub fn new(value: T) -> Self {
         Self(Cell::new(Some(value)))
     }
 }
 
-/// Preferred: the value turns into a result by itself.
+/// Preferred: the value converts into a result.
 pub trait IntoResultDirectly {
-    /// The result.
+    /// Returns the result.
     fn take_result(&self) -> Result<ToolResult, ToolError>;
 }
 
@@ -52,9 +51,9 @@ impl<T: Into<ToolResult>> IntoResultDirectly for Returned<T> {
     }
 }
 
-/// Otherwise: the model reads the value as JSON.
+/// Otherwise: the value becomes a result as JSON.
 pub trait IntoResultFromJson {
-    /// The result.
+    /// Returns the result.
     fn take_result(&self) -> Result<ToolResult, ToolError>;
 }
 
@@ -65,7 +64,7 @@ impl<T: serde::Serialize> IntoResultFromJson for &Returned<T> {
             None => return Ok(ToolResult::default()),
         };
         match json {
-            // `()` says no more than that the function came back.
+            // `()` becomes a short text.
             Ok(text) if size_of::<T>() == 0 && text == "null" => Ok(ToolResult::success("Done.")),
             Ok(text) => Ok(ToolResult::success(text)),
             Err(e) => Err(ToolError::Failed(format!("The result cannot be written as JSON: {e}"))),
@@ -77,15 +76,14 @@ impl<T: serde::Serialize> IntoResultFromJson for &Returned<T> {
 pub struct Failed<E>(Cell<Option<E>>);
 
 impl<E> Failed<E> {
-    /// Wraps it.
     pub fn new(error: E) -> Self {
         Self(Cell::new(Some(error)))
     }
 }
 
-/// Preferred: the error turns into a tool error by itself.
+/// Preferred: the error converts into a tool error.
 pub trait IntoErrorDirectly {
-    /// The error.
+    /// Returns the error.
     fn take_error(&self) -> ToolError;
 }
 
@@ -95,10 +93,11 @@ impl<E: Into<ToolError>> IntoErrorDirectly for Failed<E> {
     }
 }
 
-/// Otherwise: the model reads what the error displays, with its causes where `{:#}` shows them. For errors that are no
+/// Otherwise: the model reads the error's text, with its causes if `{:#}` shows them. For errors that do not
+/// implement `std::error::Error`, or are not `Send`.
 /// `std::error::Error`, or that cannot leave their thread.
 pub trait IntoErrorFromText {
-    /// The error.
+    /// Returns the error.
     fn take_error(&self) -> ToolError;
 }
 

@@ -1,4 +1,4 @@
-//! What an engine allows a call, and what it makes of a result.
+//! Options of the tool engine: limits of calls, permissions, and the form of results.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,94 +10,96 @@ use archon_types::OutputLevel;
 
 use crate::{Permissions, ToolRetryPolicy};
 
-/// What an engine allows a call, and what it makes of a result.
+/// Options of the tool engine.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct EngineOptions {
-    /// Time limit of a call whose tool has none of its own. Default 30 s.
+    /// Time limit of a call whose tool sets none. Default 30 s.
     pub timeout: Duration,
     /// Largest arguments, in bytes as JSON. Default 10 MB.
     pub max_argument_bytes: usize,
-    /// Deepest nesting of arguments, in levels. Default 128, which is what the JSON parser allows.
+    /// Deepest nesting of arguments, in levels. Default 128, the limit of the JSON parser.
     pub max_argument_depth: usize,
-    /// The permissions that tools have, for instance `fs_write`; see
+    /// The granted permissions, for instance `fs_write`; see
     /// [`ToolAnnotations::permissions`](archon_types::ToolAnnotations::permissions). Default none: tools that
     /// need one are refused.
     pub grants: BTreeSet<String>,
-    /// What callers of each [permission level](archon_types::ToolInvocationRequest::permission_level) have of the
-    /// [`grants`](Self::grants). The level `default` has all of them, and a level that is not here has none.
+    /// The [`grants`](Self::grants) of each [permission
+    /// level](archon_types::ToolInvocationRequest::permission_level). The level `default` has all of them; a
+    /// level that is not listed has none.
     pub levels: BTreeMap<String, BTreeSet<String>>,
-    /// What is allowed, asked about or denied by rule. Default no rules.
+    /// Rules that allow, ask about or deny calls. Default none.
     pub permissions: Permissions,
-    /// Which calls a person is asked about that no rule speaks of. Default those of tools that require it, and of
-    /// those that may destroy what cannot be brought back.
+    /// Which calls without a matching rule need a person's approval. Default: calls of tools that require it
+    /// or may do irreversible damage.
     pub ask: Ask,
-    /// What is tried again of calls outside a run ([`ToolEngine::invoke`](crate::ToolEngine::invoke)); in a run the
-    /// loop decides.
+    /// Retries of calls outside of a run ([`ToolEngine::invoke`](crate::ToolEngine::invoke)); within a run
+    /// the loop decides.
     pub retry: ToolRetryPolicy,
-    /// How much detail results have whose caller and tool do not say. Default none: as the tool wrote them.
+    /// Level of detail of results if neither caller nor tool sets one. Default none: results stay as the tool
+    /// wrote them.
     pub output_level: Option<OutputLevel>,
-    /// How failures are told to the model.
+    /// Form of errors for the model.
     pub error_text: ErrorText,
-    /// Where large results are kept, in its subfolder `tool_data`. Default none: they are kept nowhere.
+    /// Folder for large results, which go into its subfolder `tool_data`. Default none: they are not stored.
     pub storage_dir: Option<PathBuf>,
-    /// How often the tools of these names may be called. Default none: as often as anybody likes. Calls beyond
-    /// that wait in the order in which they came; the wait does not count against their time limit.
+    /// Rate limits by tool name. Default none. Calls beyond the limit wait in order of arrival; the wait does
+    /// not count against their time limit.
     pub rates: BTreeMap<String, CallRate>,
-    /// Which arguments that were refused a tool may set right itself, once for each call, by the
-    /// [kind](archon_types::Correction::kind) of correction. Of the tools here `write_file` knows `empty_content` (no
-    /// content for a file that is not there), which is the default, and `edit_file` knows `replace_all` (a text that
-    /// stands in several places). The model reads what was changed.
+    /// The [kinds](archon_types::Correction::kind) of corrections of refused arguments that tools may make,
+    /// once for each call. Of the tools here `write_file` has `empty_content` (no content for a new file),
+    /// which is the default, and `edit_file` has `replace_all` (a text that occurs several times). The model
+    /// is told of the change.
     pub corrections: BTreeSet<String>,
-    /// Elements that are taken out of results, with what is in them. Where one of them could still be read, and for words
-    /// that chat templates mark turns with (`<|im_start|>`, `</function_results>`, `[INST]` and others), a space is put
-    /// behind the first character, `< |im_start|>`, and the model is told so.
+    /// Names of elements that are removed from results with their content. If such a tag still remains, and
+    /// for chat template tokens (`<|im_start|>`, `</function_results>`, `[INST]` and others), a space is
+    /// inserted after the first character, and the model is told.
     pub stripped_tags: Vec<String>,
 }
 
-/// So many calls at once, and no more than that in each period thereafter.
+/// A rate limit: a number of calls at once, and no more than that in each following period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CallRate {
-    /// Calls; 0 counts as 1.
+    /// Number of calls; 0 counts as 1.
     pub calls: u32,
-    /// How long that many calls take to be allowed again.
+    /// Time until that many calls are allowed again.
     pub period: Duration,
 }
 
 impl CallRate {
-    /// So many calls in a minute.
+    /// Allows `calls` in a minute.
     pub fn per_minute(calls: u32) -> Self {
         Self { calls, period: Duration::from_secs(60) }
     }
 
-    /// So many calls in each `period`.
+    /// Allows `calls` in each `period`.
     pub fn new(calls: u32, period: Duration) -> Self {
         Self { calls, period }
     }
 }
 
-/// Which calls a person is asked about.
+/// Calls that need a person's approval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Ask {
-    /// Those of tools that require it.
+    /// Calls of tools that require it.
     WhereRequired,
-    /// Those too of tools that may destroy what cannot be brought back.
+    /// Also calls of tools that may do irreversible damage.
     #[default]
     BeforeDestruction,
-    /// Those too that may change something.
+    /// Also calls that may change something.
     BeforeChanges,
 }
 
-/// How failures are told to the model.
+/// The form of errors for the model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorText {
-    /// In a line: `Error: …`.
+    /// One line: `Error: …`.
     #[default]
     Short,
-    /// With their type, code and call: `Operation failed.` and five lines.
+    /// `Operation failed.` and five lines with type, code and call id.
     Standard,
 }
 
@@ -125,78 +127,78 @@ impl Default for EngineOptions {
 }
 
 impl EngineOptions {
-    /// For tools that are agents or run commands: 120 s.
+    /// Returns options for tools that are agents or run commands: a time limit of 120 s.
     pub fn for_agent_tools() -> Self {
         Self { timeout: Duration::from_secs(120), ..Self::default() }
     }
 
-    /// The same options with other limits of arguments: bytes as JSON, and levels of nesting.
+    /// Sets the limits of arguments: bytes as JSON, and levels of nesting.
     pub fn with_max_arguments(mut self, bytes: usize, levels: usize) -> Self {
         (self.max_argument_bytes, self.max_argument_depth) = (bytes, levels);
         self
     }
 
-    /// The same options with another policy for calls outside a run.
+    /// Sets the retry policy of calls outside of a run.
     pub fn with_retry(mut self, policy: ToolRetryPolicy) -> Self {
         self.retry = policy;
         self
     }
 
-    /// The same options, with results of this much detail.
+    /// Sets the default level of detail.
     pub fn with_output_level(mut self, level: OutputLevel) -> Self {
         self.output_level = Some(level);
         self
     }
 
-    /// The same options, which tell the model of failures so.
+    /// Sets the form of errors for the model.
     pub fn with_error_text(mut self, text: ErrorText) -> Self {
         self.error_text = text;
         self
     }
 
-    /// The same options with a folder for large data.
+    /// Sets the folder for large results.
     pub fn with_storage_dir(mut self, folder: impl Into<PathBuf>) -> Self {
         self.storage_dir = Some(folder.into());
         self
     }
 
-    /// The same options, which take these tags out of results.
+    /// Sets the names of elements that are removed from results.
     pub fn stripping_tags<T: Into<String>>(mut self, tags: impl IntoIterator<Item = T>) -> Self {
         self.stripped_tags = tags.into_iter().map(Into::into).collect();
         self
     }
 
-    /// The same options under which a person is asked about these calls.
+    /// Sets which calls need approval.
     pub fn asking(mut self, ask: Ask) -> Self {
         self.ask = ask;
         self
     }
 
-    /// The same options with these rules.
+    /// Sets the permission rules.
     pub fn with_permissions(mut self, permissions: Permissions) -> Self {
         self.permissions = permissions;
         self
     }
 
-    /// The same options with another time limit of calls whose tools have none of their own.
+    /// Sets the time limit of calls whose tools have none.
     pub fn with_timeout(mut self, limit: Duration) -> Self {
         self.timeout = limit;
         self
     }
 
-    /// The same options with a limit on how often the tool of this name is called.
+    /// Limits the rate of calls of a tool.
     pub fn limiting(mut self, tool: impl Into<String>, rate: CallRate) -> Self {
         self.rates.insert(tool.into(), rate);
         self
     }
 
-    /// The same options with these kinds of correction as well.
+    /// Allows further kinds of corrections.
     pub fn correcting<T: Into<String>>(mut self, kinds: impl IntoIterator<Item = T>) -> Self {
         self.corrections.extend(kinds.into_iter().map(Into::into));
         self
     }
 
-    /// The same options whose callers of this level have these permissions, as far as they are granted.
+    /// Sets the permissions of a level, of those that are granted.
     pub fn with_level<T: Into<String>>(
         mut self,
         level: impl Into<String>,
@@ -206,7 +208,7 @@ impl EngineOptions {
         self
     }
 
-    /// The permissions that a caller of this level has; without one, of the level `default`.
+    /// Returns whether a caller of this level has a permission; `None` is the level `default`.
     pub(crate) fn has(&self, permission: &str, level: Option<&str>) -> bool {
         let of_level = match level {
             None | Some("default") => self.levels.get("default").is_none_or(|own| own.contains(permission)),
@@ -215,7 +217,7 @@ impl EngineOptions {
         of_level && self.grants.contains(permission)
     }
 
-    /// The same options with these permissions as well.
+    /// Grants further permissions.
     pub fn granting<T: Into<String>>(mut self, permissions: impl IntoIterator<Item = T>) -> Self {
         self.grants.extend(permissions.into_iter().map(Into::into));
         self

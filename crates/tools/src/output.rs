@@ -1,4 +1,4 @@
-//! Results at three levels of detail, their summary, and the file that holds what is too large.
+//! Formats results at three levels of detail, summarizes them, and stores large ones in files.
 
 use std::{io, path::Path};
 
@@ -6,15 +6,15 @@ use archon_types::{DataFile, Json, OutputLevel, ToolResult, ToolResultStatus, me
 
 use crate::arguments::clip;
 
-/// Data of more bytes than this goes to a file, whatever its level, where there is a place for files.
+/// Data larger than this many bytes are stored in a file at every level, if there is a folder for files.
 pub(crate) const LARGE: usize = 1_048_576;
-/// Data of more bytes than this goes to a file at the level `full`; less is read as it is.
+/// Data larger than this many bytes are stored in a file at the level `full`; smaller data are shown whole.
 const READ_WHOLE: usize = 65_536;
-/// Above this share of the context window results get brief.
+/// Share of the context window above which results become brief.
 const NEARLY_FULL: f64 = 0.8;
 
-/// The level that counts: what the caller wants, else what the tool says, else a line where the context
-/// window is nearly full, else the default. Without any of them a result stays as the tool wrote it.
+/// Returns the level that applies: the caller's, else the tool's, else `Brief` if the context window is
+/// nearly full, else the default. Without any of them a result stays as the tool wrote it.
 pub fn effective_level(
     wanted: Option<OutputLevel>,
     tool: Option<OutputLevel>,
@@ -25,7 +25,7 @@ pub fn effective_level(
     wanted.or(tool).or(crowded).or(default)
 }
 
-/// What a tool returned, as data: the JSON that its text is, or the text.
+/// A tool's result as data: JSON, or else the text.
 pub(crate) struct Data<'t> {
     text: &'t str,
     value: Json,
@@ -37,7 +37,7 @@ impl<'t> Data<'t> {
         Self { text, value: structured.unwrap_or_else(|| Json::from(text)) }
     }
 
-    /// Whether it is only a text, of which nothing is known but its beginning.
+    /// Returns whether it is only text, and not JSON.
     pub(crate) fn is_text(&self) -> bool {
         self.value.is_string()
     }
@@ -46,7 +46,7 @@ impl<'t> Data<'t> {
         self.text.len() > LARGE || level == Some(OutputLevel::Full) && self.text.len() > READ_WHOLE
     }
 
-    /// The data at a level of detail.
+    /// Formats the data at a level of detail.
     pub(crate) fn at(&self, level: OutputLevel) -> String {
         match level {
             OutputLevel::Brief => self.brief(),
@@ -89,7 +89,7 @@ impl<'t> Data<'t> {
         }
     }
 
-    /// What is in it, in a line.
+    /// Describes the data in one line.
     #[cfg(any(feature = "files", test))]
     pub(crate) fn summary(&self) -> String {
         match &self.value {
@@ -136,7 +136,7 @@ impl<'t> Data<'t> {
     }
 }
 
-/// What the model reads in place of data that is in a file.
+/// Returns the text for the model in place of data that are in a file.
 pub(crate) fn stored(file: &DataFile) -> String {
     format!(
         "Data stored in file: {}\nThis file can be accessed in subsequent tool calls by referencing the file path.\n\nTo \
@@ -145,7 +145,7 @@ pub(crate) fn stored(file: &DataFile) -> String {
     )
 }
 
-/// The long form of a failure.
+/// Returns the long form of an error.
 pub(crate) fn error_observation(result: &ToolResult, call: &str) -> String {
     let kind = result.metadata.get(metadata::ERROR_TYPE).and_then(Json::as_str);
     let kind = kind.or((result.status == ToolResultStatus::Timeout).then_some("timeout"));
@@ -158,7 +158,7 @@ pub(crate) fn error_observation(result: &ToolResult, call: &str) -> String {
     )
 }
 
-/// A call's id may hold anything; a file's name may not.
+/// Makes a safe file name of a call's id.
 #[cfg(feature = "files")]
 fn file_name(call: &str) -> String {
     let safe = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_') { c } else { '_' };
@@ -187,7 +187,7 @@ fn is_true(value: &Json) -> bool {
     }
 }
 
-/// The first `count` characters.
+/// Returns the first `count` characters.
 fn first(text: &str, count: usize) -> &str {
     text.char_indices().nth(count).map_or(text, |(end, _)| &text[..end])
 }

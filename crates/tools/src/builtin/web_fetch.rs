@@ -161,10 +161,6 @@ async fn readable(page: Page) -> Result<String, ToolError> {
 /// busy for minutes, and a thread cannot be stopped from outside. Therefore parsing has a deadline, and the
 /// parser first gets a small part of the page and then ever larger ones, so that most deep pages are found
 /// cheaply.
-///
-/// Both the parser and whoever lays a page out take time with the square of its depth, so one that was made to be deep
-/// would keep a thread busy for minutes. Nobody can end a thread: this one stops by itself. Its parser gets a small part
-/// of the page first, and then ever larger ones, so that most such pages are known before they cost anything.
 fn laid_out(html: &[u8], until: Instant) -> Result<String, String> {
     let config = html2text::config::plain();
     let problem = |error| match error {

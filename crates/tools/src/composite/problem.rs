@@ -46,9 +46,9 @@ pub enum CompositeProblem {
     /// Composites are nested too deeply.
     #[error("composites are {depth} deep in each other, 10 is the most: {}", tools.join(" → "))]
     TooDeep {
-        /// How deep.
+        /// The depth.
         depth: usize,
-        /// The way down.
+        /// The tools from the outermost to the innermost.
         tools: Vec<String>,
     },
     /// A tool has no such argument.

@@ -25,9 +25,6 @@ use crate::{
 ///
 /// The result's metadata have a `trace` of the calls, and after a failure `partial_results` by call.
 /// Independent calls run concurrently if their tools allow that.
-///
-/// The result's metadata hold a `trace` of the calls, and after a failure `partial_results`, by call. Calls that wait for
-/// nothing that is under way are made side by side if their tools may run beside each other.
 pub struct CompositeTool {
     spec: ToolSpec,
     pub(super) composite: Composite,

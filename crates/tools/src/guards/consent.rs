@@ -1,4 +1,5 @@
-//! Does a person have to agree? Whom to ask, and what no one to ask means, the engine knows.
+//! Guard: decides whether a person must approve a call. The engine decides how to ask, and what to do if
+//! nobody can be asked.
 
 use archon_types::{ApprovalRequest, ToolSpec};
 use serde_json::json;
@@ -44,7 +45,7 @@ impl Guard for Consent {
     }
 }
 
-/// As much of the arguments as is read in a line, with a mark that says how much more there is.
+/// Returns the beginning of the arguments for a question, with a note on how much is missing.
 pub(crate) fn beginning(arguments: &str) -> String {
     match arguments.char_indices().nth(SUMMARY) {
         Some((end, _)) => {
@@ -55,11 +56,11 @@ pub(crate) fn beginning(arguments: &str) -> String {
     }
 }
 
-/// Characters of the arguments that a question has in its first line.
+/// Most characters of the arguments in the first line of a question.
 const SUMMARY: usize = 80;
 
-/// Rules go before what is usual for a tool, except that one that wants consent each time gets it, and so does a call that
-/// its tool warns of.
+/// Returns whether a person must approve. Rules override the defaults of the tool, except that a tool that
+/// requires approval each time, or whose preview has a warning, gets it.
 fn asks(spec: &ToolSpec, inspection: &Inspection<'_>) -> bool {
     let is_agreed = inspection.run.agreed_above;
     let own = match &inspection.ruling {
@@ -80,7 +81,7 @@ pub(crate) fn needs_consent(spec: &ToolSpec, ask: Ask) -> bool {
     annotations.requires_confirmation || by_kind
 }
 
-/// Whether a person may have to be asked about calls of a tool that no rule speaks of.
+/// Returns whether calls of a tool without a matching rule may need approval.
 pub(crate) fn may_ask(spec: &ToolSpec, options: &crate::EngineOptions) -> bool {
     needs_consent(spec, options.ask)
 }

@@ -1,11 +1,11 @@
-//! Is there a tool of this name? If not, the model learns which there are.
+//! Guard: the tool must exist. If not, the model reads the names of the available tools.
 
 use crate::{
     arguments::clip,
     guard::{Guard, Inspection, Verdict},
 };
 
-/// More names than this help nobody.
+/// Most names in the list; more would not help.
 const NAMES_LISTED: usize = 50;
 
 pub(crate) struct Exists;

@@ -1,4 +1,4 @@
-//! What the engine knows of a call, in its result's metadata.
+//! Guard: records facts about a call in its result's metadata.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ impl Guard for Facts {
     }
 }
 
-/// Writes the facts of a call, of one that was refused as well.
+/// Writes the facts of a call, also of a refused one.
 pub(crate) fn stamp(
     result: &mut ToolResult,
     validation: Duration,
@@ -24,7 +24,7 @@ pub(crate) fn stamp(
 ) {
     let facts = &mut result.metadata;
     if facts.is_empty() {
-        // Room for all four at once.
+        // Allocate for all four at once.
         *facts = serde_json::Map::with_capacity(4);
     }
     facts.insert("validation_time_ms".to_owned(), millis(validation).into());

@@ -1,4 +1,4 @@
-//! Gives a result as much detail as is wanted, and puts large data into a file.
+//! Guard: formats a result at the wanted level of detail, and stores large data in a file.
 
 use archon_types::{Content, ToolResult};
 
@@ -35,7 +35,7 @@ impl Guard for Format {
             match data.store(directory, ended.context.tool_call_id.as_str()) {
                 Ok(file) => {
                     if let Some(place) = ended.to_sum_up.filter(|_| data.is_text()) {
-                        // It is set once at most: a result goes to one file.
+                        // Set once at most: a result is stored in one file.
                         let _ = place.set(text.clone());
                     }
                     result.content = vec![output::stored(&file).into()];
@@ -44,7 +44,7 @@ impl Guard for Format {
                     return;
                 }
                 Err(e) => {
-                    // The result itself is not lost with its file.
+                    // The result itself is still returned.
                     tracing::error!(target: "archon::tools", directory = %directory.display(), "a result cannot be stored: {e}");
                 }
             }

@@ -1,4 +1,4 @@
-//! A line in the application's log about each call that ran.
+//! Guard: writes a line about each finished call into the application's log.
 
 use archon_types::ToolResult;
 

@@ -1,4 +1,4 @@
-//! Takes tags out of results that other programs put there to be read as instructions.
+//! Guard: removes tags from results that other programs may have put there as instructions.
 
 use std::{borrow::Cow, ops::Range};
 
@@ -12,7 +12,7 @@ impl Guard for Markup {
     fn after(&self, ended: &Ended<'_>, result: &mut ToolResult) {
         for block in &mut result.content {
             let Content::Text { text } = block else { continue };
-            // A file or a page that says this of itself would hide the rest of itself.
+            // Only for tools that mark such results: otherwise a file or page could hide its content.
             if ended.tool.spec.annotations.internal_results
                 && let Some(said) = internal(text)
             {
@@ -25,7 +25,7 @@ impl Guard for Markup {
     }
 }
 
-/// What the model reads of a result that says that it is only for the program.
+/// Returns the part for the model of a result that is marked as internal.
 fn internal(text: &str) -> Option<String> {
     if !text.starts_with('{') || !text.contains("\"_internal_only\"") {
         return None;
@@ -41,11 +41,12 @@ fn internal(text: &str) -> Option<String> {
     })
 }
 
-/// Takings out can put the halves of another tag together; after so many rounds the rest is made harmless.
+/// Most passes of removal, as removing one tag can join the halves of another; tags left after that are
+/// neutralised.
 const ROUNDS: usize = 8;
 
-/// The text without the elements of these names: tags and what is between them. A tag that is never closed
-/// loses only itself, so that one word in a file cannot hide the rest.
+/// Removes the elements with these names: tags and the text between them. Of an element that is never closed
+/// only the tag is removed, so that a single tag cannot hide the rest of a file.
 fn without_tags<'t>(text: &'t str, tags: &[String]) -> Cow<'t, str> {
     if !text.contains('<') {
         return Cow::Borrowed(text);
@@ -67,14 +68,14 @@ fn without_tags<'t>(text: &'t str, tags: &[String]) -> Cow<'t, str> {
     clean
 }
 
-/// One pass over the text; `None` if there was nothing to take out.
+/// Removes tags in one pass; `None` if there are none.
 fn one_round(text: &str, tag: &str) -> Option<String> {
     if find(text, tag, Kind::Open).is_none() && find(text, tag, Kind::Close).is_none() {
         return None;
     }
     let mut clean = String::with_capacity(text.len());
     let mut rest = text;
-    // Where the last closing tag is known to be missing it is not looked for again.
+    // After the last closing tag, none is searched for again.
     let mut may_close = true;
     while let Some(open) = find(rest, tag, Kind::Open) {
         clean.push_str(&rest[..open.start]);
@@ -96,7 +97,7 @@ fn one_round(text: &str, tag: &str) -> Option<String> {
     Some(clean)
 }
 
-/// The text with tags that are no tags any more.
+/// Returns the text with the `<` of each tag replaced.
 fn harmless(text: &str, tag: &str, kind: Kind) -> String {
     let (mut clean, mut rest) = (String::with_capacity(text.len()), text);
     while let Some(left) = find(rest, tag, kind) {
@@ -114,7 +115,7 @@ enum Kind {
     Close,
 }
 
-/// Where the first tag of this name stands, in letters of any case and with whatever attributes.
+/// Finds the first tag of this name, in any case and with any attributes.
 fn find(text: &str, tag: &str, kind: Kind) -> Option<Range<usize>> {
     let begin = if kind == Kind::Open { "<" } else { "</" };
     text.match_indices(begin).find_map(|(start, _)| {

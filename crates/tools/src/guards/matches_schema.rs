@@ -1,4 +1,4 @@
-//! Do the arguments fit the tool's schema? If not, the model learns everything that is wrong.
+//! Guard: the arguments must match the tool's schema. If not, the model reads all problems at once.
 
 use archon_types::ToolResult;
 

@@ -1,4 +1,4 @@
-//! Do the guards of the program agree?
+//! Guard: runs the program's own guards.
 
 use archon_types::ToolResult;
 

@@ -1,4 +1,4 @@
-//! May the tool do what it does at all? What it needs must have been granted.
+//! Guard: the permissions that the tool needs must be granted.
 
 use crate::guard::{Guard, Inspection, Verdict};
 

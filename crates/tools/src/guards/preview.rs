@@ -1,5 +1,5 @@
-//! Does the tool itself foresee an obstacle, for instance a file that would be overwritten unread? If not,
-//! it may say what the call would change, so that whoever is asked sees it first.
+//! Guard: asks the tool for a preview of the change, for the person who is asked. The tool may also refuse
+//! here, for instance to overwrite a file that was not read.
 
 use archon_types::{ToolError, ToolResult, metadata};
 
@@ -20,7 +20,7 @@ impl Guard for Preview {
             }
             Ok(Err(error)) => Verdict::Refuse(Box::new(refused(error))),
             Err(panic) => {
-                // A preview is a courtesy: without one the call is judged by its arguments.
+                // A preview is optional: without one the call is judged by its arguments.
                 tracing::error!(target: "archon::tools", tool = %inspection.call.name, "a preview panicked: {panic}");
                 Verdict::Pass
             }

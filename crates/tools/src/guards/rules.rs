@@ -1,5 +1,5 @@
-//! Does a rule speak of the call? One that denies ends it here; the others are heard when it is asked whether a person
-//! has to agree. What the runs above may not do is not done below.
+//! Guard: applies the permission rules. A rule that denies ends the call here; the others count in the guard
+//! `Consent`. The rules of the runs above also apply.
 
 use archon_types::Permit;
 

@@ -1,5 +1,5 @@
-//! Blacks out the secrets of the run, such as credentials that a tool was given, so that no transcript, log or prompt
-//! holds them.
+//! Guard: redacts the run's secrets, such as credentials that a tool was given, so that they are in no log or
+//! prompt.
 
 use archon_types::ToolResult;
 

@@ -1,4 +1,4 @@
-//! Are the arguments of a size that a tool can be expected to take?
+//! Guard: limits the size and nesting depth of arguments.
 
 use crate::{
     arguments::{is_deeper_than, size_within},
@@ -10,7 +10,7 @@ pub(crate) struct Size;
 impl Guard for Size {
     fn before(&self, inspection: &mut Inspection<'_>) -> Verdict {
         let options = inspection.options;
-        // Depth first: only a shallow value may be walked without fear for the stack.
+        // Depth first, because the size is measured recursively.
         if is_deeper_than(inspection.arguments(), options.max_argument_depth) {
             return Verdict::refuse(
                 "arguments_too_deep",

@@ -1,4 +1,4 @@
-//! Counts each call that ran.
+//! Guard: counts each finished call.
 
 use archon_types::ToolResult;
 

@@ -1,4 +1,4 @@
-//! Were the arguments JSON? A cut-off answer must not run as if the model had sent less.
+//! Guard: the arguments must be valid JSON, so that a truncated answer is not run with fewer arguments.
 
 use archon_types::MalformedArguments;
 
@@ -8,7 +8,7 @@ use crate::{
     log,
 };
 
-/// Characters that are quoted on either side of the place where the JSON breaks.
+/// Characters quoted before and after the error.
 const QUOTED: usize = 40;
 
 pub(crate) struct WellFormed;
@@ -16,7 +16,7 @@ pub(crate) struct WellFormed;
 impl Guard for WellFormed {
     fn before(&self, inspection: &mut Inspection<'_>) -> Verdict {
         match (&inspection.call.malformed, &inspection.edited) {
-            // A person's edit is a value, whatever the model's text was.
+            // A person's edit replaces the model's text.
             (None, _) | (Some(_), Some(_)) => Verdict::Pass,
             (Some(malformed), None) => {
                 log::malformed(inspection.call, inspection.run.run.as_str(), &malformed.error);
@@ -28,7 +28,7 @@ impl Guard for WellFormed {
 
 fn broken_at(tool: &str, malformed: &MalformedArguments) -> String {
     let place = match position(&malformed.error) {
-        // Not a word of the parser: there is another reason.
+        // Without a position the error is not from the parser.
         None => return format!("'{tool}' was not run: {}. {AGAIN}", clip(&malformed.error, 200)),
         Some(at) => split(&malformed.text, at),
     };
@@ -45,17 +45,17 @@ fn broken_at(tool: &str, malformed: &MalformedArguments) -> String {
 
 const AGAIN: &str = "Call it again with the complete arguments as one JSON object.";
 
-/// The line and column, both from 1, at the end of serde's message.
+/// Parses line and column, both from 1, at the end of serde's message.
 fn position(error: &str) -> Option<(usize, usize)> {
     let (_, at) = error.rsplit_once(" at line ")?;
     let (line, column) = at.split_once(" column ")?;
     Some((line.parse().ok()?, column.parse().ok()?))
 }
 
-/// The text around a position: what stands up to it, and what comes next.
+/// Returns the text before and after a position.
 fn split(text: &str, (line, column): (usize, usize)) -> Option<(&str, &str)> {
     let line_start: usize = text.split_inclusive('\n').take(line.checked_sub(1)?).map(str::len).sum();
-    // Columns are bytes, and point at the last one that was read.
+    // Columns count bytes, and point at the last byte that was read.
     let at = text.ceil_char_boundary(line_start.saturating_add(column).min(text.len()));
     let (before, after) = text.split_at(at);
     let start = before.char_indices().rev().nth(QUOTED - 1).map_or(0, |(start, _)| start);
