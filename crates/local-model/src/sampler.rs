@@ -1,15 +1,15 @@
-//! Chooses the next token: the likeliest that the grammar allows, or a draw among the likeliest.
+//! Chooses the next token: the likeliest one that the grammar allows, or a random one of the likeliest.
 
 use crate::matcher::Matcher;
 use crate::vocabulary::{Token, Vocabulary};
 
-/// How many of the likeliest allowed tokens a draw is made from.
+/// The number of likeliest allowed tokens from which a random one is chosen.
 const DRAW_FROM: usize = 40;
 
-/// How many tokens are ranked before the rest of the vocabulary is looked at.
+/// The number of tokens that are ranked before the whole vocabulary is.
 const RANKED_FIRST: usize = 256;
 
-/// How tokens are chosen.
+/// Chooses tokens by their logits, with a temperature and a seed.
 #[derive(Clone, Debug)]
 pub(crate) struct Sampler {
     temperature: f32,
@@ -17,12 +17,13 @@ pub(crate) struct Sampler {
 }
 
 impl Sampler {
-    /// Temperature 0 always takes the likeliest token. The same seed draws the same tokens.
+    /// Creates a sampler. Temperature 0 always takes the likeliest token. The same seed chooses the same
+    /// tokens.
     pub(crate) fn new(temperature: f32, seed: u64) -> Self {
         Self { temperature, state: seed }
     }
 
-    /// The next token, or `None` if the grammar allows none of the vocabulary.
+    /// Returns the next token; `None` if the grammar allows no token of the vocabulary.
     pub(crate) fn choose(
         &mut self,
         logits: &[f32],
@@ -32,7 +33,7 @@ impl Sampler {
         let allowed = |token: Token| allows(token, vocabulary, matcher);
         let greedy = self.temperature <= 0.0;
         if greedy {
-            // Most of the time the model's first choice is allowed, and then nothing need be ranked.
+            // In most cases the model's first choice is allowed, and nothing need be ranked.
             let first = likeliest(logits)?;
             if allowed(first) {
                 return Some(first);
@@ -49,13 +50,14 @@ impl Sampler {
         if greedy { found.first().copied() } else { self.draw(logits, &found) }
     }
 
-    /// One of the tokens, likelier ones more often.
+    /// Returns a random token, likelier ones more often.
     fn draw(&mut self, logits: &[f32], tokens: &[Token]) -> Option<Token> {
         let scores: Vec<_> = tokens.iter().map(|token| logits[*token as usize]).collect();
         tokens.get(self.choose_score(&scores)).copied()
     }
 
-    /// The place of the highest score, or of a draw in which a score is a log-probability.
+    /// Returns the index of the highest score, or a random index if the temperature is above 0, with the
+    /// scores as log-probabilities.
     pub(crate) fn choose_score(&mut self, scores: &[f32]) -> usize {
         let best = (0..scores.len()).max_by(|a, b| scores[*a].total_cmp(&scores[*b])).unwrap_or(0);
         if self.temperature <= 0.0 || scores.is_empty() {
@@ -73,7 +75,7 @@ impl Sampler {
         best
     }
 
-    /// A number from 0 to 1, by SplitMix64 (Steele, Lea, Flood 2014).
+    /// Returns a random number from 0 to 1, by SplitMix64 (Steele, Lea, Flood 2014).
     fn uniform(&mut self) -> f64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.state;
@@ -96,7 +98,7 @@ fn likeliest(logits: &[f32]) -> Option<Token> {
     Token::try_from(best).ok()
 }
 
-/// The `width` likeliest tokens, the likeliest first.
+/// Returns the `width` likeliest tokens, the likeliest first.
 fn ranked(logits: &[f32], width: usize) -> Vec<Token> {
     let mut tokens: Vec<Token> = (0..Token::try_from(logits.len()).unwrap_or(Token::MAX)).collect();
     let order = |a: &Token, b: &Token| logits[*b as usize].total_cmp(&logits[*a as usize]).then(a.cmp(b));

@@ -1,9 +1,9 @@
-//! Turns a JSON Schema into a grammar of the documents that are valid against it.
+//! Converts a JSON Schema into a grammar of valid documents.
 //!
-//! The grammar allows less than the schema: keys come in the order in which they are declared, nothing
-//! undeclared is written beside declared properties, and texts and lists have an end. It is wider in a
-//! few places that a grammar cannot hold cheaply (`pattern`, `format`, `multipleOf`, `uniqueItems`, most
-//! number bounds, `not`, `if`): whoever runs a call validates it anyway.
+//! The grammar allows less than the schema: keys come in the order of their declaration, objects with
+//! declared properties have no others, and texts and lists have a greatest length. It allows more for
+//! keywords that a grammar cannot check cheaply (`pattern`, `format`, `multipleOf`, `uniqueItems`, most
+//! number bounds, `not`, `if`): the arguments are validated before a call anyway.
 
 use std::collections::HashMap;
 
@@ -12,14 +12,15 @@ use serde_json::{Map, Value};
 use crate::grammar::{Grammar, GrammarBuilder, NodeId};
 use crate::json_text::json_text;
 
-/// Where a text or a list ends when its schema does not say. A small model that has lost its way writes
-/// the same words for ever; these are the rails.
+/// The bounds of texts and lists whose schema has none. Without them, a confused small model repeats the
+/// same words for ever.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct SchemaLimits {
-    /// Characters in a string without `maxLength`.
+    /// The most characters of a string without `maxLength`. Default 4,000.
     pub string: u32,
-    /// Items in an array without `maxItems`, entries in an object without declared properties.
+    /// The most items of an array without `maxItems`, and entries of an object without declared properties.
+    /// Default 64.
     pub items: u32,
 }
 
@@ -29,7 +30,7 @@ impl Default for SchemaLimits {
     }
 }
 
-/// The grammar of the documents that are valid against `schema`.
+/// Returns the grammar of the documents that are valid against `schema`.
 pub(crate) fn schema_grammar(schema: &Value, limits: SchemaLimits) -> Grammar {
     let mut builder = GrammarBuilder::new();
     let root = SchemaNodes::new(&mut builder, schema, limits).value(schema);
@@ -50,7 +51,7 @@ impl<'a> SchemaNodes<'a> {
         Self { builder, document, limits, references: HashMap::new(), anything: None }
     }
 
-    /// The node of a value that is valid against `schema`.
+    /// Returns the node for a value that is valid against `schema`.
     pub(crate) fn value(&mut self, schema: &Value) -> NodeId {
         match schema {
             Value::Bool(false) => self.builder.any(&[]),
@@ -113,8 +114,8 @@ impl<'a> SchemaNodes<'a> {
         }
     }
 
-    /// Declared properties in their order, the optional ones left out at will; or, when none is
-    /// declared, an object of whatever `additionalProperties` says.
+    /// Returns the node for an object: the declared properties in their order, optional ones left out or
+    /// not; without declared properties, an object of values that `additionalProperties` describes.
     fn object(&mut self, schema: &Map<String, Value>) -> NodeId {
         let empty = Map::new();
         let properties = schema.get("properties").and_then(Value::as_object).unwrap_or(&empty);
@@ -129,7 +130,7 @@ impl<'a> SchemaNodes<'a> {
             .filter_map(Value::as_str)
             .collect();
 
-        // Built from the end: what may follow when something stands before it, and when nothing does.
+        // Built from the end: the text that follows if a property came before, and if none did.
         let end = self.builder.text("}");
         let (mut after_some, mut after_none) = (end, end);
         let comma = self.builder.text(", ");
@@ -177,7 +178,7 @@ impl<'a> SchemaNodes<'a> {
         self.list("[", item, count(schema, "minItems").unwrap_or(0), max, "]")
     }
 
-    /// `open item (, item)* close`, with between `min` and `max` items.
+    /// Returns the node for `open item (, item)* close`, with `min` to `max` items.
     fn list(&mut self, open: &str, item: NodeId, min: u32, max: u32, close: &str) -> NodeId {
         let (open, close) = (self.builder.text(open), self.builder.text(close));
         let max = max.max(min);
@@ -194,7 +195,7 @@ impl<'a> SchemaNodes<'a> {
         self.builder.seq(&[open, items, close])
     }
 
-    /// A JSON string of `min` to `max` characters.
+    /// Returns the node for a JSON string of `min` to `max` characters.
     pub(crate) fn string(&mut self, min: u32, max: u32) -> NodeId {
         let character = self.character();
         let body = self.builder.repeat(character, min, max.max(min));
@@ -202,13 +203,14 @@ impl<'a> SchemaNodes<'a> {
         self.builder.seq(&[quote, body, quote])
     }
 
-    /// One character inside a JSON string: well-formed UTF-8, or an escape that `serde_json` writes.
+    /// Returns the node for one character in a JSON string: well-formed UTF-8, or an escape that
+    /// `serde_json` writes.
     fn character(&mut self) -> NodeId {
         let b = &mut *self.builder;
         let plain = b.byte(&[(0x20, 0x21), (0x23, 0x5b), (0x5d, 0x7f)]);
         let tail = b.byte(&[(0x80, 0xbf)]);
         let mut choices = vec![plain];
-        // The ranges of table 3-7 of the Unicode standard: no overlong forms, no surrogates.
+        // The byte ranges of table 3-7 of the Unicode standard: no overlong forms, no surrogates.
         for (lead, second, tails) in [
             ((0xc2, 0xdf), (0x80, 0xbf), 0),
             ((0xe0, 0xe0), (0xa0, 0xbf), 1),
@@ -243,8 +245,8 @@ impl<'a> SchemaNodes<'a> {
         b.any(&choices)
     }
 
-    /// An integer. A range of at most 200 numbers is spelled out, and of longer ones only the sign is
-    /// held.
+    /// Returns the node for an integer. A range of at most 200 numbers is enforced exactly; of longer ones
+    /// only the sign is.
     fn integer(&mut self, schema: &Map<String, Value>) -> NodeId {
         let bound = |word: &str| schema.get(word).and_then(Value::as_i64);
         let low = bound("minimum").or_else(|| bound("exclusiveMinimum").map(|n| n.saturating_add(1)));
@@ -272,7 +274,7 @@ impl<'a> SchemaNodes<'a> {
         let letter = b.byte(&[(b'e', b'e'), (b'E', b'E')]);
         let sign = b.byte(&[(b'+', b'+'), (b'-', b'-')]);
         let sign = b.optional(sign);
-        // Two digits: with three, a number may be larger than a double holds.
+        // Two digits: with three, a number may be larger than a double can hold.
         let power = b.repeat(digit, 1, 2);
         let exponent = b.seq(&[letter, sign, power]);
         let exponent = b.optional(exponent);
@@ -298,7 +300,7 @@ impl<'a> SchemaNodes<'a> {
         self.builder.seq(&[first, rest])
     }
 
-    /// Any JSON value.
+    /// Returns the node for any JSON value.
     fn anything(&mut self) -> NodeId {
         if let Some(node) = self.anything {
             return node;
@@ -317,7 +319,8 @@ impl<'a> SchemaNodes<'a> {
         self.builder.text(&json_text(value))
     }
 
-    /// `$ref` inside the document. A reference that leads nowhere, or out of it, allows anything.
+    /// Returns the node for a `$ref` within the document. A reference to another document, or to nothing,
+    /// allows anything.
     fn reference(&mut self, pointer: &str) -> NodeId {
         if let Some(&node) = self.references.get(pointer) {
             return node;
@@ -332,7 +335,7 @@ impl<'a> SchemaNodes<'a> {
         place
     }
 
-    /// The members of `allOf` as one schema, as far as they are objects.
+    /// Merges the members of `allOf`, if they are objects, into one schema.
     fn merge(&self, parts: &[Value], base: &Map<String, Value>) -> Map<String, Value> {
         let mut merged = base.clone();
         merged.remove("allOf");
@@ -355,7 +358,8 @@ impl<'a> SchemaNodes<'a> {
     }
 }
 
-/// A branch of `anyOf` takes over `type`, `properties` and `required` that stand beside `anyOf`.
+/// Returns a branch of `anyOf` with the `type`, `properties` and `required` that are declared next to
+/// `anyOf`.
 fn with_base(part: &Value, base: &Map<String, Value>) -> Value {
     let (Value::Object(part), true) = (part, base.contains_key("properties")) else { return part.clone() };
     let mut merged = part.clone();

@@ -1,4 +1,4 @@
-//! What a schema's grammar promises: whatever it accepts is valid, and it accepts what is valid.
+//! Tests of the grammars of schemas: everything that they accept is valid, and they accept valid documents.
 
 use std::sync::Arc;
 
@@ -154,7 +154,7 @@ fn schema_and_document() -> impl Strategy<Value = (Value, Value)> {
     })
 }
 
-/// Members: name, schema and value, whether required, whether present.
+/// The members: name, schema and value, required or not, present or not.
 fn object(members: Vec<(String, (Value, Value), bool, bool)>) -> (Value, Value) {
     let (mut properties, mut required, mut document) = (Map::new(), Vec::new(), Map::new());
     for (name, (schema, value), is_required, is_present) in members {
@@ -175,7 +175,7 @@ fn object(members: Vec<(String, (Value, Value), bool, bool)>) -> (Value, Value) 
     (schema, Value::Object(document))
 }
 
-/// Writes a document as a model would that has no idea: any byte that the grammar allows.
+/// Writes a random document: any byte that the grammar allows.
 fn scribble(schema: &Value, seed: u64) -> Option<String> {
     let mut matcher = matcher(schema);
     let mut state = seed;

@@ -1,14 +1,14 @@
-//! The shortest way to the end of a text, from any place in a grammar: how a text that may grow no longer still ends.
+//! Finds the shortest text that completes a document, from any place in a grammar.
 //!
-//! A model that is given so many tokens may have used them up in the middle of a document. Each node knows the fewest
-//! bytes that it can be written with, so what is missing anywhere is a sum over the open nodes.
+//! A model with a limit of tokens may reach it in the middle of a document. The fewest bytes of each node
+//! are known, so the bytes that are missing are a sum over the open nodes.
 
 use crate::grammar::{ByteSet, Node, NodeId};
 
-/// The fewest bytes of a node, and how many nodes lie one within the other in that text.
+/// The fewest bytes of a node, and the depth of nodes within that text.
 ///
-/// The height keeps choices apart that have the same bytes: the parts of a node's shortest text are always lower than
-/// the node, so whoever follows them comes to an end even where a node contains itself.
+/// The height decides between choices with the same number of bytes: the parts of a node's shortest text
+/// always have a smaller height than the node, so following them ends even if a node contains itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Cost {
     bytes: u64,
@@ -16,7 +16,7 @@ struct Cost {
 }
 
 impl Cost {
-    /// Cannot be written at all.
+    /// The cost of a node that cannot be written.
     const NEVER: Self = Self { bytes: u64::MAX, height: u32::MAX };
 
     fn then(self, other: Self) -> Self {
@@ -30,7 +30,7 @@ impl Cost {
         }
     }
 
-    /// The cost of the node around it.
+    /// Returns the cost of a node around this one.
     fn around(self) -> Self {
         match self.bytes {
             u64::MAX => Self::NEVER,
@@ -44,7 +44,7 @@ impl Cost {
 pub(crate) struct Shortest(Vec<Cost>);
 
 impl Shortest {
-    /// Looks at the nodes until no cost falls any more: as often as they lie one within the other, backwards.
+    /// Computes all costs again until none falls any more: as often as nodes are nested against their order.
     pub(crate) fn new(nodes: &[Node]) -> Self {
         let mut shortest = Self(vec![Cost::NEVER; nodes.len()]);
         let mut falls = true;
@@ -61,7 +61,8 @@ impl Shortest {
         shortest
     }
 
-    /// Bytes that an open node still needs, of which so much was written; `u64::MAX` if it cannot be completed.
+    /// Returns the bytes that an open node still needs, if `at` of its parts or bytes are done; `u64::MAX`
+    /// if it cannot be completed.
     pub(crate) fn rest(&self, node: &Node, at: u32) -> u64 {
         match node {
             Node::Bytes(bytes) => (bytes.len() as u64).saturating_sub(u64::from(at)),
@@ -74,7 +75,8 @@ impl Shortest {
         }
     }
 
-    /// The parts that complete an open node in the fewest bytes, in their order, and the bytes if it has no parts.
+    /// Returns the parts that complete an open node in the fewest bytes, in their order. A node without
+    /// parts is completed in `bytes`.
     pub(crate) fn complete(&self, node: &Node, at: u32, bytes: &mut Vec<u8>) -> Vec<NodeId> {
         match node {
             Node::Bytes(text) => bytes.extend_from_slice(text.get(at as usize..).unwrap_or_default()),
@@ -84,7 +86,7 @@ impl Shortest {
             Node::Any(choices) => {
                 return choices.iter().copied().min_by_key(|choice| self.cost(*choice)).into_iter().collect();
             }
-            // What needs no byte need not be repeated.
+            // Repetitions without bytes can be left out.
             Node::Repeat { node, .. } if self.cost(*node).bytes == 0 => {}
             Node::Repeat { node, min, .. } => return vec![*node; min.saturating_sub(at) as usize],
         }
@@ -110,7 +112,7 @@ impl Shortest {
     }
 }
 
-/// One byte of the set, rather one that can be read.
+/// Returns one byte of the set, a readable one if possible.
 fn plainest(set: &ByteSet) -> Option<u8> {
     let readable = b'0'..=b'z';
     readable.chain(0..=u8::MAX).find(|byte| set.contains(*byte))
@@ -133,7 +135,7 @@ mod tests {
         Seq(Vec<Shape>),
         Any(Vec<Shape>),
         Repeat(Box<Shape>, u32, u32),
-        /// An `a`, and the whole grammar once more.
+        /// An `a`, then the whole grammar again.
         Again,
     }
 
@@ -187,7 +189,7 @@ mod tests {
         Matcher::new(Arc::new(b.finish(whole)))
     }
 
-    /// Bytes of the shortest way to an end, found by trying; up to `most`.
+    /// Returns the bytes of the shortest end, found by trying all texts of up to `most` bytes.
     fn tried(matcher: &Matcher, most: u64) -> Option<u64> {
         let mut states = vec![matcher.clone()];
         for bytes in 0..=most {

@@ -1,29 +1,29 @@
-//! The bytes of every token of a model, in one table.
+//! The bytes of every token of a model in one table.
 //!
-//! A grammar is asked about thousands of tokens in a row when it refuses the first choice; asking the
-//! engine for each one's text would cost more than the check.
+//! When the grammar refuses the first choice, thousands of tokens are checked in a row; asking the engine
+//! for the text of each would cost more than the check.
 
 use std::collections::HashMap;
 
-/// A token's number in the model's vocabulary.
+/// The number of a token in the model's vocabulary.
 pub(crate) type Token = i32;
 
-/// Tokens that write more bytes than this cannot be looked up.
+/// The most bytes of a token that can be found by its text.
 pub(crate) const LONGEST_FOUND: usize = 24;
 
-/// What each token writes.
+/// The text of each token.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Vocabulary {
     bytes: Vec<u8>,
-    /// Where each token's bytes end; they begin where the one before ends.
+    /// The end of each token's bytes; they begin at the end of the previous token.
     ends: Vec<u32>,
     ends_text: Vec<bool>,
-    /// Short tokens by what they write.
+    /// Short tokens by their bytes.
     by_bytes: HashMap<Box<[u8]>, Token>,
 }
 
 impl Vocabulary {
-    /// Adds the next token: its bytes (none for a control token) and whether it ends the text.
+    /// Adds the next token: its bytes (none for a control token), and whether it ends the text.
     pub(crate) fn push(&mut self, bytes: &[u8], ends_text: bool) {
         let token = Token::try_from(self.ends.len()).unwrap_or(Token::MAX);
         if (1..=LONGEST_FOUND).contains(&bytes.len()) {
@@ -34,12 +34,12 @@ impl Vocabulary {
         self.ends_text.push(ends_text);
     }
 
-    /// The token that writes exactly this, if it is not longer than [`LONGEST_FOUND`].
+    /// Returns the token with exactly these bytes, if they are not longer than [`LONGEST_FOUND`].
     pub(crate) fn find(&self, bytes: &[u8]) -> Option<Token> {
         self.by_bytes.get(bytes).copied()
     }
 
-    /// What the token writes; nothing for a control token or an unknown one.
+    /// Returns the bytes of a token; none for a control token or an unknown one.
     pub(crate) fn bytes(&self, token: Token) -> &[u8] {
         let Ok(at) = usize::try_from(token) else { return &[] };
         let start = match at {
@@ -50,7 +50,7 @@ impl Vocabulary {
         &self.bytes[start as usize..end as usize]
     }
 
-    /// Whether the token says that the text is over.
+    /// Returns true if the token ends the text.
     pub(crate) fn ends_text(&self, token: Token) -> bool {
         usize::try_from(token).ok().and_then(|at| self.ends_text.get(at)).copied().unwrap_or(false)
     }

@@ -1,28 +1,28 @@
-//! Worked examples: how a small model is shown what its tools are for.
+//! Worked examples that show a small model the use of its tools.
 //!
-//! A small model learns more from an example than from a description. For the tools that come with the
-//! framework the examples are written by hand; for any other tool they are made from the arguments that
-//! its spec shows, or from its schema.
+//! A small model learns more from an example than from a description. For the tools of the framework the
+//! examples are written by hand; for any other tool they are made from the example arguments of its spec, or
+//! from its schema.
 
 use archon_types::ToolSpec;
 use serde_json::{Map, Value, json};
 
-/// A task and how it is solved.
+/// A task and its solution.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Worked {
     pub(crate) task: String,
-    /// The tool that is called, and its arguments; `None` if the task needs none.
+    /// The tool that is called, and its arguments; `None` if no tool is needed.
     pub(crate) call: Option<(String, Value)>,
-    /// The tool's result, where it is shown.
+    /// The tool's result, if it is shown.
     pub(crate) result: Option<String>,
-    /// The answer. A call without a result is shown without one.
+    /// The answer. It is not shown for a call without a result.
     pub(crate) answer: String,
 }
 
-/// At most so many examples are shown, whatever the number of tools.
+/// The most examples that are shown, for any number of tools.
 const MOST: usize = 34;
 
-/// (tool, property, task, value, result, answer), the ones that teach most first.
+/// (tool, property, task, value, result, answer), the most instructive ones first.
 type Row = (&'static str, &'static str, &'static str, &'static str, &'static str, &'static str);
 
 #[rustfmt::skip]
@@ -62,7 +62,7 @@ const BY_HAND: &[Row] = &[
         "shop/list.md:8: - apple", "The word apple is in shop/list.md."),
 ];
 
-/// Talk that needs no tool and no knowledge.
+/// Small talk that needs no tool and no knowledge.
 const TALK: &[(&str, &str)] = &[
     ("Hi!", "Hello! How can I help you?"),
     (
@@ -79,7 +79,7 @@ const TALK: &[(&str, &str)] = &[
     ),
 ];
 
-/// Shown once more, right before a question that is answered without a tool.
+/// Examples that are shown right before a question that is answered without a tool.
 const BEFORE_ANSWER: &[(&str, &str)] = &[
     ("Which language do people speak in Brazil?", "People speak Portuguese in Brazil."),
     ("I feel sad.", "Oh dear! Can I help you?"),
@@ -94,7 +94,7 @@ const BEFORE_ANSWER: &[(&str, &str)] = &[
     ("Hi!", "Hello! How can I help you?"),
 ];
 
-/// The same as examples.
+/// Returns these as worked examples.
 pub(crate) fn before_answer() -> Vec<Worked> {
     without_tool(BEFORE_ANSWER)
 }
@@ -107,7 +107,7 @@ const WITHOUT_TOOL: &[(&str, &str)] = &[
     ("Which language do people speak in Brazil?", "People speak Portuguese in Brazil."),
 ];
 
-/// Examples for these tools, in an order that gives no tool the first or the last word for long.
+/// Returns the examples for these tools, one of each tool in turn, so that no tool is always first or last.
 pub(crate) fn worked(tools: &[ToolSpec]) -> Vec<Worked> {
     let mut columns: Vec<Vec<Worked>> = tools.iter().map(for_tool).collect();
     columns.insert(columns.len() / 2, without_tool(WITHOUT_TOOL));
@@ -120,7 +120,7 @@ pub(crate) fn worked(tools: &[ToolSpec]) -> Vec<Worked> {
     rows.take(MOST.max(columns.len())).cloned().collect()
 }
 
-/// Questions with the text below them that answers them, for who has no tool to fetch it.
+/// Returns examples of questions with the text that answers them, for models without tools.
 fn from_text() -> Vec<Worked> {
     let is_read = |row: &&Row| matches!(row.0, "read_file" | "search");
     let worked = |(_, _, task, _, result, answer): &Row| Worked {
@@ -159,7 +159,7 @@ fn for_tool(tool: &ToolSpec) -> Vec<Worked> {
     if by_hand.is_empty() { made(tool).into_iter().collect() } else { by_hand }
 }
 
-/// An example out of the tool's own example, or out of its schema.
+/// Makes an example from the tool's own example, or from its schema.
 fn made(tool: &ToolSpec) -> Option<Worked> {
     let arguments = match tool.examples.first() {
         Some(arguments) => arguments.clone(),
@@ -171,11 +171,11 @@ fn made(tool: &ToolSpec) -> Option<Worked> {
     Some(Worked { task, call: Some((tool.name.clone(), arguments)), result: None, answer: String::new() })
 }
 
-/// The form that a small model is offered of a tool's arguments: what its first example shows, and what
-/// is required. Choosing among optional arguments is beyond it.
+/// Returns the schema of a tool's arguments for a small model: only those of its first example, and the
+/// required ones. A small model cannot choose among optional arguments.
 ///
-/// So an optional argument that the first example leaves out cannot be given at all, and one that the example shows is
-/// always given, and never as null. A tool without examples is offered with its required arguments only; one that has
+/// So an optional argument that the first example leaves out cannot be given, and one that the example has
+/// is always given, and never null. A tool without examples gets its required arguments only; one that has
 /// neither keeps its whole schema.
 pub(crate) fn compact_schema(tool: &ToolSpec) -> Value {
     let schema = &tool.parameters;
@@ -205,7 +205,7 @@ pub(crate) fn compact_schema(tool: &ToolSpec) -> Value {
     Value::Object(compact)
 }
 
-/// An argument that is written anyway need not be null.
+/// Removes null from the allowed values: an argument that is always written need not be null.
 fn not_null(property: &Value) -> Value {
     let mut property = property.clone();
     for word in ["type", "anyOf", "oneOf", "enum"] {
@@ -220,7 +220,7 @@ fn not_null(property: &Value) -> Value {
     property
 }
 
-/// Some value of the schema.
+/// Returns some value that fits the schema.
 fn sample(schema: &Value, depth: usize) -> Value {
     let given = ["const", "default"].iter().find_map(|word| schema.get(*word));
     let listed = ["examples", "enum"].iter().find_map(|word| schema.get(*word)?.get(0));

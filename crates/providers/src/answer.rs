@@ -1,5 +1,5 @@
-//! The message that grows while a model answers, and the model events that tell of it: what decoders of
-//! all protocols do the same way.
+//! The message that grows while a model answers, and its events: the part of decoding that all protocols
+//! share.
 
 use std::{collections::VecDeque, mem, sync::Arc};
 
@@ -14,46 +14,46 @@ use crate::{
     tool_names,
 };
 
-/// An answer on its way.
+/// An answer while it is received.
 pub(crate) struct Answer {
     message: AssistantMessage,
     calls: Vec<OpenCall>,
-    /// What comes next joins nothing.
+    /// True if the next text or thinking begins a new block.
     apart: bool,
     prose: Prose,
-    /// Whether a call of the tool that stands for the answer was begun.
+    /// True if the call that carries the structured output has begun.
     formed: bool,
-    /// The model declined in words.
+    /// True if the model sent a refusal as text.
     refused: bool,
     said: Said,
-    /// How much had come when the service said why the answer ends.
+    /// The amount that had come when the service gave the reason of the end.
     ended_at: Option<Said>,
     tools: Arc<Encoded<Vec<ToolSpec>>>,
     clock: Option<Arc<dyn Clock>>,
 }
 
-/// What becomes of text beside an answer of a given form that is asked for as a call.
+/// The treatment of text next to structured output that is requested as a tool call.
 enum Prose {
-    /// No such answer is asked for: all text is the answer's.
+    /// No such call was requested: all text belongs to the answer.
     Said,
-    /// Held back until it is known whether the answer comes.
+    /// Held back until it is known if the call comes.
     Held(String),
-    /// The answer came, and is all the text there is.
+    /// The call came, and other text is dropped.
     Dropped,
 }
 
-/// A tool call on its way.
+/// A tool call while it is received.
 struct OpenCall {
     id: String,
     name: String,
     arguments: String,
-    /// Its place among the blocks of the message.
+    /// The index of the call's block in the message.
     block: usize,
     closed: bool,
 }
 
 impl Answer {
-    /// The answer of `provider` to `request`, before anything was said.
+    /// Creates the empty answer of `provider` to `request`.
     pub(crate) fn new(request: &Request, provider: &str, clock: Option<Arc<dyn Clock>>) -> Self {
         let message = AssistantMessage {
             model: request.model.clone(),
@@ -74,54 +74,55 @@ impl Answer {
         }
     }
 
-    /// What was said so far, and who was asked.
+    /// Returns the message so far, with model and provider.
     pub(crate) fn message(&self) -> &AssistantMessage {
         &self.message
     }
 
-    /// How much came so far.
+    /// Returns the amount that came so far.
     pub(crate) fn said(&self) -> Said {
         self.said
     }
 
-    /// The model as the service names it.
+    /// Sets the model's name as the service gives it.
     pub(crate) fn set_model(&mut self, model: &str) {
         if !model.is_empty() && self.message.model != model {
             model.clone_into(&mut self.message.model);
         }
     }
 
-    /// The tokens so far.
+    /// Returns the token counts so far, to be changed.
     pub(crate) fn usage(&mut self) -> &mut Usage {
         &mut self.message.usage
     }
 
-    /// Whether the model has said nothing at all.
+    /// Returns true if the message has no content yet.
     pub(crate) fn is_empty(&self) -> bool {
         self.message.content.is_empty()
     }
 
-    /// How many tools the model calls.
+    /// Returns the number of tool calls.
     pub(crate) fn call_count(&self) -> usize {
         self.calls.len()
     }
 
-    /// Whether the model calls tools.
+    /// Returns true if the answer has tool calls.
     pub(crate) fn has_calls(&self) -> bool {
         !self.calls.is_empty()
     }
 
-    /// What comes next is a block of its own, even right behind one of its kind.
+    /// Makes the next text or thinking begin a new block, even right after one of its kind.
     pub(crate) fn separate(&mut self) {
         self.apart = true;
     }
 
-    /// The answer is asked for as a call, whose arguments come by [`form`](Self::form).
+    /// Says that the structured output is requested as a tool call, whose arguments come through
+    /// [`form`](Self::form).
     pub(crate) fn hold_prose(&mut self) {
         self.prose = Prose::Held(String::new());
     }
 
-    /// More text; it joins the text right before it.
+    /// Appends text; it joins a text block right before it.
     pub(crate) fn text(&mut self, delta: String, out: &mut VecDeque<ModelEvent>) {
         self.said.text_bytes += delta.len();
         match &mut self.prose {
@@ -131,43 +132,43 @@ impl Answer {
         }
     }
 
-    /// More of the words by which the model declines.
+    /// Appends text with which the model refuses.
     pub(crate) fn refusal(&mut self, delta: String, out: &mut VecDeque<ModelEvent>) {
         self.refused |= !delta.is_empty();
         self.text(delta, out);
     }
 
-    /// The text that ended the answer.
+    /// Sets the stop sequence that ended the answer.
     pub(crate) fn set_stop_sequence(&mut self, text: Option<String>) {
         self.message.stop_sequence = text.filter(|text| !text.is_empty());
     }
 
-    /// The service said why the answer ends.
+    /// Notes that the service gave the reason of the end.
     pub(crate) fn ends(&mut self) {
         self.ended_at = Some(self.said);
     }
 
-    /// An answer with a finish reason is complete if its body ended, or if nothing came after the reason.
+    /// Returns true if an answer with a finish reason is complete: its body ended, or nothing came after the
+    /// reason.
     pub(crate) fn is_whole(&self, body: BodyEnd) -> bool {
         body == BodyEnd::Complete || self.ended_at == Some(self.said)
     }
 
-    /// A call begins that is the answer which was asked for as a call. Whether it is the first: one message
-    /// holds one answer, and a model that calls several times at once has given it with the first; the other
-    /// calls are nothing.
+    /// Begins the call that carries the structured output. Returns true for the first such call: a message
+    /// has one answer, so further calls of a model that calls several times are ignored.
     pub(crate) fn begin_form(&mut self) -> bool {
         !mem::replace(&mut self.formed, true)
     }
 
-    /// More of the answer that was asked for as a call. What was said beside it is left out: whoever asked for
-    /// JSON reads nothing else.
+    /// Appends structured output that comes as a call. Text next to it is dropped, since the caller expects
+    /// only JSON.
     pub(crate) fn form(&mut self, delta: String, out: &mut VecDeque<ModelEvent>) {
         self.said.text_bytes += delta.len();
         self.prose = Prose::Dropped;
         self.push_text(delta, out);
     }
 
-    /// Says what was held back.
+    /// Emits the text that was held back.
     fn release_prose(&mut self, out: &mut VecDeque<ModelEvent>) {
         if let Prose::Held(prose) = &mut self.prose {
             let prose = mem::take(prose);
@@ -187,7 +188,7 @@ impl Answer {
         out.push_back(ModelEvent::TextDelta(delta));
     }
 
-    /// More thinking; it joins the thinking right before it unless that is signed, and then complete.
+    /// Appends thinking; it joins a thinking block right before it unless that is signed, and thus complete.
     pub(crate) fn thinking(&mut self, delta: String, out: &mut VecDeque<ModelEvent>) {
         self.said.thinking_bytes += delta.len();
         if delta.is_empty() {
@@ -201,7 +202,8 @@ impl Answer {
         out.push_back(ModelEvent::ThinkingDelta(delta));
     }
 
-    /// Signs the thinking right before, or, if there is none that is unsigned, a block without text.
+    /// Signs the thinking block right before, or, if there is no unsigned one, adds a signed block without
+    /// text.
     pub(crate) fn sign(&mut self, text: String) {
         let apart = mem::take(&mut self.apart);
         match self.message.content.last_mut() {
@@ -213,21 +215,21 @@ impl Answer {
         }
     }
 
-    /// A signed block without text.
+    /// Adds a signed thinking block without text.
     pub(crate) fn sign_apart(&mut self, text: String) {
         self.said.thinking_bytes += text.len();
         self.message.content.push(Content::Thinking { thinking: String::new(), signature: Some(text) });
     }
 
-    /// A picture.
+    /// Adds an image.
     pub(crate) fn image(&mut self, data: String, mime_type: String) {
         self.message.content.push(Content::Image { data, mime_type });
     }
 
-    /// A tool call begins; returns its number. An empty id is replaced by one that is unique, because
-    /// results are told apart by it.
+    /// Begins a tool call and returns its number. An empty id is replaced by a unique one, because results
+    /// refer to it.
     pub(crate) fn begin_call(&mut self, id: &str, wire_name: &str, out: &mut VecDeque<ModelEvent>) -> usize {
-        // It leads to the call.
+        // The text comes before the call.
         self.release_prose(out);
         let place = self.calls.len();
         self.said.calls += 1;
@@ -239,13 +241,13 @@ impl Answer {
         let name = tool_names::from_wire(wire_name, &self.tools);
         out.push_back(ModelEvent::ToolCallStart { index: number(place), id: id.clone(), name: name.clone() });
         let block = self.message.content.len();
-        // Holds the call's place until its arguments are complete.
+        // A placeholder until the arguments are complete.
         self.message.content.push(Content::from(ToolCall::new("", "", Json::Null)));
         self.calls.push(OpenCall { id, name, arguments: String::new(), block, closed: false });
         place
     }
 
-    /// More argument text of a call that is not complete.
+    /// Appends to the argument text of a call that is not complete.
     pub(crate) fn arguments(&mut self, call: usize, text: String, out: &mut VecDeque<ModelEvent>) {
         let open = self.calls.get_mut(call).filter(|open| !open.closed && !text.is_empty());
         let Some(open) = open else { return };
@@ -254,13 +256,13 @@ impl Answer {
         out.push_back(ModelEvent::ToolCallDelta { index: number(call), arguments: text });
     }
 
-    /// The argument text of a call so far.
+    /// Returns the argument text of a call so far.
     pub(crate) fn arguments_of(&self, call: usize) -> &str {
         self.calls.get(call).map_or("", |open| &open.arguments)
     }
 
-    /// The arguments of a call are complete. No arguments are `{}`; what is no JSON is kept as malformed. Whether the
-    /// answer was cut off there is known only at its [`finish`](Self::finish).
+    /// Completes the arguments of a call. Empty arguments become `{}`; text that is no JSON is kept as
+    /// malformed. If the answer was cut off there is known only at [`finish`](Self::finish).
     pub(crate) fn end_call(&mut self, call: usize, out: &mut VecDeque<ModelEvent>) {
         let Some(open) = self.calls.get_mut(call).filter(|open| !open.closed) else { return };
         open.closed = true;
@@ -270,8 +272,8 @@ impl Answer {
         out.push_back(ModelEvent::ToolCallEnd { index: number(call) });
     }
 
-    /// The answer is complete, for this reason. `because` says why the service stopped it, if the model did not end it
-    /// itself.
+    /// Completes the answer with this reason. `because` is the service's explanation, if the model did not
+    /// end the answer itself.
     pub(crate) fn finish(
         &mut self,
         reason: StopReason,
@@ -293,8 +295,8 @@ impl Answer {
         out.push_back(ModelEvent::Done(Box::new(message)));
     }
 
-    /// The caller cancelled: what was said so far. Calls that nobody will run are left out, so that none
-    /// stays without a result.
+    /// Returns the message so far after a cancel. Tool calls are left out, since nobody will run them and
+    /// each would lack a result.
     pub(crate) fn abort(&mut self) -> AssistantMessage {
         self.release_prose(&mut VecDeque::new());
         self.message.content.retain(|block| block.as_tool_call().is_none());
@@ -303,12 +305,12 @@ impl Answer {
         message
     }
 
-    /// The time on the provider's clock.
+    /// Returns the time on the provider's clock.
     pub(crate) fn now(&self) -> Timestamp {
         time_of(self.clock.as_ref())
     }
 
-    /// What it means that the service closed the stream before it said how the answer ends.
+    /// Returns the error that the service closed the stream before the end of the answer.
     pub(crate) fn broke_off(&self) -> ProviderError {
         let what = if self.is_empty() { "before the answer" } else { "in the middle of the answer" };
         ProviderError::Network(format!("the service closed the stream {what}").into())
@@ -318,7 +320,7 @@ impl Answer {
         self.calls.clear();
         let mut message = mem::take(&mut self.message);
         message.timestamp = self.now();
-        // The message is kept for as long as its run.
+        // The message is kept in memory as long as its run.
         for content in &mut message.content {
             if let Content::Text { text } = content {
                 text.shrink_to_fit();

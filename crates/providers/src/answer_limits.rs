@@ -1,17 +1,17 @@
-//! How much one answer of a model may say, so that a server that does not stop fills neither memory nor log.
+//! Limits of one answer of a model, so that an endless answer fills neither memory nor log.
 
-/// The most that one answer may say. More ends it with an error that names the limit. What a model in use says
-/// stays far below.
+/// The limits of one answer. An answer beyond one of them ends with an error that names the limit. Answers
+/// of real models stay far below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AnswerLimits {
-    /// Bytes of text; 8 MiB.
+    /// The most bytes of text. Default 8 MiB.
     pub text_bytes: usize,
-    /// Bytes of thinking, with what the service wants back with it; 8 MiB.
+    /// The most bytes of thinking, with the signatures that the service wants back. Default 8 MiB.
     pub thinking_bytes: usize,
-    /// Tool calls; 128.
+    /// The most tool calls. Default 128.
     pub calls: usize,
-    /// Bytes of the names, ids and arguments of all tool calls; 1 MiB.
+    /// The most bytes of the names, ids and arguments of all tool calls. Default 1 MiB.
     pub argument_bytes: usize,
 }
 
@@ -21,7 +21,7 @@ impl Default for AnswerLimits {
     }
 }
 
-/// How much an answer has said so far.
+/// The amount that an answer has so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Said {
     pub(crate) text_bytes: usize,
@@ -31,9 +31,9 @@ pub(crate) struct Said {
 }
 
 impl AnswerLimits {
-    /// Which limit the answer is past, in words.
+    /// Returns the error text of the limit that the answer exceeds; `None` if it exceeds none.
     pub(crate) fn exceeded(&self, said: Said) -> Option<String> {
-        // Asked with each delta.
+        // Runs for each delta, so the usual case is fast.
         if said.text_bytes <= self.text_bytes
             && said.thinking_bytes <= self.thinking_bytes
             && said.calls <= self.calls

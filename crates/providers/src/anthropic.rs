@@ -1,6 +1,6 @@
-//! Anthropic's Messages, streamed: `POST {base}/v1/messages`.
+//! Anthropic's Messages API, streamed: `POST {base}/v1/messages`.
 //!
-//! Source of the format: <https://platform.claude.com/docs/en/api/messages> and the pages it links.
+//! Source of the format: <https://platform.claude.com/docs/en/api/messages> and the pages that it links to.
 
 mod decode;
 mod encode;
@@ -31,37 +31,35 @@ use crate::{
 use decode::MessagesDecoder;
 use encode::Encoder;
 
-/// Where Anthropic's own service is.
+/// The address of Anthropic's own service.
 pub const ANTHROPIC_URL: &str = "https://api.anthropic.com";
 
-/// The header that turns on what is not in the protocol yet.
+/// The header that turns on beta features of the protocol.
 const BETA: &str = "anthropic-beta";
-/// Lets a request say what is to be done with thinking whose conversation was changed.
+/// The beta that lets a request set the treatment of thinking whose conversation was changed.
 const BINDING_BETA: &str = "thinking-binding-controls-2026-08-01";
 
-/// The choices of an [`Anthropic`], each with a default.
+/// Options of [`Anthropic`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct AnthropicOptions {
-    /// How the service is reached; its key is sent as `x-api-key`. Headers may be, for instance,
-    /// `anthropic-beta`.
+    /// The connection to the service; its key is sent as `x-api-key`. Headers may include `anthropic-beta`.
     pub connect: ConnectOptions,
-    /// Sent as a bearer token, for access that is not by key. May be combined with headers that turn on
-    /// a beta.
+    /// A bearer token, for access without a key. It can be combined with headers that turn on a beta.
     pub bearer_token: Option<Secret>,
-    /// Sent as `anthropic-version`; `2023-06-01`.
+    /// The value of `anthropic-version`. Default `2023-06-01`.
     pub version: String,
-    /// Most tokens of an answer whose request does not say it: the protocol demands a limit. 8,192.
+    /// The most tokens of an answer whose request sets no limit: the protocol requires one. Default 8,192.
     pub max_tokens: u32,
-    /// How many tokens each level of thinking may take, on models that take a number.
+    /// The most tokens of each level of thinking, on models that take a number.
     pub thinking_budgets: ThinkingBudgets,
-    /// What the models can do; by default known from their names.
+    /// The abilities of the models; by default they are derived from the models' names.
     pub traits: Option<AnthropicTraits>,
-    /// What becomes of earlier thinking after the conversation before it was changed.
+    /// The treatment of earlier thinking after the conversation before it was changed.
     pub changed_history: ChangedHistory,
 }
 
-/// Tokens that a model may think, by level. What the service does not take is raised to 1,024.
+/// The most tokens of thinking by level. Values below 1,024, which the service refuses, are raised to that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the levels of thinking")]
 pub struct ThinkingBudgets {
@@ -77,12 +75,12 @@ impl Default for ThinkingBudgets {
     }
 }
 
-/// What becomes of earlier thinking after the conversation before it was changed, for instance
-/// compacted: the newest models tie their thinking to what led to it.
+/// The treatment of earlier thinking after the conversation before it was changed, for instance compacted:
+/// the newest models bind their thinking to the conversation that led to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ChangedHistory {
-    /// The service leaves it out. Takes a beta header, which is sent to models that need it.
+    /// The service drops it. This needs a beta header, which is sent to models that need it.
     #[default]
     DropThinking,
     /// The service refuses the request.
@@ -106,38 +104,38 @@ impl Default for AnthropicOptions {
 connect_choices!(AnthropicOptions with a key);
 
 impl AnthropicOptions {
-    /// The same with this bearer token.
+    /// Sets the bearer token.
     pub fn with_bearer_token(mut self, token: impl Into<Secret>) -> Self {
         self.bearer_token = Some(token.into());
         self
     }
 
-    /// The same for models that can do this, whatever their names.
+    /// Sets the abilities of all models, whatever their names.
     pub fn with_traits(mut self, traits: AnthropicTraits) -> Self {
         self.traits = Some(traits);
         self
     }
 }
 
-/// A service that speaks Anthropic's Messages. Clones share one pool of connections.
+/// A provider for services with Anthropic's Messages API. Clones share one pool of connections.
 #[derive(Clone, Debug)]
 pub struct Anthropic(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
     service: Service,
-    /// Without what has become the service.
+    /// The options, without those that were moved into the service.
     options: AnthropicOptions,
-    /// The betas that the caller asks for.
+    /// The beta features that the caller asks for.
     betas: Vec<Secret>,
 }
 
 impl Anthropic {
-    /// A service at `base_url`, which ends before `/v1/messages`: [`ANTHROPIC_URL`]. Nothing is sent, and
-    /// no certificate is read, before the first request.
+    /// Creates a provider for the service at `base_url`, such as [`ANTHROPIC_URL`], which ends before
+    /// `/v1/messages`. Nothing is sent, and no certificate is read, before the first request.
     ///
     /// # Errors
-    /// [`SetupError`] when the address, the key, a header or the proxy cannot be used.
+    /// [`SetupError`] if the address, the key, a header or the proxy cannot be used.
     pub fn new(base_url: &str, mut options: AnthropicOptions) -> Result<Self, SetupError> {
         let versioned = base_url.trim().trim_end_matches('/').ends_with("/v1");
         let path = if versioned { "/messages" } else { "/v1/messages" };
@@ -181,7 +179,7 @@ impl Provider for Anthropic {
             http.headers_mut().remove(BETA);
             let all = betas.iter().map(|beta| beta.expose().as_str()).chain([BINDING_BETA]);
             let all = Secret::from(all.collect::<Vec<_>>().join(","));
-            // The parts were checked when the provider was built.
+            // The parts were checked when the provider was created.
             if let Some(value) = sensitive(&all) {
                 http.headers_mut().insert(BETA, value);
             }
@@ -194,7 +192,7 @@ impl Provider for Anthropic {
     }
 }
 
-/// What cannot be asked and must not silently be left out.
+/// Returns the error for a request that the protocol cannot express and that must not be changed silently.
 fn refused(message: &str) -> ProviderError {
     ProviderError::Api { status: 0, kind: ApiErrorKind::InvalidRequest, message: message.to_owned() }
 }

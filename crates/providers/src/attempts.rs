@@ -1,7 +1,7 @@
-//! One answer out of several attempts: what the wrappers share that ask more than once.
+//! Combines several attempts into one answer, for the wrappers that send a request more than once.
 //!
-//! An attempt may be replaced only while nothing of it was handed on: whoever reads deltas cannot take
-//! them back, so a failure in the middle of an answer is the caller's.
+//! An attempt may be replaced only while none of its deltas was passed on: they cannot be taken back, so a
+//! failure in the middle of an answer goes to the caller.
 
 use std::{
     mem,
@@ -14,17 +14,17 @@ use archon_types::{
 };
 use futures_core::Stream;
 
-/// What a provider streams.
+/// The stream of a provider.
 pub(crate) type Events = BoxStream<'static, Result<ModelEvent, ProviderError>>;
 
-/// The next attempt, once it may begin.
+/// The next attempt, which may wait before it begins.
 pub(crate) type Attempt = BoxFuture<'static, Events>;
 
-/// Decides what follows a failure: another attempt, or this error.
+/// Decides after a failure: another attempt, or this error.
 type Next = Box<dyn FnMut(ProviderError) -> Result<Attempt, ProviderError> + Send>;
 
 enum Phase {
-    /// It is not time yet.
+    /// The attempt waits for its time.
     Waiting(Attempt),
     Asking(Events),
     Ended,
@@ -34,18 +34,18 @@ enum Phase {
 pub(crate) struct Attempts {
     phase: Phase,
     next: Next,
-    /// `Start` was handed on; the attempts after it begin silently.
+    /// True if `Start` was passed on; later attempts send none.
     started: bool,
-    /// Something was said that cannot be taken back.
+    /// True if a delta was passed on, which cannot be taken back.
     spoke: bool,
     cancelled: BoxFuture<'static, ()>,
-    /// What a call that is cancelled before its time leaves.
+    /// The message of a call that is cancelled before its attempt begins.
     aborted: AssistantMessage,
 }
 
 impl Attempts {
-    /// Attempts that begin with `first`. While one waits, cancelling ends the call; while one is under
-    /// way, that is the attempt's own business.
+    /// Creates a stream of attempts that begins with `first`. A cancel ends the call while an attempt waits;
+    /// once it runs, the attempt itself handles a cancel.
     pub(crate) fn new(
         first: Attempt,
         provider: &str,
@@ -69,7 +69,7 @@ impl Attempts {
         }
     }
 
-    /// Waits until the attempt may begin; gives an event only if the call was cancelled meanwhile.
+    /// Waits until the attempt may begin. Returns an event only if the call was cancelled meanwhile.
     fn wait(&mut self, cx: &mut Context<'_>) -> Poll<Option<ModelEvent>> {
         let Phase::Waiting(attempt) = &mut self.phase else { return Poll::Ready(None) };
         if self.cancelled.as_mut().poll(cx).is_ready() {
@@ -118,7 +118,7 @@ impl Stream for Attempts {
     }
 }
 
-/// An attempt that begins at once.
+/// Returns an attempt that begins at once.
 pub(crate) fn at_once(events: Events) -> Attempt {
     Box::pin(std::future::ready(events))
 }

@@ -1,4 +1,4 @@
-//! OpenAI's models at Azure: both of OpenAI's protocols, at Azure's addresses and with its keys.
+//! OpenAI's models on Azure: both of OpenAI's protocols, with Azure's addresses and keys.
 
 mod auth;
 
@@ -21,26 +21,27 @@ use crate::{
     token_source::with_token,
 };
 
-/// The choices of an [`AzureOpenAi`], each with a default. What a deployment costs and takes is known if it is
-/// named as its model, `gpt-5-mini`.
+/// Options of [`AzureOpenAi`]. Price and abilities of a deployment are known if it is named like its model,
+/// for instance `gpt-5-mini`.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct AzureOptions {
-    /// How the service is reached; [`auth`](Self::auth) says how its key is sent.
+    /// The connection to the service; [`auth`](Self::auth) says how its key is sent.
     pub connect: ConnectOptions,
-    /// Which protocol is spoken; Responses.
+    /// The protocol. Default Responses.
     pub api: AzureApi,
-    /// Which of Azure's addresses are used; those of its version 1.
+    /// The form of Azure's addresses. Default those of its version 1.
     pub address: AzureAddress,
-    /// How requests are authorised; by the key, in the header `api-key`.
+    /// The authorisation of requests. Default by key, in the header `api-key`.
     pub auth: AzureAuth,
-    /// What chat completions do differently.
+    /// The differences of chat completions from OpenAI's own.
     pub chat: Compat,
-    /// What Responses do differently. A deployment's name need not say whether its model reasons.
+    /// The differences of Responses from OpenAI's own. The name of a deployment may not tell if its model
+    /// reasons.
     pub responses: ResponsesCompat,
 }
 
-/// Which of OpenAI's protocols is spoken.
+/// One of OpenAI's protocols.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AzureApi {
@@ -51,7 +52,7 @@ pub enum AzureApi {
     ChatCompletions,
 }
 
-/// Which of Azure's addresses are used. In all of them the request's model is the name of a deployment.
+/// The form of Azure's addresses. In all of them the request's model is the name of a deployment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AzureAddress {
@@ -82,55 +83,55 @@ impl Default for AzureOptions {
 connect_choices!(AzureOptions with a key);
 
 impl AzureOptions {
-    /// The same with this protocol.
+    /// Sets the protocol.
     pub fn with_api(mut self, api: AzureApi) -> Self {
         self.api = api;
         self
     }
 
-    /// The same at the addresses of a dated version.
+    /// Uses the addresses of a dated version.
     pub fn with_api_version(mut self, api_version: impl Into<String>) -> Self {
         self.address = AzureAddress::Dated { api_version: api_version.into() };
         self
     }
 
-    /// The same, authorised so.
+    /// Sets the authorisation.
     pub fn with_auth(mut self, auth: AzureAuth) -> Self {
         self.auth = auth;
         self
     }
 
-    /// The same with other differences of chat completions.
+    /// Sets the differences of chat completions.
     pub fn with_chat(mut self, compat: Compat) -> Self {
         self.chat = compat;
         self
     }
 
-    /// The same with other differences of Responses.
+    /// Sets the differences of Responses.
     pub fn with_responses(mut self, compat: ResponsesCompat) -> Self {
         self.responses = compat;
         self
     }
 }
 
-/// OpenAI's models at Azure. Clones share one pool of connections.
+/// A provider for OpenAI's models on Azure. Clones share one pool of connections.
 #[derive(Clone, Debug)]
 pub struct AzureOpenAi(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
     service: Service,
-    /// Without what has become the service.
+    /// The options, without those that were moved into the service.
     options: AzureOptions,
 }
 
 impl AzureOpenAi {
-    /// The resource at `endpoint`, as Azure's portal shows it: `https://NAME.openai.azure.com`. The
-    /// deployment is the request's model. Nothing is sent, and no certificate is read, before the first
-    /// request.
+    /// Creates a provider for the resource at `endpoint`, as Azure's portal shows it:
+    /// `https://NAME.openai.azure.com`. The deployment is the request's model. Nothing is sent, and no
+    /// certificate is read, before the first request.
     ///
     /// # Errors
-    /// [`SetupError`] when the address, the version, the key, a header or the proxy cannot be used.
+    /// [`SetupError`] if the address, the version, the key, a header or the proxy cannot be used.
     pub fn new(endpoint: &str, mut options: AzureOptions) -> Result<Self, SetupError> {
         let (base, path) = address(endpoint, &options)?;
         let connect = mem::take(&mut options.connect);
@@ -138,7 +139,7 @@ impl AzureOpenAi {
         Ok(Self(Arc::new(Inner { service, options })))
     }
 
-    /// Sends a body and reads its answer.
+    /// Sends a body and decodes the answer.
     fn exchange(
         &self,
         body: Result<impl Into<reqwest::Body>, ProviderError>,
@@ -205,7 +206,7 @@ impl Provider for AzureOpenAi {
     }
 }
 
-/// The base of all requests and the path behind it.
+/// Returns the base of all requests and the path after it.
 fn address(endpoint: &str, options: &AzureOptions) -> Result<(String, &'static str), SetupError> {
     let base = endpoint.trim().trim_end_matches('/');
     if base.contains("/openai/deployments/") {

@@ -1,5 +1,5 @@
-//! Amazon Bedrock's ConverseStream: `POST {base}/model/{model}/converse-stream`, one protocol for the
-//! models of many makers.
+//! Amazon Bedrock's ConverseStream: `POST {base}/model/{model}/converse-stream`, one protocol for the models
+//! of many vendors.
 
 mod credentials;
 mod decode;
@@ -32,36 +32,37 @@ use crate::{
 use decode::ConverseDecoder;
 use encode::Encoder;
 
-/// The choices of a [`Bedrock`], each with a default.
+/// Options of [`Bedrock`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct BedrockOptions {
-    /// How the service is reached. Headers are not signed; signatures depend on the clock.
+    /// The connection to the service. Headers are not signed; signatures depend on the clock.
     pub connect: ConnectOptions,
-    /// How requests are authorised; by the key of [`connect`](Self::connect), as a bearer token.
+    /// The authorisation of requests. Default by the key of [`connect`](Self::connect), as a bearer token.
     pub auth: BedrockAuth,
-    /// The region that signatures name; `us-east-1`.
+    /// The region that signatures name. Default `us-east-1`.
     pub region: String,
-    /// Whose models are asked; by default known from their names. For a profile of one's own, whose name
-    /// says nothing.
+    /// The family of the models; by default derived from their names. To be set for an inference profile,
+    /// whose name does not tell.
     pub family: ModelFamily,
-    /// How an answer of a given form is asked for.
+    /// The way to request structured output.
     pub structured: StructuredOutput,
-    /// How many tokens each level of thinking may take, on models that take a number.
+    /// The most tokens of each level of thinking, on models that take a number.
     pub thinking_budgets: ThinkingBudgets,
-    /// More of `additionalModelRequestFields`, an object: what only one maker's models know.
+    /// Additional members of `additionalModelRequestFields`, an object: parameters of one vendor's models.
     pub additional_fields: Option<Json>,
 }
 
-/// How an answer of a given form is asked for.
+/// The way to request structured output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StructuredOutput {
-    /// As the arguments of a tool that the model has to call. Works with every model that takes tools;
-    /// other tools stay usable. Text beside it is held back; see [`ResponseFormat`](archon_types::ResponseFormat).
+    /// As the arguments of a tool that the model must call. Works with every model that supports tools;
+    /// other tools stay usable. Text next to the call is held back; see
+    /// [`ResponseFormat`](archon_types::ResponseFormat).
     #[default]
     Tool,
-    /// As a JSON Schema that the service enforces, with the models that it does that for.
+    /// As a JSON Schema that the service enforces, on the models that support it.
     Native,
 }
 
@@ -82,54 +83,54 @@ impl Default for BedrockOptions {
 connect_choices!(BedrockOptions with a key);
 
 impl BedrockOptions {
-    /// The same, authorised so.
+    /// Sets the authorisation.
     pub fn with_auth(mut self, auth: BedrockAuth) -> Self {
         self.auth = auth;
         self
     }
 
-    /// The same in this region.
+    /// Sets the region.
     pub fn with_region(mut self, region: impl Into<String>) -> Self {
         self.region = region.into();
         self
     }
 
-    /// The same for models of this family, whatever their names.
+    /// Sets the family of all models, whatever their names.
     pub fn with_family(mut self, family: ModelFamily) -> Self {
         self.family = family;
         self
     }
 
-    /// The same with another way to ask for an answer of a given form.
+    /// Sets the way to request structured output.
     pub fn with_structured(mut self, structured: StructuredOutput) -> Self {
         self.structured = structured;
         self
     }
 
-    /// The same with more fields that only one maker's models know.
+    /// Sets additional fields that only one vendor's models know.
     pub fn with_additional_fields(mut self, fields: Json) -> Self {
         self.additional_fields = Some(fields);
         self
     }
 }
 
-/// Amazon Bedrock. Clones share one pool of connections.
+/// A provider for Amazon Bedrock. Clones share one pool of connections.
 #[derive(Clone, Debug)]
 pub struct Bedrock(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
     service: Service,
-    /// Without what has become the service.
+    /// The options, without those that were moved into the service.
     options: BedrockOptions,
 }
 
 impl Bedrock {
-    /// Bedrock at `base_url`, which ends before `/model/…`. Nothing is sent, and no certificate is read,
-    /// before the first request.
+    /// Creates a provider for Bedrock at `base_url`, which ends before `/model/…`. Nothing is sent, and no
+    /// certificate is read, before the first request.
     ///
     /// # Errors
-    /// [`SetupError`] when the address, the key, a header or the proxy cannot be used.
+    /// [`SetupError`] if the address, the key, a header or the proxy cannot be used.
     pub fn new(base_url: &str, mut options: BedrockOptions) -> Result<Self, SetupError> {
         let connect = mem::take(&mut options.connect);
         let key = match options.auth {
@@ -146,10 +147,10 @@ impl Bedrock {
         Ok(Self(Arc::new(Inner { service, options })))
     }
 
-    /// Amazon's own service in a region, for instance `eu-central-1`.
+    /// Creates a provider for Amazon's own service in a region, for instance `eu-central-1`.
     ///
     /// # Errors
-    /// [`SetupError`] when the region makes no address, or as [`Bedrock::new`] does.
+    /// [`SetupError`] if the region is no valid name, or as [`Bedrock::new`] does.
     pub fn in_region(region: &str, options: BedrockOptions) -> Result<Self, SetupError> {
         let known = |c: char| c.is_ascii_alphanumeric() || c == '-';
         if region.is_empty() || !region.chars().all(known) {
@@ -199,7 +200,7 @@ impl Provider for Bedrock {
     }
 }
 
-/// The request with its signature, made when it is about to be sent: an old one is refused.
+/// Signs the request just before it is sent, since old signatures are refused.
 async fn signed(inner: Arc<Inner>, mut request: reqwest::Request) -> Result<reqwest::Request, ProviderError> {
     let Inner { service, options } = &*inner;
     let fetched;

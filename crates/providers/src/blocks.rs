@@ -1,5 +1,5 @@
-//! An answer in blocks that the service numbers: pieces of several calls may interleave, and each is told
-//! by its number where it belongs.
+//! An answer in blocks with numbers: pieces of several calls may interleave, and the number of each piece
+//! says to which block it belongs.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -9,41 +9,41 @@ use archon_types::{
 
 use crate::{answer::Answer, answer_limits::Said, http::events::BodyEnd};
 
-/// An answer on its way, by the numbers of its blocks.
+/// An answer while it is received, with the numbers of its blocks.
 pub(crate) struct Blocks {
     answer: Answer,
-    /// Which call a number is.
+    /// The calls: the number of the block, and the number of the call in the answer.
     calls: Vec<(u64, usize)>,
-    /// The numbers under which something was said, with what.
+    /// The numbers of blocks with text or thinking.
     said: Vec<(u64, Part)>,
-    /// What came last; what comes under another number does not join it.
+    /// The last block that got a piece; a piece of another block does not join its text.
     last: Option<(u64, Part)>,
 }
 
-/// What a block holds that is no call.
+/// The kind of a block that is no call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     Text,
     Thinking,
 }
 
-/// Why the model stopped.
+/// The reason why the model stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Stop {
-    /// It was done, or waits for the results of its calls.
+    /// The model was done, or waits for the results of its calls.
     Done,
-    /// It wrote a text that ends answers: this one, where it is said.
+    /// The model wrote a stop sequence: this one, if the service names it.
     Sequence(Option<String>),
-    /// It ran into its limit.
+    /// The answer reached the limit of tokens.
     Length,
-    /// It declined, or a filter stopped it, in these words.
+    /// The model or a filter refused, with this text.
     Refused(String),
-    /// Something else stopped it, in these words.
+    /// Another problem stopped the answer, with this text.
     Broken(String),
 }
 
 impl Blocks {
-    /// The answer of `provider` to `request`, before anything was said.
+    /// Creates the empty answer of `provider` to `request`.
     pub(crate) fn new(request: &Request, provider: &str, clock: Option<Arc<dyn Clock>>) -> Self {
         let answer = Answer::new(request, provider, clock);
         Self { answer, calls: Vec::new(), said: Vec::new(), last: None }
@@ -57,29 +57,29 @@ impl Blocks {
         *self.answer.usage() = usage;
     }
 
-    /// Whether nothing was said.
+    /// Returns true if the answer has no content yet.
     pub(crate) fn is_empty(&self) -> bool {
         self.answer.is_empty()
     }
 
-    /// Whether anything of this kind was said under the number.
+    /// Returns true if the block has a part of this kind.
     pub(crate) fn has(&self, number: u64, part: Part) -> bool {
         self.said.contains(&(number, part))
     }
 
-    /// Adds to the text of a block.
+    /// Appends to the text of a block.
     pub(crate) fn text(&mut self, number: u64, delta: String, out: &mut VecDeque<ModelEvent>) {
         self.begin(number, Part::Text);
         self.answer.text(delta, out);
     }
 
-    /// Adds to the words by which the model declines.
+    /// Appends text with which the model refuses.
     pub(crate) fn refusal(&mut self, number: u64, delta: String, out: &mut VecDeque<ModelEvent>) {
         self.begin(number, Part::Text);
         self.answer.refusal(delta, out);
     }
 
-    /// The service said why the answer ends, see [`Answer::ends`].
+    /// Notes that the service gave the reason of the end, see [`Answer::ends`].
     pub(crate) fn ends(&mut self) {
         self.answer.ends();
     }
@@ -89,42 +89,43 @@ impl Blocks {
         self.answer.is_whole(body)
     }
 
-    /// The answer is asked for as a call, see [`Answer::hold_prose`].
+    /// Says that the structured output is requested as a tool call, see [`Answer::hold_prose`].
     pub(crate) fn hold_prose(&mut self) {
         self.answer.hold_prose();
     }
 
-    /// A call begins that is the answer, unless the answer was given already, see [`Answer::begin_form`].
+    /// Begins the call that carries the structured output. Returns false for a later such call, see
+    /// [`Answer::begin_form`].
     pub(crate) fn begin_form(&mut self) -> bool {
         self.answer.begin_form()
     }
 
-    /// Adds to the block that is the answer which was asked for as a call.
+    /// Appends structured output that comes as a call.
     pub(crate) fn form(&mut self, number: u64, delta: String, out: &mut VecDeque<ModelEvent>) {
         self.begin(number, Part::Text);
         self.answer.form(delta, out);
     }
 
-    /// Adds to the thinking of a block.
+    /// Appends to the thinking of a block.
     pub(crate) fn thinking(&mut self, number: u64, delta: String, out: &mut VecDeque<ModelEvent>) {
         self.begin(number, Part::Thinking);
         self.answer.thinking(delta, out);
     }
 
-    /// What the service wants back with the thinking of a block, which may have no text.
+    /// Adds the signature to the thinking of a block, which may have no text.
     pub(crate) fn sign(&mut self, number: u64, signature: String) {
         self.begin(number, Part::Thinking);
         self.answer.sign(signature);
     }
 
-    /// A block that nobody may read, which the service wants back.
+    /// Adds an encrypted thinking block, which the service requires back.
     pub(crate) fn sign_apart(&mut self, signature: String) {
         self.answer.separate();
         self.answer.sign(signature);
         self.last = None;
     }
 
-    /// Begins a call, unless the number is one already.
+    /// Begins a call, unless the number already has one.
     pub(crate) fn begin_call(&mut self, number: u64, id: &str, name: &str, out: &mut VecDeque<ModelEvent>) {
         if self.call(number).is_none() {
             let call = self.answer.begin_call(id, name, out);
@@ -133,15 +134,15 @@ impl Blocks {
         }
     }
 
-    /// Adds to the argument text of a call. What belongs to no call is left out.
+    /// Appends to the argument text of a call. Text of an unknown call is dropped.
     pub(crate) fn arguments(&mut self, number: u64, text: String, out: &mut VecDeque<ModelEvent>) {
         if let Some(call) = self.call(number) {
             self.answer.arguments(call, text, out);
         }
     }
 
-    /// The whole argument text of a call, for services that say it again or only then. What came in
-    /// pieces was shown already and is not taken back.
+    /// Completes the argument text of a call from its whole text, for services that repeat it or send it
+    /// only at the end. Pieces that were emitted before stay.
     pub(crate) fn all_arguments(&mut self, number: u64, text: &str, out: &mut VecDeque<ModelEvent>) {
         if let Some(call) = self.call(number)
             && let Some(rest) = text.strip_prefix(self.answer.arguments_of(call))
@@ -151,20 +152,20 @@ impl Blocks {
         }
     }
 
-    /// The block is complete: if it is a call, its arguments are.
+    /// Ends a block; the arguments of a call are then complete.
     pub(crate) fn end(&mut self, number: u64, out: &mut VecDeque<ModelEvent>) {
         if let Some(call) = self.call(number) {
             self.answer.end_call(call, out);
         }
     }
 
-    /// The answer is complete.
+    /// Completes the answer.
     pub(crate) fn finish(&mut self, stop: Stop, out: &mut VecDeque<ModelEvent>) {
         let (reason, because) = match stop {
             Stop::Length => (StopReason::Length, None),
             Stop::Broken(why) => (StopReason::Error, Some(why)),
             Stop::Refused(why) => (StopReason::Refusal, Some(why)),
-            // The calls count, not the word.
+            // Calls decide, not the reason that the service gives.
             Stop::Done | Stop::Sequence(_) if self.answer.has_calls() => (StopReason::ToolUse, None),
             Stop::Sequence(text) => {
                 self.answer.set_stop_sequence(text);
@@ -175,27 +176,27 @@ impl Blocks {
         self.answer.finish(reason, because, out);
     }
 
-    /// The caller cancelled: what was said so far.
+    /// Returns the message so far after a cancel.
     pub(crate) fn abort(&mut self) -> AssistantMessage {
         self.answer.abort()
     }
 
-    /// What was said so far, and who was asked.
+    /// Returns the message so far, with model and provider.
     pub(crate) fn message(&self) -> &AssistantMessage {
         self.answer.message()
     }
 
-    /// How much came so far.
+    /// Returns the amount that came so far.
     pub(crate) fn said(&self) -> Said {
         self.answer.said()
     }
 
-    /// The time on the provider's clock.
+    /// Returns the time on the provider's clock.
     pub(crate) fn now(&self) -> Timestamp {
         self.answer.now()
     }
 
-    /// What it means that the service closed the stream before it said how the answer ends.
+    /// Returns the error that the service closed the stream before the end of the answer.
     pub(crate) fn broke_off(&self) -> ProviderError {
         self.answer.broke_off()
     }

@@ -1,5 +1,5 @@
-//! Tool-call ids on the wire: services take `[A-Za-z0-9_-]{1,64}`, and a conversation may hold the ids of
-//! another service, which may be anything.
+//! Converts tool-call ids for services: they accept `[A-Za-z0-9_-]{1,64}`, and a conversation may contain
+//! ids of another service, which may be anything.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use archon_types::ContentHash;
 
 const LONGEST: usize = 64;
 
-/// An id as services take it. One that they do not take becomes another; equal ids stay equal, and
+/// Returns an id that services accept. An id that they refuse is replaced; equal ids stay equal, and
 /// different ones different.
 pub(crate) fn to_wire(id: &str) -> Cow<'_, str> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');

@@ -1,17 +1,17 @@
-//! Calls of a model in a file, so that tests can replay them without the model.
+//! Reads and writes cassettes: calls of a model in a file, so that tests can replay them without the model.
 //!
-//! A cassette is a text of JSON lines. The first says what it is: `{"cassette":1}`, where the number is
-//! the version of the format. Each other line is one call:
+//! A cassette is a text of JSON lines. The first is `{"cassette":1}`, where the number is the version of the
+//! format. Each other line is one call:
 //!
 //! ```json
 //! {"request":{"model":"…","system":"…","messages":[…],"tools":[…],"options":{…}},"events":[…]}
 //! ```
 //!
-//! A call of a model that can less than all, or of which more is known, has a third field `can`: an object with
-//! `native_tools`, `is_small`, `context_window` and `price`, as far as they are not the default.
+//! A call of a model whose abilities are not the default has a third field `can`: an object with those of
+//! `native_tools`, `is_small`, `context_window` and `price` that differ.
 //!
-//! `request` is all that the model was told. Times, usage and who served a message are left out: they
-//! are not sent. `events` is what it said, in order, each event an object with one field:
+//! `request` is everything that the model was sent. Times, usage, and the provider and model of a message
+//! are left out: they are not sent. `events` is the stream in order, each event an object with one field:
 //!
 //! | field | value |
 //! |---|---|
@@ -21,10 +21,10 @@
 //! | `arguments` | `[index, text]` |
 //! | `call_end` | the index |
 //! | `done` | the whole message |
-//! | `error` | `{code, message}` and, where they are known, `status`, `retry_after_ms` and `kind` |
+//! | `error` | `{code, message}` and, if they are known, `status`, `retry_after_ms` and `kind` |
 //!
-//! A reader skips blank lines, refuses a version that it does not know, and skips fields that it does
-//! not know. Secrets were taken out before anything was written, and `****` stands in their place.
+//! A reader skips blank lines, refuses a version that it does not know, and skips fields that it does not
+//! know. Secrets are replaced by `****` before anything is written.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ use crate::{scrub::Scrubber, tap::Heard};
 /// The version of the format that is written and read.
 pub(crate) const VERSION: u64 = 1;
 
-/// The first line.
+/// Returns the first line.
 pub(crate) fn header() -> String {
     format!("{}\n", json!({ "cassette": VERSION }))
 }
@@ -44,14 +44,14 @@ pub(crate) fn header() -> String {
 /// One recorded call.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Call {
-    /// See [`request_json`].
+    /// The request; see [`request_json`].
     pub(crate) request: Json,
     pub(crate) events: Heard,
-    /// What the model could do.
+    /// The abilities of the model.
     pub(crate) can: Capabilities,
 }
 
-/// The line of a call, secrets taken out.
+/// Returns the line of a call, without secrets.
 pub(crate) fn line(request: &Json, heard: &Heard, can: &Capabilities, scrubber: &Scrubber) -> String {
     let events: Vec<Json> = merged(heard, scrubber).iter().map(event_json).collect();
     let mut events = Json::Array(events);
@@ -89,7 +89,7 @@ fn can(json: &Json) -> Capabilities {
     can
 }
 
-/// The calls of a cassette, or what is wrong with it.
+/// Returns the calls of a cassette, or the reason why it cannot be read.
 pub(crate) fn read(text: &str) -> Result<Vec<Call>, String> {
     let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     let Some((_, first)) = lines.next() else { return Err("it is empty".to_owned()) };
@@ -110,7 +110,7 @@ fn call(line: &str) -> Result<Call, String> {
     Ok(Call { request, events: events.iter().map(event).collect::<Result<_, _>>()?, can })
 }
 
-/// All that a model is told, secrets taken out.
+/// Returns everything that a model is sent, without secrets.
 pub(crate) fn request_json(request: &Request, scrubber: &Scrubber) -> Json {
     let messages: Vec<Json> = request.messages.iter().map(|message| told(value(&**message))).collect();
     let mut told =
@@ -125,7 +125,7 @@ pub(crate) fn request_json(request: &Request, scrubber: &Scrubber) -> Json {
     told
 }
 
-/// A message without what no model is told.
+/// Removes the fields of a message that no model is sent.
 fn told(mut message: Json) -> Json {
     if let Some(fields) = message.as_object_mut() {
         fields.retain(|name, _| {
@@ -135,7 +135,7 @@ fn told(mut message: Json) -> Json {
     message
 }
 
-/// Where two requests differ first, in words; `None` when they are the same.
+/// Describes the first difference between two requests; `None` if they are equal.
 pub(crate) fn difference(recorded: &Json, asked: &Json) -> Option<String> {
     differ("", recorded, asked)
 }
@@ -165,7 +165,7 @@ fn beside(path: &str, recorded: Option<&Json>, asked: Option<&Json>) -> Option<S
     }
 }
 
-/// A value in few words.
+/// Returns a value as text of at most 120 characters.
 fn shown(value: &Json) -> String {
     const LONGEST: usize = 120;
     let mut text = value.to_string();
@@ -176,7 +176,7 @@ fn shown(value: &Json) -> String {
     text
 }
 
-/// The events with neighbouring pieces joined where a secret lies across them.
+/// Returns the events; neighbouring pieces are joined if a secret spans them.
 fn merged(heard: &Heard, scrubber: &Scrubber) -> Heard {
     let mut all: Heard = Vec::with_capacity(heard.len());
     let mut run = Vec::new();
@@ -192,7 +192,7 @@ fn merged(heard: &Heard, scrubber: &Scrubber) -> Heard {
 
 type Event = Result<ModelEvent, ProviderError>;
 
-/// Pieces of the same kind follow each other in one text.
+/// Returns the kind of a piece: consecutive pieces of one kind are parts of one text.
 fn kind(event: &Event) -> Option<(u8, u32)> {
     match event {
         Ok(ModelEvent::TextDelta(_)) => Some((0, 0)),
@@ -233,7 +233,7 @@ fn event_json(event: &Event) -> Json {
         Ok(ModelEvent::ToolCallEnd { index }) => json!({ "call_end": index }),
         Ok(ModelEvent::Done(message)) => json!({ "done": value(&**message) }),
         Err(error) => json!({ "error": error_json(error) }),
-        // An event of a later version of the types: what it says is in the message too.
+        // An event of a later version of the types: its content is also in the final message.
         Ok(_) => json!({ "unknown": null }),
     }
 }
@@ -315,7 +315,7 @@ fn error(json: &Json) -> Option<ProviderError> {
     })
 }
 
-/// What is written here is text, numbers, lists and objects: none of them can fail.
+/// Converts a value to JSON. The values here are texts, numbers, lists and objects, which cannot fail.
 fn value(value: &impl serde::Serialize) -> Json {
     serde_json::to_value(value).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! Cassettes: what is written comes back, and what is not a cassette is refused with a reason.
+//! Tests that cassettes are read as they were written, and that other files are refused with a reason.
 
 use archon_types::{AssistantMessage, Content, Message, ModelPrice, RequestOptions, Timestamp, ToolCall};
 use expect_test::expect;

@@ -1,9 +1,9 @@
-//! What is known of the models of the services: window, prices, whether they think and see.
+//! The catalogue of models: context windows, prices, and abilities such as thinking and vision.
 //!
-//! The data are `models.jsonl` beside the manifest: a line for each model, sorted by name, and before
-//! them a line that says where they are from and how old they are. `cargo xtask catalogue` writes the
-//! file. It is searched as it lies, half by half, so a program that never asks pays nothing for it, and one
-//! that asks hardly anything. A [`Catalogue`](own::Catalogue) holds what a person knows beyond it.
+//! The data are in `models.jsonl` next to the manifest: one line for each model, sorted by name, after a
+//! line with their source and date. `cargo xtask catalogue` writes the file. A binary search runs on the
+//! text as it is, so the catalogue costs nothing until it is used, and then hardly anything. A
+//! [`Catalogue`](own::Catalogue) adds what a person knows beyond it.
 
 mod own;
 
@@ -16,38 +16,38 @@ pub use own::{Catalogue, CatalogueProvider};
 
 const MODELS: &str = include_str!("../models.jsonl");
 
-/// What is known of a model.
+/// The facts about a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ModelInfo {
-    /// As it is asked for: `openai:gpt-5-mini`.
+    /// The name with the provider: `openai:gpt-5-mini`.
     pub name: String,
-    /// Tokens that it can be told; where a service counts both ways, the answer's are left out.
+    /// The context window in tokens; without the answer's tokens if the service has separate limits.
     pub context_window: Option<u64>,
-    /// Most tokens of an answer.
+    /// The most tokens of an answer.
     pub max_output: Option<u64>,
-    /// What its tokens cost, in millionths of a US dollar for a million: the list price, without what
-    /// services give back for batches.
+    /// The price in millionths of a US dollar per million tokens: the list price, without discounts for
+    /// batches.
     pub price: Option<ModelPrice>,
-    /// Whether it thinks before it answers.
+    /// True if the model thinks before it answers.
     pub thinking: bool,
-    /// Whether it sees pictures.
+    /// True if the model accepts images.
     pub vision: bool,
-    /// Whether it takes tool specs and answers with tool calls; `None` where only its provider knows.
+    /// True if the model accepts tool specs and answers with tool calls; `None` if only its provider knows.
     pub tools: Option<bool>,
-    /// Whether it needs short instructions; `None` where only its provider knows.
+    /// True if the model needs short instructions; `None` if only its provider knows.
     pub is_small: Option<bool>,
-    /// Who says so, for people.
+    /// The source of these facts, for people.
     pub source: String,
 }
 
-/// Where the catalogue is from.
+/// The source and date of the catalogue.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[non_exhaustive]
 pub struct CatalogueSource {
-    /// What it was made from.
+    /// The data that it was made from.
     pub source: String,
-    /// When that was current, as `2026-11-22`.
+    /// The date of those data, such as `2026-11-22`.
     pub date: String,
 }
 
@@ -57,7 +57,7 @@ impl std::fmt::Display for CatalogueSource {
     }
 }
 
-/// A line of the file. Prices are dollars for a million tokens.
+/// One line of the file. Prices are US dollars per million tokens.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 struct Line {
     model: String,
@@ -74,7 +74,7 @@ struct Line {
     small: Option<bool>,
 }
 
-/// Prices of prompts that are longer than so many tokens.
+/// The prices of prompts with more than `above` tokens.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 struct LongLine {
     above: u64,
@@ -94,7 +94,7 @@ impl From<LongLine> for LongPromptPrice {
 }
 
 impl Line {
-    /// Both prices, or none.
+    /// Returns the price; `None` unless the line has both input and output prices.
     fn price(&self) -> Option<ModelPrice> {
         let (input, output) = self.input.zip(self.output)?;
         let mut price = ModelPrice::new(millionths(input), millionths(output));
@@ -125,15 +125,15 @@ fn millionths(dollars: f64) -> u64 {
     (dollars * 1e6).round() as u64
 }
 
-/// What is known of a provider's model; `provider` is its [id](archon_types::Provider::id).
+/// Returns the facts about a provider's model; `provider` is its [id](archon_types::Provider::id).
 ///
-/// A service at another address than its own is another service: what it takes is not known.
+/// A service at an address other than its own counts as another service, which is unknown.
 pub fn model_info(provider: &str, model: &str) -> Option<ModelInfo> {
     let line = line_of(&format!("{}:{model}", listed(provider)))?;
     serde_json::from_slice::<Line>(line).ok().map(ModelInfo::from)
 }
 
-/// The line of a model in the sorted file.
+/// Returns the line of a model in the sorted file.
 fn line_of(model: &str) -> Option<&'static [u8]> {
     let mut lines = MODELS.as_bytes();
     lines = &lines[lines.iter().position(|byte| *byte == b'\n')? + 1..];
@@ -151,13 +151,13 @@ fn line_of(model: &str) -> Option<&'static [u8]> {
     None
 }
 
-/// The model's name in its line: it is the first value, and written without escapes.
+/// Returns the model's name in its line: it is the first value, and has no escapes.
 fn name_in(line: &[u8]) -> &[u8] {
     let name = line.strip_prefix(b"{\"model\":\"").unwrap_or_default();
     name.split(|byte| *byte == b'"').next().unwrap_or_default()
 }
 
-/// What a provider's model can do and costs, as far as the catalogue knows.
+/// Returns the abilities and the price of a provider's model, as far as the catalogue knows them.
 pub(crate) fn capabilities(provider: &str, model: &str) -> Capabilities {
     let mut capabilities = Capabilities::default();
     if let Some(known) = model_info(provider, model) {
@@ -166,18 +166,18 @@ pub(crate) fn capabilities(provider: &str, model: &str) -> Capabilities {
     capabilities
 }
 
-/// Every model, sorted by name.
+/// Returns every model, sorted by name.
 pub fn known_models() -> impl Iterator<Item = ModelInfo> {
     MODELS.lines().skip(1).filter_map(|line| serde_json::from_str::<Line>(line).ok()).map(ModelInfo::from)
 }
 
-/// The models of a provider whose names are most like this one, best first, at most three.
+/// Returns the models of a provider with the most similar names, best first, at most three.
 pub fn nearest_models(provider: &str, model: &str) -> Vec<String> {
     Catalogue::default().nearest(provider, model)
 }
 
-/// A failure because the model does not exist, with the names that may have been meant. Nobody is advised to
-/// ask for what they asked for: a model that is known may be closed to the caller.
+/// Adds similar names to the error that a model does not exist. A model of the catalogue gets none: it
+/// exists, but may not be available to the caller.
 pub(crate) fn with_nearest(error: ProviderError, provider: &str, model: &str) -> ProviderError {
     match error {
         ProviderError::Api { status, kind: ApiErrorKind::NotFound, message }
@@ -192,17 +192,18 @@ pub(crate) fn with_nearest(error: ProviderError, provider: &str, model: &str) ->
     }
 }
 
-/// Where the catalogue is from, and how old it is.
+/// Returns the source and the date of the catalogue.
 pub fn catalogue_source() -> CatalogueSource {
     source_of(MODELS).unwrap_or_else(|| CatalogueSource { source: String::new(), date: String::new() })
 }
 
-/// What the first line of a catalogue says.
+/// Returns the source and date in the first line of a catalogue.
 fn source_of(text: &str) -> Option<CatalogueSource> {
     serde_json::from_str(text.lines().next()?).ok()
 }
 
-/// The same service by another protocol or another name has the same models.
+/// Returns the name under which the catalogue lists a provider: a service with several protocols or names
+/// has the same models.
 fn listed(provider: &str) -> &str {
     match provider {
         "openai-responses" => "openai",

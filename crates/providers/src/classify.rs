@@ -1,7 +1,7 @@
-//! From what a service answered to why it gave no answer: status × body × headers → [`ProviderError`].
+//! Classifies failed responses: status × body × headers → [`ProviderError`].
 //!
-//! Services agree on little but the status; what they write into the body is data here, so a new
-//! phrase is one more line in a table.
+//! Services agree on little but the status; the phrases of their bodies are data here, so a new phrase is
+//! one more line in a table.
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use archon_types::{ApiErrorKind, ErrorText, Json, ProviderError, Redactor};
 
 use crate::content_filter;
 
-/// Stands where a text was cut: a secret may have been cut with it.
+/// Replaces the rest of a text that was cut: the cut may be within a secret.
 pub(crate) const CUT: char = '…';
 
-/// Phrases, in lower case, by which services say that the conversation does not fit. The second part
-/// names who says it so.
+/// Phrases, in lower case, that mean that the conversation exceeds the context window. The second part names
+/// the services.
 pub const OVERFLOW_PHRASES: &[(&str, &str)] = &[
     ("context_length_exceeded", "OpenAI, Cerebras: the error's code"),
     ("maximum context length", "OpenAI, DeepSeek, OpenRouter, vLLM"),
@@ -42,7 +42,7 @@ pub const OVERFLOW_PHRASES: &[(&str, &str)] = &[
     ("range of input length should be", "Alibaba"),
 ];
 
-/// Phrases, in lower case, by which services say that a model does not think as much as was asked.
+/// Phrases, in lower case, that mean that a model does not support the requested level of thinking.
 const THINKING_PHRASES: &[(&str, &str)] = &[
     ("reasoning_effort", "OpenAI, Groq, xAI: the parameter, unknown or with a value that is not taken"),
     ("reasoning.effort", "OpenAI: responses"),
@@ -58,13 +58,14 @@ const THINKING_PHRASES: &[(&str, &str)] = &[
     ("reasoning is not supported", "Mistral, OpenRouter"),
 ];
 
-/// Phrases, in lower case, by which services say that an account is empty where nothing else says it.
+/// Phrases, in lower case, that mean that an account has no credit, if nothing else in the response says so.
 const QUOTA_PHRASES: &[(&str, &str)] = &[
     ("credit balance is too low", "Anthropic, with status 400"),
     ("prepayment credits are depleted", "Gemini"),
 ];
 
-/// Phrases, in lower case, by which services that do not send status 404 say that there is no such model.
+/// Phrases, in lower case, that mean that a model does not exist, of services that do not send status 404
+/// for it.
 const MODEL_PHRASES: &[(&str, &str)] = &[
     ("model_not_found", "OpenAI, Groq: the error's code"),
     ("model not exist", "DeepSeek, with status 400"),
@@ -88,31 +89,31 @@ fn is_about_thinking(text: &str) -> bool {
     THINKING_PHRASES.iter().any(|(phrase, _)| text.contains(phrase))
 }
 
-/// Whether a service's words mean that the conversation does not fit into the model's window.
+/// Returns true if a service's text means that the conversation exceeds the model's context window.
 pub fn is_context_overflow(text: &str) -> bool {
     let text = text.to_lowercase();
     OVERFLOW_PHRASES.iter().any(|(phrase, _)| text.contains(phrase))
 }
 
-/// A response that is no answer, without its body.
+/// A response without an answer: its status and headers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Failure {
     pub(crate) status: u16,
     pub(crate) content_type: String,
     pub(crate) retry_after: Option<Duration>,
-    /// Where a redirect leads.
+    /// The target of a redirect.
     pub(crate) location: Option<String>,
 }
 
 impl Failure {
-    /// What the failure is, given the body's text, from which secrets were taken out before.
+    /// Returns the error, given the body's text without secrets.
     pub(crate) fn classify(self, body: &str) -> ProviderError {
         if let Some(location) = &self.location {
             let message = format!("redirects to {location:?}; use that as the base URL if it is right");
             return self.api(ApiErrorKind::Other, message);
         }
         match serde_json::from_str::<Json>(body).ok().as_ref().and_then(Said::from_json) {
-            // The status says something else than the body: show both.
+            // The status contradicts the body, so the message has both.
             Some(said) if (200..300).contains(&self.status) => {
                 let seen = self.excerpt(body);
                 self.said(said).with_text(|message| format!("{message} ({seen})"))
@@ -125,7 +126,7 @@ impl Failure {
         }
     }
 
-    /// What an error object means. Words come before the status: many services send 400 for everything,
+    /// Classifies an error object. Its words come before the status: many services send 400 for everything,
     /// and an error in the middle of a stream has no status of its own.
     fn said(mut self, said: Said) -> ProviderError {
         if (200..300).contains(&self.status) {
@@ -143,7 +144,7 @@ impl Failure {
             return ProviderError::Auth(self.with_status(said.message));
         }
         if has(&["insufficient_quota", "billing"]) || is_about_quota(&said.message) {
-            // Sent with 429, and no wait helps.
+            // It comes with status 429, but waiting does not help.
             return self.api(ApiErrorKind::Quota, said.message);
         }
         let refused = !overflow && matches!(self.status, 0 | 400 | 404 | 422);
@@ -186,7 +187,7 @@ impl Failure {
             401 | 403 => ProviderError::Auth(self.with_status(message)),
             402 => self.api(ApiErrorKind::Quota, message),
             429 => ProviderError::RateLimited { retry_after, message: self.with_status(message) },
-            // 413 alone may as well be a body that is too large, for instance a picture.
+            // Status 413 alone may also mean a body that is too large, for instance because of an image.
             _ if overflow => ProviderError::ContextOverflow(self.with_status(message)),
             408 => ProviderError::Timeout(self.with_status(message)),
             404 => self.api(ApiErrorKind::NotFound, message),
@@ -208,30 +209,30 @@ impl Failure {
         ProviderError::Api { status: self.status, kind, message }
     }
 
-    /// A body that is not the service's own words, most likely a gateway's page.
+    /// Returns the beginning of a body that is no error object, most likely a gateway's page, with status
+    /// and type.
     pub(crate) fn excerpt(&self, body: &str) -> String {
         let kind = if self.content_type.is_empty() { "no content type" } else { &self.content_type };
         format!("status {}, {kind}: {}", self.status, first_words(body))
     }
 }
 
-/// What an error object says.
+/// The content of an error object.
 struct Said {
     message: String,
     /// Type and code, joined.
     kind: String,
-    /// The parameter that is wrong, where the service names one.
+    /// The name of the wrong parameter, if the service names one.
     parameter: String,
-    /// A status in the object itself.
+    /// The status in the object itself.
     status: Option<u16>,
-    /// How long to wait, where the object says it.
+    /// The time to wait, if the object has one.
     retry_after: Option<Duration>,
 }
 
 impl Said {
-    /// Knows `{"error": {"message", "type", "code"}}`, `{"error": "text"}`, `{"message"}`, `{"Message"}`,
-    /// `{"detail"}`
-    /// and a list that begins with one of them.
+    /// Reads `{"error": {"message", "type", "code"}}`, `{"error": "text"}`, `{"message"}`, `{"Message"}`,
+    /// `{"detail"}` and a list that begins with one of them.
     fn from_json(body: &Json) -> Option<Self> {
         let body = body.get(0).unwrap_or(body);
         let error = match body.get("error") {
@@ -241,7 +242,7 @@ impl Said {
         };
         let message = ["message", "detail", "Message"].into_iter().find_map(|key| error.get(key))?;
         let mut message = message.as_str().map_or_else(|| message.to_string(), str::to_owned);
-        // Azure says by which categories a prompt was refused.
+        // Azure lists the categories for which it refused a prompt.
         let results = error.pointer("/innererror/content_filter_result");
         if let Some(words) = results.and_then(content_filter::objections) {
             message = format!("{message} ({words})");
@@ -255,7 +256,7 @@ impl Said {
         let status = status.and_then(|s| u16::try_from(s).ok()).filter(|s| (100..600).contains(s));
         let parameter = error.get("param").and_then(Json::as_str).unwrap_or_default().to_owned();
         let (reasons, retry_after) = details(error);
-        // OpenRouter's moderation sends it with 403, which else is about the key.
+        // OpenRouter sends moderation errors with 403, which otherwise means a problem of the key.
         let is_flagged =
             ["/metadata/reasons", "/metadata/flagged_input"].iter().any(|at| error.pointer(at).is_some());
         let flagged = if is_flagged { " moderation" } else { "" };
@@ -274,7 +275,7 @@ impl Said {
     }
 }
 
-/// The reasons in the details that Google's services send, and how long they ask to wait:
+/// Returns the reasons and the time to wait from the details that Google's services send:
 /// <https://cloud.google.com/apis/design/errors#error_details>.
 fn details(error: &Json) -> (String, Option<Duration>) {
     let mut reasons = String::new();
@@ -291,14 +292,14 @@ fn details(error: &Json) -> (String, Option<Duration>) {
     (reasons, wait)
 }
 
-/// Whether a JSON text is an error object and not an answer.
+/// Returns true if a JSON text is an error object and not an answer.
 pub(crate) fn is_error(text: &str) -> bool {
     serde_json::from_str::<Json>(text)
         .is_ok_and(|json| json.get("choices").is_none() && Said::from_json(&json).is_some())
 }
 
-/// Whether JSON text is wrong only because it ends too early: the connection may have broken there. The parser takes the
-/// beginning of a number, such as `-` or `1.`, for a wrong one.
+/// Returns true if JSON text is invalid only because it ends too early: the connection may have broken
+/// there. The parser reports the beginning of a number, such as `-` or `1.`, as a syntax error.
 pub(crate) fn is_torn(error: &serde_json::Error, text: &str) -> bool {
     let is_at_end = || {
         let last = text.rsplit('\n').next().unwrap_or_default();
@@ -307,7 +308,7 @@ pub(crate) fn is_torn(error: &serde_json::Error, text: &str) -> bool {
     error.is_eof() || (error.is_syntax() && text.ends_with(['-', '+', '.', 'e', 'E']) && is_at_end())
 }
 
-/// What an error object in the middle of a stream means.
+/// Classifies an error object in the middle of a stream.
 pub(crate) fn stream_error(event: &Json) -> ProviderError {
     let failure = Failure { status: 200, ..Failure::default() };
     match Said::from_json(event) {
@@ -316,14 +317,14 @@ pub(crate) fn stream_error(event: &Json) -> ProviderError {
     }
 }
 
-/// The first 200 characters in one line.
+/// Returns the first 200 characters in one line.
 pub(crate) fn first_words(text: &str) -> String {
     let mut words = String::new();
     for word in text.split_whitespace() {
         if !words.is_empty() {
             words.push(' ');
         }
-        // One more tells that there is more.
+        // One more than 200, to know if the text goes on.
         words.extend(word.chars().take(201));
         if let Some((end, _)) = words.char_indices().nth(200) {
             words.truncate(end);
@@ -334,7 +335,7 @@ pub(crate) fn first_words(text: &str) -> String {
     if words.is_empty() { "an empty body".to_owned() } else { words }
 }
 
-/// The error with every secret taken out of its text.
+/// Returns the error with every secret removed from its text.
 pub(crate) fn redacted(error: ProviderError, redactor: &Redactor) -> ProviderError {
     error.with_text(|text| redactor.clean_cut(text, CUT))
 }

@@ -1,4 +1,4 @@
-//! The table of what services answer instead of an answer.
+//! Tests of the classification of failed responses.
 
 use expect_test::expect;
 
@@ -10,7 +10,7 @@ fn classify(status: u16, body: &str) -> ProviderError {
     Failure { status, content_type: content_type.to_owned(), retry_after, location: None }.classify(body)
 }
 
-/// What each service really says when the conversation does not fit, and the status that it sends.
+/// The real texts and statuses of each service for a conversation that exceeds the context window.
 const OVERFLOWS: &[(u16, &str)] = &[
     (
         400,
@@ -104,13 +104,13 @@ fn every_phrase_is_known_and_every_service_is_understood() {
             "no sample: {phrase}"
         );
     }
-    // A limit of tokens for each minute is no overflow, and neither is a body that is too large.
+    // A limit of tokens per minute is no overflow, and neither is a body that is too large.
     let rate = classify(429, r#"{"error":{"message":"prompt is too long for your tokens per minute"}}"#);
     assert!(matches!(rate, ProviderError::RateLimited { .. }));
     assert!(matches!(classify(413, "<html>Request Entity Too Large"), ProviderError::Api { .. }));
 }
 
-/// Statuses and bodies of all kinds.
+/// Returns statuses and bodies of all kinds.
 fn answers() -> Vec<(u16, String)> {
     let error =
         |message: &str, kind: &str| format!(r#"{{"error":{{"message":"{message}","type":"{kind}"}}}}"#);

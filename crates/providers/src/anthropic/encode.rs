@@ -1,5 +1,5 @@
-//! The body of a request. Messages, tools and instructions are encoded once and then copied; marks of
-//! the prompt cache move from turn to turn, so they are put in afterwards.
+//! Encodes the body of a request. Messages, tools and instructions are encoded once and then copied; marks
+//! of the prompt cache move from turn to turn, so they are inserted afterwards.
 
 use archon_types::{Json, ProviderError, Request, ThinkingLevel, ToolChoice, ToolSpec};
 use serde_json::json;
@@ -14,15 +14,15 @@ use crate::{
     tool_names,
 };
 
-// Names of the encodings; each fixes every option that changes its output.
+// Names of the encodings; each stands for a fixed choice of all options that change the output.
 const MESSAGES: &str = "anthropic-messages";
 const MESSAGES_WITHOUT_THINKING: &str = "anthropic-messages-without-thinking";
 const SYSTEM: &str = "anthropic-system";
 const TOOLS: &str = "anthropic-tools";
 
-/// The smallest budget for thinking that the service takes.
+/// The smallest budget for thinking in tokens that the service accepts.
 const LEAST_BUDGET: u32 = 1_024;
-/// Room for the tools, the instructions and the newest messages, whose size is not known yet.
+/// Room in bytes for the tools, the instructions and the newest messages, whose size is not known yet.
 const HEADROOM: usize = 4_096;
 
 /// Encodes one request.
@@ -31,11 +31,11 @@ pub(super) struct Encoder<'a> {
     traits: AnthropicTraits,
     options: &'a AnthropicOptions,
     thinking: Thinking,
-    /// The name of the tool that stands for the form of the answer.
+    /// The name of the tool that carries the structured output.
     format_tool: Option<String>,
 }
 
-/// How thinking is asked for.
+/// The form in which a request asks for thinking.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Thinking {
     Unsaid,
@@ -58,26 +58,26 @@ impl<'a> Encoder<'a> {
         Self { request, traits, options, thinking, format_tool }
     }
 
-    /// The tool whose arguments are the answer, if the form is asked for that way.
+    /// Returns the tool whose arguments are the answer, if the structured output is requested in that way.
     pub(super) fn format_tool(&self) -> Option<&str> {
         self.format_tool.as_deref()
     }
 
-    /// What cannot be asked.
+    /// Returns the error if the request cannot be expressed.
     pub(super) fn refusal(&self) -> Option<ProviderError> {
         let format = self.request.options.response_format.as_ref().filter(|_| self.format_tool.is_some())?;
         let is_object = format.schema.get("type").is_some_and(|kind| kind == "object");
         (!is_object).then(|| refused("this model gives an answer of a given form only as an object"))
     }
 
-    /// Whether the service is asked to drop thinking that does not fit the conversation any more.
+    /// Returns true if the service must drop thinking that no longer fits the conversation.
     pub(super) fn drops_changed_thinking(&self) -> bool {
         self.traits.bound_thinking
             && self.options.changed_history == ChangedHistory::DropThinking
             && matches!(self.thinking, Thinking::Adaptive(_))
     }
 
-    /// The JSON text of the request.
+    /// Returns the JSON text of the request.
     pub(super) fn body(&self) -> Vec<u8> {
         let cached = self.request.options.cache.parts();
         let mut body = self.head();
@@ -95,7 +95,7 @@ impl<'a> Encoder<'a> {
         if cached.messages {
             messages::mark_second_to_last(&mut body, start);
         }
-        // The last comma and line break.
+        // Removes the last comma and line break.
         if body.len() > start {
             body.truncate(body.len() - 2);
         }
@@ -103,7 +103,7 @@ impl<'a> Encoder<'a> {
         body.into_bytes()
     }
 
-    /// The fields before instructions, tools and messages, without the closing brace.
+    /// Returns the fields before instructions, tools and messages, without the closing brace.
     fn head(&self) -> String {
         let options = &*self.request.options;
         let mut head = String::with_capacity(256);
@@ -113,7 +113,7 @@ impl<'a> Encoder<'a> {
         if let Thinking::Budget(budget) = self.thinking
             && max_tokens <= budget
         {
-            // Thinking counts as output, and some has to be left for the answer.
+            // Thinking counts as output, so the limit must leave room for the answer.
             max_tokens = budget.saturating_add(max_tokens);
         }
         push_field(&mut head, "max_tokens", &max_tokens);
@@ -137,7 +137,7 @@ impl<'a> Encoder<'a> {
             Thinking::Disabled => json!({"type": "disabled"}),
             Thinking::BetweenTools => json!({"type": "between_tools"}),
             Thinking::Budget(tokens) => json!({"type": "enabled", "budget_tokens": tokens}),
-            // Newer models say nothing of what they think unless they are asked.
+            // Newer models show their thinking only if the request asks for it.
             Thinking::Adaptive(_) if self.drops_changed_thinking() => json!({
                 "type": "adaptive",
                 "display": "summarized",
@@ -168,11 +168,11 @@ impl<'a> Encoder<'a> {
 
     fn tool_choice(&self, head: &mut String) {
         let tools = &self.request.tools;
-        // With a budget for thinking, and on some models, nothing can be forced.
+        // With a budget for thinking, and on some models, no call can be forced.
         let can_force = self.traits.forced_tools && !matches!(self.thinking, Thinking::Budget(_));
         let choice = &self.request.options.tool_choice;
         let format_tool = self.format_tool.as_ref();
-        // A tool that has to be called comes before the answer.
+        // A tool that must be called comes before the answer.
         if let Some(name) = format_tool.filter(|_| tools.is_empty() || !matches!(choice, ToolChoice::Tool(_)))
         {
             if can_force && (tools.is_empty() || *choice == ToolChoice::None) {
@@ -194,7 +194,7 @@ impl<'a> Encoder<'a> {
                 let name = known.unwrap_or_else(|| tool_names::to_wire(name));
                 push_field(head, "tool_choice", &json!({"type": "tool", "name": name}));
             }
-            // The default of the service.
+            // The service's default.
             _ => {}
         }
     }
@@ -241,13 +241,13 @@ impl<'a> Encoder<'a> {
     }
 }
 
-/// Whether the form has to be asked for as a tool because the service knows no maps in a form. A tool's
-/// arguments are an object.
+/// Returns true if the structured output must be requested as a tool, because the service allows no maps in
+/// a response schema. The arguments of a tool are an object.
 fn needs_tool(schema: &Json) -> bool {
     schema.get("type").is_some_and(|kind| kind == "object") && format::has_maps(schema)
 }
 
-/// How a model with these traits is asked to think that much.
+/// Returns the form in which a model with these traits is asked for this level of thinking.
 pub(crate) fn thinking(
     level: ThinkingLevel,
     traits: &AnthropicTraits,

@@ -1,4 +1,4 @@
-//! What the service answers instead of an answer: status × body × header, and that no key is ever shown.
+//! Tests of error responses: status × body × header, and that no key is ever shown.
 
 use std::time::Duration;
 

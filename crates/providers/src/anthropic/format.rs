@@ -1,6 +1,6 @@
-//! Answers of a given form: the JSON Schema as the service takes it.
+//! Converts the JSON Schema of structured output into the form that the service accepts.
 //!
-//! The service compiles a schema to a grammar and knows a part of JSON Schema only:
+//! The service compiles a schema to a grammar and knows only a part of JSON Schema:
 //! <https://platform.claude.com/docs/en/build-with-claude/structured-outputs>.
 
 use archon_types::Json;
@@ -8,11 +8,11 @@ use serde_json::Map;
 
 use crate::schema_subset::{Fate, reduce};
 
-/// The formats of texts that the service knows.
+/// The string formats that the service knows.
 const FORMATS: [&str; 10] =
     ["date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"];
 
-/// The schema with nothing in it that the service refuses.
+/// Returns the schema without anything that the service refuses.
 pub(super) fn strict(schema: &Json) -> Json {
     reduce(schema, fate, close)
 }
@@ -32,7 +32,7 @@ fn fate(key: &str, value: &Json) -> Fate {
     }
 }
 
-/// Objects must be closed.
+/// Closes an object, as the service requires.
 fn close(schema: &Map<String, Json>, strict: &mut Map<String, Json>) {
     if is_object(schema) {
         strict.insert("additionalProperties".to_owned(), Json::Bool(false));
@@ -47,8 +47,8 @@ fn is_object(schema: &Map<String, Json>) -> bool {
     named || schema.contains_key("properties")
 }
 
-/// Whether some object in the schema is a map, with names that the schema does not say: closed, it could
-/// only be empty.
+/// Returns true if an object in the schema is a map, with names that the schema does not list: if it were
+/// closed, it could only be empty.
 pub(super) fn has_maps(schema: &Json) -> bool {
     let Json::Object(schema) = schema else { return false };
     is_map(schema)
@@ -63,7 +63,7 @@ pub(super) fn has_maps(schema: &Json) -> bool {
 fn is_map(schema: &Map<String, Json>) -> bool {
     let names_some = schema.get("properties").and_then(Json::as_object).is_some_and(|all| !all.is_empty());
     let takes_more = match schema.get("additionalProperties") {
-        // Those who list properties rarely mean that there may be others.
+        // A schema that lists properties rarely means to allow others.
         None => !names_some,
         Some(more) => *more != false,
     };

@@ -1,5 +1,5 @@
-//! Messages as they stand in a request: blocks, each message a line, so that a mark of the prompt cache
-//! finds its place without parsing.
+//! Encodes messages as lists of blocks. Each message is one line, so that the place of a cache mark is found
+//! without parsing.
 
 use std::sync::Arc;
 
@@ -12,14 +12,14 @@ use crate::{
     tool_names,
 };
 
-/// What a message of one role ends with. No text inside of a message holds a raw line break, so this is
-/// found without parsing.
+/// The text at the end of a message of one role. No message contains a raw line break, so it is found
+/// without parsing.
 const USER_END: &str = "],\"role\":\"user\"},\n";
 const ASSISTANT_END: &str = "],\"role\":\"assistant\"},\n";
-/// Where a prefix of the prompt ends that is to be cached.
+/// Marks the end of a prefix of the prompt that is to be cached.
 pub(super) const MARK: &str = ",\"cache_control\":{\"type\":\"ephemeral\"}";
 
-/// Appends a message. With a line break, so that the next is told from it.
+/// Appends a message, with a line break that separates it from the next.
 pub(super) fn push(message: &Message, with_thinking: bool, out: &mut String) {
     match message {
         Message::User(m) => user(m, out),
@@ -28,8 +28,8 @@ pub(super) fn push(message: &Message, with_thinking: bool, out: &mut String) {
     }
 }
 
-/// Adds blocks to the message of the person. All that stands between two answers is one message: the
-/// service wants all results of a turn together.
+/// Adds blocks to the user's message. All messages between two answers become one: the service requires all
+/// results of a turn together.
 fn push_user(blocks: &str, out: &mut String) {
     if out.ends_with(USER_END) {
         out.truncate(out.len() - USER_END.len());
@@ -45,7 +45,8 @@ fn user(message: &UserMessage, out: &mut String) {
     let mut blocks = String::new();
     push_blocks(&mut blocks, &message.content);
     if blocks.is_empty() {
-        // A message without a block is refused, and so is a conversation that does not begin with one.
+        // The service refuses a message without blocks, and a conversation that does not begin with a
+        // message.
         blocks = text_block("(nothing)");
     }
     push_user(&blocks, out);
@@ -68,7 +69,7 @@ fn tool_result(message: &ToolResultMessage, out: &mut String) {
     push_user(&block, out);
 }
 
-/// Text and images; blank text is refused by the service, and left out.
+/// Appends text and images; blank text is left out, since the service refuses it.
 fn push_blocks(json: &mut String, content: &[Content]) {
     for block in content {
         let text = match block {
@@ -100,7 +101,7 @@ pub(super) fn text_block(text: &str) -> String {
 
 fn assistant(message: &AssistantMessage, with_thinking: bool, out: &mut String) {
     let mut blocks = String::new();
-    // Thinking at the end, which led to nothing, is refused by the service.
+    // The service refuses thinking at the end of a message.
     let end = message.content.iter().rposition(is_said).map_or(0, |last| last + 1);
     for block in &message.content[..end] {
         let text = match block {
@@ -118,7 +119,7 @@ fn assistant(message: &AssistantMessage, with_thinking: bool, out: &mut String) 
                 text.push_str(",\"input\":");
                 match &call.arguments {
                     Json::Object(arguments) => push_json(&mut text, arguments),
-                    // What is no object was never run, and the service takes nothing else.
+                    // Arguments that are no object were never run, and the service accepts only objects.
                     _ => text.push_str("{}"),
                 }
                 text.push('}');
@@ -128,7 +129,7 @@ fn assistant(message: &AssistantMessage, with_thinking: bool, out: &mut String) 
         };
         push_separated(&mut blocks, &text);
     }
-    // An answer that broke off before anything was said is refused by the service.
+    // The service refuses an empty message, as of an answer that broke off at once.
     if !blocks.is_empty() {
         out.push_str("{\"content\":[");
         out.push_str(&blocks);
@@ -143,7 +144,7 @@ fn is_said(block: &Content) -> bool {
     }
 }
 
-/// Thinking as it came; what another protocol signed is nothing to this one.
+/// Returns a thinking block as it was received; `None` for one that another protocol signed.
 fn thinking_block(thinking: &str, signature: &str) -> Option<String> {
     let mut block = match Signature::of(signature) {
         Signature::Anthropic(signature) => {
@@ -163,19 +164,19 @@ fn thinking_block(thinking: &str, signature: &str) -> Option<String> {
     Some(block)
 }
 
-/// An id as the service takes it; another one's may hold other characters.
+/// Returns an id that the service accepts; one of another service may have other characters.
 fn call_id(id: &str) -> String {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     let id: String = id.chars().map(|c| if allowed(c) { c } else { '_' }).collect();
     if id.is_empty() { "_".to_owned() } else { id }
 }
 
-/// Whether the model is in the middle of a turn, calling tools, that it began without thinking, for
-/// instance because another model began it: it is refused then to think from here on.
+/// Returns true if the current turn, with tool calls, began without thinking, for instance because another
+/// model began it: the service then refuses thinking for the rest of the turn.
 pub(crate) fn turn_began_without_thinking(messages: &[Arc<Message>]) -> bool {
     let turn = messages.iter().rposition(|m| matches!(**m, Message::User(_))).map_or(0, |user| user + 1);
     let first = messages[turn..].iter().find_map(|message| match &**message {
-        // An answer that said nothing is not sent.
+        // An empty answer is not sent.
         Message::Assistant(m) if m.content.iter().any(is_said) => Some(m),
         _ => None,
     });
@@ -187,7 +188,7 @@ pub(crate) fn turn_began_without_thinking(messages: &[Arc<Message>]) -> bool {
     })
 }
 
-/// Marks the end of the second-to-last message: what comes before it is read again by every later turn.
+/// Marks the end of the second-to-last message: every later turn reads the text before it from the cache.
 pub(super) fn mark_second_to_last(body: &mut String, start: usize) {
     let messages = &body[start..];
     let Some(end) = messages.len().checked_sub(1).and_then(|last| messages[..last].rfind('\n')) else {
@@ -196,7 +197,7 @@ pub(super) fn mark_second_to_last(body: &mut String, start: usize) {
     let message = &messages[..=end];
     let role_end = if message.ends_with(USER_END) { USER_END } else { ASSISTANT_END };
     if message.ends_with(role_end) {
-        // Inside of the brace that ends the last block.
+        // Inserted before the brace that ends the last block.
         body.insert_str(start + message.len() - role_end.len() - 1, MARK);
     }
 }

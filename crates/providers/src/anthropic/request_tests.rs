@@ -1,4 +1,4 @@
-//! What is sent.
+//! Tests of the requests that are sent.
 
 use std::sync::Arc;
 
@@ -26,7 +26,8 @@ fn check(request: &Request, expected: Expect) {
     expected.assert_eq(&send(AnthropicOptions::default(), request).body);
 }
 
-/// Every call is answered in the very next message, results come first, and roles alternate.
+/// Asserts that every call is answered in the very next message, that results come first, and that roles
+/// alternate.
 fn assert_paired(body: &Json) {
     let mut open: Vec<&Json> = Vec::new();
     let mut role = "assistant";
@@ -142,7 +143,7 @@ fn address_and_headers_are_those_of_the_protocol() {
     assert!(format!("{provider:?}").contains("https://gateway/anthropic/v1/messages"));
 }
 
-/// One of each kind.
+/// One model of each kind.
 const MODELS: [&str; 9] = [
     "claude-3-5-haiku-latest",
     "claude-sonnet-4-5",
@@ -364,10 +365,10 @@ fn thinking_that_led_to_nothing_is_left_out() {
         send(AnthropicOptions::default(), &Request::new("claude-opus-4-6", messages)).body
     };
     let thinking = [thought("hm", Some("EqQB")), thought("", Some("redacted:EmwK"))];
-    // Cut off before anything was said, or with its calls taken out.
+    // Cut off before any text came, or with its calls removed.
     let alone = body([thinking.to_vec(), vec![Content::text(" ")]].concat());
     assert!(!alone.contains("thinking") && !alone.contains("assistant"), "{alone}");
-    // The text before it is the end of the message then, and takes the mark of the cache.
+    // The text before the thinking is then the end of the message, and gets the cache mark.
     let behind = body([vec![thinking[0].clone(), Content::text("Well.")], thinking.to_vec()].concat());
     let message = r#"{"content":[{"thinking":"hm","signature":"EqQB","type":"thinking"},{"type":"text","text":"Well.","cache_control":{"type":"ephemeral"}}],"role":"assistant"}"#;
     assert!(behind.contains(message), "{behind}");
@@ -384,7 +385,7 @@ fn a_turn_that_another_model_began_goes_on_without_thinking() {
             Message::user("hi", now),
             said([first, vec![call("a").into()]].concat()),
             result("a"),
-            // Within a turn it need not think again.
+            // Within a turn the model need not think again.
             said(vec![call("b").into()]),
             result("b"),
         ];
@@ -399,7 +400,7 @@ fn a_turn_that_another_model_began_goes_on_without_thinking() {
     assert!(!thinks(vec![thought("hm", Some("gemini:CiQB"))], "claude-sonnet-4-5"));
     assert!(!thinks(vec![thought("broke off", None)], "claude-sonnet-4-5"));
     assert!(thinks(vec![], "claude-opus-4-6"), "an adaptive model takes it");
-    // What said nothing is not sent, so the turn begins behind it.
+    // An empty answer is not sent, so the turn begins after it.
     let now = Timestamp::default();
     let call = ToolCall::new("a", "now", json!({}));
     let messages = vec![

@@ -1,4 +1,4 @@
-//! Streams as the service sends them, whole and cut at every byte, and what each means.
+//! Tests of streams as the service sends them, whole and cut at every byte, and of their results.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ fn ask() -> Request {
     request
 }
 
-/// A stream of events with their names, as the service sends them.
+/// Returns a stream of events with their names, as the service sends them.
 fn stream(events: &[serde_json::Value]) -> String {
     let event = |event: &serde_json::Value| {
         let name = event["type"].as_str().unwrap_or_default();
@@ -36,7 +36,7 @@ fn check(body: impl Into<Vec<u8>>, expected: Expect) -> Heard {
     let body = body.into();
     let heard = replay(&provider(), &ask(), &Fixture::sse(body.clone()));
     expected.assert_eq(&heard.line());
-    // The same with line ends as other systems write them.
+    // The same stream with CRLF line ends.
     let text = String::from_utf8(body).unwrap().replace('\n', "\r\n");
     assert_eq!(replay_in_pieces(&provider(), &ask(), &Fixture::sse(text)), heard, "with CRLF");
     heard
@@ -87,10 +87,10 @@ fn text_pings_comments_and_what_is_not_known() {
         ": still here\n\n".to_owned(),
         stream(&[citation, json!({"type": "news", "what": [1, {"a": null}]}), text(0, " 🌍\n"), end(0)]),
         stream(&[begin(1, json!({"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}))]),
-        // Not even the fields that we know have to look as we know them.
+        // In an event of an unknown kind even the known fields may have other types.
         stream(&[json!({"type": "novelty", "index": "x", "delta": 7, "message": [], "usage": "much"})]),
         stream(&[arguments(1, "{\"q\":1}"), end(1), begin(2, json!({"type": "text", "text": "!"})), end(2)]),
-        // Data over several lines, without a space behind the colon.
+        // Data over several lines, without a space after the colon.
         "event:message_delta\n".to_owned(),
         delta.to_string().replacen(",", ",\ndata:", 1).replacen('{', "data:{", 1) + "\n\n",
         stream(&[stop]),
@@ -122,7 +122,7 @@ fn parallel_calls_with_arguments_in_pieces() {
         arguments(2, "\"a\":1}"),
         end(2),
         end(1),
-        // No arguments at all, and arguments that are there from the beginning.
+        // A call without arguments, and one whose arguments are in its first event.
         begin(3, call("toolu_c", "add")),
         end(3),
         begin(4, json!({"type": "tool_use", "id": "toolu_d", "name": "add", "input": {"z": 1, "a": 2}})),
@@ -380,11 +380,11 @@ fn the_tool_of_the_answers_form_is_the_text_of_the_answer() {
         stop claude-sonnet-4-5-20250929 in 25 out 15 read 3 written 7 total 0
           text "{\"n\": 7}""#]];
     first.assert_eq(&heard(std::slice::from_ref(&seven)));
-    // Of several answers at once the one that began first counts.
+    // Of several answers at once, the one that began first counts.
     let eight = vec![answer(1), arguments(1, "{\"n\": 8}"), end(1)];
     first.assert_eq(&heard(&[seven.clone(), eight.clone()]));
     first.assert_eq(&heard(&[seven[..1].to_vec(), eight, seven[1..].to_vec()]));
-    // An empty answer is one.
+    // An empty answer counts as an answer.
     expect![[r#"
         stop claude-sonnet-4-5-20250929 in 25 out 15 read 3 written 7 total 0
           text "{}""#]]
@@ -419,7 +419,7 @@ async fn cancelling_keeps_what_was_said_and_closes_the_connection() {
     server.until_gone(1).await;
 }
 
-/// Events of all kinds, sensible and not.
+/// Returns events of all kinds, sensible and not.
 fn events() -> Vec<String> {
     let [delta_event, stop_event] = stop("tool_use");
     let mut events: Vec<String> = [

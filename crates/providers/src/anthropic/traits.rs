@@ -1,58 +1,58 @@
-//! What a model of Anthropic's takes, known from its name: models differ in how thinking is asked for,
-//! and refuse with status 400 what they do not know.
+//! The abilities of Anthropic's models, by their names: models differ in the parameters of thinking, and
+//! refuse unknown parameters with status 400.
 //!
 //! Source: the table of thinking support by model at
 //! <https://platform.claude.com/docs/en/build-with-claude/thinking-troubleshooting>, the pages of the
 //! models, and <https://platform.claude.com/docs/en/build-with-claude/structured-outputs>.
 
-/// What a model takes.
+/// The parameters that a model accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AnthropicTraits {
-    /// How thinking is asked for.
+    /// The parameter of thinking.
     pub thinking: ThinkingForm,
-    /// How it is asked not to think.
+    /// The way to turn thinking off.
     pub thinking_off: ThinkingOff,
-    /// Takes `output_config.effort`.
+    /// Accepts `output_config.effort`.
     pub effort: bool,
-    /// Takes `temperature`.
+    /// Accepts `temperature`.
     pub sampling: bool,
-    /// Can be made to call a tool.
+    /// Can be forced to call a tool.
     pub forced_tools: bool,
-    /// Ties its thinking to the conversation before it, and refuses it after a change.
+    /// Binds its thinking to the conversation before it, and refuses it after a change.
     pub bound_thinking: bool,
-    /// Takes a JSON Schema for its answer; from others the form is asked for as a tool.
+    /// Accepts a JSON Schema for its answer; other models get a tool for it.
     pub json_schema: bool,
 }
 
-/// How thinking is asked for.
+/// The parameter with which a model is asked to think.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ThinkingForm {
     /// The model does not think.
     Never,
-    /// With a number of tokens.
+    /// By a number of tokens.
     Budget,
-    /// It decides for itself; effort guides it.
+    /// The model decides; the effort guides it.
     Adaptive,
 }
 
-/// How a model is asked not to think.
+/// The way to turn off a model's thinking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ThinkingOff {
-    /// By not asking for it.
+    /// The request does not mention thinking.
     Unasked,
-    /// In so many words.
+    /// The request disables thinking.
     Disabled,
-    /// Up front at least; it still writes notes between tool calls.
+    /// Thinking is disabled before the answer; the model still writes notes between tool calls.
     BetweenTools,
-    /// It always thinks; with the least effort as little as it can.
+    /// The model always thinks; the least effort makes it think as little as possible.
     LeastEffort,
 }
 
 impl AnthropicTraits {
-    /// What services take that speak like Anthropic's and run other models.
+    /// The traits of other models, on services with the same protocol.
     pub const OTHER: Self = Self {
         thinking: ThinkingForm::Budget,
         thinking_off: ThinkingOff::Unasked,
@@ -63,8 +63,8 @@ impl AnthropicTraits {
         json_schema: false,
     };
 
-    /// What the model of this name takes. A model of Anthropic's that is newer than this table is taken
-    /// to be like the newest of its family.
+    /// Returns the traits of the model of this name. A model of Anthropic's that is newer than this table
+    /// gets those of the newest of its family.
     pub fn of(model: &str) -> Self {
         let model = model.to_lowercase().replace(['.', '@', ':', '/'], "-");
         let Some(at) = model.find("claude-") else { return Self::OTHER };
@@ -94,15 +94,16 @@ impl AnthropicTraits {
     }
 }
 
-/// The version in `opus-4-5-20251101` or `3-7-sonnet-latest`. A date is none; a name without one is newer
-/// than all models with one when it was made.
+/// Returns the version in names such as `opus-4-5-20251101` or `3-7-sonnet-latest`. A date is not a version;
+/// a name without one counts as version 5.0, which was newer than all models with a version number when such
+/// names appeared.
 fn version(name: &str) -> (u32, u32) {
     let mut numbers = name.split('-').filter(|word| word.len() <= 2).map_while_number();
     let Some(major) = numbers.next() else { return (5, 0) };
     (major, numbers.next().unwrap_or(0))
 }
 
-/// Numbers that stand next to each other.
+/// Takes the first run of numbers out of the words.
 trait MapWhileNumber<'a>: Iterator<Item = &'a str> + Sized {
     fn map_while_number(self) -> impl Iterator<Item = u32> {
         self.map(str::parse::<u32>).skip_while(Result::is_err).map_while(Result::ok)

@@ -1,14 +1,13 @@
-//! The events of a Messages stream as they stand on the wire. Nobody else's types.
+//! The wire format of the events of a Messages stream, private to this protocol.
 //!
-//! One flat struct for all events: which fields are set follows from the type, and an unknown type, or an
-//! unknown field, is no fault.
+//! One flat struct for all events: its type says which fields are set. An unknown type or field is no error.
 
 use std::borrow::Cow;
 
 use archon_types::{Json, Usage};
 use serde::Deserialize;
 
-/// One event; also a whole answer that was not streamed.
+/// One event, or a whole answer that was not streamed.
 #[derive(Deserialize)]
 pub(super) struct Event<'a> {
     #[serde(borrow, default, rename = "type")]
@@ -23,7 +22,7 @@ pub(super) struct Event<'a> {
     pub(super) error: Option<Box<Json>>,
 }
 
-/// What an event is, whatever else it holds.
+/// The type of an event, without its other fields.
 #[derive(Deserialize)]
 pub(super) struct Kind<'a> {
     #[serde(borrow, rename = "type")]
@@ -31,12 +30,12 @@ pub(super) struct Kind<'a> {
 }
 
 impl<'a> Kind<'a> {
-    /// That of an event that says what it is.
+    /// Returns the type of an event; `None` if it has none.
     pub(super) fn of(event: &'a str) -> Option<Self> {
         serde_json::from_str(event).ok()
     }
 
-    /// Whether we read events of this kind.
+    /// Returns true if the decoder reads events of this type.
     pub(super) fn is_known(&self) -> bool {
         KNOWN.contains(&&*self.name)
     }
@@ -54,7 +53,7 @@ const KNOWN: [&str; 9] = [
     "error",
 ];
 
-/// What is new in a block, or in the message.
+/// The new part of a block, or of the message.
 #[derive(Deserialize)]
 pub(super) struct Delta<'a> {
     pub(super) text: Option<String>,
@@ -73,7 +72,7 @@ pub(super) struct StopDetails {
     pub(super) explanation: Option<String>,
 }
 
-/// A block as it begins, or whole.
+/// The beginning of a block, or a whole block.
 #[derive(Deserialize)]
 pub(super) struct Block {
     #[serde(default, rename = "type")]
@@ -94,7 +93,7 @@ pub(super) struct Block {
     pub(super) input: Json,
 }
 
-/// The message as it begins, or whole.
+/// The beginning of a message, or a whole message.
 #[derive(Deserialize)]
 pub(super) struct Message {
     #[serde(default)]
@@ -107,7 +106,7 @@ pub(super) struct Message {
     pub(super) usage: Option<Box<WireUsage>>,
 }
 
-/// Tokens; each count is of the whole answer so far.
+/// Token counts; each is of the whole answer so far.
 #[derive(Deserialize)]
 pub(super) struct WireUsage {
     input_tokens: Option<u64>,
@@ -117,7 +116,7 @@ pub(super) struct WireUsage {
 }
 
 impl WireUsage {
-    /// What is said here replaces what was said before. Cached tokens are not part of the input's.
+    /// Replaces earlier counts by those of this event. Input tokens do not include cached tokens.
     pub(super) fn update(&self, usage: &mut Usage) {
         usage.input = self.input_tokens.unwrap_or(usage.input);
         usage.output = self.output_tokens.unwrap_or(usage.output);

@@ -1,25 +1,25 @@
-//! Who asks: a key of the resource, or a token of Microsoft Entra, which expires.
+//! The authorisation of requests to Azure: a key of the resource, or a token of Microsoft Entra, which
+//! expires.
 
 use std::fmt;
 
 use crate::{connect::SentAs, token_source::TokenSource};
 
-/// How requests are authorised.
+/// The authorisation of requests.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub enum AzureAuth {
-    /// By a key of the resource, in the header `api-key`; without a key, by nothing but the headers of the
-    /// options.
+    /// By a key of the resource, in the header `api-key`; without a key, only by the headers of the options.
     #[default]
     ApiKey,
     /// By a token that does not expire while it is used: the key of the options, sent as a bearer token.
     Bearer,
-    /// By a token that is asked for before each request.
+    /// By a token that is fetched before each request.
     BearerFrom(TokenSource),
 }
 
 impl AzureAuth {
-    /// How the key of the options is sent.
+    /// Returns the form in which the key of the options is sent.
     pub(super) fn key(&self) -> SentAs {
         match self {
             Self::ApiKey => SentAs::Header("api-key"),

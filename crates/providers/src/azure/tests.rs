@@ -1,4 +1,4 @@
-//! Azure's addresses, keys and filters; the protocols themselves are tested where they are.
+//! Tests of Azure's addresses, keys and filters; the protocols have tests of their own.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use serde_json::json;
 use super::*;
 use crate::wire_fixture::{BASE_URL, Fixture, once, replay, sent};
 
-/// The key that must never be seen.
+/// A key that must never appear in any output.
 const KEY: &str = "canary-azure-1234";
 
 fn options(api: AzureApi) -> AzureOptions {

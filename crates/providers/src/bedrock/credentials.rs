@@ -1,4 +1,5 @@
-//! Who asks: Amazon's credentials, which sign each request, or a key that is sent as a bearer token.
+//! The authorisation of requests to Bedrock: Amazon's credentials, which sign each request, or a key that is
+//! sent as a bearer token.
 
 use std::{fmt, sync::Arc};
 
@@ -7,17 +8,17 @@ use archon_types::{BoxFuture, ProviderError, Secret};
 use super::BedrockOptions;
 use crate::error::SetupError;
 
-/// How requests are authorised.
+/// The authorisation of requests.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub enum BedrockAuth {
-    /// By a Bedrock API key, the key of the options; without one by nothing but their headers, for instance
-    /// behind a gateway that signs.
+    /// By a Bedrock API key, the key of the options; without one only by their headers, for instance behind
+    /// a gateway that signs.
     #[default]
     ApiKey,
     /// By a signature of each request (SigV4).
     Signed(AwsCredentials),
-    /// By a signature with credentials that are asked for before each request, because they expire.
+    /// By a signature with credentials that are fetched before each request, because they expire.
     SignedBy(AwsCredentialSource),
 }
 
@@ -25,45 +26,46 @@ pub enum BedrockAuth {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AwsCredentials {
-    /// The access key's id, which is no secret by itself.
+    /// The id of the access key, which is no secret by itself.
     pub access_key_id: String,
     /// The secret access key.
     pub secret_access_key: Secret,
-    /// For credentials that expire.
+    /// The session token of credentials that expire.
     pub session_token: Option<Secret>,
 }
 
 impl AwsCredentials {
-    /// Credentials that do not expire.
+    /// Creates credentials that do not expire.
     pub fn new(access_key_id: impl Into<String>, secret_access_key: impl Into<Secret>) -> Self {
         let (access_key_id, secret_access_key) = (access_key_id.into(), secret_access_key.into());
         Self { access_key_id, secret_access_key, session_token: None }
     }
 
-    /// The same with a session token.
+    /// Sets the session token.
     pub fn with_session_token(mut self, token: impl Into<Secret>) -> Self {
         self.session_token = Some(token.into());
         self
     }
 }
 
-/// Gives credentials. Asked before every request, so it keeps them for as long as they are valid; its error
-/// is the error of the request.
+/// Returns credentials. It is called before every request, so it should cache them while they are valid; its
+/// error becomes the error of the request.
 pub type AwsCredentialSource =
     Arc<dyn Fn() -> BoxFuture<'static, Result<AwsCredentials, ProviderError>> + Send + Sync>;
 
-/// The variable of a Bedrock API key.
+/// The environment variable of a Bedrock API key.
 const BEARER: &str = "AWS_BEARER_TOKEN_BEDROCK";
 const KEY_ID: &str = "AWS_ACCESS_KEY_ID";
 const SECRET_KEY: &str = "AWS_SECRET_ACCESS_KEY";
 const SESSION_TOKEN: &str = "AWS_SESSION_TOKEN";
 
 impl BedrockOptions {
-    /// Authorised as Amazon's usual environment variables say: a Bedrock API key in `AWS_BEARER_TOKEN_BEDROCK`, or
-    /// `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY` and perhaps `AWS_SESSION_TOKEN`. `variable` reads one.
+    /// Reads the authorisation from Amazon's usual environment variables: a Bedrock API key in
+    /// `AWS_BEARER_TOKEN_BEDROCK`, or `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY` and optionally
+    /// `AWS_SESSION_TOKEN`. `variable` reads one.
     ///
     /// # Errors
-    /// [`SetupError::MissingKey`] names the variable to set.
+    /// [`SetupError::MissingKey`] with the variable to set.
     pub fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Result<Self, SetupError> {
         let set = |name: &str| {
             let value = variable(name)?.trim().to_owned();

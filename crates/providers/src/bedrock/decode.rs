@@ -1,4 +1,4 @@
-//! From the messages of a ConverseStream to model events and the final message.
+//! Decodes the messages of a ConverseStream into model events and the final message.
 
 use std::collections::VecDeque;
 
@@ -20,11 +20,12 @@ use crate::{
 /// Decodes one answer.
 pub(super) struct ConverseDecoder {
     blocks: Blocks,
-    /// The tool whose arguments are the answer, as it is called on the wire.
+    /// The name on the wire of the tool whose arguments are the answer.
     answer_tool: Option<String>,
-    /// The block that is a call of it, and whether its arguments began. Calls behind the first are nothing.
+    /// The block of the first call of that tool, and whether its arguments have begun. Later calls of it are
+    /// ignored.
     form: Option<(u64, bool)>,
-    /// The signature of the block that is open, which may come in pieces.
+    /// The signature of the open block, which may come in pieces.
     signature: String,
     stop: Option<Stop>,
 }
@@ -37,7 +38,7 @@ impl ConverseDecoder {
         Self { blocks, answer_tool, form: None, signature: String::new(), stop: None }
     }
 
-    /// What an event of this type means. Types that are not named here say nothing that is kept.
+    /// Handles an event of this type. Other types have nothing that is kept.
     fn typed(
         &mut self,
         kind: &str,
@@ -81,7 +82,7 @@ impl ConverseDecoder {
     fn start(&mut self, block: BlockStart, out: &mut VecDeque<ModelEvent>) {
         let Some(call) = block.start.tool_use else { return };
         if call.kind.is_some_and(|kind| kind == "server_tool_use") {
-            // The service runs it and goes on by itself.
+            // The service runs this tool itself and continues the answer.
         } else if self.answer_tool.as_ref() == Some(&call.name) {
             if self.blocks.begin_form() {
                 self.form = Some((block.content_block_index, false));
@@ -91,7 +92,7 @@ impl ConverseDecoder {
         }
     }
 
-    /// An answer that came without arguments is `{}`, as for any call.
+    /// Ends the structured output. Without arguments it is `{}`, as for any call.
     fn end_form(&mut self, number: u64, out: &mut VecDeque<ModelEvent>) {
         if let Some((form, begun @ false)) = &mut self.form
             && *form == number
@@ -165,7 +166,7 @@ impl Decoder for ConverseDecoder {
     }
 }
 
-/// What the reasons mean; an unknown one means that the model stopped.
+/// Maps the service's stop reason; an unknown one means that the model stopped.
 fn stop(reason: &str, sequence: Option<String>) -> Result<Stop, ProviderError> {
     Ok(match reason {
         "max_tokens" => Stop::Length,
@@ -194,7 +195,7 @@ fn exception(kind: &str, payload: &[u8]) -> ProviderError {
     failure(kind, &message)
 }
 
-/// The statuses that the service's exceptions have when they come before the stream.
+/// The status that each of the service's exceptions has when it comes before the stream.
 const STATUSES: &[(&str, u16)] = &[
     ("throttling", 429),
     ("toomanyrequests", 429),
@@ -204,7 +205,7 @@ const STATUSES: &[(&str, u16)] = &[
     ("expiredtoken", 403),
     ("resourcenotfound", 404),
     ("modeltimeout", 408),
-    // Has status 424, and the service says that a retry may help.
+    // Its own status is 424, but the service says that a retry may help.
     ("modelstreamerror", 503),
     ("serviceunavailable", 503),
     ("internalserver", 500),

@@ -1,5 +1,5 @@
-//! The body of a request. Messages, tools and instructions are encoded once and then copied; cache
-//! points move from turn to turn, so they are put in afterwards.
+//! Encodes the body of a request. Messages, tools and instructions are encoded once and then copied; cache
+//! points move from turn to turn, so they are inserted afterwards.
 //!
 //! <https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ConverseStream.html>
 
@@ -19,13 +19,13 @@ use crate::{
     tool_names,
 };
 
-// Names of the encodings; each fixes every option that changes its output.
+// Names of the encodings; each stands for a fixed choice of all options that change the output.
 const SYSTEM: &str = "bedrock-system";
 const TOOLS: &str = "bedrock-tools";
 
-/// Most tokens of an answer that thinks with a budget when the request does not say it.
+/// The most tokens of an answer after thinking with a budget, if the request sets no limit.
 const ANSWER_TOKENS: u32 = 8_192;
-/// Room for the tools, the instructions and the newest messages, whose size is not known yet.
+/// Room in bytes for the tools, the instructions and the newest messages, whose size is not known yet.
 const HEADROOM: usize = 4_096;
 
 /// Encodes one request.
@@ -56,12 +56,12 @@ impl<'a> Encoder<'a> {
         Self { request, options, family, traits, thinking, answer_tool }
     }
 
-    /// The tool whose arguments are the answer, as it is called on the wire.
+    /// Returns the name on the wire of the tool whose arguments are the answer.
     pub(super) fn answer_tool(&self) -> Option<&str> {
         self.answer_tool.as_deref()
     }
 
-    /// What cannot be asked.
+    /// Returns the error if the request cannot be expressed.
     pub(super) fn refusal(&self) -> Option<ProviderError> {
         let format = self.request.options.response_format.as_ref().filter(|_| self.answer_tool.is_some())?;
         let is_object = format.schema.get("type").is_some_and(|kind| kind == "object");
@@ -72,7 +72,7 @@ impl<'a> Encoder<'a> {
         })
     }
 
-    /// The JSON text of the request.
+    /// Returns the JSON text of the request.
     pub(super) fn body(&self) -> Vec<u8> {
         let cached = self.request.options.cache.parts();
         let mut body = String::with_capacity(self.request.messages.encoded_len() + HEADROOM);
@@ -90,7 +90,7 @@ impl<'a> Encoder<'a> {
 
     fn messages(&self, body: &mut String, cached: bool) {
         let status = self.family.takes_status();
-        // A model that thinks between calls only wants none of what it thought.
+        // A model that thinks only between calls does not accept earlier thinking.
         let reasoning = self.family.takes_reasoning() && self.thinking != Thinking::BetweenTools;
         let form = match (status, reasoning) {
             (true, true) => Form::StatusAndReasoning,
@@ -125,7 +125,7 @@ impl<'a> Encoder<'a> {
         if let Thinking::Budget(budget) = self.thinking
             && max_tokens.is_none_or(|most| most <= budget)
         {
-            // Thinking counts as output, and some has to be left for the answer.
+            // Thinking counts as output, so the limit must leave room for the answer.
             max_tokens = Some(budget.saturating_add(max_tokens.unwrap_or(ANSWER_TOKENS)));
         }
         if let Some(most) = max_tokens {
@@ -134,7 +134,7 @@ impl<'a> Encoder<'a> {
         let thinks = matches!(self.thinking, Thinking::Budget(_) | Thinking::Adaptive(_));
         let takes_it = self.family != ModelFamily::Anthropic || self.traits.sampling && !thinks;
         if let Some(temperature) = options.temperature.filter(|_| takes_it) {
-            // By way of its text, so that 0.7 does not become 0.699999988079071.
+            // Converted through text, so that 0.7 does not become 0.699999988079071.
             let exact = temperature.to_string().parse::<f64>().unwrap_or_default();
             config.insert("temperature".to_owned(), exact.into());
         }
@@ -148,9 +148,9 @@ impl<'a> Encoder<'a> {
 
     fn tool_config(&self, body: &mut String, cached: bool) {
         let tools = &self.request.tools;
-        // The service demands tools for a conversation in which some were called.
+        // The service requires tools for a conversation with tool calls.
         let called = self.called_tools();
-        // It knows no way to forbid calls but to leave the tools out.
+        // The service can forbid calls only if the request has no tools.
         let forbidden = self.request.options.tool_choice == ToolChoice::None && called.is_empty();
         let given = !tools.is_empty() && !forbidden;
         if !given && called.is_empty() && self.answer_tool.is_none() {
@@ -184,7 +184,7 @@ impl<'a> Encoder<'a> {
         body.push('}');
     }
 
-    /// Tools that the conversation knows, if the request gives none.
+    /// Returns the names of the tools that the conversation called, if the request offers none.
     fn called_tools(&self) -> BTreeSet<String> {
         if !self.request.tools.is_empty() && self.request.options.tool_choice != ToolChoice::None {
             return BTreeSet::new();
@@ -194,13 +194,13 @@ impl<'a> Encoder<'a> {
         calls.map(|call| tool_names::to_wire(&call.name).into_owned()).collect()
     }
 
-    /// What is said of calls; nothing leaves it to the model.
+    /// Returns the tool choice; `None` leaves it to the model.
     fn tool_choice(&self, given: bool) -> Option<Json> {
-        // With a budget for thinking, and on some models, nothing can be forced.
+        // With a budget for thinking, and on some models, no call can be forced.
         let can_force = self.family != ModelFamily::Anthropic
             || self.traits.forced_tools && !matches!(self.thinking, Thinking::Budget(_));
         let choice = &self.request.options.tool_choice;
-        // A tool that has to be called comes before the answer.
+        // A tool that must be called comes before the answer.
         let answers_now = !given || !matches!(choice, ToolChoice::Tool(_));
         if let Some(name) = self.answer_tool.as_ref().filter(|_| answers_now) {
             return match () {
@@ -250,7 +250,7 @@ fn tools(tools: &[ToolSpec]) -> String {
     for (tool, name) in tools.iter().zip(tool_names::wire_names(tools)) {
         push_separated(&mut text, 0, "{\"toolSpec\":{\"name\":");
         push_json(&mut text, &*name);
-        // An empty one is refused.
+        // The service refuses an empty description.
         if !tool.description.trim().is_empty() {
             push_field(&mut text, "description", &tool.description);
         }

@@ -1,4 +1,5 @@
-//! Twenty signed requests, for the conformance check to compare with what Amazon's own library signs.
+//! Makes twenty signed requests, which the conformance check compares with the signatures of Amazon's own
+//! library.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -8,7 +9,7 @@ use archon_types::{Message, Request, Secret, Timestamp};
 use super::*;
 use crate::wire_fixture::{BASE_URL, sent};
 
-/// The example key of Amazon's documentation; `tests/conformance/bedrock.py` knows it too.
+/// The example key of Amazon's documentation; `tests/conformance/bedrock.py` uses it too.
 const KEY_ID: &str = "AKIDEXAMPLE";
 const SECRET: &str = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY";
 

@@ -1,4 +1,4 @@
-//! What models of different makers take, as far as one protocol for all of them leaves it to each.
+//! The abilities of models by vendor, for parameters that the common protocol leaves to each.
 //!
 //! <https://docs.aws.amazon.com/bedrock/latest/userguide/conversation-inference-supported-models-features.html>
 
@@ -7,11 +7,11 @@ use serde_json::json;
 
 use crate::anthropic::Thinking;
 
-/// Whose models are asked.
+/// The family of a model, by vendor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ModelFamily {
-    /// What the model's name says: `us.anthropic.claude-sonnet-4-5-20250929-v1:0`.
+    /// Derived from the model's name, for instance `us.anthropic.claude-sonnet-4-5-20250929-v1:0`.
     #[default]
     ByName,
     /// Anthropic's Claude.
@@ -20,12 +20,12 @@ pub enum ModelFamily {
     Nova,
     /// OpenAI's open models.
     OpenAi,
-    /// Anybody else's: nothing is asked that not all of them know.
+    /// Any other vendor's models: only parameters that all of them know are sent.
     Other,
 }
 
 impl ModelFamily {
-    /// The family of a model, never [`ModelFamily::ByName`].
+    /// Returns the family of a model, never [`ModelFamily::ByName`].
     pub(super) fn of(self, model: &str) -> Self {
         if self != Self::ByName {
             return self;
@@ -40,33 +40,34 @@ impl ModelFamily {
         }
     }
 
-    /// Takes the status of a tool's result.
+    /// Returns true if the model accepts the status of a tool's result.
     pub(super) fn takes_status(self) -> bool {
         matches!(self, Self::Anthropic | Self::Nova)
     }
 
-    /// Wants its reasoning back.
+    /// Returns true if the model requires its reasoning back.
     pub(super) fn takes_reasoning(self) -> bool {
         self == Self::Anthropic
     }
 
-    /// Caches instructions and messages where it is told to; the oldest models refuse to be told.
+    /// Returns true if the model accepts cache points in instructions and messages; the oldest models refuse
+    /// them.
     pub(super) fn caches(self, model: &str) -> bool {
         matches!(self, Self::Anthropic | Self::Nova) && !CACHES_NOTHING.iter().any(|old| model.contains(old))
     }
 
-    /// Caches tools where it is told to.
+    /// Returns true if the model accepts cache points in the list of tools.
     pub(super) fn caches_tools(self, model: &str) -> bool {
         self == Self::Anthropic && self.caches(model)
     }
 
-    /// Can be made to call a tool without being asked whether it can.
+    /// Returns true if all models of the family can be forced to call a tool.
     pub(super) fn can_be_forced(self) -> bool {
         matches!(self, Self::Anthropic | Self::Nova)
     }
 }
 
-/// Parts of names of models that refuse a request with a cache point:
+/// Parts of the names of models that refuse a request with a cache point:
 /// <https://docs.aws.amazon.com/bedrock/latest/userguide/prompt-caching.html>.
 const CACHES_NOTHING: [&str; 6] = [
     "claude-instant",
@@ -77,8 +78,8 @@ const CACHES_NOTHING: [&str; 6] = [
     "claude-3-5-sonnet-20240620",
 ];
 
-/// The fields by which this model is asked to think, and nothing where it thinks as it likes.
-/// `thinking` says how Anthropic's models are asked.
+/// Returns the fields that ask this model to think; `None` if the model decides by itself. `thinking` is the
+/// form for Anthropic's models.
 pub(super) fn thinking_fields(
     family: ModelFamily,
     model: &str,

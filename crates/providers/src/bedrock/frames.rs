@@ -1,8 +1,8 @@
-//! The framing of Bedrock's answers: binary messages of the type `application/vnd.amazon.eventstream`.
+//! Splits Bedrock's answers into binary messages of the type `application/vnd.amazon.eventstream`.
 //!
-//! A message is its length, the length of its headers, a checksum of both, headers, a payload, and a
-//! checksum of all of it: <https://smithy.io/2.0/aws/amazon-eventstream.html>. Amazon's crate reads one;
-//! here the bytes are gathered until there is one, and a length that nobody means is refused.
+//! A message has its length, the length of its headers, a checksum of both, headers, a payload, and a
+//! checksum of everything: <https://smithy.io/2.0/aws/amazon-eventstream.html>. Amazon's crate parses one;
+//! this module collects bytes until a message is complete, and refuses senseless lengths.
 
 use std::{
     pin::Pin,
@@ -18,29 +18,30 @@ use crate::http::{
     events::{FrameError, Framing},
 };
 
-/// The shortest message: two lengths, their checksum and the checksum of all.
+/// The least length of a message in bytes: two lengths, their checksum and the checksum of everything.
 const SHORTEST: usize = 16;
-/// The longest message; the format allows 24 MiB, and no event of a model comes near it.
+/// The greatest length of a message in bytes; the format allows 24 MiB, and no event of a model is nearly as
+/// long.
 const LONGEST: usize = 24 << 20;
 
 /// One message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Frame {
     pub(crate) kind: FrameKind,
-    /// JSON, as far as Bedrock goes.
+    /// JSON, in all of Bedrock's messages.
     pub(crate) payload: Bytes,
 }
 
-/// What a message is.
+/// The kind of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum FrameKind {
     /// An event of this type.
     Event(String),
     /// An exception of this type.
     Exception(String),
-    /// An error that the service did not foresee.
+    /// An error that the protocol does not define as an exception.
     Error { code: String, message: String },
-    /// No message at all but a JSON body that came instead.
+    /// A JSON body that came instead of messages.
     Whole,
 }
 
@@ -103,7 +104,7 @@ impl Stream for Frames {
     }
 }
 
-/// Cuts bytes into messages.
+/// Splits bytes into messages.
 #[derive(Default)]
 pub(crate) struct Cutter(BytesMut);
 
@@ -116,8 +117,8 @@ impl Cutter {
         self.0.is_empty()
     }
 
-    /// The next whole message; none until more bytes come. An error says what is wrong with the bytes,
-    /// and nothing sensible can follow it.
+    /// Returns the next whole message; `None` until more bytes come. An error describes the damage, and
+    /// nothing after it can be read.
     pub(crate) fn next(&mut self) -> Result<Option<Frame>, String> {
         let Some(length) = self.0.first_chunk::<4>() else { return Ok(None) };
         let length = usize::try_from(u32::from_be_bytes(*length)).unwrap_or(usize::MAX);
@@ -143,7 +144,7 @@ impl Cutter {
     }
 }
 
-/// Whether bytes are whole messages of an event stream, and how many. For fuzz tests.
+/// Returns the number of messages of an event stream, if the bytes are whole messages. For fuzz tests.
 #[doc(hidden)]
 pub fn count_event_stream_messages(bytes: &[u8]) -> Option<usize> {
     let mut cutter = Cutter::default();

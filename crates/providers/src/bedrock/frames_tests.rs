@@ -1,4 +1,4 @@
-//! Messages are cut as Amazon's format has them, and no bytes make that panic.
+//! Tests that messages are split as Amazon's format says, and that no bytes cause a panic.
 
 use proptest::prelude::*;
 
@@ -14,7 +14,7 @@ fn cut(bytes: &[u8]) -> Result<Vec<Frame>, String> {
     Ok(all)
 }
 
-/// The message with one header of the test vectors of Amazon's C library (`awslabs/aws-c-event-stream`,
+/// The message with one header from the test vectors of Amazon's C library (`awslabs/aws-c-event-stream`,
 /// `tests/message_deserializer_test.c`).
 const PUBLISHED: &[u8] = &[
     0x00, 0x00, 0x00, 0x3D, 0x00, 0x00, 0x00, 0x20, 0x07, 0xFD, 0x83, 0x96, 0x0C, b'c', b'o', b'n', b't',
@@ -61,7 +61,7 @@ fn bytes_that_are_no_messages_are_refused() {
     for at in 0..good.len() {
         let mut bad = good.clone();
         bad[at] ^= 0x40;
-        // A length that grew is waited for; anything else is a wrong checksum.
+        // A greater length waits for more bytes; any other change gives a wrong checksum.
         assert!(cut(&bad).is_ok_and(|frames| frames.is_empty()) || cut(&bad).is_err(), "byte {at}");
     }
     for bytes in [&b"<html>no</html>"[..], b"data: {}\n\n", &[0; 16], &[0, 0, 0, 15], &[0xff; 16]] {
@@ -74,7 +74,7 @@ proptest! {
     #[test]
     fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let _ = cut(&bytes);
-        // The same with a length that fits, so that more of it is read.
+        // The same bytes with their true length, so that more of them is parsed.
         let mut long = bytes.clone();
         if long.len() >= 16 {
             let length = u32::try_from(long.len()).unwrap_or_default();
@@ -98,7 +98,7 @@ proptest! {
         let at = at.index(bad.len());
         bad[at] ^= flip;
         prop_assert_ne!(count_event_stream_messages(&bad), Some(1));
-        // Both checksums are right here, so the headers themselves are read.
+        // Both checksums are right here, so the headers themselves are parsed.
         let _ = cut(&super::super::stream_tests::frame_of(&headers, payload.as_bytes()));
     }
 }

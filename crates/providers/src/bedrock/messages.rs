@@ -1,4 +1,4 @@
-//! The conversation as Bedrock takes it: roles that alternate, and results right behind their calls.
+//! Encodes the conversation for Bedrock: roles alternate, and results come right after their calls.
 
 use archon_types::{AssistantMessage, Content, Message, ToolResultMessage, Transcript, UserMessage};
 use serde_json::json;
@@ -10,27 +10,27 @@ use crate::{
     tool_names,
 };
 
-/// Where a beginning of the prompt ends that is to be cached.
+/// Marks the end of a prefix of the prompt that is to be cached.
 pub(super) const CACHE_POINT: &str = ",{\"cachePoint\":{\"type\":\"default\"}}";
-/// What a message of one role ends with. No text inside of a message holds a raw line break, so this is
-/// found without parsing.
+/// The text at the end of a message of one role. No message contains a raw line break, so it is found
+/// without parsing.
 const USER_END: &str = "],\"role\":\"user\"},\n";
 const ASSISTANT_END: &str = "],\"role\":\"assistant\"},\n";
-/// What stands for a message without content, which the service refuses.
+/// The placeholder for a message without content, which the service refuses.
 const NOTHING: &str = "{\"text\":\"(nothing)\"}";
 
-/// What the messages of a model hold beside what all do.
+/// The optional parts of messages that a model accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     Plain,
-    /// Whether a tool succeeded.
+    /// The status of tool results.
     Status,
-    /// The model's reasoning too.
+    /// The status of tool results, and the model's reasoning.
     StatusAndReasoning,
 }
 
 impl Form {
-    /// The name of the encoding.
+    /// Returns the name of the encoding.
     fn name(self) -> &'static str {
         match self {
             Self::Plain => "bedrock-messages",
@@ -51,14 +51,14 @@ pub(super) fn push(body: &mut String, conversation: &Transcript, form: Form, cac
     if cached {
         mark_messages(body, start);
     }
-    // The last comma and line break.
+    // Removes the last comma and line break.
     if body.len() > start {
         body.truncate(body.len() - 2);
     }
 }
 
-/// Puts a cache point at the end of the second-to-last message: what comes before it is read again by
-/// every later turn.
+/// Puts a cache point at the end of the second-to-last message: every later turn reads the text before it
+/// from the cache.
 fn mark_messages(body: &mut String, start: usize) {
     let messages = &body[start..];
     let Some(end) = messages.len().checked_sub(1).and_then(|last| messages[..last].rfind('\n')) else {
@@ -71,8 +71,8 @@ fn mark_messages(body: &mut String, start: usize) {
     }
 }
 
-/// Adds blocks to the message of a role, which ends with `role_end`. All that one role says in a row is
-/// one message: the service wants roles to alternate and all results of a turn together.
+/// Adds blocks to the message of a role, which ends with `role_end`. Consecutive messages of one role become
+/// one: the service requires roles to alternate and all results of a turn together.
 fn push_blocks(blocks: &str, role_end: &str, out: &mut String) {
     if out.ends_with(role_end) {
         out.truncate(out.len() - role_end.len());
@@ -107,7 +107,7 @@ fn tool_result(message: &ToolResultMessage, with_status: bool, out: &mut String)
     push_blocks(&block, USER_END, out);
 }
 
-/// Text and pictures; blank text is refused by the service, and left out.
+/// Returns text and images as blocks; blank text is left out, since the service refuses it.
 fn blocks(content: &[Content]) -> String {
     let mut json = String::new();
     for block in content {
@@ -142,7 +142,7 @@ fn image(data: &str, mime_type: &str) -> String {
 
 fn assistant(message: &AssistantMessage, with_reasoning: bool, out: &mut String) {
     let mut blocks = String::new();
-    // Thinking at the end, which led to nothing, is refused by the service.
+    // The service refuses thinking at the end of a message.
     let said = |block: &Content| match block {
         Content::Text { text } => !text.trim().is_empty(),
         other => matches!(other, Content::ToolCall(_)),
@@ -159,7 +159,7 @@ fn assistant(message: &AssistantMessage, with_reasoning: bool, out: &mut String)
             }
             Content::ToolCall(call) => {
                 let no_arguments = json!({});
-                // What is no object was never run, and the service takes nothing else.
+                // Arguments that are no object were never run, and the service accepts only objects.
                 let input = if call.arguments.is_object() { &call.arguments } else { &no_arguments };
                 json!({"toolUse": {
                     "toolUseId": call_ids::to_wire(call.id.as_str()),
@@ -172,13 +172,13 @@ fn assistant(message: &AssistantMessage, with_reasoning: bool, out: &mut String)
         };
         push_separated(&mut blocks, 0, &text);
     }
-    // An answer that broke off before anything was said is refused by the service.
+    // The service refuses an empty message, as of an answer that broke off at once.
     if !blocks.is_empty() {
         push_blocks(&blocks, ASSISTANT_END, out);
     }
 }
 
-/// Thinking as it came; what another protocol signed is nothing to this one.
+/// Returns reasoning as it was received; `None` for reasoning that another protocol signed.
 fn reasoning(thinking: &str, signature: &str) -> Option<String> {
     let content = match Signature::of(signature) {
         Signature::Anthropic(signature) => {

@@ -1,4 +1,4 @@
-//! What is sent, byte for byte.
+//! Tests of the requests that are sent, byte for byte.
 
 use std::sync::Arc;
 
@@ -222,7 +222,7 @@ fn every_option() {
         ]],
     );
 
-    // Thinking takes its own tokens, no temperature, and lets nothing be forced.
+    // Thinking adds its own tokens, drops the temperature, and forbids a forced call.
     options.thinking = ThinkingLevel::Medium;
     request.options = Arc::new(options.clone());
     check(
@@ -237,7 +237,7 @@ fn every_option() {
     let body = send(self::options(), &request).body;
     assert!(body.contains(r#""maxTokens":9216"#) && body.contains(r#""budget_tokens":1024"#), "{body}");
 
-    // What only one maker's models know can be added.
+    // Additional fields are sent, for parameters of one vendor's models.
     options.thinking = ThinkingLevel::Low;
     options.tool_choice = ToolChoice::Required;
     (request.model, request.options) = ("openai.gpt-oss-20b-1:0".into(), Arc::new(options));
@@ -280,7 +280,7 @@ fn tools_are_left_out_where_no_call_may_come_and_named_where_the_service_demands
     let mut request = ask(SONNET);
     (request.tools, request.options) = (tools(), options.clone());
     assert!(!send(self::options(), &request).body.contains("toolConfig"));
-    // A conversation in which tools were called.
+    // A conversation with tool calls.
     let mut request = conversation(SONNET);
     request.options = options;
     let given = send(self::options(), &request).body;
@@ -321,7 +321,7 @@ fn answers_of_a_given_form() {
     let body: Json = serde_json::from_str(&send(self::options(), &request).body).unwrap();
     assert_eq!(body["toolConfig"]["toolChoice"], json!({"tool": {"name": "the_answer"}}));
 
-    // A list is no object, and a tool's arguments are one.
+    // A list is no object, and the arguments of a tool must be one.
     let schema = json!({"type": "array"});
     options.response_format = Some(ResponseFormat { name: "x".into(), schema });
     request.options = Arc::new(options);

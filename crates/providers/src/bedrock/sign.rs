@@ -1,7 +1,7 @@
-//! Signs requests as Amazon wants it (SigV4), with Amazon's own crate; the time is an input.
+//! Signs requests for Amazon (SigV4) with Amazon's own crate; the time is an input.
 //!
-//! <https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv.html>. Only what identifies the
-//! request is signed: its type, its host, the time and, for credentials that expire, their token.
+//! <https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv.html>. Besides method, address and body,
+//! only the content type, the host, the time and a session token are signed.
 
 use std::time::{Duration, SystemTime};
 
@@ -22,14 +22,14 @@ use crate::http::sensitive;
 /// The service's name in signatures.
 const SERVICE: &str = "bedrock";
 
-/// Adds the headers that prove who asks.
+/// Adds the headers of the signature.
 pub(super) fn sign_request(
     request: &mut Request,
     credentials: &AwsCredentials,
     region: &str,
     now: Timestamp,
 ) -> Result<(), ProviderError> {
-    // None of these errors can name a secret, but nothing of them would help either.
+    // These errors cannot contain a secret, but their texts would not help either.
     let cannot = |what: &str| ProviderError::Auth(format!("the request cannot be signed: {what}").into());
     let identity = Credentials::new(
         credentials.access_key_id.as_str(),

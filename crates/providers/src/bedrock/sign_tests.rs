@@ -1,4 +1,4 @@
-//! Signatures equal those of Amazon's own library for Python, and depend on nothing but their inputs.
+//! Tests that signatures equal those of Amazon's own library for Python, and depend only on their inputs.
 
 use archon_types::Timestamp;
 use reqwest::{Method, Url, header::HeaderValue};

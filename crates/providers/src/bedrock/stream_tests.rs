@@ -1,5 +1,5 @@
-//! Answers as the service sends them, written by hand after its documentation, in messages that are put
-//! together here and not by the crate that reads them.
+//! Tests of answers as the service's documentation describes them, in messages that are built here and not
+//! by the crate that parses them.
 
 use std::sync::Arc;
 
@@ -11,19 +11,19 @@ use serde_json::json;
 use super::*;
 use crate::wire_fixture::{BASE_URL, Fixture, Heard, cut_anywhere, once, replay};
 
-/// The keys that must never be seen.
+/// A key that must never appear in any output.
 const KEY: &str = "canary-bearer-1234";
 
 const CONTENT_TYPE: &str = "application/vnd.amazon.eventstream";
 
-/// CRC-32 as IEEE 802.3 has it, bit by bit.
+/// Computes CRC-32 (IEEE 802.3) bit by bit.
 fn crc32(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(!0_u32, |crc, byte| {
         (0..8).fold(crc ^ u32::from(*byte), |crc, _| (crc >> 1) ^ (0xEDB8_8320 & (crc & 1).wrapping_neg()))
     })
 }
 
-/// A message with these header bytes.
+/// Returns a message with these header bytes.
 pub(super) fn frame_of(headers: &[u8], payload: &[u8]) -> Vec<u8> {
     let mut frame = Vec::new();
     let length = |length: usize| u32::try_from(length).unwrap().to_be_bytes();
@@ -36,7 +36,7 @@ pub(super) fn frame_of(headers: &[u8], payload: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// A message with these headers, all of them texts.
+/// Returns a message with these headers, all of them strings.
 pub(super) fn frame(headers: &[(&str, &str)], payload: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
     for (name, value) in headers {
@@ -219,7 +219,7 @@ fn answers_end_for_a_reason() {
             );
         }
     }
-    // Without metadata the answer is complete all the same.
+    // Without metadata the answer is still complete.
     let heard = replay(&provider(), &ask(), &stream([text(0, "a"), stop("end_turn")]));
     assert_eq!(heard.end.unwrap().text(), "a");
 }
@@ -325,7 +325,7 @@ fn a_text_that_only_calls_itself_an_event_stream_is_shown() {
     }
 }
 
-/// The name is taken by a tool, so that of the answer is `add_2`.
+/// Returns a request whose structured output has the name of a tool, so its own tool is called `add_2`.
 fn asking_for_a_form() -> Request {
     let mut request = ask();
     let mut options = RequestOptions::default();
@@ -339,7 +339,7 @@ fn asking_for_a_form() -> Request {
 #[test]
 fn an_answer_of_a_given_form_is_the_first_of_several_and_may_be_empty() {
     let request = asking_for_a_form();
-    // Of several answers at once the one that began first counts.
+    // Of several answers at once, the one that began first counts.
     let frames = [
         start(),
         call(0, "tooluse_1", "add_2"),
@@ -353,7 +353,7 @@ fn an_answer_of_a_given_form_is_the_first_of_several_and_may_be_empty() {
     ];
     let heard = replay(&provider(), &request, &stream(frames));
     assert_eq!(heard.end.unwrap().text(), "{\"sum\":3}");
-    // An empty answer is one.
+    // An empty answer counts as an answer.
     let frames = [start(), call(0, "tooluse_1", "add_2"), block_stop(0), stop("tool_use"), metadata()];
     let heard = replay(&provider(), &request, &stream(frames));
     assert_eq!(heard.end.unwrap().text(), "{}");
@@ -377,7 +377,7 @@ fn an_answer_of_a_given_form_comes_as_text() {
         stop anthropic.claude-x in 30 out 40 read 64 written 6 total 140
           text "{\"sum\":3}""#]]
     .assert_eq(&heard.line());
-    // What is said beside it is no part of it.
+    // Text next to the structured output is not part of it.
     let frames = [
         start(),
         text(0, "Here "),
@@ -393,11 +393,11 @@ fn an_answer_of_a_given_form_comes_as_text() {
     let heard = replay(&provider(), &request, &stream(frames));
     assert_eq!(heard.text, "{\"sum\":3}");
     assert_eq!(heard.end.unwrap().text(), "{\"sum\":3}");
-    // Without it, what was said is the answer.
+    // Without structured output, the text is the answer.
     let heard = replay(&provider(), &request, &stream([text(0, "I can"), text(0, "not."), stop("end_turn")]));
     assert_eq!(heard.text, "I cannot.");
     assert_eq!(heard.end.unwrap().text(), "I cannot.");
-    // Tools can be called on the way to it.
+    // Tools can be called before the structured output.
     let frames =
         [start(), call(0, "tooluse_1", "add"), input(0, "{}"), block_stop(0), stop("tool_use"), metadata()];
     let heard = replay(&provider(), &request, &stream(frames));

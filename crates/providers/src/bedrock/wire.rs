@@ -1,12 +1,12 @@
-//! The events of a ConverseStream as they stand on the wire. Nobody else's types.
+//! The wire format of the events of a ConverseStream, private to this protocol.
 //!
-//! <https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ConverseStream.html>. Which of
-//! these a message is says its header; fields that are not named here are skipped without being read.
+//! <https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ConverseStream.html>. The header of
+//! a message says which of these it is; other fields are skipped.
 
 use archon_types::{Json, Usage};
 use serde::Deserialize;
 
-/// A block begins. Only calls say so; text and thinking begin with their first piece.
+/// The beginning of a block. Only calls have one; text and thinking begin with their first piece.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct BlockStart {
@@ -29,7 +29,7 @@ pub(super) struct ToolUse {
     pub(super) tool_use_id: String,
     #[serde(default)]
     pub(super) name: String,
-    /// `server_tool_use` for a tool that the service runs by itself.
+    /// `server_tool_use` for a tool that the service runs itself.
     #[serde(rename = "type")]
     pub(super) kind: Option<String>,
 }
@@ -63,11 +63,11 @@ pub(super) struct Input {
 pub(super) struct Reasoning {
     pub(super) text: Option<String>,
     pub(super) signature: Option<String>,
-    /// Base64 of what nobody may read.
+    /// Encrypted reasoning in Base64.
     pub(super) redacted_content: Option<String>,
 }
 
-/// A block is complete.
+/// The end of a block.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct BlockStop {
@@ -75,23 +75,23 @@ pub(super) struct BlockStop {
     pub(super) content_block_index: u64,
 }
 
-/// The answer is complete.
+/// The end of the answer.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct MessageStop {
     #[serde(default)]
     pub(super) stop_reason: String,
-    /// Fields of a model that the service has no name for, for instance Anthropic's `stop_sequence`.
+    /// Additional fields of a model, for instance Anthropic's `stop_sequence`.
     pub(super) additional_model_response_fields: Option<Json>,
 }
 
-/// What the answer cost; the last message.
+/// The token counts of the answer; the last message.
 #[derive(Deserialize)]
 pub(super) struct Metadata {
     pub(super) usage: Option<WireUsage>,
 }
 
-/// Tokens that came from a cache or were written to one are not part of the input's.
+/// Token counts. Input tokens do not include tokens that came from a cache or were written to one.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct WireUsage {
@@ -114,12 +114,12 @@ impl From<WireUsage> for Usage {
     }
 }
 
-/// Why the service stopped in the middle.
+/// An exception in the middle of a stream.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Exception {
     #[serde(alias = "Message")]
     pub(super) message: Option<String>,
-    /// What the model itself said.
+    /// The message of the model itself.
     pub(super) original_message: Option<String>,
 }

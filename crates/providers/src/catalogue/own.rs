@@ -1,4 +1,5 @@
-//! A catalogue with lines of one's own over the built-in ones: younger models, other prices, a server's window.
+//! A catalogue with a person's own lines over the built-in ones: newer models, other prices, a server's
+//! context window.
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
@@ -10,26 +11,26 @@ use archon_types::{
 use super::{Line, ModelInfo, known_models, listed, model_info, source_of};
 use crate::error::SetupError;
 
-/// Names that [`Catalogue::nearest`] gives.
+/// The most names that [`Catalogue::nearest`] returns.
 const NEAREST: usize = 3;
-/// Names less alike than this are not meant; 0 to 1.
+/// The least similarity of a suggested name; 0 to 1.
 const ALIKE: f64 = 0.5;
 
-/// The built-in catalogue with lines of one's own over it.
+/// The built-in catalogue with a person's own lines over it.
 ///
-/// A line is a JSON object. `model` is the model as it is asked for, the provider's id before the first colon:
-/// `openai:gpt-5-mini`, `ollama:qwen3:8b`, `openai-compatible@http://127.0.0.1:8080/v1:qwen3`. Everything else may be
-/// left out, and then stays as it was:
+/// A line is a JSON object. `model` is the model with the provider's id before the first colon:
+/// `openai:gpt-5-mini`, `ollama:qwen3:8b`, `openai-compatible@http://127.0.0.1:8080/v1:qwen3`. Other fields
+/// are optional; without them the known values stay:
 ///
 /// | field | value |
 /// |---|---|
 /// | `context_window`, `max_output` | tokens |
-/// | `input`, `output` | US dollars for a million tokens; a price needs both |
-/// | `cache_read`, `cache_write` | the same for tokens from and into a cache; without them as `input` |
-/// | `long` | `above` tokens of prompt, and these four prices for such calls |
-/// | `thinking`, `vision` | whether it thinks, and sees pictures |
-/// | `tools` | whether it takes tool specs; without them the loop speaks text |
-/// | `small` | whether it needs short instructions |
+/// | `input`, `output` | US dollars per million tokens; a price needs both |
+/// | `cache_read`, `cache_write` | the same for tokens from and into a cache; default `input` |
+/// | `long` | `above`, a number of prompt tokens, and these four prices for longer prompts |
+/// | `thinking`, `vision` | true if the model thinks, and accepts images |
+/// | `tools` | true if it accepts tool specs; if false, the loop uses text instead |
+/// | `small` | true if it needs short instructions |
 ///
 /// ```
 /// use archon_providers::Catalogue;
@@ -40,24 +41,25 @@ const ALIKE: f64 = 0.5;
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Catalogue {
-    /// Lines of each model with their source; a later line wins.
+    /// The own lines of each model with their source; a later line wins.
     own: BTreeMap<String, Vec<(Line, Arc<str>)>>,
 }
 
 impl Catalogue {
-    /// The same with these lines over it; `source` says for people who says so. Blank lines are skipped.
+    /// Adds these lines on top; `source` names their source for people. Blank lines are skipped.
     ///
     /// # Errors
-    /// [`SetupError::Catalogue`]: a line is none, names no provider, or has a price below zero.
+    /// [`SetupError::Catalogue`] if a line is not valid, names no provider, or has a price below zero.
     pub fn with_lines(mut self, lines: &str, source: &str) -> Result<Self, SetupError> {
         self.add(lines.lines().enumerate(), source)?;
         Ok(self)
     }
 
-    /// The same with a whole file over it, as the built-in one is: before the lines one that says where they are from.
+    /// Adds a whole file on top, in the format of the built-in one: the first line has source and date.
     ///
     /// # Errors
-    /// [`SetupError::Catalogue`]: the first line says no `source` and `date`, or as [`with_lines`](Self::with_lines).
+    /// [`SetupError::Catalogue`] if the first line has no `source` and `date`, or as for
+    /// [`with_lines`](Self::with_lines).
     pub fn with_file(mut self, text: &str) -> Result<Self, SetupError> {
         let reason = r#"the first line is not {"source":"…","date":"…"}"#;
         let source = source_of(text).ok_or_else(|| SetupError::Catalogue { reason: reason.to_owned() })?;
@@ -65,22 +67,22 @@ impl Catalogue {
         Ok(self)
     }
 
-    /// Whether there is nothing beyond what is built in.
+    /// Returns true if there are no own lines.
     pub fn is_empty(&self) -> bool {
         self.own.is_empty()
     }
 
-    /// The models of which something is said beyond what is built in, as they are asked for, sorted.
+    /// Returns the models with own lines, as `PROVIDER:MODEL`, sorted.
     pub fn own_names(&self) -> impl Iterator<Item = &str> {
         self.own.keys().map(String::as_str)
     }
 
-    /// What is known of a provider's model; `provider` is its [id](Provider::id).
+    /// Returns the facts about a provider's model; `provider` is its [id](Provider::id).
     pub fn info(&self, provider: &str, model: &str) -> Option<ModelInfo> {
         self.over(model_info(provider, model), &format!("{}:{model}", listed(provider)))
     }
 
-    /// Every model, sorted by name.
+    /// Returns every model, sorted by name.
     pub fn models(&self) -> Vec<ModelInfo> {
         let mut models: BTreeMap<String, ModelInfo> =
             known_models().map(|info| (info.name.clone(), info)).collect();
@@ -92,7 +94,7 @@ impl Catalogue {
         models.into_values().collect()
     }
 
-    /// The models of a provider whose names are most like this one, best first, at most three.
+    /// Returns the models of a provider with the most similar names, best first, at most three.
     pub fn nearest(&self, provider: &str, model: &str) -> Vec<String> {
         let start = format!("{}:", listed(provider));
         let models = self.models();
@@ -117,14 +119,14 @@ impl Catalogue {
         Ok(())
     }
 
-    /// `known` with the own lines of this model over it; `None` if there are neither.
+    /// Returns `known` with the own lines of this model over it; `None` if there are neither.
     fn over(&self, known: Option<ModelInfo>, name: &str) -> Option<ModelInfo> {
         let said = self.own.get(name).map_or(&[][..], Vec::as_slice).iter();
         said.fold(known, |known, (line, source)| Some(with_line(known, line, source)))
     }
 }
 
-/// `known` with one line over it.
+/// Returns `known` with one line over it.
 fn with_line(known: Option<ModelInfo>, line: &Line, source: &str) -> ModelInfo {
     let said = ModelInfo { source: source.to_owned(), ..ModelInfo::from(line.clone()) };
     let Some(known) = known else { return said };
@@ -141,11 +143,11 @@ fn with_line(known: Option<ModelInfo>, line: &Line, source: &str) -> ModelInfo {
     }
 }
 
-/// A line, its model named as the catalogue names it.
+/// Parses a line; the provider in its model's name is replaced by the one that the catalogue uses.
 fn read(text: &str) -> Result<Line, String> {
     let mut line: Line = serde_json::from_str(text).map_err(|e| e.to_string())?;
     let name = &line.model;
-    // The first colon that ends the provider's id: one of `http://` or of a port does not.
+    // In an id with an address (`@http://…`) this is only its beginning, which is enough for these checks.
     let provider = name.split(':').next().unwrap_or_default();
     if provider.is_empty() || provider.len() + 1 >= name.len() {
         return Err(format!("{name:?} is not PROVIDER:MODEL"));
@@ -161,9 +163,9 @@ fn read(text: &str) -> Result<Line, String> {
     Ok(line)
 }
 
-/// A provider of whose models more is known than it knows itself: their windows and prices, whether they take tools.
+/// A provider that adds the catalogue's facts about its models: context windows, prices, tool support.
 ///
-/// What a [`Catalogue`] says beyond the built-in one wins over what the provider says.
+/// The own lines of a [`Catalogue`] win over the provider's facts, and these over the built-in catalogue.
 #[derive(Clone)]
 pub struct CatalogueProvider {
     inner: Arc<dyn Provider>,
@@ -171,7 +173,7 @@ pub struct CatalogueProvider {
 }
 
 impl CatalogueProvider {
-    /// `inner`, with what this catalogue says of its models.
+    /// Wraps `inner` with the facts of this catalogue.
     pub fn new(inner: Arc<dyn Provider>, catalogue: Arc<Catalogue>) -> Self {
         Self { inner, catalogue }
     }
