@@ -13,7 +13,7 @@ use crate::worked::{Worked, before_answer, compact_schema, worked};
 /// Tasks without content, to measure how likely each reply is without a question.
 pub(crate) const SAYING_NOTHING: [&str; 3] = ["N/A", "?", "Please help me."];
 
-/// When the model may call a tool again after a result.
+/// The rule for tool calls after the result of a call.
 ///
 /// The default makes a small model useful but limits it: a question is answered after the first call that
 /// succeeds, so it cannot do tasks that need two results one after the other. A model that is good enough

@@ -32,7 +32,7 @@ pub struct LocalModelOptions {
     pub max_tokens: u32,
     /// The bounds of texts and lists whose schema has none.
     pub limits: SchemaLimits,
-    /// When the model may call a tool again after a result.
+    /// The rule for tool calls after the result of a call.
     pub after_result: AfterResult,
     /// The weight that is added to the logits of tokens that copy from the request. Default 3; 0 switches
     /// copying off.
@@ -67,7 +67,7 @@ impl LocalModelOptions {
         self
     }
 
-    /// Sets when the model may call a tool again after a result.
+    /// Sets the rule for tool calls after the result of a call.
     pub fn with_after_result(mut self, after_result: AfterResult) -> Self {
         self.after_result = after_result;
         self

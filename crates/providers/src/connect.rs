@@ -1,5 +1,5 @@
-//! What it takes to reach a service, whatever is spoken there: what the provider is called, the key, more
-//! headers, the way there, the clock. The options of every protocol hold it as `connect`.
+//! Connection options that all protocols share: the provider's id, the key, additional headers, HTTP
+//! options, the clock. The options of every protocol have them as `connect`.
 
 use std::{fmt, sync::Arc};
 
@@ -10,56 +10,56 @@ use crate::{
     http::{HttpOptions, Transport},
 };
 
-/// How a service is reached, whatever is spoken there. Everything has a default.
+/// The connection to a service, with any protocol. Everything has a default.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct ConnectOptions {
-    /// The provider's id in messages and records; the protocol's name if unset, and with
-    /// [`resolve`](crate::resolve) the name in front of the model.
+    /// The provider's id in messages and records. Default the protocol's name; with
+    /// [`resolve`](crate::resolve) the name before the model.
     pub id: Option<String>,
-    /// The key, sent as the protocol sends it; local servers need none. With [`resolve`](crate::resolve)
-    /// the environment's if unset.
+    /// The key, sent as the protocol requires; local servers need none. With [`resolve`](crate::resolve) the
+    /// default is the key of the environment.
     pub api_key: Option<Secret>,
-    /// More headers for every request. Values are treated as secrets.
+    /// Additional headers for every request. Values are treated as secrets.
     pub headers: Vec<(String, Secret)>,
-    /// How the service is reached. Providers that are given clones share one pool of connections.
+    /// The HTTP options. Providers that get clones of one value share one pool of connections.
     pub http: HttpOptions,
-    /// What time it is; the system's clock if unset.
+    /// The clock; the system's if `None`.
     pub clock: Option<Arc<dyn Clock>>,
 }
 
 impl ConnectOptions {
-    /// The same with this id.
+    /// Sets the id.
     pub fn with_id(mut self, id: impl Into<String>) -> Self {
         self.id = Some(id.into());
         self
     }
 
-    /// The same with this key.
+    /// Sets the key.
     pub fn with_api_key(mut self, key: impl Into<Secret>) -> Self {
         self.api_key = Some(key.into());
         self
     }
 
-    /// The same with one more header.
+    /// Adds a header.
     pub fn with_header(mut self, name: impl Into<String>, value: impl Into<Secret>) -> Self {
         self.headers.push((name.into(), value.into()));
         self
     }
 
-    /// The same with other ways to reach the service.
+    /// Sets the HTTP options.
     pub fn with_http(mut self, http: HttpOptions) -> Self {
         self.http = http;
         self
     }
 
-    /// The same with this clock.
+    /// Sets the clock.
     pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = Some(clock);
         self
     }
 
-    /// The service at `path` behind `base_url`. `id` is the protocol's own.
+    /// Creates the service at `path` after `base_url`. `id` is the protocol's default.
     pub(crate) fn service(
         self,
         id: &str,
@@ -70,7 +70,7 @@ impl ConnectOptions {
         self.service_with(id, base_url, path, key, |_| Ok(()))
     }
 
-    /// The same with headers of the protocol's own, which the caller's may replace.
+    /// Does the same with headers of the protocol's own, which the caller's headers may replace.
     pub(crate) fn service_with(
         self,
         id: &str,
@@ -110,18 +110,18 @@ impl fmt::Debug for ConnectOptions {
     }
 }
 
-/// How a protocol sends its key.
+/// The form in which a protocol sends its key.
 #[derive(Clone, Copy)]
 pub(crate) enum SentAs {
     /// As a bearer token.
     Bearer,
-    /// Alone in this header.
+    /// In this header, without a prefix.
     Header(&'static str),
-    /// By something that is made for each request, for instance a token.
+    /// In a form that is made for each request, for instance a token.
     Later,
 }
 
-/// A service that requests can be sent to.
+/// A service with its transport and clock.
 pub(crate) struct Service {
     /// The provider's id.
     pub(crate) id: String,
@@ -138,12 +138,12 @@ impl fmt::Debug for Service {
     }
 }
 
-/// Gives options that hold a [`ConnectOptions`] as `connect` its choices.
+/// Adds setters for the connection to options with a field `connect` of [`ConnectOptions`].
 #[allow(unused_macros, reason = "the parts that protocols share, alone, have none")]
 macro_rules! connect_choices {
     ($options:ident with a key) => {
         impl $options {
-            /// The same with this key.
+            /// Sets the key.
             pub fn with_api_key(mut self, key: impl Into<archon_types::Secret>) -> Self {
                 self.connect = self.connect.with_api_key(key);
                 self
@@ -153,19 +153,19 @@ macro_rules! connect_choices {
     };
     ($options:ident) => {
         impl $options {
-            /// The same, reached like this.
+            /// Sets all connection options.
             pub fn with_connect(mut self, connect: $crate::ConnectOptions) -> Self {
                 self.connect = connect;
                 self
             }
 
-            /// The same with this id.
+            /// Sets the id.
             pub fn with_id(mut self, id: impl Into<String>) -> Self {
                 self.connect = self.connect.with_id(id);
                 self
             }
 
-            /// The same with one more header.
+            /// Adds a header.
             pub fn with_header(
                 mut self,
                 name: impl Into<String>,
@@ -175,13 +175,13 @@ macro_rules! connect_choices {
                 self
             }
 
-            /// The same with other ways to reach the service.
+            /// Sets the HTTP options.
             pub fn with_http(mut self, http: $crate::HttpOptions) -> Self {
                 self.connect = self.connect.with_http(http);
                 self
             }
 
-            /// The same with this clock.
+            /// Sets the clock.
             pub fn with_clock(mut self, clock: std::sync::Arc<dyn archon_types::Clock>) -> Self {
                 self.connect = self.connect.with_clock(clock);
                 self

@@ -1,11 +1,11 @@
-//! What a content filter objected to, as Azure tells it: by category, with a severity.
+//! Reads the results of Azure's content filter: categories with a severity.
 //!
 //! <https://learn.microsoft.com/en-us/azure/ai-foundry/openai/concepts/content-filter>
 
 use archon_types::Json;
 
-/// The categories in a `content_filter_results` object by which something was stopped, in words; none if
-/// nothing was.
+/// Returns the categories of a `content_filter_results` object that stopped an answer, as text; `None` if
+/// there are none.
 pub(crate) fn objections(results: &Json) -> Option<String> {
     let all =
         results.as_object()?.iter().filter(|(_, found)| found.get("filtered") == Some(&Json::Bool(true)));
@@ -18,7 +18,8 @@ pub(crate) fn objections(results: &Json) -> Option<String> {
     (!words.is_empty()).then(|| words.join(", "))
 }
 
-/// Why an answer is not there, with the categories where the service names them.
+/// Returns the text that the content filter stopped an answer, with the categories if the service names
+/// them.
 #[cfg(any(feature = "openai-compatible", feature = "openai-responses"))]
 pub(crate) fn stopped(results: Option<&Json>) -> String {
     let text = "the service's content filter stopped the answer";

@@ -1,4 +1,4 @@
-//! Finds servers that run models on this machine, by asking the ports that they listen on.
+//! Finds servers that run models on this machine, by requests to their default ports.
 
 use std::time::Duration;
 
@@ -15,49 +15,50 @@ use crate::{
     profile::Profile,
 };
 
-/// Where a kind of server listens unless it was told otherwise.
+/// The profile and address of a server on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LocalServer {
-    /// The profile's name.
+    /// The name of the profile.
     pub profile: &'static str,
-    /// The address, up to `/models`.
+    /// The address before `/models`.
     pub base_url: String,
 }
 
 impl LocalServer {
-    /// A server of this profile at this address.
+    /// Creates a server with this profile and address.
     pub fn new(profile: &'static str, base_url: impl Into<String>) -> Self {
         Self { profile, base_url: base_url.into() }
     }
 
-    /// Ollama, LM Studio and llama.cpp's server on their default ports.
+    /// Returns Ollama, LM Studio and llama.cpp's server on their default ports.
     pub fn defaults() -> Vec<Self> {
         let known = LOCAL.iter().filter_map(|name| Profile::named(name));
         known.map(|profile| Self::new(profile.name, profile.base_url)).collect()
     }
 }
 
-/// Profiles of the servers that are looked for.
+/// The profiles of servers on this machine.
 const LOCAL: [&str; 3] = ["ollama", "lmstudio", "llamacpp"];
 
-/// What came of asking a server for its models.
+/// The result of asking a server for its models.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ServerAnswer {
-    /// The models that it has, as it names and orders them.
+    /// The names of its models, in its order.
     Models(Vec<String>),
-    /// It said nothing, or not everything, in time: it may be busy, for instance with loading a model.
+    /// The server did not answer, or not completely, in time: it may be busy, for instance with loading a
+    /// model.
     Late,
-    /// Nobody listens there, or it is something else.
+    /// No server listens there, or it is another kind of server.
     Absent,
 }
 
-/// Asks all servers at once for their models, each for at most `patience`. The answers stand in the
-/// order of the servers.
+/// Asks all servers at once for their models, each for at most `patience`. The answers are in the order of
+/// the servers.
 ///
-/// A machine refuses a port on which nobody listens at once, so only a server that is there and slow
-/// makes anybody wait; who cannot wait for long asks those that were late again.
+/// A port without a server is refused at once, so only a slow server takes the full time. A caller that
+/// cannot wait long can use a short time and ask the servers with [`ServerAnswer::Late`] again.
 pub async fn ask_local_servers(
     servers: Vec<LocalServer>,
     patience: Duration,

@@ -1,4 +1,4 @@
-//! Vectors for texts, from services: `/embeddings` as OpenAI has it, and Gemini's `batchEmbedContents`.
+//! Embedders of services: `/embeddings` as in OpenAI's protocol, and Gemini's `batchEmbedContents`.
 
 #[cfg(feature = "gemini")]
 mod gemini;
@@ -24,15 +24,16 @@ use crate::{
     },
 };
 
-/// The choices of an embedder, each with a default.
+/// Options of an embedder.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct EmbedderOptions {
-    /// How the service is reached. Its id is the first part of the embedder's.
+    /// The connection to the service. Its id is the first part of the embedder's id.
     pub connect: ConnectOptions,
-    /// Asks the service for vectors of the embedder's length, which not every model can shorten.
+    /// True if requests ask for vectors of the embedder's length, which some models can shorten. Default
+    /// false.
     pub ask_for_dimensions: bool,
-    /// Most texts of one request; 100. More are sent one request after the other.
+    /// The most texts of one request; more are sent in several requests. Default 100.
     pub batch: usize,
 }
 
@@ -45,14 +46,14 @@ impl Default for EmbedderOptions {
 connect_choices!(EmbedderOptions with a key);
 
 impl EmbedderOptions {
-    /// The same for a model whose vectors can be shortened.
+    /// Makes requests ask for the embedder's length, for a model whose vectors can be shortened.
     pub fn asking_for_dimensions(mut self) -> Self {
         self.ask_for_dimensions = true;
         self
     }
 }
 
-/// What the protocols share.
+/// The part of an embedder that the protocols share.
 struct Remote {
     id: String,
     model: String,
@@ -62,17 +63,17 @@ struct Remote {
     service: Service,
 }
 
-/// How one protocol asks for vectors and says them.
+/// The request and response format of one protocol.
 trait Wire: Send + Sync {
-    /// The request for a batch.
+    /// Returns the request for a batch of texts.
     fn request(&self, remote: &Remote, texts: &[String]) -> reqwest::Request;
 
-    /// The vectors in an answer, in the order of the texts, or why there are none.
+    /// Returns the vectors of an answer, in the order of the texts.
     fn vectors(&self, answer: &str) -> serde_json::Result<Vec<Vec<f32>>>;
 }
 
 impl Remote {
-    /// An embedder at `address`: a base URL and what stands behind it.
+    /// Creates an embedder at `address`: a base URL and the path after it.
     fn new(
         protocol: &str,
         address: (&str, &str),
@@ -141,7 +142,7 @@ impl fmt::Debug for Remote {
     }
 }
 
-/// A text as services take it: none takes an empty one.
+/// Returns a text that services accept: they refuse an empty one.
 fn sent(text: &str) -> &str {
     if text.is_empty() { " " } else { text }
 }

@@ -1,6 +1,6 @@
-//! Both protocols against a server on this machine.
+//! Tests of both protocols against a server on this machine.
 
-// A test that cannot go on panics, its helpers included.
+// Tests and their helpers may panic.
 #![allow(clippy::unwrap_used)]
 
 use archon_testkit::{MockResponse, MockServer, RecordedRequest};

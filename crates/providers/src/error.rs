@@ -1,81 +1,81 @@
-//! What can be wrong with a provider before it is asked anything.
+//! Errors of the configuration of a provider, before any request.
 
 use std::path::{Path, PathBuf};
 
-/// A provider that cannot be built from what it was given.
+/// An error that prevents the creation of a provider.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SetupError {
     /// The base URL is not an `http` or `https` URL with a host.
     #[error("base URL {url:?}: {reason}")]
     BaseUrl {
-        /// As it was given, a password and the query left out.
+        /// The URL without password and query.
         url: String,
-        /// What is wrong with it.
+        /// The problem.
         reason: String,
     },
-    /// A model was not written as `PROFILE:MODEL` or `PROFILE@URL:MODEL`.
+    /// The model is not written as `PROFILE:MODEL` or `PROFILE@URL:MODEL`.
     #[error("model {model:?}: {reason}")]
     Model {
-        /// As it was given.
+        /// The text as it was given.
         model: String,
-        /// What is wrong with it.
+        /// The problem.
         reason: String,
     },
     /// No profile has this name.
     #[error("no provider is called {name:?}; {}", did_you_mean(.nearest))]
     UnknownProfile {
-        /// As it was given.
+        /// The name as it was given.
         name: String,
-        /// The names that look most like it, best first.
+        /// The most similar names, best first.
         nearest: Vec<&'static str>,
     },
     /// The service needs a key and none was found.
     #[error("{profile} needs a key: set {variable}")]
     MissingKey {
-        /// The profile's name.
+        /// The name of the profile.
         profile: &'static str,
-        /// The environment variable that would hold the key.
+        /// The environment variable for the key.
         variable: &'static str,
     },
-    /// The service needs more than a key, and it was not said.
+    /// The service needs another setting, which is missing.
     #[error("{protocol} needs {what}: set {variable}")]
     MissingVariable {
-        /// The protocol's name.
+        /// The name of the protocol.
         protocol: &'static str,
-        /// What is missing.
+        /// The missing setting.
         what: &'static str,
-        /// The environment variable that would say it.
+        /// The environment variable for it.
         variable: &'static str,
     },
     /// The protocol is not in this build.
     #[error("{protocol} is not in this build: turn on the cargo feature `{feature}`")]
     MissingFeature {
-        /// The protocol's name.
+        /// The name of the protocol.
         protocol: &'static str,
         /// The feature of `archon-providers`, and of `archon`.
         feature: &'static str,
     },
-    /// A header, a key or a proxy that cannot be sent or used. The value is not shown.
+    /// A header, a key or a proxy cannot be used. The value is not shown.
     #[error("{what}: {reason}")]
     Setting {
-        /// Which setting.
+        /// The name of the setting.
         what: String,
-        /// What is wrong with it.
+        /// The problem.
         reason: String,
     },
-    /// A catalogue of models that cannot be understood.
+    /// A catalogue of models cannot be read.
     #[error("catalogue: {reason}")]
     Catalogue {
-        /// What is wrong with it, and in which line.
+        /// The problem, with the number of its line.
         reason: String,
     },
-    /// A cassette that cannot be written, read or understood.
+    /// A cassette cannot be written or read.
     #[error("cassette {}: {reason}", path.display())]
     Cassette {
-        /// Where it is.
+        /// The path of the file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         reason: String,
     },
 }

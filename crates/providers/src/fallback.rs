@@ -1,4 +1,4 @@
-//! Asks another model when the one before it cannot answer, for callers without a loop.
+//! Falls back to another model when one cannot answer, for callers without a loop.
 
 use std::{fmt, sync::Arc};
 
@@ -9,12 +9,12 @@ use archon_types::{
 
 use crate::attempts::{Attempts, at_once};
 
-/// A provider and the models to ask in its place.
+/// A provider with models to fall back to.
 ///
-/// The first is asked for the model that the request names, the others for theirs. Another model is
-/// asked unless the failure would be the same there: a cancelled call, a content filter, a
-/// conversation that is too long. The message says who answered. Once a model has begun to speak, its
-/// failure is the caller's.
+/// The first provider gets the model that the request names, the others their own. The next one is asked
+/// unless the failure would be the same there: a cancelled call, a content filter, a conversation that is
+/// too long. The message names the provider that answered. Once a model has begun to answer, its failure
+/// goes to the caller.
 #[derive(Clone)]
 pub struct FallbackProvider {
     first: Arc<dyn Provider>,
@@ -22,7 +22,7 @@ pub struct FallbackProvider {
 }
 
 impl FallbackProvider {
-    /// `first`, and in its place the others in this order, each with its model.
+    /// Creates a provider that asks `first` and then the others in this order, each with its model.
     pub fn new(first: Arc<dyn Provider>, others: Vec<(Arc<dyn Provider>, String)>) -> Self {
         Self { first, others: others.into() }
     }
@@ -58,7 +58,8 @@ impl Provider for FallbackProvider {
         Box::pin(Attempts::new(at_once(first), self.id(), &request, cancel, next))
     }
 
-    /// What all of them can do; the window is the smallest that is known, the price the first's.
+    /// Returns the abilities that all of them have; the context window is the smallest that is known, the
+    /// price is the first one's.
     fn capabilities(&self, model: &str) -> Capabilities {
         let mut all = self.first.capabilities(model);
         for (provider, model) in self.others.iter() {
@@ -71,7 +72,7 @@ impl Provider for FallbackProvider {
     }
 }
 
-/// Whether another model may answer what this one did not.
+/// Returns true if another model may answer after this error.
 fn may_help(error: &ProviderError) -> bool {
     !matches!(
         error,

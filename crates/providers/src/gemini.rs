@@ -22,63 +22,63 @@ use decode::ChunkDecoder;
 use encode::CallIds;
 use traits::Traits;
 
-/// Where Google's own service is.
+/// The address of Google's own service.
 pub const GEMINI_URL: &str = "https://generativelanguage.googleapis.com";
 
-/// How a key is sent: never in the address.
+/// The form in which a key is sent: never in the address.
 pub(crate) const GEMINI_KEY: SentAs = SentAs::Header("x-goog-api-key");
 
-/// The choices of a [`Gemini`], each with a default.
+/// Options of [`Gemini`].
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct GeminiOptions {
-    /// How the service is reached; its key is sent as `x-goog-api-key`, never in the address.
+    /// The connection to the service; its key is sent as `x-goog-api-key`, never in the address.
     pub connect: ConnectOptions,
-    /// What the service blocks, where that is not its default.
+    /// The safety settings that differ from the service's defaults.
     pub safety: Vec<SafetySetting>,
 }
 
-/// From what probability on a kind of harm is blocked.
+/// The threshold from which one category of harm is blocked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SafetySetting {
-    /// For instance `HARM_CATEGORY_HARASSMENT`.
+    /// The category, for instance `HARM_CATEGORY_HARASSMENT`.
     pub category: String,
-    /// For instance `BLOCK_ONLY_HIGH`.
+    /// The threshold, for instance `BLOCK_ONLY_HIGH`.
     pub threshold: String,
 }
 
 connect_choices!(GeminiOptions with a key);
 
 impl GeminiOptions {
-    /// The same with one more safety setting.
+    /// Adds a safety setting.
     pub fn with_safety(mut self, category: impl Into<String>, threshold: impl Into<String>) -> Self {
         self.safety.push(SafetySetting { category: category.into(), threshold: threshold.into() });
         self
     }
 }
 
-/// Gemini's models at Google. Clones share one pool of connections.
+/// A provider for Gemini's models at Google. Clones share one pool of connections.
 #[derive(Clone, Debug)]
 pub struct Gemini(Arc<Contents>);
 
-/// What the protocol needs, wherever it is spoken.
+/// The protocol's state, for Gemini's own service and for Vertex AI.
 #[derive(Debug)]
 pub(crate) struct Contents {
-    /// Its address ends before the model.
+    /// The service, with an address that ends before the model.
     pub(crate) service: Service,
-    /// What ids begin with that are made up.
+    /// The prefix of ids that the decoder makes up.
     pub(crate) id_prefix: &'static str,
-    /// Takes back the ids of calls that it gave itself only, and some models none.
+    /// True if the service accepts only ids of calls that it gave itself; older models then accept none.
     pub(crate) own_ids: bool,
     pub(crate) safety: Vec<SafetySetting>,
 }
 
 impl Gemini {
-    /// A service at `base_url`, which ends before `/v1beta`, or with a version: [`GEMINI_URL`]. Nothing is
-    /// sent, and no certificate is read, before the first request.
+    /// Creates a provider for the service at `base_url`, such as [`GEMINI_URL`], which ends before `/v1beta`
+    /// or with a version. Nothing is sent, and no certificate is read, before the first request.
     ///
     /// # Errors
-    /// [`SetupError`] when the address, the key, a header or the proxy cannot be used.
+    /// [`SetupError`] if the address, the key, a header or the proxy cannot be used.
     pub fn new(base_url: &str, options: GeminiOptions) -> Result<Self, SetupError> {
         let GeminiOptions { connect, safety } = options;
         let service = connect.service("google", base_url, &models_path(base_url), GEMINI_KEY)?;
@@ -86,7 +86,7 @@ impl Gemini {
     }
 }
 
-/// What stands between a base URL and the model.
+/// Returns the path between a base URL and the model.
 pub(crate) fn models_path(base_url: &str) -> String {
     let last = base_url.trim().trim_end_matches('/').rsplit('/').next().unwrap_or_default();
     let is_version =
@@ -94,7 +94,7 @@ pub(crate) fn models_path(base_url: &str) -> String {
     if is_version { "/models".to_owned() } else { "/v1beta/models".to_owned() }
 }
 
-/// The last part of an address: the model, which may be written as a resource, and what it is to do.
+/// Returns the last part of the path: the model, which may have the form of a resource, and the method.
 pub(crate) fn model_path(model: &str, method: &str) -> String {
     let model = model.strip_prefix("models/").unwrap_or(model);
     let path = percent_encoded(model);
@@ -102,7 +102,7 @@ pub(crate) fn model_path(model: &str, method: &str) -> String {
 }
 
 impl Contents {
-    /// The request, and what reads the answer to it.
+    /// Returns the request, and the decoder of its answer.
     pub(crate) fn exchange(&self, request: &Request) -> (reqwest::Request, ChunkDecoder) {
         let traits = Traits::of(&request.model);
         let format_tool = encode::format_tool(request, traits);

@@ -1,5 +1,5 @@
-//! What every HTTP protocol shares: pooled clients, time limits, and the addresses and headers that are
-//! worked out once.
+//! The HTTP transport that all protocols share: pooled clients, time limits, and addresses and headers that
+//! are prepared once.
 
 pub(crate) mod body;
 mod client;
@@ -29,72 +29,72 @@ use client::ClientPool;
 
 use crate::{answer_limits::AnswerLimits, error::SetupError};
 
-/// How a provider reaches its service. Providers that are given clones of one value share one pool of
-/// connections.
+/// HTTP options of a provider. Providers that get clones of one value share one pool of connections.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct HttpOptions {
-    /// Time limits.
+    /// The time limits.
     pub timeouts: Timeouts,
-    /// How much one answer may say.
+    /// The limits of one answer.
     pub limits: AnswerLimits,
-    /// Lets keys, tokens and headers be sent over `http://` to other machines, where everybody on the way can read
-    /// them: for a private network. Without it only this machine is sent them so.
+    /// Allows keys, tokens and headers to be sent over `http://` to other machines, where everybody on the
+    /// way can read them: for a private network. Without it they are sent over `http://` only to this
+    /// machine. Default false.
     pub allow_plain_http: bool,
-    /// A proxy for all requests, for instance `http://user:password@proxy:3128`. Without one the
-    /// variables `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY` count; a server on this machine is then
-    /// never reached through a proxy.
+    /// A proxy for all requests, for instance `http://user:password@proxy:3128`. Without one, the variables
+    /// `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY` are used; a server on this machine is then always reached
+    /// without a proxy.
     pub proxy: Option<Secret>,
-    /// Certificates in PEM form that are trusted besides the platform's, for instance a company's.
+    /// Additional certificates in PEM form that are trusted, for instance a company's.
     pub ca_certificates: Option<Arc<[u8]>>,
-    /// What clones share.
+    /// The pool of clients, which clones share.
     pub(crate) clients: ClientPool,
 }
 
 impl HttpOptions {
-    /// The same with these time limits.
+    /// Sets the time limits.
     pub fn with_timeouts(mut self, timeouts: Timeouts) -> Self {
         self.timeouts = timeouts;
         self
     }
 
-    /// The same with these limits on one answer.
+    /// Sets the limits of one answer.
     pub fn with_limits(mut self, limits: AnswerLimits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// The same, which sends keys over `http://` to other machines, too.
+    /// Allows keys to be sent over `http://` to other machines.
     pub fn with_plain_http(mut self) -> Self {
         self.allow_plain_http = true;
         self
     }
 
-    /// The same through this proxy.
+    /// Sets the proxy.
     pub fn with_proxy(mut self, proxy: impl Into<Secret>) -> Self {
         self.proxy = Some(proxy.into());
         self
     }
 
-    /// The same, trusting these certificates too, in PEM form.
+    /// Sets additional trusted certificates, in PEM form.
     pub fn with_ca_certificates(mut self, pem: impl AsRef<[u8]>) -> Self {
         self.ca_certificates = Some(pem.as_ref().into());
         self
     }
 }
 
-/// How long a provider waits before it gives up with a time-out, which may be retried.
+/// The time limits of a request. Beyond one of them it fails with a time-out, which may be retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Timeouts {
-    /// For a connection; 10 seconds.
+    /// The longest time until a connection is made. Default 10 s.
     pub connect: Duration,
-    /// For the first byte of the answer; 2 minutes, because a local server reads the prompt first. The comments by
-    /// which a service keeps a connection alive do not count, here and below.
+    /// The longest time until the first byte of the answer. Default 2 minutes, because a local server
+    /// processes the prompt first. Comments that keep a connection alive do not count, here and below.
     pub first_byte: Duration,
-    /// Between two pieces of the answer; 60 seconds.
+    /// The longest time between two pieces of the answer. Default 60 s.
     pub idle: Duration,
-    /// For the whole answer; 10 minutes.
+    /// The longest time of the whole answer. Default 10 minutes.
     pub total: Option<Duration>,
 }
 
@@ -109,10 +109,10 @@ impl Default for Timeouts {
     }
 }
 
-/// Something that is waited for.
+/// A boxed future.
 pub(crate) type Pending<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// A body that somebody else keeps, and that is sent without a copy.
+/// A body that is shared, and sent without a copy.
 pub(crate) struct SharedText(pub(crate) Arc<String>);
 
 impl AsRef<[u8]> for SharedText {
@@ -127,7 +127,7 @@ impl From<SharedText> for reqwest::Body {
     }
 }
 
-/// One address with its headers and the options of the client that reaches it.
+/// One address with its headers and HTTP options.
 pub(crate) struct Transport {
     url: Url,
     headers: HeaderMap,
@@ -136,7 +136,7 @@ pub(crate) struct Transport {
 }
 
 impl Transport {
-    /// A transport to `base`, with `path` put behind the path of the base unless it ends in it.
+    /// Creates a transport to `base`. `path` is appended to the path of the base unless that ends with it.
     pub(crate) fn new(base: &str, path: &str, options: HttpOptions) -> Result<Self, SetupError> {
         let mut url = base_url(base)?;
         let start = url.path().trim_end_matches('/');
@@ -147,7 +147,7 @@ impl Transport {
         let redactor = Redactor::default();
         if let Some(proxy) = &options.proxy {
             redactor.add(proxy);
-            // Some proxies repeat what they refuse.
+            // Some proxies repeat the credentials that they refuse.
             if let Ok(url) = Url::parse(proxy.expose().trim())
                 && let Some(password) = url.password()
             {
@@ -167,7 +167,7 @@ impl Transport {
         Ok(transport)
     }
 
-    /// Whether something secret may be sent on this way.
+    /// Returns an error if a secret, described by `what`, must not be sent to this address.
     pub(crate) fn check_way(&self, what: &str) -> Result<(), SetupError> {
         let open = self.url.scheme() == "http" && !is_this_machine(&self.url);
         if !open || self.options.allow_plain_http {
@@ -180,7 +180,7 @@ impl Transport {
         Err(SetupError::BaseUrl { url: self.shown_url(), reason })
     }
 
-    /// Says that bodies are JSON.
+    /// Adds the header that bodies are JSON.
     pub(crate) fn send_json(&mut self) {
         self.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     }
@@ -197,7 +197,7 @@ impl Transport {
         Ok(())
     }
 
-    /// Adds a header to every request whose value anybody may know.
+    /// Adds a header to every request, with a value that is not secret.
     pub(crate) fn set_open_header(&mut self, name: &'static str, value: &str) -> Result<(), SetupError> {
         let value = HeaderValue::from_str(value)
             .map_err(|_| setting(&format!("header {name:?}"), "has a value that cannot be sent"))?;
@@ -214,7 +214,7 @@ impl Transport {
         self.check_way(&what(&name))?;
         self.headers.insert(name, sent);
         self.redactor.add(value);
-        // Of `Bearer KEY` a service may repeat the key alone.
+        // A service may repeat the key of `Bearer KEY` alone.
         if let Some((_, key)) = value.expose().trim().split_once(' ') {
             self.redactor.add(&Secret::from(key));
         }
@@ -229,20 +229,20 @@ impl Transport {
         self.options.limits
     }
 
-    /// The address without what may be secret in it.
+    /// Returns the address without parts that may be secret.
     pub(crate) fn shown_url(&self) -> String {
         shown(&self.url)
     }
 
-    /// A request that posts `body`.
+    /// Returns a request that posts `body`.
     pub(crate) fn post(&self, body: impl Into<reqwest::Body>) -> Request {
         let mut request = self.request(Method::POST, self.url.clone());
         *request.body_mut() = Some(body.into());
         request
     }
 
-    /// A request that posts `body` below the transport's address: `path`, percent-encoded where it must
-    /// be, is put behind its path, and `query` in front of its query.
+    /// Returns a request that posts `body` below the transport's address: `path`, already percent-encoded,
+    /// is appended to its path, and `query` is put before its query.
     pub(crate) fn post_below(
         &self,
         path: &str,
@@ -258,7 +258,7 @@ impl Transport {
         request
     }
 
-    /// A request that asks for what is at the address.
+    /// Returns a GET request for the address.
     pub(crate) fn get(&self) -> Request {
         self.request(Method::GET, self.url.clone())
     }
@@ -269,8 +269,8 @@ impl Transport {
         request
     }
 
-    /// Sends a request, which need not have been made here, once: whether it goes out again is decided
-    /// where attempts are recorded.
+    /// Sends a request once. It may have been changed since it was made here. Retries are decided where
+    /// attempts are recorded.
     pub(crate) fn send(&self, request: Request) -> Result<Pending<reqwest::Result<Response>>, ProviderError> {
         #[cfg(test)]
         if let Some(response) = crate::wire_fixture::answer(&request) {
@@ -284,18 +284,18 @@ impl Transport {
         Ok(Box::pin(client.execute(request)))
     }
 
-    /// What a failed exchange is to the caller. The address is left out: its query may be secret.
+    /// Returns the error of a failed exchange. The address is left out, since its query may be secret.
     pub(crate) fn failure(&self, error: reqwest::Error) -> ProviderError {
         let (timeout, connect) = (error.is_timeout(), error.is_connect());
         let is_refused = connect && is_this_machine(&self.url) && is_connection_refused(&error);
         let causes = with_causes(&error.without_url());
-        // How rustls names an answer that is no handshake.
+        // The words of rustls for an answer that is no TLS handshake.
         let is_plain = connect && causes.contains("InvalidContentType");
         let text = self.redactor.clean(causes);
         let text = if connect { format!("{} is not reached: {text}", self.shown_url()) } else { text };
         match (timeout, is_refused) {
             (true, _) => ProviderError::Timeout(text.into()),
-            // A service of this machine that does not run will not come up by waiting a few seconds.
+            // A server that does not run on this machine will not start within the few seconds of a retry.
             (_, true) => ProviderError::Unreachable(text.into()),
             _ if is_plain => {
                 let text =
@@ -313,7 +313,7 @@ impl fmt::Debug for Transport {
     }
 }
 
-/// The time on this clock, or on the system's.
+/// Returns the time of this clock, or of the system's.
 pub(crate) fn time_of(clock: Option<&Arc<dyn Clock>>) -> Timestamp {
     match clock {
         Some(clock) => clock.now(),
@@ -324,7 +324,7 @@ pub(crate) fn time_of(clock: Option<&Arc<dyn Clock>>) -> Timestamp {
     }
 }
 
-/// A header's value that no debug output shows; none if it cannot be sent.
+/// Returns a header's value that debug output does not show; `None` if it cannot be sent.
 pub(crate) fn sensitive(value: &Secret) -> Option<HeaderValue> {
     let mut value = HeaderValue::from_str(value.expose()).ok()?;
     value.set_sensitive(true);
@@ -335,8 +335,8 @@ fn setting(what: &str, reason: &str) -> SetupError {
     SetupError::Setting { what: what.to_owned(), reason: reason.to_owned() }
 }
 
-/// The name of a model as one part of a path: everything is encoded but what never has a meaning there
-/// (RFC 3986, 2.3). Names hold colons, and those of profiles slashes.
+/// Returns the name of a model as one segment of a path: everything is encoded except unreserved characters
+/// (RFC 3986, 2.3). Names contain colons, and those of profiles slashes.
 #[cfg(any(feature = "azure", feature = "bedrock", feature = "gemini"))]
 pub(crate) fn percent_encoded(model: &str) -> String {
     let mut path = String::with_capacity(model.len() + 16);
@@ -350,7 +350,7 @@ pub(crate) fn percent_encoded(model: &str) -> String {
     path
 }
 
-/// Checks a base URL and says what is wrong with it.
+/// Parses a base URL, or returns an error with its problem.
 fn base_url(base: &str) -> Result<Url, SetupError> {
     let base = base.trim();
     let wrong = |reason: String| SetupError::BaseUrl { url: without_secrets(base), reason };
@@ -370,7 +370,7 @@ fn base_url(base: &str) -> Result<Url, SetupError> {
     Ok(url)
 }
 
-/// What the query of an address says, as it stands there and as it is meant: some gateways take their key there.
+/// Returns the values in the query of an address, both raw and decoded: some gateways take their key there.
 fn query_secrets(url: &Url) -> Vec<Secret> {
     let open = |name: &str| matches!(name, "api-version" | "alt");
     let raw = url.query().unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
@@ -379,12 +379,12 @@ fn query_secrets(url: &Url) -> Vec<Secret> {
     raw.chain(meant).collect()
 }
 
-/// An address without its query, and without a user's name and password in front of its host.
+/// Returns an address without its query, and without user name and password.
 pub(crate) fn without_secrets(address: &str) -> String {
     let end = address.find('?').unwrap_or(address.len());
     let start = address.find("://").map_or(0, |at| at + "://".len());
     let host = start.min(end);
-    // A password stands before the last `@`.
+    // The password comes before the last `@`.
     let visible = address[host..end].rsplit('@').next().unwrap_or_default();
     format!("{}{visible}", &address[..host])
 }
@@ -394,7 +394,7 @@ fn shown(url: &Url) -> String {
     format!("{}://{}{port}{}", url.scheme(), url.host_str().unwrap_or_default(), url.path())
 }
 
-/// Whether an address is a URL that leads nowhere but to this machine.
+/// Returns true if the text is a URL of this machine.
 pub fn is_local_address(url: &str) -> bool {
     Url::parse(url).is_ok_and(|url| is_this_machine(&url))
 }
@@ -404,14 +404,14 @@ fn is_this_machine(url: &Url) -> bool {
     host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
-/// Whether nobody listens at the port.
+/// Returns true if no program listens at the port.
 fn is_connection_refused(error: &(dyn std::error::Error + 'static)) -> bool {
     let causes = std::iter::successors(Some(error), |error| error.source());
     let refused = |e: &std::io::Error| e.kind() == std::io::ErrorKind::ConnectionRefused;
     causes.filter_map(|cause| cause.downcast_ref()).any(refused)
 }
 
-/// The error with its causes, which is where the reason usually stands.
+/// Returns the error's text with its causes, which usually contain the reason.
 fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

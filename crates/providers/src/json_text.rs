@@ -1,16 +1,16 @@
-//! Pieces of JSON text, put together by hand: messages are encoded once and then copied, so a body is
-//! never built as one value.
+//! Writes JSON text piece by piece: messages are encoded once and then copied, so a body is never built as
+//! one value.
 
 use archon_types::Json;
 use serde::Serialize;
 
 /// Appends a value.
 pub(crate) fn push_json<T: Serialize + ?Sized>(json: &mut String, value: &T) {
-    // Text, numbers, lists and JSON values: none of them can fail.
+    // The values are texts, numbers, lists and JSON values, which cannot fail.
     json.push_str(&serde_json::to_string(value).unwrap_or_default());
 }
 
-/// Appends with a comma unless nothing stands behind `start` yet.
+/// Appends `text`, with a comma before it if there is already text after `start`.
 pub(crate) fn push_separated(json: &mut String, start: usize, text: &str) {
     if json.len() > start {
         json.push(',');
@@ -26,7 +26,7 @@ pub(crate) fn push_field<T: Serialize + ?Sized>(json: &mut String, name: &str, v
     push_json(json, value);
 }
 
-/// Appends the schema of a tool's parameters for services that take nothing but objects.
+/// Appends the schema of a tool's parameters, for services that accept only objects.
 pub(crate) fn push_object_schema(json: &mut String, schema: &Json) {
     match schema {
         Json::Object(schema) if schema.get("type").is_some_and(|kind| kind == "object") => {

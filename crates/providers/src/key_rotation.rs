@@ -1,4 +1,4 @@
-//! Goes on with the next key when a service refuses one, for callers without a loop.
+//! Switches to the next key when a service refuses one, for callers without a loop.
 
 use std::{
     fmt,
@@ -15,20 +15,20 @@ use archon_types::{
 
 use crate::attempts::{Attempts, at_once};
 
-/// One service with several keys.
+/// A provider for one service with several keys.
 ///
-/// A key that is refused, spent or limited makes room for the next, which stays in use, also for later
-/// calls; after the last comes the first again. A call tries each key once. Clones share the place.
+/// When a key is refused, has no credit or meets a rate limit, the next one is used, also for later calls;
+/// after the last key comes the first. A call tries each key once. Clones share the current key.
 #[derive(Clone)]
 pub struct KeyRotationProvider {
-    /// The same service once with each key; never empty.
+    /// The same service with each key; never empty.
     keys: Arc<[Arc<dyn Provider>]>,
-    /// Counts on for ever; its remainder is the place.
+    /// The number of switches; modulo the number of keys it is the index of the current key.
     current: Arc<AtomicUsize>,
 }
 
 impl KeyRotationProvider {
-    /// The service with its first key, and with each further one.
+    /// Creates a provider from the service with its first key, and with each further key.
     pub fn new(first: Arc<dyn Provider>, further: Vec<Arc<dyn Provider>>) -> Self {
         let keys = std::iter::once(first).chain(further).collect();
         Self { keys, current: Arc::default() }
@@ -62,7 +62,7 @@ impl Provider for KeyRotationProvider {
                 return Err(error);
             }
             turn += 1;
-            // Another call may have moved on already; then its choice stands.
+            // Another call may have switched already; then its choice stays.
             let _ = this.current.compare_exchange(turn - 1, turn, Ordering::Relaxed, Ordering::Relaxed);
             Ok(at_once(this.of(turn).stream(asked.clone(), token.clone())))
         };

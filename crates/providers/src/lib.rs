@@ -1,38 +1,39 @@
-//! Models: how Archon talks to services and engines that run them.
+//! Providers: connections to the services and engines that run models.
 //!
-//! Each protocol is one [`Provider`](archon_types::Provider); what services of one protocol do
-//! differently is data ([`Profile`], [`Compat`]), not code.
+//! Each protocol is one [`Provider`](archon_types::Provider); the differences between services of one
+//! protocol are data ([`Profile`], [`Compat`]), not code.
 //!
-//! | what | is |
+//! | item | description |
 //! |---|---|
-//! | [`OpenAiCompatible`] | chat completions, streamed: OpenAI and the many that speak like it |
+//! | [`OpenAiCompatible`] | chat completions, streamed: OpenAI and the many compatible services |
 //! | `OpenAiResponses` | OpenAI's Responses, streamed, with the model's reasoning kept encrypted (feature `openai-responses`) |
 //! | `Anthropic` | Anthropic's Messages, streamed |
 //! | `Gemini`, `Vertex` | Gemini's generateContent, streamed, with a key or at Google Cloud (features `gemini`, `vertex`) |
-//! | `AzureOpenAi` | both of OpenAI's protocols at Azure's addresses (feature `azure`) |
+//! | `AzureOpenAi` | both of OpenAI's protocols on Azure (feature `azure`) |
 //! | `Bedrock` | Amazon Bedrock's ConverseStream, in binary messages, with signed requests (feature `bedrock`) |
 //! | `OpenAiEmbedder`, `GeminiEmbedder` | vectors for texts |
-//! | [`PROTOCOLS`] | the protocols that are known by name, built or not |
+//! | [`PROTOCOLS`] | the protocols that are known by name, even if not in this build |
 //! | [`PROFILES`] | the services and servers that are known by name |
 //! | [`resolve`] | from `openai:gpt-5-mini` to a provider and the model's name |
-//! | [`ask_local_servers`] | what runs on this machine, and what was too slow to say so |
-//! | [`model_info`] | what is known of a model: its window, its prices, whether it thinks and sees |
+//! | [`ask_local_servers`] | finds model servers on this machine |
+//! | [`model_info`] | the facts about a model: context window, prices, thinking and vision |
 //! | [`Catalogue`] | the same, with models and prices of one's own |
-//! | [`ScriptedProvider`] | a model that says what a test wrote down |
-//! | [`RecordingProvider`], [`ReplayProvider`] | calls of a model in a file, and a model that says them again |
+//! | [`ScriptedProvider`] | a model that gives the answers of a test's script |
+//! | [`RecordingProvider`], [`ReplayProvider`] | records calls of a model in a file, and answers from that
+//! file |
 //!
-//! Providers never retry: the loop decides that, so that each attempt is recorded. Who asks a model
-//! without a loop wraps it; a wrapper is a provider around a provider:
+//! Providers never retry: the loop decides that, so that each attempt is recorded. A caller without a loop
+//! uses wrappers; a wrapper is a provider around a provider:
 //!
-//! | wrapper | does |
+//! | wrapper | behaviour |
 //! |---|---|
-//! | [`RetryProvider`] | asks again after a failure that may pass |
+//! | [`RetryProvider`] | sends a request again after a failure that may pass |
 //! | [`FallbackProvider`] | asks another model when one cannot answer |
-//! | [`KeyRotationProvider`] | goes on with the next key when one is refused |
-//! | [`RateLimitProvider`] | lets calls wait so that a limit is kept |
-//! | [`CachingProvider`] | gives the same answer to the same question |
-//! | [`CatalogueProvider`] | knows windows and prices that a program or its user says |
-//! | [`ThinkingTagsProvider`] | splits off thinking that is written into the text |
+//! | [`KeyRotationProvider`] | switches to the next key when one is refused |
+//! | [`RateLimitProvider`] | delays calls to keep a rate limit |
+//! | [`CachingProvider`] | gives the cached answer to a repeated request |
+//! | [`CatalogueProvider`] | adds context windows and prices from a catalogue |
+//! | [`ThinkingTagsProvider`] | separates thinking between tags from the text |
 //!
 //! ```
 //! # #[cfg(feature = "openai-compatible")] {

@@ -1,4 +1,4 @@
-//! Services that speak OpenAI's chat completions, streamed: `POST {base}/chat/completions`.
+//! Services with OpenAI's chat completions, streamed: `POST {base}/chat/completions`.
 
 mod decode;
 mod details;
@@ -25,32 +25,32 @@ use decode::ChatDecoder;
 #[doc(hidden)]
 pub use read_stream::read_chat_stream;
 
-/// The choices of an [`OpenAiCompatible`], each with a default.
+/// Options of [`OpenAiCompatible`].
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct OpenAiOptions {
-    /// How the service is reached; its key is sent as a bearer token.
+    /// The connection to the service; its key is sent as a bearer token.
     pub connect: ConnectOptions,
-    /// What the service does differently.
+    /// The differences of the service from OpenAI's own.
     pub compat: Compat,
 }
 
 connect_choices!(OpenAiOptions with a key);
 
 impl OpenAiOptions {
-    /// The options of a known service.
+    /// Returns the options of a known service.
     pub fn of(profile: &Profile) -> Self {
         Self::default().with_id(profile.name).with_compat(profile.compat)
     }
 
-    /// The same with other differences.
+    /// Sets the differences of the service.
     pub fn with_compat(mut self, compat: Compat) -> Self {
         self.compat = compat;
         self
     }
 }
 
-/// A service that speaks chat completions. Clones share one pool of connections.
+/// A provider for a service with chat completions. Clones share one pool of connections.
 #[derive(Clone, Debug)]
 pub struct OpenAiCompatible(Arc<Inner>);
 
@@ -61,11 +61,11 @@ struct Inner {
 }
 
 impl OpenAiCompatible {
-    /// A service at `base_url`, which ends before `/chat/completions`: `https://api.openai.com/v1`.
-    /// Nothing is sent, and no certificate is read, before the first request.
+    /// Creates a provider for the service at `base_url`, which ends before `/chat/completions`:
+    /// `https://api.openai.com/v1`. Nothing is sent, and no certificate is read, before the first request.
     ///
     /// # Errors
-    /// [`SetupError`] when the address, the key, a header or the proxy cannot be used.
+    /// [`SetupError`] if the address, the key, a header or the proxy cannot be used.
     pub fn new(base_url: &str, options: OpenAiOptions) -> Result<Self, SetupError> {
         let OpenAiOptions { connect, compat } = options;
         let service = connect.service("openai-compatible", base_url, "/chat/completions", SentAs::Bearer)?;
@@ -105,7 +105,7 @@ impl Provider for OpenAiCompatible {
     }
 }
 
-/// The body of a request, or why the service cannot be asked.
+/// Returns the body of a request, or the error that the service cannot handle it.
 pub(crate) fn body(request: &Request, compat: &Compat) -> Result<SharedText, ProviderError> {
     match refusal(request, compat) {
         Some(error) => Err(error),
@@ -113,7 +113,7 @@ pub(crate) fn body(request: &Request, compat: &Compat) -> Result<SharedText, Pro
     }
 }
 
-/// The decoder of the answer to a request.
+/// Returns the decoder of the answer to a request.
 pub(crate) fn decoder(
     provider: &str,
     request: Request,
@@ -125,7 +125,7 @@ pub(crate) fn decoder(
     ChatDecoder::new(message, request.tools, clock, compat.think_tags)
 }
 
-/// What the service cannot do and must not silently leave out.
+/// Returns the error for an option that the service does not support and that must not be dropped silently.
 fn refusal(request: &Request, compat: &Compat) -> Option<ProviderError> {
     let asked = request.options.response_format.is_some();
     (asked && compat.response_format == ResponseFormatSupport::Unsupported).then(|| ProviderError::Api {

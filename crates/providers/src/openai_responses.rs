@@ -1,9 +1,9 @@
-//! OpenAI's Responses, streamed: `POST {base}/responses`.
+//! OpenAI's Responses API, streamed: `POST {base}/responses`.
 //!
 //! The service is asked to store nothing. The model's reasoning comes back encrypted, is kept in the
-//! [`signature`](archon_types::Content::Thinking) of its thinking, and goes along with the next request to
-//! the provider of the same id, so that a model goes on thinking where it stopped to call a tool. Providers
-//! of different organisations or resources therefore need different ids.
+//! [`signature`](archon_types::Content::Thinking) of its thinking, and is sent with the next request to the
+//! provider of the same id, so that a model continues its thinking after a tool call. Therefore providers of
+//! different organisations or resources need different ids.
 
 mod decode;
 mod encode;
@@ -24,70 +24,70 @@ use crate::{
 
 pub(crate) use {decode::ResponsesDecoder, encode::body};
 
-/// What a service that speaks Responses does differently. The defaults are OpenAI's.
+/// The differences of a service with the Responses API. The defaults are OpenAI's.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ResponsesCompat {
-    /// Which of its models reason. These are asked for their encrypted reasoning, take an effort, and
-    /// take no temperature.
+    /// The models that reason. Their requests ask for encrypted reasoning, have an effort, and have no
+    /// temperature.
     pub reasoning_models: ReasoningModels,
-    /// The summary of its reasoning that a model is asked for when it is asked to think.
+    /// The summary of the reasoning that is requested from a model that is asked to think.
     pub reasoning_summary: ReasoningSummary,
-    /// Requests that begin alike and share this key are likelier to find each other's cache. One key for
-    /// each agent or user fits; unset leaves it to the service.
+    /// A key that makes cache hits likelier: requests with the same beginning and the same key find each
+    /// other's cache. Use one key for each agent or user; `None` leaves it to the service.
     pub prompt_cache_key: Option<String>,
 }
 
-/// Which models reason.
+/// The models that reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReasoningModels {
-    /// Those whose names are not of OpenAI's models that do not.
+    /// All except those with the names of OpenAI's models that do not reason.
     #[default]
     ByName,
-    /// All of them.
+    /// All models.
     All,
-    /// None.
+    /// No model.
     None,
 }
 
-/// The summary of its reasoning that a model is asked for. OpenAI shows summaries of some models to
-/// verified organisations only and refuses others; for them it is switched off.
+/// The summary of the reasoning that is requested. OpenAI gives summaries of some models only to verified
+/// organisations and refuses others; these must switch it off.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReasoningSummary {
-    /// None.
+    /// No summary.
     Off,
-    /// As detailed as the model can.
+    /// A summary with as much detail as the model supports.
     #[default]
     Auto,
-    /// Short.
+    /// A short summary.
     Concise,
-    /// Long.
+    /// A long summary.
     Detailed,
 }
 
-/// The choices of an [`OpenAiResponses`], each with a default.
+/// Options of [`OpenAiResponses`].
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct ResponsesOptions {
-    /// How the service is reached; its key is sent as a bearer token.
+    /// The connection to the service; its key is sent as a bearer token.
     pub connect: ConnectOptions,
-    /// What the service does differently.
+    /// The differences of the service from OpenAI's own.
     pub compat: ResponsesCompat,
 }
 
 connect_choices!(ResponsesOptions with a key);
 
 impl ResponsesOptions {
-    /// The same with other differences.
+    /// Sets the differences of the service.
     pub fn with_compat(mut self, compat: ResponsesCompat) -> Self {
         self.compat = compat;
         self
     }
 }
 
-/// A service that speaks Responses. Clones share one pool of connections.
+/// A provider for a service with the Responses API. Clones share one pool of connections.
 #[derive(Clone, Debug)]
 pub struct OpenAiResponses(Arc<Inner>);
 
@@ -98,11 +98,11 @@ struct Inner {
 }
 
 impl OpenAiResponses {
-    /// A service at `base_url`, which ends before `/responses`: `https://api.openai.com/v1`.
-    /// Nothing is sent, and no certificate is read, before the first request.
+    /// Creates a provider for the service at `base_url`, which ends before `/responses`:
+    /// `https://api.openai.com/v1`. Nothing is sent, and no certificate is read, before the first request.
     ///
     /// # Errors
-    /// [`SetupError`] when the address, the key, a header or the proxy cannot be used.
+    /// [`SetupError`] if the address, the key, a header or the proxy cannot be used.
     pub fn new(base_url: &str, options: ResponsesOptions) -> Result<Self, SetupError> {
         let ResponsesOptions { connect, compat } = options;
         let service = connect.service("openai-responses", base_url, "/responses", SentAs::Bearer)?;
@@ -136,7 +136,7 @@ impl Provider for OpenAiResponses {
     }
 }
 
-/// The decoder of the answer to a request.
+/// Returns the decoder of the answer to a request.
 pub(crate) fn decoder(provider: &str, request: &Request, clock: Option<Arc<dyn Clock>>) -> ResponsesDecoder {
     ResponsesDecoder::new(Blocks::new(request, provider, clock))
 }

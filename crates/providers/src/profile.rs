@@ -1,49 +1,49 @@
-//! The services that speak chat completions, as data: where they are, which variable holds their key,
-//! and what they do differently.
+//! Profiles of the services with chat completions: addresses, the variables of their keys, and their
+//! differences.
 //!
-//! Stored copies of the services' documentation and reports of what they refuse, looked through in
-//! November 2026, say what stands here of DeepSeek, Mistral, Groq, xAI, OpenRouter, Moonshot, Z.ai and
-//! Cerebras; no request was sent to a service to check it. A comment says what is not obvious from a field's name.
+//! The facts about DeepSeek, Mistral, Groq, xAI, OpenRouter, Moonshot, Z.ai and Cerebras come from stored
+//! copies of the services' documentation and from reports of refused requests, read in November 2026; no
+//! request was sent to a service to check them. A comment explains what a field's name does not.
 
-/// What a service does differently. The defaults suit most servers.
+/// The differences of a service from OpenAI's chat completions. The defaults suit most servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Compat {
-    /// What the field is called that limits the answer.
+    /// The name of the field that limits the answer.
     pub max_tokens_field: MaxTokensField,
-    /// The role of standing instructions.
+    /// The role of the instructions.
     pub system_role: SystemRole,
-    /// How a model is told how much to think.
+    /// The parameter for the level of thinking.
     pub thinking: ThinkingParameter,
-    /// Which models are told; the others refuse it, or always think.
+    /// The models that get this parameter; the others refuse it, or always think.
     pub thinking_models: Models,
-    /// Under which name the service wants the model's reasoning back, with the message that it led to.
+    /// The field in which the service wants the model's reasoning back, in the same message.
     pub reasoning_in_history: ReasoningField,
-    /// What goes back as the reasoning of a message that has none, while the model thinks: some services
-    /// refuse a message without, for instance one of another model's. Nothing by default.
+    /// The placeholder for the reasoning of a message without any, while the model thinks: some services
+    /// refuse a message without reasoning, for instance of another model. Default none.
     pub missing_reasoning: Option<&'static str>,
-    /// Which models think without being asked.
+    /// The models that think even if they are not asked to.
     pub thinks_unasked: Models,
-    /// Takes `stream_options.include_usage`; some servers refuse what they do not know.
+    /// Accepts `stream_options.include_usage`; some servers refuse unknown fields.
     pub usage_in_stream: bool,
-    /// Takes `seed`.
+    /// Accepts `seed`.
     pub seed: bool,
-    /// Models, by the beginnings of their names, that refuse a temperature.
+    /// Models that refuse a temperature, by the beginnings of their names.
     pub without_temperature: &'static [&'static str],
-    /// Models, by the beginnings of their names, that refuse `stop`. Nothing stops them there.
+    /// Models that refuse `stop`, by the beginnings of their names. They get no stop sequences.
     pub without_stop: &'static [&'static str],
-    /// Which choices among tools it takes.
+    /// The tool choices that the service accepts.
     pub tool_choice: ToolChoiceSupport,
-    /// How ids of tool calls may look.
+    /// The form of tool-call ids that the service accepts.
     pub tool_call_ids: ToolCallIds,
-    /// How an answer of a given form is asked for.
+    /// The way to request structured output.
     pub response_format: ResponseFormatSupport,
-    /// Models write their thinking into the text, between tags.
+    /// True if models write their thinking into the text, between tags.
     pub think_tags: bool,
 }
 
 impl Compat {
-    /// What suits most servers.
+    /// The options that suit most servers.
     pub const DEFAULT: Self = Self {
         max_tokens_field: MaxTokensField::MaxTokens,
         system_role: SystemRole::System,
@@ -69,7 +69,7 @@ impl Default for Compat {
     }
 }
 
-/// What the field is called that limits the answer.
+/// The name of the field that limits the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MaxTokensField {
@@ -79,7 +79,7 @@ pub enum MaxTokensField {
     MaxCompletionTokens,
 }
 
-/// The role of standing instructions.
+/// The role of the instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SystemRole {
@@ -89,12 +89,12 @@ pub enum SystemRole {
     Developer,
 }
 
-/// How a model is told how much to think. Nothing is sent for a level of `Off`: that is each service's
-/// own default.
+/// The parameter for the level of thinking. For the level `Off` nothing is sent, which is each service's own
+/// default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ThinkingParameter {
-    /// It cannot be told.
+    /// There is no such parameter.
     Unsupported,
     /// `"reasoning_effort": "low"`, `"medium"` or `"high"`.
     Effort,
@@ -102,24 +102,24 @@ pub enum ThinkingParameter {
     ReasoningObject,
     /// `"thinking": {"type": "enabled"}`: on or off, no levels.
     ThinkingObject,
-    /// `"chat_template_kwargs": {"enable_thinking": true}`: what the template of an open model knows.
+    /// `"chat_template_kwargs": {"enable_thinking": true}`, for the templates of open models.
     ChatTemplate,
 }
 
-/// Some of a service's models, by the beginnings of their names.
+/// A set of a service's models, by the beginnings of their names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Models {
-    /// All of them.
+    /// All models.
     All,
-    /// Those that begin with one of these.
+    /// Models whose names begin with one of these.
     Only(&'static [&'static str]),
-    /// Those that begin with none of these.
+    /// Models whose names begin with none of these.
     Except(&'static [&'static str]),
 }
 
 impl Models {
-    /// Whether this model is one of them.
+    /// Returns true if the set has this model.
     pub fn includes(&self, model: &str) -> bool {
         let begins = |starts: &[&str]| starts.iter().any(|start| model.starts_with(start));
         match self {
@@ -130,27 +130,28 @@ impl Models {
     }
 }
 
-/// The field of an assistant message in which its reasoning goes back.
+/// The field of an assistant message in which its reasoning is sent back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReasoningField {
-    /// It does not go back.
+    /// It is not sent back.
     None,
     /// `reasoning_content`.
     ReasoningContent,
     /// `reasoning`.
     Reasoning,
-    /// `reasoning_details` as they came, and `reasoning` where none did.
+    /// `reasoning_details` as they came, or `reasoning` if none came.
     ReasoningDetails,
 }
 
-/// Which choices among tools a service takes. What it does not take is left out, so the model decides.
+/// The tool choices that a service accepts. A choice that it does not accept is left out, so the model
+/// decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ToolChoiceSupport {
-    /// All of them.
+    /// All choices.
     Any,
-    /// Words only: a tool that is named becomes `required`.
+    /// Only words: a named tool becomes `required`.
     Words,
     /// `none` and `auto`.
     AutoOrNone,
@@ -158,29 +159,27 @@ pub enum ToolChoiceSupport {
     Auto,
 }
 
-/// How ids of tool calls may look.
+/// The form of tool-call ids that a service accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ToolCallIds {
-    /// As any service made them.
+    /// The ids of any service.
     Any,
-    /// Nine letters or digits. An id that another service made is replaced, the same one always by the
-    /// same.
+    /// Nine letters or digits. An id of another service is replaced, equal ids by equal ones.
     NineLetters,
 }
 
-/// How an answer of a given form is asked for.
+/// The way to request structured output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ResponseFormatSupport {
     /// As `json_schema`.
     JsonSchema,
-    /// As `json_object`, with the schema in the instructions: the service holds the model to JSON, and
-    /// only the model itself to the schema.
+    /// As `json_object`, with the schema in the instructions: the service enforces JSON, but not the schema.
     JsonObject,
-    /// With the schema in the instructions; nothing holds the model to it.
+    /// Only with the schema in the instructions; nothing enforces it.
     Instructions,
-    /// Not at all: such a request is refused before it is sent.
+    /// Structured output is not supported: such a request fails before it is sent.
     Unsupported,
 }
 
@@ -188,13 +187,13 @@ pub enum ResponseFormatSupport {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Profile {
-    /// As it stands in front of a model: `openai` in `openai:gpt-5-mini`.
+    /// The name before a model: `openai` in `openai:gpt-5-mini`.
     pub name: &'static str,
-    /// Where it is unless a model string says otherwise.
+    /// The address, unless a model string names another.
     pub base_url: &'static str,
-    /// The environment variable that holds its key; none for a server that needs no key.
+    /// The environment variable of the key; `None` for a server that needs no key.
     pub key_variable: Option<&'static str>,
-    /// What it does differently.
+    /// The differences of the service.
     pub compat: Compat,
 }
 
@@ -210,7 +209,7 @@ pub(crate) const OPENAI: Compat = Compat {
     max_tokens_field: MaxTokensField::MaxCompletionTokens,
     system_role: SystemRole::Developer,
     thinking: ThinkingParameter::Effort,
-    // Models that think take only the default.
+    // Models that think accept only the default.
     without_temperature: &["o1", "o3", "o4", "gpt-5"],
     without_stop: &["o3", "o4", "gpt-5"],
     think_tags: false,
@@ -219,7 +218,7 @@ pub(crate) const OPENAI: Compat = Compat {
 
 const OLLAMA: Compat = Compat {
     thinking: ThinkingParameter::Effort,
-    // It knows no field of that name, and ignores what it does not know.
+    // Ollama has no such field, and ignores unknown ones.
     tool_choice: ToolChoiceSupport::Auto,
     ..Compat::DEFAULT
 };
@@ -228,7 +227,7 @@ const LMSTUDIO: Compat = Compat { tool_choice: ToolChoiceSupport::Words, ..Compa
 
 const LLAMACPP: Compat = Compat {
     thinking: ThinkingParameter::ChatTemplate,
-    // Refuses a choice that is an object.
+    // Refuses a tool choice that is an object.
     tool_choice: ToolChoiceSupport::Words,
     reasoning_in_history: ReasoningField::ReasoningContent,
     ..Compat::DEFAULT
@@ -239,7 +238,7 @@ const VLLM: Compat = Compat { thinking: ThinkingParameter::ChatTemplate, ..Compa
 const GROQ: Compat = Compat {
     max_tokens_field: MaxTokensField::MaxCompletionTokens,
     thinking: ThinkingParameter::Effort,
-    // Others take other words than these, or none.
+    // Other models accept other words, or none.
     thinking_models: Models::Only(&["openai/gpt-oss"]),
     reasoning_in_history: ReasoningField::Reasoning,
     ..Compat::DEFAULT
@@ -253,9 +252,9 @@ const OPENROUTER: Compat = Compat {
 
 const DEEPSEEK: Compat = Compat {
     thinking: ThinkingParameter::ThinkingObject,
-    // Models think unasked, and then refuse a call that is forced.
+    // Models think unasked, and then refuse a forced call.
     tool_choice: ToolChoiceSupport::AutoOrNone,
-    // Refuses a turn of tool calls whose reasoning is missing; an empty text is enough.
+    // Refuses a turn of tool calls without reasoning; an empty text is enough.
     reasoning_in_history: ReasoningField::ReasoningContent,
     missing_reasoning: Some(""),
     thinks_unasked: Models::Except(&["deepseek-chat"]),
@@ -267,13 +266,14 @@ const DEEPSEEK: Compat = Compat {
 const EFFORT: Compat = Compat { thinking: ThinkingParameter::Effort, ..Compat::DEFAULT };
 
 const XAI: Compat = Compat {
-    // The others think as they like, and refuse the parameter.
+    // Other models always decide themselves, and refuse the parameter.
     thinking_models: Models::Only(&["grok-3-mini", "grok-4.20-multi-agent", "grok-4.3"]),
     ..EFFORT
 };
 
 const MISTRAL: Compat = Compat {
-    // Reports usage unasked and refuses unknown fields, `stream_options` among them. The seed is called `random_seed` there.
+    // Reports usage unasked and refuses unknown fields, such as `stream_options`. Its name for the seed is
+    // `random_seed`.
     usage_in_stream: false,
     seed: false,
     tool_call_ids: ToolCallIds::NineLetters,
@@ -281,7 +281,7 @@ const MISTRAL: Compat = Compat {
 };
 
 const CEREBRAS: Compat = Compat {
-    // Takes reasoning back as a part of the text only, in each model's own notation; it is left out.
+    // Accepts reasoning only within the text, in each model's own notation; so it is not sent back.
     max_tokens_field: MaxTokensField::MaxCompletionTokens,
     thinking: ThinkingParameter::Effort,
     ..Compat::DEFAULT
@@ -289,14 +289,14 @@ const CEREBRAS: Compat = Compat {
 
 const MOONSHOT: Compat = Compat {
     thinking: ThinkingParameter::ThinkingObject,
-    // Always thinks, and knows no such field.
+    // Always thinks, and has no such field.
     thinking_models: Models::Except(&["kimi-k3"]),
-    // Refuses a turn of tool calls whose reasoning is missing; an empty text is as good as none.
+    // Refuses a turn of tool calls without reasoning; an empty text counts as missing.
     reasoning_in_history: ReasoningField::ReasoningContent,
     missing_reasoning: Some(" "),
     thinks_unasked: Models::Except(&["moonshot-v1", "kimi-latest", "kimi-k2-0", "kimi-k2-turbo"]),
     seed: false,
-    // Most models think unasked, and then refuse a call that is forced.
+    // Most models think unasked, and then refuse a forced call.
     tool_choice: ToolChoiceSupport::AutoOrNone,
     response_format: ResponseFormatSupport::JsonObject,
     ..Compat::DEFAULT
@@ -306,13 +306,13 @@ const ZAI: Compat = Compat {
     thinking: ThinkingParameter::ThinkingObject,
     reasoning_in_history: ReasoningField::ReasoningContent,
     seed: false,
-    // Refuses all others.
+    // Refuses all other choices.
     tool_choice: ToolChoiceSupport::Auto,
     response_format: ResponseFormatSupport::JsonObject,
     ..Compat::DEFAULT
 };
 
-/// Every profile. A new service is one more line.
+/// All profiles. A new service is one more line.
 pub const PROFILES: &[Profile] = &[
     service("openai", "https://api.openai.com/v1", "OPENAI_API_KEY", OPENAI),
     server("ollama", "http://127.0.0.1:11434/v1", OLLAMA),
@@ -334,7 +334,7 @@ pub const PROFILES: &[Profile] = &[
 ];
 
 impl Profile {
-    /// The profile of this name.
+    /// Returns the profile of this name.
     pub fn named(name: &str) -> Option<&'static Self> {
         PROFILES.iter().find(|p| p.name == name)
     }

@@ -1,5 +1,5 @@
-//! The protocols that a model string can name, and how each becomes a provider. A new one is one line in
-//! [`PROTOCOLS`] and one function below it.
+//! The protocols that a model string can name, and the functions that create their providers. A new one is
+//! one line in [`PROTOCOLS`] and one function below it.
 
 use std::{fmt, sync::Arc};
 
@@ -7,17 +7,17 @@ use archon_types::{Provider, Secret};
 
 use crate::{connect::ConnectOptions, error::SetupError, profile::Profile};
 
-/// A wire protocol, by the name that stands in front of a model.
+/// A wire protocol with the name that comes before a model.
 #[non_exhaustive]
 pub struct Protocol {
-    /// `anthropic` in `anthropic:claude-sonnet-4-5`.
+    /// The name: `anthropic` in `anthropic:claude-sonnet-4-5`.
     pub name: &'static str,
-    /// Another name that it answers to: what its provider calls itself in records.
+    /// Another name of the protocol: the id of its provider in records.
     pub alias: Option<&'static str>,
     /// The cargo feature of this crate that builds it.
     pub feature: &'static str,
-    /// Environment variables that may hold its key; the first that is set counts. Those of
-    /// `openai-compatible` are the profiles' own.
+    /// The environment variables of its key; the first one that is set is used. Those of `openai-compatible`
+    /// are in the profiles.
     pub key_variables: &'static [&'static str],
     connect: Option<Connect>,
 }
@@ -38,10 +38,10 @@ macro_rules! built {
     }};
 }
 
-/// The protocol of services that are known by their address only, and of all [profiles](crate::PROFILES).
+/// The protocol of all [profiles](crate::PROFILES), and of services that are known only by their address.
 pub(crate) const OPENAI_COMPATIBLE: &Protocol = &PROTOCOLS[0];
 
-/// A protocol that is named after its feature.
+/// Creates a protocol with the name of its feature.
 const fn protocol(
     name: &'static str,
     key_variables: &'static [&'static str],
@@ -50,7 +50,7 @@ const fn protocol(
     Protocol { name, alias: None, feature: name, key_variables, connect }
 }
 
-/// Every protocol, whether it is in this build or not.
+/// All protocols, including those that are not in this build.
 pub const PROTOCOLS: &[Protocol] = &[
     protocol(
         "openai-compatible",
@@ -73,12 +73,12 @@ pub const PROTOCOLS: &[Protocol] = &[
 ];
 
 impl Protocol {
-    /// The protocol of this name.
+    /// Returns the protocol of this name.
     pub fn named(name: &str) -> Option<&'static Self> {
         PROTOCOLS.iter().find(|protocol| protocol.name == name || protocol.alias == Some(name))
     }
 
-    /// Whether it is in this build.
+    /// Returns true if the protocol is in this build.
     pub fn is_built(&self) -> bool {
         self.connect.is_some()
     }
@@ -103,10 +103,10 @@ impl fmt::Debug for Protocol {
     }
 }
 
-/// What a provider is made from.
+/// The input for a new provider.
 pub(crate) struct Wanted<'a> {
     pub(crate) profile: Option<&'static Profile>,
-    /// The address, if the model string holds one.
+    /// The address, if the model string has one.
     pub(crate) base_url: Option<&'a str>,
     pub(crate) variable: &'a dyn Fn(&str) -> Option<String>,
     pub(crate) options: ConnectOptions,
@@ -114,19 +114,19 @@ pub(crate) struct Wanted<'a> {
 
 #[allow(dead_code, reason = "a build may hold no protocol")]
 impl Wanted<'_> {
-    /// An environment variable that is set and not blank.
+    /// Returns an environment variable that is set and not blank.
     fn variable(&self, name: &str) -> Option<String> {
         (self.variable)(name).filter(|value| !value.trim().is_empty())
     }
 
-    /// The key: as it was given, else the first variable's that is set.
+    /// Returns the key of the options, or else that of the first variable that is set.
     fn key(&self, variables: &[&str]) -> Option<Secret> {
         let set = || variables.iter().find_map(|name| self.variable(name)).map(Secret::from);
         self.options.api_key.clone().or_else(set)
     }
 
-    /// The key of a service that needs one at its own address. Somewhere else, for instance behind a
-    /// gateway, none may be needed.
+    /// Returns the key of a service that needs one at its own address. At another address, for instance
+    /// behind a gateway, it may be missing.
     fn needed_key(
         &self,
         name: &'static str,
@@ -140,7 +140,7 @@ impl Wanted<'_> {
         }
     }
 
-    /// The options with that key.
+    /// Returns the options with that key.
     fn with_needed_key(
         self,
         name: &'static str,
@@ -151,7 +151,7 @@ impl Wanted<'_> {
     }
 }
 
-/// A variable that a protocol cannot do without.
+/// Returns a variable that a protocol requires.
 #[allow(dead_code, reason = "not every protocol needs one")]
 fn needed(
     wanted: &Wanted<'_>,
@@ -209,7 +209,8 @@ fn gemini(wanted: Wanted<'_>) -> Result<Arc<dyn Provider>, SetupError> {
     Ok(Arc::new(Gemini::new(url, GeminiOptions::default().with_connect(connect))?))
 }
 
-/// The project and the place are those of Google's own tools; the token is used until the process ends.
+/// Creates a provider for Vertex AI. Project and location come from the variables of Google's own tools; the
+/// token is used until the process ends.
 #[cfg(feature = "vertex")]
 fn vertex(wanted: Wanted<'_>) -> Result<Arc<dyn Provider>, SetupError> {
     use crate::vertex::{Vertex, VertexOptions, VertexPlace};
@@ -228,7 +229,7 @@ fn vertex(wanted: Wanted<'_>) -> Result<Arc<dyn Provider>, SetupError> {
     Ok(Arc::new(Vertex::new(&place, source, options)?))
 }
 
-/// The model is the deployment's name.
+/// Creates a provider for Azure. The model is the name of the deployment.
 #[cfg(feature = "azure")]
 fn azure(wanted: Wanted<'_>) -> Result<Arc<dyn Provider>, SetupError> {
     use crate::azure::{AzureAuth, AzureOpenAi, AzureOptions};
@@ -260,7 +261,7 @@ fn bedrock(wanted: Wanted<'_>) -> Result<Arc<dyn Provider>, SetupError> {
     let mut options = match wanted.options.api_key {
         Some(_) => BedrockOptions::default(),
         None => match (BedrockOptions::from_variables(wanted.variable), wanted.base_url) {
-            // Somewhere else, for instance behind a gateway, no key may be needed.
+            // At another address, for instance behind a gateway, no key may be needed.
             (Err(SetupError::MissingKey { .. }), Some(_)) => BedrockOptions::default(),
             (options, _) => options?,
         },

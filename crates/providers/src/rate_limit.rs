@@ -1,4 +1,4 @@
-//! Holds calls back so that a service's limit on requests is kept: a token bucket with a queue.
+//! Delays calls to keep a service's rate limit: a token bucket with a queue.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -10,28 +10,29 @@ use tokio::sync::Mutex;
 
 use crate::attempts::{Attempt, Attempts};
 
-/// A bucket of tokens, one for each call. Clones share it, so that several providers can keep the limit
-/// of one account together.
+/// A bucket of tokens, one for each call. Clones share it, so that several providers can keep the limit of
+/// one account together.
 ///
-/// An empty bucket makes calls wait in the order in which they came. A call that is cancelled or
-/// dropped while it waits takes no token.
+/// With an empty bucket, calls wait in the order in which they came. A call that is cancelled or dropped
+/// while it waits takes no token.
 #[derive(Clone)]
 pub struct RateLimiter(Arc<Bucket>);
 
 struct Bucket {
     clock: Arc<dyn Clock>,
-    /// Held by the first in the queue while it waits; the lock is handed on in the order of asking.
+    /// The lock is held by the first call of the queue while it waits, and then passed on in order.
     tokens: Mutex<TokenBucket>,
 }
 
 impl RateLimiter {
-    /// At most `calls` at once, and no more than that in each period thereafter. No calls count as one.
+    /// Creates a limiter for at most `calls` at once, and no more than that in each `period` after that. 0
+    /// calls count as 1.
     pub fn new(calls: u32, period: Duration, clock: Arc<dyn Clock>) -> Self {
         let tokens = Mutex::new(TokenBucket::new(calls, period, clock.now()));
         Self(Arc::new(Bucket { clock, tokens }))
     }
 
-    /// So many calls in a minute.
+    /// Creates a limiter for `calls` per minute.
     pub fn per_minute(calls: u32, clock: Arc<dyn Clock>) -> Self {
         Self::new(calls, Duration::from_secs(60), clock)
     }
@@ -60,7 +61,7 @@ pub struct RateLimitProvider {
 }
 
 impl RateLimitProvider {
-    /// Asks `inner` no faster than the limiter lets it.
+    /// Wraps `inner` so that its calls keep the limit.
     pub fn new(inner: Arc<dyn Provider>, limiter: RateLimiter) -> Self {
         Self { inner, limiter }
     }

@@ -1,4 +1,4 @@
-//! Writes every call of a model to a [cassette](crate::ReplayProvider), secrets taken out.
+//! Records every call of a model in a [cassette](crate::ReplayProvider), without secrets.
 
 use std::{
     fmt, fs,
@@ -19,11 +19,12 @@ use crate::{
     tap::{Heard, Tap},
 };
 
-/// A provider whose calls are kept in a file.
+/// A provider whose calls are recorded in a file.
 ///
-/// What looks like a key is replaced by `****` before it is written, and so are the
-/// [secrets](Provider::secrets) of the provider and every one that [`hide`](Self::hide) was told of. A call is written when it ends; one that is cancelled or dropped
-/// is not. A call that cannot be written fails with an error that says so, instead of being lost.
+/// Texts that look like a key are replaced by `****` before they are written, and so are the
+/// [secrets](Provider::secrets) of the provider and those that were passed to [`hide`](Self::hide). A call
+/// is written when it ends; one that is cancelled or dropped is not written. A call that cannot be written
+/// fails with an error, so that it is not lost silently.
 #[derive(Clone)]
 pub struct RecordingProvider {
     inner: Arc<dyn Provider>,
@@ -33,10 +34,10 @@ pub struct RecordingProvider {
 }
 
 impl RecordingProvider {
-    /// Keeps the calls of `inner` in a new cassette, in place of one that is there.
+    /// Records the calls of `inner` in a new cassette, which replaces an existing one.
     ///
     /// # Errors
-    /// [`SetupError::Cassette`] when the file cannot be written.
+    /// [`SetupError::Cassette`] if the file cannot be written.
     pub fn create(inner: Arc<dyn Provider>, path: impl Into<PathBuf>) -> Result<Self, SetupError> {
         let path = path.into();
         let file = fs::File::create(&path).and_then(|mut file| {
@@ -47,18 +48,18 @@ impl RecordingProvider {
         Ok(Self { inner, path, file: Arc::new(Mutex::new(file)), scrubber: Scrubber::default() })
     }
 
-    /// The same, replacing this secret wherever it stands.
+    /// Replaces this secret wherever it appears.
     pub fn hide(mut self, secret: impl Into<Secret>) -> Self {
         self.scrubber.add(secret.into());
         self
     }
 
-    /// Keeps the calls of another provider in the same cassette.
+    /// Records the calls of another provider in the same cassette.
     pub fn beside(&self, inner: Arc<dyn Provider>) -> Self {
         Self { inner, ..self.clone() }
     }
 
-    /// Where the cassette is.
+    /// Returns the path of the cassette.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -76,7 +77,7 @@ impl RecordingProvider {
         let can = self.inner.capabilities(&request.model);
         let line = cassette::line(&request_json(request, &scrubber), heard, &can, &scrubber);
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        // One write for one line, so that a crash leaves no half of one in most cases.
+        // One write for each line, so that a crash rarely leaves half a line.
         file.write_all(line.as_bytes()).map_err(|e| {
             ProviderError::Other(
                 format!("the cassette {} cannot be written: {e}", self.path.display()).into(),

@@ -1,4 +1,4 @@
-//! Answers from a cassette that a [`RecordingProvider`](crate::RecordingProvider) wrote.
+//! A provider that answers from a cassette that a [`RecordingProvider`](crate::RecordingProvider) wrote.
 
 use std::{
     fmt, fs,
@@ -18,31 +18,31 @@ use crate::{
     tap::played,
 };
 
-/// A model that says what was recorded.
+/// A model that gives the recorded answers of a cassette.
 ///
-/// Each call of the cassette is replayed once, to the first request that is the same: calls that ran
-/// side by side find theirs in any order. A request that was not recorded fails with a
-/// [`ProviderError::Other`] that says where it differs from the next call of the cassette, or that none
-/// is left. Clones share the cassette.
+/// Each call of the cassette is replayed once, to the first equal request: concurrent calls find theirs in
+/// any order. A request that was not recorded fails with a [`ProviderError::Other`] that shows the
+/// difference from the next call of the cassette, or that no call is left. Clones share the cassette.
 ///
-/// The format is a text of JSON lines: `{"cassette":1}`, then `{"request":{…},"events":[…]}` for each
-/// call; for a model that cannot do everything, or of which more is known, `"can":{…}` behind them. Requests are compared as they were written, secrets replaced by `****`.
+/// The format is a text of JSON lines: `{"cassette":1}`, then `{"request":{…},"events":[…]}` for each call;
+/// for a model whose abilities are not the default, also `"can":{…}`. Requests are compared as they were
+/// written, with secrets replaced by `****`.
 #[derive(Clone)]
 pub struct ReplayProvider {
     id: String,
     path: PathBuf,
     calls: Arc<Mutex<Vec<Option<Call>>>>,
-    /// The models that were recorded, and what they could do, in the order in which they were asked first.
+    /// The recorded models with their abilities, in the order of their first calls.
     models: Vec<(String, Capabilities)>,
     capabilities: Option<Capabilities>,
     scrubber: Scrubber,
 }
 
 impl ReplayProvider {
-    /// Replays the cassette in this file, under the id `replay`.
+    /// Opens the cassette in this file. The provider's id is `replay`.
     ///
     /// # Errors
-    /// [`SetupError::Cassette`] when it cannot be read or is no cassette of a version that is known.
+    /// [`SetupError::Cassette`] if the file cannot be read or is no cassette of a known version.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, SetupError> {
         let path = path.into();
         let text = fs::read_to_string(&path).map_err(|e| SetupError::cassette(&path, e.to_string()))?;
@@ -64,35 +64,36 @@ impl ReplayProvider {
         })
     }
 
-    /// The same under another id, for instance the recorded provider's.
+    /// Sets the id, for instance to the recorded provider's.
     pub fn with_id(mut self, id: impl Into<String>) -> Self {
         self.id = id.into();
         self
     }
 
-    /// The same, able to do this, and not what the recorded models could do.
+    /// Sets the abilities of the models, in place of the recorded ones.
     pub fn with_capabilities(mut self, capabilities: Capabilities) -> Self {
         self.capabilities = Some(capabilities);
         self
     }
 
-    /// The same, with this secret replaced in requests, as it was when they were recorded.
+    /// Replaces this secret in requests, as it was replaced when they were recorded.
     pub fn hide(mut self, secret: impl Into<Secret>) -> Self {
         self.scrubber.add(secret.into());
         self
     }
 
-    /// The models that were recorded, in the order in which they were asked first.
+    /// Returns the recorded models, in the order of their first calls.
     pub fn models(&self) -> impl Iterator<Item = &str> {
         self.models.iter().map(|(model, _)| model.as_str())
     }
 
-    /// Where the cassette is.
+    /// Returns the path of the cassette.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Calls that nobody has asked for yet; a test that expects all of them checks that none is left.
+    /// Returns the number of calls that were not replayed yet; a test that expects all of them checks that
+    /// it is 0.
     pub fn left(&self) -> usize {
         self.lock().iter().flatten().count()
     }

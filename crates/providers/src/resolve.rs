@@ -1,9 +1,9 @@
-//! From how people write a model to the provider that runs it.
+//! Turns a model string into a provider.
 //!
 //! `openai:gpt-5-mini` is a model of a known service, `ollama:qwen3` of a server on this machine,
-//! `vllm@http://gpu:8000/v1:qwen3` of a known kind of server somewhere else, and
-//! `openai-compatible@http://host/v1:model` of anything that speaks chat completions. Any other name
-//! stands for a protocol: `anthropic:claude-sonnet-4-5`.
+//! `vllm@http://gpu:8000/v1:qwen3` of a known kind of server at another address, and
+//! `openai-compatible@http://host/v1:model` of any service with chat completions. Any other name is that of
+//! a protocol: `anthropic:claude-sonnet-4-5`.
 
 use std::{fmt, sync::Arc};
 
@@ -16,27 +16,27 @@ use crate::{
     protocols::{OPENAI_COMPATIBLE, PROTOCOLS, Protocol, Wanted},
 };
 
-/// A model string in its parts.
+/// The parts of a model string.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ModelRef {
-    /// What is spoken there.
+    /// The protocol.
     pub protocol: &'static Protocol,
-    /// The profile, for a service that is known by name and speaks chat completions.
+    /// The profile, for a known service with chat completions.
     pub profile: Option<&'static Profile>,
-    /// The address, if it was written.
+    /// The address, if the string has one.
     pub base_url: Option<String>,
-    /// The model, as the service names it.
+    /// The model's name at the service.
     pub model: String,
 }
 
-/// A provider and the name of the model to ask it for.
+/// A provider and the name of its model.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Resolved {
     /// The provider.
     pub provider: Arc<dyn Provider>,
-    /// The model, as the provider names it.
+    /// The model's name at the provider.
     pub model: String,
 }
 
@@ -80,15 +80,15 @@ impl std::str::FromStr for ModelRef {
     }
 }
 
-/// Where the host begins of an address with a user's name or a password before it: those end in an `@`, before the path.
-/// An `@` further on belongs to a path or to a model.
+/// Returns the position of the host in an address with a user name or a password: these end in an `@` before
+/// the path. A later `@` belongs to a path or to a model.
 fn password_end(text: &str) -> Option<usize> {
     let start = text.find("://").map_or(0, |at| at + 3);
     let end = text[start..].find('/').map_or(text.len(), |at| start + at);
     text[start..end].rfind('@').map(|at| start + at + 1)
 }
 
-/// Parts `http://host:8000/v1:model:tag` into address and model: scheme, host, perhaps a port, a path
+/// Splits `http://host:8000/v1:model:tag` into address and model: scheme, host, an optional port, a path
 /// without colons, then a colon and the model.
 fn split_url(text: &str) -> (&str, &str) {
     let start = text.find("://").map_or(0, |at| at + 3);
@@ -109,13 +109,13 @@ fn split_url(text: &str) -> (&str, &str) {
     }
 }
 
-/// The provider of a model string.
+/// Returns the provider and the model of a model string.
 ///
-/// `variable` reads an environment variable; `options` gives what the string does not say, and a key in
-/// it wins over the variable.
+/// `variable` reads an environment variable. `options` has everything that is not in the string; a key in it
+/// wins over the variable.
 ///
 /// # Errors
-/// [`SetupError`] says what is wrong with the string, which variable is missing, or which cargo feature.
+/// [`SetupError`] with the problem of the string, the missing variable, or the missing cargo feature.
 pub fn resolve(
     model: &str,
     variable: impl Fn(&str) -> Option<String>,
@@ -126,11 +126,11 @@ pub fn resolve(
     Ok(Resolved { provider, model: parts.model })
 }
 
-/// The provider of a parsed model string; see [`resolve`].
+/// Returns the provider of a parsed model string; see [`resolve`].
 ///
 /// # Errors
-/// [`SetupError`] when the address cannot be used, a key is missing that the service needs at its own
-/// address, or the protocol is not in this build.
+/// [`SetupError`] if the address cannot be used, if a key is missing that the service needs at its own
+/// address, or if the protocol is not in this build.
 pub fn connect(
     parts: &ModelRef,
     variable: impl Fn(&str) -> Option<String>,
@@ -147,7 +147,7 @@ fn unknown(name: &str) -> SetupError {
     SetupError::UnknownProfile { name: name.to_owned(), nearest: names }
 }
 
-/// Every name that can stand in front of a model.
+/// Returns every name that can come before a model.
 fn known_names() -> impl Iterator<Item = &'static str> {
     PROFILES.iter().map(|profile| profile.name).chain(PROTOCOLS.iter().map(|protocol| protocol.name))
 }

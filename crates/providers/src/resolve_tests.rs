@@ -1,4 +1,4 @@
-//! Model strings, good and bad.
+//! Tests of model strings, valid and invalid.
 
 use super::*;
 
@@ -101,7 +101,7 @@ fn every_protocol_of_this_build_is_found_by_its_name() {
                 assert_eq!(resolved.model, "m");
                 let id = resolved.provider.id();
                 assert!(id.bytes().all(|b| b.is_ascii_lowercase() || b == b'-'), "{id}");
-                // What the log keeps leads back to the same protocol.
+                // The provider's id in the log leads back to the same protocol.
                 let again = format!("{id}@http://h/v1:m").parse::<ModelRef>().unwrap();
                 assert_eq!(again.protocol, protocol);
             }

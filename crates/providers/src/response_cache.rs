@@ -1,4 +1,4 @@
-//! Gives the same answer to the same question without asking again.
+//! Caches answers, so that a repeated request is not sent again.
 
 use std::{
     collections::HashMap,
@@ -13,15 +13,14 @@ use archon_types::{
 
 use crate::tap::{Heard, Tap, played};
 
-/// Answers that are kept unless said otherwise.
+/// The default number of cached answers.
 const CAPACITY: usize = 256;
 
-/// A provider that remembers answers, in memory.
+/// A provider that caches answers in memory.
 ///
-/// Two requests are the same when the model is told the same: times and ids of messages do not count.
-/// Only answers that are complete are kept. What comes from the cache reports no tokens, because none
-/// were paid for. When the cache is full, the answer goes that was not wanted for the longest time.
-/// Clones share the cache.
+/// Two requests are equal if the model is sent the same: times and ids of messages do not count. Only
+/// complete answers are cached. A cached answer reports no tokens, because none were paid for. When the
+/// cache is full, the least recently used answer is dropped. Clones share the cache.
 #[derive(Clone)]
 pub struct CachingProvider {
     inner: Arc<dyn Provider>,
@@ -32,40 +31,40 @@ pub struct CachingProvider {
 #[derive(Default)]
 struct Kept {
     answers: HashMap<String, Answer>,
-    /// Counts the questions; tells which answer was wanted last.
+    /// The number of requests so far, from which the last use of each answer is known.
     turn: u64,
 }
 
 struct Answer {
-    /// The hash is short, so the question itself is compared too.
+    /// The whole request, which is compared too, since the hash is short.
     request: Request,
     events: Heard,
     wanted: u64,
 }
 
 impl CachingProvider {
-    /// Remembers 256 answers of `inner`.
+    /// Creates a cache for 256 answers of `inner`.
     pub fn new(inner: Arc<dyn Provider>) -> Self {
         Self { inner, capacity: CAPACITY, kept: Arc::default() }
     }
 
-    /// The same with room for this many answers.
+    /// Sets the greatest number of cached answers.
     pub fn with_capacity(mut self, answers: usize) -> Self {
         self.capacity = answers;
         self
     }
 
-    /// How many answers are kept.
+    /// Returns the number of cached answers.
     pub fn len(&self) -> usize {
         self.kept().answers.len()
     }
 
-    /// Whether no answer is kept.
+    /// Returns true if no answer is cached.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Forgets every answer.
+    /// Removes every answer.
     pub fn clear(&self) {
         self.kept().answers.clear();
     }
@@ -131,7 +130,7 @@ impl Provider for CachingProvider {
     }
 }
 
-/// Whether a model is told the same by both.
+/// Returns true if a model is sent the same by both.
 fn is_same(a: &Request, b: &Request) -> bool {
     let same_message = |a: &Message, b: &Message| match (a, b) {
         (Message::ToolResult(a), Message::ToolResult(b)) => {

@@ -1,4 +1,4 @@
-//! Asks again after a failure that may pass, for callers that ask a model without a loop.
+//! Retries after a failure that may pass, for callers without a loop.
 
 use std::{fmt, sync::Arc};
 
@@ -9,15 +9,16 @@ use archon_types::{
 
 use crate::attempts::{Attempts, at_once};
 
-/// Time-outs of one request after which it is asked again: who waited that long twice gives up.
+/// The number of time-outs after which a request is sent again: a caller that waited that long twice should
+/// not wait longer.
 const MOST_TIMEOUTS: u32 = 1;
 
-/// A provider that asks again.
+/// A provider that retries.
 ///
-/// Rate limits, overload, broken connections and one time-out are tried again, as a [`RetryConfig`]
-/// says, unless the model has begun to speak. A wait that the service asks for wins over ours. Inside a
-/// run the loop does this and records each attempt; it sees from the
-/// [capabilities](Capabilities::retries) that it need not, and so does this wrapper around another.
+/// Rate limits, overload, broken connections and one time-out are retried as a [`RetryConfig`] says, unless
+/// the model has begun to answer. A wait that the service asks for wins over the configured delay. Inside a
+/// run the loop retries and records each attempt; it sees from the [capabilities](Capabilities::retries)
+/// that the provider does it already, and so does a second wrapper of this kind.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -38,20 +39,20 @@ pub struct RetryProvider {
 }
 
 impl RetryProvider {
-    /// Asks `inner` again as [`RetryConfig::default`] says, and waits on this clock. Without
+    /// Creates a provider that retries as [`RetryConfig::default`] says, and waits on this clock. Without
     /// [`with_jitter`](Self::with_jitter) delays are exact.
     pub fn new(inner: Arc<dyn Provider>, clock: Arc<dyn Clock>) -> Self {
         Self { inner, clock, config: RetryConfig::default(), jitter: Arc::new(|| 0.0) }
     }
 
-    /// The same with other delays.
+    /// Sets the delays.
     pub fn with_config(mut self, config: RetryConfig) -> Self {
         self.config = config;
         self
     }
 
-    /// The same with delays that are spread. `draw` gives a number from -1.0 to 1.0 for each; many
-    /// clients that failed together should not come back together.
+    /// Spreads the delays, so that clients that failed together do not retry together. `draw` returns a
+    /// random number from -1.0 to 1.0 for each delay.
     pub fn with_jitter(mut self, draw: impl Fn() -> f64 + Send + Sync + 'static) -> Self {
         self.jitter = Arc::new(draw);
         self

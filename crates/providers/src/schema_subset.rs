@@ -1,34 +1,35 @@
-//! JSON Schemas for services that know a part of JSON Schema only. What a service does not know is
-//! written into the description, where the model reads it.
+//! Reduces JSON Schemas for services that support only a part of JSON Schema. Other keywords are written
+//! into the description, where the model reads them.
 
 use archon_types::Json;
 use serde_json::{Map, json};
 
-/// What becomes of a keyword.
+/// The treatment of a keyword.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// It stays as it is.
+    /// It is kept as it is.
     Keep,
-    /// It says nothing that the service or the model needs.
+    /// It is removed, since neither the service nor the model needs it.
     Drop,
-    /// The model is told.
+    /// It is written into the description for the model.
     Tell,
-    /// Its value is a schema.
+    /// Its value is a schema, which is reduced.
     Schema,
-    /// Its value is a list of schemas, kept under this keyword.
+    /// Its value is a list of schemas, which are kept under this keyword.
     List(&'static str),
-    /// Its value holds schemas by name.
+    /// Its value has schemas by name.
     Named,
 }
 
-/// The schema with only what `fate` keeps. `finish` sees every object schema as it was and as it is now.
+/// Returns the schema with only the keywords that `fate` keeps. `finish` can change every object schema; it
+/// gets the schema before and after the reduction.
 pub(crate) fn reduce(
     schema: &Json,
     fate: fn(&str, &Json) -> Fate,
     finish: fn(&Map<String, Json>, &mut Map<String, Json>),
 ) -> Json {
     let Json::Object(schema) = schema else {
-        // `true` and `false`: anything, which few services can say.
+        // `true` or `false`: a schema that few services can express becomes one that allows anything.
         return json!({});
     };
     let reduce = |schema: &Json| reduce(schema, fate, finish);

@@ -1,4 +1,4 @@
-//! A model that says what a test wrote down, so that whole runs can be tested without a network.
+//! A model that gives the answers of a test's script, so that whole runs can be tested without a network.
 
 use std::{
     collections::VecDeque,
@@ -36,60 +36,61 @@ enum Kind {
 }
 
 impl Step {
-    /// Says this text.
+    /// Creates an answer with this text.
     pub fn text(text: impl Into<String>) -> Self {
         Self::content(vec![Content::text(text)])
     }
 
-    /// Asks for one tool.
+    /// Creates an answer with one tool call.
     pub fn call(id: &str, name: &str, arguments: Json) -> Self {
         Self::calls(vec![ToolCall::new(id, name, arguments)])
     }
 
-    /// Asks for several tools at once.
+    /// Creates an answer with several tool calls.
     pub fn calls(calls: Vec<ToolCall>) -> Self {
         Self::content(calls.into_iter().map(Content::from).collect())
     }
 
-    /// Thinks, then says this text.
+    /// Creates an answer with thinking and then this text.
     pub fn thinking(thinking: impl Into<String>, text: impl Into<String>) -> Self {
         let thinking = Content::Thinking { thinking: thinking.into(), signature: None };
         Self::content(vec![thinking, Content::text(text)])
     }
 
-    /// Says all of this, in order.
+    /// Creates an answer with this content, in order.
     pub fn content(content: Vec<Content>) -> Self {
         Self::of(Kind::Content(content))
     }
 
-    /// Fails.
+    /// Creates a failure.
     pub fn error(error: ProviderError) -> Self {
         Self::of(Kind::Error(error))
     }
 
-    /// Streams exactly these events; nothing is added, not even the end.
+    /// Creates a stream of exactly these events; nothing is added, not even the end.
     pub fn events(events: Vec<Result<ModelEvent, ProviderError>>) -> Self {
         Self::of(Kind::Events(events))
     }
 
-    /// Does what a closure makes of the request; the step that it returns says which tokens are reported.
+    /// Creates an answer that a closure makes from the request; the step that it returns also gives the
+    /// tokens to report.
     pub fn reply(reply: impl Fn(&Request) -> Step + Send + Sync + 'static) -> Self {
         Self::of(Kind::Reply(Arc::new(reply)))
     }
 
-    /// The same, this much later on the provider's clock.
+    /// Delays the answer, on the provider's clock.
     pub fn after(mut self, delay: Duration) -> Self {
         self.delay = delay;
         self
     }
 
-    /// The same, with these tokens reported.
+    /// Sets the tokens that the answer reports.
     pub fn with_usage(mut self, usage: Usage) -> Self {
         self.usage = usage;
         self
     }
 
-    /// The same, ended for this reason.
+    /// Sets the reason of the end.
     pub fn with_stop_reason(mut self, reason: StopReason) -> Self {
         self.stop_reason = Some(reason);
         self
@@ -100,20 +101,22 @@ impl Step {
     }
 }
 
-/// One call as [`ScriptedProvider::history`] keeps it.
+/// One call in the [`ScriptedProvider::history`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HistoryEntry {
-    /// Text of the last message, cut to 200 characters and `...`.
+    /// The text of the last message, cut to 200 characters and `...`.
     pub prompt: String,
-    /// Counted from 0.
+    /// The number of the call, from 0.
     pub call_number: usize,
 }
 
-/// Answers the first request with the first step, and so on. Clones share script and history.
+/// A provider that answers the first request with the first step, and so on. Clones share script and
+/// history.
 ///
-/// A step reports no tokens unless it says so. Where a run has a price, a call without them counts as what was set aside
-/// for it, as with any service that reports none; a test of costs gives each step its tokens:
+/// A step reports no tokens unless it sets them. In a run with a price, a call without tokens counts as the
+/// amount that was reserved for it, as with any service that reports none; a test of costs sets the tokens
+/// of each step:
 ///
 /// ```
 /// use archon_providers::{ScriptedProvider, Step};
@@ -132,7 +135,7 @@ pub struct ScriptedProvider {
 }
 
 impl ScriptedProvider {
-    /// A model that says this. Past the end it fails with `script exhausted`.
+    /// Creates a model with this script. After its end it fails with `script exhausted`.
     pub fn new(script: impl IntoIterator<Item = Step>) -> Self {
         Self {
             script: script.into_iter().collect(),
@@ -143,40 +146,40 @@ impl ScriptedProvider {
         }
     }
 
-    /// A model that says these texts, for instance of [`response_chain`].
+    /// Creates a model that answers with these texts, for instance of [`response_chain`].
     pub fn texts<T: Into<String>>(texts: impl IntoIterator<Item = T>) -> Self {
         Self::new(texts.into_iter().map(Step::text))
     }
 
-    /// The same, saying this text whenever the script is exhausted.
+    /// Makes the model answer with this text after the end of the script.
     pub fn when_exhausted(mut self, text: impl Into<String>) -> Self {
         self.when_exhausted = Some(Step::text(text));
         self
     }
 
-    /// The same on this clock, which delays need and which stamps messages.
+    /// Sets the clock, which delays need and which gives the times of messages.
     pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = Some(clock);
         self
     }
 
-    /// The same, able to do this.
+    /// Sets the abilities of the model.
     pub fn with_capabilities(mut self, capabilities: Capabilities) -> Self {
         self.capabilities = capabilities;
         self
     }
 
-    /// How often it was asked.
+    /// Returns the number of calls.
     pub fn call_count(&self) -> usize {
         self.lock().len()
     }
 
-    /// What it was asked.
+    /// Returns the calls so far.
     pub fn history(&self) -> Vec<HistoryEntry> {
         self.lock().clone()
     }
 
-    /// Forgets every call and begins the script again.
+    /// Forgets all calls and starts the script again.
     pub fn reset(&self) {
         self.lock().clear();
     }
@@ -185,7 +188,7 @@ impl ScriptedProvider {
         self.history.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes the call and finds its step.
+    /// Records the call and returns its step.
     fn next_step(&self, request: &Request) -> Step {
         let number = {
             let mut history = self.lock();
@@ -250,12 +253,12 @@ impl Provider for ScriptedProvider {
     }
 }
 
-/// A step being streamed.
+/// A step while it is streamed.
 struct Playing {
     delay: Option<BoxFuture<'static, ()>>,
     cancelled: BoxFuture<'static, ()>,
     events: Events,
-    /// What was said so far, for a call that is cancelled.
+    /// The message so far, for a call that is cancelled.
     said: AssistantMessage,
 }
 
@@ -302,13 +305,13 @@ impl Stream for Playing {
     }
 }
 
-/// The events of a step: text in words, calls in three parts, the message at the end.
+/// Returns the events of a step: text word by word, calls in three parts, the message at the end.
 fn events(step: Step, begun: &AssistantMessage) -> Events {
     let content = match step.kind {
         Kind::Content(content) => content,
         Kind::Error(error) => return VecDeque::from([Err(error)]),
         Kind::Events(events) => return events.into(),
-        // Replies were followed to what they say.
+        // Replies were already replaced by the steps that they return.
         Kind::Reply(_) => Vec::new(),
     };
     let mut events = vec![ModelEvent::Start];
@@ -353,9 +356,8 @@ fn prompt(request: &Request) -> String {
     text
 }
 
-/// Spells steps as a text-mode agent says them: `{thought, action, action_input}`, and
-/// `{thought, action: "final", answer}` for the last. Steps may spell the input `args`; plain strings
-/// are said as they are.
+/// Formats steps as the output of an agent in text mode: `{thought, action, action_input}`, and `{thought,
+/// action: "final", answer}` for the last. The input may be called `args`; plain strings are not changed.
 pub fn response_chain<S: Into<Json>>(steps: impl IntoIterator<Item = S>) -> Vec<String> {
     steps.into_iter().map(|step| spell(&step.into())).collect()
 }

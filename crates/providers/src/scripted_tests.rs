@@ -1,4 +1,4 @@
-//! What a scripted model promises: its script, its history, its clock, and its end.
+//! Tests of the scripted model: its script, its history, its clock, and its end.
 
 use std::future::poll_fn;
 

@@ -1,15 +1,15 @@
-//! Takes secrets out of what is written to a file: those that are known, and what looks like one.
+//! Removes secrets from text that is written to a file: known ones, and text that looks like one.
 
 use archon_types::{Json, Redactor, Secret};
 
-/// What stands in place of a secret.
+/// The replacement of a secret.
 const HIDDEN: &str = "****";
 
-/// The shortest known secret that is looked for; shorter ones would blank out ordinary words.
+/// The least length of a known secret; removing shorter ones would blank out ordinary words.
 const SHORTEST: usize = 4;
 
-/// Beginnings of keys, and how many letters, digits, `_`, `-` and `.` follow at least. The last part
-/// names whose they are.
+/// Beginnings of keys, and the least number of letters, digits, `_`, `-` and `.` after them. The last part
+/// names the services.
 const KEYS: &[(&str, usize, &str)] = &[
     ("sk-", 16, "OpenAI, Anthropic, OpenRouter, DeepSeek, Moonshot"),
     ("xai-", 16, "xAI"),
@@ -34,35 +34,36 @@ const KEYS: &[(&str, usize, &str)] = &[
     ("Bearer ", 16, "any bearer token"),
 ];
 
-/// Knows what must not be written.
+/// Removes secrets from texts.
 #[derive(Clone, Default)]
 pub(crate) struct Scrubber {
     secrets: Vec<Secret>,
-    /// They know those of providers.
+    /// The redactors of providers, which know their secrets.
     redactors: Vec<Redactor>,
 }
 
 impl Scrubber {
-    /// Looks for this secret too.
+    /// Adds a secret to remove.
     pub(crate) fn add(&mut self, secret: Secret) {
         if secret.expose().len() >= SHORTEST {
-            // As it stands in JSON that is written as text, for instance the arguments of a call.
+            // The secret as it appears in JSON that is written as text, for instance in the arguments of a
+            // call.
             let quoted = Json::from(secret.expose().as_str()).to_string();
             let escaped = quoted.get(1..quoted.len() - 1).filter(|escaped| *escaped != secret.expose());
             self.secrets.extend(escaped.map(Secret::from));
             self.secrets.push(secret);
-            // Longest first: a secret that begins with another must not leave its end behind.
+            // Longest first: if a secret begins with another one, its end must not remain.
             self.secrets.sort_by_key(|secret| std::cmp::Reverse(secret.expose().len()));
         }
     }
 
-    /// The same, looking for what these know, too.
+    /// Adds redactors, whose secrets are removed too.
     pub(crate) fn and(mut self, redactors: Vec<Redactor>) -> Self {
         self.redactors.extend(redactors);
         self
     }
 
-    /// The text without secrets; `None` when it holds none.
+    /// Returns the text without secrets; `None` if it has none.
     pub(crate) fn scrubbed(&self, text: &str) -> Option<String> {
         let mut clean: Option<String> = None;
         for redactor in &self.redactors {
@@ -86,7 +87,7 @@ impl Scrubber {
         clean
     }
 
-    /// Every text in a value, keys of objects left alone.
+    /// Removes secrets from every text in a value, except the keys of objects.
     pub(crate) fn clean(&self, value: &mut Json) {
         match value {
             Json::String(text) => {
@@ -101,18 +102,18 @@ impl Scrubber {
     }
 }
 
-/// The text with each key that begins so replaced; `None` when there is none.
+/// Returns the text with each key that begins with `start` replaced; `None` if there is none.
 fn without(text: &str, start: &str, least: usize) -> Option<String> {
     let (mut clean, mut copied, mut from) = (String::new(), 0, 0);
     while let Some(at) = text[from..].find(start).map(|at| from + at) {
         from = at + start.len();
-        // In the middle of a word it is the word's: `task-…` holds `sk-`.
+        // In the middle of a word it is no key: `task-…` contains `sk-`.
         if text[..at].ends_with(|c: char| c.is_ascii_alphanumeric()) {
             continue;
         }
         let belongs = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | '+' | '=');
         let length = text[from..].find(|c| !belongs(c)).unwrap_or(text.len() - from);
-        // A word of letters alone is no key: `sk-learn-documentation`.
+        // A word without digits is no key: `sk-learn-documentation`.
         let is_key = length >= least && text[from..from + length].contains(|c: char| c.is_ascii_digit());
         if is_key {
             clean.push_str(&text[copied..at]);

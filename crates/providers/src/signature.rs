@@ -1,26 +1,27 @@
-//! What services want back with a model's thinking, and how one text of a message says whose it is.
+//! Encodes in one text the data that services want back with a model's thinking, and the protocol that it
+//! belongs to.
 //!
-//! A conversation may move from one service to another, and none takes what another signed. So the text
-//! in `Content::Thinking::signature` begins with the name of the protocol and a colon, unless it is a
-//! signature of Anthropic's models, which every service that runs them takes: those are kept as they
-//! came. (They are base64, which holds no colon.)
+//! A conversation may move from one service to another, and no service accepts the signatures of another. So
+//! the text in `Content::Thinking::signature` begins with the name of the protocol and a colon, except
+//! signatures of Anthropic's models, which every service that runs them accepts: these are kept unchanged.
+//! (They are base64, which has no colon.)
 
-/// A signature as it stands in a message.
+/// A signature in a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Signature<'a> {
-    /// Signs the thinking of one of Anthropic's models.
+    /// The signature of thinking of Anthropic's models.
     Anthropic(&'a str),
-    /// Thinking of one of Anthropic's models that nobody may read; the block has no text.
+    /// Encrypted thinking of Anthropic's models; the block has no text.
     Redacted(&'a str),
-    /// A thought signature of Gemini that belongs to the call which follows the block.
+    /// A thought signature of Gemini, for the call after the block.
     Gemini(&'a str),
-    /// A thought signature of Gemini that belongs to the text before it.
+    /// A thought signature of Gemini, for the text before it.
     GeminiText(&'a str),
-    /// What a Responses model said of the text before it: whether it is on the way or the answer.
+    /// The phase that a Responses model gave to the text before it: a commentary or the answer.
     Phase(&'a str),
-    /// The pieces of thinking, as a JSON list, that stand beside a message of chat completions.
+    /// The pieces of thinking of a chat-completions message, as a JSON list.
     Details(&'a str),
-    /// Anything of another protocol.
+    /// A signature of another protocol.
     Foreign(&'a str),
 }
 
@@ -31,7 +32,7 @@ const PHASE: &str = "phase:";
 const DETAILS: &str = "reasoning-details:";
 
 impl<'a> Signature<'a> {
-    /// What a message's text means.
+    /// Parses a signature.
     pub(crate) fn of(text: &'a str) -> Self {
         if let Some(data) = text.strip_prefix(REDACTED) {
             Self::Redacted(data)
@@ -51,7 +52,7 @@ impl<'a> Signature<'a> {
     }
 }
 
-/// As it stands in a message.
+/// Formats the signature as in a message.
 impl std::fmt::Display for Signature<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

@@ -1,18 +1,18 @@
-//! Whether a service that holds a model strictly to a JSON Schema takes this one.
+//! Tells if a service that strictly enforces a JSON Schema accepts a schema.
 //!
 //! The rules are OpenAI's: <https://platform.openai.com/docs/guides/structured-outputs#supported-schemas>.
-//! What does not keep them is refused with status 400 if strictness is asked for; without it, the model is
-//! told the schema and mostly keeps to it.
+//! With strictness, the service refuses other schemas with status 400; without it, the model is told the
+//! schema and mostly follows it.
 
 use archon_types::Json;
 use serde_json::Map;
 
-/// The formats of texts that are known.
+/// The string formats that are known.
 const FORMATS: [&str; 9] =
     ["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"];
 
-/// Whether the schema may be asked for strictly: it is of an object, all its objects are closed and demand
-/// all their properties, and it has no keyword that is not known.
+/// Returns true if the schema can be enforced strictly: it is an object, all its objects are closed and
+/// require all their properties, and it has only known keywords.
 pub(crate) fn is_strict(schema: &Json) -> bool {
     schema.get("type").is_some_and(|kind| kind == "object") && schema.get("anyOf").is_none() && holds(schema)
 }
@@ -76,7 +76,7 @@ mod tests {
 
     use super::*;
 
-    /// A closed object with one property.
+    /// Returns the schema of a closed object with one property.
     fn of(property: Json) -> Json {
         json!({"type": "object", "properties": {"p": property}, "required": ["p"], "additionalProperties": false})
     }

@@ -1,4 +1,4 @@
-//! Hands on what a provider streams and keeps a copy, for the wrappers that remember answers.
+//! Passes on the stream of a provider and keeps a copy, for the wrappers that store answers.
 
 use std::{
     pin::Pin,
@@ -15,7 +15,7 @@ pub(crate) type Heard = Vec<Result<ModelEvent, ProviderError>>;
 
 type Ended = Box<dyn FnOnce(Heard) -> Result<(), ProviderError> + Send>;
 
-/// A stream that is listened to.
+/// A stream that copies its events.
 pub(crate) struct Tap {
     inner: Events,
     heard: Heard,
@@ -23,8 +23,8 @@ pub(crate) struct Tap {
 }
 
 impl Tap {
-    /// Calls `ended` with everything before the last event is handed on; its error takes that event's
-    /// place. A stream that is dropped before its end is forgotten.
+    /// Creates a tap that calls `ended` with all events before it passes on the last one; an error of
+    /// `ended` replaces that event. Nothing is kept of a stream that is dropped before its end.
     pub(crate) fn new(
         inner: Events,
         ended: impl FnOnce(Heard) -> Result<(), ProviderError> + Send + 'static,
@@ -51,7 +51,7 @@ impl Stream for Tap {
     }
 }
 
-/// Streams events that are there already.
+/// Returns a stream of existing events.
 pub(crate) fn played(events: Heard) -> Events {
     Box::pin(Played(events.into_iter()))
 }

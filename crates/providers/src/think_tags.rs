@@ -1,39 +1,38 @@
-//! Thinking that a model writes into its text, between `<think>` or `<thinking>` tags, split off while
-//! it streams.
+//! Splits thinking between `<think>` or `<thinking>` tags from the text of a model while it streams.
 //!
-//! The result does not depend on where the stream was cut. Tags are known in any case. A tag right
-//! behind a backtick or a quotation mark is text: an answer about the tags keeps them. White space next
-//! to the tags belongs to nobody.
+//! The result does not depend on where the stream was cut. Tags may be in upper or lower case. A tag right
+//! after a backtick or a quotation mark is text: an answer about the tags keeps them. White space next to
+//! the tags is dropped.
 
-/// The tags; a closing tag ends either.
+/// The opening tags; either closing tag ends the thinking.
 const OPEN: [&str; 2] = ["<think>", "<thinking>"];
 const CLOSE: [&str; 2] = ["</think>", "</thinking>"];
 
-/// A piece of what a model said.
+/// A piece of a model's output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Piece {
     Text(String),
     Thinking(String),
-    /// The thinking block ended.
+    /// The end of a thinking block.
     ThinkingEnd,
 }
 
-/// Splits a stream of text. Feed it with [`push`](Self::push), end it with [`finish`](Self::finish).
+/// Splits a stream of text: [`push`](Self::push) adds text, [`finish`](Self::finish) ends it.
 #[derive(Debug, Default)]
 pub(crate) struct ThinkSplitter {
-    /// What cannot be judged yet: the beginning of a tag, or white space before a closing tag.
+    /// Text that is undecided: the beginning of a tag, or white space before a closing tag.
     held: String,
     inside: bool,
-    /// White space that comes next stands at a tag.
+    /// True if the next white space is next to a tag.
     at_tag: bool,
-    /// The last character of text was one that makes a tag text.
+    /// True if the last character of text was a quote, which makes a tag text.
     quoted: bool,
 }
 
 impl ThinkSplitter {
-    /// Takes the next text and hands on what is certain.
+    /// Adds text and emits everything that is decided.
     pub(crate) fn push(&mut self, text: String, mut emit: impl FnMut(Piece)) {
-        // Almost every delta ends here, and is handed on without a copy.
+        // Almost every delta ends here, and is emitted without a copy.
         if self.held.is_empty() && !self.inside && !self.at_tag && !text.contains('<') {
             self.note_last(&text);
             if !text.is_empty() {
@@ -45,7 +44,7 @@ impl ThinkSplitter {
         while self.advance(&mut emit) {}
     }
 
-    /// Ends the stream: what was held is what it looks like.
+    /// Ends the stream: undecided text becomes what it looks like.
     pub(crate) fn finish(&mut self, mut emit: impl FnMut(Piece)) {
         let held = std::mem::take(&mut self.held);
         if self.inside {
@@ -57,7 +56,7 @@ impl ThinkSplitter {
         }
     }
 
-    /// Judges the beginning of what is held; false when more has to come first.
+    /// Decides about the beginning of the held text. Returns false if it needs more text.
     fn advance(&mut self, emit: &mut impl FnMut(Piece)) -> bool {
         if self.at_tag {
             let start = self.held.len() - self.held.trim_start().len();
@@ -89,7 +88,7 @@ impl ThinkSplitter {
         }
     }
 
-    /// Hands on what stands before a tag, and steps over the tag.
+    /// Emits the text before a tag, and removes the tag.
     fn cross(&mut self, at: usize, length: usize, emit: &mut impl FnMut(Piece)) {
         if self.inside {
             emit_part(self.held[..at].trim_end(), Piece::Thinking, emit);
@@ -103,7 +102,7 @@ impl ThinkSplitter {
         self.quoted = false;
     }
 
-    /// Hands on the first `end` bytes. White space at the end of thinking stays: a tag may follow.
+    /// Emits the first `end` bytes. White space at the end of thinking is held, since a tag may follow.
     fn let_go(&mut self, end: usize, emit: &mut impl FnMut(Piece)) {
         let (end, piece): (_, fn(String) -> Piece) = if self.inside {
             (self.held[..end].trim_end().len(), Piece::Thinking)
@@ -142,7 +141,7 @@ fn emit_part(text: &str, piece: fn(String) -> Piece, emit: &mut impl FnMut(Piece
 enum Tag {
     /// A whole tag of this length.
     Yes(usize),
-    /// More text decides.
+    /// More text is needed.
     Maybe,
     No,
 }
@@ -168,7 +167,7 @@ mod tests {
 
     use super::*;
 
-    /// Text and thinking of a stream of parts.
+    /// Returns text and thinking of a stream of parts.
     fn split<'a>(parts: impl IntoIterator<Item = &'a str>) -> (String, String) {
         let (mut text, mut thinking) = (String::new(), String::new());
         let mut splitter = ThinkSplitter::default();

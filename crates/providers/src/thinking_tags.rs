@@ -1,4 +1,4 @@
-//! Splits off the thinking that a model writes into its text, whatever protocol it speaks.
+//! Splits thinking from the text of a model, for any provider.
 
 use std::{
     collections::VecDeque,
@@ -19,18 +19,18 @@ use crate::{
     think_tags::{Piece, ThinkSplitter},
 };
 
-/// A provider whose text may hold thinking between `<think>` or `<thinking>` tags.
+/// A provider that separates thinking between `<think>` or `<thinking>` tags from the text of another.
 ///
-/// [`OpenAiCompatible`](crate::OpenAiCompatible) does this by itself where the service's
-/// [`Compat`](crate::Compat) says so; this wrapper does it for every other provider. Thinking that the
-/// provider reports by itself wins: thinking between tags is then left out.
+/// [`OpenAiCompatible`](crate::OpenAiCompatible) does this itself if the service's [`Compat`](crate::Compat)
+/// says so; this wrapper does it for other providers. Thinking that the provider reports itself wins:
+/// thinking between tags is then dropped.
 #[derive(Clone)]
 pub struct ThinkingTagsProvider {
     inner: Arc<dyn Provider>,
 }
 
 impl ThinkingTagsProvider {
-    /// Splits what `inner` says.
+    /// Wraps `inner`.
     pub fn new(inner: Arc<dyn Provider>) -> Self {
         Self { inner }
     }
@@ -74,9 +74,9 @@ impl fmt::Debug for ThinkingTagsProvider {
 struct Split {
     inner: Events,
     splitter: ThinkSplitter,
-    /// The provider reported thinking by itself.
+    /// True if the provider reported thinking itself.
     is_native: bool,
-    /// More text may follow.
+    /// True if more text may follow.
     is_open: bool,
     out: VecDeque<Result<ModelEvent, ProviderError>>,
 }
@@ -121,7 +121,7 @@ fn delta(piece: Piece, is_native: bool) -> Option<Result<ModelEvent, ProviderErr
     }
 }
 
-/// The blocks of a message, split as the deltas were.
+/// Returns the blocks of a message, split as the deltas were.
 fn split(blocks: Vec<Content>) -> Vec<Content> {
     let mut splitter = ThinkSplitter::default();
     let (mut all, mut is_native) = (Vec::new(), false);

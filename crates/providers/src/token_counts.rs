@@ -1,11 +1,12 @@
-//! Tokens of prompts as OpenAI's protocols count them: those of the cache stand inside the prompt's.
+//! Converts token counts of OpenAI's protocols, in which the prompt's tokens include those of the cache.
 
 use archon_types::Usage;
 
-/// The usage in which every token is counted once, from one whose `input` is the whole prompt.
+/// Returns the usage with every token counted once, from one whose `input` is the whole prompt.
 ///
-/// Some gateways count otherwise, which their own numbers tell: tokens of the cache beside the prompt's if the total holds
-/// them once more, and written tokens among those read if both together are more than the prompt.
+/// Some gateways count in other ways, which their own numbers show: the tokens of the cache are not in the
+/// prompt's if the total includes them once more, and written tokens are among those read if both together
+/// exceed the prompt.
 pub(crate) fn with_cache_inside(mut usage: Usage) -> Usage {
     let cached = usage.cache_read.saturating_add(usage.cache_write);
     let all = usage.input.saturating_add(usage.output);
@@ -34,9 +35,9 @@ mod tests {
     fn with_cache_inside_counts_every_token_of_the_prompt_once() {
         assert_eq!(counted(2600, 2000, 400, 2610), (200, 2000, 400));
         assert_eq!(counted(100, 60, 0, 0), (40, 60, 0));
-        // A cold prompt, whose written tokens are reported as cached, too.
+        // A new prompt, whose written tokens are reported as cached too.
         assert_eq!(counted(3438, 3435, 3435, 3448), (3, 0, 3435));
-        // The prompt without what the cache held, and a total of all.
+        // The prompt without cached tokens, and a total with them.
         assert_eq!(counted(26, 2000, 400, 2436), (26, 2000, 400));
         assert_eq!(counted(u64::MAX, u64::MAX, u64::MAX, 7), (0, u64::MAX, u64::MAX));
         assert_eq!(counted(0, 0, 0, 0), (0, 0, 0));
@@ -50,7 +51,7 @@ mod tests {
             let usage = Usage { input, output: 5, cache_read: read, cache_write: written, total_tokens: input + 5 };
             let counted = with_cache_inside(usage);
             let parts = counted.input + counted.cache_read + counted.cache_write;
-            // A service that says less of the prompt than of its parts is believed in the parts.
+            // If the parts exceed the prompt, the parts are used.
             proptest::prop_assert!(parts == input || parts == counted.cache_read + counted.cache_write);
         }
     }

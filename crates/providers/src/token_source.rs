@@ -1,4 +1,4 @@
-//! Access tokens that expire: each request asks for one that is valid when it is sent.
+//! Access tokens that expire: each request gets one that is valid when it is sent.
 
 use std::sync::Arc;
 
@@ -7,11 +7,11 @@ use reqwest::{Request, header::AUTHORIZATION};
 
 use crate::http::{Transport, sensitive};
 
-/// Gives an access token, without the word `Bearer`. Asked before every request, so it keeps a token for as
-/// long as it is valid and fetches another then; its error is the error of the request.
+/// Returns an access token, without the word `Bearer`. It is called before every request, so it should cache
+/// a token while it is valid and then fetch another; its error becomes the error of the request.
 pub type TokenSource = Arc<dyn Fn() -> BoxFuture<'static, Result<Secret, ProviderError>> + Send + Sync>;
 
-/// The request with a token that was asked for now.
+/// Adds a freshly requested token to the request.
 pub(crate) async fn with_token(
     mut request: Request,
     token: TokenSource,

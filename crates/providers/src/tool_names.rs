@@ -1,5 +1,5 @@
-//! Tool names on the wire: services take `[A-Za-z0-9_-]{1,64}`, our names may hold dots, and a model's
-//! names may hold anything.
+//! Converts tool names for services: they accept `[A-Za-z0-9_-]{1,64}`, our names may have dots, and a
+//! model's names may have anything.
 
 use std::borrow::Cow;
 
@@ -7,8 +7,8 @@ use archon_types::ToolSpec;
 
 const LONGEST: usize = 64;
 
-/// A name as services take it: a dot becomes two underscores, anything else that is not allowed one,
-/// and what is too long is cut.
+/// Returns a name that services accept: a dot becomes two underscores, any other refused character one, and
+/// a long name is cut.
 pub(crate) fn to_wire(name: &str) -> Cow<'_, str> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     if !name.is_empty() && name.len() <= LONGEST && name.chars().all(allowed) {
@@ -29,12 +29,12 @@ pub(crate) fn to_wire(name: &str) -> Cow<'_, str> {
     Cow::Owned(wire)
 }
 
-/// The wire names of a request's tools, in order, each different from the others: a tool whose name is
-/// taken already gets a number.
+/// Returns the wire names of a request's tools, in order and all different: a name that is taken gets a
+/// number.
 pub(crate) fn wire_names(tools: &[ToolSpec]) -> Vec<Cow<'_, str>> {
     let mut names: Vec<Cow<'_, str>> = tools.iter().map(|tool| to_wire(&tool.name)).collect();
     for place in 0..names.len() {
-        // A name that needed no change keeps it.
+        // A name that needed no change is kept.
         if matches!(names[place], Cow::Borrowed(_)) {
             continue;
         }
@@ -48,7 +48,7 @@ pub(crate) fn wire_names(tools: &[ToolSpec]) -> Vec<Cow<'_, str>> {
     names
 }
 
-/// A name like `wanted` that no tool of a request has, for a tool that stands for something else.
+/// Returns a name like `wanted` that no tool of a request has, for an additional tool.
 pub(crate) fn free_name(wanted: &str, tools: &[ToolSpec]) -> String {
     let taken = wire_names(tools);
     let free = |name: &str| !taken.iter().any(|taken| taken == name);
@@ -65,7 +65,7 @@ fn numbered(name: &str, n: usize) -> String {
     format!("{}{suffix}", &name[..keep])
 }
 
-/// The tool's own name for a name from the wire; a name that no tool has stays as the model wrote it.
+/// Returns the tool's own name for a name from the wire; a name that no tool has is not changed.
 pub(crate) fn from_wire(wire: &str, tools: &[ToolSpec]) -> String {
     if !tools.iter().any(|tool| tool.name == wire)
         && let Some(place) = wire_names(tools).iter().position(|name| name == wire)

@@ -1,4 +1,4 @@
-//! Gemini's models at Google Cloud: the same protocol at another address, with access tokens that expire.
+//! Gemini's models on Google Cloud: the same protocol at another address, with access tokens that expire.
 //!
 //! Source: <https://cloud.google.com/vertex-ai/generative-ai/docs/model-reference/inference>.
 
@@ -14,27 +14,27 @@ use crate::{
     token_source::{TokenSource, with_token},
 };
 
-/// Where the models run.
+/// The project and the location of the models.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct VertexPlace {
-    /// The project's id.
+    /// The id of the project.
     pub project: String,
     /// The region, for instance `europe-west4`, or `global`.
     pub location: String,
 }
 
 impl VertexPlace {
-    /// A project in a region.
+    /// Creates the place of a project and a location.
     pub fn new(project: impl Into<String>, location: impl Into<String>) -> Self {
         Self { project: project.into(), location: location.into() }
     }
 
-    /// The address of the service that serves the region.
+    /// Returns the address of the service for the location.
     fn base_url(&self) -> String {
         match self.location.as_str() {
             "global" => "https://aiplatform.googleapis.com".to_owned(),
-            // Several regions at once have names of their own.
+            // Groups of regions have addresses of their own.
             place @ ("us" | "eu") => format!("https://aiplatform.{place}.rep.googleapis.com"),
             region => format!("https://{region}-aiplatform.googleapis.com"),
         }
@@ -56,29 +56,29 @@ impl VertexPlace {
     }
 }
 
-/// The choices of a [`Vertex`], each with a default.
+/// Options of [`Vertex`].
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct VertexOptions {
-    /// How the service is reached. Requests carry access tokens, so its key is not used.
+    /// The connection to the service. Requests carry access tokens, so its key is not used.
     pub connect: ConnectOptions,
-    /// The address before `/v1`; by default that of the region.
+    /// The address before `/v1`; by default that of the location.
     pub base_url: Option<String>,
-    /// What the service blocks, where that is not its default.
+    /// The safety settings that differ from the service's defaults.
     pub safety: Vec<SafetySetting>,
 }
 
 connect_choices!(VertexOptions);
 
 impl VertexOptions {
-    /// The same at another address, which ends before `/v1`.
+    /// Sets the address, which ends before `/v1`.
     pub fn with_base_url(mut self, url: impl Into<String>) -> Self {
         self.base_url = Some(url.into());
         self
     }
 }
 
-/// Gemini's models at Google Cloud. Clones share one pool of connections.
+/// A provider for Gemini's models on Google Cloud. Clones share one pool of connections.
 #[derive(Clone)]
 pub struct Vertex {
     contents: Arc<Contents>,
@@ -86,10 +86,11 @@ pub struct Vertex {
 }
 
 impl Vertex {
-    /// The models at this place, with tokens from this source. Nothing is sent before the first request.
+    /// Creates a provider for the models at this place, with tokens from this source. Nothing is sent before
+    /// the first request.
     ///
     /// # Errors
-    /// [`SetupError`] when the place, the address, a header or the proxy cannot be used.
+    /// [`SetupError`] if the place, the address, a header or the proxy cannot be used.
     pub fn new(place: &VertexPlace, token: TokenSource, options: VertexOptions) -> Result<Self, SetupError> {
         let VertexOptions { connect, base_url, safety } = options;
         let base_url = base_url.unwrap_or_else(|| place.base_url());

@@ -1,4 +1,4 @@
-//! The address, the token, and that neither is shown; the protocol itself is tested with Gemini.
+//! Tests of the address and the token, and that neither is shown; the protocol itself is tested with Gemini.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -9,7 +9,7 @@ use serde_json::json;
 use super::*;
 use crate::wire_fixture::{BASE_URL, Fixture, once, replay, sent};
 
-/// A source whose tokens are numbered.
+/// Returns a source with numbered tokens.
 fn tokens() -> TokenSource {
     let count = Arc::new(AtomicUsize::new(0));
     Arc::new(move || {
@@ -83,7 +83,7 @@ fn ids_of_calls_go_back_only_if_the_service_gave_them_to_a_model_that_takes_them
     let vertex = provider(tokens());
     let gemini = crate::Gemini::new(BASE_URL, crate::GeminiOptions::default()).unwrap();
     let mut request = Request::new("gemini-2.5-pro", messages);
-    // The text is kept with the conversation, which all of them share.
+    // The encoded text is cached with the conversation, which all requests share.
     for _ in 0..2 {
         let ids = |body: String| ["call_1", "fc-7", "vertex-fc-r1-0"].map(|id| body.matches(id).count());
         request.model = "gemini-2.5-pro".into();

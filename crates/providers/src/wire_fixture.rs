@@ -1,11 +1,11 @@
 //! Replays the body of a response to a provider, whole and cut into pieces in every way that matters, and
-//! checks that it means the same each time.
+//! checks that the result is always the same.
 //!
-//! No socket is used: the transport asks [`answer`] before it sends anything, so tens of thousands of
-//! replays are cheap. Everything above the socket is the real thing. Tests of what sockets do use the
+//! No socket is used: the transport calls [`answer`] before it sends anything, so tens of thousands of
+//! replays are cheap. All code above the socket is the real code. Tests of the behaviour of sockets use the
 //! mock server of the test kit.
 
-// A test that cannot go on panics, and this is a part of tests.
+// This is a part of tests, so it may panic.
 #![allow(clippy::expect_used, clippy::unwrap_used)]
 
 mod exchanges;
@@ -27,7 +27,7 @@ use http_body::Frame;
 
 pub(crate) use orders::assert_survives;
 
-/// Where a provider under test believes its service to be.
+/// The base URL of a provider under test.
 pub(crate) const BASE_URL: &str = "http://localhost/base";
 
 /// A response as a service sends it.
@@ -40,45 +40,45 @@ pub(crate) struct Fixture {
 }
 
 impl Fixture {
-    /// A body of this content type, status 200.
+    /// Creates a body of this content type, with status 200.
     pub(crate) fn new(content_type: &str, body: impl Into<Vec<u8>>) -> Self {
         let headers = vec![("content-type".to_owned(), content_type.to_owned())];
         Self { status: 200, headers, body: body.into(), breaks_off: false }
     }
 
-    /// A stream of server-sent events.
+    /// Creates a stream of server-sent events.
     pub(crate) fn sse(body: impl Into<Vec<u8>>) -> Self {
         Self::new("text/event-stream", body)
     }
 
-    /// A JSON body with this status.
+    /// Creates a JSON body with this status.
     pub(crate) fn json(status: u16, body: impl Into<Vec<u8>>) -> Self {
         Self { status, ..Self::new("application/json", body) }
     }
 
-    /// The same with another status.
+    /// Sets the status.
     pub(crate) fn status(mut self, status: u16) -> Self {
         self.status = status;
         self
     }
 
-    /// The same with one more header.
+    /// Adds a header.
     pub(crate) fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// The first `length` bytes; then the body ends properly.
+    /// Returns the first `length` bytes, after which the body ends properly.
     pub(crate) fn cut(&self, length: usize) -> Self {
         Self { body: self.body[..length].to_vec(), ..self.clone() }
     }
 
-    /// The first `length` bytes; then the connection breaks.
+    /// Returns the first `length` bytes, after which the connection breaks.
     pub(crate) fn broken(&self, length: usize) -> Self {
         Self { breaks_off: true, ..self.cut(length) }
     }
 
-    /// Bytes of the body.
+    /// Returns the number of bytes of the body.
     pub(crate) fn len(&self) -> usize {
         self.body.len()
     }
@@ -97,36 +97,36 @@ impl Fixture {
     }
 }
 
-/// What was sent.
+/// A request that was sent.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sent {
     pub(crate) method: String,
     pub(crate) url: String,
-    /// Names in lower case, in the order of the request.
+    /// Names in lower case and values, in the order of the request.
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: String,
 }
 
 impl Sent {
-    /// The first header of this lower-case name.
+    /// Returns the first header of this lower-case name.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
     }
 }
 
-/// What a provider made of a response.
+/// The result of a response: what a provider streamed.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Heard {
-    /// The deltas, those of one kind joined.
+    /// The text of all deltas; `thinking` likewise.
     pub(crate) text: String,
     pub(crate) thinking: String,
-    /// Id, name, argument text, and whether the call was closed.
+    /// Id, name and argument text of each call, and whether it was closed.
     pub(crate) calls: Vec<(String, String, String, bool)>,
     pub(crate) end: Result<AssistantMessage, ProviderError>,
 }
 
 impl Heard {
-    /// The message in a line, or the error.
+    /// Returns the message in one line, or the error.
     pub(crate) fn line(&self) -> String {
         match &self.end {
             Ok(message) => line(message),
@@ -164,7 +164,7 @@ impl Heard {
     }
 }
 
-/// A message in a line: why it ended, who said it, tokens, blocks.
+/// Returns a message in one line: reason of the end, model, tokens, blocks.
 pub(crate) fn line(message: &AssistantMessage) -> String {
     let reason = match message.stop_reason {
         StopReason::Stop => "stop",
@@ -204,7 +204,7 @@ pub(crate) fn line(message: &AssistantMessage) -> String {
 }
 
 /// Serves the fixture whole, byte by byte, in pieces of a few sizes and **cut in two at every byte**, and
-/// panics unless the message, the deltas and the error are the same each time. Returns what they are.
+/// panics unless message, deltas and error are always the same. Returns them.
 #[track_caller]
 pub(crate) fn replay<P: Provider>(provider: &P, request: &archon_types::Request, fixture: &Fixture) -> Heard {
     runtime().block_on(async {
@@ -218,7 +218,7 @@ pub(crate) fn replay<P: Provider>(provider: &P, request: &archon_types::Request,
     })
 }
 
-/// As [`replay`], but not cut in two at every byte: for another spelling of what was replayed already.
+/// As [`replay`], but not cut in two at every byte: for a variant of a fixture that was replayed already.
 #[track_caller]
 pub(crate) fn replay_in_pieces<P: Provider>(
     provider: &P,
@@ -258,14 +258,14 @@ fn note<P: Provider>(provider: &P, fixture: &Fixture, heard: &Heard) {
     CANNED.with_borrow(|canned| exchanges::note(provider.id(), canned.sent.as_ref(), fixture, heard));
 }
 
-/// What the provider sends for this request.
+/// Returns the HTTP request that the provider sends for this request.
 pub(crate) fn sent<P: Provider>(provider: &P, request: &archon_types::Request) -> Sent {
     let _ = once(provider, request, &Fixture::json(500, "{}"));
     CANNED.with_borrow(|canned| canned.sent.clone()).expect("a request")
 }
 
-/// Serves every beginning of the fixture, with a proper end and without, and returns what came of it with
-/// the number of bytes that were served.
+/// Serves every prefix of the fixture, with a proper end and without, and returns each result with the
+/// number of bytes that were served.
 pub(crate) fn cut_anywhere<P: Provider>(
     provider: &P,
     request: &archon_types::Request,
@@ -282,7 +282,7 @@ pub(crate) fn cut_anywhere<P: Provider>(
     all
 }
 
-/// The response to a request that is about to be sent, if this thread replays one.
+/// Returns the response to a request that is about to be sent, if this thread replays one.
 pub(crate) fn answer(request: &reqwest::Request) -> Option<reqwest::Response> {
     CANNED.with_borrow_mut(|canned| {
         let (fixture, pieces, pace) = canned.next.take()?;
@@ -297,7 +297,7 @@ pub(crate) fn answer(request: &reqwest::Request) -> Option<reqwest::Response> {
     })
 }
 
-/// How pieces come.
+/// The timing of pieces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pace {
     /// All at once.
@@ -313,7 +313,7 @@ struct Canned {
 }
 
 thread_local! {
-    /// What the next request of this thread is answered with.
+    /// The answer to the next request of this thread.
     static CANNED: RefCell<Canned> = RefCell::default();
 }
 
@@ -378,7 +378,7 @@ struct Pieces {
     waited: bool,
 }
 
-/// The connection broke.
+/// The error of a broken connection.
 #[derive(Debug, thiserror::Error)]
 #[error("connection reset")]
 struct Reset;
@@ -415,7 +415,7 @@ mod tests {
     use super::*;
     use crate::http::{HttpOptions, Transport};
 
-    /// A provider that does what none may: it says in how many pieces its answer came.
+    /// A provider with a fault that the replay must find: its message depends on the number of pieces.
     struct CountsPieces(Arc<Transport>);
 
     impl Provider for CountsPieces {

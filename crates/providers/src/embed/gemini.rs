@@ -1,4 +1,5 @@
-//! `POST {base}/v1beta/models/{model}:batchEmbedContents`: <https://ai.google.dev/api/embeddings>.
+//! Gemini's protocol for embeddings, `POST {base}/v1beta/models/{model}:batchEmbedContents`:
+//! <https://ai.google.dev/api/embeddings>.
 
 use std::fmt;
 
@@ -12,15 +13,15 @@ use crate::{
     gemini::{GEMINI_KEY, model_path, models_path},
 };
 
-/// One of Gemini's models for embeddings.
+/// An embedder with one of Gemini's models.
 pub struct GeminiEmbedder(Remote);
 
 impl GeminiEmbedder {
-    /// A model at `base_url`, as [`Gemini::new`](crate::Gemini::new) has it, whose vectors have this many
-    /// numbers. Nothing is sent before the first text.
+    /// Creates an embedder with a model at `base_url`, as for [`Gemini::new`](crate::Gemini::new).
+    /// `dimensions` is the length of its vectors. Nothing is sent before the first text.
     ///
     /// # Errors
-    /// [`SetupError`] when the address, the key, a header or the proxy cannot be used.
+    /// [`SetupError`] if the address, the key, a header or the proxy cannot be used.
     pub fn new(
         base_url: &str,
         model: impl Into<String>,

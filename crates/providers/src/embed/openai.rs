@@ -1,4 +1,5 @@
-//! `POST {base}/embeddings`: <https://platform.openai.com/docs/api-reference/embeddings/create>.
+//! OpenAI's protocol for embeddings, `POST {base}/embeddings`:
+//! <https://platform.openai.com/docs/api-reference/embeddings/create>.
 
 use std::fmt;
 
@@ -9,15 +10,15 @@ use serde_json::json;
 use super::{EmbedderOptions, Remote, Wire, sent};
 use crate::{connect::SentAs, error::SetupError};
 
-/// A model for embeddings behind any service or server that speaks like OpenAI's.
+/// An embedder with a model of any service or server with OpenAI's protocol.
 pub struct OpenAiEmbedder(Remote);
 
 impl OpenAiEmbedder {
-    /// A model at `base_url`, which ends before `/embeddings`, whose vectors have this many numbers.
-    /// Nothing is sent before the first text.
+    /// Creates an embedder with a model at `base_url`, which ends before `/embeddings`. `dimensions` is the
+    /// length of its vectors. Nothing is sent before the first text.
     ///
     /// # Errors
-    /// [`SetupError`] when the address, the key, a header or the proxy cannot be used.
+    /// [`SetupError`] if the address, the key, a header or the proxy cannot be used.
     pub fn new(
         base_url: &str,
         model: impl Into<String>,

@@ -1,4 +1,4 @@
-//! From the chunks of a stream to model events and the final message.
+//! Decodes the chunks of a stream into model events and the final message.
 
 use std::{collections::VecDeque, mem};
 
@@ -20,18 +20,18 @@ use crate::{
 /// Decodes one answer.
 pub(crate) struct ChunkDecoder {
     answer: Answer,
-    /// What ids begin with that are made up, for instance `google-fc`.
+    /// The prefix of ids that are made up, for instance `google-fc`.
     id_prefix: &'static str,
-    /// The tool that stands for the form of the answer: what it is called with is the answer's text.
+    /// The tool that carries the structured output: the arguments of its call are the answer's text.
     format_tool: Option<String>,
-    /// Tells the made-up ids of one answer from those of others.
+    /// The service's id of the answer, which makes the made-up ids of different answers different.
     response_id: String,
     finish: Option<Finish>,
-    /// Why the last event was cut off, in case it was not the last.
+    /// The error of a chunk that was cut off, which is reported if another chunk follows.
     cut: Option<ProviderError>,
 }
 
-/// Why the model stopped.
+/// The reason why the model stopped.
 struct Finish {
     reason: String,
     message: Option<String>,
@@ -119,7 +119,7 @@ impl ChunkDecoder {
         }
     }
 
-    /// Calls come whole.
+    /// Handles a call, which always comes whole.
     fn call(&mut self, call: FunctionCall, out: &mut VecDeque<ModelEvent>) {
         let id = call.id.filter(|id| !id.is_empty()).unwrap_or_else(|| self.made_up_id());
         let place = self.answer.begin_call(&id, &call.name, out);
@@ -129,7 +129,8 @@ impl ChunkDecoder {
         self.answer.end_call(place, out);
     }
 
-    /// Unique among all answers of a conversation, and the same whenever the answer is read again.
+    /// Makes up an id that is unique in the conversation; with a response id it is the same whenever the
+    /// answer is decoded again.
     fn made_up_id(&self) -> String {
         let unique = match self.response_id.as_str() {
             "" => self.answer.now().as_millis().to_string(),
@@ -138,7 +139,7 @@ impl ChunkDecoder {
         format!("{}-{unique}-{}", self.id_prefix, self.answer.call_count())
     }
 
-    /// What the reason means: <https://ai.google.dev/api/generate-content#FinishReason>.
+    /// Maps the service's finish reason: <https://ai.google.dev/api/generate-content#FinishReason>.
     fn reason(&self, finish: Finish) -> Result<(StopReason, Option<String>), ProviderError> {
         let Finish { reason, message } = finish;
         let said = match message {
@@ -147,7 +148,7 @@ impl ChunkDecoder {
         };
         Ok(match reason.as_str() {
             "MAX_TOKENS" | "CONTINUATION" => (StopReason::Length, None),
-            // The model failed to write what it meant; the next try may be better.
+            // The model's output was malformed; a retry may succeed.
             "MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL" | "MALFORMED_RESPONSE" => {
                 return Err(ProviderError::Overloaded { status: 200, retry_after: None, message: said });
             }
@@ -200,7 +201,7 @@ impl Decoder for ChunkDecoder {
                 if !classify::is_torn(&e, data) {
                     return Err(error);
                 }
-                // Most likely the connection broke off; then this was the last event.
+                // Most likely the connection broke off; then this is the last chunk.
                 self.cut = Some(error);
             }
         }

@@ -1,4 +1,4 @@
-//! The body of a request. Messages, tools and instructions are encoded once and then copied.
+//! Encodes the body of a request. Messages, tools and instructions are encoded once and then copied.
 
 use std::{borrow::Cow, cell::OnceCell, collections::HashSet};
 
@@ -15,40 +15,40 @@ use crate::{
     tool_names,
 };
 
-// Names of the encodings; each fixes every option that changes its output.
+// Names of the encodings; each stands for a fixed choice of all options that change the output.
 const CONTENTS: &str = "gemini-contents";
 const CONTENTS_OF_3: &str = "gemini-3-contents";
 const CONTENTS_WITHOUT_IDS: &str = "gemini-contents-without-ids";
 const SYSTEM: &str = "gemini-system";
 const TOOLS: &str = "gemini-tools";
 
-/// What a content of one role ends with. No text inside of one holds a raw line break, so this is found
+/// The text at the end of a content of one role. No content contains a raw line break, so it is found
 /// without parsing.
 const USER_END: &str = "],\"role\":\"user\"},\n";
 const MODEL_END: &str = "],\"role\":\"model\"},\n";
-/// Stands where a call has no signature because another model made it:
+/// The placeholder for the signature of a call that another model made:
 /// <https://ai.google.dev/gemini-api/docs/thought-signatures>.
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
-/// What ids begin with that were made up by a decoder, and mean nothing to the service.
+/// The prefixes of ids that a decoder made up, which the service does not know.
 pub(super) const MADE_UP: [&str; 3] = ["google-fc-", "vertex-fc-", "manual-id-"];
-/// Room for the tools, the instructions and the newest messages, whose size is not known yet.
+/// Room in bytes for the tools, the instructions and the newest messages, whose size is not known yet.
 const HEADROOM: usize = 4_096;
 
-/// Which ids of calls a service takes.
+/// The ids of calls that a service accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CallIds<'a> {
-    /// All, of any service.
+    /// All ids, of any service.
     All,
-    /// Those that the provider of this id gave, and none before the third generation.
+    /// Only ids that the provider of this id gave, and none before the third generation of models.
     Own(&'a str),
 }
 
-/// How the messages of one request are written.
+/// The form in which the messages of one request are encoded.
 struct Style<'a> {
     third: bool,
     ids: CallIds<'a>,
     messages: &'a Transcript,
-    /// The calls whose ids are sent, of those that are sent for some calls only.
+    /// The calls whose ids are sent, if only some are.
     own: OnceCell<HashSet<&'a str>>,
 }
 
@@ -62,7 +62,7 @@ impl<'a> Style<'a> {
         }
     }
 
-    /// Whether this id of a call or a result is sent.
+    /// Returns true if this id of a call or a result is sent.
     fn sends_id(&self, id: &str) -> bool {
         if id.is_empty() || MADE_UP.iter().any(|made_up| id.starts_with(made_up)) {
             return false;
@@ -74,7 +74,7 @@ impl<'a> Style<'a> {
         }
     }
 
-    /// The service's own id, where it gave one.
+    /// Adds the id of a call, if the service accepts it.
     fn push_id(&self, json: &mut String, id: &str) {
         if self.sends_id(id) {
             push_field(json, "id", id);
@@ -82,8 +82,8 @@ impl<'a> Style<'a> {
     }
 }
 
-/// The ids of the calls in answers of this provider. One that an answer of another provider has too is left
-/// out: a result does not say whose call it is of.
+/// Returns the ids of the calls in answers of this provider, except ids that an answer of another provider
+/// has too: a result does not say to which of them it belongs.
 fn calls_of<'a>(messages: &'a Transcript, provider: &str) -> HashSet<&'a str> {
     let mut own = HashSet::new();
     let mut foreign = Vec::new();
@@ -98,15 +98,15 @@ fn calls_of<'a>(messages: &'a Transcript, provider: &str) -> HashSet<&'a str> {
     own
 }
 
-/// The tool that stands for the form of the answer: before the third generation, a model takes tools or a
-/// form but not both.
+/// Returns the name of the tool that carries the structured output: before the third generation, a model
+/// accepts tools or a response schema, but not both.
 pub(super) fn format_tool(request: &Request, traits: Traits) -> Option<String> {
     let format = request.options.response_format.as_ref()?;
     let both = !request.tools.is_empty() && !traits.is_third_generation();
     both.then(|| tool_names::free_name(&format.name, &request.tools))
 }
 
-/// The JSON text of a request.
+/// Returns the JSON text of a request.
 pub(super) fn body(request: &Request, traits: Traits, safety: &[SafetySetting], ids: CallIds<'_>) -> Vec<u8> {
     let mut body = String::with_capacity(request.messages.encoded_len() + HEADROOM);
     body.push_str("{\"contents\":[");
@@ -115,7 +115,7 @@ pub(super) fn body(request: &Request, traits: Traits, safety: &[SafetySetting], 
     let format_tool = format_tool(request, traits);
     let style = Style { third, ids, messages: &request.messages, own: OnceCell::new() };
     request.messages.encode_into(&style.name(), &mut body, |m, out| message(m, &style, out));
-    // The last comma and line break.
+    // Removes the last comma and line break.
     if body.len() > start {
         body.truncate(body.len() - 2);
     }
@@ -138,7 +138,7 @@ pub(super) fn body(request: &Request, traits: Traits, safety: &[SafetySetting], 
         body.push_str("}]");
         let config = match (&format_tool, &request.options.tool_choice) {
             (Some(name), ToolChoice::None) => Some(json!({"mode": "ANY", "allowedFunctionNames": [name]})),
-            // A tool that has to be called comes before the answer.
+            // A tool that must be called comes before the answer.
             (None, _) | (Some(_), ToolChoice::Tool(_)) => tool_config(request),
             (Some(_), _) => Some(json!({"mode": "ANY"})),
         };
@@ -214,7 +214,7 @@ fn tool_config(request: &Request) -> Option<Json> {
             let name = known.unwrap_or_else(|| tool_names::to_wire(name));
             json!({"mode": "ANY", "allowedFunctionNames": [name]})
         }
-        // The default of the service.
+        // The service's default.
         _ => return None,
     })
 }
@@ -247,8 +247,8 @@ fn message(message: &Message, style: &Style<'_>, out: &mut String) {
     }
 }
 
-/// Adds parts to the content of the person. All that stands between two answers is one content: the
-/// service wants as many results as there were calls.
+/// Adds parts to the user's content. All messages between two answers become one content: the service
+/// requires as many results as there were calls.
 fn push_user(parts: &str, out: &mut String) {
     if out.ends_with(USER_END) {
         out.truncate(out.len() - USER_END.len());
@@ -286,7 +286,7 @@ fn tool_result(message: &ToolResultMessage, style: &Style<'_>, out: &mut String)
     style.push_id(&mut part, message.tool_call_id.as_str());
     let key = if message.is_error { "error" } else { "result" };
     push_field(&mut part, "response", &json!({key: Content::join_text(&message.content)}));
-    // Before the third generation, pictures stand beside the result.
+    // Before the third generation, images come next to the result.
     if style.third && !images.is_empty() {
         part.push_str(",\"parts\":[");
         part.push_str(&images);
@@ -307,7 +307,7 @@ fn assistant(message: &AssistantMessage, style: &Style<'_>, out: &mut String) {
         match block {
             Content::Text { text } if !text.is_empty() => push_part(&mut parts, &text_part(text)),
             Content::Image { data, mime_type } => push_part(&mut parts, &image_part(data, mime_type)),
-            // Thoughts themselves are not sent back, only what they were signed with.
+            // Only the signature of a thought is sent back, not its text.
             Content::Thinking { signature: Some(text), .. } => match Signature::of(text) {
                 Signature::Gemini(text) => signature = Some(text),
                 Signature::GeminiText(text) => {
@@ -325,7 +325,7 @@ fn assistant(message: &AssistantMessage, style: &Style<'_>, out: &mut String) {
                 part.push_str(",\"args\":");
                 match &call.arguments {
                     Json::Object(arguments) => push_json(&mut part, arguments),
-                    // What is no object was never run, and the service takes nothing else.
+                    // Arguments that are no object were never run, and the service accepts only objects.
                     _ => part.push_str("{}"),
                 }
                 part.push('}');

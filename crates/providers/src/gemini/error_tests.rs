@@ -1,4 +1,4 @@
-//! What the service answers instead of an answer: status × body × header, and that no key is ever shown.
+//! Tests of error responses: status × body × header, and that no key is ever shown.
 
 use archon_types::Request;
 use expect_test::expect;
@@ -11,7 +11,7 @@ fn ask() -> Request {
     Request::new("gemini-3-pro-preview", vec![])
 }
 
-/// Status, its name, what is said, and what stands in the details.
+/// The status, its name, the message, and the kind of the details.
 const ERRORS: &[(u16, &str, &str, &str)] = &[
     (400, "INVALID_ARGUMENT", "Invalid value at 'contents'", ""),
     (400, "INVALID_ARGUMENT", "API key not valid. Please pass a valid API key.", "key"),
@@ -50,7 +50,7 @@ fn statuses_bodies_and_headers() {
         };
         let error =
             json!({"error": {"code": code, "message": message, "status": status, "details": details}});
-        // Some errors come as a list of one.
+        // Some errors come as a list with one item.
         for body in [error.to_string(), format!("[{error}\n]")] {
             let error = once(&provider, &ask(), &Fixture::json(*code, body)).end.unwrap_err();
             let (retry, wait) = (error.is_retryable(), error.retry_after());

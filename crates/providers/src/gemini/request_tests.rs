@@ -1,4 +1,4 @@
-//! What is sent.
+//! Tests of the requests that are sent.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ fn send(options: GeminiOptions, request: &Request) -> Sent {
     sent
 }
 
-/// Every call is answered in the very next content, in order, and roles alternate.
+/// Asserts that every call is answered in the very next content, in order, and that roles alternate.
 fn assert_paired(body: &Json) {
     let mut open: Vec<&Json> = Vec::new();
     let mut role = "model";

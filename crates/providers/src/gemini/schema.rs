@@ -1,12 +1,12 @@
-//! JSON Schemas as Gemini takes them in `parametersJsonSchema` and `responseJsonSchema`:
-//! <https://ai.google.dev/gemini-api/docs/structured-output#json_schema_support>.
+//! Converts JSON Schemas into the form that Gemini accepts in `parametersJsonSchema` and
+//! `responseJsonSchema`: <https://ai.google.dev/gemini-api/docs/structured-output#json_schema_support>.
 
 use archon_types::Json;
 use serde_json::Map;
 
 use crate::schema_subset::{Fate, reduce};
 
-/// The schema with nothing in it that the service refuses.
+/// Returns the schema without anything that the service refuses.
 pub(super) fn accepted(schema: &Json) -> Json {
     reduce(schema, fate, finish)
 }
@@ -27,7 +27,7 @@ fn fate(key: &str, value: &Json) -> Fate {
 }
 
 fn finish(schema: &Map<String, Json>, reduced: &mut Map<String, Json>) {
-    // A reference takes nothing beside it.
+    // A reference allows no other keys next to it.
     if schema.contains_key("$ref") {
         reduced.retain(|key, _| key.starts_with('$'));
     }

@@ -1,4 +1,4 @@
-//! Streams as the service sends them, whole and cut at every byte, and what each means.
+//! Tests of streams as the service sends them, whole and cut at every byte, and of their results.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ fn ask() -> Request {
     request
 }
 
-/// A stream of chunks, with the line ends that the service sends.
+/// Returns a stream of chunks, with the line ends that the service sends.
 fn stream(chunks: &[Json]) -> String {
     chunks.iter().map(|chunk| format!("data: {chunk}\r\n\r\n")).collect()
 }
@@ -83,7 +83,7 @@ fn calls_with_and_without_ids_and_their_signatures() {
             "thoughtSignature": "CiQBsig=="}])),
         parts(json!([call("add", json!({"a": 1})), {"functionCall": {"name": "add"}}])),
         parts(json!([{"functionCall": {"id": "fc-7", "name": "add", "args": {}}}])),
-        // The signature of an answer without text of its own.
+        // The signature of an answer, in a part without text.
         last(json!([{"text": "", "thoughtSignature": "CiQBend=="}]), "STOP"),
     ];
     check(
@@ -248,14 +248,14 @@ fn the_tool_of_the_answers_form_is_the_text_of_the_answer() {
     let heard = replay(&provider(), &request, &Fixture::sse(stream(&[last(call, "STOP")])));
     assert_eq!(heard.line().lines().last(), Some("  text \"{\\\"n\\\":7}\""));
     assert_eq!(heard.end.unwrap().stop_reason, StopReason::Stop);
-    // Of several answers at once the first counts.
+    // Of several answers at once, the first counts.
     let answer = |n| json!({"functionCall": {"name": "answer", "args": {"n": n}}});
     let several = [parts(json!([answer(1), answer(2)])), last(json!([answer(3)]), "STOP")];
     let heard = replay(&provider(), &request, &Fixture::sse(stream(&several)));
     assert_eq!(heard.end.unwrap().text(), "{\"n\":1}");
 }
 
-/// Chunks of all kinds, sensible and not.
+/// Returns chunks of all kinds, sensible and not.
 fn chunks() -> Vec<String> {
     let mut chunks: Vec<String> = [
         parts(json!([{"text": "a"}])),

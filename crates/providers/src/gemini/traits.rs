@@ -1,14 +1,14 @@
-//! What a model of Gemini's takes, known from its name.
+//! The abilities of Gemini's models, by their names.
 //!
 //! Source: <https://ai.google.dev/gemini-api/docs/thinking>.
 
 use archon_types::{Json, ThinkingLevel};
 use serde_json::Map;
 
-/// What a model takes.
+/// The parameters that a model accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Traits {
-    /// Major and minor version; none for models that are not Gemini's.
+    /// Major and minor version; `None` for models that are not Gemini's.
     version: Option<(u32, u32)>,
     kind: Kind,
 }
@@ -18,12 +18,12 @@ enum Kind {
     Pro,
     Flash,
     FlashLite,
-    /// It draws or speaks, and cannot be told how much to think.
+    /// A model for images or speech, without parameters of thinking.
     Media,
 }
 
 impl Traits {
-    /// What the model of this name takes. A name without a version means the newest.
+    /// Returns the traits of the model of this name. A name without a version means the newest version.
     pub(super) fn of(model: &str) -> Self {
         let model = model.to_lowercase();
         let kind = if ["-image", "-tts", "native-audio"].iter().any(|word| model.contains(word)) {
@@ -42,12 +42,12 @@ impl Traits {
         Self { version: Some(version), kind }
     }
 
-    /// From here on thinking has levels, and calls must be signed.
+    /// Returns true from the third generation on: thinking then has levels, and calls must be signed.
     pub(super) fn is_third_generation(self) -> bool {
         self.version.is_some_and(|version| version >= (3, 0))
     }
 
-    /// How this much thinking is asked for; none where it cannot be.
+    /// Returns the configuration for this level of thinking; `None` if the model accepts none.
     pub(super) fn thinking_config(self, level: ThinkingLevel) -> Option<Map<String, Json>> {
         let (key, value) = match self.version? {
             _ if self.kind == Kind::Media => return None,
@@ -59,7 +59,7 @@ impl Traits {
     }
 
     fn level(self, version: (u32, u32), level: ThinkingLevel) -> &'static str {
-        // Later ones, and the large ones, always think a little.
+        // Later models, and the large ones, always think a little.
         let knows_minimal = self.kind != Kind::Pro && version <= (3, 5);
         match level {
             ThinkingLevel::Off | ThinkingLevel::Minimal if knows_minimal => "MINIMAL",
@@ -77,7 +77,7 @@ impl Traits {
             Kind::FlashLite => 512,
         };
         match level {
-            // The large ones always think.
+            // The large models always think.
             ThinkingLevel::Off if self.kind == Kind::Pro => least,
             ThinkingLevel::Off => 0,
             ThinkingLevel::Minimal => 128.max(least),

@@ -1,12 +1,12 @@
-//! The chunks of a Gemini stream as they stand on the wire. Nobody else's types. Unknown fields, and parts
-//! of an unknown kind, are no fault.
+//! The wire format of the chunks of a Gemini stream, private to this protocol. Unknown fields and kinds of
+//! parts are no error.
 
 use std::borrow::Cow;
 
 use archon_types::{Json, Usage};
 use serde::Deserialize;
 
-/// One event; also a whole answer that was not streamed.
+/// One event, or a whole answer that was not streamed.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Chunk<'a> {
@@ -24,7 +24,7 @@ pub(super) struct Chunk<'a> {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Candidate {
-    /// Only the first answer is asked for and read.
+    /// The number of the answer; only the first is requested and read.
     #[serde(default)]
     pub(super) index: u32,
     pub(super) content: Option<Content>,
@@ -42,7 +42,7 @@ pub(super) struct Content {
 #[serde(rename_all = "camelCase")]
 pub(super) struct Part {
     pub(super) text: Option<String>,
-    /// The text is thinking.
+    /// True if the text is thinking.
     #[serde(default)]
     pub(super) thought: bool,
     pub(super) thought_signature: Option<String>,
@@ -91,7 +91,8 @@ impl From<&UsageMetadata> for Usage {
         let cached = count(wire.cached_content_token_count);
         let prompt = count(wire.prompt_token_count).saturating_add(count(wire.tool_use_prompt_token_count));
         Self {
-            // On the wire, cached tokens are part of the prompt's, and thoughts are no part of the answer's.
+            // On the wire, prompt tokens include cached tokens, and the answer's tokens do not include
+            // thoughts.
             input: prompt.saturating_sub(cached),
             output: count(wire.candidates_token_count).saturating_add(count(wire.thoughts_token_count)),
             cache_read: cached,

@@ -1,4 +1,4 @@
-//! The bytes of a response: watched while they are waited for, and bounded.
+//! Reads the bytes of a response, with time limits and a limit of size.
 
 use std::{
     fmt,
@@ -11,12 +11,12 @@ use http_body::Body as _;
 
 use super::watch::{Interrupt, Watch};
 
-/// The most bytes that one answer may have. No model says that much; a broken server might.
+/// The most bytes of one answer. No model sends that many; a broken server might.
 pub(super) const MOST_BYTES: usize = 256 << 20;
-/// The most bytes of a body that is read whole: an error or an answer that was not streamed.
+/// The most bytes of a body that is read whole: an error, or an answer that was not streamed.
 pub(super) const MOST_WHOLE_BYTES: usize = 32 << 20;
 
-/// Why no more bytes come.
+/// The reason why no more bytes come.
 #[derive(Debug)]
 pub(crate) enum BodyError {
     Interrupted(Interrupt),
@@ -34,12 +34,12 @@ impl fmt::Display for BodyError {
 
 /// The bytes of one response.
 pub(crate) struct Body {
-    /// What was read ahead.
+    /// Bytes that were read ahead.
     ahead: Option<Bytes>,
     body: reqwest::Body,
     watch: Watch,
     left: usize,
-    /// Where in its lines the body is, if comments do not count as a sign of life.
+    /// The position within the lines, if comments do not count as a sign of life.
     line: Option<Line>,
 }
 
@@ -48,17 +48,17 @@ impl Body {
         Self::of(response.into(), watch)
     }
 
-    /// A body that need not have come over a connection.
+    /// Creates a body that may not come from a connection.
     pub(crate) fn of(body: reqwest::Body, watch: Watch) -> Self {
         Self { ahead: None, body, watch, left: MOST_BYTES, line: None }
     }
 
-    /// From here on only what is neither a comment of an event stream nor an empty line counts as a sign of life.
+    /// From now on, comments of an event stream and empty lines do not count as a sign of life.
     pub(crate) fn ignore_comments(&mut self) {
         self.line = Some(Line::Start);
     }
 
-    /// The next bytes as they come, empty pieces included.
+    /// Returns the next bytes as they come, empty pieces included.
     pub(crate) fn poll_bytes(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyError>>> {
         if let Some(bytes) = self.ahead.take() {
             return Poll::Ready(Some(Ok(bytes)));
@@ -66,7 +66,7 @@ impl Body {
         loop {
             match Pin::new(&mut self.body).poll_frame(cx) {
                 Poll::Ready(Some(Ok(frame))) => {
-                    // Trailers say nothing that is needed.
+                    // Trailers contain nothing that is needed.
                     let Ok(bytes) = frame.into_data() else { continue };
                     if self.line.as_mut().is_none_or(|line| line.says_something(&bytes)) {
                         self.watch.touch();
@@ -87,14 +87,14 @@ impl Body {
         }
     }
 
-    /// Reads as much, white space in front left out, as tells what the body is, and keeps all for later;
-    /// nothing for an empty body.
+    /// Reads until the first bytes after white space tell the kind of the body, and returns these bytes;
+    /// empty for an empty body. Everything that was read is kept for later.
     pub(crate) async fn beginning(&mut self) -> Result<Bytes, BodyError> {
         const ENOUGH: usize = "retry:".len();
         let mut ahead = Bytes::new();
         loop {
             let begun: &[u8] = ahead.trim_ascii_start();
-            // Or a byte order mark, which is three bytes.
+            // The first byte of a byte order mark, which has three, is 0xEF.
             let may_go_on = |byte: &u8| byte.is_ascii_alphabetic() || *byte == 0xEF;
             let tells_at_once = begun.first().is_some_and(|byte| !may_go_on(byte));
             if tells_at_once || begun.len() >= ENOUGH {
@@ -102,7 +102,7 @@ impl Body {
             }
             match std::future::poll_fn(|cx| self.poll_bytes(cx)).await {
                 None => break,
-                // The first piece tells, as a rule.
+                // In most cases the first piece is enough.
                 Some(bytes) if ahead.is_empty() => ahead = bytes?,
                 Some(bytes) => ahead = [ahead, bytes?].concat().into(),
             }
@@ -112,7 +112,7 @@ impl Body {
         Ok(beginning)
     }
 
-    /// Reads the body to its end, as text. What broke off is kept with the reason.
+    /// Reads the body to its end, as text. If it breaks off, returns the text so far with the error.
     pub(crate) async fn text(mut self) -> (String, Result<(), BodyError>) {
         let mut all = Vec::new();
         let end = loop {
@@ -129,7 +129,7 @@ impl Body {
     }
 }
 
-/// Where in its lines an event stream is.
+/// The position of an event stream within its lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Line {
     Start,
@@ -139,8 +139,9 @@ enum Line {
 }
 
 impl Line {
-    /// Goes on over these bytes; whether any of them is neither in a comment nor in an empty line. Bytes are looked at
-    /// until that is known, and then from their end: every streamed delta comes through here.
+    /// Moves on over these bytes. Returns true if any of them is neither in a comment nor at the end of a
+    /// line. Bytes are scanned only until that is known, and then from their end, since every streamed delta
+    /// is checked.
     fn says_something(&mut self, bytes: &[u8]) -> bool {
         let mut rest = bytes;
         while let Some(first) = rest.first() {
@@ -160,7 +161,7 @@ impl Line {
         false
     }
 
-    /// Where a stream is behind these bytes, which begin in a line that is no comment.
+    /// Returns the position after these bytes, which begin in a line that is no comment.
     fn after(bytes: &[u8]) -> Self {
         let Some(end) = bytes.iter().rposition(is_end) else { return Self::Other };
         match bytes.get(end + 1) {

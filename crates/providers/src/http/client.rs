@@ -1,10 +1,9 @@
-//! The clients behind the providers: built when they are first needed, kept, and shared by everybody who
-//! was given the same [`HttpOptions`].
+//! The HTTP clients of providers: built on first use, kept, and shared by all clones of one [`HttpOptions`].
 //!
-//! Connections are pooled by a client, so a program that hands one `HttpOptions` to all its providers
-//! has one pool. Addresses need clients of up to three kinds: reading the platform's root certificates
-//! takes longer than everything else a short run does, and a server on this machine is never reached
-//! through the proxy that the environment names.
+//! A client pools its connections, so a program that gives clones of one `HttpOptions` to all its providers
+//! has one pool. There are up to three kinds of clients, by address: clients without TLS do not read the
+//! platform's root certificates, which takes longer than everything else in a short run; and a server on
+//! this machine is never reached through the proxy of the environment.
 
 use std::{
     fmt,
@@ -18,15 +17,16 @@ use reqwest::{Client, Proxy, Url, redirect};
 use super::{HttpOptions, is_this_machine, setting, with_causes};
 use crate::error::SetupError;
 
-/// How long an idle connection to this machine is kept. Some local servers say that they keep connections
-/// and close them; a request into such a one fails. A new one costs next to nothing here.
+/// The time for which an idle connection to this machine is kept. Some local servers promise to keep
+/// connections and then close them; a request on such a connection fails. A new connection costs next to
+/// nothing here.
 const KEPT_ON_THIS_MACHINE: Duration = Duration::from_secs(1);
 
 /// The clients of one [`HttpOptions`] and of its clones.
 #[derive(Clone, Default)]
 pub(crate) struct ClientPool(Arc<Mutex<Vec<(Kind, Client)>>>);
 
-/// Everything that makes one client differ from another. A clone of the options may have been changed.
+/// Everything in which two clients may differ. A clone of the options may have been changed.
 #[derive(Clone, PartialEq)]
 struct Kind {
     connect_timeout: Duration,
@@ -37,14 +37,14 @@ struct Kind {
 }
 
 impl ClientPool {
-    /// The client for this address, which is built unless there is one.
+    /// Returns the client for this address, and builds it if there is none.
     pub(super) fn client(&self, options: &HttpOptions, url: &Url) -> Result<Client, String> {
         let kind = Kind {
             connect_timeout: options.timeouts.connect,
             proxy: options.proxy.clone(),
             ca: options.ca_certificates.clone(),
             is_encrypted: url.scheme() == "https",
-            // It makes no difference beside a proxy that was named.
+            // With an explicit proxy it makes no difference.
             is_this_machine: options.proxy.is_none() && is_this_machine(url),
         };
         let mut clients = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -67,9 +67,10 @@ fn build(kind: &Kind) -> Result<Client, String> {
     let mut builder = Client::builder()
         .user_agent(concat!("archon/", env!("CARGO_PKG_VERSION")))
         .connect_timeout(kind.connect_timeout)
-        // A redirected POST would silently become a GET; say where it leads instead.
+        // A redirected POST would silently become a GET; the error names the target instead.
         .redirect(redirect::Policy::none())
-        // By default what a service gave back unread is sent again, which nobody would see.
+        // By default reqwest sends a request again if the service did not process it, and no log would show
+        // that.
         .retry(reqwest::retry::never());
     if kind.is_this_machine {
         builder = builder.pool_idle_timeout(KEPT_ON_THIS_MACHINE);
@@ -82,8 +83,8 @@ fn build(kind: &Kind) -> Result<Client, String> {
     }
     #[cfg(feature = "tls")]
     {
-        // Without encryption no certificate is ever checked, so none is read. An https proxy in front of
-        // an http address needs them.
+        // Without encryption no certificate is ever checked, so none is read. An https proxy before an http
+        // address needs them.
         let proxy_is_encrypted = kind.proxy.as_ref().is_some_and(|p| p.expose().starts_with("https:"));
         if !kind.is_encrypted && !proxy_is_encrypted {
             builder = builder.tls_certs_only([]);
@@ -101,7 +102,7 @@ fn certificates(pem: &[u8]) -> Result<Vec<reqwest::Certificate>, String> {
     if certificates.is_empty() { Err(wrong()) } else { Ok(certificates) }
 }
 
-/// What cannot be right, before anything is sent.
+/// Checks proxy and certificates, before anything is sent.
 pub(super) fn check(
     options: &HttpOptions,
     url: &Url,
@@ -132,15 +133,15 @@ fn check_proxy(what: &str, text: &str) -> Result<(), SetupError> {
     if is_url { Ok(()) } else { Err(setting(what, "is not a URL; write http://HOST:PORT")) }
 }
 
-/// The proxy that the environment names for this address. One that cannot be used would be passed over in
-/// silence by the client, and requests would go out directly.
+/// Checks the proxy that the environment names for this address. The client would silently ignore an
+/// unusable one and connect directly.
 fn check_environment(url: &Url, variable: impl Fn(&str) -> Option<String>) -> Result<(), SetupError> {
     let own =
         if url.scheme() == "https" { ["HTTPS_PROXY", "https_proxy"] } else { ["HTTP_PROXY", "http_proxy"] };
     let named = own.into_iter().chain(["ALL_PROXY", "all_proxy"]);
     let set = named.filter_map(|name| Some((name, variable(name).filter(|value| !value.trim().is_empty())?)));
     match set.into_iter().next() {
-        // Here a scheme may be left out.
+        // The environment may omit the scheme.
         Some((name, proxy)) if !proxy.contains("://") => {
             check_proxy(name, &format!("http://{}", proxy.trim()))
         }
@@ -216,7 +217,7 @@ mod tests {
             ("ALL_PROXY", "socks5://hunter2", "only http and https proxies work"),
         ] {
             assert_eq!(of("https://h/v1", &[(variable, value)]), Err(format!("{variable}: {reason}")));
-            // Another address, or this machine.
+            // The variable is for another scheme, or the address is on this machine.
             assert_eq!(of("http://127.0.0.1:1/v1", &[(variable, value)]), Ok(()));
         }
         assert_eq!(of("http://h/v1", &[("HTTPS_PROXY", "hunter2:x")]), Ok(()));

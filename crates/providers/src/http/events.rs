@@ -1,8 +1,8 @@
-//! One streamed exchange: prepare, send, judge the response, cut it into events, hand them to a protocol's
-//! decoder.
+//! Runs one streamed exchange: prepares and sends the request, checks the response, splits it into events,
+//! and passes them to the decoder of a protocol.
 //!
-//! A state machine without tasks and channels: what it owns is dropped with it, so dropping the
-//! stream closes the connection, and nothing is boxed for each event.
+//! A state machine without tasks and channels: dropping the stream closes the connection, since the stream
+//! owns everything, and no event is boxed.
 
 use std::{
     collections::VecDeque,
@@ -35,85 +35,87 @@ use crate::{
     classify::{self, Failure},
 };
 
-/// How long the end of the body is waited for once the protocol said that it is done. Reading to the
-/// end lets the connection be used again; a server that keeps it open is not waited for.
+/// The longest time to wait for the end of the body after the protocol's last event. Reading to the end lets
+/// the connection be reused; a server that keeps it open is not waited for.
 const LINGER: Duration = Duration::from_millis(200);
 
 pub(super) const NOT_UTF8: &str = "an event is not UTF-8";
 
-/// How a body is cut into events, as a stream of them.
+/// The framing of a body, as a stream of its events.
 pub(crate) trait Framing:
     Stream<Item = Result<<Self as Framing>::Event, FrameError>> + Send + Unpin + 'static
 {
-    /// One event.
+    /// The type of one event.
     type Event;
 
-    /// What the header of such a body begins with.
+    /// The prefix of the content type of such a body.
     const CONTENT_TYPE: &'static str;
 
-    /// How such a body begins that does not call itself so, where it can be told.
+    /// The possible first bytes of such a body, if these are known; they identify one with another content
+    /// type.
     const BEGINS: &'static [&'static [u8]];
 
-    /// Whether lines that begin with a colon say nothing: services send them to keep a connection alive.
+    /// True if lines that begin with a colon are comments: services send them to keep a connection alive.
     const HAS_COMMENTS: bool;
 
-    /// The events of this body.
+    /// Creates the stream of events of this body.
     fn new(body: Body) -> Self;
 
-    /// A JSON body that came instead, as the only event there is.
+    /// Returns a JSON body that came instead of events as the only event.
     fn whole(text: String) -> Self::Event;
 }
 
-/// Why no more events come.
+/// The reason why no more events come.
 #[derive(Debug)]
 pub(crate) enum FrameError {
-    /// No more bytes came.
+    /// Reading the body failed.
     Body(BodyError),
-    /// The bytes end where they should not.
+    /// The body ends within an event.
     BrokeOff(String),
-    /// The bytes are something else.
+    /// The body has another format.
     Malformed(String),
 }
 
 /// Turns the events of one response into model events.
 pub(crate) trait Decoder: Send + Unpin + 'static {
-    /// How the protocol frames its events.
+    /// The framing of the protocol.
     type Frames: Framing;
 
-    /// Takes one event and adds what it means to `out`.
+    /// Decodes one event and adds its model events to `out`.
     fn event(
         &mut self,
         event: <Self::Frames as Framing>::Event,
         out: &mut VecDeque<ModelEvent>,
     ) -> Result<Progress, ProviderError>;
 
-    /// No more events come: adds the last model events, or says what is missing. Behind a body that broke off an answer
-    /// is complete only if the service said why it ends, and nothing of it came after that.
+    /// Ends the answer: adds the last model events, or returns an error if something is missing. After a
+    /// broken body, an answer is complete only if the service gave the reason of its end, and nothing of it
+    /// came after that.
     fn end(&mut self, body: BodyEnd, out: &mut VecDeque<ModelEvent>) -> Result<(), ProviderError>;
 
-    /// The caller cancelled: what was said so far.
+    /// Returns the message so far after a cancel.
     fn abort(&mut self) -> AssistantMessage;
 
-    /// The answer so far: who was asked stands in it.
+    /// Returns the answer so far, with provider and model.
     fn answer(&self) -> &AssistantMessage;
 
-    /// How much of the answer came, also of what is held back or left out.
+    /// Returns the amount of the answer that came, including what is held back or left out.
     fn said(&self) -> Said;
 
-    /// The time, for dates in headers.
+    /// Returns the time, for dates in headers.
     fn now(&self) -> Timestamp;
 }
 
-/// The end of a body.
+/// The state of a body at its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BodyEnd {
-    /// As HTTP says, or the protocol said that nothing follows.
+    /// The body ended as HTTP says, or the protocol said that nothing follows.
     Complete,
-    /// Nobody knows what is missing.
+    /// The body broke off, and the missing part is unknown.
     Broken,
 }
 
-/// Whether more can follow.
+/// Says if more events can follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
     More,
@@ -122,21 +124,22 @@ pub(crate) enum Progress {
 }
 
 enum Phase<F> {
-    /// What the request needs is fetched, for instance a token.
+    /// The request is completed, for instance with a token that must be fetched.
     Preparing {
         request: Pending<Result<Request, ProviderError>>,
         watch: Box<Watch>,
     },
-    /// The request is on its way.
+    /// The request is sent, and the response is awaited.
     Sending {
         response: Pending<reqwest::Result<Response>>,
         watch: Box<Watch>,
     },
-    /// The body is looked at, or read whole; ends with a stream or with the only event there is.
+    /// The beginning of the body is checked, or the body is read whole; the result is a stream of events or
+    /// one event.
     Judging(Pending<Result<Judged, Stopped>>),
-    /// Events come.
+    /// Events are read.
     Reading(Box<F>),
-    /// All was said; the body is read to its end, for as long as the timer lets it once there was something to wait for.
+    /// The answer is complete, and the body is read to its end; the timer limits the wait once there is one.
     Lingering(Box<F>, Option<Pin<Box<Sleep>>>),
     /// An error waits until the events before it were taken.
     Failed(ProviderError),
@@ -146,10 +149,11 @@ enum Phase<F> {
 enum Judged {
     Events {
         body: Body,
-        /// How it is shown if no event comes, where it does not begin like a stream of them.
+        /// The excerpt for an error if no event comes, for a body that does not begin like a stream of
+        /// events.
         odd: Option<String>,
     },
-    /// An answer that was not streamed, with how it is shown if it turns out to be none.
+    /// An answer that was not streamed, with the excerpt for an error if it is no answer.
     Whole { text: String, shown: String },
 }
 
@@ -158,17 +162,17 @@ enum Stopped {
     Failed(ProviderError),
 }
 
-/// The stream of one exchange.
+/// The stream of model events of one exchange.
 pub(crate) struct Exchange<D: Decoder> {
     transport: Arc<Transport>,
     decoder: D,
     phase: Phase<D::Frames>,
     out: VecDeque<ModelEvent>,
-    /// Whether it was said that the answer begins.
+    /// True if `Start` was emitted.
     begun: bool,
-    /// What came instead of events, until one comes.
+    /// The excerpt of a body that did not begin like events, until an event comes.
     odd: Option<String>,
-    /// The HTTP status of the answer, once there is one.
+    /// The HTTP status of the response, once there is one.
     status: Option<u16>,
 }
 
@@ -188,8 +192,8 @@ impl<D: Decoder> Exchange<D> {
         Self::at(phase, transport, decoder)
     }
 
-    /// An exchange whose request has to be finished first, for instance signed with a token that is
-    /// fetched. The wait counts as part of the answer: it can be cancelled and has its limits.
+    /// Begins an exchange whose request must be completed first, for instance signed with a token that is
+    /// fetched. The wait is part of the exchange: it can be cancelled and counts towards the time limits.
     pub(crate) fn prepared(
         transport: Arc<Transport>,
         request: impl Future<Output = Result<Request, ProviderError>> + Send + 'static,
@@ -201,7 +205,7 @@ impl<D: Decoder> Exchange<D> {
         Self::at(phase, transport, decoder)
     }
 
-    /// An exchange that failed before anything was sent.
+    /// Creates an exchange that failed before anything was sent.
     pub(crate) fn failed(transport: Arc<Transport>, error: ProviderError, decoder: D) -> Self {
         Self::at(Phase::Failed(error), transport, decoder)
     }
@@ -210,7 +214,7 @@ impl<D: Decoder> Exchange<D> {
         Self { transport, decoder, phase, out: VecDeque::new(), begun: false, odd: None, status: None }
     }
 
-    /// Takes one step; `Pending` when there is nothing to do yet.
+    /// Takes one step; `Pending` if there is nothing to do yet.
     fn step(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match &mut self.phase {
             Phase::Preparing { request, watch } => {
@@ -253,7 +257,7 @@ impl<D: Decoder> Exchange<D> {
             },
             Phase::Lingering(events, limit) => {
                 loop {
-                    // Whatever comes now is past the end.
+                    // Anything that comes now is after the end, and ignored.
                     let more = Pin::new(&mut **events).poll_next(cx);
                     if matches!(more, Poll::Ready(None | Some(Err(_)))) {
                         break;
@@ -279,7 +283,7 @@ impl<D: Decoder> Exchange<D> {
         }
     }
 
-    /// Looks at status and content type and decides how the body is read.
+    /// Decides by status and content type how the body is read.
     fn judge(&mut self, mut response: Response) {
         let Phase::Sending { watch, .. } = mem::replace(&mut self.phase, Phase::Ended) else { return };
         let status = response.status();
@@ -292,11 +296,11 @@ impl<D: Decoder> Exchange<D> {
         let calls_itself_events = status == StatusCode::OK
             && content_type.is_some_and(|kind| kind.starts_with(D::Frames::CONTENT_TYPE));
         if calls_itself_events {
-            // Before the first event, which may be long in coming.
+            // Emitted before the first event, which may take long.
             self.say_start();
         }
         let transport = self.transport.clone();
-        // Most answers are none, and nobody asks.
+        // Most responses succeed, so this is only worked out for an error.
         let headers = mem::take(response.headers_mut());
         let failure = move || failure_of(status, &headers, now);
         let mut body = Body::new(response, *watch);
@@ -335,7 +339,7 @@ impl<D: Decoder> Exchange<D> {
             .and_then(|()| self.decoder.end(BodyEnd::Complete, &mut self.out))
         {
             Ok(()) => {}
-            // Nothing broke off: it is complete, and something else.
+            // Nothing broke off: the body is complete, but no answer.
             Err(ProviderError::Network(_)) if is_json => self.fail(ProviderError::Protocol(shown.into())),
             Err(ProviderError::Protocol(what)) => {
                 self.fail(ProviderError::Protocol(format!("{what} ({shown})").into()))
@@ -361,7 +365,7 @@ impl<D: Decoder> Exchange<D> {
     fn check_limits(&mut self) -> Result<(), ProviderError> {
         match self.transport.limits().exceeded(self.decoder.said()) {
             Some(reason) => {
-                // What is too much is not handed on either.
+                // Events beyond the limit are not emitted either.
                 self.out.clear();
                 Err(ProviderError::Other(reason.into()))
             }
@@ -369,7 +373,7 @@ impl<D: Decoder> Exchange<D> {
         }
     }
 
-    /// The body broke off or cannot be read.
+    /// Handles a body that broke off or cannot be read.
     fn broken(&mut self, error: FrameError) {
         let error = match error {
             FrameError::Body(BodyError::Interrupted(Interrupt::Cancelled)) => {
@@ -382,7 +386,7 @@ impl<D: Decoder> Exchange<D> {
             FrameError::BrokeOff(what) => ProviderError::Network(what.into()),
             FrameError::Malformed(what) => ProviderError::Protocol(what.into()),
         };
-        // An answer that is complete stays complete, whatever became of the connection.
+        // A complete answer stays complete, even if the connection failed afterwards.
         if self.decoder.end(BodyEnd::Broken, &mut self.out).is_ok() {
             self.phase = Phase::Ended;
         } else {
@@ -394,7 +398,7 @@ impl<D: Decoder> Exchange<D> {
         self.phase = Phase::Ended;
         match (self.decoder.end(BodyEnd::Complete, &mut self.out), self.odd.take()) {
             (Ok(()), _) => {}
-            // Nothing broke off: it never was a stream of events.
+            // Nothing broke off: the body was no stream of events.
             (Err(ProviderError::Network(_)), Some(shown)) => self.fail(ProviderError::Protocol(shown.into())),
             (Err(e), _) => self.fail(e),
         }
@@ -403,7 +407,7 @@ impl<D: Decoder> Exchange<D> {
     fn stop(&mut self, stopped: Stopped) {
         match stopped {
             Stopped::Interrupted(Interrupt::Cancelled) => {
-                // What was not taken yet is part of the message, so nothing is lost.
+                // Events that were not taken yet are part of the message, so nothing is lost.
                 self.out.clear();
                 self.out.push_back(ModelEvent::Done(Box::new(self.decoder.abort())));
                 self.phase = Phase::Ended;
@@ -413,7 +417,8 @@ impl<D: Decoder> Exchange<D> {
         }
     }
 
-    /// The event; what the service said about an answer that it stopped is told without secrets, as errors are.
+    /// Returns the event; secrets are removed from the service's explanation of an answer that it stopped,
+    /// as from errors.
     fn without_secrets(&self, mut event: ModelEvent) -> ModelEvent {
         if let ModelEvent::Done(message) = &mut event
             && let Some(because) = &mut message.error_message
@@ -459,7 +464,7 @@ impl<D: Decoder> Stream for Exchange<D> {
     }
 }
 
-/// Which service said what no documentation names, and with which status.
+/// Adds the service and the status to the text of an unknown response.
 fn with_service(provider: &str, status: Option<u16>, mut what: ErrorText) -> ErrorText {
     let is_told = what.text.contains("status ");
     what.text = match status.filter(|_| !is_told) {
@@ -469,7 +474,7 @@ fn with_service(provider: &str, status: Option<u16>, mut what: ErrorText) -> Err
     what
 }
 
-/// What a response says of itself beside its body, in case it is no answer.
+/// Returns status and headers of a response, in case it is no answer.
 pub(crate) fn failure_of(status: StatusCode, headers: &HeaderMap, now: Timestamp) -> Failure {
     let header = |name: &str| headers.get(name).and_then(|v| v.to_str().ok()).unwrap_or_default();
     Failure {
@@ -480,8 +485,8 @@ pub(crate) fn failure_of(status: StatusCode, headers: &HeaderMap, now: Timestamp
     }
 }
 
-/// The error for a compressed body. Nobody asked for one; a proxy on the way makes it. Reading it would
-/// bring more crates than the case is worth.
+/// Returns the error text for a compressed body. It was not asked for; a proxy on the way makes it.
+/// Decompression would need more crates than this rare case is worth.
 pub(crate) fn compressed(response: &Response) -> Option<String> {
     let encoding =
         response.headers().get(CONTENT_ENCODING)?.to_str().unwrap_or("in a way that is no text").trim();
@@ -503,12 +508,12 @@ async fn judge_failure(body: Body, failure: Failure, transport: &Transport) -> R
     }
 }
 
-/// How a body begins that is no stream of events, whatever its content type: JSON, or a page.
+/// The first bytes of bodies that are no stream of events, whatever their content type: JSON, or a page.
 const OTHERS_BEGIN: [&[u8]; 3] = [b"{", b"[", b"<"];
 
-/// A success: an event stream, whether it calls itself so or not, a whole answer from a server that does
-/// not stream, an error with the wrong status, or a page of a gateway. Some gateways send the last two with
-/// the content type of the stream that was asked for.
+/// Judges a successful response: it may be an event stream, with or without its content type, a whole answer
+/// from a server that does not stream, an error with the wrong status, or a page of a gateway. Some gateways
+/// send the last two with the content type of the requested stream.
 async fn judge_success(
     mut body: Body,
     calls_itself_events: bool,
@@ -523,7 +528,7 @@ async fn judge_success(
     }
     if calls_itself_events && !begins_with(&OTHERS_BEGIN) {
         let text = String::from_utf8_lossy(&beginning);
-        // Or the connection broke off there.
+        // The connection may have broken off there.
         let may_be_events =
             beginning.is_empty() || events_begin.iter().any(|start| start.starts_with(&beginning));
         let is_text = !text.chars().any(|c| c.is_control() && !c.is_whitespace());

@@ -1,15 +1,15 @@
-//! How long a service asks to wait: `Retry-After` in its two forms, and the millisecond form.
+//! Reads the time that a service asks to wait: `Retry-After` in its two forms, and the form in milliseconds.
 
 use std::time::Duration;
 
 use archon_types::Timestamp;
 use reqwest::header::HeaderMap;
 
-/// The longest wait that is believed; a date in a far year is a mistake.
+/// The longest wait that is accepted; a date far in the future is a mistake.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Reads `retry-after-ms` and `retry-after` (RFC 9110, 10.2.3: seconds or an HTTP date). A date that
-/// is past means no wait; what cannot be read counts as not sent.
+/// Reads `retry-after-ms` and `retry-after` (RFC 9110, 10.2.3: seconds or an HTTP date). A date in the past
+/// means no wait; a value that cannot be read is ignored.
 pub(crate) fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     let header = |name: &str| headers.get(name).and_then(|v| v.to_str().ok()).map(str::trim);
     let ms = header("retry-after-ms").and_then(|v| v.parse::<f64>().ok()).map(|ms| ms / 1000.0);

@@ -1,4 +1,4 @@
-//! Server-sent events: the framing of most protocols.
+//! Splits server-sent events, the framing of most protocols.
 
 use std::{
     mem,
@@ -19,17 +19,18 @@ use super::{
 
 /// The events of a body of the type `text/event-stream`.
 ///
-/// Most events are one line of data and an empty line. Those are cut here, for a tenth of what the parser takes; it gets
-/// everything else. Nobody reads the id of an event, so ids are not carried on to later events.
+/// Most events are one line of data and an empty line. These are split here, in a tenth of the parser's
+/// time; the parser gets everything else. The id of an event is not used, so ids are not carried over to
+/// later events.
 pub(crate) struct Sse {
     bytes: SseBytes,
     /// Whole lines that neither became an event nor went to the parser.
     lines: Bytes,
     parser: EventStream<Fed>,
     feed: Arc<Mutex<Feed>>,
-    /// The parser has lines that it was not asked about, or the end.
+    /// True if the parser has lines, or the end, that it was not polled for.
     is_fed: bool,
-    /// The parser has the beginning of an event.
+    /// True if the parser has the beginning of an event.
     is_within: bool,
 }
 
@@ -98,15 +99,16 @@ impl Sse {
     }
 }
 
-/// How lines end behind which the parser keeps nothing.
+/// The line ends after which the parser keeps nothing.
 const ENDS: [&[u8]; 2] = [b"\n\n", b"\r\n\r\n"];
 
-/// Takes the event that the lines begin with, if it is a name or none, one line of data, and an empty line.
+/// Takes the first event of the lines, if it consists of an optional name, one line of data, and an empty
+/// line.
 fn plain(lines: &mut Bytes) -> Option<Event> {
     let (name, rest) = field(lines, b"event: ").unwrap_or((b"", lines));
     let (data, rest) = field(rest, b"data: ")?;
     let rest = rest.strip_prefix(b"\n")?;
-    // The last line of a body may break off in a character.
+    // The last line of a body may break off within a character.
     let text = |bytes| str::from_utf8(bytes).ok().map(str::to_owned);
     let (event, data) = (text(name)?, text(data)?);
     let length = lines.len() - rest.len();
@@ -114,15 +116,15 @@ fn plain(lines: &mut Bytes) -> Option<Event> {
     Some(Event { event, data, ..Event::default() })
 }
 
-/// The value of the field that the lines begin with, and the lines behind it.
+/// Returns the value of a field at the start of the lines, and the lines after it.
 fn field<'a>(lines: &'a [u8], name: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
     let value = lines.strip_prefix(name)?;
-    // A carriage return ends a line too, for the parser.
+    // The parser also accepts a carriage return as the end of a line.
     let end = memchr2(b'\n', b'\r', value).filter(|end| value[*end] == b'\n')?;
     Some((&value[..end], &value[end + 1..]))
 }
 
-/// What the parser reads: lines that it is handed, and nothing until then.
+/// The input of the parser: the lines that it is given; pending until then.
 struct Fed(Arc<Mutex<Feed>>);
 
 #[derive(Default)]
@@ -135,11 +137,11 @@ struct Feed {
 impl Stream for Fed {
     type Item = Result<Bytes, BodyError>;
 
-    /// Wakes nobody: [`Sse`] asks for lines next, and is woken by those.
+    /// It does not register a waker: [`Sse`] provides lines next, and their source wakes it.
     fn poll_next(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let mut feed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !mem::replace(&mut feed.has_begun, true) {
-            // An empty line says nothing, and the parser panics on a byte order mark in what it gets first.
+            // An empty line has no meaning, and the parser panics on a byte order mark in its first input.
             return Poll::Ready(Some(Ok(Bytes::from_static(b"\n"))));
         }
         match feed.lines.take() {
@@ -154,25 +156,25 @@ fn frame_error(error: EventStreamError<BodyError>) -> FrameError {
     match error {
         EventStreamError::Transport(BodyError::NotText) => FrameError::Malformed(NOT_UTF8.to_owned()),
         EventStreamError::Transport(e) => FrameError::Body(e),
-        // Whole lines were looked at before, so the last one broke off in the middle of a character.
+        // Whole lines were checked before, so the last line broke off within a character.
         EventStreamError::Utf8(_) => FrameError::BrokeOff("the answer broke off in a character".to_owned()),
         EventStreamError::Parser(e) => FrameError::Malformed(format!("no event stream: {:?}", e.code)),
     }
 }
 
-/// A body on its way into the parser of events.
+/// A body on its way to the event parser.
 struct SseBytes {
     body: Body,
     place: Place,
-    /// What has come and the parser has not had.
+    /// Bytes that came and were not given to the parser.
     rest: Bytes,
     /// The beginning of a line whose end has not come.
     line: BytesMut,
 }
 
-/// Where a stream of events is.
+/// The position within a stream of events.
 enum Place {
-    /// Nothing but byte order marks came, and this many bytes of another.
+    /// Only byte order marks came, and this many bytes of another.
     Start(u8),
     Middle,
     /// The last event was closed; this error follows.
@@ -182,23 +184,24 @@ enum Place {
 /// The byte order mark in UTF-8.
 const MARK: [u8; 3] = [0xEF, 0xBB, 0xBF];
 
-/// About how many bytes the parser gets at once. It copies what it has left after each line, so of a read of half a
-/// megabyte it would copy most of it a thousand times.
+/// The approximate number of bytes that the parser gets at once. It copies the rest of its input after each
+/// line, so it would copy most of half a megabyte a thousand times.
 const AT_ONCE: usize = 2 * 1024;
 
-/// The most bytes of a line: a picture fits, and a line without an end does not fill the memory.
+/// The most bytes of a line: an image fits, and a line without an end does not fill the memory.
 const LONGEST_LINE: usize = 32 << 20;
 
-/// The bytes for the parser of events, in whole lines: it begins anew with each part of one, and waits for the end of the
-/// body where a line is not UTF-8. A last event that was not closed by an empty line is closed here, because some
-/// servers forget the line. Byte order marks at the beginning are taken out here, because the parser panics on one.
+/// The bytes for the event parser, in whole lines: it starts again with each part of a line, and waits for
+/// the end of the body if a line is not UTF-8. A last event without its empty line is closed here, because
+/// some servers omit the line. Byte order marks at the beginning are removed here, because the parser panics
+/// on one.
 impl Stream for SseBytes {
     type Item = Result<Bytes, BodyError>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         loop {
             match self.lines() {
-                // Most text is ASCII, which is known sooner.
+                // Most text is ASCII, which is quicker to check.
                 Some(lines) if lines.is_ascii() => return Poll::Ready(Some(Ok(lines))),
                 Some(lines) => return Poll::Ready(Some(self.text_of(lines))),
                 None if self.line.len() > LONGEST_LINE => {
@@ -230,7 +233,7 @@ impl SseBytes {
         Self { body, place: Place::Start(0), rest: Bytes::new(), line: BytesMut::new() }
     }
 
-    /// The bytes without the marks that the body begins with.
+    /// Removes the byte order marks at the beginning of the body.
     fn without_marks(&mut self, mut bytes: Bytes) -> Bytes {
         while let Place::Start(seen) = self.place {
             match bytes.first() {
@@ -240,7 +243,7 @@ impl SseBytes {
                     self.place = Place::Start((seen + 1) % 3);
                 }
                 Some(_) => {
-                    // What began like a mark is none, nor anything else in UTF-8.
+                    // The bytes were no mark after all, and thus no valid UTF-8.
                     self.line.extend_from_slice(&MARK[..usize::from(seen)]);
                     self.place = Place::Middle;
                 }
@@ -249,7 +252,7 @@ impl SseBytes {
         bytes
     }
 
-    /// The lines, up to the first that is not UTF-8; what is behind them comes next.
+    /// Returns the lines up to the first one that is not UTF-8; the rest comes next.
     fn text_of(&mut self, mut lines: Bytes) -> Result<Bytes, BodyError> {
         let Err(error) = str::from_utf8(&lines) else { return Ok(lines) };
         let is_end = |byte: &u8| matches!(byte, b'\n' | b'\r');
@@ -261,7 +264,7 @@ impl SseBytes {
         Ok(lines)
     }
 
-    /// Nothing comes after this error.
+    /// Makes this error the last item.
     fn broken(&mut self, error: BodyError) -> BodyError {
         self.place = Place::End(None);
         self.rest.clear();
@@ -269,7 +272,7 @@ impl SseBytes {
         error
     }
 
-    /// The next lines of what has come, a little more than [`AT_ONCE`]; `None` once there is no end of a line in it.
+    /// Returns the next lines, a little more than [`AT_ONCE`] bytes; `None` if no whole line is there.
     fn lines(&mut self) -> Option<Bytes> {
         if self.rest.is_empty() {
             return None;
@@ -283,7 +286,7 @@ impl SseBytes {
         };
         let ends_in_two = self.rest[end..].starts_with(b"\r\n");
         let length = end + 1 + usize::from(ends_in_two);
-        // Most pieces that come are whole events.
+        // Most pieces are whole events.
         let lines = match length == self.rest.len() {
             true => mem::take(&mut self.rest),
             false => self.rest.split_to(length),

@@ -1,4 +1,4 @@
-//! Lines for the parser: whole, a few at a time, and of a bounded length.
+//! Tests of the lines for the parser: whole, a few at a time, and of a limited length.
 
 use std::{collections::VecDeque, convert::Infallible, task::Waker};
 
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::http::{Timeouts, watch::Watch};
 
-/// Pieces that come at once, and then nothing for good.
+/// A body of pieces that come at once, and that then stays open.
 struct KeptOpen(VecDeque<Vec<u8>>);
 
 impl http_body::Body for KeptOpen {
@@ -32,7 +32,7 @@ fn body(pieces: impl IntoIterator<Item = Vec<u8>>) -> Body {
     Body::of(body, Watch::new(CancellationToken::new(), Timeouts::default()))
 }
 
-/// What a stream gives until it waits.
+/// Returns the items of a stream until it is pending.
 fn at_once<S: Stream + Unpin>(mut stream: S) -> Vec<S::Item> {
     let mut cx = Context::from_waker(Waker::noop());
     let mut all = Vec::new();
@@ -92,7 +92,7 @@ async fn a_line_without_an_end_is_not_read_for_ever() {
     assert!(matches!(events[0], Err(BodyError::TooLong)), "{:?}", events.len());
 }
 
-/// Name and data of each event, by the parser alone.
+/// Returns name and data of each event, by the parser alone.
 fn parsed(text: &str) -> Vec<(String, String)> {
     let mut events = EventStream::new(futures_util::stream::iter([Ok::<_, Infallible>(text.to_owned())]));
     let mut cx = Context::from_waker(Waker::noop());
@@ -111,7 +111,7 @@ proptest! {
         lines in proptest::collection::vec(proptest::sample::select(LINES), 1..24),
         cuts in proptest::collection::vec(1..40_usize, 1..24),
     ) {
-        // Behind the end of a body an open event is closed.
+        // At the end of a body an open event is closed.
         let text = lines.concat().trim_start_matches('\u{feff}').to_owned() + "\n\n";
         let mut rest = text.as_bytes();
         let mut pieces = Vec::new();
@@ -123,7 +123,7 @@ proptest! {
                 break;
             }
         }
-        // For the timers of a body that stays open.
+        // The timers of a body that stays open need a runtime.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         let _inside = runtime.enter();
         let name = |name: String| if name.is_empty() { "message".to_owned() } else { name };
@@ -133,7 +133,7 @@ proptest! {
     }
 }
 
-/// Lines that begin, end, name and comment events, in the spellings that there are.
+/// Lines that begin, end, name and comment events, in all allowed spellings.
 const LINES: &[&str] = &[
     "data: a\n\n",
     "data: a\n\n",

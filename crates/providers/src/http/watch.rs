@@ -1,6 +1,6 @@
-//! What may end a wait for bytes: cancellation and the time limits.
+//! Ends a wait for bytes: on a cancel or at a time limit.
 //!
-//! It is asked only while nothing has come, so a fast answer pays nothing for it.
+//! It is polled only while no bytes have come, so a fast answer has no cost.
 
 use std::{
     future::Future,
@@ -14,7 +14,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::Timeouts;
 
-/// Why a wait ended without bytes.
+/// The reason why a wait ended without bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Interrupt {
     Cancelled,
@@ -24,14 +24,14 @@ pub(crate) enum Interrupt {
     Total(Duration),
 }
 
-/// Watches one exchange.
+/// Watches cancel and time limits of one exchange.
 pub(crate) struct Watch {
     cancel: CancellationToken,
     cancelled: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     timer: Option<Pin<Box<Sleep>>>,
-    /// Whom both wake.
+    /// The task that both wake.
     wakes: Option<Waker>,
-    /// When bytes came last; read from the clock at the first wait after them.
+    /// The time of the last bytes, which is read from the clock at the first wait after them.
     since: Option<Instant>,
     patience: Duration,
     idle: Duration,
@@ -58,17 +58,17 @@ impl Watch {
         self.cancel.is_cancelled()
     }
 
-    /// Bytes came: patience begins anew.
+    /// Restarts the idle time after bytes came.
     pub(crate) fn touch(&mut self) {
         self.since = None;
         self.patience = self.idle;
     }
 
-    /// Nothing has come. Says whether to go on waiting.
+    /// Returns `Pending` if the wait may go on.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Interrupt> {
         let idle_end = *self.since.get_or_insert_with(Instant::now) + self.patience;
         let end = self.total.map_or(idle_end, |(total, _)| total.min(idle_end));
-        // Both wake this task already: with each delta that does, they need not be asked again.
+        // Both already wake this task. This case is checked first, since it comes with each delta.
         if self.wakes.as_ref().is_some_and(|waker| waker.will_wake(cx.waker()))
             && !self.cancel.is_cancelled()
             && self.timer.as_ref().is_some_and(|timer| !timer.is_elapsed() && timer.deadline() <= end)
@@ -82,8 +82,8 @@ impl Watch {
             return Poll::Ready(Interrupt::Cancelled);
         }
         let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(end)));
-        // The timer is moved when it fires, not with every piece: moving it costs more than the piece.
-        // It fires too late only if the limit shrank, from the first byte's to the idle one.
+        // The timer is reset when it fires, not with every piece, since a reset costs more than a piece. It
+        // would fire too late only when the limit shrinks, from that of the first byte to the idle limit.
         if timer.deadline() > end {
             timer.as_mut().reset(end);
         }

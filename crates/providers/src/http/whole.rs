@@ -1,4 +1,4 @@
-//! One exchange whose answer is not streamed.
+//! Runs one exchange whose answer is not streamed.
 
 use archon_types::{CancellationToken, ProviderError, Timestamp};
 use reqwest::Request;
@@ -11,14 +11,14 @@ use super::{
 };
 use crate::classify;
 
-/// An answer that is a success.
+/// A successful answer.
 pub(crate) struct Whole {
     pub(crate) text: String,
-    /// How it is shown if it turns out to be none.
+    /// The excerpt for an error if the text is no valid answer.
     pub(crate) shown: String,
 }
 
-/// Sends a request and reads the answer. What is no success is an error, as in a stream. Dropping
+/// Sends a request and reads the answer. A response without success is an error, as in a stream. Dropping
 /// the future closes the connection.
 pub(crate) async fn answer(
     transport: &Transport,

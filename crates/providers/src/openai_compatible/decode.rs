@@ -1,4 +1,4 @@
-//! From the chunks of a stream to model events and the final message, which grows in place.
+//! Decodes the chunks of a stream into model events and the final message, which grows in place.
 
 use std::{collections::VecDeque, mem, sync::Arc};
 
@@ -28,11 +28,11 @@ use crate::{
 pub(crate) struct ChatDecoder {
     message: AssistantMessage,
     calls: Vec<OpenCall>,
-    /// Why the answer ends, and how much had come when the service said so.
+    /// The reason of the end, and the amount that had come when the service gave it.
     finish: Option<(Finish, Said)>,
-    /// `[DONE]` came.
+    /// True if `[DONE]` came.
     closed: bool,
-    /// Why the last event was cut off, in case it was not the last.
+    /// The error of an event that was cut off, which is reported if another event follows.
     cut: Option<ProviderError>,
     splitter: Option<ThinkSplitter>,
     thinking: ThinkingSource,
@@ -40,46 +40,46 @@ pub(crate) struct ChatDecoder {
     tools: Arc<Encoded<Vec<ToolSpec>>>,
     clock: Option<Arc<dyn Clock>>,
     named_model: bool,
-    /// The model declined in words.
+    /// True if the model sent a refusal as text.
     refused: bool,
-    /// The latest choice had a finish reason without a word in it.
+    /// True if the latest choice had an empty finish reason.
     unsaid: bool,
-    /// The latest choice held all that was said.
+    /// True if the latest choice contained the whole text so far.
     whole: bool,
-    /// How much text came, before thinking was taken out of it.
+    /// The bytes of text that came, with thinking between tags.
     content_bytes: usize,
     said: Said,
 }
 
-/// Who says what the model thinks. Native reasoning wins: then thinking between tags is left out.
+/// The source of the thinking. With native reasoning, thinking between tags is left out.
 #[derive(Default)]
 struct ThinkingSource {
     native: bool,
-    /// Thinking between tags that is left out, in case the closing tag never comes.
+    /// Thinking between tags that was left out; it is text if the closing tag never comes.
     left_out: String,
 }
 
-/// A tool call on its way.
+/// A tool call while it is received.
 struct OpenCall {
-    /// The service's number for it; none for the legacy field.
+    /// The service's number of the call; `None` for the legacy field.
     wire_index: Option<u32>,
-    /// The service's own id, empty when it sent none.
+    /// The service's own id; empty if it sent none.
     wire_id: String,
     id: String,
-    /// As it stands on the wire.
+    /// The name on the wire.
     name: String,
     arguments: String,
-    /// Its place among the blocks of the message.
+    /// The index of the call's block in the message.
     block: usize,
 }
 
-/// Why the model stopped, as far as this protocol tells.
+/// The reason why the model stopped, as far as this protocol says.
 enum Finish {
     Stop,
-    /// A text that ends answers, where the service says which.
+    /// A stop sequence: this one, if the service names it.
     Sequence(Option<String>),
     Length,
-    /// A content filter stopped it, in these words.
+    /// A content filter stopped the answer, with this text.
     Filtered(String),
 }
 
@@ -129,7 +129,7 @@ impl ChatDecoder {
             self.named_model = true;
         }
         let Some(choices) = chunk.choices else {
-            // Neither an answer nor an error of the usual form.
+            // Neither a chunk of an answer nor an error in the usual form.
             return if classify::is_error(data) { Err(error_in(data)) } else { Ok(()) };
         };
         for choice in choices {
@@ -151,8 +151,8 @@ impl ChatDecoder {
         Ok(())
     }
 
-    /// What is new in a choice. Some services (Perplexity) send all that was said so far as a message beside the delta;
-    /// where the delta says nothing, the message may say more than the deltas did.
+    /// Returns the new part of a choice. Some services (Perplexity) send the whole text so far as a message
+    /// next to the delta; if the delta is empty, the message may have more than the deltas had.
     fn news<'a>(&mut self, delta: Option<Delta<'a>>, message: Option<Box<Delta<'a>>>) -> Option<Delta<'a>> {
         let Some(mut message) = message.map(|message| *message) else { return delta };
         self.whole = delta.as_ref().is_none_or(Delta::is_empty);
@@ -199,7 +199,7 @@ impl ChatDecoder {
         }
     }
 
-    /// Text in which thinking may stand between tags.
+    /// Handles text, which may contain thinking between tags.
     fn text(&mut self, text: String, out: &mut VecDeque<ModelEvent>) {
         match self.splitter.take() {
             None => self.push_text(text, out),
@@ -246,11 +246,11 @@ impl ChatDecoder {
         self.said.argument_bytes += id.len() + name.len();
         let place = match call.index {
             Some(index) => self.calls.iter().rposition(|open| open.wire_index == Some(index)),
-            // Without a number, a piece with a name begins a call and one without goes on.
+            // Without a number, a piece with a name begins a call, and one without continues the last call.
             None if name.is_empty() => self.calls.len().checked_sub(1),
             None => None,
         };
-        // Some services give every call the same number and tell them apart by id.
+        // Some services give every call the same number; the ids tell them apart.
         let place = place.filter(|place| {
             let open = &self.calls[*place].wire_id;
             name.is_empty() || id.is_empty() || open.is_empty() || open == id
@@ -261,7 +261,7 @@ impl ChatDecoder {
                 self.calls[place].add_name(name);
                 place
             }
-            // Nothing is made into a call.
+            // An empty piece begins no call.
             None if id.is_empty() && is_empty() => return,
             None => self.begin_call(call.index, id, name, out),
         };
@@ -270,7 +270,7 @@ impl ChatDecoder {
         }
     }
 
-    /// The field of before there were parallel calls: one call, without a number or an id.
+    /// Handles the legacy field for one call, without number and id.
     fn legacy_call(&mut self, function: Function<'_>, out: &mut VecDeque<ModelEvent>) {
         let name = Word::non_empty(&function.name).unwrap_or_default();
         self.said.argument_bytes += name.len();
@@ -302,7 +302,7 @@ impl ChatDecoder {
         let known_name = names::from_wire(name, &self.tools);
         out.push_back(ModelEvent::ToolCallStart { index: number(index), id: id.clone(), name: known_name });
         let block = self.message.content.len();
-        // Holds the call's place until its arguments are complete.
+        // A placeholder until the arguments are complete.
         self.message.content.push(Content::from(ToolCall::new("", "", Json::Null)));
         let (wire_id, name) = (wire_id.to_owned(), name.to_owned());
         self.calls.push(OpenCall { wire_index, wire_id, id, name, arguments: String::new(), block });
@@ -317,7 +317,7 @@ impl ChatDecoder {
         }
     }
 
-    /// Hands on what the splitter still holds.
+    /// Emits the text that the splitter still holds.
     fn finish_text(&mut self, out: &mut VecDeque<ModelEvent>) {
         if let Some(mut splitter) = self.splitter.take() {
             let mut unclosed = false;
@@ -327,11 +327,11 @@ impl ChatDecoder {
             });
             let left_out = mem::take(&mut self.thinking.left_out);
             if unclosed && !left_out.is_empty() {
-                // Native reasoning came, and the tag was never closed: this is the answer after all.
+                // Native reasoning came, and the tag was never closed: so this text is the answer.
                 self.push_text(left_out, out);
             }
         }
-        // The message is kept for as long as its run.
+        // The message is kept in memory as long as its run.
         for content in &mut self.message.content {
             if let Content::Text { text } = content {
                 text.shrink_to_fit();
@@ -350,7 +350,7 @@ impl ChatDecoder {
 }
 
 impl OpenCall {
-    /// Names come whole; a service that repeats one says nothing new, one that sends pieces adds.
+    /// Adds to the name. Most names come whole; a repeated name changes nothing, and a piece is appended.
     fn add_name(&mut self, name: &str) {
         if self.name != name {
             self.name.push_str(name);
@@ -384,7 +384,7 @@ impl Decoder for ChatDecoder {
                 if !classify::is_torn(&e, data) && !"[DONE]".starts_with(data) {
                     return Err(error);
                 }
-                // Most likely the connection broke off; then this was the last event.
+                // Most likely the connection broke off; then this is the last event.
                 self.cut = Some(error);
             }
         }
@@ -395,9 +395,9 @@ impl Decoder for ChatDecoder {
         let said_nothing = self.message.content.is_empty() && self.calls.is_empty();
         let is_complete = body == BodyEnd::Complete;
         let finish = match self.finish.take() {
-            // What came after it belongs to the answer, and may not be all.
+            // Text after the reason belongs to the answer, and may be incomplete.
             Some((finish, said)) if is_complete || said == self.said => finish,
-            // Some servers close properly without a reason, or with an empty one (Snowflake).
+            // Some servers close the stream properly without a reason, or with an empty one (Snowflake).
             None if self.closed && !said_nothing => Finish::Stop,
             None if is_complete && self.unsaid && !said_nothing && (self.whole || self.calls.is_empty()) => {
                 Finish::Stop
@@ -418,7 +418,7 @@ impl Decoder for ChatDecoder {
                 message.error_message = Some(why);
                 StopReason::Refusal
             }
-            // The calls count, not the word: some services say `stop` beside calls.
+            // Calls decide, not the reason: some services send `stop` with calls.
             Finish::Stop | Finish::Sequence(_) if asks_for_tools => StopReason::ToolUse,
             Finish::Stop | Finish::Sequence(_) if self.refused => StopReason::Refusal,
             Finish::Sequence(text) => {
@@ -435,7 +435,7 @@ impl Decoder for ChatDecoder {
 
     fn abort(&mut self) -> AssistantMessage {
         self.finish_text(&mut VecDeque::new());
-        // Calls that nobody will run are left out, so that none stays without a result.
+        // Calls are left out, since nobody will run them and each would lack a result.
         for call in mem::take(&mut self.calls).into_iter().rev() {
             self.message.content.remove(call.block);
         }
@@ -458,8 +458,8 @@ impl Decoder for ChatDecoder {
     }
 }
 
-/// Reasons of all services: <https://platform.openai.com/docs/api-reference/chat/object> and what
-/// others send in their place. An unknown reason means that the model stopped.
+/// Maps the finish reasons of all services: <https://platform.openai.com/docs/api-reference/chat/object> and
+/// the variants of others. An unknown reason means that the model stopped.
 fn finish(reason: &str, text: Option<String>, data: &str) -> Result<Finish, ProviderError> {
     match reason {
         "stop_sequence" => Ok(Finish::Sequence(text)),
@@ -467,7 +467,7 @@ fn finish(reason: &str, text: Option<String>, data: &str) -> Result<Finish, Prov
         "refusal" => Ok(Finish::Filtered("the service refused to answer".to_owned())),
         "length" | "max_tokens" | "model_length" => Ok(Finish::Length),
         "content_filter" | "safety" | "sensitive" => {
-            // Azure names the categories beside the reason.
+            // Azure names the categories next to the reason.
             let chunk: Json = serde_json::from_str(data).unwrap_or_default();
             let results = chunk.pointer("/choices/0/content_filter_results");
             Ok(Finish::Filtered(content_filter::stopped(results)))
@@ -482,7 +482,7 @@ fn finish(reason: &str, text: Option<String>, data: &str) -> Result<Finish, Prov
     }
 }
 
-/// The text without white space around it, which few services send.
+/// Returns the text without surrounding white space, which few services send.
 fn trimmed(data: &str) -> &str {
     match data.as_bytes() {
         [first, .., last] if first.is_ascii_graphic() && last.is_ascii_graphic() => data,

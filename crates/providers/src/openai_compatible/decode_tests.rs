@@ -1,4 +1,4 @@
-//! Nothing that a service sends, in whatever order, makes the decoder panic or contradict itself.
+//! Tests that no order of events makes the decoder panic or contradict itself.
 
 use proptest::prelude::*;
 

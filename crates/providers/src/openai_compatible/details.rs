@@ -1,5 +1,5 @@
-//! `reasoning_details`: thinking in pieces, some of them signed or encrypted, which OpenRouter hands on from
-//! other services and wants back as they came.
+//! Collects `reasoning_details`: pieces of thinking, some of them signed or encrypted, which OpenRouter
+//! passes on from other services and requires back unchanged.
 //!
 //! <https://openrouter.ai/docs/use-cases/reasoning-tokens#preserving-reasoning-blocks>
 
@@ -7,12 +7,12 @@ use archon_types::{Content, Json};
 
 use crate::signature::Signature;
 
-/// The pieces of an answer on its way.
+/// The pieces of an answer while it is received.
 #[derive(Default)]
 pub(super) struct ReasoningDetails(Vec<Json>);
 
 impl ReasoningDetails {
-    /// One more piece; the text of one that goes on is joined.
+    /// Adds a piece; the text of one that continues the last piece is appended to it.
     pub(super) fn add(&mut self, detail: Json) {
         match (self.0.last_mut(), detail) {
             (Some(Json::Object(open)), Json::Object(more)) if goes_on(open, &more) => {
@@ -32,7 +32,8 @@ impl ReasoningDetails {
         }
     }
 
-    /// Puts the pieces on the first thinking of the message, or in front of all if it shows none.
+    /// Stores the pieces as the signature of the first thinking of the message, or in a new first block if
+    /// there is none.
     pub(super) fn sign(self, content: &mut Vec<Content>) {
         if self.0.is_empty() {
             return;
@@ -51,7 +52,7 @@ impl ReasoningDetails {
 
 type Object = serde_json::Map<String, Json>;
 
-/// Whether a piece is the rest of the one before. What is encrypted comes whole.
+/// Returns true if a piece continues the one before. Encrypted pieces come whole.
 fn goes_on(open: &Object, more: &Object) -> bool {
     let same = |key: &str| open.get(key) == more.get(key);
     same("type") && same("index") && more.keys().any(|key| is_text(key) || key == "signature")

@@ -1,5 +1,5 @@
-//! The body of a request. Messages and tools are encoded once, and the body of one turn is that of the turn before with
-//! what came since: a turn costs no more than the bytes that it adds.
+//! Encodes the body of a request. Messages and tools are encoded once, and the body of a turn extends that
+//! of the turn before: a turn costs no more than the bytes that it adds.
 
 use std::{borrow::Cow, fmt::Write as _, sync::Arc};
 
@@ -15,12 +15,12 @@ use crate::{
     tool_names as names,
 };
 
-// Names of the encodings; each fixes every option that changes its output.
+// Names of the encodings; each stands for a fixed choice of all options that change the output.
 const SYSTEM: &str = "openai-chat-system";
 const DEVELOPER: &str = "openai-chat-developer";
 const TOOLS: &str = "openai-chat-tools";
 
-/// The JSON text of a request.
+/// Returns the JSON text of a request.
 pub(super) fn body(request: &Request, compat: &Compat) -> Arc<String> {
     let mut head = head(request, compat);
     if !request.tools.is_empty() {
@@ -49,17 +49,17 @@ pub(super) fn body(request: &Request, compat: &Compat) -> Arc<String> {
     request.messages.body(&style.name(), &head, "]}", |m, out| message(m, style, out))
 }
 
-/// What makes the text of one message differ between services.
+/// The options by which services differ in the text of a message.
 #[derive(Clone, Copy)]
 struct Style {
     reasoning: ReasoningField,
-    /// The reasoning of a message that has none.
+    /// The placeholder for the reasoning of a message without any.
     missing: Option<&'static str>,
     ids: ToolCallIds,
 }
 
 impl Style {
-    /// Names the encoding, with every option that changes its output.
+    /// Returns the name of the encoding, with every option that changes its output.
     fn name(self) -> Cow<'static, str> {
         let name = match (self.reasoning, self.ids) {
             (ReasoningField::None, ToolCallIds::Any) => "openai-chat",
@@ -81,7 +81,7 @@ impl Style {
         }
     }
 
-    /// An id of a tool call as the service takes it.
+    /// Returns an id of a tool call that the service accepts.
     fn id(self, id: &str) -> Cow<'_, str> {
         const LENGTH: usize = 9;
         const LETTERS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
@@ -122,7 +122,7 @@ fn instructions(role: &str, text: &str) -> String {
     json
 }
 
-/// Appends the text of a message, and none of one that is not sent.
+/// Appends the text of a message; nothing for a message that is not sent.
 fn message(message: &Message, style: Style, json: &mut String) {
     match message {
         Message::User(m) => user(m, json),
@@ -160,7 +160,7 @@ fn push_parts(json: &mut String, content: &[Content]) {
                 push_json(json, &format!("data:{mime_type};base64,{data}"));
                 json.push_str("}}");
             }
-            // Nobody but a model thinks or calls.
+            // Only models think or call tools.
             _ => {
                 json.truncate(start);
                 continue;
@@ -176,13 +176,13 @@ fn assistant(message: &AssistantMessage, style: Style, json: &mut String) {
     let says = !text.is_empty() || message.tool_calls().next().is_some();
     let start = json.len();
     json.push_str("{\"role\":\"assistant\",\"content\":");
-    // An empty text and not null: chat templates of local servers paste it as it is.
+    // An empty text and not null: chat templates of local servers insert it as it is.
     push_json(json, &text);
     let before = json.len();
     push_reasoning(json, &message.content, style.reasoning);
     if json.len() == before {
         if !says {
-            // It broke off before anything was said, and some services refuse it.
+            // An answer that broke off at once is not sent, since some services refuse it.
             json.truncate(start);
             return;
         }
@@ -196,7 +196,7 @@ fn assistant(message: &AssistantMessage, style: Style, json: &mut String) {
         push_json(json, &*style.id(call.id.as_str()));
         json.push_str(",\"type\":\"function\",\"function\":{\"name\":");
         push_json(json, &*names::to_wire(&call.name));
-        // What was malformed was never run, and most servers parse this text: they get no arguments.
+        // A malformed call was never run, and most servers parse this text, so it gets empty arguments.
         let arguments = if call.malformed.is_some() { "{}".to_owned() } else { call.arguments.to_string() };
         push_field(json, "arguments", &arguments);
         json.push_str("}}");
@@ -207,14 +207,15 @@ fn assistant(message: &AssistantMessage, style: Style, json: &mut String) {
     json.push('}');
 }
 
-/// What the model thought, under the name that the service knows.
+/// Appends the model's reasoning, under the name that the service knows.
 fn push_reasoning(json: &mut String, content: &[Content], field: ReasoningField) {
     let field = match field {
         ReasoningField::None => return,
         ReasoningField::ReasoningContent => "reasoning_content",
         ReasoningField::Reasoning => "reasoning",
         ReasoningField::ReasoningDetails => match content.iter().find_map(details) {
-            // A list that was written here, or by whoever wrote the log.
+            // The list comes from this module, or from a log that somebody else wrote, so its type is
+            // checked.
             Some(details) => return push_field(json, "reasoning_details", &details),
             None => "reasoning",
         },
@@ -229,7 +230,7 @@ fn push_reasoning(json: &mut String, content: &[Content], field: ReasoningField)
     }
 }
 
-/// What stands for reasoning that a message has none of.
+/// Appends the placeholder for missing reasoning.
 fn push_missing(json: &mut String, style: Style) {
     let field = match style.reasoning {
         ReasoningField::None => return,
@@ -255,7 +256,7 @@ fn tool_result(message: &ToolResultMessage, style: Style, json: &mut String) {
     let mut text = Content::join_text(&message.content);
     let images = message.content.iter().filter(|block| matches!(block, Content::Image { .. })).count();
     if images > 0 {
-        // This protocol has room for text only in a result.
+        // In this protocol a result can have only text.
         let separator = if text.is_empty() { "" } else { "\n" };
         let _ = write!(text.to_mut(), "{separator}({images} image(s) that cannot be shown here)");
     }

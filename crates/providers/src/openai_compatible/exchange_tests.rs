@@ -1,5 +1,5 @@
-//! Requests for every profile and answers of every fixture without a socket, so that the conformance check
-//! can compare them with the services' own clients.
+//! Makes requests for every profile and answers of every fixture without a socket, so that the conformance
+//! check can compare them with the services' own clients.
 
 use archon_testkit::VirtualClock;
 use archon_types::{

@@ -1,4 +1,4 @@
-//! The fields of a request before its tools and messages: model, options, and how each service spells
+//! Encodes the fields of a request before its tools and messages: model and options, as each service spells
 //! them.
 
 use archon_types::{Request, RequestOptions, ResponseFormat, ThinkingLevel, ToolChoice, ToolSpec};
@@ -11,7 +11,7 @@ use crate::{
     tool_names as names,
 };
 
-/// The fields before tools and messages, without the closing brace.
+/// Returns the fields before tools and messages, without the closing brace.
 pub(super) fn head(request: &Request, compat: &Compat) -> String {
     let mut head = String::with_capacity(160);
     head.push_str("{\"model\":");
@@ -49,7 +49,7 @@ fn options(head: &mut String, request: &Request, compat: &Compat) {
     {
         thinking(head, compat.thinking, effort);
     }
-    // A choice among no tools is refused by services.
+    // Services refuse a tool choice without tools.
     if !request.tools.is_empty() {
         tool_choice(head, &options.tool_choice, &request.tools, compat.tool_choice);
     }
@@ -58,7 +58,7 @@ fn options(head: &mut String, request: &Request, compat: &Compat) {
     }
 }
 
-/// Whether the model thinks about this request, as far as the profile knows.
+/// Returns true if the model thinks about this request, as far as the profile knows.
 pub(super) fn thinks(request: &Request, compat: &Compat) -> bool {
     let asked = request.options.thinking != ThinkingLevel::Off
         && compat.thinking != ThinkingParameter::Unsupported
@@ -66,7 +66,8 @@ pub(super) fn thinks(request: &Request, compat: &Compat) -> bool {
     asked || compat.thinks_unasked.includes(&request.model)
 }
 
-/// What services know; a glance is little, and nothing is their default.
+/// Returns the effort for a level, in words that all services know; `None`, the service's default, for
+/// `Off`.
 fn effort(level: ThinkingLevel) -> Option<&'static str> {
     match level {
         ThinkingLevel::Off => None,
@@ -102,7 +103,7 @@ fn tool_choice(head: &mut String, choice: &ToolChoice, tools: &[ToolSpec], takes
             push_json(head, &*known.unwrap_or_else(|| names::to_wire(name)));
             head.push_str("}}");
         }
-        // The default of every service, or what this one does not take.
+        // The service's default, or a choice that this service does not support.
         (_, Any | Words | AutoOrNone | Auto) => {}
     }
 }
@@ -123,7 +124,7 @@ fn response_format(head: &mut String, format: &ResponseFormat, by: ResponseForma
     }
 }
 
-/// What the model is told where the service does not hold it to a schema.
+/// Returns the instruction with the schema, if the service does not enforce it.
 pub(super) fn schema_instructions(request: &Request, compat: &Compat) -> Option<String> {
     let format = request.options.response_format.as_ref()?;
     let told = matches!(

@@ -1,4 +1,4 @@
-//! An answer from the bytes of a stream, without a connection: what fuzz tests feed.
+//! Decodes an answer from the bytes of a stream, without a connection, for fuzz tests.
 
 use std::{
     collections::VecDeque,
@@ -26,7 +26,7 @@ use crate::{
     profile::Compat,
 };
 
-/// The body of an answer, in the pieces in which it comes.
+/// The body of an answer, as a list of pieces.
 struct Pieces(VecDeque<Vec<u8>>);
 
 impl http_body::Body for Pieces {
@@ -41,7 +41,7 @@ impl http_body::Body for Pieces {
     }
 }
 
-/// A clock that stands still: made-up ids hold the time, and the same bytes have to come to the same message.
+/// A clock that stands still: made-up ids contain the time, and the same bytes must give the same message.
 struct StoppedClock;
 
 impl Clock for StoppedClock {
@@ -54,11 +54,10 @@ impl Clock for StoppedClock {
     }
 }
 
-/// What the pieces of an event stream of chat completions come to: the message, or why there is none. For
-/// fuzz tests.
+/// Decodes the pieces of an event stream of chat completions into the message. For fuzz tests.
 ///
 /// # Errors
-/// As [`Provider::stream`](archon_types::Provider::stream) of such an answer.
+/// As [`Provider::stream`](archon_types::Provider::stream) for such an answer.
 #[doc(hidden)]
 pub fn read_chat_stream(
     pieces: impl IntoIterator<Item = Vec<u8>>,
@@ -69,7 +68,7 @@ pub fn read_chat_stream(
     let request = Request::new("m", Vec::new());
     let mut decoder = super::decoder("fuzz", request, &Compat::DEFAULT, Some(Arc::new(StoppedClock)));
     let (mut out, mut cx) = (VecDeque::new(), Context::from_waker(Waker::noop()));
-    // All pieces are there, so nothing is ever waited for.
+    // All pieces are there, so nothing is ever pending.
     let mut body = BodyEnd::Complete;
     while let Poll::Ready(Some(event)) = events.as_mut().poll_next(&mut cx) {
         let Ok(event) = event else {
@@ -111,7 +110,7 @@ mod tests {
             let error = read_chat_stream([text[..at].into()]).unwrap_err();
             assert!(matches!(error, ProviderError::Network(_)), "{}: {error:?}", &text[..at]);
         }
-        // What is wrong elsewhere is not torn.
+        // Other errors of syntax do not count as a cut.
         for wrong in ["data: {\"created\":1.}", "data: {\"a\":1.\n\ndata: {}\n\n", "data: hello.\n\n"] {
             let error = read_chat_stream([wrong.into()]).unwrap_err();
             assert!(matches!(error, ProviderError::Protocol(_)), "{wrong}: {error:?}");
@@ -138,7 +137,7 @@ mod tests {
         ) {
             let part = |(n, other): &(usize, String)| match EVENTS.get(*n) {
                 Some(event) => event.as_bytes().to_vec(),
-                // No text: a byte that begins a character, and the end of the line.
+                // Invalid text: the first byte of a character, and then the end of the line.
                 None if *n > EVENTS.len() => [other.as_bytes(), b"\xE6\n"].concat(),
                 None => other.as_bytes().to_vec(),
             };

@@ -1,8 +1,8 @@
-//! The chunks of a chat-completions stream as they stand on the wire. Nobody else's types.
+//! The wire format of the chunks of a chat-completions stream, private to this protocol.
 //!
-//! Fields that are not named here are skipped without being read. What the decoder keeps is owned
-//! from the start, so that it is moved into an event and never copied; the rest is borrowed. What is
-//! rare is boxed: these values are moved several times while they are read, for every token.
+//! Fields that are not named here are skipped. Values that the decoder keeps are owned from the start, so
+//! that they are moved into an event and never copied; the others are borrowed. Rare values are boxed: these
+//! structs are moved several times for every token.
 
 use std::{borrow::Cow, fmt};
 
@@ -14,7 +14,7 @@ use serde::{
     de::{IgnoredAny, MapAccess, SeqAccess, Visitor, value::MapAccessDeserializer},
 };
 
-/// One event; also a whole answer that was not streamed.
+/// One event, or a whole answer that was not streamed.
 #[derive(Deserialize)]
 pub(super) struct Chunk<'a> {
     #[serde(borrow)]
@@ -22,7 +22,7 @@ pub(super) struct Chunk<'a> {
     #[serde(borrow, default = "none")]
     pub(super) choices: Option<Vec<Choice<'a>>>,
     usage: Option<Box<WireUsage>>,
-    /// Groq puts the usage here.
+    /// The usage, in Groq's answers.
     x_groq: Option<Box<GroqExtra>>,
     pub(super) error: Option<Box<Json>>,
 }
@@ -46,26 +46,26 @@ struct GroqExtra {
 
 #[derive(Deserialize)]
 pub(super) struct Choice<'a> {
-    /// Only the first answer is asked for and read.
+    /// The number of the answer; only the first is requested and read.
     #[serde(default)]
     pub(super) index: u32,
     #[serde(borrow)]
     pub(super) delta: Option<Delta<'a>>,
-    /// Stands in place of the delta in an answer that was not streamed.
+    /// Replaces the delta in an answer that was not streamed.
     #[serde(borrow)]
     pub(super) message: Option<Box<Delta<'a>>>,
     #[serde(borrow)]
     pub(super) finish_reason: Option<Word<'a>>,
-    /// vLLM: the text that ended the answer, or a token's number.
+    /// The stop sequence or the number of a token, in vLLM's answers.
     stop_reason: Option<Box<Json>>,
-    /// The same from SGLang.
+    /// The same, in SGLang's answers.
     matched_stop: Option<Box<Json>>,
-    /// Moonshot puts the usage here.
+    /// The usage, in Moonshot's answers.
     usage: Option<Box<WireUsage>>,
 }
 
 impl Choice<'_> {
-    /// The text that ended the answer, where the service says which.
+    /// Returns the stop sequence that ended the answer, if the service names it.
     pub(super) fn stop_text(&self) -> Option<String> {
         let said = self.stop_reason.as_deref().or(self.matched_stop.as_deref())?;
         said.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
@@ -81,7 +81,7 @@ pub(super) struct Delta<'a> {
     pub(super) reasoning_content: Text,
     #[serde(default)]
     pub(super) reasoning: Text,
-    /// OpenRouter: the same in pieces with their signatures.
+    /// The reasoning in pieces with their signatures, in OpenRouter's answers.
     pub(super) reasoning_details: Option<Vec<Json>>,
     #[serde(borrow, default = "none")]
     pub(super) tool_calls: Option<Vec<Call<'a>>>,
@@ -90,7 +90,7 @@ pub(super) struct Delta<'a> {
 }
 
 impl Delta<'_> {
-    /// Whether nothing is said.
+    /// Returns true if the delta has no content.
     pub(super) fn is_empty(&self) -> bool {
         self.content.is_empty()
             && self.reasoning_content.is_empty()
@@ -101,8 +101,8 @@ impl Delta<'_> {
             && self.function_call.as_ref().is_none_or(|function| function.is_empty())
     }
 
-    /// Leaves out what was said already, of a message that says all of it again: the first bytes of its text, and of
-    /// the rest what there is any of.
+    /// Removes earlier content from a message that repeats everything: the first bytes of its text, and of
+    /// other kinds everything if some of it came before.
     pub(super) fn leave_out(&mut self, content_bytes: usize, said: Said) {
         self.content.text = self.content.text.get(content_bytes..).unwrap_or_default().to_owned();
         if said.thinking_bytes > 0 {
@@ -137,7 +137,7 @@ pub(super) struct Function<'a> {
 }
 
 impl Function<'_> {
-    /// Whether it names nothing and has no arguments.
+    /// Returns true if there is neither a name nor arguments.
     pub(super) fn is_empty(&self) -> bool {
         Word::non_empty(&self.name).is_none() && self.arguments.0.is_empty()
     }
@@ -149,9 +149,9 @@ pub(super) struct WireUsage {
     completion_tokens: Option<u64>,
     total_tokens: Option<u64>,
     prompt_tokens_details: Option<PromptDetails>,
-    /// DeepSeek's name for cached tokens.
+    /// The cached tokens, in DeepSeek's answers.
     prompt_cache_hit_tokens: Option<u64>,
-    /// Moonshot's.
+    /// The cached tokens, in Moonshot's answers.
     cached_tokens: Option<u64>,
     completion_tokens_details: Option<CompletionDetails>,
 }
@@ -168,8 +168,8 @@ struct PromptDetails {
 }
 
 impl WireUsage {
-    /// What the model produced. Most services count its thinking among the completion's tokens; xAI
-    /// counts it beside them, which the total tells.
+    /// Returns the tokens that the model produced. Most services include thinking in the completion's
+    /// tokens; xAI counts it separately, which the total shows.
     fn output(&self) -> u64 {
         let said = self.completion_tokens.unwrap_or(0);
         let thought = self.completion_tokens_details.as_ref().and_then(|d| d.reasoning_tokens).unwrap_or(0);
@@ -196,7 +196,7 @@ impl From<&WireUsage> for Usage {
     }
 }
 
-/// A short text, borrowed where it holds no escapes.
+/// A short text, borrowed if it has no escapes.
 #[derive(Deserialize)]
 #[serde(transparent)]
 pub(super) struct Word<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
@@ -207,8 +207,8 @@ impl Word<'_> {
     }
 }
 
-/// Text as services spell it: a string, null, or a list of parts (Mistral). Thinking parts are kept
-/// apart; anything else counts as nothing.
+/// The text of a message in the forms that services use: a string, null, or a list of parts (Mistral).
+/// Thinking parts are kept separate; other values count as empty.
 #[derive(Default)]
 pub(super) struct Text {
     pub(super) text: String,
@@ -284,7 +284,7 @@ struct Part {
     thinking: Text,
 }
 
-/// Argument text; some servers send the arguments as an object instead.
+/// The text of arguments; some servers send the arguments as an object instead.
 #[derive(Default)]
 pub(super) struct Arguments(pub(super) String);
 

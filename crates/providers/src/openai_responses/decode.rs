@@ -1,4 +1,4 @@
-//! From the events of a Responses stream to model events and the final message.
+//! Decodes the events of a Responses stream into model events and the final message.
 
 use std::collections::VecDeque;
 
@@ -24,7 +24,7 @@ use crate::{
 pub(crate) struct ResponsesDecoder {
     blocks: Blocks,
     stop: Option<Stop>,
-    /// Why the last event was cut off, in case it was not the last.
+    /// The error of an event that was cut off, which is reported if another event follows.
     cut: Option<ProviderError>,
 }
 
@@ -33,7 +33,7 @@ impl ResponsesDecoder {
         Self { blocks, stop: None, cut: None }
     }
 
-    /// What an event of this type means. Types that are not named here say nothing that is kept.
+    /// Handles an event of this type. Other types have nothing that is kept.
     fn typed(
         &mut self,
         kind: &str,
@@ -93,7 +93,7 @@ impl ResponsesDecoder {
         Ok(Progress::More)
     }
 
-    /// An event of a call's arguments; `part` is the rest of its type.
+    /// Handles an event of a call's arguments; `part` is the rest of its type.
     fn arguments(
         &mut self,
         part: &str,
@@ -123,7 +123,7 @@ impl ResponsesDecoder {
         Ok(())
     }
 
-    /// An event without a name: one that says its type, a whole answer, or an error.
+    /// Handles an event without a name: one with its type in the data, a whole answer, or an error.
     fn untyped(&mut self, data: &str, out: &mut VecDeque<ModelEvent>) -> Result<Progress, ProviderError> {
         let Some(Kind { kind, object }) = self.read(data)? else { return Ok(Progress::More) };
         if let Some(kind) = kind.filter(|kind| !kind.is_empty()) {
@@ -145,7 +145,7 @@ impl ResponsesDecoder {
         }
     }
 
-    /// A response that is complete; `data` is the event that it came in, or itself.
+    /// Handles a response that is complete; `data` is its event, or the response itself.
     fn response(
         &mut self,
         response: Response,
@@ -159,7 +159,7 @@ impl ResponsesDecoder {
         if let Some(error) = response.error.filter(|error| !error.is_null()) {
             return Err(failure(&error));
         }
-        // Everything is said once more here; it is read only where nothing came before.
+        // The response repeats everything; it is read only if nothing came before.
         if self.blocks.is_empty() {
             for (number, item) in (0..).zip(output(data)) {
                 self.item(number, &item, out);
@@ -189,7 +189,8 @@ impl ResponsesDecoder {
         self.blocks.begin_call(number, id, word(item, "name"), out);
     }
 
-    /// An item that is complete: what of it did not come in pieces, and what the service wants back.
+    /// Handles an item that is complete: the content that did not come in pieces, and the data that the
+    /// service requires back.
     fn item(&mut self, number: u64, item: &Json, out: &mut VecDeque<ModelEvent>) {
         match word(item, "type") {
             "message" => {
@@ -224,7 +225,7 @@ impl ResponsesDecoder {
         }
     }
 
-    /// Reads an event; `None` when it was cut off, which must then be the end of the stream.
+    /// Parses an event; `None` if it was cut off, which is then the end of the stream.
     fn read<'a, T: Deserialize<'a>>(&mut self, data: &'a str) -> Result<Option<T>, ProviderError> {
         match serde_json::from_str(data) {
             Ok(event) => Ok(Some(event)),
@@ -256,7 +257,7 @@ impl Decoder for ResponsesDecoder {
             return Ok(Progress::Last);
         }
         match &*event.event {
-            // The parser's name for an event without one.
+            // The parser's name for an event without a name.
             "" | "message" => self.untyped(data, out),
             kind => self.typed(kind, data, out),
         }
@@ -287,14 +288,14 @@ impl Decoder for ResponsesDecoder {
     }
 }
 
-/// The items of a response, whether it stands in an event or alone.
+/// Returns the items of a response, which is in an event or alone.
 fn output(data: &str) -> Vec<Json> {
     let whole = serde_json::from_str::<ResponseEvent<Output>>(data).map(|event| event.response);
     whole.or_else(|_| serde_json::from_str(data)).map_or_else(|_| Vec::new(), |whole| whole.output)
 }
 
-/// The reasoning item as it goes back with the next request: what the service made of it, without the
-/// fields that only describe its way here.
+/// Returns the reasoning item as it is sent back: as the service made it, without fields about its
+/// transport.
 fn replayed(item: &Json) -> String {
     let mut item = item.clone();
     if let Some(item) = item.as_object_mut() {
@@ -303,8 +304,8 @@ fn replayed(item: &Json) -> String {
     item.to_string()
 }
 
-/// Why a response failed, from its error object. A code that is no class of its own is a refusal of
-/// what was sent, for instance `invalid_prompt` or `image_too_large`.
+/// Returns the error of a failed response, from its error object. A code that belongs to no other class
+/// means that the request was refused, for instance `invalid_prompt` or `image_too_large`.
 fn failure(error: &Json) -> ProviderError {
     match classify::stream_error(&serde_json::json!({ "error": error })) {
         ProviderError::Api { status: 0, kind: ApiErrorKind::Other, message } => {
@@ -314,7 +315,7 @@ fn failure(error: &Json) -> ProviderError {
     }
 }
 
-/// Why a filter stopped the answer; Azure names the categories in the response.
+/// Returns the text that a filter stopped the answer; Azure names the categories in the response.
 fn filtered(data: &str) -> String {
     let event: Json = serde_json::from_str(data).unwrap_or_default();
     let response = event.get("response").unwrap_or(&event);

@@ -1,8 +1,8 @@
-//! The body of a request. Messages and tools are encoded once and then copied, so a turn costs no
-//! more than the bytes that have to be sent.
+//! Encodes the body of a request. Messages and tools are encoded once and then copied, so a turn costs no
+//! more than the bytes that are sent.
 //!
-//! <https://platform.openai.com/docs/api-reference/responses/create>. Nothing is stored by the service:
-//! the whole conversation goes along, with the model's reasoning as the service encrypted it.
+//! <https://platform.openai.com/docs/api-reference/responses/create>. The service stores nothing: the whole
+//! conversation is sent, with the model's reasoning as the service encrypted it.
 
 use std::borrow::Cow;
 
@@ -20,15 +20,15 @@ use crate::{
     tool_names,
 };
 
-// Names of the encodings; each fixes every option that changes its output.
+// Names of the encodings; each stands for a fixed choice of all options that change the output.
 const MESSAGE: &str = "openai-responses";
 const INSTRUCTIONS: &str = "openai-responses-instructions";
 const TOOLS: &str = "openai-responses-tools";
 
-/// The fewest tokens that the service lets an answer have; less is refused.
+/// The smallest limit of an answer's tokens that the service accepts.
 const FEWEST_TOKENS: u32 = 16;
 
-/// The JSON text of a request to the provider of this id.
+/// Returns the JSON text of a request to the provider of this id.
 pub(crate) fn body(request: &Request, compat: &ResponsesCompat, provider: &str) -> Vec<u8> {
     let reasons = match compat.reasoning_models {
         ReasoningModels::All => true,
@@ -62,7 +62,8 @@ pub(crate) fn body(request: &Request, compat: &ResponsesCompat, provider: &str) 
     body.into_bytes()
 }
 
-/// Room for the options, the tools, the instructions and the newest messages, whose size is not known yet.
+/// Room in bytes for the options, the tools, the instructions and the newest messages, whose size is not
+/// known yet.
 const HEADROOM: usize = 4096;
 
 fn options(body: &mut String, request: &Request, compat: &ResponsesCompat, reasons: bool) {
@@ -91,7 +92,7 @@ fn options(body: &mut String, request: &Request, compat: &ResponsesCompat, reaso
     if let Some(key) = &compat.prompt_cache_key {
         push_field(body, "prompt_cache_key", key);
     }
-    // A choice among no tools is refused.
+    // The service refuses a tool choice without tools.
     if !request.tools.is_empty() {
         tool_choice(body, &options.tool_choice, &request.tools);
     }
@@ -120,16 +121,17 @@ fn tool_choice(body: &mut String, choice: &ToolChoice, tools: &[ToolSpec]) {
     }
 }
 
-/// Whether OpenAI's model of this name reasons. Those that do not refuse to be asked for it; a name
-/// that is not known is a newer one, and newer ones reason.
+/// Returns true if OpenAI's model of this name reasons. A model that does not would refuse a request for
+/// reasoning; an unknown name belongs to a newer model, and newer ones reason.
 fn reasons(model: &str) -> bool {
-    // A fine-tuned model is named after its base: `ft:gpt-4o:…`.
+    // The name of a fine-tuned model contains that of its base: `ft:gpt-4o:…`.
     let model = model.strip_prefix("ft:").unwrap_or(model);
     let chats = ["gpt-3", "gpt-4", "chatgpt-", "gpt-5-chat"];
     !chats.iter().any(|name| model.starts_with(name))
 }
 
-/// What all models that reason know; a glance is little, and nothing is their default.
+/// Returns the effort for a level, in words that all models that reason know; `None`, their default, for
+/// `Off`.
 fn effort(level: ThinkingLevel) -> Option<&'static str> {
     match level {
         ThinkingLevel::Off => None,
@@ -149,15 +151,15 @@ fn tools(tools: &[ToolSpec]) -> String {
         push_json(&mut text, &*name);
         push_field(&mut text, "description", &tool.description);
         push_field(&mut text, "parameters", &tool.parameters);
-        // Otherwise the service rewrites the schema, or refuses what it cannot rewrite.
+        // Otherwise the service would rewrite the schema, or refuse one that it cannot rewrite.
         text.push_str(",\"strict\":false}");
     }
     text.push(']');
     text
 }
 
-/// Appends the items of a message, each with a comma behind it. Reasoning goes back to the provider whose
-/// it is: it is encrypted for one organisation or resource, and everybody else refuses it.
+/// Appends the items of a message, each with a comma after it. Reasoning is sent only to the provider that
+/// it came from: it is encrypted for one organisation or resource, and others refuse it.
 fn message(message: &Message, reasoning_of: Option<&str>, json: &mut String) {
     match message {
         Message::User(m) => user(m, json),
@@ -172,7 +174,7 @@ fn user(message: &UserMessage, json: &mut String) {
     json.push_str("},");
 }
 
-/// Text alone as a text, text and pictures as a list of parts.
+/// Appends text as a string, or text and images as a list of parts.
 fn content(blocks: &[Content], json: &mut String) {
     if blocks.iter().all(|block| block.as_text().is_some()) {
         return push_json(json, &Content::join_text(blocks));
@@ -189,7 +191,7 @@ fn content(blocks: &[Content], json: &mut String) {
                 json.push_str("{\"type\":\"input_image\",\"detail\":\"auto\"");
                 push_field(json, "image_url", &format!("data:{mime_type};base64,{data}"));
             }
-            // Nobody but a model thinks or calls.
+            // Only models think or call tools.
             _ => continue,
         }
         json.push_str("},");
@@ -211,7 +213,7 @@ fn assistant(message: &AssistantMessage, with_reasoning: bool, json: &mut String
                 }
                 json.push_str("},");
             }
-            // Reasoning that led to nothing, because it was cut off, is refused by the service.
+            // The service refuses reasoning without an answer after it, because it was cut off.
             Content::Thinking { signature: Some(signature), .. }
                 if with_reasoning && message.content[place + 1..].iter().any(is_said) =>
             {
@@ -224,7 +226,7 @@ fn assistant(message: &AssistantMessage, with_reasoning: bool, json: &mut String
                 json.push_str("{\"type\":\"function_call\",\"call_id\":");
                 push_json(json, &*call_ids::to_wire(call.id.as_str()));
                 push_field(json, "name", &*tool_names::to_wire(&call.name));
-                // What was malformed was never run: it had no arguments.
+                // A malformed call was never run, so it is sent without arguments.
                 let arguments =
                     if call.malformed.is_some() { "{}".to_owned() } else { call.arguments.to_string() };
                 push_field(json, "arguments", &arguments);
@@ -242,7 +244,7 @@ fn is_said(block: &Content) -> bool {
     }
 }
 
-/// What the model said of the text before this block.
+/// Returns the phase that the service gave to the text before this block.
 fn phase(block: &Content) -> Option<&str> {
     match block {
         Content::Thinking { signature: Some(signature), .. } => match Signature::of(signature) {
@@ -253,7 +255,7 @@ fn phase(block: &Content) -> Option<&str> {
     }
 }
 
-/// The service's own item from a signature; none if another service signed.
+/// Returns the service's own item from a signature; `None` if another service signed.
 fn reasoning(signature: &str) -> Option<Json> {
     let item: Json = serde_json::from_str(signature).ok()?;
     (item.get("type")? == "reasoning").then_some(item)

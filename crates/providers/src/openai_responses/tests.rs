@@ -1,4 +1,4 @@
-//! Responses as the service sends them, written by hand after its documentation, and what is sent to it.
+//! Tests of responses as the service's documentation describes them, and of the requests that are sent.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use serde_json::json;
 use super::*;
 use crate::wire_fixture::{BASE_URL, Fixture, cut_anywhere, line, once, replay, sent};
 
-/// The key that must never be seen.
+/// A key that must never appear in any output.
 const KEY: &str = "sk-canary-1234";
 
 fn options() -> ResponsesOptions {
@@ -38,7 +38,7 @@ fn ask() -> Request {
     request
 }
 
-/// Events as the service writes them: the type stands in the event's name and in its data.
+/// Returns events as the service writes them: the type is the event's name, and is in its data too.
 fn events(data: &[&str]) -> String {
     let kind = |data: &str| {
         let event: archon_types::Json = serde_json::from_str(data).unwrap();
@@ -47,7 +47,7 @@ fn events(data: &[&str]) -> String {
     data.iter().map(|data| format!("event: {}\ndata: {data}\n\n", kind(data))).collect()
 }
 
-/// The same without names, as some servers write them.
+/// Returns the same events without names, as some servers write them.
 fn nameless(data: &[&str]) -> String {
     data.iter().map(|data| format!("data: {data}\n\n")).collect()
 }
@@ -124,7 +124,7 @@ fn what_a_text_is_for_is_kept_and_sent_back() {
     );
 }
 
-/// Two calls whose pieces interleave, after reasoning with a summary of two parts.
+/// Two calls with interleaved pieces, after reasoning with a summary of two parts.
 const CALLS: &[&str] = &[
     CREATED,
     r#"{"type":"response.output_item.added","output_index":0,"item":{"id":"rs_1","type":"reasoning","summary":[],"encrypted_content":"not yet"}}"#,
@@ -177,7 +177,7 @@ fn other_ways_to_say_it() {
               thinking "" signed "{\"id\":\"rs_1\",\"type\":\"reasoning\",\"summary\":[],\"encrypted_content\":\"e\"}"
               text "I cannot.""#]],
     );
-    // Two messages in a row, and reasoning of which only the second has something to go back.
+    // Two reasoning items in a row, of which only the second has data to send back.
     check(
         &[
             r#"{"type":"response.reasoning_summary_text.delta","output_index":0,"delta":"one"}"#,
@@ -193,8 +193,8 @@ fn other_ways_to_say_it() {
               text "two"
               text "three""#]],
     );
-    // Reasoning as text, a call that begins with an event of its own, arguments that come whole, and
-    // items that come whole.
+    // Reasoning as text, a call that begins with an event of its own, arguments that come whole, and items
+    // that come whole.
     check(
         &[
             r#"{"type":"response.reasoning_text.delta","item_id":"rs_1","output_index":0,"content_index":0,"delta":"hm"}"#,
@@ -363,7 +363,7 @@ fn an_answer_that_was_not_streamed_is_understood() {
           call a files.read {"a":1}"#]];
     let heard = replay(&provider(), &ask(), &Fixture::json(200, whole.to_string()));
     expected.assert_eq(&heard.line());
-    // The same when a stream says everything in its last event only.
+    // The same when only the last event of a stream has the content.
     let last = json!({"type": "response.completed", "response": whole}).to_string();
     let heard = replay(&provider(), &ask(), &Fixture::sse(events(&[&last])));
     expected.assert_eq(&heard.line());
@@ -447,7 +447,7 @@ fn reasoning_goes_back_only_to_the_provider_whose_it_is() {
         assert!(body.contains("I look."), "{body}");
         body.contains("\"encrypted_content\":\"e\"")
     };
-    // The text is kept with the conversation, which all of them share.
+    // The encoded text is cached with the conversation, which all requests share.
     for _ in 0..2 {
         assert!(has_reasoning("openai-responses", "gpt-5"));
         assert!(!has_reasoning("another-organisation", "gpt-5"));
@@ -472,7 +472,7 @@ fn every_option() {
     let compat = ResponsesCompat { prompt_cache_key: Some("agent-7".into()), ..ResponsesCompat::default() };
     expect![[r#"{"model":"gpt-5-mini","stream":true,"store":false,"include":["reasoning.encrypted_content"],"reasoning":{"effort":"low","summary":"auto"},"max_output_tokens":100,"prompt_cache_key":"agent-7","tool_choice":{"type":"function","name":"files__read"},"text":{"format":{"type":"json_schema","name":"an_answer","strict":false,"schema":{"type":"object"}}},"tools":[{"type":"function","name":"files__read","description":"Reads \"a file\".","parameters":{"type":"object","properties":{"z":{},"a":{}}},"strict":false},{"type":"function","name":"add","description":"Adds.","parameters":{"type":"object","properties":{"z":{},"a":{}}},"strict":false}],"input":[{"role":"user","content":"hi"}]}"#]].assert_eq(&body(compat, &request));
 
-    // The service refuses a schema that is not closed if it is to be strict.
+    // The service refuses `strict` for a schema that is not closed.
     let closed = json!({"type": "object", "properties": {}, "required": [], "additionalProperties": false});
     options.response_format = Some(ResponseFormat { name: "an answer".into(), schema: closed });
     request.options = Arc::new(options.clone());

@@ -1,7 +1,7 @@
-//! The events of a Responses stream as they stand on the wire. Nobody else's types.
+//! The wire format of the events of a Responses stream, private to this protocol.
 //!
-//! <https://platform.openai.com/docs/api-reference/responses-streaming>. Which of these an event is says
-//! its type; fields that are not named here are skipped without being read.
+//! <https://platform.openai.com/docs/api-reference/responses-streaming>. The type of an event says which of
+//! these it is; other fields are skipped.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use crate::token_counts::with_cache_inside;
 
-/// The type of an event or an object, read when the event itself has no name.
+/// The type of an event or an object, for events without a name.
 #[derive(Deserialize)]
 pub(super) struct Kind<'a> {
     #[serde(borrow, default, rename = "type")]
@@ -29,7 +29,7 @@ pub(super) struct Delta {
     pub(super) delta: String,
 }
 
-/// The arguments of a call are complete.
+/// The complete arguments of a call.
 #[derive(Deserialize)]
 pub(super) struct ArgumentsDone {
     #[serde(default)]
@@ -37,7 +37,7 @@ pub(super) struct ArgumentsDone {
     pub(super) arguments: Option<String>,
 }
 
-/// A call as some servers begin it, without an item.
+/// The beginning of a call without an item, as some servers send it.
 #[derive(Deserialize)]
 pub(super) struct CallStart {
     #[serde(default)]
@@ -46,14 +46,15 @@ pub(super) struct CallStart {
     pub(super) name: Option<String>,
 }
 
-/// A part of a summary begins.
+/// The beginning of a part of a summary.
 #[derive(Deserialize)]
 pub(super) struct PartAdded {
     #[serde(default)]
     pub(super) output_index: u64,
 }
 
-/// An item of the answer begins or is complete. Items are of many kinds, so they are read as they are.
+/// The beginning or the end of an item of the answer. There are many kinds of items, so they are not parsed
+/// further.
 #[derive(Deserialize)]
 pub(super) struct ItemEvent {
     #[serde(default)]
@@ -62,7 +63,7 @@ pub(super) struct ItemEvent {
     pub(super) item: Json,
 }
 
-/// The answer as a whole begins, goes on or ended.
+/// The beginning, the progress or the end of the whole answer.
 #[derive(Deserialize)]
 pub(super) struct ResponseEvent<T> {
     pub(super) response: T,
@@ -77,7 +78,7 @@ pub(super) struct Response {
     pub(super) incomplete_details: Option<Incomplete>,
 }
 
-/// Everything that was said, for when it did not come in pieces.
+/// All items of the answer, in case they did not come in pieces.
 #[derive(Deserialize)]
 pub(super) struct Output {
     #[serde(default)]
@@ -110,7 +111,7 @@ impl From<&WireUsage> for Usage {
         let written = details.and_then(|d| d.cache_write_tokens).unwrap_or(0);
         with_cache_inside(Self {
             input: wire.input_tokens.unwrap_or(0),
-            // Reasoning tokens are part of the output's.
+            // The output's tokens include reasoning tokens.
             output: wire.output_tokens.unwrap_or(0),
             cache_read: cached,
             cache_write: written,

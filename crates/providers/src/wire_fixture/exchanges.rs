@@ -1,8 +1,8 @@
-//! Writes what the fixtures were asked and what was understood, for the conformance check to compare with
-//! the services' own clients.
+//! Writes the requests and results of fixtures to a file, which the conformance check compares with the
+//! services' own clients.
 //!
-//! Only if the variable `ARCHON_EXCHANGES` names a file: then each replay appends a line of JSON to it,
-//! with the provider, the test, the request, the response in hexadecimal digits, and what it meant.
+//! Only if the variable `ARCHON_EXCHANGES` names a file: then each replay appends a line of JSON to it, with
+//! the provider, the test, the request, the response in hexadecimal digits, and the result.
 
 use std::{fmt::Write as _, fs, io::Write as _};
 
@@ -26,7 +26,7 @@ pub(super) fn note(provider: &str, sent: Option<&Sent>, fixture: &Fixture, heard
         "heard": understood(heard),
     });
     let file = fs::OpenOptions::new().create(true).append(true).open(path);
-    // One write for one line: tests run side by side.
+    // One write for each line, since tests run in parallel.
     file.and_then(|mut file| file.write_all(format!("{line}\n").as_bytes()))
         .expect("a file for the exchanges");
 }

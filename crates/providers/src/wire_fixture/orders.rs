@@ -1,4 +1,5 @@
-//! Events in orders that no service should send: the decoder survives them and does not contradict itself.
+//! Feeds events to a decoder in orders that no service should send, and checks that it does not contradict
+//! itself.
 
 use std::collections::VecDeque;
 
@@ -6,8 +7,8 @@ use archon_types::{Content, ModelEvent, StopReason};
 
 use crate::http::events::{BodyEnd, Decoder, Framing, Progress};
 
-/// Feeds the events to a decoder, then ends or cancels the answer, and checks that the message says what its
-/// deltas said.
+/// Feeds the events to a decoder, then ends or cancels the answer, and checks that the message agrees with
+/// its deltas.
 pub(crate) fn assert_survives<D: Decoder>(
     mut decoder: D,
     events: impl IntoIterator<Item = <D::Frames as Framing>::Event>,

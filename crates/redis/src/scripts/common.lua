@@ -1,4 +1,4 @@
--- What the scripts of the bus share. ARGV[1] is the prefix of all keys, ARGV[2] how many dead letters are kept.
+-- Functions that all scripts of the bus share. ARGV[1] is the prefix of all keys, ARGV[2] the most dead letters that are kept.
 local P, DEAD = ARGV[1], ARGV[2]
 
 local function key(kind, inbox, part)
@@ -9,14 +9,14 @@ local function bury(body, seq, cause)
   redis.call('XADD', P .. 'dead', 'MAXLEN', DEAD, '*', 'm', body, 's', seq, 'c', cause)
 end
 
--- The fields of a stream's entry: m the message, s its number, e when it expires.
+-- Returns the fields of a stream's entry: m the message, s its number, e the time at which it expires.
 local function fields(entry)
   local found = {}
   for i = 1, #entry, 2 do found[entry[i]] = entry[i + 1] end
   return found
 end
 
--- The parts and the agent of an inbox; nil for one that is not there.
+-- Returns the number of partitions and the agent of an inbox; nil if it does not exist.
 local function known(inbox)
   local info = redis.call('HGET', P .. 'inboxes', inbox)
   if not info then return nil end
@@ -24,7 +24,7 @@ local function known(inbox)
   return tonumber(parts), agent
 end
 
--- Takes an inbox away; what waits in it is dead.
+-- Removes an inbox; the messages that wait in it become dead letters.
 local function forget(inbox)
   local parts, agent = known(inbox)
   if not parts then return end

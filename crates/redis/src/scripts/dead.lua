@@ -1,4 +1,4 @@
--- Takes the dead letters out, the oldest first.
+-- Removes and returns the dead letters, the oldest first.
 local found = {}
 for _, entry in ipairs(redis.call('XRANGE', P .. 'dead', '-', '+')) do
   local of = fields(entry[2])

@@ -1,4 +1,4 @@
--- The next messages of parts that the member owns: those that it was given already after a place, or new ones.
+-- Returns the next messages of partitions that the member owns: unconfirmed ones after an id, or else new ones.
 local inbox, member, count = ARGV[3], ARGV[4], ARGV[5]
 local found = {}
 for i = 6, #ARGV, 2 do

@@ -1,3 +1,3 @@
--- Takes an inbox away.
+-- Removes an inbox.
 forget(ARGV[3])
 return 0

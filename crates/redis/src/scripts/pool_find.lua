@@ -1,4 +1,4 @@
--- What is looked up by one of: a run, a tenant, a time, nothing. ARGV: prefix, by, value.
+-- Returns the entries of a run, of a tenant, due at a time, or all. ARGV: prefix, by, value.
 local P, by, value = ARGV[1], ARGV[2], ARGV[3]
 local found = {}
 if by == 'run' then

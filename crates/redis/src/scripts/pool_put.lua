@@ -1,4 +1,4 @@
--- Replaces all that is known of a run. ARGV: prefix, run, then of each entry request, tenant, created, expires, body.
+-- Replaces all entries of a run. ARGV: prefix, run, then for each entry request, tenant, created, expires, body.
 local P, run = ARGV[1], ARGV[2]
 local here = P .. 'run:' .. run
 local old = redis.call('HGETALL', here)

@@ -1,4 +1,4 @@
--- Takes a message for all inboxes that it is meant for, or for none of them.
+-- Adds a message to all inboxes that it is for, or to none of them.
 local body, sender, receiver, kind, everybody = ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7] == '1'
 local hash, expires, capacity = tonumber(ARGV[8]), ARGV[9], tonumber(ARGV[10])
 local echo, correlation = ARGV[11] == '1', ARGV[12]
@@ -38,7 +38,7 @@ local streams, heard = {}, false
 for _, inbox in ipairs(meant) do
   local parts, agent = known(inbox)
   if parts and string.sub(inbox, 1, 2) == 's:' and redis.call('EXISTS', P .. 'alive:' .. inbox) == 0 then
-    -- Its process died.
+    -- The process of its reader has died.
     forget(inbox)
   elseif parts and (echo or not everybody or agent ~= sender) then
     local stream = key('in', inbox, hash % parts)

@@ -1,4 +1,4 @@
--- Gives parts back, none of whose messages is in hand. With '*' the member goes, and gives back all.
+-- Releases partitions without a message that is being handled. With '*' the member leaves and releases all.
 local inbox, member = ARGV[3], ARGV[4]
 local function release(part)
   if redis.call('GET', key('own', inbox, part)) ~= member then return end

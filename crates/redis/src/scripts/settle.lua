@@ -1,4 +1,4 @@
--- A message is dealt with, or dead if a cause is given. 0 for who does not own the part any more.
+-- Confirms a message, or makes it a dead letter if a cause is given. Returns 0 if the member no longer owns the partition.
 local inbox, member, part, id, cause = ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
 if redis.call('GET', key('own', inbox, part)) ~= member then return 0 end
 local stream = key('in', inbox, part)

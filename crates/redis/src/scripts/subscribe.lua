@@ -1,4 +1,4 @@
--- Makes an inbox if it is not there, and says how many parts it has.
+-- Creates an inbox if it does not exist, and returns the number of its partitions.
 local inbox, agent, parts, alive = ARGV[3], ARGV[4], tonumber(ARGV[5]), ARGV[6]
 if alive ~= '' then redis.call('SET', P .. 'alive:' .. inbox, '1', 'PX', alive) end
 for i = 7, #ARGV do

@@ -1,10 +1,10 @@
--- Keeps the parts that a member owns, and takes free ones up to its share. What their dead owner had read is the
--- member's then, and comes first. Returns the share, and each part with whether it was taken now. A share of 0 says that
--- the inbox is not there.
+-- Renews the leases of the partitions that a member owns, and acquires free ones up to its share. The unconfirmed
+-- messages of the dead owner pass to the member, and come first. Returns the share, and each partition with 1 if it was
+-- acquired now, else 0. A share of 0 means that the inbox does not exist.
 local inbox, member, lease, alive = ARGV[3], ARGV[4], tonumber(ARGV[5]), ARGV[6]
 local parts = known(inbox)
 if not parts then return {{0}} end
--- Also where it was too late, and nobody has noticed.
+-- Also if the time has run out, but no sender has noticed yet.
 if alive ~= '' then redis.call('SET', P .. 'alive:' .. inbox, '1', 'PX', alive) end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -24,7 +24,7 @@ local function take(part)
     local of = fields(consumer)
     if of.name ~= member then redis.call('XGROUP', 'DELCONSUMER', stream, 'readers', of.name) end
   end
-  -- An owner that died had the first of its messages in hand: that one may be what killed it.
+  -- A dead owner was handling the first of its messages, which may have caused its death, so that counts as a failure.
   if redis.call('HDEL', try, 'released') == 0 then
     local first = redis.call('XPENDING', stream, 'readers', '-', '+', 1)[1]
     if first then redis.call('HINCRBY', try, first[1], 1) end
