@@ -1,4 +1,4 @@
-//! One question to a model, from its sending to the whole answer, and what it takes.
+//! Sends one request to a model, waits for the complete answer, and counts its cost.
 
 use std::sync::Arc;
 
@@ -8,20 +8,20 @@ use archon_types::{
 };
 use futures_util::StreamExt;
 
-/// A model that answers single questions.
+/// A model that answers single requests.
 pub(crate) struct Asked {
     pub(crate) provider: Arc<dyn Provider>,
     pub(crate) model: String,
     pub(crate) price: Option<ModelPrice>,
-    /// Models that the provider asks in its place.
+    /// Fallback models that the provider may ask in its place.
     pub(crate) others: Vec<FallbackModel>,
 }
 
-/// Output that is assumed where a request sets no limit.
+/// Assumed most tokens of an answer if a request sets no limit.
 const ASSUMED_OUTPUT: u64 = 4_096;
 
 impl Asked {
-    /// Sends a request once, unless it may cost more than is left, and adds what it took to `expenses`.
+    /// Sends a request once and adds its cost to `expenses`. Refuses if it may cost more than is left.
     pub(crate) async fn ask(
         &self,
         request: Request,
@@ -39,7 +39,7 @@ impl Asked {
             ProviderError::Cancelled => PlanError::Cancelled,
             error => PlanError::Model(error),
         })?;
-        // Whoever does not say what it took is paid as was set aside.
+        // If the service reports no tokens, the estimate is charged.
         let cost = match answer.usage.total() {
             0 => at_most,
             _ => self.price_of(&answer, own).map_or(0, |price| price.cost(&answer.usage)),
@@ -49,7 +49,7 @@ impl Asked {
         Ok(answer)
     }
 
-    /// What the one costs who answered. Services add a date to a model's name.
+    /// Returns the price of the model that answered. Services may add a date to a model's name.
     fn price_of(&self, answer: &AssistantMessage, own: Option<ModelPrice>) -> Option<ModelPrice> {
         let of_service: Vec<_> =
             self.others.iter().filter(|other| other.provider == answer.provider).collect();
@@ -58,7 +58,7 @@ impl Asked {
         let best = named.max_by_key(|other| other.model.len());
         match (best, of_service.as_slice()) {
             (Some(other), _) if !is_own || other.model.len() > self.model.len() => other.price,
-            // A name that nobody knows, of a service that has no other model here.
+            // An unknown model name of a service that has only one model here.
             (None, [only]) if self.provider.id() != answer.provider => only.price,
             _ => own,
         }
@@ -85,7 +85,7 @@ fn check(
     }
 }
 
-/// The most that a request may cost.
+/// Returns the most that a request may cost.
 fn at_most(request: &Request, price: Option<&ModelPrice>) -> u64 {
     let Some(price) = price else { return 0 };
     let of_system = request.system.as_ref().map_or(0, |system| TokenEstimate.count(system));
@@ -96,7 +96,7 @@ fn at_most(request: &Request, price: Option<&ModelPrice>) -> u64 {
     price.at_most(input, request.options.max_tokens.map_or(ASSUMED_OUTPUT, u64::from))
 }
 
-/// An answer that is none, because the model declines. It is paid for.
+/// Returns an error if the model refused to answer. Such an answer is paid for.
 fn refused(answer: &AssistantMessage, context: &Context) -> Result<(), ProviderError> {
     if answer.stop_reason != StopReason::Refusal {
         return Ok(());
@@ -106,7 +106,7 @@ fn refused(answer: &AssistantMessage, context: &Context) -> Result<(), ProviderE
     Err(ProviderError::Api { status: 200, kind: ApiErrorKind::ContentFiltered, message })
 }
 
-/// What comes before the whole answer is not looked at.
+/// Sends a request and returns the complete answer. Deltas are ignored.
 async fn ask(
     provider: &dyn Provider,
     request: Request,

@@ -1,4 +1,4 @@
-//! The check of a plan before anything of it runs: all problems at once, each with what to do about it.
+//! Checks a plan before it runs: reports all problems at once, each with a remedy.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,34 +12,34 @@ use crate::{
     template::around,
 };
 
-/// What a plan is checked against.
+/// Options of the check of a plan.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct CheckOptions {
     /// The tools that a subtask may name.
     pub tools: Vec<ToolDefinition>,
-    /// How the plan will be followed.
+    /// The settings with which the plan will be followed.
     pub settings: PlanSettings,
-    /// What there is to spend; without it nothing is estimated.
+    /// The available budget; without it nothing is estimated.
     pub budget: Option<PlanBudget>,
-    /// How many subtasks there may be.
+    /// Limits of the number of subtasks.
     pub size: PlanSize,
 }
 
 impl CheckOptions {
-    /// A check with these tools, and defaults for the rest.
+    /// Makes options with these tools, and defaults for the rest.
     pub fn new(tools: Vec<ToolDefinition>) -> Self {
         Self { tools, ..Self::default() }
     }
 }
 
-/// How many subtasks a plan may have.
+/// Limits of the number of subtasks of a plan.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct PlanSize {
-    /// More than this are refused. Default 200.
+    /// Plans with more subtasks are refused. Default 200.
     pub max: usize,
-    /// More than this are remarked upon. Default 20.
+    /// Plans with more subtasks get a warning. Default 20.
     pub typical: usize,
 }
 
@@ -49,30 +49,30 @@ impl Default for PlanSize {
     }
 }
 
-/// What there is to spend on a plan, and what a subtask is expected to take of it.
+/// The budget of a plan, and the expected spending of a subtask.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct PlanBudget {
-    /// Tokens in all.
+    /// All tokens.
     pub tokens: u64,
-    /// Money in millionths, if it has a limit.
+    /// The cost limit in millionths of a currency unit, if there is one.
     pub cost: Option<u64>,
-    /// Time in milliseconds.
+    /// The time in ms.
     pub duration_ms: u64,
-    /// Tokens of a subtask that a model works on. Default 1,000: less is hardly possible.
+    /// Expected tokens of a subtask that a model executes. Default 1,000, which is about the least possible.
     pub tokens_each: u64,
-    /// Money of such a subtask, in millionths. Default 0.
+    /// Expected cost of such a subtask, in millionths. Default 0.
     pub cost_each: u64,
 }
 
 impl PlanBudget {
-    /// A budget of tokens and time.
+    /// Makes a budget of tokens and time, without a cost limit.
     pub fn new(tokens: u64, duration_ms: u64) -> Self {
         Self { tokens, cost: None, duration_ms, tokens_each: 1_000, cost_each: 0 }
     }
 }
 
-/// Everything that is wrong with a plan that is not begun. It can be followed if no problem is an error.
+/// Returns all problems of a plan that has not begun. The plan can be followed if none of them is an error.
 pub fn check(task: &Task, options: &CheckOptions) -> Vec<PlanProblem> {
     let mut problems = Vec::new();
     for subtask in &task.subtasks {
@@ -88,11 +88,11 @@ pub fn check(task: &Task, options: &CheckOptions) -> Vec<PlanProblem> {
     problems
 }
 
-/// As [`check`], for a plan that is being followed: what is done may be done.
+/// Checks a plan like [`check`], while it is being followed: subtasks may be done.
 pub fn check_running(task: &Task, options: &CheckOptions) -> Vec<PlanProblem> {
     let mut problems: Vec<_> = sizes(task, options).into_iter().map(PlanProblem::of_plan).collect();
     if task.subtasks.len() > options.size.max {
-        // What is refused for its size is not read to its end.
+        // A plan that is refused for its size is not checked further.
         return problems;
     }
     let graph = PlanGraph::new(&task.subtasks);
@@ -126,7 +126,7 @@ fn sizes(task: &Task, options: &CheckOptions) -> Vec<ProblemKind> {
 
 fn budget(task: &Task, options: &CheckOptions) -> Vec<ProblemKind> {
     let Some(budget) = options.budget else { return Vec::new() };
-    // What failed is not begun again as it stands.
+    // A failed subtask is not restarted as it is.
     let open = |s: &&SubTask| !matches!(s.status(), SubTaskStatus::Completed | SubTaskStatus::Failed);
     let worked_on = task.subtasks.iter().filter(open).filter(|s| s.tool_args().is_none()).count() as u64;
     let mut problems = Vec::new();
@@ -154,7 +154,7 @@ struct Check<'a> {
     task: &'a Task,
     options: &'a CheckOptions,
     graph: PlanGraph,
-    /// Second names of results, and whose they are.
+    /// Second names of results, with their subtasks.
     names: HashMap<&'a str, &'a SubTaskId>,
     problems: Vec<PlanProblem>,
 }
@@ -176,7 +176,7 @@ impl<'a> Check<'a> {
         for subtask in &self.task.subtasks {
             let Some(name) = subtask.rules.save_as.as_deref() else { continue };
             let is_taken = counts.contains_key(&SubTaskId::new(name)) && name != subtask.id.as_str();
-            // What is done is known under its own name.
+            // A finished subtask's value is in the context under its second name.
             let is_done = matches!(subtask.status(), SubTaskStatus::Completed | SubTaskStatus::Failed);
             let is_known = !is_done && self.task.context.contains_key(name);
             let is_wrong = is_taken || is_known || !is_id(name);
@@ -189,7 +189,8 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Steps of which conditions choose one may share a name, with one that they stand in for.
+    /// Returns true if at most one of the steps with this name is unconditional: alternatives that conditions
+    /// choose may share a name.
     fn are_alternatives(&self, name: &str) -> bool {
         let named = self.task.subtasks.iter().filter(|s| s.rules.save_as.as_deref() == Some(name));
         named.filter(|s| s.rules.when.is_none()).count() <= 1
@@ -215,7 +216,7 @@ impl<'a> Check<'a> {
         self.references(subtask);
     }
 
-    /// The steps of a loop, of which the loop is told.
+    /// Checks the steps of a loop; problems are reported for the loop.
     fn steps(&mut self, whole: &'a SubTask, steps: &'a [SubTask]) {
         for step in steps {
             self.tool(whole, step);
@@ -240,7 +241,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// The tools of a subtask, of which `whole` is told.
+    /// Checks the tools of a subtask; problems are reported for `whole`.
     fn tool(&mut self, whole: &'a SubTask, subtask: &'a SubTask) {
         let named =
             subtask.tool_name().into_iter().chain(subtask.rules.fallback_tools.iter().map(String::as_str));
@@ -252,7 +253,7 @@ impl<'a> Check<'a> {
                 continue;
             };
             if let Some(arguments) = subtask.tool_args() {
-                // What the context brings is not missing.
+                // Arguments that the context supplies are not missing.
                 let arguments = with_context(tool, arguments, &self.task.context);
                 for problem in arguments::problems(tool, &arguments) {
                     self.add(whole, problem);
@@ -289,7 +290,7 @@ impl<'a> Check<'a> {
         let problem = match whose {
             Some(id) if *id == subtask.id => Some(ProblemKind::RefersToItself { reference: text }),
             Some(id) if upstream.contains(id) => None,
-            // Of several steps with one name any may be the one that is done.
+            // If several steps share a name, any of them may have the result.
             Some(_) if self.names.contains_key(head) && self.any_upstream(head, upstream) => None,
             Some(id) => Some(ProblemKind::NotUpstream { reference: text, head: id.to_string() }),
             None if self.task.context.contains_key(head) => {
@@ -327,14 +328,14 @@ fn with_context(tool: &ToolDefinition, arguments: &Json, context: &serde_json::M
     let properties = tool.parameters.get("properties").and_then(Json::as_object);
     if let (Some(properties), Json::Object(entries)) = (properties, &mut arguments) {
         for name in properties.keys().filter(|name| context.contains_key(*name)) {
-            // A reference may be any value.
+            // A reference may have any value.
             entries.entry(name.clone()).or_insert_with(|| Json::String(format!("{{{name}}}")));
         }
     }
     arguments
 }
 
-/// Whether references can name it.
+/// Returns true if references can name this id.
 fn is_id(id: &str) -> bool {
     let whole = match pieces(&format!("{{{id}}}")).as_slice() {
         [Piece::Reference(reference)] => reference.path.is_empty(),

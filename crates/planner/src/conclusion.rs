@@ -1,4 +1,4 @@
-//! The final answer of a plan: put together from the results of its subtasks, with a note of which.
+//! Makes the final answer of a plan from the results of its subtasks, with citations.
 
 use std::sync::Arc;
 
@@ -10,13 +10,13 @@ use archon_types::{
 
 use crate::{PlanGraph, ask::Asked};
 
-/// Puts the final answer of a plan together.
+/// Makes the final answer of a plan.
 pub trait Conclude: Send + Sync {
-    /// The answer to the task's query, from the results of its completed subtasks, for no more than what is left.
+    /// Returns the answer to the task's query from the results of its completed subtasks, within the
+    /// remaining budget.
     ///
     /// # Errors
-    /// [`PlanError`] when there is none; the results themselves are the answer then, if they have the form that it must
-    /// have.
+    /// [`PlanError`] if there is no answer. The results are the answer then, if they fit the required schema.
     fn conclude<'a>(
         &'a self,
         question: ConclusionQuestion<'a>,
@@ -30,45 +30,45 @@ pub trait Conclude: Send + Sync {
 pub struct ConclusionQuestion<'a> {
     /// The query, and the subtasks with their results.
     pub task: &'a Task,
-    /// What is to be known beside the query: what the project says, what was said before.
+    /// Background besides the query: the project's instructions, the earlier conversation.
     pub background: &'a str,
-    /// What it may take at most.
+    /// The remaining budget.
     pub left: Lease,
-    /// The form that the answer must have, if it must have one. Whoever asks holds the answer against it.
+    /// The schema that the answer must fit, if there is one. The caller checks the answer.
     pub form: Option<&'a ResponseFormat>,
-    /// The last answer, if it did not fit.
+    /// The last answer, if it did not fit the schema.
     pub misfit: Option<Misfit<'a>>,
 }
 
-/// An answer that did not fit.
+/// An answer that did not fit its schema.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Misfit<'a> {
     /// The answer.
     pub answer: &'a str,
-    /// What was wrong with it.
+    /// The problems of the answer.
     pub problems: &'a [FormProblem],
 }
 
 impl<'a> ConclusionQuestion<'a> {
-    /// A question about a task, without a background and in any form.
+    /// Makes a question about a task, without background and schema.
     pub fn new(task: &'a Task, left: Lease) -> Self {
         Self { task, background: "", left, form: None, misfit: None }
     }
 
-    /// The same question, whose answer must have this form.
+    /// Sets the schema that the answer must fit.
     pub fn in_form(mut self, form: &'a ResponseFormat) -> Self {
         self.form = Some(form);
         self
     }
 
-    /// The same question again, as the last answer did not fit.
+    /// Adds the last answer, which did not fit.
     pub fn after(mut self, answer: &'a str, problems: &'a [FormProblem]) -> Self {
         self.misfit = Some(Misfit { answer, problems });
         self
     }
 
-    /// Whether an answer has the form that it must have.
+    /// Returns true if an answer fits the required schema.
     fn fits(&self, answer: &str) -> bool {
         self.form.is_none_or(|form| form.problems(&json_in(answer)).is_empty())
     }
@@ -80,25 +80,25 @@ impl<'a> ConclusionQuestion<'a> {
 pub struct Conclusion {
     /// The answer.
     pub answer: String,
-    /// The subtasks that it rests on.
+    /// The subtasks that it is based on.
     pub citations: Vec<SubTaskId>,
-    /// What it took.
+    /// The spending for the answer.
     pub spent: Spending,
 }
 
 impl Conclusion {
-    /// An answer that cost nothing.
+    /// Makes an answer that cost nothing.
     pub fn new(answer: impl Into<String>, citations: Vec<SubTaskId>) -> Self {
         Self { answer: answer.into(), citations, spent: Spending::default() }
     }
 }
 
-/// The answer is what the last subtasks came to, those that nothing depends on.
+/// Uses the results of the last subtasks, on which nothing depends, as the answer.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LastResults;
 
 impl LastResults {
-    /// The answer of a task.
+    /// Returns the answer of a task.
     pub fn of(task: &Task) -> Conclusion {
         let graph = PlanGraph::new(&task.subtasks);
         let sinks: Vec<&SubTask> = graph
@@ -128,12 +128,13 @@ impl Conclude for LastResults {
     }
 }
 
-/// A model writes the answer, and cites subtasks by their ids in square brackets. The answer of an agent that did all
-/// there was to do is taken as it is, and so are results where the model is small: it would only spoil them.
+/// Lets a model write the answer, which cites subtasks by their ids in square brackets. The answer of an
+/// agent that executed the only subtask is used unchanged, and so are results if the model is small, since it
+/// would make them worse.
 ///
-/// An answer that must have a form is JSON, in which nothing is cited: it rests on all results. What would be taken as
-/// it is must fit; if it does not, the model is asked. It reads an answer of its own that did not fit again, with what is
-/// wrong with it.
+/// An answer that must fit a schema is JSON without citations and counts as based on all results. Results are
+/// used unchanged only if they fit; otherwise the model is asked. After an answer that did not fit, the model
+/// sees that answer and its problems.
 pub struct LlmConclusion {
     model: Asked,
     options: RequestOptions,
@@ -141,38 +142,39 @@ pub struct LlmConclusion {
 }
 
 impl LlmConclusion {
-    /// A model that writes answers.
+    /// Makes a conclusion with this model.
     pub fn new(provider: Arc<dyn Provider>, model: impl Into<String>) -> Self {
         let model = Asked { provider, model: model.into(), price: None, others: Vec::new() };
         Self { model, options: RequestOptions::default(), is_for_forms: false }
     }
 
-    /// The same with a price; by default the one that the provider knows.
+    /// Sets the price of the model; by default the provider's.
     pub fn with_price(mut self, price: ModelPrice) -> Self {
         self.model.price = Some(price);
         self
     }
 
-    /// The same with the models that the provider asks in its place, each with its own price: who answers is paid.
+    /// Sets the fallback models of the provider with their prices, so that each answer is charged with the
+    /// price of its model.
     pub fn with_fallbacks(mut self, models: Vec<FallbackModel>) -> Self {
         self.model.others = models;
         self
     }
 
-    /// The same with other options of its requests.
+    /// Replaces the options of requests.
     pub fn with_options(mut self, options: RequestOptions) -> Self {
         self.options = options;
         self
     }
 
-    /// The same, where the results are the answer, as of [`LastResults`]: the model is asked only for a form that they do
-    /// not have.
+    /// Uses the results as the answer, like [`LastResults`]; the model is asked only if they do not fit the
+    /// required schema.
     pub fn for_forms(mut self) -> Self {
         self.is_for_forms = true;
         self
     }
 
-    /// The results, where they are the answer without anybody being asked.
+    /// Returns the results if they are the answer without asking the model.
     fn as_it_is(&self, question: &ConclusionQuestion<'_>) -> Option<Conclusion> {
         let task = question.task;
         let is_small = || self.model.provider.capabilities(&self.model.model).is_small;
@@ -230,7 +232,7 @@ impl LlmConclusion {
     }
 }
 
-/// Characters of a result that the model reads.
+/// Most characters of a result in the prompt.
 const LONGEST: usize = 16_000;
 
 impl Conclude for LlmConclusion {
@@ -253,7 +255,7 @@ impl Conclude for LlmConclusion {
                 return Ok(conclusion);
             }
             if text.trim().is_empty() {
-                // It is paid for, and what there is has to do.
+                // The empty answer is paid for, and the results are used in its place.
                 let mut results = LastResults::of(task);
                 results.spent = expenses.total();
                 return Ok(results);
@@ -264,7 +266,7 @@ impl Conclude for LlmConclusion {
             }
             let mut cited = cited(task, &text);
             if cited.is_empty() {
-                // An answer that names no source rests on the last results.
+                // An answer without citations is based on the last results.
                 cited = LastResults::of(task).citations;
                 let names: Vec<String> = cited.iter().map(|id| format!("[{id}]")).collect();
                 text.push_str(&format!("\n\nFrom: {}", names.join(" ")));
@@ -276,14 +278,14 @@ impl Conclude for LlmConclusion {
     }
 }
 
-/// The answer of the agent that did the only subtask.
+/// Returns the answer of the agent that executed the only subtask.
 fn whole_answer(task: &Task) -> Option<Conclusion> {
     let [only] = task.subtasks.as_slice() else { return None };
     let result = only.result().filter(|result| result.child_run.is_some() && has_result(only))?;
     Some(Conclusion::new(result.text().trim(), vec![only.id.clone()]))
 }
 
-/// What the last subtasks came to; of an outline that no tool did anything for, each thought under its heading.
+/// Returns the results of the last subtasks; for an outline without tools, each thought after its heading.
 fn as_they_are(task: &Task) -> Conclusion {
     let mut conclusion = LastResults::of(task);
     if task.subtasks.iter().all(|subtask| subtask.tool_name().is_none()) {
@@ -297,7 +299,7 @@ fn as_they_are(task: &Task) -> Conclusion {
     conclusion
 }
 
-/// The completed subtasks that a text names in square brackets, in the order of the plan.
+/// Returns the completed subtasks that a text cites in square brackets, in the order of the plan.
 fn cited(task: &Task, text: &str) -> Vec<SubTaskId> {
     let brackets = text.split('[').skip(1).filter_map(|rest| rest.split_once(']')).map(|(inner, _)| inner);
     let named: Vec<&str> = brackets.flat_map(|inner| inner.split(',')).map(str::trim).collect();
@@ -305,7 +307,7 @@ fn cited(task: &Task, text: &str) -> Vec<SubTaskId> {
     task.subtasks.iter().filter(is_named).map(|s| s.id.clone()).collect()
 }
 
-/// Whether it was done, and not only passed by.
+/// Returns true if the subtask was executed and not skipped.
 fn has_result(subtask: &SubTask) -> bool {
     let is_null = |text: String| text == "null";
     subtask.status() == SubTaskStatus::Completed && subtask.result().is_some_and(|r| !is_null(r.text()))

@@ -1,4 +1,4 @@
-//! How a program speaks into a plan that is being followed: pause it, let it go on, ask for another plan.
+//! Lets a program control a plan that is being followed: pause it, go on, or request another plan.
 
 use std::{
     collections::VecDeque,
@@ -8,7 +8,7 @@ use std::{
 
 use archon_types::{PlanRecord, SubTaskId};
 
-/// Speaks into the run of a [`PlanningAgent`](crate::PlanningAgent). Clones speak into the same one.
+/// Controls the run of a [`PlanningAgent`](crate::PlanningAgent). Clones control the same run.
 #[derive(Clone, Debug, Default)]
 pub struct PlanControl(Arc<Mutex<State>>);
 
@@ -19,22 +19,22 @@ struct State {
 }
 
 impl PlanControl {
-    /// A control that said nothing yet.
+    /// Makes a control without requests.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Nothing new begins; what is under way ends in peace, and then the run is suspended.
+    /// Pauses the plan: nothing new starts, running work ends normally, and then the run is suspended.
     pub fn pause(&self, reason: impl Into<String>) {
         self.say(PlanRecord::Paused { reason: reason.into() });
     }
 
-    /// What was paused goes on. A run that is suspended already has to be resumed, too.
+    /// Ends a pause. A run that is already suspended has to be resumed, too.
     pub fn go_on(&self) {
         self.say(PlanRecord::Unpaused);
     }
 
-    /// Asks for another plan for the rest; `targets`, and what depends on them, may change.
+    /// Requests another plan for the rest. The `targets`, and all that depends on them, may change.
     pub fn replan(&self, reason: impl Into<String>, targets: Vec<SubTaskId>) {
         self.say(PlanRecord::ReplanRequested { reason: reason.into(), targets });
     }
@@ -51,7 +51,7 @@ impl PlanControl {
         self.state().said.drain(..).collect()
     }
 
-    /// Ready when something was said.
+    /// Ready when there is a request.
     pub(crate) fn poll(&self, task: &mut std::task::Context<'_>) -> Poll<()> {
         let mut state = self.state();
         if state.said.is_empty() {

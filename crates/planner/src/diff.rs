@@ -1,4 +1,4 @@
-//! Another plan as a difference to the running one, what may be different, and how it is shown.
+//! Diffs between a running plan and another one: what may change, the checks, and the text form.
 
 use std::collections::HashSet;
 
@@ -9,10 +9,10 @@ use crate::{
     problem::{PlanProblem, ProblemKind},
 };
 
-/// What the plan in `wanted` changes in the running one, and remarks on what it wanted to change and may not.
+/// Returns the changes from the running plan to `wanted`, and remarks about changes that are not allowed.
 ///
-/// It may change what `targets` names and what depends on that, and add subtasks. Everything else stays as it is:
-/// what the wanted plan leaves out of it, too.
+/// Subtasks in `targets` and their dependents may change, and subtasks may be added. Everything else stays as
+/// it is, even if the wanted plan leaves it out.
 pub fn difference(machine: &PlanMachine, wanted: &Task) -> (PlanDiff, Vec<PlanProblem>) {
     let running = machine.task();
     let within = reach(&running, machine.targets());
@@ -45,7 +45,7 @@ pub fn difference(machine: &PlanMachine, wanted: &Task) -> (PlanDiff, Vec<PlanPr
     (diff, remarks)
 }
 
-/// Everything that is wrong with a change, and with the plan that it leads to.
+/// Returns all problems of a change and of the plan that results.
 pub fn check_diff(machine: &PlanMachine, diff: &PlanDiff, options: &CheckOptions) -> Vec<PlanProblem> {
     let running = machine.task();
     let within = reach(&running, machine.targets());
@@ -76,8 +76,9 @@ pub fn check_diff(machine: &PlanMachine, diff: &PlanDiff, options: &CheckOptions
     problems
 }
 
-/// The change that a person wants in the place of a proposed one: `wanted` is what became of the plan that the proposed
-/// one leads to. Unlike [`difference`], it leaves nothing out that must not change: [`check_diff`] says so.
+/// Returns the change that a person wants in place of a proposed one; `wanted` is the proposed plan after the
+/// person's edit. Unlike [`difference`], it keeps changes that are not allowed, so that [`check_diff`]
+/// reports them.
 pub(crate) fn edited(running: &Task, proposed: &PlanDiff, wanted: &Task) -> PlanDiff {
     let shown = changed(running, proposed);
     let mut diff = proposed.clone();
@@ -104,7 +105,7 @@ pub(crate) fn edited(running: &Task, proposed: &PlanDiff, wanted: &Task) -> Plan
     diff
 }
 
-/// The task after a change. Subtasks that failed stand as they were planned.
+/// Returns the task after a change. Replaced subtasks that had failed are as planned again.
 pub fn changed(running: &Task, diff: &PlanDiff) -> Task {
     let mut task = running.clone();
     task.subtasks.retain(|subtask| !diff.remove.contains(&subtask.id));
@@ -117,13 +118,13 @@ pub fn changed(running: &Task, diff: &PlanDiff) -> Task {
     task
 }
 
-/// Whether a change only begins subtasks anew that are the same as before.
+/// Returns true if a change only restarts subtasks that are the same as before.
 pub(crate) fn is_unchanged(running: &Task, diff: &PlanDiff) -> bool {
     let is_as_before = |new: &SubTask| running.get_subtask(&new.id).is_some_and(|old| is_same(old, new));
     diff.add.is_empty() && diff.remove.is_empty() && diff.replace.iter().all(is_as_before)
 }
 
-/// A change on lines: `+` for what is new, `~` for what begins afresh, `-` for what is no longer wanted.
+/// Returns a change as lines: `+` for added, `~` for restarted, and `-` for removed subtasks.
 pub fn show_diff(diff: &PlanDiff) -> String {
     let mut lines: Vec<String> = diff.remove.iter().map(|id| format!("- {id}")).collect();
     let line = |sign: char, subtask: &SubTask| {
@@ -137,7 +138,7 @@ pub fn show_diff(diff: &PlanDiff) -> String {
     lines.join("\n")
 }
 
-/// The targets and everything that depends on them.
+/// Returns the targets and all their dependents.
 fn reach(task: &Task, targets: &[SubTaskId]) -> HashSet<SubTaskId> {
     let graph = PlanGraph::new(&task.subtasks);
     let mut within: HashSet<SubTaskId> = targets.iter().cloned().collect();
@@ -147,12 +148,13 @@ fn reach(task: &Task, targets: &[SubTaskId]) -> HashSet<SubTaskId> {
     within
 }
 
-/// Whether two subtasks say the same, however far they are.
+/// Returns true if two subtasks are planned the same, whatever their states.
 fn is_same(a: &SubTask, b: &SubTask) -> bool {
     a.as_planned() == b.as_planned()
 }
 
-/// Whether two subtasks do the same, whatever they are called: the same call, or the same words for an agent.
+/// Returns true if two subtasks do the same under any id: the same tool call, or the same description for an
+/// agent.
 pub(crate) fn does_same(a: &SubTask, b: &SubTask) -> bool {
     let is_call = a.tool_name().is_some() && a.tool_args().is_some();
     (a.tool_name(), a.tool_args()) == (b.tool_name(), b.tool_args())

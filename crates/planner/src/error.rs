@@ -1,10 +1,10 @@
-//! Why a plan's run could not be begun, gone on with, or kept.
+//! Errors of starting, resuming and driving a plan's run.
 
 use archon_types::{CallId, JournalError, PlanError, RunError, RunId, RunRefused, Spending};
 
 use crate::problem::{PlanProblem, with_remedy};
 
-/// Why there is no outcome. That a plan failed is an outcome.
+/// The reason why there is no outcome. A failed plan is an outcome.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanRunError {
@@ -17,37 +17,37 @@ pub enum PlanRunError {
     /// There is no draft of a plan.
     #[error("{error}")]
     NoDraft {
-        /// Why.
+        /// The reason.
         error: PlanError,
-        /// What it took all the same.
+        /// The spending in spite of that.
         spent: Spending,
     },
     /// The plan cannot be followed.
     #[error("the plan cannot be followed: {}", all(problems))]
     Problems {
-        /// Everything that is wrong with it.
+        /// All problems of the plan.
         problems: Vec<PlanProblem>,
     },
-    /// The log is not one of a plan.
+    /// The log is not the log of a plan.
     #[error("run {run} follows no plan")]
     NotAPlan {
         /// The run.
         run: RunId,
     },
-    /// An answer changes what only another plan can change, or says more than was asked.
+    /// The answer changes something that only another plan can change, or is more than a yes or no.
     #[error("question {call} of run {run} takes a yes or a no, and nothing else")]
     NotChangeable {
         /// The run.
         run: RunId,
-        /// The question.
+        /// The call of the question.
         call: CallId,
     },
-    /// Nobody asked what was answered.
+    /// There is no such open question.
     #[error("run {run} has no open question {question}")]
     NoSuchQuestion {
         /// The run.
         run: RunId,
-        /// The question's id.
+        /// The id of the question.
         question: String,
     },
     /// Several questions are about one call.
@@ -57,38 +57,38 @@ pub enum PlanRunError {
         run: RunId,
         /// The call.
         call: CallId,
-        /// Their ids.
+        /// The ids of the questions.
         questions: Vec<String>,
     },
-    /// Nobody answered in time.
+    /// The question has expired.
     #[error("question {call} of run {run} has expired")]
     Expired {
         /// The run.
         run: RunId,
-        /// The question.
+        /// The call of the question.
         call: CallId,
     },
-    /// Nothing can be held against the form that the answer must have.
+    /// The schema for the answer cannot be used.
     #[error("the answer cannot be held against its form: {problem}")]
     Form {
-        /// What is wrong with it.
+        /// The problem of the schema.
         problem: String,
     },
-    /// The run is neither begun nor taken up.
+    /// The run cannot be started or resumed.
     #[error(transparent)]
     Refused(#[from] RunRefused),
-    /// Processes that the run started before its own died cannot be ended.
+    /// Processes that the run started before its own process died cannot be ended.
     #[error("processes of run {run} are still at work: group {group}")]
     ProcessesLeft {
         /// The run.
         run: RunId,
-        /// The number of one of their groups.
+        /// The id of one of their groups.
         group: u32,
     },
 }
 
 impl PlanRunError {
-    /// What can be done about it, in a line.
+    /// Returns advice in one line.
     pub fn advice(&self) -> String {
         match self {
             Self::Journal(error) => error.advice().to_owned(),

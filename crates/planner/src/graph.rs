@@ -11,10 +11,9 @@ use petgraph::{
     graph::{DiGraph, NodeIndex},
 };
 
-/// The subtasks of a task as a graph, whether it can be followed or not.
+/// The subtasks of a task as a graph, valid or not.
 ///
-/// Of subtasks that share an id only the first is in it. Dependencies on subtasks that are not there
-/// have no edge.
+/// If subtasks share an id, only the first is in the graph. Dependencies on missing subtasks have no edge.
 #[derive(Clone, Debug)]
 pub struct PlanGraph {
     graph: DiGraph<SubTaskId, ()>,
@@ -22,7 +21,7 @@ pub struct PlanGraph {
 }
 
 impl PlanGraph {
-    /// The graph of these subtasks.
+    /// Makes the graph of these subtasks.
     pub fn new<'a>(subtasks: impl IntoIterator<Item = &'a SubTask>) -> Self {
         let mut graph = DiGraph::new();
         let mut by_id = HashMap::new();
@@ -45,17 +44,17 @@ impl PlanGraph {
         Self { graph, by_id }
     }
 
-    /// Everything that has to be done before a subtask, in no particular order.
+    /// Returns all direct and indirect dependencies of a subtask, in no particular order.
     pub fn upstream(&self, id: &SubTaskId) -> HashSet<&SubTaskId> {
         self.reach(id, Direction::Incoming)
     }
 
-    /// Everything that waits for a subtask, in no particular order.
+    /// Returns all direct and indirect dependents of a subtask, in no particular order.
     pub fn downstream(&self, id: &SubTaskId) -> HashSet<&SubTaskId> {
         self.reach(id, Direction::Outgoing)
     }
 
-    /// The subtasks that depend on this one themselves, in the order of the plan.
+    /// Returns the direct dependents of a subtask, in the order of the plan.
     pub fn dependents(&self, id: &SubTaskId) -> Vec<&SubTaskId> {
         let Some(node) = self.by_id.get(id) else { return Vec::new() };
         let mut nodes: Vec<_> = self.graph.neighbors(*node).collect();
@@ -63,16 +62,16 @@ impl PlanGraph {
         nodes.into_iter().map(|node| &self.graph[node]).collect()
     }
 
-    /// The subtasks that nothing depends on, in the order of the plan.
+    /// Returns the subtasks without dependents, in the order of the plan.
     pub fn sinks(&self) -> Vec<&SubTaskId> {
         let is_sink = |node: &NodeIndex| self.graph.neighbors(*node).next().is_none();
         self.graph.node_indices().filter(is_sink).map(|node| &self.graph[node]).collect()
     }
 
-    /// The ways round, one for each group of subtasks that wait for each other. First and last are the
-    /// same, and each depends on the one before it. A subtask that depends on itself is not among them.
+    /// Returns the cycles, one for each group of subtasks that wait for each other. First and last are the
+    /// same, and each depends on the one before it. Subtasks that depend on themselves are not included.
     pub fn cycles(&self) -> Vec<Vec<SubTaskId>> {
-        // Not Tarjan's: that one calls itself as often as a chain is long.
+        // Not Tarjan's algorithm, which recurses as deep as a chain is long.
         let groups = petgraph::algo::kosaraju_scc(&self.graph);
         let mut cycles: Vec<_> =
             groups.into_iter().filter(|g| g.len() > 1).map(|g| self.way_round(&g)).collect();
@@ -80,7 +79,7 @@ impl PlanGraph {
         cycles.into_iter().map(|cycle| cycle.into_iter().cloned().collect()).collect()
     }
 
-    /// The shortest way round through the first subtask of a group in which every one reaches every other.
+    /// Returns the shortest cycle through the first subtask of a strongly connected group.
     fn way_round(&self, group: &[NodeIndex]) -> Vec<&SubTaskId> {
         let within: HashSet<_> = group.iter().copied().collect();
         let Some(start) = group.iter().min().copied() else { return Vec::new() };
@@ -98,7 +97,7 @@ impl PlanGraph {
                         way.push(at);
                     }
                     way.reverse();
-                    // A way of one step would name its start three times.
+                    // Without this, a path of one step would name its start three times.
                     way.dedup();
                     way.push(start);
                     way.dedup();
@@ -113,8 +112,8 @@ impl PlanGraph {
         Vec::new()
     }
 
-    /// All subtasks, each after everything that it depends on, otherwise in the order of the plan. Those
-    /// on a cycle and those behind one are left out.
+    /// Returns all subtasks, each after its dependencies, otherwise in the order of the plan. Subtasks on a
+    /// cycle or after one are left out.
     pub fn order(&self) -> Vec<SubTaskId> {
         let mut waiting: Vec<usize> = self
             .graph
@@ -136,8 +135,8 @@ impl PlanGraph {
         order
     }
 
-    /// The longest way through the graph and its length, where `length` says how long a subtask is. Empty
-    /// for a graph with a cycle.
+    /// Returns the longest path through the graph and its length; `length` gives the length of a subtask.
+    /// Empty for a graph with a cycle.
     pub fn critical_path(&self, length: impl Fn(&SubTaskId) -> u64) -> (Vec<SubTaskId>, u64) {
         let order = self.order();
         if order.len() != self.graph.node_count() {
@@ -173,7 +172,7 @@ impl PlanGraph {
     }
 }
 
-/// The plan of a task, derived from its subtasks: who waits for whom, and an order that holds.
+/// Returns the plan of a task: its dependency graph and a valid order.
 pub fn plan_of(task: &Task) -> Plan {
     let graph = PlanGraph::new(&task.subtasks);
     let dependents = |subtask: &SubTask| graph.dependents(&subtask.id).into_iter().cloned().collect();
@@ -181,10 +180,10 @@ pub fn plan_of(task: &Task) -> Plan {
     Plan::new(task.id.clone(), dag, graph.order())
 }
 
-/// What is not as it must be while a plan is followed, in words; nothing for a task in order.
+/// Returns the violated invariants of a task that is being followed, in words.
 ///
-/// A completed subtask has a result and depends on completed ones or on such as may fail; one that waits has
-/// no result.
+/// A completed subtask has a result and depends on completed subtasks or on failed ones that may be left out;
+/// a waiting subtask has no result.
 pub fn invariants(task: &Task) -> Vec<String> {
     use archon_types::SubTaskStatus::{Completed, Executing, Failed};
     let mut broken = Vec::new();

@@ -12,9 +12,11 @@
 //! | the next step of a run | `machine.rs`, `machine/nodes.rs` |
 //! | failures and replans | `machine/failures.rs`, `machine/changes.rs` |
 //! | the budget | `Budget` of `archon-types` |
-//! | calling planner, agents and tools | `planning_agent.rs`, `driver.rs`, `following.rs`, `calls.rs`, `workers.rs`, `brief.rs` |
+//! | driving a run | `planning_agent.rs`, `driver.rs`, `following.rs` |
+//! | executing subtasks with agents and tools | `calls.rs`, `workers.rs`, `brief.rs` |
 //! | diffs between plans | `diff.rs` |
-//! | planners and templates | `llm_planner.rs`, `plan_form.rs`, `scripted_planner.rs`, `template_planner.rs`, `template.rs` |
+//! | planners | `llm_planner.rs`, `plan_form.rs`, `step_by_step.rs`, `scripted_planner.rs` |
+//! | templates | `template_planner.rs`, `template.rs` |
 //! | the check of a plan against its goal | `plan_check.rs` |
 //! | rendering a plan | `render.rs` |
 //! | the conclusion | `conclusion.rs` |

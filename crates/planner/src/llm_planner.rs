@@ -41,7 +41,7 @@ pub struct LlmPlanner {
 pub struct LlmPlannerOptions {
     /// Sampling and other options of requests. Default temperature: 0.1.
     pub request: RequestOptions,
-    /// How often an invalid answer is sent back, default 2. A plan with a cycle is sent back once.
+    /// Most times that an invalid answer is sent back; default 2. A plan with a cycle is sent back once.
     pub repairs: u32,
     /// Use of structured output.
     pub structured: Structured,

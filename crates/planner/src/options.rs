@@ -1,32 +1,32 @@
-//! The choices of a planning agent.
+//! The options of a planning agent.
 
 use archon_types::{AgentId, ExecutionLimits, Json, PlanSettings, RunConfig, SubTask};
 
 use crate::{Briefing, PlanSize};
 
-/// What a [`PlanningAgent`](crate::PlanningAgent) works with; everything has a default.
+/// Options of a [`PlanningAgent`](crate::PlanningAgent); everything has a default.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct PlanningAgentOptions {
-    /// For people and for delegation.
+    /// The name, for people and for delegation.
     pub name: String,
-    /// Stable for the agent's whole life.
+    /// The id of the agent, which must stay the same for its whole life.
     pub agent_id: AgentId,
-    /// What the runs of the agent begin with that does the subtasks, for whoever resumes a run elsewhere: it builds the
-    /// same agent from it. Limits and tools of a run are its own.
+    /// The configuration of the agent that executes subtasks. It is recorded, so that a process that resumes
+    /// a run can build the same agent. Limits and tools come from the run itself.
     pub config: RunConfig,
-    /// How plans are followed.
+    /// Settings for following plans.
     pub settings: PlanSettings,
-    /// How much the agents are told that do subtasks.
+    /// The amount of context in the prompts of subtasks.
     pub briefing: Briefing,
-    /// How far a run may go, its subtasks included.
+    /// Limits of a run, its subtasks included.
     pub limits: ExecutionLimits,
-    /// How many subtasks a plan may have.
+    /// Limits of the number of subtasks.
     pub size: PlanSize,
-    /// What is known at the start of every run.
+    /// Initial values of every run.
     pub values: serde_json::Map<String, Json>,
-    /// A plan that is followed as it stands, whoever takes the run up: no planner is asked for it, nor for another one
-    /// when a subtask fails. Default none.
+    /// A fixed plan. It is recorded, no planner is asked for it, and there is no replan when a subtask fails.
+    /// Default: none.
     pub plan: Option<Vec<SubTask>>,
 }
 

@@ -1,4 +1,4 @@
-//! Whether a plan fits its goal: a planner around another one, which lets through only what fits.
+//! Checks if a plan fits its goal: a planner around another planner, which rejects plans that do not fit.
 
 use std::{future::Future, sync::Arc};
 
@@ -9,13 +9,13 @@ use archon_types::{
 
 use crate::{PlanFormat, ask::Asked, render};
 
-/// Holds a plan against the words that were asked for, before anybody sees or follows it.
+/// Compares a plan with the words of the query, before anybody sees or follows it.
 pub trait PlanCheck: Send + Sync {
-    /// What a plan lacks that is to answer `query`; none if it fits, or if nobody can tell. Of a plan for the rest of a task
-    /// the subtasks that are done are in it.
+    /// Returns what a plan lacks to answer `query`; `None` if it fits or if this cannot be decided. A plan
+    /// for the rest of a task contains the subtasks that are done.
     ///
     /// # Errors
-    /// Planning is cancelled, or what is left does not pay for the check.
+    /// Planning was cancelled, or the remaining budget does not cover the check.
     fn lacks(
         &self,
         plan: &Task,
@@ -24,8 +24,9 @@ pub trait PlanCheck: Send + Sync {
     ) -> impl Future<Output = Result<Option<String>, PlanError>> + Send;
 }
 
-/// A planner whose plans are checked: one that does not fit is [`PlanError::Unfit`]. Whoever follows plans then asks once
-/// more and says what was missing, so often as [`PlanSettings::planning_attempts`](archon_types::PlanSettings) says.
+/// A planner whose plans are checked: a plan that does not fit is [`PlanError::Unfit`]. The driver then asks
+/// again and says what was missing, as often as
+/// [`PlanSettings::planning_attempts`](archon_types::PlanSettings) allows.
 #[derive(Clone, Debug)]
 pub struct CheckedPlanner<P, C> {
     planner: P,
@@ -33,7 +34,7 @@ pub struct CheckedPlanner<P, C> {
 }
 
 impl<P: Planner, C: PlanCheck> CheckedPlanner<P, C> {
-    /// Lets through what `planner` makes and `check` finds nothing missing in.
+    /// Makes a planner that returns plans of `planner` in which `check` finds nothing missing.
     pub fn new(planner: P, check: C) -> Self {
         Self { planner, check }
     }
@@ -58,14 +59,14 @@ impl<P: Planner, C: PlanCheck> Planner for CheckedPlanner<P, C> {
     }
 }
 
-/// A model says whether a plan fits. What it does not answer, or answers without a verdict, lets the plan through.
+/// A check by a model. If the model fails or gives no verdict, the plan is accepted.
 pub struct LlmPlanCheck {
     model: Asked,
     options: RequestOptions,
 }
 
 impl LlmPlanCheck {
-    /// A model that reads plans. It is asked at temperature 0.
+    /// Makes a check with this model, at temperature 0.
     pub fn new(provider: Arc<dyn Provider>, model: impl Into<String>) -> Self {
         let model = Asked { provider, model: model.into(), price: None, others: Vec::new() };
         let mut options = RequestOptions::default();
@@ -73,19 +74,20 @@ impl LlmPlanCheck {
         Self { model, options }
     }
 
-    /// The same with a price; by default the one that the provider knows.
+    /// Sets the price of the model; by default the provider's.
     pub fn with_price(mut self, price: ModelPrice) -> Self {
         self.model.price = Some(price);
         self
     }
 
-    /// The same with the models that the provider asks in its place, each with its own price: who answers is paid.
+    /// Sets the fallback models of the provider with their prices, so that each answer is charged with the
+    /// price of its model.
     pub fn with_fallbacks(mut self, models: Vec<FallbackModel>) -> Self {
         self.model.others = models;
         self
     }
 
-    /// The same with other options of its requests.
+    /// Replaces the options of requests.
     pub fn with_options(mut self, options: RequestOptions) -> Self {
         self.options = options;
         self

@@ -1,9 +1,9 @@
-//! The form of a plan that a model is asked for.
+//! JSON Schemas of the plan that a model is asked for.
 
 use archon_types::{Json, ToolDefinition};
 use serde_json::json;
 
-/// JSON Schema of a plan that a model is asked for, with the tools that it may name.
+/// Returns the JSON Schema of a plan, with the tools that subtasks may name.
 pub fn plan_schema(tools: &[ToolDefinition]) -> Json {
     let mut names: Vec<Json> = tools.iter().map(|tool| tool.name.clone().into()).collect();
     names.push(Json::Null);
@@ -32,9 +32,9 @@ pub fn plan_schema(tools: &[ToolDefinition]) -> Json {
     })
 }
 
-/// JSON Schema of a plan of exactly so many subtasks, `s1` and so on, of which each can only depend on those before it:
-/// what it lets through is a graph without circles, however small the model is. Texts are short, so that a model that
-/// does not know where to end comes to an end; arguments are left to the tool's user.
+/// Returns the JSON Schema of a plan of exactly `subtasks` subtasks, `s1` and so on, each of which can only
+/// depend on earlier ones. So even a very small model can only write a graph without cycles. Texts are short,
+/// so that such a model ends its answer; arguments are left to the agent that uses the tool.
 pub fn plan_outline(subtasks: u32, tools: &[ToolDefinition]) -> Json {
     let mut names: Vec<Json> = tools.iter().map(|tool| tool.name.clone().into()).collect();
     names.push(Json::Null);

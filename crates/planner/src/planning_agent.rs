@@ -1,4 +1,4 @@
-//! The agent that plans: how its run is started, taken up again, and answered.
+//! The planning agent: starts and resumes its runs, and takes answers to their questions.
 
 use std::sync::Arc;
 
@@ -20,15 +20,15 @@ use crate::{
     processes::left_behind,
 };
 
-/// A plan that nobody follows yet.
+/// A plan that is not followed yet.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct PlanDraft {
     /// The plan.
     pub task: Task,
-    /// What is wrong with it, and what is odd.
+    /// Errors and warnings of the plan.
     pub problems: Vec<PlanProblem>,
-    /// What it took to make it.
+    /// The spending for the plan.
     pub spent: Spending,
 }
 
@@ -40,7 +40,7 @@ pub struct PlanningAgent {
 }
 
 impl PlanningAgent {
-    /// An agent that follows the planner's plans, each subtask a run of `worker`.
+    /// Makes an agent that follows the planner's plans; each subtask is a run of `worker`.
     pub fn new(
         planner: impl Planner + 'static,
         worker: Arc<dyn Agent>,
@@ -60,41 +60,42 @@ impl PlanningAgent {
         Self { parts: Arc::new(parts), control: PlanControl::new() }
     }
 
-    /// The same agent with tools: those that a plan may name. A subtask whose arguments are in the plan is one call.
+    /// Sets the tools that a plan may name. A subtask with a tool and its arguments is executed as one tool
+    /// call.
     pub fn with_toolbox(self, toolbox: Arc<dyn Toolbox>) -> Self {
         self.with(|parts| parts.toolbox = Some(toolbox))
     }
 
-    /// The same agent with somebody who chooses who does a subtask.
+    /// Sets the choice of agents for subtasks.
     pub fn with_workers(self, workers: Arc<dyn Workers>) -> Self {
         self.with(|parts| parts.workers = workers)
     }
 
-    /// The same agent with somebody else who puts the answer together.
+    /// Sets the maker of the final answer.
     pub fn with_conclusion(self, conclude: Arc<dyn Conclude>) -> Self {
         self.with(|parts| parts.conclude = conclude)
     }
 
-    /// The same agent with a memory: it is asked before planning, and told what came of the goal.
+    /// Sets a memory, which is queried before planning and stores the answer.
     pub fn with_memory(self, memory: Arc<dyn LongTerm>) -> Self {
         self.with(|parts| parts.memory = Some(memory))
     }
 
-    /// The same agent with somebody who is asked at once about a tool that needs consent. What is not answered at once
-    /// waits, as everything else does that a plan asks: the run is suspended.
+    /// Sets an approver, which is asked at once about a tool that needs consent. Without an answer at once,
+    /// and for all other questions of a plan, the run is suspended.
     pub fn with_approver(self, approver: impl Approver + 'static) -> Self {
         self.with(|parts| parts.approver = Some(Arc::new(approver)))
     }
 
-    /// The same agent, whose run can be paused and redirected through `control`.
+    /// Sets the control through which the run can be paused and redirected.
     pub fn with_control(mut self, control: PlanControl) -> Self {
         self.control = control;
         self
     }
 
-    /// The same agent, whose answer must be JSON of a form. What is put together is held against it and put together anew
-    /// if it does not fit, so often as `check` says; then the run fails. The form is in the run's first record, so
-    /// whoever takes the run up asks for the same. Those who do subtasks are not told of it.
+    /// Requires an answer that is JSON of `form` (structured output). An answer that does not fit is made
+    /// again as often as `check` says; then the run fails. The schema is recorded, so a resumed run asks for
+    /// the same. Agents of subtasks are not told of it.
     pub fn with_form(self, form: ResponseFormat, check: FormCheck) -> Self {
         self.with(|parts| {
             let config = &mut parts.options.config;
@@ -108,28 +109,28 @@ impl PlanningAgent {
         self
     }
 
-    /// The same agent with other limits of its runs.
+    /// Replaces the limits of runs.
     pub fn with_limits(self, limits: ExecutionLimits) -> Self {
         self.with(|parts| parts.options.limits = limits)
     }
 
-    /// What the agent works with.
+    /// Returns the options.
     pub fn options(&self) -> &PlanningAgentOptions {
         &self.parts.options
     }
 
-    /// Asks the planner for a plan and checks it; nothing is run and nothing is kept.
+    /// Asks the planner for a plan and checks it. Nothing is executed or recorded.
     ///
     /// # Errors
-    /// The goal is empty; or there is no plan, and what that took ([`PlanRunError::NoDraft`]).
+    /// The goal is empty; or there is no plan: [`PlanRunError::NoDraft`] has the reason and the spending.
     pub async fn draft(&self, goal: &str, context: &Context) -> Result<PlanDraft, PlanRunError> {
         self.draft_in(SessionPlace::new(Origin::Prompt), goal, context).await
     }
 
-    /// As [`draft`](Self::draft), for a run that would go on in a conversation.
+    /// Drafts a plan like [`draft`](Self::draft), for a run that would continue a conversation.
     ///
     /// # Errors
-    /// As [`draft`](Self::draft).
+    /// See [`draft`](Self::draft).
     pub async fn draft_in(
         &self,
         place: SessionPlace,
@@ -165,7 +166,7 @@ impl PlanningAgent {
         Ok(PlanDraft { task, problems, spent: planning.expenses.total() })
     }
 
-    /// Starts the run that `context` names and drives it to its outcome, or until it waits for somebody.
+    /// Starts the run that `context` names and drives it until it ends or is suspended.
     ///
     /// # Errors
     /// A limit forbids the run, or the journal failed.
@@ -173,10 +174,10 @@ impl PlanningAgent {
         self.start_in(SessionPlace::new(Origin::Prompt), goal, context).await
     }
 
-    /// As [`start`](Self::start), for a run that goes on in a conversation.
+    /// Starts a run like [`start`](Self::start) that continues a conversation.
     ///
     /// # Errors
-    /// As [`start`](Self::start).
+    /// See [`start`](Self::start).
     pub async fn start_in(
         &self,
         place: SessionPlace,
@@ -194,7 +195,7 @@ impl PlanningAgent {
         self.drive(fold_plan(context, &records)?, log, Said::default(), context).await
     }
 
-    /// The first records of the run.
+    /// Returns the first records of the run after its start.
     async fn opening(&self, goal: &str, background: String, context: &Context) -> Vec<RecordBody> {
         let memories = self.parts.recall(goal).await;
         let options = &self.parts.options;
@@ -216,31 +217,32 @@ impl PlanningAgent {
         bodies
     }
 
-    /// Takes up the run that `context` names where its log ends: after a crash, a cancel or a pause.
+    /// Resumes the run that `context` names from the end of its log, after a crash, a cancel or a pause.
     ///
-    /// Subtasks that were done are not done again. The run keeps the settings and limits that it was started with.
+    /// Finished subtasks are not repeated. The run keeps the settings and limits that it was started with.
     ///
     /// # Errors
-    /// The run is unknown, in use, has ended or follows no plan, processes that its tools started cannot be ended,
-    /// or the journal failed.
+    /// The run is unknown, in use, has ended or is not a plan; processes that its tools started cannot be
+    /// ended; or the journal failed.
     pub async fn resume(&self, context: &Context) -> Result<Outcome, PlanRunError> {
         self.resume_with(&MoreLimits::default(), context).await
     }
 
-    /// As [`resume`](Self::resume), with larger limits from now on: a run that met its limit goes on.
+    /// Resumes a run like [`resume`](Self::resume), with larger limits from now on, so that a run at its
+    /// limit goes on.
     ///
     /// # Errors
-    /// As [`resume`](Self::resume); and the run has met a limit that still holds.
+    /// See [`resume`](Self::resume); also, the run is at a limit that `more` does not raise enough.
     pub async fn resume_with(&self, more: &MoreLimits, context: &Context) -> Result<Outcome, PlanRunError> {
         self.take_up(None, None, more, context).await
     }
 
-    /// Answers the question about a call of a run that is suspended, and takes it up. A plan that was edited is checked
-    /// first. What a run below asks is answered there.
+    /// Answers the question about a call of a suspended run, and resumes the run. An edited plan is checked
+    /// first. An answer to a question of a child run is posted to that run.
     ///
     /// # Errors
-    /// There is no such question, there are several about this call, it has expired, the answer cannot be taken, the edited
-    /// plan cannot be followed, or as for [`resume`](Self::resume).
+    /// There is no such question, or there are several about this call; it has expired; the answer is not
+    /// acceptable; the edited plan cannot be followed; or as for [`resume`](Self::resume).
     pub async fn answer(
         &self,
         call: CallId,
@@ -250,10 +252,10 @@ impl PlanningAgent {
         self.take_up(None, Some((Question::Of(call), answer)), &MoreLimits::default(), context).await
     }
 
-    /// As [`answer`](Self::answer), of the question with this id.
+    /// Answers the question with this id, like [`answer`](Self::answer).
     ///
     /// # Errors
-    /// As [`answer`](Self::answer).
+    /// See [`answer`](Self::answer).
     pub async fn answer_question(
         &self,
         request_id: &str,
@@ -263,11 +265,11 @@ impl PlanningAgent {
         self.take_up(None, Some((Question::Named(request_id), answer)), &MoreLimits::default(), context).await
     }
 
-    /// Checks an answer to a question of the run that `context` names, before it is kept: a plan that was edited has to
-    /// be one that can be followed. What a run below asks is checked there.
+    /// Checks an answer to a question of the run that `context` names, before it is stored: an edited plan
+    /// must pass the checks. Answers to questions of child runs are checked there.
     ///
     /// # Errors
-    /// The answer cannot be taken, the log is not a plan's, or the journal failed.
+    /// The answer is not acceptable, the log is not a plan's, or the journal failed.
     pub async fn check_answer(
         &self,
         pending: &PendingApproval,
@@ -325,7 +327,7 @@ impl PlanningAgent {
         {
             return Err(PlanRunError::ProcessesLeft { run: context.run.clone(), group: group.id });
         }
-        // Only the first record reached the journal; who calls says the goal again.
+        // Only the first record reached the journal, and the caller gives the goal again.
         let opening = match goal.filter(|_| !open.is_asked()) {
             Some(goal) => self.opening(goal, String::new(), &context).await,
             None => Vec::new(),
@@ -341,7 +343,8 @@ impl PlanningAgent {
         self.drive(machine, log, said, &context).await
     }
 
-    /// The record of an answer that can be taken; what a run below asked is left in its inbox.
+    /// Returns the record of an acceptable answer; `None` if the answer was posted to the child run that
+    /// asked.
     async fn answered(
         &self,
         machine: &PlanMachine,
@@ -386,11 +389,11 @@ impl PlanningAgent {
     }
 }
 
-/// Which question is answered.
+/// The question that is answered.
 enum Question<'a> {
-    /// The one about this call.
+    /// The question about this call.
     Of(CallId),
-    /// The one with this id.
+    /// The question with this id.
     Named(&'a str),
 }
 

@@ -1,31 +1,31 @@
-//! What can be wrong with a plan: each problem with its place and what to do about it.
+//! The problems that a plan can have, each with its place and a remedy.
 
 use std::fmt;
 
 use archon_types::SubTaskId;
 
-/// One thing that is wrong with a plan.
+/// A problem of a plan.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct PlanProblem {
-    /// The subtask, if it is one subtask's problem.
+    /// The subtask, if the problem belongs to one.
     pub subtask: Option<SubTaskId>,
-    /// What is wrong.
+    /// The kind of the problem.
     pub kind: ProblemKind,
 }
 
 impl PlanProblem {
-    /// A problem of the whole plan.
+    /// Makes a problem of the whole plan.
     pub fn of_plan(kind: ProblemKind) -> Self {
         Self { subtask: None, kind }
     }
 
-    /// A problem of one subtask.
+    /// Makes a problem of one subtask.
     pub fn of(subtask: &SubTaskId, kind: ProblemKind) -> Self {
         Self { subtask: Some(subtask.clone()), kind }
     }
 
-    /// Whether the plan cannot be followed because of it.
+    /// Returns true if the plan cannot be followed because of it.
     pub fn is_error(&self) -> bool {
         !matches!(
             self.kind,
@@ -36,7 +36,7 @@ impl PlanProblem {
         )
     }
 
-    /// What to do about it, in a line.
+    /// Returns the remedy in one line.
     pub fn remedy(&self) -> String {
         self.kind.remedy()
     }
@@ -51,7 +51,7 @@ impl fmt::Display for PlanProblem {
     }
 }
 
-/// What is wrong with a plan.
+/// The kinds of problems of a plan.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the texts say what the fields are")]
@@ -197,7 +197,7 @@ impl ProblemKind {
     }
 }
 
-/// A problem on a line, with what to do about it.
+/// Returns a problem with its remedy, in one line.
 pub fn with_remedy(problem: &PlanProblem) -> String {
     format!("{problem} ({})", problem.remedy())
 }

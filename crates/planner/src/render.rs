@@ -1,4 +1,4 @@
-//! A plan drawn: SVG, Mermaid, DOT, JSON and plain text, with colours for how far subtasks are and the longest way
+//! Renders a plan as SVG, Mermaid, DOT, JSON or plain text, with colours for states and the critical path
 //! marked.
 
 mod layout;
@@ -11,24 +11,24 @@ use serde_json::json;
 
 use crate::{PlanGraph, plan_of};
 
-/// In which form a plan is drawn.
+/// The output format of a rendered plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PlanFormat {
-    /// A picture: an SVG that needs nothing else.
+    /// A self-contained SVG picture.
     Svg,
     /// A Mermaid flowchart.
     Mermaid,
     /// A Graphviz digraph.
     Dot,
-    /// The task, its graph, its order and its critical path.
+    /// The task, its graph, its order and its critical path, as JSON.
     Json,
-    /// A line for each subtask.
+    /// One line for each subtask.
     Text,
 }
 
-/// Draws a task as far as it is. The critical path is the longest way through: by expected times where subtasks
-/// have them, by their number where they do not.
+/// Renders a task with its current states. The critical path is the longest path, by expected times; a
+/// subtask without one counts as 1,000 ms.
 pub fn render(task: &Task, format: PlanFormat) -> String {
     let drawing = Drawing::new(task);
     match format {
@@ -53,7 +53,7 @@ impl<'a> Drawing<'a> {
         Self { task, plan: plan_of(task), critical }
     }
 
-    /// The edges in the order of the plan, and whether each is on the critical path.
+    /// Returns the edges in the order of the plan; the flag is true for edges on the critical path.
     fn edges(&self) -> Vec<(usize, usize, bool)> {
         let place = |id: &SubTaskId| self.task.subtasks.iter().position(|s| s.id == *id);
         let mut edges = Vec::new();
@@ -110,7 +110,7 @@ impl<'a> Drawing<'a> {
     fn text(&self) -> String {
         let mut out = format!("{}\n", one_line(&self.task.goal));
         let order = &self.plan.execution_order;
-        // What waits in a circle is in no order, and is shown all the same.
+        // Subtasks on a cycle have no order and are shown last.
         let ordered = order.iter().filter_map(|id| self.task.get_subtask(id));
         let rest = self.task.subtasks.iter().filter(|s| !order.contains(&s.id));
         for subtask in ordered.chain(rest) {
@@ -152,7 +152,7 @@ fn label(subtask: &SubTask) -> String {
     }
 }
 
-/// Characters of a label.
+/// Most characters of a label.
 const LONGEST: usize = 80;
 
 fn one_line(text: &str) -> String {

@@ -1,4 +1,4 @@
-//! A planner that says what somebody wrote down: for tests, and for plans from files.
+//! A planner with prepared plans, for tests and for plans from files.
 
 use std::{
     collections::VecDeque,
@@ -7,19 +7,19 @@ use std::{
 
 use archon_types::{PlanError, Planner, PlanningContext, SubTask, Task, TaskId};
 
-/// Answers each question with the next of its plans; the last one is given again and again.
+/// Answers each request with the next of its plans; the last one is repeated.
 #[derive(Debug, Default)]
 pub struct ScriptedPlanner {
     plans: Mutex<VecDeque<Result<Vec<SubTask>, PlanError>>>,
 }
 
 impl ScriptedPlanner {
-    /// A planner with one plan.
+    /// Makes a planner with one plan.
     pub fn new(plan: Vec<SubTask>) -> Self {
         Self::with_answers([Ok(plan)])
     }
 
-    /// A planner that gives these answers, in order.
+    /// Makes a planner with these answers, in order.
     pub fn with_answers(answers: impl IntoIterator<Item = Result<Vec<SubTask>, PlanError>>) -> Self {
         Self { plans: Mutex::new(answers.into_iter().collect()) }
     }

@@ -1,10 +1,10 @@
-//! Plans with a model that is too small to shape one: the goal is taken apart by its words, and the model is asked for one
-//! thing at a time.
+//! Makes plans with a model that is too small to write one: splits the goal by its words, and asks the model
+//! for one tool call at a time.
 //!
-//! Each instruction of the goal becomes a subtask. Which tool does it, and with what arguments, the model says as if it
-//! were to call it now: that is what it can do. What an instruction says of earlier results is a dependency, and a
-//! reference in the arguments. So a subtask only ever depends on earlier ones, whatever the model says. A goal that is
-//! one instruction to think something up becomes an outline of three thoughts.
+//! Each instruction of the goal becomes a subtask. The model is asked to make the call now, which it can do,
+//! and this gives the tool and its arguments. A mention of an earlier result becomes a dependency and a
+//! reference in the arguments. So a subtask only depends on earlier ones, whatever the model writes. A goal
+//! that is one instruction to make something new becomes an outline of three thoughts.
 
 use std::sync::Arc;
 
@@ -19,14 +19,15 @@ use crate::{
     goal_parts::{Part, composes, parts, with_names},
 };
 
-/// Numbers from here on stand for results in the question about the next call, because the model calculates with numbers.
+/// Numbers from here on stand for earlier results in the request for a call, because the model calculates
+/// with numbers.
 const STAND_INS: u32 = 7001;
 
 /// Most tokens of a call, and of an outline.
 const CALL_TOKENS: u32 = 96;
 const OUTLINE_TOKENS: u32 = 120;
 
-/// The subtasks of a goal.
+/// Returns the subtasks of a goal.
 ///
 /// # Errors
 /// The model cannot be asked.
@@ -55,8 +56,8 @@ pub(crate) async fn subtasks(
     }
 }
 
-/// The same plan without the arguments of steps that failed: the agent that does such a step chooses them anew. `None`
-/// if no failed step had arguments, because the plan would stay as it is.
+/// Returns the plan without the arguments of failed steps, so that the agent of such a step chooses them
+/// again. `None` if no failed step had arguments, because nothing would change.
 pub(crate) fn left_open(task: &Task) -> Option<Task> {
     let mut new = task.clone();
     let mut changes = false;
@@ -79,7 +80,7 @@ struct Asking<'a> {
     specs: Arc<Encoded<Vec<ToolSpec>>>,
 }
 
-/// The tools as the model is shown them that is to call them, as far as the caller knows.
+/// Returns the tool specs that the model sees; made from the definitions if the caller gave no specs.
 fn specs(context: &PlanningContext) -> Arc<Encoded<Vec<ToolSpec>>> {
     if !context.specs.is_empty() {
         return context.specs.clone();
@@ -98,7 +99,7 @@ impl Asking<'_> {
         if part.tells && !before.is_empty() {
             return Ok(subtask.after(open));
         }
-        // A number of the goal itself is no result.
+        // A number that is in the goal cannot stand for a result.
         let numbers = (STAND_INS..).map(|n| n.to_string()).filter(|n| !goal.contains(n.as_str()));
         let stand_ins: Vec<String> = numbers.take(before.len()).collect();
         let names: Vec<&str> = stand_ins.iter().map(String::as_str).collect();
@@ -116,14 +117,15 @@ impl Asking<'_> {
                     let reference = format!("{{{}}}", before[*place].id);
                     text.contains(&stand_ins[*place]).then(|| text.replace(&stand_ins[*place], &reference))
                 });
-                // Arguments that lost a result are left to whoever does the step, who is told what is known.
+                // If the arguments have lost a result, the agent of the step chooses them; it is told the
+                // results.
                 let arguments: Option<Json> = arguments.and_then(|text| serde_json::from_str(&text).ok());
                 subtask.with_tool(call.name, arguments).after(strings(&ids))
             }
         })
     }
 
-    /// The call that the model would make now.
+    /// Returns the call that the model would make now, if it is valid.
     async fn call(&self, question: &str) -> Result<Option<ToolCall>, PlanError> {
         if self.specs.is_empty() {
             return Ok(None);
@@ -135,7 +137,7 @@ impl Asking<'_> {
         Ok(answer.tool_calls().next().filter(is_there).filter(|call| call.malformed.is_none()).cloned())
     }
 
-    /// Two thoughts and a third that rests on both.
+    /// Returns an outline: two thoughts, and a third that depends on both.
     async fn outline(&self, goal: &str) -> Result<Vec<SubTask>, PlanError> {
         let mut messages = Vec::new();
         for (goal, steps) in OUTLINES {
@@ -166,7 +168,7 @@ impl Asking<'_> {
     fn request(&self, messages: Vec<Message>, tokens: u32) -> Request {
         let mut request = Request::new(self.model.model.clone(), messages);
         let mut options = self.options.clone();
-        // The likeliest call is the best one.
+        // The most likely call is the best one.
         (options.temperature, options.max_tokens) = (Some(0.0), Some(tokens));
         request.options = Arc::new(options);
         request
@@ -177,7 +179,7 @@ impl Asking<'_> {
     }
 }
 
-/// Goals and their outlines, as the model is to write them.
+/// Examples of goals and outlines for the model.
 const OUTLINES: [(&str, [&str; 3]); 2] = [
     (
         "Plan a birthday party",
@@ -189,7 +191,7 @@ const OUTLINES: [(&str, [&str; 3]); 2] = [
     ),
 ];
 
-/// The subtasks that no other one depends on yet.
+/// Returns the subtasks on which no other depends yet.
 fn open(before: &[SubTask]) -> Vec<String> {
     let is_used = |id: &str| before.iter().any(|s| s.dependencies().iter().any(|d| d.as_str() == id));
     before.iter().map(|s| s.id.as_str()).filter(|id| !is_used(id)).map(str::to_owned).collect()

@@ -15,8 +15,9 @@
 //! }
 //! ```
 //!
-//! Steps follow each other unless `after` says otherwise. `{{name}}` stands for a parameter, the item of a loop, the
-//! result of a step (`step1` is the first) or its `save_as`; a text that is nothing else keeps the value's type.
+//! Each step follows the one above unless `after` says otherwise. `{{name}}` stands for a parameter, the item
+//! of a loop, the result of a step (`step1` is the first) or its `save_as`; a text that is only such a name
+//! keeps the type of the value.
 
 mod expand;
 mod in_place;
@@ -36,110 +37,110 @@ pub(crate) use unfold::{around, unfold};
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct WorkflowTemplate {
-    /// What it is called, as a tool is.
+    /// The name, in the form of a tool name.
     pub name: String,
-    /// Numbers with dots; the highest is used. Default `1.0.0`.
+    /// Numbers with dots; the highest version is used. Default `1.0.0`.
     #[serde(default = "first_version")]
     pub version: String,
-    /// What it does.
+    /// A description of its purpose.
     #[serde(default)]
     pub description: String,
-    /// Phrases: a goal that has all words of one is one for this template.
+    /// Phrases: the template matches a goal that has all words of one of them.
     #[serde(default)]
     pub matches: Vec<String>,
-    /// What differs from use to use.
+    /// The parameters of the template.
     #[serde(default)]
     pub parameters: Vec<Parameter>,
     /// The steps.
     pub steps: Vec<TemplateStep>,
 }
 
-/// What differs from use to use of a template.
+/// A parameter of a template.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Parameter {
-    /// Its name.
+    /// The name of the parameter.
     pub name: String,
-    /// A type of JSON Schema.
+    /// The type, as in JSON Schema. Default `string`.
     #[serde(rename = "type", default = "text")]
     pub kind: String,
-    /// What it means.
+    /// The meaning of the parameter.
     #[serde(default)]
     pub description: String,
-    /// Its value where none is given; without one it has to be given.
+    /// The default value; without one a value has to be given.
     #[serde(default)]
     pub default: Option<Json>,
 }
 
-/// One step of a template: a tool, a piece of thinking, a choice, or a loop.
+/// One step of a template: a tool call, a step of thinking, a choice, or a loop.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct TemplateStep {
-    /// Its name; by default its place, as in `step1`.
+    /// The name; by default from its position, as in `step1`.
     pub id: Option<String>,
-    /// What is to be done.
+    /// A description of the step.
     pub description: Option<String>,
-    /// The tool that does it.
+    /// The tool of the step.
     pub tool: Option<String>,
     /// The tool's arguments.
     pub args: Option<Json>,
     /// A second name of its result.
     pub save_as: Option<String>,
-    /// The steps that come before; by default the one above.
+    /// The steps that it follows; by default the one above.
     pub after: Option<Vec<String>>,
-    /// A choice: the condition.
+    /// For a choice: the condition.
     #[serde(rename = "if")]
     pub condition: Option<String>,
-    /// What is done if it holds.
+    /// For a choice: the steps if the condition holds.
     pub then: Vec<TemplateStep>,
-    /// What is done if it does not.
+    /// For a choice: the steps if the condition does not hold.
     #[serde(rename = "else")]
     pub otherwise: Vec<TemplateStep>,
-    /// A loop: a list, or a parameter or the result of a step before it that is one.
+    /// For a loop: a list, or the name of a parameter or an earlier result that is a list.
     pub for_each: Option<Json>,
-    /// Of a loop over a result: a longer list is refused. Default 50.
+    /// For a loop over a result: the most items; a longer list is refused. Default 50.
     pub max_items: Option<u32>,
-    /// The name of the loop's item. Default `item`.
+    /// For a loop: the name of the item. Default `item`.
     #[serde(rename = "as")]
     pub item: Option<String>,
-    /// What is done for each item; items are worked on side by side.
+    /// For a loop: the steps for each item. Items are processed concurrently.
     #[serde(rename = "do")]
     pub body: Vec<TemplateStep>,
-    /// What is done when the step fails.
+    /// The reaction to a failure of the step.
     pub on_error: Option<OnError>,
-    /// What a person is asked before it begins.
+    /// A question to a person before the step begins.
     pub approve: Option<String>,
-    /// Tries before it has failed.
+    /// The number of attempts before the step has failed.
     pub attempts: Option<u32>,
 }
 
-/// What is done when a step fails.
+/// The reaction to a failure of a step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 #[non_exhaustive]
 pub enum OnError {
     /// `skip`, `stop` or `ask`.
     Word(OnErrorWord),
-    /// These steps, in its place.
+    /// These steps run in its place.
     Steps(Vec<TemplateStep>),
 }
 
-/// What is done when a step fails, in a word.
+/// The reaction to a failure of a step, as a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum OnErrorWord {
-    /// The others go on without it.
+    /// The other steps go on without it.
     Skip,
-    /// What depends on it is not done.
+    /// Steps that depend on it are not executed.
     Stop,
     /// A person decides.
     Ask,
 }
 
-/// What is wrong with a template or with the values for its parameters.
+/// A problem of a template or of the values for its parameters.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the texts say what the fields are")]
@@ -177,11 +178,11 @@ fn meant(nearest: Option<&String>) -> String {
 }
 
 impl WorkflowTemplate {
-    /// The task of a use of the template, with `values` for its parameters. It is checked like any other plan
-    /// before it is followed. Values are data: braces in them are braces, and never refer to anything.
+    /// Makes a task from the template, with `values` for its parameters. The task has to be checked like any
+    /// other plan. Values are data: braces in them are not references.
     ///
     /// # Errors
-    /// Everything that is wrong with the values and with the template itself.
+    /// All problems of the values and of the template itself.
     pub fn instantiate(
         &self,
         id: impl Into<TaskId>,
@@ -194,7 +195,7 @@ impl WorkflowTemplate {
         Ok(task)
     }
 
-    /// The values of all parameters.
+    /// Returns the values of all parameters, as given or by default.
     fn values(
         &self,
         given: &serde_json::Map<String, Json>,
@@ -226,7 +227,7 @@ impl WorkflowTemplate {
         if problems.is_empty() { Ok(values) } else { Err(problems) }
     }
 
-    /// The template as a planner may name it: like a tool.
+    /// Returns the template in the form of a tool definition, for planners.
     pub fn definition(&self) -> ToolDefinition {
         let property =
             |p: &Parameter| (p.name.clone(), json!({"type": p.kind, "description": p.description}));
@@ -241,7 +242,7 @@ impl WorkflowTemplate {
         }
     }
 
-    /// How many words of one of its phrases a goal has, if it has all of them.
+    /// Returns the number of words of its longest phrase that is completely in the goal; 0 if there is none.
     pub(crate) fn likeness(&self, goal: &str) -> usize {
         let words = |text: &str| -> Vec<String> {
             let parts = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
@@ -256,7 +257,7 @@ impl WorkflowTemplate {
 }
 
 impl Parameter {
-    /// Whether a value is of its type. A reference may stand for any value.
+    /// Returns true if a value has the parameter's type. A reference is allowed for any type.
     fn takes(&self, value: &Json) -> bool {
         if !crate::references(value).is_empty() {
             return true;

@@ -9,19 +9,19 @@ use crate::{
     template::{Replaced, TemplateProblem},
 };
 
-/// Templates by name and version.
+/// A registry of templates by name and version.
 #[derive(Clone, Debug, Default)]
 pub struct TemplateRegistry {
     templates: BTreeMap<String, Vec<Arc<WorkflowTemplate>>>,
 }
 
 impl TemplateRegistry {
-    /// A registry without templates.
+    /// Makes an empty registry.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a template; one of the same name and version gives way.
+    /// Adds a template. It replaces one of the same name and version.
     pub fn add(&mut self, template: WorkflowTemplate) {
         let versions = self.templates.entry(template.name.clone()).or_default();
         versions.retain(|known| known.version != template.version);
@@ -29,22 +29,23 @@ impl TemplateRegistry {
         versions.sort_by_key(|known| numbers(&known.version));
     }
 
-    /// The newest version of a template.
+    /// Returns the newest version of a template.
     pub fn newest(&self, name: &str) -> Option<&Arc<WorkflowTemplate>> {
         self.templates.get(name)?.last()
     }
 
-    /// One version of a template.
+    /// Returns one version of a template.
     pub fn version(&self, name: &str, version: &str) -> Option<&Arc<WorkflowTemplate>> {
         self.templates.get(name)?.iter().find(|known| known.version == version)
     }
 
-    /// The newest version of each template, by name.
+    /// Returns the newest version of each template, by name.
     pub fn all(&self) -> impl Iterator<Item = &Arc<WorkflowTemplate>> {
         self.templates.values().filter_map(|versions| versions.last())
     }
 
-    /// The template for a goal: the one of whose phrases the goal has most words, of equals the first by name.
+    /// Returns the best template for a goal: the goal has all words of one of its phrases, and this phrase is
+    /// the longest; among equals the first by name.
     pub fn matching(&self, goal: &str) -> Option<&Arc<WorkflowTemplate>> {
         let best = self.all().map(|template| (template.likeness(goal), template));
         let best = best.reduce(|best, next| if next.0 > best.0 { next } else { best });
@@ -56,31 +57,31 @@ fn numbers(version: &str) -> Vec<u64> {
     version.split('.').map(|part| part.parse().unwrap_or(0)).collect()
 }
 
-/// Plans with templates. A goal that matches a template is planned with it, its parameters taken from what is known
-/// at the start. Any other goal goes to another planner, for which templates are tools; a subtask that names one is
-/// replaced by its steps.
+/// A planner with templates. A goal that matches a template is planned with it; its parameters are taken from
+/// the initial values. Any other goal goes to another planner, which sees templates as tools; a subtask that
+/// names a template is replaced by its steps.
 pub struct TemplatePlanner {
     registry: TemplateRegistry,
     otherwise: Option<Arc<dyn DynPlanner>>,
 }
 
 impl TemplatePlanner {
-    /// A planner that has nothing but templates.
+    /// Makes a planner that has only templates.
     pub fn new(registry: TemplateRegistry) -> Self {
         Self { registry, otherwise: None }
     }
 
-    /// The same planner with another one for goals that match no template.
+    /// Sets the planner for goals that match no template.
     pub fn or(mut self, planner: impl Planner + 'static) -> Self {
         self.otherwise = Some(Arc::new(planner));
         self
     }
 
-    /// A task in which every subtask that names a template is replaced by the template's steps, for which its rules
-    /// hold: its gate before the first of them, its second name for the result, its number of tries for each.
+    /// Replaces every subtask that names a template by the template's steps. Its rules apply to them: its
+    /// gate to the first steps, its second name to the result, its number of attempts to each step.
     ///
     /// # Errors
-    /// The values that a subtask gives do not fit its template, or it has rules that several steps cannot follow.
+    /// The values of a subtask do not fit its template, or it has rules that several steps cannot follow.
     pub fn expand(&self, task: Task) -> Result<Task, PlanError> {
         let mut replaced = Replaced::default();
         for subtask in &task.subtasks {

@@ -36,7 +36,7 @@ use crate::{
 
 /// Number of logs that are folded before a run carries the conversation.
 const EVERY: usize = 16;
-/// How many times the size of the conversation the logs of a session may carry.
+/// The most that the logs of a session may carry, as a multiple of the size of its conversation.
 const MOST: u64 = 3;
 /// Most runs of one conversation; more mean that runs continue each other in a circle.
 const LONGEST: usize = 100_000;

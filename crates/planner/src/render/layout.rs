@@ -1,9 +1,10 @@
-//! Where the boxes of a drawn plan stand: in rows by how long the way to each is, and in a row near what they depend on.
+//! Lays out the boxes of a drawn plan: in rows by the longest path to each, and near their dependencies
+//! within a row.
 
-/// A drawn graph: places of the nodes' middles, and the size of all, in pixels.
+/// The layout of a graph: the centres of nodes and the total size, in pixels.
 #[derive(Debug, PartialEq)]
 pub(super) struct Layout {
-    /// The middle of each node.
+    /// The centre of each node.
     pub(super) places: Vec<(f64, f64)>,
     /// The row of each node, from the top.
     pub(super) rows: Vec<usize>,
@@ -11,15 +12,15 @@ pub(super) struct Layout {
     pub(super) height: f64,
 }
 
-/// Pixels between boxes of a row, and between rows.
+/// Pixels between the boxes of a row, and between rows.
 const GAP: (f64, f64) = (24.0, 56.0);
-/// Around all.
+/// Pixels around the whole drawing.
 const MARGIN: f64 = 16.0;
-/// Each brings neighbours nearer to each other; more hardly change anything.
+/// Number of sweeps that bring neighbours closer; more sweeps hardly change anything.
 const SWEEPS: usize = 4;
 
-/// Lays out nodes of these widths and one height, with edges from dependency to dependent. Edges that close a circle
-/// put nothing below anything.
+/// Lays out nodes with these widths and one height; edges go from dependency to dependent. Edges out of nodes
+/// that are on or after a cycle do not count.
 pub(super) fn layout(widths: &[f64], height: f64, edges: &[(usize, usize)]) -> Layout {
     let rows = rows(widths.len(), edges);
     let count = rows.iter().max().map_or(0, |last| last + 1);
@@ -46,7 +47,7 @@ pub(super) fn layout(widths: &[f64], height: f64, edges: &[(usize, usize)]) -> L
     Layout { places, rows, width: widest + 2.0 * MARGIN, height: count as f64 * height + gaps + 2.0 * MARGIN }
 }
 
-/// The longest way to each node, counted in edges.
+/// Returns the longest path to each node, counted in edges.
 fn rows(count: usize, edges: &[(usize, usize)]) -> Vec<usize> {
     let mut waiting = vec![0; count];
     let mut after = vec![Vec::new(); count];
@@ -68,8 +69,8 @@ fn rows(count: usize, edges: &[(usize, usize)]) -> Vec<usize> {
     rows
 }
 
-/// Orders each row by the middle of what its nodes depend on, then by the middle of what depends on them, so that fewer
-/// edges cross.
+/// Orders each row by the average position of its dependencies, then of its dependents, so that fewer edges
+/// cross.
 fn untangle(by_row: &mut [Vec<usize>], count: usize, edges: &[(usize, usize)]) {
     let mut neighbours = [vec![Vec::new(); count], vec![Vec::new(); count]];
     for (from, to) in edges {
@@ -93,7 +94,7 @@ fn untangle(by_row: &mut [Vec<usize>], count: usize, edges: &[(usize, usize)]) {
                 [] => place[*node],
                 of => of.iter().map(|other| place[*other]).sum::<f64>() / of.len() as f64,
             };
-            // Stable, so that equal plans are drawn equally.
+            // A stable sort, so that equal plans are drawn equally.
             let mut keyed: Vec<(f64, usize)> = by_row[row].iter().map(|node| (middle(node), *node)).collect();
             keyed.sort_by(|a, b| a.0.total_cmp(&b.0));
             by_row[row] = keyed.into_iter().map(|(_, node)| node).collect();

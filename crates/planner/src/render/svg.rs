@@ -1,4 +1,4 @@
-//! A plan as a picture: a box for each subtask in the colour of how far it is, and the longest way in bold.
+//! Draws a plan as SVG: a box for each subtask in the colour of its state, and the critical path in bold.
 
 use std::fmt::Write as _;
 
@@ -10,13 +10,13 @@ use super::{Drawing, colour, layout::layout, one_line};
 const CHARACTER: f64 = 7.2;
 const LINE: f64 = 16.0;
 const PADDING: f64 = 10.0;
-/// Characters of a line.
+/// Most characters of a line.
 const LONGEST: usize = 32;
-/// A box has its name, one line of what is to be done, and how far it is.
+/// A box has three lines: id, description and state.
 const HEIGHT: f64 = 3.0 * LINE + PADDING;
 
 impl Drawing<'_> {
-    /// The picture. Whatever subtasks say, it is well-formed.
+    /// Returns the picture. It is well-formed XML whatever texts the subtasks have.
     pub(super) fn svg(&self) -> String {
         let texts: Vec<[String; 3]> = self.task.subtasks.iter().map(lines).collect();
         let width = |lines: &[String; 3]| {
@@ -103,7 +103,7 @@ fn shortened(text: &str) -> String {
     }
 }
 
-/// Text as it stands in XML. Characters that XML has no place for are left out.
+/// Escapes text for XML and drops characters that XML does not allow.
 fn escaped(text: &str) -> String {
     let is_text = |c: &char| !matches!(c, '\0'..='\u{8}' | '\u{b}' | '\u{c}' | '\u{e}'..='\u{1f}' | '\u{fffe}' | '\u{ffff}');
     let mut out = String::with_capacity(text.len());

@@ -1,4 +1,4 @@
-//! From the steps of a template to subtasks: choices become conditions, loops become steps side by side.
+//! Expands the steps of a template to subtasks: choices become conditions, loops become concurrent steps.
 
 use std::collections::HashMap;
 
@@ -12,12 +12,12 @@ use crate::{
 
 pub(super) type Values = serde_json::Map<String, Json>;
 
-/// Levels of choices and loops.
+/// Most levels of choices and loops.
 const DEEPEST: usize = 20;
-/// Subtasks of one template.
+/// Most subtasks of one template.
 const MOST: usize = 1_000;
 
-/// The subtasks of a template with values for its parameters, and how they end.
+/// Returns the subtasks of a template with values for its parameters, and their ends.
 pub(super) fn steps(
     template: &WorkflowTemplate,
     values: &Values,
@@ -36,17 +36,17 @@ pub(super) fn steps(
     }
 }
 
-/// How some steps end.
+/// The ends of a sequence of steps.
 #[derive(Clone, Default)]
 pub(super) struct Ends {
-    /// Who comes after them waits for these.
+    /// The steps that a following step waits for.
     pub(super) last: Vec<SubTaskId>,
-    /// Of these the first that has a result has theirs.
+    /// The steps that may have the result; the first that has one counts.
     pub(super) results: Vec<SubTaskId>,
 }
 
 impl Ends {
-    /// The ends of steps of which conditions choose, or that are worked on side by side.
+    /// Joins the ends of alternatives or concurrent steps.
     fn or(mut self, other: Self) -> Self {
         self.last.extend(other.last);
         self.last.sort();
@@ -58,15 +58,15 @@ impl Ends {
 
 pub(super) struct Expansion<'a> {
     pub(super) template: &'a str,
-    /// Parameters, and the items of the loops around.
+    /// Parameters, and the items of the surrounding loops.
     pub(super) values: Values,
     pub(super) subtasks: Vec<SubTask>,
-    /// Who gives a name its value.
+    /// For each name, the subtasks that give it its value.
     pub(super) owners: HashMap<String, Vec<SubTaskId>>,
     pub(super) problems: Vec<TemplateProblem>,
 }
 
-/// Where a step stands.
+/// The context of a step: the surrounding condition and the depth.
 #[derive(Clone, Default)]
 pub(super) struct Place {
     pub(super) condition: Option<String>,
@@ -74,7 +74,7 @@ pub(super) struct Place {
 }
 
 impl Expansion<'_> {
-    /// Adds the steps of a block, each after the one before it, and says how they end.
+    /// Adds the steps of a block, each after the one before it, and returns their ends.
     pub(super) fn block(
         &mut self,
         steps: &[TemplateStep],
@@ -96,7 +96,7 @@ impl Expansion<'_> {
             }
             let id = step.id.clone().unwrap_or_else(|| format!("{prefix}{number}"));
             let Ends { last, results } = self.step(step, &id, place, before.last.clone());
-            // What adds no step has no result.
+            // A step that adds no subtask has no result.
             before = Ends { last, results: if results.is_empty() { before.results } else { results } };
         }
         before
@@ -148,7 +148,7 @@ impl Expansion<'_> {
         for (number, item) in (1..).zip(items) {
             self.values.insert(name.clone(), item);
             let of_item = self.block(&step.body, &format!("{id}_{number}_"), &inside, after(before.clone()));
-            // The result of a loop is that of its last item.
+            // The result of a loop is the result of its last item.
             ends.results.clear();
             ends = ends.or(of_item);
         }
@@ -193,7 +193,7 @@ impl Expansion<'_> {
         let own = Ends { last: vec![id.into()], results: vec![id.into()] };
         match &step.on_error {
             Some(OnError::Steps(steps)) => {
-                // Not `== null`: a tool may have null for an answer.
+                // Not `== null`, because a tool may return null.
                 let failed = format!("{{{id}}} failed");
                 let condition = match &place.condition {
                     Some(outer) => format!("({outer}) and {failed}"),
@@ -208,8 +208,8 @@ impl Expansion<'_> {
         }
     }
 
-    /// What a person is asked before the step, with what is known put in. A name that nobody has is a problem: the person
-    /// would have to guess what is asked.
+    /// Returns the question to a person before the step, with known values filled in. An unknown name is a
+    /// problem, because the person would have to guess its meaning.
     pub(super) fn gate(&mut self, step: &TemplateStep, id: &str) -> Option<String> {
         let question = Json::String(braced_text(step.approve.as_deref()?));
         for reference in references(&question).iter().filter(|reference| !reference.may_be_text()) {
@@ -218,7 +218,8 @@ impl Expansion<'_> {
         Some(text_with(question.as_str().unwrap_or_default(), &self.values))
     }
 
-    /// The steps before this one: those that it names or the ones above, and those that it refers to.
+    /// Returns the dependencies of a step: those that it names or the ones above, and those that it refers
+    /// to.
     fn dependencies(
         &mut self,
         step: &TemplateStep,
@@ -238,7 +239,7 @@ impl Expansion<'_> {
         dependencies
     }
 
-    /// Who gives the name its value; a name that nobody has is a problem.
+    /// Returns the subtasks that give the name its value. An unknown name is reported as a problem.
     pub(super) fn owner(&mut self, name: &str, step: &str) -> Vec<SubTaskId> {
         if let Some(owners) = self.owners.get(name) {
             return owners.clone();
@@ -252,20 +253,20 @@ impl Expansion<'_> {
         Vec::new()
     }
 
-    /// A condition with what is known put in.
+    /// Returns a condition with known values filled in.
     fn condition(&self, condition: &str) -> String {
         condition_with(&braced_text(condition), &self.values)
     }
 }
 
-/// No step, after these.
+/// Returns ends without a step, after `before`.
 pub(super) fn after(before: Vec<SubTaskId>) -> Ends {
     Ends { last: before, results: Vec::new() }
 }
 
 pub(super) fn condition_with(condition: &str, values: &Values) -> String {
     let mut out = String::new();
-    // The quote that is open where a value is put in: what the value holds cannot close it.
+    // The quote that is open at the value. The text of the value must not close it.
     let mut open = None;
     for piece in pieces(condition) {
         let reference = match piece {
@@ -290,29 +291,29 @@ pub(super) fn condition_with(condition: &str, values: &Values) -> String {
                 out.push_str(&text.replace(quote, &format!("{quote}{quote}")));
             }
             (Some(value), _) if !value.is_array() && !value.is_object() => out.push_str(&value.to_string()),
-            // Known at the start: the task's context has it.
+            // An initial value, which is in the task's context.
             _ => out.push_str(&reference.to_string()),
         }
     }
     out
 }
 
-/// Whether a text is nothing but a reference.
+/// Returns true if the text is only a reference.
 fn is_reference(text: &str) -> bool {
     matches!(pieces(text).as_slice(), [Piece::Reference(_)])
 }
 
-/// Values that are data: what looks like a reference in them is text.
+/// Escapes values as data, so that nothing in them is a reference.
 pub(super) fn literal(values: &Values) -> Values {
     values.iter().map(|(name, value)| (name.clone(), literal_value(value))).collect()
 }
 
-/// As [`literal`], of one value.
+/// Escapes one value, like [`literal`].
 pub(super) fn literal_value(value: &Json) -> Json {
     with_texts(value, &escaped)
 }
 
-/// The data that [`literal`] made.
+/// Reverses [`literal`].
 pub(super) fn plain(values: &Values) -> Values {
     values.iter().map(|(name, value)| (name.clone(), with_texts(value, &unescaped))).collect()
 }
@@ -328,7 +329,7 @@ fn with_texts(value: &Json, change: &dyn Fn(&str) -> String) -> Json {
     }
 }
 
-/// The text as its reader sees it.
+/// Returns the text without escapes.
 pub(super) fn unescaped(text: &str) -> String {
     let piece = |piece: Piece| match piece {
         Piece::Text(text) => text,
@@ -337,7 +338,7 @@ pub(super) fn unescaped(text: &str) -> String {
     pieces(text).into_iter().map(piece).collect()
 }
 
-/// `{{name}}` of templates as the `{name}` of plans, and the other way round.
+/// Converts `{{name}}` of templates to `{name}` of plans, and escapes single braces.
 fn braced(value: &Json) -> Json {
     match value {
         Json::String(text) => Json::String(braced_text(text)),
@@ -371,7 +372,8 @@ fn braced_text(text: &str) -> String {
     out
 }
 
-/// The text that, read as one with references, is this text: single braces mean nothing in a template.
+/// Escapes text, so that it has no references when it is read as a plan's text. Single braces have no meaning
+/// in a template.
 pub(super) fn escaped(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -394,7 +396,7 @@ pub(super) fn escaped(text: &str) -> String {
     out
 }
 
-/// The value with references to `values` replaced by these; other references stay.
+/// Replaces references to `values` by these values; other references stay.
 pub(super) fn substitute(value: &Json, values: &Values) -> Json {
     match value {
         Json::String(text) => substitute_text(text, values),
@@ -406,7 +408,7 @@ pub(super) fn substitute(value: &Json, values: &Values) -> Json {
     }
 }
 
-/// The text with references to `values` replaced by these, as its reader sees it.
+/// Replaces references to `values` by these values, and removes escapes.
 pub(super) fn text_with(text: &str, values: &Values) -> String {
     match substitute_text(text, values) {
         Json::String(text) => unescaped(&text),
@@ -417,7 +419,7 @@ pub(super) fn text_with(text: &str, values: &Values) -> String {
 fn substitute_text(text: &str, values: &Values) -> Json {
     let known = |reference: &Reference| {
         let value = values.get(&reference.head)?;
-        // A value that is a reference itself has no parts yet.
+        // A value that is itself a reference has no parts yet, so the path is appended to it.
         if references(value).is_empty() || reference.path.is_empty() {
             let lookup = |name: &str| (name == reference.head).then(|| value.clone());
             return crate::references::resolve_text(&reference.to_string(), &lookup).ok();
@@ -434,7 +436,7 @@ fn substitute_text(text: &str, values: &Values) -> Json {
         return known(reference).unwrap_or_else(|| Json::String(text.to_owned()));
     }
     let piece = |piece: Piece| match piece {
-        // What was escaped stays escaped.
+        // Escaped text stays escaped.
         Piece::Text(text) => escaped(&text),
         Piece::Reference(reference) => match known(&reference) {
             Some(Json::String(text)) => text,

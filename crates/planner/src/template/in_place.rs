@@ -1,5 +1,5 @@
-//! The steps of a template in the place of a subtask that names it as its tool: what held for the subtask holds for
-//! them, and those who depend on it or refer to it need not know.
+//! Replaces a subtask that names a template as its tool by the template's steps. The subtask's rules apply to
+//! the steps, and subtasks that depend on it or refer to it keep working.
 
 use std::collections::HashMap;
 
@@ -12,16 +12,16 @@ use super::{
 };
 use crate::references::{Piece, Reference, pieces};
 
-/// Marks references to subtasks around a template, which its own steps may share names with.
+/// Prefix of references to subtasks outside of a template, since its own steps may have the same names.
 pub(super) const OUTER: &str = "outer__";
 
-/// The subtasks of a plan whose templates were replaced by their steps, and who is meant by the names that are gone.
+/// The subtasks of a plan whose templates were replaced, and the names that replace the old ones.
 #[derive(Default)]
 pub(crate) struct Replaced {
     subtasks: Vec<SubTask>,
-    /// Who depended on a subtask waits for these.
+    /// For a replaced subtask: the steps that its dependents wait for now.
     last: HashMap<SubTaskId, Vec<SubTaskId>>,
-    /// Who referred to it refers to this.
+    /// For a replaced subtask: the name for references to its result.
     names: HashMap<String, String>,
 }
 
@@ -31,8 +31,8 @@ impl Replaced {
         self.subtasks.push(subtask.clone());
     }
 
-    /// Adds the steps of the template that `whole` names as its tool. The step that has the result gets its id; of
-    /// several that may have it, each gets its name.
+    /// Adds the steps of the template that `whole` names as its tool. If one step has the result, it gets the
+    /// id of `whole`; if several may have it, they share its name.
     pub(crate) fn add_steps(
         &mut self,
         whole: &SubTask,
@@ -60,7 +60,7 @@ impl Replaced {
         Ok(())
     }
 
-    /// The subtasks, each of which waits for and refers to what is there now.
+    /// Returns the subtasks with updated dependencies and references.
     pub(crate) fn subtasks(self) -> Vec<SubTask> {
         let Self { subtasks, last, names } = self;
         if last.is_empty() && names.is_empty() {
@@ -86,12 +86,12 @@ impl Replaced {
     }
 }
 
-/// How the steps of one template are named in the place of one subtask.
+/// The names of one template's steps in place of one subtask.
 struct InPlace<'a> {
     whole: &'a SubTask,
     inner: &'a [SubTask],
     results: &'a [SubTaskId],
-    /// The name of the result of the whole.
+    /// The name of the result of `whole`.
     result_name: String,
 }
 
@@ -111,7 +111,8 @@ impl<'a> InPlace<'a> {
         }
     }
 
-    /// What a name inside the template is outside of it. Another subtask may use the same template.
+    /// Returns the outer name for a name inside the template. It is unique, since another subtask may use the
+    /// same template.
     fn name(&self, head: &str) -> String {
         if let Some(around) = head.strip_prefix(OUTER) {
             return around.to_owned();
@@ -121,7 +122,7 @@ impl<'a> InPlace<'a> {
         }
         let is_named = |step: &&SubTask| step.rules.save_as.as_deref() == Some(head);
         let named: Vec<&SubTask> = self.inner.iter().filter(is_named).collect();
-        // Those that have the result have the name of the whole, and none of their own.
+        // Steps that have the result share the name of `whole` and have no other second name.
         match (named.as_slice(), named.iter().all(|step| self.has_result(step))) {
             ([], _) => head.to_owned(),
             ([only], true) => self.id(&only.id).to_string(),
@@ -134,8 +135,8 @@ impl<'a> InPlace<'a> {
         self.results.contains(&step.id)
     }
 
-    /// A step under its new name, with the rules of the whole: a person is asked before the first steps begin, and
-    /// what holds for all of the whole holds for each step that says nothing else.
+    /// Returns a step under its new name, with the rules of `whole`: its gate goes to the first steps, and
+    /// its other rules to each step that does not set them.
     fn step(&self, step: &SubTask) -> SubTask {
         let whole = &self.whole.rules;
         let mut new = with_names(step, self.id(&step.id), &|head| self.name(head));
@@ -180,7 +181,8 @@ fn is_first(step: &SubTask, inner: &[SubTask]) -> bool {
     !step.dependencies().iter().any(|id| inner.iter().any(|other| other.id == *id))
 }
 
-/// What a subtask may say that several steps cannot do in its place. It is refused, as it would be lost.
+/// Returns problems for rules of a subtask that several steps cannot follow. They are refused, so that they
+/// do not get lost.
 fn rules_without_meaning(
     whole: &SubTask,
     template: &WorkflowTemplate,
@@ -206,7 +208,7 @@ fn rules_without_meaning(
     if let Some((rule, word)) = word.filter(|_| inner.len() > 1) {
         problem(rule, format!("say `on_error: {word}` of the steps that may fail"));
     }
-    // Whoever is refused would be passed over, and the steps after it would be done.
+    // A refused first step would be skipped, and the steps after it would run.
     let passed_over = |step: &&SubTask| {
         is_first(step, inner) && step.rules.on_failure == OnFailure::Skip && inner.len() > 1
     };
@@ -218,18 +220,18 @@ fn rules_without_meaning(
     problems
 }
 
-/// Values for a template whose references are to subtasks around it.
+/// Marks references in values as references to subtasks outside of the template.
 fn outer(values: &Values) -> Values {
     let mark = |head: &str| format!("{OUTER}{head}");
     values.iter().map(|(name, value)| (name.clone(), with_heads(value, &mark))).collect()
 }
 
-/// The subtask with another id and other names in all that it refers to.
+/// Returns the subtask with another id, and other names in all its references.
 fn with_names(subtask: &SubTask, id: SubTaskId, name: &dyn Fn(&str) -> String) -> SubTask {
     let mut rules = subtask.rules.clone();
     rules.save_as = rules.save_as.as_deref().map(name);
     rules.when = rules.when.as_deref().map(|condition| text_with_heads(condition, name));
-    // A person is to read it: what stands for a result around the template has the name that the plan gives it.
+    // The question is for a person, so outer names are shown as the plan has them.
     let unmarked = |head: &str| head.strip_prefix(OUTER).unwrap_or(head).to_owned();
     rules.gate = rules.gate.as_deref().map(|question| text_with_heads(question, &unmarked));
     let mut new = SubTask::new(id, subtask.description.clone()).with_rules(rules);
@@ -244,8 +246,8 @@ fn with_names(subtask: &SubTask, id: SubTaskId, name: &dyn Fn(&str) -> String) -
     new.after(subtask.dependencies().to_vec())
 }
 
-/// The loop with other names in all that it refers to around it. Its own steps are named after it, so that two loops may
-/// come from one template.
+/// Returns a loop with other names in its references to the outside. Its own steps are named after it,
+/// because two loops may come from one template.
 fn each_with_names(each: &ForEach, id: &str, name: &dyn Fn(&str) -> String) -> ForEach {
     let own = names_of(each);
     let named = |head: &str| match own.contains(head) {
@@ -265,7 +267,7 @@ fn each_with_names(each: &ForEach, id: &str, name: &dyn Fn(&str) -> String) -> F
     new
 }
 
-/// The value with other names in its references.
+/// Returns the value with other names in its references.
 fn with_heads(value: &Json, head: &dyn Fn(&str) -> String) -> Json {
     match value {
         Json::String(text) => Json::String(text_with_heads(text, head)),
@@ -279,7 +281,7 @@ fn with_heads(value: &Json, head: &dyn Fn(&str) -> String) -> Json {
 
 fn text_with_heads(text: &str, head: &dyn Fn(&str) -> String) -> String {
     let piece = |piece: Piece| match piece {
-        // What was escaped stays escaped.
+        // Escaped text stays escaped.
         Piece::Text(text) => escaped(&text),
         Piece::Reference(reference) => {
             Reference { head: head(&reference.head), path: reference.path }.to_string()

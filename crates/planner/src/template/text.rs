@@ -1,24 +1,25 @@
-//! Templates from text. Where it cannot be read the problem says in which line and column.
+//! Parses templates from JSON and YAML. Errors name the line and column.
 
 use serde::{Deserialize, de::IgnoredAny};
 
 use super::{TemplateProblem, WorkflowTemplate};
 
-/// A template may stand alone, or as the one entry `workflow` of its file.
+/// A template under the key `workflow` of its file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Wrapped {
     workflow: WorkflowTemplate,
 }
 
-/// Looks for the entry and nothing else.
+/// Finds out if the text has the key `workflow`.
 #[derive(Deserialize)]
 struct IsWrapped {
     #[serde(rename = "workflow")]
     _workflow: IgnoredAny,
 }
 
-/// The template in either form; `error` is what is wrong with the text as a template that stands alone.
+/// Parses the wrapped form if the plain form failed because of the key `workflow`; otherwise returns `error`,
+/// the failure of the plain form.
 fn wrapped<E>(
     error: E,
     is_wrapped: impl FnOnce() -> bool,
@@ -34,7 +35,7 @@ where
 }
 
 impl WorkflowTemplate {
-    /// Reads a template in JSON, which may stand under `workflow`.
+    /// Parses a template in JSON, which may be under the key `workflow`.
     ///
     /// # Errors
     /// [`TemplateProblem::Unreadable`].
@@ -44,15 +45,15 @@ impl WorkflowTemplate {
         let read = read.or_else(|error| wrapped(error, is_wrapped, || serde_json::from_str(text)));
         read.map_err(|error| {
             let problem = error.to_string();
-            // The place is said apart.
+            // The place is given separately.
             let problem = problem.rsplit_once(" at line ").map_or(problem.as_str(), |(what, _)| what);
             let (line, column) = (error.line() as u64, error.column() as u64);
             TemplateProblem::Unreadable { line, column, problem: problem.to_owned() }
         })
     }
 
-    /// Reads a template in YAML 1.2, which may stand under `workflow`: `yes` and `no` are texts, as are numbers that
-    /// begin with a zero.
+    /// Parses a template in YAML 1.2, which may be under the key `workflow`. `yes`, `no` and numbers with a
+    /// leading zero are texts.
     ///
     /// # Errors
     /// [`TemplateProblem::Unreadable`].

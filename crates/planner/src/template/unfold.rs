@@ -1,4 +1,4 @@
-//! Loops over a result: what is known of them beforehand, and the subtasks of each item once the list is known.
+//! Loops over a result: the loop subtask of a plan, and its expansion once the list is known.
 
 use std::collections::HashSet;
 
@@ -11,7 +11,7 @@ use super::{
 use crate::references::{Piece, pieces, references};
 
 impl Expansion<'_> {
-    /// A loop whose list is the result of a step: a subtask of its own, which knows what is done for one item.
+    /// Adds a loop over the result of a step, as one subtask that contains the steps for one item.
     pub(super) fn later(
         &mut self,
         step: &TemplateStep,
@@ -60,7 +60,7 @@ impl Expansion<'_> {
         Ends { last: vec![id.into()], results: vec![id.into()] }
     }
 
-    /// The steps of one item, in which its name stands for it.
+    /// Returns the steps for one item, with a reference to the item in them.
     fn of_one_item(
         &mut self,
         step: &TemplateStep,
@@ -90,8 +90,8 @@ impl Expansion<'_> {
     }
 }
 
-/// The subtasks of all items of a list, and which of them have each item's result. What the list holds is data: braces in
-/// it refer to nothing.
+/// Returns the subtasks for all items of a list, and for each item the subtasks that may have its result. The
+/// items are data: braces in them are not references.
 pub(crate) fn unfold(whole: &SubTask, each: &ForEach, items: &[Json]) -> (Vec<SubTask>, Vec<Vec<SubTaskId>>) {
     let names = names_of(each);
     let (mut subtasks, mut results) = (Vec::new(), Vec::new());
@@ -104,7 +104,7 @@ pub(crate) fn unfold(whole: &SubTask, each: &ForEach, items: &[Json]) -> (Vec<Su
         for step in &each.steps {
             let mut new = of_item(step, number, &values, &names);
             if step.dependencies().is_empty() {
-                // What stands around the loop and is named in it is done already.
+                // Subtasks outside of the loop that it refers to are done already.
                 new = new.after(whole.dependencies().to_vec());
             }
             subtasks.push(new);
@@ -114,7 +114,7 @@ pub(crate) fn unfold(whole: &SubTask, each: &ForEach, items: &[Json]) -> (Vec<Su
     (subtasks, results)
 }
 
-/// The ids and second names of the steps of a loop.
+/// Returns the ids and second names of the steps of a loop.
 pub(super) fn names_of(each: &ForEach) -> HashSet<String> {
     let names = |step: &SubTask| [Some(step.id.to_string()), step.rules.save_as.clone()];
     each.steps.iter().flat_map(names).flatten().collect()
@@ -124,7 +124,7 @@ fn numbered(name: &str, number: usize) -> String {
     format!("{name}_{number}")
 }
 
-/// A step of a loop for one item.
+/// Returns a step of a loop for one item.
 fn of_item(step: &SubTask, number: usize, values: &Values, names: &HashSet<String>) -> SubTask {
     let mut rules = step.rules.clone();
     rules.save_as = rules.save_as.map(|name| numbered(&name, number));
@@ -145,7 +145,7 @@ fn of_item(step: &SubTask, number: usize, values: &Values, names: &HashSet<Strin
     new.after(after.collect::<Vec<_>>())
 }
 
-/// A loop inside a loop, for one item of the outer one.
+/// Returns a loop inside a loop, for one item of the outer loop.
 fn inner_of_item(each: &ForEach, number: usize, outer: &Values, names: &HashSet<String>) -> ForEach {
     let own = names_of(each);
     let mut values = outer.clone();
@@ -161,7 +161,7 @@ fn inner_of_item(each: &ForEach, number: usize, outer: &Values, names: &HashSet<
     new
 }
 
-/// What the steps of a loop refer to around it.
+/// Returns the references of a loop to the outside.
 pub(crate) fn around(each: &ForEach) -> Vec<crate::Reference> {
     let own = names_of(each);
     let mut found = references(&each.list);

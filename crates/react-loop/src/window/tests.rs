@@ -454,7 +454,7 @@ fn answered(manager: &mut ContextManager, text: &str) {
     manager.push_spoken(answer);
 }
 
-/// How far each message of a speaker is believed.
+/// Returns the trust level of each message of a speaker.
 fn trust_of(manager: &ContextManager, by: Speaker) -> Vec<Trust> {
     manager.said().filter(|said| said.by == by).map(|said| said.trust).collect()
 }
