@@ -1,5 +1,6 @@
-//! JSON as models write it by hand: single and curly quotes, Python's literals, bare keys, line ends in texts, commas too
-//! many, a bracket too few. What a text says is never changed, and no text is ended that its writer did not end.
+//! A lenient parser for JSON as models write it: single and curly quotes, Python's literals, bare keys, line
+//! breaks in strings, extra commas, a missing bracket. It never changes the content of a string, and never
+//! closes an unterminated one.
 
 use std::borrow::Cow;
 
@@ -8,37 +9,37 @@ use serde_json::Map;
 
 use crate::Json;
 
-/// An object that begins a text.
+/// An object at the beginning of a text.
 #[derive(Debug, PartialEq)]
 pub struct Found {
-    /// What it holds.
+    /// The entries of the object.
     pub fields: Map<String, Json>,
-    /// Where it ends.
+    /// The position of its end.
     pub end: usize,
 }
 
-/// Why there is no object.
+/// The reason why there is no object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoObject {
-    /// A bracket that is none of JSON's: prose.
+    /// The bracket begins no JSON but prose.
     Prose,
-    /// It has no end.
+    /// The object has no end.
     Torn,
-    /// It has an end and is not JSON, however kindly it is read.
+    /// The object has an end but cannot be parsed, even leniently.
     Bad,
 }
 
-/// What may be done about an object without an end.
+/// The treatment of an object without an end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenEnd {
-    /// Brackets are closed where something shows that the writer was done: the end of the text, of a code block or of a
-    /// tag, or the next word of the format.
+    /// Close its brackets if the writer was clearly done: at the end of the text, of a code block or of a
+    /// tag, or at the next keyword of the format.
     Close,
-    /// Nothing: the text may have been cut off.
+    /// Refuse it, because the text may have been cut off.
     Refuse,
 }
 
-/// The object that begins at the start of `text`, which is a `{`.
+/// Parses the object at the start of `text`, which is a `{`.
 pub fn object_at(text: &str, open_end: OpenEnd) -> Result<Found, NoObject> {
     let mut strict = serde_json::Deserializer::from_str(text).into_iter::<Map<String, Json>>();
     if let Some(Ok(fields)) = strict.next() {
@@ -64,7 +65,7 @@ pub fn object_at(text: &str, open_end: OpenEnd) -> Result<Found, NoObject> {
     }
 }
 
-/// A quote, the end, or a word with a colon.
+/// Returns true for a quote, the end, or a word with a colon after the bracket.
 fn begins_like_an_object(text: &str) -> bool {
     let inside = text.strip_prefix('{').unwrap_or(text).trim_start();
     let word = inside.trim_start_matches(|c: char| c.is_alphanumeric() || matches!(c, '_' | '-'));
@@ -72,7 +73,7 @@ fn begins_like_an_object(text: &str) -> bool {
     inside.is_empty() || inside.starts_with(['"', '\'', '}', '“', '”', '‘', '’']) || has_key
 }
 
-/// What is open.
+/// A bracket or a quote that is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Open {
     Object,
@@ -86,16 +87,17 @@ struct Plain<'a> {
     text: String,
     open: Vec<Open>,
     end: usize,
-    /// Something other than the end of the source ended it.
+    /// True if something other than the end of the source ended it.
     is_ended: bool,
-    /// There are more levels than JSON is read with.
+    /// True if it has more levels than the parser allows.
     is_deep: bool,
 }
 
-/// The parser calls itself for each level.
+/// The most levels; the parser recurses for each.
 const DEEPEST: usize = 128;
 
-/// What ends an object that is not closed, outside of texts: a code block's end, a tag's, the next word of the format.
+/// Texts that end an object that is not closed, outside of strings: the end of a code block or a tag, or the
+/// next keyword of the format.
 const ENDS: [&str; 8] = [
     "```",
     "</tool_call>",
@@ -163,7 +165,7 @@ impl<'a> Plain<'a> {
         self.is_deep |= self.open.len() > DEEPEST;
     }
 
-    /// A bare word; those of Python are spelled as JSON's. Returns its length.
+    /// Copies a bare word, with Python's literals as JSON's. Returns its length.
     fn word(&mut self, rest: &str) -> usize {
         let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
         self.text.push_str(match &rest[..end] {
@@ -175,7 +177,8 @@ impl<'a> Plain<'a> {
         end
     }
 
-    /// A text that begins with the quote at `from`; returns where its last quote is. One without is left open.
+    /// Copies a string that begins with the quote at `from`. Returns the position of its last quote; a string
+    /// without one is left open.
     fn quoted(&mut self, from: usize, quote: char) -> usize {
         let is_end = |c: char, behind: &str| match quote {
             '"' => c == '"',
@@ -190,7 +193,8 @@ impl<'a> Plain<'a> {
             let at = begin + offset;
             match c {
                 _ if is_escaped => {
-                    // Behind a backslash stands what has to be escaped, or a quote that had to be where it was written.
+                    // A backslash precedes a character to escape, or a quote that needed no escape where it
+                    // was written.
                     if c == '\'' {
                         self.text.pop();
                     }
@@ -216,7 +220,8 @@ impl<'a> Plain<'a> {
         self.source.len()
     }
 
-    /// Whether the last thing is whole: a number or a word might go on, and something has to follow a comma.
+    /// Returns true if the last token is complete: a number or a word might go on, and a comma needs a
+    /// successor.
     fn may_end_here(&self) -> bool {
         self.is_ended || self.text.trim_end().ends_with(['"', '}', ']'])
     }
@@ -228,18 +233,18 @@ impl<'a> Plain<'a> {
     }
 }
 
-/// Whether what comes behind a quote shows that it was the last of its text, and no apostrophe.
+/// Returns true if the text after a quote shows that it ends a string and is no apostrophe.
 fn ends_a_text(behind: &str) -> bool {
     let behind = behind.trim_start();
     behind.is_empty() || behind.starts_with([',', ':', '}', ']', ')']) || behind.starts_with("```")
 }
 
-/// Whether a text begins with a word in any case.
+/// Returns true if a text begins with a word, ignoring case.
 pub fn starts_with(text: &str, lower: &str) -> bool {
     text.get(..lower.len()).is_some_and(|start| start.eq_ignore_ascii_case(lower))
 }
 
-/// A whole text as a value, read kindly, unless it is plain JSON or no JSON at all.
+/// Parses a whole text leniently; none if it is no object or list, or cannot be parsed.
 pub fn mended(text: &str) -> Option<Json> {
     let is_nested = text.starts_with(['{', '[']);
     if !is_nested {
@@ -250,8 +255,9 @@ pub fn mended(text: &str) -> Option<Json> {
     is_whole.then(|| json5::from_str(&plain.text).ok()).flatten()
 }
 
-/// The JSON in a text: the whole of it, what stands in a fence, or what stands between the first and the last
-/// bracket; and if none of these is JSON, the first that is almost JSON, mended. Where there is none, the text.
+/// Returns the JSON in a text: the whole text, the content of a code block, or the part between the first and
+/// the last bracket. If none of these is valid JSON, the first that can be parsed leniently is returned.
+/// Without JSON it returns the text.
 pub fn json_in(text: &str) -> Cow<'_, str> {
     let whole = text.trim();
     let fenced = || {
@@ -293,7 +299,7 @@ mod tests {
             ("```\n[1]\n```", "[1]"),
             (r#"Sure! {"a": {"b": 2}} Anything else?"#, r#"{"a": {"b": 2}}"#),
             (r#"{"a": 1} and {"a": 2}"#, r#"{"a": 1} and {"a": 2}"#),
-            // What is almost JSON is mended; what has no end is not.
+            // Almost valid JSON is repaired; text without an end is not.
             ("{'a': True, b: \"x\",} // done", r#"{"a":true,"b":"x"}"#),
             ("```json\n{“a”: [1, 2,]}\n```", r#"{"a":[1,2]}"#),
             (r#"{"a": [1, 2"#, r#"{"a": [1, 2"#),
@@ -323,7 +329,7 @@ mod tests {
             ("{\"a\": \"two\nlines\t\"}", json!({"a": "two\nlines\t"})),
             ("{a: 1, b: [2, 3,],}", json!({"a": 1, "b": [2, 3]})),
             (r#"{"a": "a } b \" { c", x: 1}"#, json!({"a": "a } b \" { c", "x": 1})),
-            // Brackets too few, where somebody went on or was done.
+            // Missing brackets, where the writer went on or was done.
             (r#"{"a": {"b": 1```"#, json!({"a": {"b": 1}})),
             (r#"{"a": [1, 2</tool_call>"#, json!({"a": [1, 2]})),
             ("{\"a\": {\"b\": 1\nObservation: 3", json!({"a": {"b": 1}})),

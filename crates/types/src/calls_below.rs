@@ -1,4 +1,5 @@
-//! Calls that a tool makes itself: what they know of the run, and how they are heard as part of the tool's own call.
+//! Calls that a tool makes itself: their context in the run, and their progress as part of the tool's own
+//! call.
 
 use std::sync::Arc;
 
@@ -9,16 +10,16 @@ use crate::{
     ToolAnnotations, ToolContext, ToolError,
 };
 
-/// How many tools may call each other in a row.
+/// The most tools that may call each other in a chain.
 pub const MAX_TOOL_DEPTH: usize = 10;
 
 impl ToolContext {
-    /// What the calls know of the run that `tool`, which has this call, makes itself. They end with the call, what they
-    /// say is its progress, and the processes that they start are its own. They cannot wait for a person, because they
-    /// have no place of their own in the log.
+    /// Returns the context for calls that `tool`, which has this call, makes itself. They are cancelled with
+    /// the call, their progress is shown as its progress, and their processes are registered as its own. They
+    /// cannot wait for a person, because they are not in the log.
     ///
     /// # Errors
-    /// [`ToolError::Failed`] if `tool` is above this call already, or if too many tools are.
+    /// [`ToolError::Failed`] if `tool` is in the chain of calling tools already, or if the chain is too long.
     pub fn below(&self, tool: &str) -> Result<Context, ToolError> {
         let mut way = self.run.tools_above.to_vec();
         let is_above = way.iter().any(|above| above == tool);
@@ -44,7 +45,7 @@ impl ToolContext {
 }
 
 impl ToolAnnotations {
-    /// For a tool that calls others: as harmful as the most harmful of them.
+    /// Returns annotations for a tool that calls others: as strict as the strictest of them.
     pub fn as_harmful_as<'a>(tools: impl IntoIterator<Item = &'a ToolAnnotations>) -> Self {
         let mut all = Self::read_only();
         for one in tools {
@@ -64,7 +65,7 @@ impl ToolAnnotations {
     }
 }
 
-/// What the calls below say is heard as the progress of the call; the runs of agents below are heard as ever.
+/// Sends progress of inner calls as progress of the outer call; passes on events of child runs unchanged.
 struct Below {
     call: ToolContext,
 }
@@ -83,7 +84,7 @@ impl Sink for Below {
     }
 }
 
-/// Processes of the calls below are those of the call: they stand in the log with it, and end with it.
+/// Registers processes of inner calls as those of the outer call, so that they are logged and ended with it.
 struct Through(Arc<dyn Processes>);
 
 impl ProcessLog for Through {

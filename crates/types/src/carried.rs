@@ -1,5 +1,5 @@
-//! The conversation that a run begins with, repeated in its log, so that whoever folds the log need not fold the logs of
-//! all runs before it.
+//! The conversation at the beginning of a run, repeated in its log, so that the logs of earlier runs need not
+//! be read.
 
 use std::sync::Arc;
 
@@ -7,63 +7,63 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Message, RunId, Speaker, Tokenizer, ToolResult, Trust};
 
-/// What the runs before a run left, as a fold of their logs: the conversation, or the end of it where `base` has its
-/// beginning. Few runs of a session have one, and each message of a session is in few of them.
+/// The state at the end of the runs before a run, as a fold of their logs: the conversation, or its last part
+/// if `base` has the rest. Few runs of a session have one, and each message of a session is in few of them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct Carried {
-    /// How many runs the conversation had before this one.
+    /// The number of earlier runs in the conversation.
     pub runs: u32,
-    /// The run that carries what comes before `messages` and `seen`; without one nothing comes before them.
+    /// The run that carries the part before `messages` and `seen`; none if there is no such part.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base: Option<RunId>,
-    /// What the model read, oldest first.
+    /// The messages as the model read them, oldest first.
     pub messages: Vec<CarriedMessage>,
-    /// What calls told of the files that they read or wrote, oldest first; of each file the latest.
+    /// Reports of calls about the files that they read or wrote, oldest first; for each file only the latest.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub seen: Vec<CarriedResult>,
-    /// Who counted the tokens of the messages; nobody if they are not counted.
+    /// The tokenizer that counted the messages; none if they are not counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counted_by: Option<Tokenizer>,
-    /// What was spent of the budget that a branch shares.
+    /// The used part of a budget that branches share.
     pub spent: CarriedSpending,
     /// Rules under which nobody is asked for the rest of the session, in `workspace`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub trusted: Vec<String>,
-    /// The folder that the run before worked in.
+    /// The folder that the previous run worked in.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workspace: Option<String>,
-    /// Bytes of `messages` and `seen`.
+    /// The bytes of `messages` and `seen`.
     pub bytes: u64,
-    /// Bytes of all messages that the runs before this one added.
+    /// The bytes of all messages that the earlier runs added.
     pub bytes_said: u64,
-    /// Bytes of all that the runs before this one, and this one, carry.
+    /// The bytes that the earlier runs and this one carry in total.
     pub bytes_carried: u64,
 }
 
-/// A message of a conversation that a run begins with.
+/// A message of the conversation at the beginning of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CarriedMessage {
-    /// As the model reads it.
+    /// The message as the model reads it.
     pub message: Arc<Message>,
     /// Estimated tokens.
     #[serde(default)]
     pub tokens: u64,
-    /// Who said it.
+    /// The speaker.
     #[serde(default)]
     pub by: Speaker,
-    /// How far it is believed.
+    /// The trust level.
     #[serde(default)]
     pub trust: Trust,
-    /// What was said, where the model reads that in other words or a part of it.
+    /// The original message, if the model reads a changed or shortened one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub said: Option<Arc<Message>>,
 }
 
-/// What a call told of a file.
+/// A call's report about a file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CarriedResult {
@@ -73,7 +73,7 @@ pub struct CarriedResult {
     pub result: ToolResult,
 }
 
-/// What was spent of a budget that several runs share.
+/// The used part of a budget that several runs share.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CarriedSpending {
@@ -81,7 +81,7 @@ pub struct CarriedSpending {
     pub turns: u32,
     /// Tokens.
     pub tokens: u64,
-    /// In millionths of a currency unit.
+    /// Money in millionths of a currency unit.
     #[serde(default)]
     pub money: u64,
 }

@@ -1,29 +1,29 @@
-//! Results of tools that the model gives up: they leave its window, and stay in the log.
+//! Tool results that the model removes from its context window; they stay in the log.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Message, ToolCallId, ToolResult, metadata};
 
-/// The name of the tool by which a model gives up results it no longer needs. A run that has it marks each result with
-/// the id of its call.
+/// The name of the tool with which a model removes results that it no longer needs. In a run with this tool
+/// each result shows the id of its call.
 pub const CLEANUP_TOOL: &str = "cleanup_tool_call";
 
-/// A tool's result that a run's model sees.
+/// A tool result in the window of a run's model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SeenResult {
-    /// The call that it answers.
+    /// The id of the call.
     pub call: ToolCallId,
     /// The tool's name.
     pub tool: String,
     /// Its estimated tokens.
     pub tokens: u64,
-    /// The model has given it up.
+    /// True if the model has removed it.
     pub is_cleaned_up: bool,
 }
 
 impl SeenResult {
-    /// A result as it stands in a window; `None` for any other message.
+    /// Creates it from a message of the window; `None` if the message is no tool result.
     pub fn of(message: &Message, tokens: u64) -> Option<Self> {
         let Message::ToolResult(result) = message else { return None };
         Some(Self {
@@ -35,24 +35,24 @@ impl SeenResult {
     }
 }
 
-/// What the model gave up, and what it reads instead. Stands under [`metadata::CLEANED_UP`] in the result of the call
-/// by which it did.
+/// A result that the model removed, with the note that replaces it. It is stored under
+/// [`metadata::CLEANED_UP`] in the result of the call that removed it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CleanedUp {
-    /// The call whose result it was.
+    /// The call of the removed result.
     pub tool_call_id: ToolCallId,
-    /// Why.
+    /// The reason.
     pub cleanup_reason: String,
-    /// What is worth keeping of it.
+    /// The part worth keeping, as a summary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cleanup_summary: Option<String>,
-    /// Estimated tokens of what was given up.
+    /// Estimated tokens of the removed result.
     pub original_tokens: u64,
 }
 
 impl CleanedUp {
-    /// A result that is given up.
+    /// Creates the removal of a result.
     pub fn new(result: &SeenResult, reason: impl Into<String>, summary: Option<String>) -> Self {
         Self {
             tool_call_id: result.call.clone(),
@@ -62,18 +62,18 @@ impl CleanedUp {
         }
     }
 
-    /// What the model reads in place of the result.
+    /// Returns the note that the model reads in place of the result.
     pub fn note(&self) -> String {
         let end = self.cleanup_summary.as_ref().map_or(String::new(), |summary| format!(": {summary}"));
         format!("{OPENING}{}]{end}", self.cleanup_reason)
     }
 
-    /// What a call of the [tool](CLEANUP_TOOL) gave up, by its result.
+    /// Returns the removals of a call of the [tool](CLEANUP_TOOL), from its result.
     pub fn of(result: &ToolResult) -> Vec<Self> {
         let said = result.metadata.get(metadata::CLEANED_UP).filter(|_| !result.is_error());
         said.and_then(|said| Vec::deserialize(said).ok()).unwrap_or_default()
     }
 }
 
-/// How a note begins.
+/// The beginning of a note.
 const OPENING: &str = "[Cleaned up - ";

@@ -1,4 +1,4 @@
-//! Collections: whose an entry is. What is asked within one never sees another's.
+//! Collections: the owners of memories. Access to one collection never reaches another one.
 
 use std::{fmt, sync::Arc};
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{MemoryError, TenantId};
 
-/// A place in the tree of owners: names from the general to the particular with `:` between them, as in
+/// A node in the tree of owners: names from the general to the particular with `:` between them, as in
 /// `team:eng:alice`. The root has no name and contains all others.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -17,7 +17,7 @@ impl Collection {
     /// The longest name, in bytes.
     pub const MAX_BYTES: usize = 512;
 
-    /// A collection by its name.
+    /// Creates a collection from its name.
     ///
     /// # Errors
     /// [`MemoryError::Collection`] for an empty name or part, control characters, and more than
@@ -35,12 +35,12 @@ impl Collection {
         Err(MemoryError::Collection { name: shown, problem })
     }
 
-    /// The collection that contains all others. Only for whoever looks after the whole store.
+    /// Returns the collection that contains all others. Only for code that maintains the whole store.
     pub fn root() -> Self {
         Self(Arc::from(""))
     }
 
-    /// A collection within this one.
+    /// Returns a collection within this one.
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -51,19 +51,19 @@ impl Collection {
         }
     }
 
-    /// Whether this is the root.
+    /// Returns true if this is the root.
     pub fn is_root(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether `other` is this one or lies within it. `team:eng` contains `team:eng:alice` and not
+    /// Returns true if `other` is this one or lies within it. `team:eng` contains `team:eng:alice` but not
     /// `team:engine`.
     pub fn contains(&self, other: &Self) -> bool {
         let rest = other.0.strip_prefix(&*self.0);
         self.is_root() || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
     }
 
-    /// The name; empty for the root.
+    /// Returns the name; empty for the root.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -87,7 +87,7 @@ impl fmt::Debug for Collection {
     }
 }
 
-/// The root is written as an empty text, and only there may a name be empty.
+/// Reads an empty text as the root; elsewhere a name must not be empty.
 impl TryFrom<String> for Collection {
     type Error = MemoryError;
 

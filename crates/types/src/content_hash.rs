@@ -1,30 +1,30 @@
-//! A short, stable hash of values as they would be written, to tell whether two of them say the same.
+//! A short, stable hash of values in their JSON form, to compare them.
 //!
-//! FNV-1a with 64 bits, as <http://www.isthe.com/chongo/tech/comp/fnv/> defines it: the same on every
-//! machine and in every version, unlike the standard library's. It finds what was changed by accident or
-//! by hand, and is no proof against somebody who wants to deceive.
+//! It is FNV-1a with 64 bits, as <http://www.isthe.com/chongo/tech/comp/fnv/> defines it: the same on every
+//! machine and in every version, unlike the standard library's. It detects accidental changes, but gives no
+//! security against deliberate ones.
 
 use serde::Serialize;
 
-/// The hash of everything that was added, in order.
+/// A hash of all values that were added, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ContentHash(u64);
 
 impl ContentHash {
-    /// Adds a value in its JSON form, which tells where one value ends and the next begins.
+    /// Adds a value in its JSON form, which marks the end of the value.
     pub fn add(&mut self, value: &(impl Serialize + ?Sized)) {
-        // Nothing that is hashed here has a form that JSON cannot write, and writing here cannot fail.
+        // All hashed values can be written as JSON, and this writer cannot fail.
         let _ = serde_json::to_writer(&mut *self, value);
     }
 
-    /// The hash of one value.
+    /// Returns the hash of one value.
     pub fn of(value: &(impl Serialize + ?Sized)) -> u64 {
         let mut hash = Self::default();
         hash.add(value);
         hash.0
     }
 
-    /// The hash so far.
+    /// Returns the hash so far.
     pub fn value(self) -> u64 {
         self.0
     }

@@ -1,5 +1,5 @@
-//! Cycles: a run's log as one structured entry for each turn, what was read, thought, done and observed.
-//! A view of the log for people and for log analysis; nothing is stored.
+//! Cycles: a run's log as one structured entry per turn, with prompt, thought, calls and results. A view of
+//! the log for people and for log analysis; nothing is stored.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -10,22 +10,22 @@ use crate::{
     RunId, RunStarted, SessionId, Timestamp, ToolCall, ToolResult, ToolResultStatus, Usage, iso8601,
 };
 
-/// One turn of a run: a model's answer and what came of it.
+/// One turn of a run: a model's answer and the results of its calls.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Cycle {
-    /// When the model was asked.
+    /// The time of the model request.
     #[serde(with = "iso8601")]
     pub timestamp: Timestamp,
-    /// The run: what joins entries, log lines and tool calls.
+    /// The run; it correlates entries, log lines and tool calls.
     pub correlation_id: RunId,
     /// Always `react-loop`.
     pub component: String,
-    /// The turn, from 1.
+    /// The number of the turn, from 1.
     pub cycle: u32,
-    /// What the loop did last in this turn.
+    /// The last state of the loop in this turn.
     pub state: ReactState,
-    /// What the model read since its last answer, the first 200 characters of it.
+    /// The new text that the model read since its last answer, cut to 200 characters.
     pub prompt_preview: String,
     /// The model's reasoning: thinking, and text beside tool calls.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -34,11 +34,11 @@ pub struct Cycle {
     pub llm_response: String,
     /// The calls in the answer.
     pub parsed_action: Vec<CycleAction>,
-    /// What they came to, in the order in which they ended.
+    /// The results, in the order in which the calls ended.
     pub tool_result: Vec<CycleObservation>,
-    /// Where it belongs.
+    /// The session, the loop and the attempts.
     pub context: CycleContext,
-    /// How long it took, and how much.
+    /// Durations and tokens.
     pub performance: CyclePerformance,
 }
 
@@ -51,68 +51,68 @@ pub struct CycleAction {
     pub arguments: Json,
 }
 
-/// What a call came to.
+/// The result of a call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CycleObservation {
     /// The tool.
     pub tool: String,
-    /// How the call ended.
+    /// The status.
     pub status: ToolResultStatus,
-    /// What the model reads.
+    /// The text that the model reads.
     pub content: String,
 }
 
-/// Where a cycle belongs.
+/// The context of a cycle.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CycleContext {
     /// The session.
     pub session_id: SessionId,
     /// Display name of the run.
     pub loop_id: LoopId,
-    /// [`Request::content_hash`](crate::Request::content_hash) of what the model was told in all.
+    /// [`Request::content_hash`](crate::Request::content_hash) of the whole request.
     pub request_hash: String,
-    /// How often the model was asked.
+    /// The number of attempts.
     pub attempts: u32,
-    /// Why the model gave no answer, attempt by attempt, and how calls failed that were tried again.
+    /// The errors of failed attempts, and of failed calls that were retried.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<String>,
 }
 
-/// How long a cycle took, and how much.
+/// Durations and tokens of a cycle.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CyclePerformance {
-    /// From the first request to the answer, milliseconds.
+    /// The time from the first request to the answer, milliseconds.
     pub model_ms: u64,
-    /// From the answer to the last result, milliseconds.
+    /// The time from the answer to the last result, milliseconds.
     pub tools_ms: u64,
     /// Tokens of the answer.
     pub usage: Usage,
-    /// The calls one by one.
+    /// The calls, one by one.
     pub tool_calls: Vec<ToolCallRecord>,
 }
 
-/// What one tool call took and gave.
+/// The metrics of one tool call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ToolCallRecord {
     /// The tool.
     pub name: String,
-    /// The arguments; of texts and of nested values the first 100 characters.
+    /// The arguments; texts and nested values are cut to 100 characters.
     pub args_summary: Json,
-    /// From its first start to its end, milliseconds; 0 for a call that was never started.
+    /// The time from its first start to its end, milliseconds; 0 for a call that never started.
     pub duration_ms: u64,
-    /// Whether it did what it was to do.
+    /// True if it succeeded.
     pub success: bool,
-    /// How it ended.
+    /// The status.
     pub result_status: ToolResultStatus,
-    /// Characters of its result, before anything was cut.
+    /// The characters of its result, before any cut.
     pub result_chars: u64,
-    /// Tokens of the answer that made the call, with all its other calls.
+    /// Tokens of the answer with the call, including its other calls.
     pub token_attribution: Usage,
 }
 
 impl Cycle {
-    /// The cycles of a run, from its records.
+    /// Returns the cycles of a run, from its records.
     pub fn of(records: &[Arc<Record>]) -> Vec<Self> {
         let mut fold = Fold::default();
         for record in records {
@@ -121,7 +121,7 @@ impl Cycle {
         fold.cycles
     }
 
-    /// The cycle as a chronicle: failed attempts, thought, actions, observations, answer.
+    /// Returns the cycle as lines of text: failed attempts, thought, actions, observations, answer.
     pub fn lines(&self) -> Vec<String> {
         let failed = self.context.failures.iter().map(|failure| format!("Failed: {failure}"));
         let mut lines: Vec<String> = failed.collect();
@@ -141,10 +141,10 @@ impl Cycle {
 struct Fold {
     started: Option<Box<RunStarted>>,
     cycles: Vec<Cycle>,
-    /// What the model has not read yet.
+    /// Texts that the model has not read yet.
     unread: Vec<String>,
     asked_at: Timestamp,
-    /// The request that is with the model.
+    /// The command and the attempt of the request that the model is working on.
     asking: Option<(CommandId, u32)>,
     answered_at: Timestamp,
     calls: HashMap<CallId, Call>,
@@ -317,7 +317,7 @@ fn summary(arguments: &Json) -> Json {
     }
 }
 
-/// Characters of what the model read.
+/// The most characters of the prompt preview.
 const PREVIEW: usize = 200;
-/// Characters of an argument.
+/// The most characters of an argument.
 const ARGUMENT: usize = 100;

@@ -1,39 +1,39 @@
-//! What a bus could not deliver, and why.
+//! Messages that a bus could not deliver.
 
 use crate::BusMessage;
 
-/// A message that did not arrive.
+/// A message that was not delivered.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct DeadLetter {
     /// The message.
     pub message: BusMessage,
-    /// Why it did not arrive.
+    /// The cause.
     pub cause: DeathCause,
 }
 
 impl DeadLetter {
-    /// A message that did not arrive.
+    /// Creates a dead letter.
     pub fn new(message: BusMessage, cause: DeathCause) -> Self {
         Self { message, cause }
     }
 }
 
-/// Why a message did not arrive.
+/// The cause for which a message was not delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DeathCause {
-    /// Nobody listens for whom it is.
+    /// The receiver has no subscription.
     Undeliverable,
-    /// It was of no use any more.
+    /// Its time to live was over.
     Expired,
-    /// It was not confirmed, however often it was delivered.
+    /// It was never acknowledged, after all deliveries.
     Unconfirmed,
-    /// There was no room for it. A bus that is shared by processes leaves such a message with its sender.
+    /// The queue was full. A bus that several processes share returns such a message to its sender instead.
     Full,
-    /// Who was to read it went away.
+    /// The receiver ended its subscription before it read the message.
     Unsubscribed,
-    /// It answers a request for which nobody waits any more.
+    /// It answers a request whose deadline was over.
     Late,
     /// A cause that this version does not know.
     Other,
@@ -43,7 +43,7 @@ impl DeathCause {
     const KNOWN: [Self; 6] =
         [Self::Undeliverable, Self::Expired, Self::Unconfirmed, Self::Full, Self::Unsubscribed, Self::Late];
 
-    /// The name under which a bus keeps it, for instance `undeliverable`.
+    /// Returns the name under which a bus stores it, for instance `undeliverable`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Undeliverable => "undeliverable",
@@ -56,7 +56,7 @@ impl DeathCause {
         }
     }
 
-    /// The cause that was kept under `name`.
+    /// Returns the cause with this name.
     pub fn named(name: &str) -> Self {
         Self::KNOWN.into_iter().find(|cause| cause.as_str() == name).unwrap_or(Self::Other)
     }

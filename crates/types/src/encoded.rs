@@ -1,5 +1,5 @@
-//! A value that is written in a wire format at most once, however many requests carry it: the tools,
-//! the instructions. For messages see [`Transcript`](crate::Transcript).
+//! A value whose wire format is cached, because many requests carry it: tools, instructions. For messages see
+//! [`Transcript`](crate::Transcript).
 
 use std::{
     fmt,
@@ -9,11 +9,11 @@ use std::{
 
 use crate::content_hash::ContentHash;
 
-/// A value with a place for its encoded form.
+/// A value with its cached encoding.
 ///
-/// Tools and instructions are sent again with every request. The first provider that encodes the value leaves the text here; the
-/// value cannot be changed, so the text stays true. A second format (after a fallback to another
-/// protocol) is encoded afresh each time.
+/// Tools and instructions are sent again with every request. The first provider that encodes the value caches
+/// the text here; the value is immutable, so the text stays valid. A second format (after a fallback to
+/// another protocol) is encoded each time.
 #[derive(Default)]
 pub struct Encoded<T> {
     value: T,
@@ -22,12 +22,12 @@ pub struct Encoded<T> {
 }
 
 impl<T> Encoded<T> {
-    /// Wraps a value that nothing has encoded yet.
+    /// Wraps a value that is not encoded yet.
     pub fn new(value: T) -> Self {
         Self { value, text: OnceLock::new(), hash: OnceLock::new() }
     }
 
-    /// The value in `format`, encoded by `encode` unless that was done before.
+    /// Returns the value in `format`: the cached text, or the result of `encode`.
     ///
     /// `format` names the encoding, including every option that changes its output.
     pub fn encode(&self, format: &'static str, encode: impl FnOnce(&T) -> String) -> Arc<str> {
@@ -55,20 +55,20 @@ impl<T> Encoded<T> {
         }
     }
 
-    /// The value itself.
+    /// Returns the value itself.
     pub fn into_inner(self) -> T {
         self.value
     }
 }
 
 impl<T: serde::Serialize> Encoded<T> {
-    /// The hash of the value, which is computed once.
+    /// Returns the hash of the value, which is computed once.
     pub(crate) fn content_hash(&self) -> u64 {
         *self.hash.get_or_init(|| ContentHash::of(&self.value))
     }
 }
 
-/// Formats are constants: mostly the very same one, and then its text need not be read.
+/// Compares formats. They are constants and mostly the same pointer, which saves comparing the text.
 fn same(a: &'static str, b: &'static str) -> bool {
     std::ptr::eq(a, b) || a == b
 }

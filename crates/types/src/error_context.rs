@@ -1,4 +1,4 @@
-//! What went wrong in a run, for people and monitors: a view of its log, derived and never stored.
+//! The errors of a run, for people and monitors; computed from its log, never stored.
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
@@ -10,7 +10,7 @@ use crate::{
     Record, RecordBody, RunId, TeamRecord, Timestamp, ToolResult, ToolResultStatus, metadata,
 };
 
-/// Where failures come from.
+/// The part of the system that a failure comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -19,26 +19,26 @@ pub enum FailureGroup {
     Llm,
     /// A tool.
     Tool,
-    /// Taking a task apart.
+    /// Planning.
     Planning,
-    /// What is remembered.
+    /// Memory.
     Memory,
-    /// Agents that work together.
+    /// The cooperation of agents.
     MultiAgent,
-    /// The process, its storage, its network.
+    /// The process, its storage or its network.
     System,
 }
 
-/// How bad an error is.
+/// The severity of an error.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ErrorSeverity {
-    /// Nothing has to be done: the model reads it and does better.
+    /// No action is needed: the model reads it and corrects itself.
     Low,
-    /// The component itself can mend it.
+    /// The component can recover by itself.
     #[default]
     Medium,
-    /// Others have to help.
+    /// Other components have to help.
     High,
     /// A person has to help.
     Critical,
@@ -68,30 +68,30 @@ impl fmt::Display for ErrorSeverity {
     }
 }
 
-/// One thing that went wrong.
+/// One error.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ErrorContext {
-    /// What failed.
+    /// The component that failed.
     pub component: FailureGroup,
-    /// How: [`ModelFailure::code`], or the `error_type` of a tool's result.
+    /// The type of the error: [`ModelFailure::code`], or the `error_type` of a tool result.
     pub error_type: String,
-    /// How bad it is.
+    /// The severity.
     pub severity: ErrorSeverity,
-    /// When.
+    /// The time.
     pub timestamp: Timestamp,
-    /// The message, and what else is known.
+    /// The message, and further data.
     pub details: Json,
-    /// How often it was tried again before this: 0 for the first failure of a call.
+    /// The number of retries before this error: 0 for the first failure of a call.
     pub recovery_attempts: u32,
     /// The run.
     pub correlation_id: Option<RunId>,
 }
 
 impl ErrorContext {
-    /// The errors of a run, oldest first. The fourth of one kind within ten is at least
-    /// [`ErrorSeverity::High`], and so is each that follows; the end of a run that failed is
-    /// [`ErrorSeverity::Critical`]. What was cancelled is no error.
+    /// Returns the errors of a run, oldest first. If three of the nine errors before one are of the same
+    /// kind, its severity is at least [`ErrorSeverity::High`]. The end of a failed run is
+    /// [`ErrorSeverity::Critical`]. A cancelled call is no error.
     pub fn of(records: &[Arc<Record>]) -> Vec<Self> {
         let (mut run, mut errors) = (None, Vec::<Self>::new());
         let mut starts = BTreeMap::new();
@@ -125,7 +125,7 @@ impl ErrorContext {
         errors
     }
 
-    /// A failure of a memory, which stands in no log: a run goes on without what it would have recalled or kept.
+    /// Creates the error of a memory. It is not in the log, because the run goes on without its memories.
     pub fn of_memory(error: &MemoryError, run: RunId, at: Timestamp) -> Self {
         let (error_type, severity) = match error {
             MemoryError::Storage { .. } => ("storage", ErrorSeverity::High),
@@ -150,14 +150,15 @@ impl ErrorContext {
     }
 }
 
-/// How many errors are looked at, the one in question included.
+/// The number of errors that are compared, including the current one.
 const RECENT: usize = 10;
-/// So many of one kind before it make an error grave.
+/// The number of similar errors before one that raises its severity.
 const MANY: usize = 3;
 
 type Seen = (FailureGroup, String, ErrorSeverity, Json, u32);
 
-/// `starts` has the last start of each call, because a result does not say after which start it came.
+/// Converts a record into an error, if it is one. `starts` has the last start of each call, because a result
+/// does not name its attempt.
 fn seen(body: &RecordBody, starts: &BTreeMap<CallId, u32>) -> Option<Seen> {
     match body {
         RecordBody::ModelFailed { attempt, failure, .. } => of_model(*attempt, failure),
@@ -205,7 +206,7 @@ fn of_team(record: &TeamRecord) -> Option<Seen> {
     Some((FailureGroup::MultiAgent, error_type.to_owned(), severity, details, 0))
 }
 
-/// The run itself failed, and nothing in it helps any more.
+/// Converts the outcome of a failed run.
 fn of_run(outcome: &Outcome) -> Option<Seen> {
     if outcome.status != OutcomeStatus::Failed {
         return None;

@@ -1,4 +1,4 @@
-//! How far each tool call of a run is: a view of its log, derived and never stored.
+//! The state of each tool call of a run; computed from the log, never stored.
 
 use std::collections::BTreeMap;
 
@@ -6,31 +6,31 @@ use serde::{Deserialize, Serialize};
 
 use crate::{CallId, RecordBody, StopReason, ToolResult};
 
-/// How far a tool call is.
+/// The state of a tool call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 #[non_exhaustive]
 pub enum ToolExecutionState {
-    /// There is no such call, or not yet.
+    /// The call does not exist, or not yet.
     #[default]
     Idle,
-    /// The tool and its arguments are looked at.
+    /// The tool and its arguments are being checked.
     Validating,
     /// A person is asked.
     RequestingPermission,
     /// It runs.
     Executing,
-    /// It worked; the model has not got its result yet.
+    /// It succeeded; the model has not got its result yet.
     ProcessingResult,
     /// The model has got its result.
     Completed,
-    /// It failed or was refused; the model has not been told yet.
+    /// It failed or was refused; the model has not got its result yet.
     Failed,
 }
 
 impl ToolExecutionState {
-    /// Whether a call may go from here to `next`. One that is an agent may ask while it runs.
+    /// Returns true if a call may change to `next`. A call of an agent may ask a person while it runs.
     pub fn may_become(self, next: Self) -> bool {
         use ToolExecutionState::{
             Completed, Executing, Failed, Idle, ProcessingResult, RequestingPermission, Validating,
@@ -46,16 +46,15 @@ impl ToolExecutionState {
     }
 }
 
-/// The states of a run's calls. Shown each of its records in order, as a watcher hears of them, it says what changed.
+/// The states of a run's calls. Pass it each record in order; it returns the changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToolExecutions {
-    /// Calls of the turn that is under way, and of the one before.
+    /// The calls of the model's latest answer.
     states: BTreeMap<CallId, ToolExecutionState>,
 }
 
 impl ToolExecutions {
-    /// Takes the run's next record; returns the calls that it brought into another state, each state that they passed
-    /// in order.
+    /// Takes the run's next record. Returns the calls whose state changed, with each state in order.
     pub fn see(&mut self, body: &RecordBody) -> Vec<(CallId, ToolExecutionState)> {
         use ToolExecutionState::{Executing, RequestingPermission, Validating};
         let mut changes = Vec::new();
@@ -75,7 +74,7 @@ impl ToolExecutions {
             RecordBody::ToolAsked { call, .. } => self.enter(*call, RequestingPermission, &mut changes),
             RecordBody::ToolStarted { call, .. } => self.enter(*call, Executing, &mut changes),
             RecordBody::ToolFinished { call, result } => {
-                // What a person said in the tool's place is a result like another.
+                // A person's reply in place of the tool counts as an execution.
                 self.enter(*call, Executing, &mut changes);
                 self.ended(*call, result, &mut changes);
             }
@@ -85,12 +84,12 @@ impl ToolExecutions {
         changes
     }
 
-    /// The call's state.
+    /// Returns the state of a call.
     pub fn state(&self, call: CallId) -> ToolExecutionState {
         self.states.get(&call).copied().unwrap_or_default()
     }
 
-    /// The results of a turn reach the model together.
+    /// Ends a call. The results of a turn reach the model together, so the last one completes all.
     fn ended(&mut self, call: CallId, result: &ToolResult, changes: &mut Vec<(CallId, ToolExecutionState)>) {
         use ToolExecutionState::{Completed, Failed, ProcessingResult};
         let has_failed = result.is_error() || self.state(call) != ToolExecutionState::Executing;

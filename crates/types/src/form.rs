@@ -1,4 +1,4 @@
-//! Whether an answer has the form that it must have: how often it is sent back, and what was found.
+//! The check of a structured output: its settings, the problems that it finds, and the retries.
 
 use std::fmt;
 
@@ -6,19 +6,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::{ResponseFormat, RunConfig};
 
-/// Answers are held against [`RequestOptions::response_format`](crate::RequestOptions::response_format). One
-/// that does not fit is sent back with what is wrong; when that was done often enough, the run fails and says so.
+/// Settings for checking answers against
+/// [`RequestOptions::response_format`](crate::RequestOptions::response_format). An answer that does not match
+/// is sent back with its problems; after the last retry the run fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct FormCheck {
-    /// Answers that are sent back. Default 2.
+    /// The number of answers that are sent back. Default 2.
     pub retries: u32,
 }
 
 impl FormCheck {
-    /// Sends so many answers back.
+    /// Creates a check with this number of retries.
     pub fn new(retries: u32) -> Self {
         Self { retries }
     }
@@ -30,19 +31,19 @@ impl Default for FormCheck {
     }
 }
 
-/// What does not fit in an answer.
+/// A problem of an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FormProblem {
-    /// Where, as a JSON pointer (`/days/0`); empty for the answer as a whole.
+    /// The place, as a JSON pointer (`/days/0`); empty for the whole answer.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub path: String,
-    /// What is wrong there.
+    /// The problem there.
     pub problem: String,
 }
 
 impl FormProblem {
-    /// A problem at a place.
+    /// Creates a problem.
     pub fn new(path: impl Into<String>, problem: impl Into<String>) -> Self {
         Self { path: path.into(), problem: problem.into() }
     }
@@ -57,61 +58,62 @@ impl fmt::Display for FormProblem {
     }
 }
 
-/// What is wrong with an answer, in a line.
+/// Returns the problems of an answer, in a line.
 pub fn misfit_line(problems: &[FormProblem]) -> String {
     problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
-/// What a model is told whose answer does not fit; `how` says in which words it is to answer again.
+/// Returns the message for a model whose answer does not match; `how` says how it should answer again.
 pub fn misfit_note(problems: &[FormProblem], how: &str) -> String {
     let lines: Vec<String> = problems.iter().map(|problem| format!("- {problem}")).collect();
     format!("Your answer is not of the form that it must have:\n{}\nAnswer again: {how}.", lines.join("\n"))
 }
 
-/// Why a run fails whose last answer, after so many tries, does not fit.
+/// Returns the error of a run whose last answer does not match, after `tries` tries.
 pub fn misfit_failure(problems: &[FormProblem], tries: u32) -> String {
     let line = misfit_line(problems);
     format!("the answer does not fit its form (try {tries} of {tries}): {line}")
 }
 
 impl RunConfig {
-    /// The form that the run's answer is held against, if it is. Of a plan or a team this is the form of its conclusion.
+    /// Returns the format that the run's answer is checked against, if it is checked. For a plan or a team it
+    /// is the format of the final answer.
     pub fn form(&self) -> Option<&ResponseFormat> {
         self.form_check.and(self.options.response_format.as_ref())
     }
 }
 
-/// The form of a run's answer, and how the answers so far did: what the machine of a plan or of a team keeps of it.
+/// The format of a run's answer and the result of its checks, as a part of the machine of a plan or a team.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct HeldForm {
-    /// The form.
+    /// The format.
     pub format: ResponseFormat,
     check: FormCheck,
-    /// Answers that did not fit, since one did.
+    /// The number of answers in a row that did not match.
     misses: u32,
     problems: Vec<FormProblem>,
 }
 
-/// What follows from a check.
+/// The consequence of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FormVerdict {
-    /// The answer stands.
+    /// The answer is accepted.
     Fits,
-    /// Whoever gave it is asked again.
+    /// The answer is requested again.
     Again,
-    /// The run fails, because of this.
+    /// The run fails with this error.
     Failed(String),
 }
 
 impl HeldForm {
-    /// The form of a run that begins with this, if its answer is held against one.
+    /// Creates it for a run with this configuration, if its answer is checked.
     pub fn of(config: &RunConfig) -> Option<Self> {
         let (check, format) = (config.form_check?, config.form()?.clone());
         Some(Self { format, check, misses: 0, problems: Vec::new() })
     }
 
-    /// An answer was looked at, and this is wrong with it.
+    /// Records the check of an answer, with its problems.
     pub fn checked(&mut self, problems: &[FormProblem]) -> FormVerdict {
         self.problems = problems.to_vec();
         if problems.is_empty() {
@@ -125,12 +127,12 @@ impl HeldForm {
         }
     }
 
-    /// What is wrong with the last answer.
+    /// Returns the problems of the last answer.
     pub fn problems(&self) -> &[FormProblem] {
         &self.problems
     }
 
-    /// The failed run is resumed: as many answers are sent back as before.
+    /// Allows all retries again, because the failed run is resumed.
     pub fn begin_again(&mut self) {
         self.misses = 0;
     }

@@ -1,39 +1,42 @@
-//! Whether an answer is what was expected: who looks, and what was found.
+//! The check of an answer against the expected output.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Usage;
 
-/// Who compares an answer with [`RunConfig::expected_output`](crate::RunConfig::expected_output). An answer
-/// that falls short is sent back with what is missing, twice at most; the third one stands.
+/// The way in which an answer is compared with
+/// [`RunConfig::expected_output`](crate::RunConfig::expected_output). An answer that falls short is sent back
+/// with the missing parts, twice at most; the third one is accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum GoalCheck {
-    /// The answer has to contain what was expected, whatever the case and the spaces.
+    /// The answer has to contain the expected text, ignoring case and spaces.
     Text,
-    /// The run's model is asked, in a question of its own.
+    /// The run's model is asked in a separate request.
     Model,
 }
 
-/// What a model said of an answer.
+/// The verdict of a check.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GoalVerdict {
-    /// Whether it is what was expected; unknown if the model gave no verdict, and then the answer stands.
+    /// True if the answer meets the expected output; none if the model gave no verdict, and then the answer
+    /// is accepted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub met: Option<bool>,
-    /// What the model said, or why it said nothing.
+    /// The missing parts, or the reason why there is no verdict.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// Tokens that the question took.
+    /// Tokens that the check used.
     pub usage: Usage,
 }
 
 impl GoalVerdict {
-    /// The verdict in what a model said that was asked for `MET`, or `NOT MET:` with what is missing; and what it says is
-    /// missing, or why there is no verdict. The last line that says either counts: models like to think aloud first.
+    /// Parses a model's reply to a request for `MET`, or `NOT MET:` with the missing parts. Returns the
+    /// verdict, and the missing parts or the reason why there is no verdict. The last line with a verdict
+    /// counts, because models may think aloud before.
     pub fn read(text: &str) -> (Option<bool>, String) {
         for line in text.lines().rev() {
             let upper = line.trim_start_matches(['*', '#', '`', ' ']).to_ascii_uppercase();

@@ -1,7 +1,7 @@
-//! Characters that a person does not see, or that change what they see: texts that people agree to show them by number.
+//! Finds invisible and control characters, so that texts which people approve show them by number.
 
-/// Whether a character steers the terminal, turns the direction of writing round, or shows nothing at all. Line ends
-/// and tabs are such characters too.
+/// Returns true for characters that control the terminal, change the direction of writing, or are invisible.
+/// Line ends and tabs are among them.
 /// See <https://www.unicode.org/reports/tr9/> and <https://www.unicode.org/reports/tr36/>.
 pub fn is_hidden(c: char) -> bool {
     c.is_control()

@@ -1,7 +1,7 @@
-//! Identifiers as types of their own, so that a run's id can never stand where a call's id is meant.
+//! Identifiers as distinct types, so that a run's id cannot be used as a call's id.
 //!
-//! Ids are text: they appear in file names, logs and other systems. Relations between values are
-//! ids, never references. Cloning one is a reference count.
+//! Ids are text: they appear in file names, logs and other systems. Relations between values are ids, never
+//! references. A clone costs one reference count.
 
 use std::{borrow::Borrow, fmt, sync::Arc};
 
@@ -18,12 +18,12 @@ macro_rules! ids {
         pub struct $name(Arc<str>);
 
         impl $name {
-            /// Wraps the text as it is; nothing is checked or generated.
+            /// Creates an id from a text, without a check.
             pub fn new(id: impl Into<Arc<str>>) -> Self {
                 Self(id.into())
             }
 
-            /// The text of the id.
+            /// Returns the text of the id.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -62,31 +62,31 @@ macro_rules! ids {
 }
 
 ids! {
-    /// One run: one append-only log.
+    /// A run, which has one append-only log.
     RunId,
-    /// An ordered tree of runs: a conversation.
+    /// A session: the runs of a conversation.
     SessionId,
-    /// An agent; stable for its whole life.
+    /// An agent; it does not change over the agent's life.
     AgentId,
     /// Display name of a run, `{session}.{config}.{n}`.
     LoopId,
-    /// A goal that is worked on.
+    /// A task.
     TaskId,
     /// A step of a task, unique within its task.
     SubTaskId,
-    /// A tool call, as the model named it.
+    /// A tool call, as the model names it.
     ToolCallId,
-    /// A message, unique everywhere.
+    /// A message; globally unique.
     MessageId,
     /// A turn: one model response and the results of its tool calls.
     TurnId,
-    /// On whose behalf an agent acts; `:` separates levels, as in `team:eng:alice`.
+    /// A tenant, for which agents work; `:` separates levels, as in `team:eng:alice`.
     TenantId,
 }
 
 impl RunId {
-    /// The run that a call of this run starts. The same every time, so that whoever takes the caller up
-    /// after a crash finds the run that is there.
+    /// Returns the id of the run that a call of this run starts. It is always the same, so that a child run
+    /// is found again after a crash.
     pub fn of_call(&self, call: CallId) -> Self {
         let name = format!("{}.{}-{}", self.0, call.command.0, call.index);
         match name.len() {
@@ -103,20 +103,20 @@ impl RunId {
 #[serde(transparent)]
 pub struct CommandId(pub u64);
 
-/// A tool call within a run: the command that asked for it and the model's id for it.
+/// A tool call within a run: the command whose answer holds it, and its index there.
 ///
-/// Models repeat ids across turns, so the id alone does not name a call.
+/// Models repeat their ids across turns, so those do not identify a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CallId {
     /// The model command whose answer holds the call.
     pub command: CommandId,
-    /// The call's place in that answer, from 0.
+    /// The index of the call in that answer, from 0.
     pub index: u32,
 }
 
 impl CallId {
-    /// The call at `index` of the answer to `command`.
+    /// Creates the id of the call at `index` of the answer to `command`.
     pub fn new(command: CommandId, index: u32) -> Self {
         Self { command, index }
     }
@@ -128,8 +128,8 @@ impl fmt::Display for CallId {
     }
 }
 
-/// Identity as an input: production draws random, time-sortable ids, tests draw seeded ones.
+/// The source of new ids: random and time-sortable in production, seeded in tests.
 pub trait Ids: Send + Sync {
-    /// A fresh id: `prefix`, an underscore and a part that no other call ever returned.
+    /// Returns a new id: `prefix`, an underscore and a unique part.
     fn fresh(&self, prefix: &str) -> String;
 }

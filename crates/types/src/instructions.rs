@@ -1,18 +1,18 @@
-//! What a project says to the agents that work in it: read anew before each question, so that an edit counts
-//! from the next turn on.
+//! Instructions of a project for the agents that work in it. They are read again before each request, so an
+//! edit takes effect with the next turn.
 
 use futures_core::future::BoxFuture;
 
-/// A place where a project keeps its instructions, for instance a file.
+/// A source of a project's instructions, for instance a file.
 pub trait Instructions: Send + Sync {
-    /// What it says now; `None` where there is nothing.
+    /// Returns the current text; `None` if there is none.
     ///
     /// # Errors
-    /// Why it cannot be read, for people. What was read before stays in force.
+    /// The reason why it cannot be read, for people. The text that was read before stays in force.
     fn read(&self) -> BoxFuture<'_, Result<Option<String>, String>>;
 
-    /// The files that are looked for, with their whole paths, for the log of each run: whoever resumes it elsewhere reads
-    /// the same. None by default.
+    /// Returns the absolute paths of the files to look for. They are logged with each run, so that another
+    /// process can resume it with the same files. Default: none.
     fn files(&self) -> Vec<String> {
         Vec::new()
     }

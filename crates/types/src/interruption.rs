@@ -1,22 +1,23 @@
-//! What a conversation says where a person stopped the agent, so that the model knows when it goes on.
+//! Markers in a conversation at the point where a person stopped the agent, so that the model knows of it
+//! later.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Message;
 
-/// How a run was stopped. The run that goes on from there finds [`marker`](Self::marker) as a message of
-/// the person.
+/// The point at which a run was stopped. A run that continues the conversation finds [`marker`](Self::marker)
+/// as a message of the person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Interruption {
-    /// While the model was asked, or was to be asked again.
+    /// During a model call, or before the next one.
     Request,
-    /// While tools ran, or right after.
+    /// During tool calls, or right after.
     ToolUse,
     /// After a call of the turn was not permitted.
     PermissionDenial,
-    /// Before the model was asked at all.
+    /// Before the first model call.
     Cancelled,
 }
 
@@ -24,7 +25,7 @@ impl Interruption {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Request, Self::ToolUse, Self::PermissionDenial, Self::Cancelled];
 
-    /// The text that stands in the conversation.
+    /// Returns the text of the marker.
     pub fn marker(self) -> &'static str {
         match self {
             Self::Request => "[Request interrupted by user]",
@@ -34,8 +35,8 @@ impl Interruption {
         }
     }
 
-    /// Whether a message is a marker: one of the person's, with the exact text and nothing else. Text that
-    /// only contains a marker, or that a model or a tool wrote, is none.
+    /// Returns the interruption if a message is a marker: a user message with exactly this text. Text that
+    /// only contains a marker, or that a model or a tool wrote, does not count.
     pub fn of(message: &Message) -> Option<Self> {
         let Message::User(user) = message else { return None };
         let [block] = &user.content[..] else { return None };

@@ -1,5 +1,5 @@
-//! Appending to the log of a run that is being driven: records are numbered and dated, go to the journal first, and
-//! then to whoever watches. Every driver writes through it, and no secret of the run gets past it.
+//! Appends records to the log of a run: numbers and dates them, redacts secrets, writes to the journal and
+//! then sends events. Every driver writes through it.
 
 use std::sync::Arc;
 
@@ -8,27 +8,27 @@ use crate::{
     RunId, RunStarted, RunWriter, not_before,
 };
 
-/// Appends to one run's log and tells the watchers.
+/// Appends to one run's log and sends the records to watchers.
 pub struct LogAppender {
     writer: Box<dyn RunWriter>,
     next_seq: u64,
     context: Context,
-    /// The call that the run works for, until the caller's log says that this log is there.
+    /// The call that the run works for, until the caller's log records that this log exists.
     untold: Option<Arc<Delegation>>,
 }
 
 impl LogAppender {
-    /// An appender to a log that has `next_seq` records already.
+    /// Creates an appender for a log that has `next_seq` records already.
     pub fn new(writer: Box<dyn RunWriter>, next_seq: u64, context: Context) -> Self {
         let untold = context.delegation.clone().filter(|by| by.child == context.run);
         Self { writer, next_seq, context, untold }
     }
 
-    /// Begins the log of the run that `context` names, which must not be there, with all that the run begins with at
-    /// once: a process that dies leaves no run of which nobody knows what was asked. Gives back the records too.
+    /// Creates the log of the run that `context` names, with all of its first records at once, so that a
+    /// crash leaves no run without a prompt. Returns the records too.
     ///
     /// # Errors
-    /// The run is there, or the journal could not keep its first records.
+    /// The run exists, or the journal could not write its first records.
     pub async fn begin(
         journal: &dyn Journal,
         started: RunStarted,
@@ -42,11 +42,11 @@ impl LogAppender {
         Ok((log, records))
     }
 
-    /// Appends records at once, which costs one sync at most. When this returns they are as safe as their kinds ask
-    /// for.
+    /// Appends records together, with one sync at most. When this returns they are as durable as their kinds
+    /// need.
     ///
     /// # Errors
-    /// The journal could not keep the records: nothing that depends on them may happen.
+    /// The journal could not write the records: nothing that depends on them may happen.
     pub async fn append(&mut self, mut bodies: Vec<RecordBody>) -> Result<Vec<Arc<Record>>, JournalError> {
         self.context.redactor.clean_records(&mut bodies);
         let synced = bodies.iter().any(RecordBody::needs_sync);
@@ -59,7 +59,7 @@ impl LogAppender {
         for record in &records {
             self.context.sink.emit(Event::Record { run: self.context.run.clone(), record: record.clone() });
         }
-        // Before the run does anything: a log that is missing later is known to be lost.
+        // Must come before the run does anything, so that a missing log is known to be lost.
         if let Some(by) = self.untold.take()
             && let Some(log) = &by.caller_log
         {
@@ -68,7 +68,7 @@ impl LogAppender {
         Ok(records)
     }
 
-    /// Appends records, and lets the machine of the run apply each.
+    /// Appends records, and applies each to the run's machine.
     ///
     /// # Errors
     /// As [`append`](Self::append).
@@ -81,30 +81,30 @@ impl LogAppender {
         Ok(())
     }
 
-    /// The run whose log this is.
+    /// Returns the run of this log.
     pub fn run(&self) -> &RunId {
         &self.context.run
     }
 
-    /// How many records the log has.
+    /// Returns the number of records in the log.
     pub fn len(&self) -> u64 {
         self.next_seq
     }
 
-    /// Whether the log has no record yet.
+    /// Returns true if the log has no record yet.
     pub fn is_empty(&self) -> bool {
         self.next_seq == 0
     }
 
-    /// In which the run is driven.
+    /// Returns the context of the run.
     pub fn context(&self) -> &Context {
         &self.context
     }
 }
 
 impl OpenRun {
-    /// The context of a run that is taken up: as `given`, in the session that the run was begun in and for the tenant
-    /// that it was begun for, and at no earlier time than its log ends with.
+    /// Returns the context for resuming a run: `given`, with the session and the tenant of the run, and a
+    /// clock that does not fall behind the end of its log.
     pub fn context(&self, given: &Context) -> Context {
         let mut context = given.clone();
         if let Some(last) = self.records.last() {
@@ -117,12 +117,12 @@ impl OpenRun {
         context
     }
 
-    /// Whether somebody said what the run is to do, before its process died.
+    /// Returns true if the log has a prompt.
     pub fn is_asked(&self) -> bool {
         self.records.iter().any(|record| matches!(record.body, RecordBody::Prompted { .. }))
     }
 
-    /// Goes on with the log where it ends.
+    /// Creates an appender at the end of the log.
     pub fn log(self, context: Context) -> LogAppender {
         LogAppender::new(self.writer, self.records.len() as u64, context)
     }

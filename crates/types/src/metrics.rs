@@ -1,5 +1,5 @@
-//! Metrics of conversations: what was called, how it went, what it took, and a report that people read. A fold over the
-//! logs of a session's runs; nothing is stored.
+//! Metrics of conversations: tool calls, tokens and durations, with a report for people. They are a fold over
+//! the logs of a session's runs; nothing is stored.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -14,84 +14,84 @@ use crate::{
     ToolCall, ToolResult, Usage, metadata, report::active,
 };
 
-/// One call of a tool.
+/// The metrics of one tool call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ToolMetrics {
     /// The tool.
     pub tool_name: String,
-    /// When it first started; its end, for a call that never started.
+    /// The time of its first start; the time of its end, if it never started.
     pub start_time: Timestamp,
-    /// When it ended.
+    /// The time of its end.
     pub end_time: Timestamp,
     /// Milliseconds between the two.
     pub duration_ms: u64,
-    /// Tokens of the arguments, estimated.
+    /// Estimated tokens of the arguments.
     pub input_tokens: u64,
-    /// Tokens of the result, estimated.
+    /// Estimated tokens of the result.
     pub output_tokens: u64,
-    /// Both together.
+    /// The sum of both.
     pub total_tokens: u64,
-    /// It did what was asked.
+    /// True if it succeeded.
     pub success: bool,
     /// The kind of failure.
     pub error_code: Option<String>,
-    /// How often it was tried again.
+    /// The number of retries.
     pub retry_count: u32,
-    /// How much detail the result has.
+    /// The level of detail of the result.
     pub output_level: OutputLevel,
 }
 
-/// All that was counted of one conversation.
+/// The metrics of one conversation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ConversationMetrics {
     /// The session.
     pub conversation_id: SessionId,
-    /// How long its runs were worked on, milliseconds.
+    /// The working time of its runs, milliseconds.
     pub total_duration_ms: u64,
-    /// Tokens that models read, those from a cache included.
+    /// Tokens that models read, with those from a cache.
     pub total_input_tokens: u64,
     /// Tokens that models wrote.
     pub total_output_tokens: u64,
-    /// Both together.
+    /// The sum of both.
     pub total_tokens: u64,
     /// The calls, in the order in which they ended.
     pub tool_calls: Vec<ToolMetrics>,
-    /// Calls that did what was asked.
+    /// The number of calls that succeeded.
     pub successful_calls: u64,
-    /// The others, those that were refused included.
+    /// The number of other calls, with those that were refused.
     pub failed_calls: u64,
-    /// Calls that were tried more than once.
+    /// The number of calls with more than one attempt.
     pub retried_calls: u64,
-    /// How often skills were used.
+    /// The number of skill activations.
     pub skill_activations: u64,
-    /// Their names.
+    /// The names of the activated skills.
     pub unique_skills: BTreeSet<String>,
-    /// Messages of the conversation.
+    /// The number of messages.
     pub messages_count: u64,
-    /// How often it was compacted.
+    /// The number of compactions.
     pub compression_events: u64,
 }
 
-/// Means over the calls of one tool.
+/// Averages over the calls of one tool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ToolAverages {
-    /// How many calls.
+    /// The number of calls.
     pub call_count: u64,
-    /// Milliseconds.
+    /// Average duration, milliseconds.
     pub avg_duration_ms: f64,
-    /// Tokens of arguments and result.
+    /// Average tokens of arguments and result.
     pub avg_tokens: f64,
-    /// 0 to 1.
+    /// The share of successful calls, 0 to 1.
     pub success_rate: f64,
-    /// 0 to 1.
+    /// The share of failed calls, 0 to 1.
     pub error_rate: f64,
 }
 
 impl ConversationMetrics {
-    /// Nothing yet.
+    /// Creates empty metrics.
     pub fn new(conversation_id: SessionId) -> Self {
         Self {
             conversation_id,
@@ -160,7 +160,7 @@ impl ConversationMetrics {
         self.failed_calls = self.tool_calls.len() as u64 - self.successful_calls;
     }
 
-    /// Means per tool, by name.
+    /// Returns averages per tool, by name.
     pub fn tool_stats(&self) -> BTreeMap<String, ToolAverages> {
         let mut stats: BTreeMap<String, ToolAverages> = BTreeMap::new();
         for call in &self.tool_calls {
@@ -180,7 +180,7 @@ impl ConversationMetrics {
         stats
     }
 
-    /// A text for people; the tools that were called most come first.
+    /// Returns a text for people; the tools with the most calls come first.
     pub fn to_report(&self) -> String {
         let mut tools: Vec<_> = self.tool_stats().into_iter().collect();
         tools.sort_by_key(|(_, stats)| std::cmp::Reverse(stats.call_count));
@@ -223,7 +223,7 @@ impl ConversationMetrics {
     }
 }
 
-/// A call on its way.
+/// A call that has not ended.
 struct Call<'a> {
     call: &'a ToolCall,
     started_at: Option<Timestamp>,
@@ -255,24 +255,24 @@ impl<'a> Call<'a> {
     }
 }
 
-/// Over all conversations.
+/// Sums over all conversations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct GlobalStats {
-    /// How many conversations.
+    /// The number of conversations.
     pub total_conversations: u64,
-    /// Calls of all of them.
+    /// The number of tool calls.
     pub total_tool_calls: u64,
-    /// Tokens of all of them.
+    /// The number of tokens.
     pub total_tokens: u64,
-    /// Seconds.
+    /// The duration in seconds.
     pub total_duration_seconds: f64,
-    /// Tokens of all of them for each call; 0 without calls.
+    /// The average tokens per tool call; 0 without calls.
     pub avg_tokens_per_call: f64,
 }
 
 impl GlobalStats {
-    /// Sums over conversations.
+    /// Sums up conversations.
     pub fn of<'a>(conversations: impl IntoIterator<Item = &'a ConversationMetrics>) -> Self {
         let mut sum = Self::default();
         for conversation in conversations {
@@ -288,7 +288,7 @@ impl GlobalStats {
     }
 }
 
-/// A number with a comma after every three digits.
+/// Formats a number with a comma after every three digits.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut shown = String::with_capacity(digits.len() + digits.len() / 3);

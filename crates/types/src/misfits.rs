@@ -1,21 +1,21 @@
-//! What of an answer does not fit the form that it must have.
+//! Checks an answer against the JSON schema of a structured output.
 
 use crate::{FormProblem, Json, ResponseFormat};
 
 impl ResponseFormat {
-    /// What of an answer does not fit, the first few problems; nothing if it fits. Without the feature `forms` nothing
-    /// fits, and the problem says why.
+    /// Returns the first problems of an answer; empty if it is valid. Without the feature `forms` every
+    /// answer has a problem that says so.
     pub fn problems(&self, answer: &str) -> Vec<FormProblem> {
         problems(self, answer)
     }
 
-    /// Why nothing can be held against the schema, if so.
+    /// Returns the problem of the schema itself, if it cannot be used.
     pub fn schema_problem(&self) -> Option<String> {
         schema::misfits(&self.schema, &Json::Null).err()
     }
 }
 
-/// What of an answer does not fit a form; the first few problems.
+/// Returns the first problems of an answer.
 fn problems(form: &ResponseFormat, answer: &str) -> Vec<FormProblem> {
     let value: Json = match serde_json::from_str(answer) {
         Ok(value) => value,
@@ -31,14 +31,14 @@ mod schema {
     use super::{MOST, clip};
     use crate::{FormProblem, Json};
 
-    /// What of a value does not fit, the first few problems, or what is wrong with the schema.
+    /// Returns the first problems of a value, or the error of the schema.
     pub(super) fn misfits(schema: &Json, value: &Json) -> Result<Vec<FormProblem>, String> {
         let options = jsonschema::options().should_validate_formats(false);
         let validator = options.build(schema).map_err(|e| clip(&e.to_string()))?;
         let problem = |error: jsonschema::ValidationError<'_>| {
             FormProblem::new(error.instance_path().to_string(), clip(&error.to_string()))
         };
-        // The order of a schema's keywords depends on how the program was built.
+        // Sorted, because the order of a schema's keywords depends on how the program was built.
         let mut problems: Vec<_> = validator.iter_errors(value).take(MOST * 10).map(problem).collect();
         problems.sort_by(|a, b| (&a.path, &a.problem).cmp(&(&b.path, &b.problem)));
         problems.truncate(MOST);
@@ -50,7 +50,7 @@ mod schema {
 mod schema {
     use crate::{FormProblem, Json};
 
-    /// This build cannot tell.
+    /// Fails, because this build has no schema validation.
     pub(super) fn misfits(_: &Json, _: &Json) -> Result<Vec<FormProblem>, String> {
         Err("this build knows no schemas: turn on the feature `forms` of archon-types".to_owned())
     }
@@ -67,10 +67,10 @@ fn clip(text: &str) -> String {
     }
 }
 
-/// Problems of an answer that are named.
+/// The most problems that are reported.
 #[cfg(feature = "forms")]
 const MOST: usize = 10;
-/// Characters of a problem that are shown.
+/// The most characters of a problem.
 const LONGEST: usize = 300;
 
 #[cfg(all(test, feature = "forms"))]

@@ -1,12 +1,13 @@
-//! What somebody meant who mistyped a name.
+//! Finds the name that is most similar to a mistyped one.
 
-/// Names less alike than this (0 to 1) are different words, not slips.
+/// The least similarity (0 to 1) of a typing error; less similar names are different words.
 const ALIKE: f64 = 0.6;
 
-/// Longer names are not compared: nobody meant them, and comparing takes their product in time.
+/// The most bytes of a name; longer names are not compared, because the cost is the product of the lengths.
 const LONGEST: usize = 100;
 
-/// The candidate that is most like `name`, if any is like it; of equals the first. Case and `-` for `_` count little.
+/// Returns the most similar candidate, if one is similar enough; of equals the first. Case and `-` for `_`
+/// count little.
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     candidates
         .into_iter()
@@ -17,13 +18,13 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
-/// How much two names are alike: 0 for strangers, 1 for the same name in another spelling.
+/// Returns the similarity of two names: 0 if nothing fits, 1 for the same name in another spelling.
 pub fn likeness(name: &str, candidate: &str) -> f64 {
     let (Some(wanted), Some(known)) = (simplified(name), simplified(candidate)) else { return 0.0 };
     if wanted == known {
         return 1.0;
     }
-    // `file` for `file_path`, `search_files` for `search`: a part of a name stands for it.
+    // A part of a name counts as a match, such as `file` for `file_path` or `search_files` for `search`.
     let (short, long) = if wanted.len() < known.len() { (&wanted, &known) } else { (&known, &wanted) };
     if short.len() > 3 && long.contains(short.as_str()) {
         return 0.9;

@@ -1,4 +1,4 @@
-//! What waits for a person: a fold over the records of a run.
+//! Open questions to people: a fold over the records of a run.
 
 use std::sync::Arc;
 
@@ -14,19 +14,19 @@ use crate::{
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct PendingApproval {
-    /// The run in whose log it stands: the one to resume once it is answered.
+    /// The run that logs the question, and is resumed once it is answered.
     pub run: RunId,
     /// The call that waits.
     pub call: CallId,
     /// The run's session.
     pub session: SessionId,
-    /// On whose behalf the run works.
+    /// The tenant for which the run works.
     pub tenant: TenantId,
     /// The agent of the run.
     pub agent: AgentId,
-    /// Who had the run started: `user`, `agent` or `trigger`.
+    /// The party that started the run: `user`, `agent` or `trigger`.
     pub source: String,
-    /// When it was asked.
+    /// The time at which it was first asked.
     pub created_at: Timestamp,
     /// The question.
     #[serde(flatten)]
@@ -34,13 +34,13 @@ pub struct PendingApproval {
 }
 
 impl PendingApproval {
-    /// The run that asks, to which the answer goes.
+    /// Returns the run that asks, to which the answer is sent.
     pub fn asker(&self) -> &RunId {
         self.request.asker().map_or(&self.run, |asker| &asker.run)
     }
 }
 
-/// The questions of a run that wait, oldest first; those of runs below it too, as far as they came up to it.
+/// Returns the open questions of a run, oldest first, with those of child runs that were passed up to it.
 pub fn pending_approvals(records: &[Arc<Record>]) -> Vec<PendingApproval> {
     let Some(RecordBody::RunStarted(started)) = records.first().map(|r| &r.body) else { return Vec::new() };
     let source = match (&started.origin, started.first_turn) {
@@ -51,7 +51,7 @@ pub fn pending_approvals(records: &[Arc<Record>]) -> Vec<PendingApproval> {
     for record in records {
         match &record.body {
             RecordBody::ToolAsked { call, request } => {
-                // A question that came up again replaces itself, and waits since it was first asked.
+                // A question that is asked again replaces the earlier one and keeps its time.
                 let before = open.iter().position(|other| other.request.request_id == request.request_id);
                 let created_at = before.map_or(record.at, |index| open.remove(index).created_at);
                 open.push(PendingApproval {
@@ -76,8 +76,8 @@ pub fn pending_approvals(records: &[Arc<Record>]) -> Vec<PendingApproval> {
     open
 }
 
-/// All that the run of a call waits for, as it comes up to the run that made the call; what the run `said` where its log
-/// tells nothing.
+/// Returns all open questions of a call's child run, as the calling run logs them. If the child's log has
+/// none, returns the question `said`.
 pub async fn questions_below(
     journal: Option<&dyn Journal>,
     child: &RunId,

@@ -1,5 +1,5 @@
-//! The pool of agents that wait: an index of suspended runs, by tenant. The logs of the runs are the truth; what the index
-//! says can be made from them again at any time, and is looked at so that nobody has to read all logs for one tenant.
+//! The pool: an index of suspended runs by tenant, which saves reading all logs. It can be rebuilt from the
+//! logs at any time.
 
 use std::sync::Arc;
 
@@ -11,53 +11,53 @@ use crate::{
     Timestamp, pending_approvals,
 };
 
-/// Where the index of suspended runs is kept.
+/// An index of suspended runs.
 ///
 /// An entry is the open question of a run, as [`pending_approvals`] reads it from the log.
 pub trait PoolIndex: Send + Sync {
-    /// Replaces all that is known of a run by what it waits for now; a run that waits for nothing is not in the index.
+    /// Replaces the entries of a run; without entries, the run is removed from the index.
     fn put<'a>(
         &'a self,
         run: &'a RunId,
         waiting: Vec<PendingApproval>,
     ) -> BoxFuture<'a, Result<(), JournalError>>;
 
-    /// What is in the index and fits, oldest first.
+    /// Returns the entries that match, oldest first.
     fn find<'a>(
         &'a self,
         filter: &'a PoolFilter,
     ) -> BoxFuture<'a, Result<Vec<PendingApproval>, JournalError>>;
 }
 
-/// Which entries of a pool are meant: those that fit all that is said here.
+/// A filter of a pool's entries; all conditions have to hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PoolFilter {
-    /// Of this tenant.
+    /// Only entries of this tenant.
     pub tenant: Option<TenantId>,
-    /// Of this run.
+    /// Only entries of this run.
     pub run: Option<RunId>,
-    /// Those that expire at this time or before. What is paused does not expire.
+    /// Only entries that expire at this time or before. Paused ones do not expire.
     pub due: Option<Timestamp>,
 }
 
 impl PoolFilter {
-    /// Everything of one tenant.
+    /// Creates a filter for one tenant.
     pub fn tenant(tenant: &TenantId) -> Self {
         Self { tenant: Some(tenant.clone()), ..Self::default() }
     }
 
-    /// Everything of one run.
+    /// Creates a filter for one run.
     pub fn run(run: &RunId) -> Self {
         Self { run: Some(run.clone()), ..Self::default() }
     }
 
-    /// Everything that has expired at `now`, of all tenants.
+    /// Creates a filter for entries of all tenants that have expired at `now`.
     pub fn due(now: Timestamp) -> Self {
         Self { due: Some(now), ..Self::default() }
     }
 
-    /// Whether an entry is meant.
+    /// Returns true if an entry matches.
     pub fn fits(&self, entry: &PendingApproval) -> bool {
         self.tenant.as_ref().is_none_or(|tenant| entry.tenant == *tenant)
             && self.run.as_ref().is_none_or(|run| entry.run == *run)
@@ -65,21 +65,21 @@ impl PoolFilter {
     }
 }
 
-/// How an agent stands that may wait for people.
+/// The status of an agent that may wait for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 #[non_exhaustive]
 pub enum AgentStatus {
-    /// It works, or was cut off while it did.
+    /// It works, or was cut off while it worked.
     Running,
     /// It has an answer.
     Completed,
-    /// It waits for something that only a person knows.
+    /// It waits for a person's input.
     WaitingForInput,
     /// It waits for a person's consent.
     WaitingForApproval,
-    /// It waits, and is not to be asked about until it is resumed.
+    /// It is paused: nobody is asked until it is resumed.
     Paused,
     /// It was cancelled.
     Cancelled,
@@ -88,7 +88,7 @@ pub enum AgentStatus {
 }
 
 impl AgentStatus {
-    /// How the agent of a run stands, by its log.
+    /// Returns the status of a run's agent from its log.
     pub fn of(records: &[Arc<Record>]) -> Self {
         if let Some(RecordBody::RunFinished(outcome)) = records.last().map(|last| &last.body) {
             return match outcome.status {
@@ -106,7 +106,7 @@ impl AgentStatus {
 }
 
 impl PendingApproval {
-    /// How the agent stands that waits for this.
+    /// Returns the status of the agent that waits for this.
     pub fn status(&self) -> AgentStatus {
         match (self.request.paused_at, self.request.kind) {
             (Some(_), _) => AgentStatus::Paused,

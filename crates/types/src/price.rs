@@ -1,11 +1,11 @@
-//! Money: what a model's tokens cost. Whole numbers, so that sums are exact and equal everywhere.
+//! Prices of models and costs of calls. They are whole numbers, so that sums are exact and equal everywhere.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Usage;
 
-/// Prices of a model in millionths of a currency unit for a million tokens: three dollars for a million
-/// tokens are 3,000,000. Which currency, the program decides.
+/// The prices of a model, in millionths of a currency unit per million tokens: three dollars per million
+/// tokens are 3,000,000. The program chooses the currency.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -19,7 +19,7 @@ pub struct ModelPrice {
     pub cache_read: u64,
     /// Prompt tokens that were written to a cache.
     pub cache_write: u64,
-    /// What all tokens of a call cost instead when its prompt is long, at services that take more then.
+    /// Other prices for all tokens of calls with a long prompt, if the service has such prices.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub long: Option<LongPromptPrice>,
 }
@@ -30,7 +30,7 @@ pub struct ModelPrice {
 #[serde(default)]
 #[non_exhaustive]
 pub struct LongPromptPrice {
-    /// Prompts of more tokens than this are long, those from a cache and into one counted.
+    /// The most tokens of a prompt at normal prices, with tokens read from and written to a cache.
     pub above: u64,
     /// Prompt tokens that were processed.
     pub input: u64,
@@ -43,25 +43,26 @@ pub struct LongPromptPrice {
 }
 
 impl LongPromptPrice {
-    /// Prices for input and output above so many tokens; cached tokens cost as much as any.
+    /// Creates prices for input and output of prompts longer than `above`; cached tokens cost as much as
+    /// input.
     pub fn new(above: u64, input: u64, output: u64) -> Self {
         Self { above, input, output, cache_read: input, cache_write: input }
     }
 }
 
 impl ModelPrice {
-    /// Prices for input and output; cached tokens cost as much as any.
+    /// Creates prices for input and output; cached tokens cost as much as input.
     pub fn new(input: u64, output: u64) -> Self {
         Self { input, output, cache_read: input, cache_write: input, long: None }
     }
 
-    /// The same with other prices for long prompts.
+    /// Sets other prices for long prompts.
     pub fn with_long(mut self, long: LongPromptPrice) -> Self {
         self.long = Some(long);
         self
     }
 
-    /// The prices that hold for a prompt of so many tokens.
+    /// Returns the prices for a prompt of this many tokens.
     fn of_prompt(&self, tokens: u64) -> Self {
         match self.long.filter(|long| tokens > long.above) {
             Some(LongPromptPrice { input, output, cache_read, cache_write, .. }) => {
@@ -71,8 +72,8 @@ impl ModelPrice {
         }
     }
 
-    /// What one call costs that took `usage`, in millionths of a currency unit, rounded up. A sum over calls
-    /// has no length of a prompt: add up what they cost.
+    /// Returns the cost of one call, in millionths of a currency unit, rounded up. Do not pass the sum of
+    /// several calls, because the price depends on the length of each prompt: add up their costs.
     pub fn cost(&self, usage: &Usage) -> u64 {
         let prompt = usage.input.saturating_add(usage.cache_read).saturating_add(usage.cache_write);
         let price = self.of_prompt(prompt);
@@ -88,7 +89,7 @@ impl ModelPrice {
         u64::try_from(sum.div_ceil(1_000_000)).unwrap_or(u64::MAX)
     }
 
-    /// The most that a call with these many tokens in and out may cost.
+    /// Returns the highest cost of a call with these tokens in and out.
     pub fn at_most(&self, input: u64, output: u64) -> u64 {
         let price = self.of_prompt(input);
         let dearest = price.input.max(price.cache_read).max(price.cache_write);
@@ -109,7 +110,7 @@ mod tests {
         price.cache_read = 100_000;
         let usage = |input, cache_read| Usage { input, output: 1_000, cache_read, ..Usage::default() };
         assert_eq!(price.cost(&usage(100_000, 100_000)), 100_000 + 10_000 + 10_000);
-        // One token more, wherever it is from.
+        // One token more, from any source.
         assert_eq!(price.cost(&usage(100_000, 100_001)), 200_000 + 20_001 + 30_000);
         assert_eq!(price.at_most(200_000, 1_000), 200_000 + 10_000);
         assert_eq!(price.at_most(200_001, 1_000), 400_002 + 30_000);

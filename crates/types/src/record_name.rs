@@ -1,9 +1,9 @@
-//! The name of a record, as its JSON has it.
+//! The name of a record in JSON.
 
 use crate::RecordBody;
 
 impl RecordBody {
-    /// Its name: the `type` of the JSON that logs and streams have, for instance `tool_started`.
+    /// Returns the `type` of the record in the JSON of logs and streams, for instance `tool_started`.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::RunStarted(_) => "run_started",

@@ -1,9 +1,9 @@
-//! Whether an answer declines to do what was asked, by its words.
+//! Detects answers in which a model declines, by their words.
 //!
-//! A refusal is shown to whoever asked. Nothing here, or anywhere else, tries to talk a model out of one.
+//! A refusal is shown to the person who asked. No code tries to talk a model out of it.
 
-/// Whether the text begins by declining. Looks at the first sentences only: an answer that does what was asked
-/// and says in passing what it cannot do is none.
+/// Returns true if the text begins by declining. Only the first sentences are checked: an answer that does
+/// the task and mentions a limit later is no refusal.
 pub(crate) fn is_refusal(text: &str) -> bool {
     let start: String = text.trim_start().chars().take(WITHIN).collect::<String>().to_lowercase();
     let start = start.replace('\u{2019}', "'");
@@ -16,7 +16,7 @@ pub(crate) fn is_refusal(text: &str) -> bool {
     })
 }
 
-/// Only politeness may stand before the words.
+/// Returns true if nothing but politeness is before the words.
 fn is_sentence_start(before: &str) -> bool {
     let sentence = before.rsplit(['.', '!', '\n']).next().unwrap_or(before).trim();
     let polite = [
@@ -32,7 +32,7 @@ fn is_sentence_start(before: &str) -> bool {
     polite.contains(&sentence)
 }
 
-/// Characters at the beginning that are looked at.
+/// The number of characters at the beginning that are checked.
 const WITHIN: usize = 240;
 
 const CANNOT: &[&str] = &[

@@ -1,4 +1,4 @@
-//! What a run reports when it is over: a view of its log, derived and never stored.
+//! Reports about runs that have ended; computed from the log, never stored.
 
 use std::sync::Arc;
 
@@ -6,23 +6,23 @@ use serde::Serialize;
 
 use crate::{CallId, Cycle, Outcome, Record, RecordBody, Timestamp, ToolCallRecord};
 
-/// A run in numbers: how it ended, what its calls took, how long it worked.
+/// A report about a run: its outcome, its calls, its working time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct RunReport {
-    /// How it ended, with the answer, the turns and the tokens.
+    /// The outcome, with the answer, the turns and the tokens.
     pub outcome: Outcome,
     /// Its calls, in the order in which they ended.
     pub tool_calls: Vec<ToolCallRecord>,
-    /// How long it was worked on, milliseconds. The time between a crash or a cancel and the moment when
-    /// somebody took the run up is nobody's.
+    /// The working time, milliseconds. The time between a crash or a cancel and the resumption does not
+    /// count.
     pub duration_ms: u64,
-    /// The calls that a person has to decide about.
+    /// The calls that wait for a person's decision.
     pub pending_approvals: Vec<CallId>,
 }
 
 impl RunReport {
-    /// The report of a run, from its records; `None` while it has no outcome.
+    /// Returns the report of a run, from its records; `None` if it has no outcome.
     pub fn of(records: &[Arc<Record>]) -> Option<Self> {
         let outcome = records.iter().rev().find_map(|record| match &record.body {
             RecordBody::RunFinished(outcome) => Some(Outcome::clone(outcome)),
@@ -34,7 +34,7 @@ impl RunReport {
     }
 }
 
-/// How long a run was worked on, milliseconds.
+/// Returns the working time of a run, milliseconds.
 pub(crate) fn active(records: &[Arc<Record>]) -> u64 {
     let mut before: Option<Timestamp> = None;
     let mut all = 0;

@@ -1,4 +1,4 @@
-//! How long to wait before a failed model call is tried again.
+//! The delays between retries of failed calls.
 
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ use serde::{Deserialize, Serialize};
 #[serde(default)]
 #[non_exhaustive]
 pub struct RetryConfig {
-    /// Attempts after the first; 0 switches retries off. Default 3.
+    /// The retries after the first attempt; 0 switches retries off. Default 3.
     pub max_retries: u32,
     /// Delay before the first retry, milliseconds. Default 1000.
     pub initial_delay_ms: u64,
     /// Growth per retry. Default 2.0.
     pub backoff_multiplier: f64,
-    /// Ceiling before jitter, milliseconds. Default 30,000.
+    /// The longest delay before jitter, milliseconds. Default 30,000.
     pub max_delay_ms: u64,
 }
 
@@ -26,19 +26,19 @@ impl Default for RetryConfig {
     }
 }
 
-/// Jitter moves a delay by this share of it at most, either way.
+/// The most by which jitter changes a delay, as a share of it, up or down.
 const JITTER: f64 = 0.2;
 
 impl RetryConfig {
-    /// No retries.
+    /// Disables retries.
     pub fn none() -> Self {
         Self { max_retries: 0, ..Self::default() }
     }
 
-    /// The delay before retry `attempt` (from 0). `jitter` is drawn by the caller from -1.0 to 1.0.
+    /// Returns the delay before retry `attempt` (from 0). The caller draws `jitter` from -1.0 to 1.0.
     pub fn delay_for_attempt(&self, attempt: u32, jitter: f64) -> Duration {
         let exponent = i32::try_from(attempt).unwrap_or(i32::MAX);
-        // The growth is bounded, because nothing times infinity would not be nothing.
+        // The growth is bounded, because zero times infinity is not a number.
         let growth = self.backoff_multiplier.powi(exponent).min(f64::MAX);
         let grown = self.initial_delay_ms as f64 * growth;
         let capped = grown.min(self.max_delay_ms as f64);

@@ -1,4 +1,5 @@
-//! Conversation rounds: a run's log as question, thoughts, actions and answer. Derived, never stored.
+//! Conversation rounds: a run's log as question, thoughts, calls and answer; computed from the log, never
+//! stored.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -9,21 +10,21 @@ use crate::{
     StopReason, Timestamp, ToolCall, ToolResult,
 };
 
-/// One question to an agent and everything that it led to.
+/// One question to an agent, with everything up to its answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ConversationRound {
-    /// The run's id, and from the second round of a run on the round's number.
+    /// The run's id; from the second round on, with the round's number.
     pub round_id: String,
     /// The session.
     pub conversation_id: SessionId,
-    /// What the person said; what was said into the running round stands on further lines.
+    /// The person's message; steering messages during the round follow on further lines.
     pub user_message: String,
     /// The model's reasoning: thinking, and text beside tool calls.
     pub thoughts: Vec<String>,
     /// The calls, in the model's order.
     pub tool_calls: Vec<ToolCall>,
-    /// What the model read of each result, in the order in which the results came.
+    /// The text of each result that the model read, in the order in which the results came.
     pub tool_observations: Vec<String>,
     /// The skills that were activated.
     pub skill_activations: Vec<String>,
@@ -31,13 +32,13 @@ pub struct ConversationRound {
     pub final_answer: Option<String>,
     /// Tokens of all model calls.
     pub tokens_used: u64,
-    /// From the question to the last record of the round, milliseconds.
+    /// The time from the question to the last record of the round, milliseconds.
     pub latency_ms: u64,
-    /// How far it is.
+    /// The status.
     pub status: RoundStatus,
 }
 
-/// How far a [`ConversationRound`] is.
+/// The status of a [`ConversationRound`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -45,17 +46,17 @@ pub enum RoundStatus {
     /// The model was not asked yet.
     #[default]
     Pending,
-    /// The agent works, or waits for somebody.
+    /// The agent works, or waits for a person.
     InProgress,
     /// There is an answer.
     Completed,
-    /// It ended without one.
+    /// It ended without an answer.
     Error,
 }
 
 impl ConversationRound {
-    /// The rounds of a run, from its records. What comes while a round is under way belongs to that
-    /// round if it was a steer, and makes the next round if it was a follow-up.
+    /// Returns the rounds of a run, from its records. A steering message belongs to the current round; a
+    /// follow-up begins the next one.
     pub fn of(records: &[Arc<Record>]) -> Vec<Self> {
         let mut fold = Fold::default();
         for record in records {
@@ -103,7 +104,7 @@ impl ConversationRound {
         }
     }
 
-    /// The loop answered the answer, so it was not the last word.
+    /// Reopens the round: the loop sent a message after the answer, so the answer was not final.
     fn reopen(&mut self) {
         if let Some(text) = self.final_answer.take() {
             self.think(&text);
@@ -121,7 +122,7 @@ struct Fold {
     conversation: Option<SessionId>,
     rounds: Vec<ConversationRound>,
     began: Timestamp,
-    /// Follow-ups that wait for the round under way.
+    /// Follow-ups that wait for the end of the current round.
     waiting: Vec<(String, Timestamp)>,
     calls: HashMap<CallId, ToolCall>,
 }
@@ -205,7 +206,7 @@ impl Fold {
         });
     }
 
-    /// The model is asked: for the round under way, or for what waited until it was over.
+    /// Handles a model request: for the current round, or for follow-ups that waited until it was over.
     fn asked(&mut self) {
         if self.rounds.last().is_some_and(|r| !r.is_open()) {
             for (i, (text, at)) in std::mem::take(&mut self.waiting).into_iter().enumerate() {

@@ -2,16 +2,16 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The kind of a run. Names in logs, JSON and messages are stable.
+/// The kind of a run. The names in logs, JSON and messages are stable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum RunKind {
-    /// A model that thinks and acts in turns.
+    /// A ReAct loop: a model thinks and calls tools in turns.
     #[default]
     Loop,
-    /// Several loops side by side, and a choice among their answers.
+    /// Several parallel loops, and a choice among their answers.
     Parallel,
     /// A goal, broken down into a plan that is followed.
     Plan,
@@ -25,7 +25,7 @@ impl RunKind {
     /// All kinds.
     pub const ALL: [Self; 5] = [Self::Loop, Self::Parallel, Self::Plan, Self::Team, Self::AgentCall];
 
-    /// Its name, as in logs and JSON.
+    /// Returns the name, as in logs and JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Loop => "loop",
@@ -36,7 +36,7 @@ impl RunKind {
         }
     }
 
-    /// The kind of that name.
+    /// Returns the kind with this name.
     pub fn of_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == name)
     }

@@ -1,36 +1,38 @@
-//! What of a run is remembered: what leaves the window, and all that was said when it ends.
+//! The memory of runs: stores messages before they leave the context window and at the end of a run, and
+//! recalls memories for prompts.
 
 use futures_core::future::BoxFuture;
 
 use crate::{Compaction, Context, MemoryConfig, Message, Said, Trust};
 
-/// What a memory tells a model with a prompt.
+/// Text recalled from memory for a prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Told {
-    /// For the model.
+    /// The text for the model.
     pub text: String,
-    /// How far the least believed of it is believed. What the model says from here on is believed no more.
+    /// The lowest trust level in the text. The model's output has no higher level from here on.
     pub trust: Trust,
 }
 
 impl Told {
-    /// A text, believed so far.
+    /// Creates a recalled text.
     pub fn new(text: impl Into<String>, trust: Trust) -> Self {
         Self { text: text.into(), trust }
     }
 }
 
-/// Recalls what fits what a run begins with, and keeps what is said: before anything leaves the model's window, and when
-/// the run ends.
+/// Stores the messages of a run before they leave the model's window and at the end, and recalls memories for
+/// prompts.
 pub trait RunMemory: Send + Sync {
-    /// Keeps the conversation's messages, all that there are so far, oldest first, each with who said it and how far it
-    /// is believed. What was kept before is given again, believed as before, also by a later run of the session, a branch
-    /// or a fork; what earlier runs took from the window is missing then, and a message of the program's stands in its
-    /// place. `compaction` is what is about to be dropped from the window, or summed up; `None` at the end of the run. A
-    /// failure is the memory's own to report: the run goes on, and its log has everything.
+    /// Stores all messages of the conversation so far, oldest first, each with its speaker and its trust
+    /// level. Messages that were stored before are passed again with the same trust level, also by a later
+    /// run of the session, a branch or a fork. Messages that earlier runs removed from the window are
+    /// missing; a message of the program replaces them. `compaction` is about to remove or summarise
+    /// messages; `None` at the end of the run. The memory has to report its own failures: the run goes on,
+    /// and its log has everything.
     ///
-    /// The run waits for this, also when it is cancelled: what may take long and can be done later ends with
+    /// The run waits for this, even after a cancel: slow work that can be done later must stop at
     /// `context.cancel`.
     fn keep<'a>(
         &'a self,
@@ -39,9 +41,9 @@ pub trait RunMemory: Send + Sync {
         compaction: Option<&'a Compaction>,
     ) -> BoxFuture<'a, ()>;
 
-    /// What is remembered that fits a message of a person, as text for the model. It becomes a part of the message, in
-    /// the run's log, with how far it is believed. `window` is what the model reads anyway, in full. A cancel drops it.
-    /// Nothing by default.
+    /// Returns memories that fit a person's message, as text for the model. It becomes a part of the message
+    /// in the run's log, with its trust level. `window` is what the model reads anyway. A cancel drops the
+    /// call. Default: none.
     fn recall<'a>(
         &'a self,
         context: &'a Context,
@@ -52,7 +54,8 @@ pub trait RunMemory: Send + Sync {
         Box::pin(std::future::ready(None))
     }
 
-    /// Which memory it is, for the log of each run: whoever resumes it elsewhere opens the same. Nothing by default.
+    /// Returns the configuration of the memory. It is logged with each run, so that another process can
+    /// resume it with the same memory. Default: none.
     fn config(&self) -> Option<MemoryConfig> {
         None
     }

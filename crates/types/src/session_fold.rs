@@ -1,4 +1,4 @@
-//! [`Session::read`]: a session from the logs of its runs.
+//! [`Session::read`]: builds a session from the logs of its runs.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -11,8 +11,8 @@ use crate::{
 type Logs = BTreeMap<RunId, Vec<Arc<Record>>>;
 
 impl Session {
-    /// The session that a journal's runs make. Runs of other sessions that called it, or that it called,
-    /// are read too, for the links between them; one that is gone leaves a link out.
+    /// Builds a session from the runs in a journal. Runs of other sessions that called it or that it called
+    /// are read too, for the links; a missing run leaves a link out.
     ///
     /// # Errors
     /// The journal cannot be listed, or a run of the session cannot be read.
@@ -34,11 +34,11 @@ impl Session {
         Ok(Self::of_logs(logs.values().map(Vec::as_slice)).into_iter().find(|s| s.session_id == *id))
     }
 
-    /// The sessions that logs make, by when they formed.
+    /// Builds sessions from logs, in the order in which they formed.
     pub fn of_logs<'a>(logs: impl IntoIterator<Item = &'a [Arc<Record>]>) -> Vec<Self> {
         let mut logs: Vec<_> = logs.into_iter().filter_map(|log| Some((RunStarted::of(log)?, log))).collect();
-        // Callers and runs that are continued come before those that name them, and branches before the
-        // choice among them.
+        // Callers and continued runs must come before the runs that name them, and branches before their
+        // parallel loop.
         logs.sort_by_key(|(started, log)| {
             (started.kind == RunKind::Parallel, log[0].at, started.run.clone())
         });
@@ -66,9 +66,9 @@ impl Session {
     }
 }
 
-/// Adds what records know and events do not say.
+/// Adds data that records have and events do not.
 fn complete(record: &mut LoopRecord, started: &RunStarted, log: &[Arc<Record>]) {
-    // What others worked out together no model of the run has said.
+    // The answer of a plan or a team is no message of a model in this run, so it is added here.
     if let (RunKind::Plan | RunKind::Team, Some(last)) = (started.kind, log.last())
         && let RecordBody::RunFinished(outcome) = &last.body
         && let Some(answer) = outcome.answer()
@@ -89,7 +89,7 @@ fn complete(record: &mut LoopRecord, started: &RunStarted, log: &[Arc<Record>]) 
     };
 }
 
-/// The runs that called this one, or that it called.
+/// Returns the runs that called this one, or that it called.
 fn linked(log: &[Arc<Record>]) -> Vec<RunId> {
     log.iter()
         .filter_map(|record| match &record.body {

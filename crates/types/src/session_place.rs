@@ -1,22 +1,22 @@
-//! Where in a conversation a run begins that several agents work on.
+//! The place in a conversation at which a run of several agents begins.
 
 use crate::Origin;
 
-/// Where a plan or a team begins: the run that it goes on from, and what its agents should know beside the goal.
+/// The start of a plan or a team: the run that it continues, and background for its agents.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct SessionPlace {
-    /// The run that it goes on from, or its caller.
+    /// The run that it continues, or its caller.
     pub origin: Origin,
-    /// How many runs of the session went before: part of the run's display name.
+    /// The number of earlier runs of the session; a part of the run's display name.
     pub earlier: usize,
-    /// What the agents read beside the goal: what the project says, what is remembered, what was said before. It is
-    /// kept in the log, so that whoever resumes the run needs nothing else.
+    /// Background for the agents besides the goal: the project's instructions, memories, and earlier
+    /// messages. It is logged, so that the run can be resumed without anything else.
     pub background: String,
 }
 
 impl SessionPlace {
-    /// A place of which nothing more is known.
+    /// Creates a place without further data.
     pub fn new(origin: Origin) -> Self {
         Self { origin, earlier: 0, background: String::new() }
     }

@@ -1,5 +1,5 @@
-//! [`SessionRecorder`]: the fold that computes [`Session`]s from [`AgentEvent`]s, however those of
-//! several loops are interleaved.
+//! [`SessionRecorder`]: a fold that computes [`Session`]s from [`AgentEvent`]s. Events of several loops may
+//! be interleaved.
 
 use std::collections::HashMap;
 
@@ -8,25 +8,25 @@ use crate::{
     ParallelGroupRecord, RunId, Session, SessionFormation, SessionId, SpawnRef, Timestamp, ToolCallId, Usage,
 };
 
-/// How a [`SessionRecorder`] works.
+/// Settings of a [`SessionRecorder`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SessionRecorderConfig {
-    /// When a new session forms.
+    /// The rule for new sessions.
     pub formation_policy: SessionFormationPolicy,
-    /// Whether pieces of messages are kept, too. The whole messages come anyway.
+    /// True to keep pieces of messages too. Whole messages are always kept.
     pub include_streaming_events: bool,
 }
 
-/// When a new session forms.
+/// The rule for new sessions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SessionFormationPolicy {
-    /// One for each session that a loop names.
+    /// One session per session id.
     #[default]
     PerSessionId,
-    /// Also when a loop starts in a session that was idle for longer. The new session is named
-    /// `{session}.2`, then `{session}.3` and so on. Loops that a call started stay with their caller.
+    /// Also a new one when a loop starts in a session that was idle for longer than the limit. The new
+    /// session is named `{session}.2`, then `{session}.3` and so on. Child loops stay with their caller.
     InactivityTimeout {
         /// The longest idle time, seconds.
         secs: u64,
@@ -35,18 +35,18 @@ pub enum SessionFormationPolicy {
 
 /// Folds the events of any number of loops into sessions.
 ///
-/// An event of a loop whose start was not seen is ignored.
+/// Events of a loop whose start was not seen are ignored.
 #[derive(Clone, Debug, Default)]
 pub struct SessionRecorder {
     config: SessionRecorderConfig,
     sessions: Vec<Session>,
-    /// Where each loop's record is, by the loop's name in its events.
+    /// The record of each open loop, by the loop's id in its events.
     open: HashMap<LoopId, OpenLoop>,
-    /// Loops by their runs.
+    /// The loops by their runs.
     runs: HashMap<RunId, (SessionId, LoopId)>,
     /// Calls that started a run whose loop was not seen yet.
     spawned: HashMap<RunId, SpawnRef>,
-    /// Groups of loops that run side by side, by session.
+    /// Groups of parallel loops, by session.
     groups: HashMap<SessionId, Vec<LoopId>>,
 }
 
@@ -54,16 +54,16 @@ pub struct SessionRecorder {
 #[derive(Clone, Debug)]
 struct OpenLoop {
     session: SessionId,
-    /// The name of its record, which is another one if its own was taken.
+    /// The id of its record, which differs from its own if that was taken.
     record: LoopId,
-    /// Messages from before it was taken up again.
+    /// The number of messages from before it was resumed.
     before: usize,
-    /// Events so far, those that were left out included.
+    /// The number of events so far, with those that were left out.
     events: u64,
 }
 
 impl SessionRecorder {
-    /// A recorder that has seen nothing.
+    /// Creates an empty recorder.
     pub fn new(config: SessionRecorderConfig) -> Self {
         Self { config, ..Self::default() }
     }
@@ -111,7 +111,7 @@ impl SessionRecorder {
         self.keep(event);
     }
 
-    /// Calls every open loop aborted. For the end of the program, and for streams that broke off.
+    /// Marks every open loop as aborted, at the end of the program or after a broken stream.
     pub fn flush(&mut self) {
         for (_, open) in std::mem::take(&mut self.open) {
             if let Some(record) = self.record_mut(&open) {
@@ -120,7 +120,7 @@ impl SessionRecorder {
         }
     }
 
-    /// The sessions that have no open loop, which the recorder then forgets.
+    /// Removes and returns the sessions that have no open loop.
     pub fn drain_completed(&mut self) -> Vec<Session> {
         let is_open = |s: &Session| self.open.values().any(|open| open.session == s.session_id);
         let (open, completed) = std::mem::take(&mut self.sessions).into_iter().partition(is_open);
@@ -128,23 +128,23 @@ impl SessionRecorder {
         completed
     }
 
-    /// All sessions, by when they formed.
+    /// Returns all sessions, in the order in which they formed.
     pub fn sessions(&self) -> impl ExactSizeIterator<Item = &Session> {
         self.sessions.iter()
     }
 
-    /// A session.
+    /// Returns a session.
     pub fn get_session(&self, id: &SessionId) -> Option<&Session> {
         self.sessions.iter().find(|s| s.session_id == *id)
     }
 
-    /// An open loop, by the name that its events have.
+    /// Returns an open loop, by its id in events.
     pub fn current_loop(&self, id: &LoopId) -> Option<&LoopRecord> {
         let open = self.open.get(id)?;
         self.get_session(&open.session)?.get_loop(&open.record)
     }
 
-    /// Gives up the sessions.
+    /// Returns the sessions, by value.
     pub(crate) fn into_sessions(self) -> Vec<Session> {
         self.sessions
     }
@@ -161,7 +161,7 @@ impl SessionRecorder {
         let Some(index) = self.sessions.iter().position(|s| s.session_id == session) else { return };
         let taken = self.sessions[index].get_loop(start.loop_id).is_some();
         let loop_id = match start.run {
-            // Names count the loops of a conversation, so those of two branches may be the same.
+            // Ids count the loops of a conversation, so two branches may use the same one.
             Some(run) if taken => LoopId::new(format!("{}.{run}", start.loop_id)),
             _ => start.loop_id.clone(),
         };
@@ -200,7 +200,7 @@ impl SessionRecorder {
         }
     }
 
-    /// A loop that had ended, or whose process died, goes on.
+    /// Reopens a loop that had ended, or whose process died.
     fn start_again(&mut self, start: &Start<'_>, session: SessionId, record: LoopId) {
         let mut open = OpenLoop { session, record, before: 0, events: 0 };
         let Some(record) = self.record_mut(&open) else { return };
@@ -211,7 +211,7 @@ impl SessionRecorder {
         self.open.insert(start.loop_id.clone(), open);
     }
 
-    /// The session of a loop that starts, formed if it is not there.
+    /// Returns the session of a loop that starts, and creates it if needed.
     fn session_of(&mut self, start: &Start<'_>, called: bool) -> SessionId {
         let part = |n: u32| match n {
             1 => start.session.clone(),
@@ -239,7 +239,7 @@ impl SessionRecorder {
         part(n)
     }
 
-    /// Where a loop is that others name by its run.
+    /// Returns the session and the loop of a run.
     fn loop_of(&self, run: &RunId) -> (SessionId, LoopId) {
         let unknown = || (SessionId::new(""), LoopId::new(run.as_str()));
         self.runs.get(run).cloned().unwrap_or_else(unknown)
@@ -272,7 +272,7 @@ impl SessionRecorder {
         }
     }
 
-    /// A call of an open loop started another loop.
+    /// Records that a call of an open loop started another loop.
     fn called(&mut self, by: &OpenLoop, call: &ToolCallId, tool: &str, child: &RunId) {
         let by = SpawnRef {
             parent_session_id: by.session.clone(),
@@ -336,7 +336,7 @@ impl SessionRecorder {
     }
 }
 
-/// What `AgentStart` says.
+/// The fields of `AgentStart`.
 struct Start<'a> {
     agent: &'a AgentId,
     session: &'a SessionId,
@@ -348,7 +348,7 @@ struct Start<'a> {
     metadata: Option<&'a Json>,
 }
 
-/// What an event changes in its own loop. Messages are kept as they come, and what the end says of them
+/// Applies an event to the record of its own loop. Messages are added as they come; the final list at the end
 /// replaces them.
 fn apply(record: &mut LoopRecord, event: &AgentEvent, before: usize) {
     match event {

@@ -1,29 +1,28 @@
-//! Session stores: where sessions are kept for other programs to read.
+//! Session stores keep sessions in a format that other programs can read.
 
 use futures_core::future::BoxFuture;
 
 use crate::{AgentId, Session, SessionId};
 
-/// Keeps sessions. A session's truth is the logs of its runs; what is kept here is a copy in a shape that
-/// other programs know.
+/// Stores sessions. These are copies in a shared format; the logs of the runs are the only source of truth.
 pub trait SessionStore: Send + Sync {
-    /// Keeps a session, in place of what was kept under its id.
+    /// Stores a session, and replaces an earlier version.
     fn save<'a>(&'a self, session: &'a Session) -> BoxFuture<'a, Result<(), SessionError>>;
 
     /// Reads a session.
     fn load<'a>(&'a self, id: &'a SessionId) -> BoxFuture<'a, Result<Session, SessionError>>;
 
-    /// The ids of all sessions, the last saved first.
+    /// Returns the ids of all sessions, the last saved first.
     fn list_ids(&self) -> BoxFuture<'_, Result<Vec<SessionId>, SessionError>>;
 
-    /// Removes a session. A store that cannot, which is the default, says [`SessionError::Unsupported`].
+    /// Deletes a session. Default: [`SessionError::Unsupported`].
     fn delete<'a>(&'a self, id: &'a SessionId) -> BoxFuture<'a, Result<(), SessionError>> {
         let _ = id;
         Box::pin(std::future::ready(Err(SessionError::Unsupported { action: "delete sessions" })))
     }
 
-    /// The sessions of an agent, the last saved first. Sessions that cannot be read are left out, and so
-    /// are those that are removed meanwhile.
+    /// Returns the sessions of an agent, the last saved first, without those that cannot be read or are
+    /// deleted meanwhile.
     fn list_for_agent<'a>(&'a self, agent: &'a AgentId) -> BoxFuture<'a, Result<Vec<Session>, SessionError>> {
         Box::pin(async move {
             let mut sessions = Vec::new();
@@ -39,17 +38,17 @@ pub trait SessionStore: Send + Sync {
     }
 }
 
-/// Why a session store did not do what it was asked.
+/// The error of a session store.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SessionError {
-    /// There is no such session.
+    /// No session has this id.
     #[error("no session {session}")]
     Unknown {
         /// The session that was asked for.
         session: SessionId,
     },
-    /// Somebody else saves or removes the session.
+    /// Another process saves or deletes the session.
     #[error("session {session} is in use by another process")]
     Locked {
         /// The session that is locked.
@@ -61,34 +60,34 @@ pub enum SessionError {
         /// The id.
         id: String,
     },
-    /// What is kept is not a session.
+    /// The stored data is not a session.
     #[error("session {session} is damaged: {problem}")]
     Corrupt {
         /// The session.
         session: SessionId,
-        /// What is wrong.
+        /// The damage.
         problem: String,
     },
-    /// The store does not do such things.
+    /// The store does not support the action.
     #[error("this store cannot {action}")]
     Unsupported {
-        /// What it was asked for.
+        /// The action.
         action: &'static str,
     },
-    /// The storage failed: full, read-only, gone.
+    /// The storage failed: full, read-only or missing.
     #[error("cannot {action} {place}: {source}")]
     Storage {
-        /// What was tried, for instance `write`.
+        /// The action, for instance `write`.
         action: &'static str,
-        /// Where.
+        /// The file or directory.
         place: String,
-        /// Why it failed.
+        /// The cause.
         source: std::io::Error,
     },
 }
 
 impl SessionError {
-    /// What a person can do about it, in a line.
+    /// Returns advice for a person, in a line.
     pub fn advice(&self) -> &'static str {
         match self {
             Self::Unknown { .. } | Self::BadId { .. } => {

@@ -1,5 +1,5 @@
-//! Who said what in a conversation. A model reads more as the words of its user than a person said: what a tool gave in
-//! text mode, and what the program tells it. Whoever keeps a conversation has to know them apart.
+//! The provenance of messages. A model reads more under the role of its user than a person's words: in text
+//! mode also tool results, and texts of the program. So the real speaker is recorded.
 
 use std::sync::Arc;
 
@@ -7,28 +7,28 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Message, Trust};
 
-/// Who said something in a conversation.
+/// The speaker of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Speaker {
-    /// Nobody knows: it was kept elsewhere, or before anybody noted who spoke.
+    /// Not recorded, for instance because the message was kept elsewhere.
     #[default]
     Unknown,
     /// A person.
     Person,
-    /// A model: the run's own, or that of an agent which called the run.
+    /// A model: the run's own, or that of an agent that called the run.
     Model,
-    /// A tool, a page, an event.
+    /// A tool, a web page or an event.
     Tool,
-    /// The program on its own behalf: how full the window is, what was wrong with an answer, what stands for earlier
-    /// turns. It may repeat what others said.
+    /// The program: the fill level of the window, problems of an answer, summaries of earlier turns. It may
+    /// repeat words of others.
     Program,
 }
 
 impl Speaker {
-    /// Who said a message of which nothing else is known. The words of a user may be anybody's.
+    /// Returns the speaker of a message about which nothing else is known. A user message may be anybody's.
     pub fn of(message: &Message) -> Self {
         match message {
             Message::User(_) => Self::Unknown,
@@ -37,7 +37,7 @@ impl Speaker {
         }
     }
 
-    /// How far it is believed at most: what a model says may be what it has read.
+    /// Returns the highest trust level of the speaker's words. A model may repeat what it has read.
     pub const fn trust(self) -> Trust {
         match self {
             Self::Person => Trust::Trusted,
@@ -47,20 +47,21 @@ impl Speaker {
     }
 }
 
-/// A message as it was said, and who said it.
+/// An original message with its provenance.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Said {
-    /// As it came: not as the model may see it, in other words or cut.
+    /// The original message, even if the model reads a changed or shortened one.
     pub message: Arc<Message>,
     /// Who said it.
     pub by: Speaker,
-    /// How far it is believed: a model's words no more than the least believed of what its window held before them.
+    /// The trust level: for a model's message no higher than the lowest in its context window.
     pub trust: Trust,
 }
 
 impl Said {
-    /// A message of a speaker. Of a model's nobody knows what it had read, so that nobody vouches for it.
+    /// Creates a message of a speaker. A model's message starts untrusted, because its context is unknown
+    /// here.
     pub fn new(message: impl Into<Arc<Message>>, by: Speaker) -> Self {
         let trust = match by {
             Speaker::Model => Trust::Untrusted,
@@ -69,7 +70,7 @@ impl Said {
         Self { message: message.into(), by, trust }
     }
 
-    /// The same, believed so far.
+    /// Sets the trust level.
     pub fn believed(self, trust: Trust) -> Self {
         Self { trust, ..self }
     }

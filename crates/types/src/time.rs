@@ -1,4 +1,4 @@
-//! Time as an input: a timestamp type and the clock that runs are given.
+//! Time as an input: the timestamp type and the clock of a run.
 
 use std::{
     fmt,
@@ -18,17 +18,17 @@ use serde::{Deserialize, Serialize};
 pub struct Timestamp(u64);
 
 impl Timestamp {
-    /// From milliseconds since the Unix epoch.
+    /// Creates a timestamp from milliseconds since the Unix epoch.
     pub const fn from_millis(ms: u64) -> Self {
         Self(ms)
     }
 
-    /// Milliseconds since the Unix epoch.
+    /// Returns the milliseconds since the Unix epoch.
     pub const fn as_millis(self) -> u64 {
         self.0
     }
 
-    /// How long ago `earlier` was; zero when it lies in the future (clocks may step back).
+    /// Returns the time since `earlier`; zero if that is in the future, because clocks may step back.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(self.0.saturating_sub(earlier.0))
     }
@@ -42,8 +42,8 @@ impl std::ops::Add<Duration> for Timestamp {
     }
 }
 
-/// ISO-8601 in UTC with milliseconds, as in `2026-01-31T08:00:00.123Z`; after the year 9999, which
-/// has no such form, `+` and the milliseconds.
+/// Writes ISO-8601 in UTC with milliseconds, as in `2026-01-31T08:00:00.123Z`; after the year 9999, which has
+/// no such form, `+` and the milliseconds.
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match i64::try_from(self.0).ok().and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok()) {
@@ -53,8 +53,8 @@ impl fmt::Display for Timestamp {
     }
 }
 
-/// Reads what `Display` writes and any other ISO-8601 form. Without an offset UTC is meant; times
-/// before 1970 become 1970.
+/// Reads the output of `Display` and any other ISO-8601 form. Without an offset it is UTC; times before 1970
+/// become 1970.
 impl std::str::FromStr for Timestamp {
     type Err = jiff::Error;
 
@@ -82,35 +82,36 @@ pub(crate) mod iso8601 {
         s.collect_str(t)
     }
 
-    /// Reads what [`Timestamp`]'s `FromStr` reads.
+    /// Reads every form that [`Timestamp`]'s `FromStr` reads.
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Timestamp, D::Error> {
         String::deserialize(d)?.parse().map_err(D::Error::custom)
     }
 }
 
-/// Time as an input: production reads the system's clock, tests a virtual one.
+/// The source of the time: the system's clock in production, a virtual one in tests.
 pub trait Clock: Send + Sync {
-    /// The time now.
+    /// Returns the current time.
     fn now(&self) -> Timestamp;
 
     /// Completes when the clock reads `deadline` or later.
     fn sleep_until(&self, deadline: Timestamp) -> BoxFuture<'static, ()>;
 
-    /// The time by which others judge a date from here, such as the end of a question that another process answers:
-    /// [`now`](Self::now), or the time of the machine's clock where that is later. A clock of one run falls behind it
-    /// while the machine sleeps.
+    /// Returns the current time for deadlines that other processes see, such as the end of a question:
+    /// [`now`](Self::now), or the time of the machine's clock if that is later. A clock of one run falls
+    /// behind it while the machine sleeps.
     fn now_for_others(&self) -> Timestamp {
         self.now()
     }
 
-    /// A clock for one run, which reads the time of now and then never jumps; none if this one never does.
+    /// Returns a clock for one run, which starts at the current time and never jumps; none if this clock
+    /// never jumps either.
     fn for_run(&self) -> Option<Arc<dyn Clock>> {
         None
     }
 }
 
-/// `clock`, if it reads `at` or later; else a clock that is ahead of it by what is missing. A run that is taken up at an
-/// earlier date than its log's last goes on from there.
+/// Returns `clock` if it is at `at` or later, otherwise a clock that runs ahead so that it starts at `at`. A
+/// resumed run uses it so that its time does not go back before the end of its log.
 pub fn not_before(at: Timestamp, clock: Arc<dyn Clock>) -> Arc<dyn Clock> {
     match at.since(clock.now()) {
         Duration::ZERO => clock,
@@ -139,7 +140,7 @@ impl Clock for Ahead {
 }
 
 impl dyn Clock + '_ {
-    /// Waits for what `poll` gives, but not longer than until `deadline`.
+    /// Waits for the result of `poll`, until `deadline` at most.
     pub async fn before<T>(
         &self,
         deadline: Timestamp,

@@ -1,10 +1,10 @@
-//! A token bucket: how many may begin now, and when the next one may. Pure; whoever waits brings the time.
+//! A token bucket: limits the rate of actions. It has no clock; the caller passes the time.
 
 use std::time::Duration;
 
 use crate::Timestamp;
 
-/// So many tokens at once, and no more than that in each period thereafter.
+/// Allows a number of actions at once, and after that no more than this number in each period.
 ///
 /// ```
 /// use std::time::Duration;
@@ -19,15 +19,15 @@ use crate::Timestamp;
 #[derive(Clone, Debug)]
 pub struct TokenBucket {
     capacity: u32,
-    /// How long one token takes to come back.
+    /// The time in which one token is refilled.
     refill: Duration,
     count: u32,
-    /// Since when the next token is on its way; counts only while the bucket is not full.
+    /// The time since which the next token is being refilled; meaningless while the bucket is full.
     since: Timestamp,
 }
 
 impl TokenBucket {
-    /// A full bucket. No tokens count as one.
+    /// Creates a full bucket. 0 tokens count as 1.
     pub fn new(tokens: u32, period: Duration, now: Timestamp) -> Self {
         let capacity = tokens.max(1);
         Self { capacity, refill: period / capacity, count: capacity, since: now }
@@ -36,7 +36,7 @@ impl TokenBucket {
     /// Takes a token.
     ///
     /// # Errors
-    /// There is none: the time from which on it makes sense to try again, always later than `now`.
+    /// There is none: the time at which to try again, always later than `now`.
     pub fn take(&mut self, now: Timestamp) -> Result<(), Timestamp> {
         self.pour(now);
         match self.count.checked_sub(1) {
@@ -44,12 +44,12 @@ impl TokenBucket {
                 self.count = left;
                 Ok(())
             }
-            // Times are whole milliseconds, a refill need not be.
+            // Times are whole milliseconds; a refill may take a fraction.
             None => Err((self.since + self.refill).max(now + Duration::from_millis(1))),
         }
     }
 
-    /// Puts in what has come back since.
+    /// Adds the tokens that were refilled by now.
     fn pour(&mut self, now: Timestamp) {
         let came = match self.refill.as_nanos() {
             0 => u128::from(self.capacity),

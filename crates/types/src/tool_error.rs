@@ -1,13 +1,14 @@
-//! Why a tool failed, and how any other error becomes that.
+//! The error of a tool, and the conversion of any other error into it.
 
 use std::{error::Error, fmt, time::Duration};
 
 use crate::{ApprovalRequest, ToolResult, metadata};
 
-/// Why a tool did not do what it was asked.
+/// The error of a tool.
 ///
-/// Any error becomes one with `?`: those of the standard library, those of `anyhow`, an error type of your own, and a
-/// text. It is [`Failed`](Self::Failed) then, and the model reads what the error says and why. To say more, name the kind:
+/// Any error converts with `?`: those of the standard library, those of `anyhow`, your own error types, and
+/// texts. The result is [`Failed`](Self::Failed), and the model reads the error and its causes. To be more
+/// precise, choose the variant yourself:
 ///
 /// ```
 /// use archon_types::ToolError;
@@ -26,38 +27,38 @@ use crate::{ApprovalRequest, ToolResult, metadata};
 /// assert_eq!(read_note("no such note").unwrap_err().code(), "execution_error");
 /// ```
 ///
-/// Because every error turns into it, it cannot be a `std::error::Error` itself. Where one is wanted, take its text:
-/// `anyhow::anyhow!("{error}")`. An error type of yours that implements `std::error::Error` cannot have a
-/// `From` of its own into this type either: say its kind with `map_err`.
+/// Because every error converts into it, it cannot implement `std::error::Error`. If you need one, take its
+/// text: `anyhow::anyhow!("{error}")`. For the same reason, your own error type that implements
+/// `std::error::Error` cannot have its own `From` into this type: choose the variant with `map_err`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ToolError {
-    /// It tried and failed.
+    /// The tool failed.
     Failed(String),
-    /// No tool has this name, or what the tool was to work on is not there.
+    /// No tool has this name, or the target of the call does not exist.
     NotFound(String),
-    /// The arguments make no sense.
+    /// The arguments are invalid.
     InvalidArgs(String),
     /// The call was cancelled.
     Cancelled,
-    /// It took longer than allowed.
+    /// The time limit was exceeded.
     Timeout(Duration),
-    /// It is not allowed to.
+    /// The call is not permitted.
     PermissionDenied(String),
     /// Memory, disk, processes or a quota ran out.
     Resource(String),
-    /// It waits for a person, and goes on when it is called again. Only for tools that are agents.
+    /// The call waits for a person, and goes on when it is executed again. Only for tools that are agents.
     Suspended(Box<ApprovalRequest>),
 }
 
 impl ToolError {
-    /// It tried and failed: what the model reads.
+    /// Creates a failure with a text that the model reads.
     pub fn new(text: impl Into<String>) -> Self {
         Self::Failed(text.into())
     }
 
-    /// A stable name of the kind: `execution_error`, `not_found`, `invalid_parameters`, `cancelled`,
-    /// `timeout`, `permission_denied`, `resource_error` or `suspended`.
+    /// Returns the stable name of the variant: `execution_error`, `not_found`, `invalid_parameters`,
+    /// `cancelled`, `timeout`, `permission_denied`, `resource_error` or `suspended`.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Failed(_) => "execution_error",
@@ -93,7 +94,7 @@ impl<E: Into<Box<dyn Error + Send + Sync>>> From<E> for ToolError {
     }
 }
 
-/// What an error says, and what its causes say, as far as it has not said that itself.
+/// Returns the texts of an error and its causes, without repetitions.
 fn with_causes(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
     let causes = std::iter::successors(error.source(), |&cause| cause.source());
@@ -107,7 +108,7 @@ fn with_causes(error: &(dyn Error + 'static)) -> String {
     text
 }
 
-/// An error whose cause is itself has no end.
+/// The most causes to follow, because an error may be its own cause.
 const DEEPEST: usize = 16;
 
 impl From<ToolError> for ToolResult {

@@ -1,23 +1,23 @@
-//! How many of the calls of one turn are made at once.
+//! The number of calls of one turn that run in parallel.
 
 use serde::{Deserialize, Serialize};
 
-/// How many of the calls of one turn are made at once. Results stand in the order of the calls, and one that fails
-/// stops no other, whichever it is. Calls run beside each other only if their tools are all
-/// [safe to](crate::ToolAnnotations::concurrency_safe); else they are made one after the other.
+/// The strategy for the calls of one turn. Results are in the order of the calls, and a call that fails stops
+/// no other. Calls run in parallel only if all their tools are [safe for
+/// that](crate::ToolAnnotations::concurrency_safe); otherwise they run one after the other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ToolExecutionStrategy {
-    /// All of them.
+    /// All calls in parallel.
     #[default]
     Parallel,
-    /// One after the other, whatever their tools allow.
+    /// One after the other, even if the tools allow more.
     Sequential,
-    /// So many, then the next so many; a steer is read in between and skips those behind it.
+    /// In batches; steering messages are read between two batches and skip the calls that have not started.
     Batched {
-        /// How many; 0 counts as 1.
+        /// The number of calls in a batch; 0 counts as 1.
         size: u32,
     },
 }

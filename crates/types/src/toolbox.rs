@@ -1,4 +1,5 @@
-//! The one door to tools: a call is prepared, perhaps asked about, and then executed.
+//! The interface through which a loop uses tools: a call is prepared, perhaps approved by a person, and then
+//! executed.
 
 use std::{any::Any, fmt, sync::Arc};
 
@@ -11,21 +12,21 @@ use crate::{
 
 /// A set of tools behind guards.
 ///
-/// Nothing that a model or a tool does makes these methods fail or panic: whatever goes wrong is a
-/// result that the model can read.
+/// These methods never fail or panic, whatever a model or a tool does: each error becomes a result that the
+/// model can read.
 pub trait Toolbox: Send + Sync {
-    /// The tools that can be called now, in a stable order.
+    /// Returns the tools that can be called now, in a stable order.
     fn specs(&self) -> Arc<Encoded<Vec<ToolSpec>>>;
 
-    /// Checks a call without any effect on the world.
+    /// Checks a call without any effect.
     fn prepare<'a>(&'a self, id: CallId, call: &'a ToolCall, run: &'a Context) -> BoxFuture<'a, Prepared>;
 
-    /// Runs a call that was ready. The caller records the start before, and the result after.
+    /// Executes a call that is ready. The caller logs the start before and the result after.
     fn execute<'a>(&'a self, ready: ReadyCall, run: &'a Context) -> BoxFuture<'a, Executed>;
 
-    /// Ends process groups that calls of this run started before the process that drove it died, and
-    /// returns those that are still there. Groups that cannot be told from somebody else's are left alone
-    /// and not returned. A toolbox whose tools start no processes, which is the default, does nothing.
+    /// Ends process groups that calls of this run started before its process died, and returns those that are
+    /// still there. Groups that may belong to somebody else are left alone and not returned. Default: does
+    /// nothing, for tools that start no processes.
     fn end_processes<'a>(
         &'a self,
         groups: &'a [ProcessGroup],
@@ -35,50 +36,51 @@ pub trait Toolbox: Send + Sync {
         Box::pin(std::future::ready(Vec::new()))
     }
 
-    /// A session is taken up in which a call of the named tool came to `result`; see [`Tool::recall`](crate::Tool::recall).
+    /// Restores the state of the named tool from a `result` when a session is resumed; see
+    /// [`Tool::recall`](crate::Tool::recall).
     fn recall(&self, session: &SessionId, tool: &str, result: &ToolResult) {
         let _ = (session, tool, result);
     }
 }
 
-/// What came of looking at a call.
+/// The result of preparing a call.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Prepared {
-    /// It may run.
+    /// The call may run.
     Ready(ReadyCall),
-    /// It will not run; the model gets this result.
+    /// The call does not run; the model gets this result.
     Refused(Box<ToolResult>),
-    /// A person decides.
+    /// A person has to decide.
     Ask(Box<ApprovalRequest>),
 }
 
-/// What came of running a call.
+/// The result of executing a call.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Executed {
-    /// It ended.
+    /// The call ended.
     Done(Box<ToolResult>),
-    /// It waits for a person, for instance a sub-agent that asked something.
+    /// The call waits for a person, for instance because a sub-agent asked a question.
     Suspended(Box<ApprovalRequest>),
 }
 
-/// A call that passed every guard, with what its toolbox wants to remember until it runs.
+/// A call that passed every guard, with data that its toolbox needs to execute it.
 pub struct ReadyCall {
-    /// The call's place in the run.
+    /// The id of the call in the run.
     pub id: CallId,
     /// The call as the model sent it.
     pub call: ToolCall,
-    /// What a second run would do; recorded with the start.
+    /// The effect of a second execution; logged with the start.
     pub effect: Effect,
-    /// May run beside the other calls of its turn.
+    /// True if it may run in parallel with other calls of its turn.
     pub concurrency_safe: bool,
-    /// The toolbox's own notes, for instance the tool that was looked up.
+    /// Data of the toolbox, for instance the tool that was looked up.
     pub notes: Option<Box<dyn Any + Send + Sync>>,
 }
 
 impl ReadyCall {
-    /// A ready call without notes.
+    /// Creates a ready call without data of the toolbox.
     pub fn new(id: CallId, call: ToolCall, effect: Effect) -> Self {
         Self { id, call, effect, concurrency_safe: false, notes: None }
     }

@@ -1,4 +1,4 @@
-//! The messages that a model reads, and next to them their wire text, which grows as they do.
+//! The messages of a conversation, with a cache of their wire format.
 
 use std::{
     fmt,
@@ -10,11 +10,11 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::{Message, content_hash::ContentHash};
 
-/// Messages in order, each encoded at most once however many requests carry them.
+/// Messages in order, each encoded at most once however many requests carry it.
 ///
-/// A transcript is sent again with every request, and encoding all of it each time makes the cost
-/// of a turn grow with the run. Messages are only ever added, so the text of those that were encoded
-/// stays true: a provider encodes the new ones and copies the rest in one piece.
+/// All messages are sent again with every request, and encoding all of them each time would make a turn cost
+/// more the longer the run is. Messages are only appended, so encoded text stays valid: a provider encodes
+/// the new ones and copies the rest in one piece.
 #[derive(Default)]
 pub struct Transcript {
     messages: Vec<Arc<Message>>,
@@ -22,14 +22,14 @@ pub struct Transcript {
     hashed: Mutex<Hashed>,
 }
 
-/// A head and the text of the first `count` messages behind it, in one format.
+/// A head and the text of the first `count` messages after it, in one format.
 #[derive(Clone, Default)]
 struct EncodedText {
     format: String,
     /// Bytes of the head.
     head: usize,
     count: usize,
-    /// Where the text of the messages ends; behind it is the tail of the body that was made last.
+    /// The end of the messages' text; after it is the tail of the last body.
     end: usize,
     /// Shared with bodies that are being sent.
     text: Arc<String>,
@@ -43,19 +43,19 @@ struct Hashed {
 }
 
 impl Transcript {
-    /// One without messages.
+    /// Creates an empty transcript.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a message at the end; one that is shared stays shared.
+    /// Appends a message.
     pub fn push(&mut self, message: impl Into<Arc<Message>>) {
         self.messages.push(message.into());
     }
 
     /// Appends the text of all messages in `format` to `out`.
     ///
-    /// `encode` appends the text of one message and is called for those that have none yet. `format`
+    /// `encode` appends the text of one message; it is called for messages that are not encoded yet. `format`
     /// names the encoding, including every option that changes its output; after a change of format
     /// everything is encoded again.
     pub fn encode_into(&self, format: &str, out: &mut String, encode: impl Fn(&Message, &mut String)) {
@@ -64,11 +64,11 @@ impl Transcript {
         out.push_str(&encoded.text[encoded.head..encoded.end]);
     }
 
-    /// The whole body of a request: `head`, the messages in `format` with a comma between two, and `tail`. A head that
-    /// ends with a bracket is followed by no comma.
+    /// Returns the whole body of a request: `head`, the messages in `format` separated by commas, and `tail`.
+    /// After a head that ends with a bracket there is no comma.
     ///
-    /// The body grows in place: a turn costs what it adds, however long the conversation is. Only where the body before
-    /// is still held by somebody, or the head is another one, all of it is copied or encoded again.
+    /// The body grows in place, so a turn costs only its own messages, however long the conversation is. The
+    /// body is copied if the last one is still in use, and encoded again if the head differs.
     pub fn body(
         &self,
         format: &str,
@@ -112,14 +112,14 @@ impl Transcript {
         (encoded.end, encoded.count) = (text.len(), self.messages.len());
     }
 
-    /// Bytes of text that are kept, a guess at the size of the next body.
+    /// Returns the bytes of cached text, an estimate for the size of the next body.
     pub fn encoded_len(&self) -> usize {
         let encoded = self.encoded();
         encoded.end - encoded.head
     }
 
-    /// The hash of what a model reads: who said what, without times, tokens and who served it. Each
-    /// message is hashed once.
+    /// Returns the hash of the messages as a model reads them: roles and content, without times, tokens and
+    /// models. Each message is hashed once.
     pub(crate) fn content_hash(&self) -> u64 {
         let mut kept = self.hashed.lock().unwrap_or_else(PoisonError::into_inner);
         let Hashed { count, mut hash } = *kept;
@@ -137,7 +137,7 @@ impl Transcript {
     }
 
     fn encoded(&self) -> MutexGuard<'_, EncodedText> {
-        // Only a panicking `encode` leaves the lock poisoned, with a text that may end mid-message.
+        // The lock is poisoned only if `encode` panicked, and then the text may end within a message.
         self.encoded.lock().unwrap_or_else(|poisoned| {
             let mut encoded = PoisonError::into_inner(poisoned);
             *encoded = EncodedText::default();
@@ -161,7 +161,7 @@ impl<M: Into<Arc<Message>>> FromIterator<M> for Transcript {
     }
 }
 
-/// The messages are shared with the clone, the text is copied.
+/// The clone shares the messages and copies the text.
 impl Clone for Transcript {
     fn clone(&self) -> Self {
         let hashed = *self.hashed.lock().unwrap_or_else(PoisonError::into_inner);
