@@ -52,7 +52,6 @@ impl std::fmt::Debug for MiniLm {
 impl MiniLm {
     /// Loads the model from the folder that `archon model pull` put it into: `all-minilm-l6-v2.safetensors`
     /// and `all-minilm-l6-v2.tokenizer.json`. This reads 90 MB and takes about a tenth of a second.
-    /// `all-minilm-l6-v2.tokenizer.json`. Takes a tenth of a second, and reads 90 MB.
     ///
     /// # Errors
     /// A file is missing, or is not a file of this model.

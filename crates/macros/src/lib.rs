@@ -4,8 +4,6 @@
 //! through: [`macro@tool`] generates paths into `archon_tools`, [`macro@facade_tool`] into `archon::tools`.
 //! Each of these crates re-exports its own as `tool`. The documentation is at `archon_tools::tool`, where the
 //! examples can be compiled.
-//! `archon::tools`. Each of these crates re-exports its own as `tool`. What the macro means is
-//! described at `archon_tools::tool`, where the examples can be compiled.
 
 mod attribute;
 mod docs;

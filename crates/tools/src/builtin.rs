@@ -105,7 +105,6 @@ pub fn default_tools(workspace: &Workspace) -> Vec<Arc<dyn Tool>> {
 /// Returns all file tools of a workspace, including those that change files. These need the permission
 /// `fs_write`, and refuse to change a file that the session has not read with `read_file` of the same
 /// workspace.
-/// `fs_write`, and refuse to touch a file that the session has not read with the same workspace's `read_file`.
 ///
 /// ```
 /// use archon_tools::{EngineOptions, ToolEngine, ToolRegistry, Workspace, builtin};

@@ -203,22 +203,19 @@ impl ToolEngine {
         self
     }
 
-    /// Sets a function that returns how full a run's context window is, from 0 to 1. Above 0.8, results get
-    /// the level `Brief` unless the caller or the tool sets a level.
+    /// Sets the function for how full a run's context window is (0 to 1). Above 0.8 the default is `Brief`.
     pub fn with_context_usage(mut self, usage: impl Fn(&RunId) -> f64 + Send + Sync + 'static) -> Self {
         self.context_usage = Some(Arc::new(usage));
         self
     }
 
-    /// Sets a summarizer, for instance a small model, for texts that are stored in a file. Without one the
-    /// model reads their beginning.
+    /// Sets a summarizer of texts that are stored in a file. Without one the model reads their beginning.
     pub fn with_summarizer(mut self, summarizer: Arc<dyn Summarizer>) -> Self {
         self.summarizer = Some(summarizer);
         self
     }
 
-    /// Sets an analyzer of how a run uses its tools. Its advice is added to results, each piece once in a
-    /// run. Default: none.
+    /// Sets an analyzer of tool use. Its advice is added to results, each piece once in a run.
     pub fn with_pattern_analyzer(mut self, analyzer: Arc<dyn PatternAnalyzer>) -> Self {
         self.patterns = Some(Patterns::new(analyzer));
         self
@@ -245,8 +242,7 @@ impl ToolEngine {
         &self.options
     }
 
-    /// Makes an engine for calls whose results are read by programs or other tools, not by a model: results
-    /// stay as the tools wrote them.
+    /// Makes an engine whose results programs or other tools read: they stay as the tools wrote them.
     pub fn for_parts(mut self) -> Self {
         (self.options.output_level, self.options.storage_dir) = (None, None);
         self.options.corrections.clear();
@@ -481,8 +477,7 @@ impl ToolEngine {
         Ok(result)
     }
 
-    /// Adds to the context what the guards found, and the permission bound of the tool and of the runs that
-    /// it starts.
+    /// Adds to the context what the guards found, and the permission bound of the tool and its child runs.
     fn with_limits(&self, mut context: ToolContext, notes: &Notes) -> ToolContext {
         let ceiling = || self.ceiling(notes.options.level.as_deref(), &context.run);
         let below = (notes.tool.spec.annotations.agent || !notes.tool.tool.calls().is_empty()).then(ceiling);

@@ -95,7 +95,6 @@ impl<E: Into<ToolError>> IntoErrorDirectly for Failed<E> {
 
 /// Otherwise: the model reads the error's text, with its causes if `{:#}` shows them. For errors that do not
 /// implement `std::error::Error`, or are not `Send`.
-/// `std::error::Error`, or that cannot leave their thread.
 pub trait IntoErrorFromText {
     /// Returns the error.
     fn take_error(&self) -> ToolError;

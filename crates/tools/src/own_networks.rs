@@ -1,21 +1,21 @@
-//! The addresses of this machine and the networks that it stands in. Seen from here they are private, also where they
-//! are addresses of the internet: a server beside this one may trust whoever comes from here.
+//! Finds this machine's addresses and the networks that it is in. For the tools these are private even if the
+//! addresses are public: a neighbouring server may trust requests from this machine.
 //!
-//! Read from the kernel's lists (`/proc/net`) each time, as addresses come and go. Other systems than Linux have no such
-//! lists: there the machine's own addresses are known, and its networks are not.
+//! The kernel's lists (`/proc/net`) are read each time, because addresses change. Systems other than Linux
+//! have no such lists: there only the machine's own addresses are recognised.
 
 use std::{
     fs,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket},
 };
 
-/// An address of this machine, with how many of its first bits name its network.
+/// An address of this machine, with the length of its network prefix in bits.
 pub(crate) type Network = (IpAddr, u8);
 
-/// Tells in which networks this machine stands.
+/// Returns the networks of this machine.
 pub(crate) type Networks = fn() -> Vec<Network>;
 
-/// As it is now.
+/// Returns the current networks.
 pub(crate) fn networks() -> Vec<Network> {
     let read = |path| fs::read_to_string(path).unwrap_or_default();
     let mut found = of_version_4(&read("/proc/net/fib_trie"));
@@ -23,12 +23,13 @@ pub(crate) fn networks() -> Vec<Network> {
     found
 }
 
-/// Whether an address is in one of the networks, or is this machine's.
+/// Returns whether an address is in one of the networks, or is this machine's own.
 pub(crate) fn is_near(address: IpAddr, networks: &[Network]) -> bool {
     networks.iter().any(|network| holds(*network, address)) || is_here(address)
 }
 
-/// Whether this machine itself answers at an address: then what goes there comes from there. Nothing is sent.
+/// Returns whether an address is this machine's own: then a socket connected to it has it as its local
+/// address. No packet is sent.
 fn is_here(address: IpAddr) -> bool {
     let any: IpAddr = match address {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
@@ -42,7 +43,7 @@ fn is_here(address: IpAddr) -> bool {
     from().is_ok_and(|from| from.ip() == address)
 }
 
-/// A port; which one does not matter.
+/// Any port does.
 const DISCARD: u16 = 9;
 
 fn holds((network, length): Network, address: IpAddr) -> bool {
@@ -54,7 +55,7 @@ fn holds((network, length): Network, address: IpAddr) -> bool {
     }
 }
 
-/// From the kernel's table of routes: an address stands in a line of its own, and what is known of it in the next ones.
+/// Parses the kernel's routing table: an address is on a line of its own, followed by lines about it.
 fn of_version_4(table: &str) -> Vec<Network> {
     let (mut own, mut links) = (Vec::new(), Vec::new());
     let mut address = None;
@@ -73,7 +74,8 @@ fn of_version_4(table: &str) -> Vec<Network> {
             }
         }
     }
-    // A tunnel may be the way to half of the internet; the network of an address is the narrowest that holds it.
+    // A tunnel can route half of the internet; the network of an address is the narrowest route that contains
+    // it.
     let network = |(address, _): &Network| {
         links.iter().filter(|link| holds(**link, *address)).max_by_key(|(_, length)| *length).copied()
     };
@@ -81,10 +83,11 @@ fn of_version_4(table: &str) -> Vec<Network> {
     [own, networks].concat()
 }
 
-/// A network that is wider is none that one stands in.
+/// Shortest prefix of a network that counts as the machine's.
 const WIDEST: u8 = 8;
 
-/// From the kernel's list of interfaces: the address and, as the third word, its length, in hexadecimal digits.
+/// Parses the kernel's list of interfaces: the address and, as the third word, the prefix length, in
+/// hexadecimal.
 fn of_version_6(list: &str) -> Vec<Network> {
     let network = |line: &str| {
         let mut words = line.split_whitespace();

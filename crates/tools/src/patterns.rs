@@ -1,4 +1,4 @@
-//! How a model uses its tools: what could be done better is said beside a result, each thing once.
+//! Analyses how a model uses its tools, and adds advice to a result, each piece once in a run.
 
 use std::{
     collections::{BTreeSet, VecDeque},
@@ -9,50 +9,51 @@ use archon_types::{CallId, CommandId, Content, RunId, ToolCall, ToolResult, meta
 
 use crate::execute::contain;
 
-/// Runs whose calls are remembered, and calls of each.
+/// Most runs that are remembered, and most calls of each.
 const RUNS: usize = 64;
 const CALLS: usize = 50;
 
-/// A call that a run made.
+/// A call of a run.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct CallMade {
-    /// The answer of the model that asked for it.
+    /// The model's answer that has the call.
     pub answer: CommandId,
-    /// What was called.
+    /// The call.
     pub call: ToolCall,
 }
 
-/// What a model is told about how it uses its tools.
+/// Advice for the model on the use of its tools.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Suggestion {
-    /// What was noticed, by a name: it is said once in a run.
+    /// Name of the pattern; its advice is given once in a run.
     pub pattern: String,
-    /// What the model reads.
+    /// The text for the model.
     pub message: String,
 }
 
-/// Looks at how a run uses its tools. One that panics has nothing to say.
+/// Analyses how a run uses its tools. A panic counts as no advice.
 pub trait PatternAnalyzer: Send + Sync {
-    /// What could be done better, given the latest calls of a run, oldest first.
+    /// Returns advice, given the latest calls of a run, oldest first.
     fn analyze(&self, calls: &[CallMade]) -> Vec<Suggestion>;
 }
 
-/// Notices answers in a row that have one and the same call each, where one answer could have them all.
+/// Detects consecutive answers with a single call of the same tool each, which one answer could have made
+/// together.
 #[derive(Clone, Debug)]
 pub struct SingleCalls {
     tools: BTreeSet<String>,
 }
 
 impl SingleCalls {
-    /// Of these tools: they should only read.
+    /// Watches these tools, which should only read.
     pub fn of<T: Into<String>>(tools: impl IntoIterator<Item = T>) -> Self {
         Self { tools: tools.into_iter().map(Into::into).collect() }
     }
 }
 
 impl Default for SingleCalls {
-    /// Of `read_file`.
+    /// Watches `read_file`.
     fn default() -> Self {
         Self::of(["read_file"])
     }
@@ -77,7 +78,7 @@ impl PatternAnalyzer for SingleCalls {
     }
 }
 
-/// The calls of runs, and what was suggested. Clones share them.
+/// The latest calls of runs, and the advice given. Clones share them.
 #[derive(Clone)]
 pub(crate) struct Patterns {
     analyzer: Arc<dyn PatternAnalyzer>,
@@ -95,7 +96,7 @@ impl Patterns {
         Self { analyzer, runs: Arc::default() }
     }
 
-    /// A call of the run is about to be made.
+    /// Records a call of the run, before it is made.
     pub(crate) fn called(&self, run: &RunId, id: CallId, call: &ToolCall) {
         let mut runs = self.lock();
         if runs.iter().all(|seen| seen.run != *run) {
@@ -109,7 +110,7 @@ impl Patterns {
         seen.calls.push(CallMade { answer: id.command, call: call.clone() });
     }
 
-    /// Puts into a result of the run what was not said before.
+    /// Adds new advice to a result of the run.
     pub(crate) fn suggest(&self, run: &RunId, result: &mut ToolResult) {
         let mut runs = self.lock();
         let Some(seen) = runs.iter_mut().find(|seen| seen.run == *run) else { return };

@@ -1,40 +1,38 @@
-//! What may be done without asking, what only after asking, and what not at all: rules, as a person writes
-//! them.
+//! Permission rules: patterns that allow, ask about or deny calls.
 //!
-//! | rule | speaks of |
+//! | rule | matches |
 //! |---|---|
 //! | `read_file` | every call of the tool |
-//! | `mcp__github__*` | every call of the tools whose names begin so |
-//! | `write_file(src/**)` | calls that touch only such files; relative to the workspace, links followed |
-//! | `bash(git status:*)` | commands that begin with these words, with what is harmless behind them |
-//! | `bash(make test)` | this command line, to the letter |
-//! | `web_fetch(https://docs.rs/*)` | addresses of this form: scheme, host and path |
+//! | `mcp__github__*` | every call of tools with this prefix |
+//! | `write_file(src/**)` | calls that touch only such files; relative to the workspace, links are resolved |
+//! | `bash(git status:*)` | commands that begin with these words, followed by harmless arguments |
+//! | `bash(make test)` | exactly this command line |
+//! | `web_fetch(https://docs.rs/*)` | addresses that match in scheme, host and path |
 //!
-//! A rule is about calls of the tools that it names. Deny comes before ask, and ask before allow. A rule that
-//! denies or asks and means a folder, or all in one, means the folder and all in it: `search(secrets)` and
-//! `search(secrets/**)` say the same. Such a rule holds wherever a call begins: `search`, `glob` and
-//! `list_files` leave out each place at which a call of their own would be denied, and each at which one
-//! would be asked about, unless the call itself was; how many is in the result. `search` shows what is in
-//! files, so rules about `read_file` hold for what it shows.
+//! A rule applies to the tools that it names. Deny overrides ask, and ask overrides allow. A deny or ask rule
+//! about a folder, or about everything in one, includes the folder and everything in it: `search(secrets)`
+//! and `search(secrets/**)` mean the same. Such a rule also applies below the path of a call: `search`,
+//! `glob` and `list_files` leave out each place where a call of their own would be denied, or would be asked
+//! about unless the call itself was; the result says how many. `search` shows the contents of files, so rules
+//! about `read_file` apply to what it shows.
 //!
 //! # Commands
 //!
-//! A command line is taken apart (`permissions/shell.rs`): every command in it, and every file that it
-//! redirects to, has to be allowed. A rule such as `bash(rm:*)` means its words, and behind them options and
-//! operands that run and write nothing but what the program is for: `rm` may remove any file, `sort` may not
-//! write one. Those options stand in a table (`permissions/shell/harmless.rs`), program by program. A
-//! program, a subcommand or an option that is not in it is allowed for its exact line only; so is what runs
-//! other commands (`sudo`, `xargs`, `sh -c`, `find -exec`), and a line that sets a variable. What says what
-//! runs (`make test`, `npm run build`, `node a.js`) is as the rule names it. A line
-//! that begins with `cd FOLDER`, a folder of the workspace, is held against the rules as in that folder. Behind any other
-//! `cd`, git and what runs code of the project are not allowed, since another folder may hold other settings. A line that makes links
-//! or moves files does not also redirect to a file by a rule about `write_file`.
+//! A command line is parsed (`permissions/shell.rs`): every command in it, and every file of a redirection,
+//! must be allowed. A rule such as `bash(rm:*)` matches its words, followed by options and operands that run
+//! and write nothing beyond the program's purpose: `rm` may remove any file, but `sort` may not write one.
+//! These options are in a table (`permissions/shell/harmless.rs`), program by program. A program, subcommand
+//! or option that is not in the table is allowed only by a rule with the exact line; so are programs that run
+//! other commands (`sudo`, `xargs`, `sh -c`, `find -exec`), and lines that set a variable. Words that choose
+//! what runs (`make test`, `npm run build`, `node a.js`) must be in the rule. If a line begins with `cd
+//! FOLDER`, a folder of the workspace, rules are applied as in that folder. After any other `cd`, git and
+//! programs that run the project's code are not allowed, since another folder may have other settings. A line
+//! that makes links or moves files may not also redirect to a file by a rule about `write_file`.
 //!
-//! Rules that deny and ask mean too much rather than too little. `bash(git push:*)` speaks of every command
-//! in which `push` comes anywhere behind `git`, and of every line that cannot be taken apart.
-//! `read_file(secrets/**)` and `write_file(secrets/**)` speak of command lines, too, in which such a path, a
-//! pattern for it, or a folder above it that is gone through is found. They look at words: what a program
-//! opens by itself, they do not see.
+//! Deny and ask rules match too much rather than too little. `bash(git push:*)` matches every command with
+//! `push` anywhere after `git`, and every line that cannot be parsed. `read_file(secrets/**)` and
+//! `write_file(secrets/**)` also match command lines with such a path, a pattern for it, or a folder above it
+//! that the command walks. They look at the words only: files that a program opens by itself are not seen.
 
 use std::{
     fmt,
@@ -59,24 +57,24 @@ mod urls;
 
 pub(crate) use suggestions::suggestions;
 
-/// A rule about calls; see the module's page for how one is written.
+/// A permission rule; the module's documentation describes the notation.
 #[derive(Clone, Debug)]
 pub struct Rule {
     text: String,
     tool: String,
     of: Option<String>,
-    /// The same as a pattern of paths, if it is one.
+    /// The part in brackets as a pattern of paths, if it is one.
     #[cfg(feature = "files")]
     files: Option<std::sync::Arc<files::Files>>,
 }
 
 impl Rule {
-    /// Whether the rule speaks of a tool of this name at all.
+    /// Returns whether the rule applies to a tool of this name.
     fn names(&self, tool: &str) -> bool {
         wildcard(&self.tool, tool)
     }
 
-    /// Whether what stands between the brackets means this path.
+    /// Returns whether the pattern in brackets matches this path.
     fn means(&self, root: &Path, path: &Path) -> bool {
         #[cfg(feature = "files")]
         return self.files.as_ref().is_some_and(|files| files.mean(root, path));
@@ -87,7 +85,7 @@ impl Rule {
         }
     }
 
-    /// Whether it means this path, a folder in which it lies, or all that is in it.
+    /// Returns whether the pattern matches this path, a folder above it, or everything in it.
     fn holds(&self, root: &Path, path: &Path) -> bool {
         #[cfg(feature = "files")]
         return self.files.as_ref().is_some_and(|files| files.hold(root, path));
@@ -151,42 +149,42 @@ impl fmt::Display for Rule {
     }
 }
 
-/// Rules in their three kinds.
+/// The permission rules of an engine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Permissions {
-    /// What is never done.
+    /// Calls that are never made.
     pub deny: Vec<Rule>,
-    /// What is asked about each time.
+    /// Calls that a person is asked about each time.
     pub ask: Vec<Rule>,
-    /// What is done without asking.
+    /// Calls that are made without asking.
     pub allow: Vec<Rule>,
 }
 
-/// What rules make of a call.
+/// The decision of the rules about a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Ruling {
-    /// This rule forbids it.
+    /// This rule denies the call.
     Deny(String),
-    /// This rule wants it asked about.
+    /// This rule requires a person's approval.
     Ask(String),
-    /// It is allowed.
+    /// The call is allowed.
     Allow,
-    /// No rule speaks of it.
+    /// No rule matches.
     Silent,
 }
 
 impl Permissions {
-    /// No rules.
+    /// Creates an empty set of rules.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The same with rules as they are written; what is wrong with one is an error.
+    /// Parses rules.
     ///
     /// # Errors
-    /// [`Error::InvalidRule`] names the first rule that is none, and why.
+    /// [`Error::InvalidRule`] for the first invalid rule.
     pub fn parse<T: AsRef<str>>(
         deny: impl IntoIterator<Item = T>,
         ask: impl IntoIterator<Item = T>,
@@ -201,18 +199,18 @@ impl Permissions {
         })
     }
 
-    /// Whether there are no rules.
+    /// Returns whether there are no rules.
     pub fn is_empty(&self) -> bool {
         self.deny.is_empty() && self.ask.is_empty() && self.allow.is_empty()
     }
 
-    /// Whether a call may run without asking, by a rule of a person's.
+    /// Returns whether a rule allows the call without asking.
     pub fn is_trusted(&self, tool: &str, subject: &Subject) -> bool {
         self.ruling(tool, subject, &[]) == Ruling::Allow
     }
 
-    /// What the rules say of a call of `tool`. Rules that a person gave for the session while being asked
-    /// (`trusted`) go before those that ask, and after those that deny.
+    /// Returns the decision about a call of `tool`. Rules that a person gave for the session (`trusted`)
+    /// override ask rules, but not deny rules.
     pub fn ruling(&self, tool: &str, subject: &Subject, trusted: &[String]) -> Ruling {
         if let Some(rule) = self.first(&self.deny, tool, subject) {
             return Ruling::Deny(rule.to_string());
@@ -232,8 +230,8 @@ impl Permissions {
         }
     }
 
-    /// The first rule that speaks of the call or of any part of it; what cannot be looked into is as bad as
-    /// can be.
+    /// Returns the first rule that matches the call or a part of it. A target that is unknown matches every
+    /// rule.
     fn first<'r>(&self, rules: &'r [Rule], tool: &str, subject: &Subject) -> Option<&'r Rule> {
         rules.iter().find(|rule| {
             let Some(of) = &rule.of else { return rule.names(tool) };
@@ -249,7 +247,7 @@ impl Permissions {
         })
     }
 
-    /// Whether everything that the call does is allowed by one of the rules.
+    /// Returns whether everything that the call does is allowed by one of the rules.
     fn all_allowed(&self, rules: &[Rule], tool: &str, subject: &Subject) -> bool {
         let mut named = rules.iter().filter(|rule| rule.names(tool)).peekable();
         if named.peek().is_none() {
@@ -285,7 +283,7 @@ impl Permissions {
     }
 }
 
-/// A rule about a file tool speaks of the files that a command touches, too.
+/// Returns whether a rule about a file tool matches a file that a command touches.
 fn touches_files(rule: &Rule, subject: &Subject) -> bool {
     #[cfg(all(unix, feature = "bash"))]
     if let Subject::Command { line, root } = subject {
@@ -295,8 +293,8 @@ fn touches_files(rule: &Rule, subject: &Subject) -> bool {
     false
 }
 
-/// Whether a rule that denies or asks speaks of a command line: of any command in it, or of all it may be if
-/// it cannot be taken apart.
+/// Returns whether a deny or ask rule matches any command of a line. A line that cannot be parsed matches
+/// every rule.
 fn command_touches(of: &str, line: &str) -> bool {
     #[cfg(all(unix, feature = "bash"))]
     return of == line.trim() || commands::may_hold(of, line);
@@ -317,7 +315,7 @@ fn command_is_allowed(of: &[&str], line: &str, file: impl Fn(&Path, bool) -> boo
     }
 }
 
-/// Where a path leads once links are followed, as far as it exists.
+/// Resolves links in a path, as far as it exists.
 #[cfg(feature = "files")]
 pub(crate) fn resolved(root: &Path, path: impl AsRef<Path>) -> Option<PathBuf> {
     let joined = root.join(path);
@@ -327,7 +325,7 @@ pub(crate) fn resolved(root: &Path, path: impl AsRef<Path>) -> Option<PathBuf> {
         if let Ok(real) = at.canonicalize() {
             return Some(rest.iter().rev().fold(real, |real, name| real.join(name)));
         }
-        // A link that leads nowhere yet leads wherever it says: not known.
+        // The target of a dangling link is not known.
         if at.symlink_metadata().is_ok() {
             return None;
         }
@@ -336,7 +334,7 @@ pub(crate) fn resolved(root: &Path, path: impl AsRef<Path>) -> Option<PathBuf> {
     }
 }
 
-/// Whether `text` has the form of `pattern`, in which `*` stands for anything.
+/// Returns whether `text` matches `pattern`, in which `*` is any text.
 fn wildcard(pattern: &str, text: &str) -> bool {
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or_default();

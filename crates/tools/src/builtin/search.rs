@@ -22,7 +22,6 @@ const LINE_SHOWN: usize = 200;
 
 /// Searches the text files of a [`Workspace`], without hidden and ignored ones, and without files that a
 /// permission rule on `search` or `read_file` denies or asks about.
-/// `read_file` speak of.
 #[derive(Clone, Debug)]
 pub struct Search {
     spec: ToolSpec,

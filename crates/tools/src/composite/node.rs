@@ -103,7 +103,6 @@ impl ToolNode {
 
     /// Makes the call once for each item of the list in this argument; `pointer` selects the value in each
     /// item.
-    /// `pointer` says.
     pub fn for_each(mut self, argument: impl Into<String>, pointer: impl Into<String>) -> Self {
         self.for_each = Some(ForEach { argument: argument.into(), pointer: pointer.into() });
         self

@@ -1,4 +1,4 @@
-//! Rules about commands held against a command line.
+//! Applies rules about commands to a command line.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -7,29 +7,30 @@ use super::{
     shell::{self, Line, Part, harmless::Effect, said::Said},
 };
 
-/// Whether a rule that denies or asks speaks of a command in the line. What cannot be taken apart may be any.
+/// Returns whether a deny or ask rule matches a command of the line. A line that cannot be parsed matches.
 pub(super) fn may_hold(of: &str, line: &str) -> bool {
     let words = words(of);
     shell::analyse(line).is_none_or(|line| line.holds(&words))
 }
 
-/// Whether rules allow every command of a line by its first words, and every file that it redirects to;
-/// `file` says that of one that is read, or written.
+/// Returns whether rules allow every command of a line by its first words, and every file of a redirection;
+/// `file` decides about a file that is read or written.
 pub(super) fn are_allowed(of: &[&str], line: &str, file: impl Fn(&Path, bool) -> bool, root: &Path) -> bool {
     let rules: Vec<Vec<&str>> = of.iter().filter(|of| of.ends_with(":*")).map(|of| words(of)).collect();
-    // Words of the shell before it, a loop for instance, may run it again and elsewhere.
+    // Only at the very beginning: within a loop, for instance, `cd` may run again and in another place.
     let begins = line.trim_start().starts_with("cd ");
     let Some(line) = (!rules.is_empty()).then(|| shell::analyse(line)).flatten() else { return false };
     let effect = |part: &Part| rules.iter().find_map(|rule| part.allowed_by(rule)).map(|row| row.effect);
     let Some(effects) = line.parts.iter().map(effect).collect::<Option<Vec<Effect>>>() else { return false };
-    // Whether the rest runs there or, behind a pipe for instance, where the line began: both are held against the rules.
+    // The rest may run in that folder or, after a pipe for instance, where the line began; the rules must
+    // allow both.
     let start = line.parts.first().filter(|_| begins).and_then(|first| goes_to(first, root));
     let rest = if start.is_some() { &line.parts[1..] } else { &line.parts[..] };
     let folders: Vec<&Path> = start.iter().map(PathBuf::as_path).chain([root]).collect();
     let moves = rest.iter().any(|part| moves(part, folders[0]));
     let is_allowed = |path: &Said, writes| match path.known() {
         Some(path) if path == "/dev/null" => true,
-        // Where a relative path leads after a change of folder is not known here.
+        // After another change of folder, the target of a relative path is not known.
         Some(path) if !moves || path.starts_with('/') => {
             let mut places = folders.iter().map(|folder| resolved(folder, &path));
             places.all(|place| place.is_some_and(|place| file(&place, writes)))
@@ -40,7 +41,7 @@ pub(super) fn are_allowed(of: &[&str], line: &str, file: impl Fn(&Path, bool) ->
     if effects.is_empty() || (moves || is_bare(root)) && effects.iter().any(is_by_folder) {
         return false;
     }
-    // What makes links or moves files first changes where the path of a redirection leads.
+    // Links and moves can change the target of a redirection.
     let changes = |effect: &Effect| matches!(effect, Effect::Writes | Effect::RunsProject);
     if writes_files(&line) && effects.iter().any(changes) {
         return false;
@@ -49,13 +50,13 @@ pub(super) fn are_allowed(of: &[&str], line: &str, file: impl Fn(&Path, bool) ->
         && line.reads.iter().all(|path| is_allowed(path, false))
 }
 
-/// The words of a rule about commands.
+/// Splits the words of a rule about commands.
 fn words(of: &str) -> Vec<&str> {
     of.strip_suffix(":*").unwrap_or(of).split_whitespace().collect()
 }
 
-/// The folder of the workspace that a line goes to first, as in `cd crates/core && cargo test`: there already, reached
-/// without links, and in no repository of plain files.
+/// Returns the workspace folder that a line changes to first, as in `cd crates/core && cargo test`. It must
+/// exist, have no links in its path, and not be within a bare repository.
 fn goes_to(first: &Part, root: &Path) -> Option<PathBuf> {
     let [cd, folder] = &first.words[..] else { return None };
     let said = folder.known().filter(|said| cd.is("cd") && !said.starts_with('-'))?;
@@ -67,7 +68,7 @@ fn goes_to(first: &Part, root: &Path) -> Option<PathBuf> {
     (is_here && folder.is_dir() && !above.any(is_bare)).then(|| folder.clone())
 }
 
-/// Whether a command may change to another folder than the one that the line begins in.
+/// Returns whether a command may change to a folder other than the one where the line begins.
 fn moves(part: &Part, root: &Path) -> bool {
     let Some(program) = part.words[0].known() else { return true };
     let stays = |word: &Said| word.known().is_some_and(|folder| folder == "." || Path::new(&folder) == root);
@@ -78,8 +79,8 @@ fn moves(part: &Part, root: &Path) -> bool {
     }
 }
 
-/// Whether git may take a folder itself for a repository, whose settings are ordinary files then. It needs a `HEAD`; the rest
-/// may stand elsewhere.
+/// Returns whether git may use the folder itself as a repository, whose settings would be ordinary files. It
+/// needs a `HEAD`; the rest may be elsewhere.
 fn is_bare(folder: &Path) -> bool {
     folder.join("HEAD").symlink_metadata().is_ok()
 }

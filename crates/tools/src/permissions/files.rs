@@ -1,20 +1,20 @@
-//! Patterns of paths in rules, made ready once: a walk asks about thousands of paths.
+//! Compiled path patterns of rules, because a walk matches thousands of paths.
 
 use std::path::Path;
 
 use globset::{GlobBuilder, GlobMatcher};
 
-/// The paths that a rule speaks of.
+/// The paths that a rule matches.
 #[derive(Clone, Debug)]
 pub(super) struct Files {
     is_absolute: bool,
     paths: GlobMatcher,
-    /// The folder that they are all of, where it is said so.
+    /// For a pattern that ends with `/**`: the folder itself.
     folder: Option<GlobMatcher>,
 }
 
 impl Files {
-    /// None if it is no pattern.
+    /// Compiles a pattern; `None` if it is not valid.
     pub(super) fn new(of: &str) -> Option<Self> {
         let of = of.strip_prefix("./").unwrap_or(of);
         let folder = of.strip_suffix("/**").filter(|folder| !folder.is_empty());
@@ -29,11 +29,11 @@ impl Files {
         self.is_match(&self.paths, root, path)
     }
 
-    /// Whether this is one of them, lies in a folder that is, or is the folder that they are all of.
+    /// Returns whether the path matches, is within a matching folder, or is the folder of a `/**` pattern.
     pub(super) fn hold(&self, root: &Path, path: &Path) -> bool {
         self.mean(root, path)
             || self.folder.as_ref().is_some_and(|folder| self.is_match(folder, root, path))
-            // Nobody who writes `*` means the workspace itself.
+            // `*` does not mean the workspace's root.
             || path.ancestors().skip(1).any(|folder| folder != root && self.mean(root, folder))
     }
 

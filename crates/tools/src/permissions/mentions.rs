@@ -1,6 +1,5 @@
-//! Rules about files that deny or ask, and command lines: whether a line may touch what they speak of. A
-//! command is no file tool, so this looks for the paths in its words, and says yes too often rather than too
-//! seldom.
+//! Checks whether a command line may touch files that a deny or ask rule protects. It searches the words of
+//! the line for paths, and matches too often rather than too rarely.
 
 use std::path::{Path, PathBuf};
 
@@ -14,13 +13,13 @@ use super::{
 };
 use crate::workspace;
 
-/// More folders than these are not followed when a line changes from one to the other.
+/// Most folders that are followed when a line changes between them.
 const MOST_FOLDERS: usize = 16;
 
-/// Commands of the shell that change the folder.
+/// Shell commands that change the folder.
 const MOVERS: &[&str] = &["cd", "pushd", "popd"];
 
-/// Whether a rule about `read_file` or `write_file` speaks of a command line.
+/// Returns whether a rule about `read_file` or `write_file` matches a command line.
 pub(super) fn mentions(rule: &Rule, line: &str, root: &Path) -> bool {
     let (reads, writes) = (rule.names("read_file"), rule.names("write_file"));
     let Some(of) = rule.of.as_deref().filter(|_| reads || writes) else { return false };
@@ -35,24 +34,24 @@ pub(super) fn mentions(rule: &Rule, line: &str, root: &Path) -> bool {
         || read.writes.iter().any(|file| writes && look.finds(file, Depth::Itself))
         || match read.parts.iter().all(|part| part.harmless().is_some()) {
             true => read.parts.iter().any(|part| look.finds_in(part, reads)),
-            // A command that may run others may take a path from any text that stands in the line.
+            // A command that runs others may take a path from any text of the line.
             false => read.all_words().iter().any(|word| look.finds_behind_option(word, Depth::Below)),
         }
 }
 
-/// Whether a command touches what is in a folder that it is given.
+/// Whether a command touches only a given path, or also everything below it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Depth {
     Itself,
     Below,
 }
 
-/// One rule, and the folders in which the commands of a line may run; none if those are not known.
+/// A rule, and the folders in which the commands of a line may run; `None` if they are not known.
 struct Look<'a> {
     rule: &'a Rule,
     root: &'a Path,
     folders: Option<Vec<PathBuf>>,
-    /// The paths of the rule, from the root of the file system.
+    /// The rule's pattern as an absolute path.
     meant: Vec<Place>,
 }
 
@@ -67,7 +66,7 @@ impl Look<'_> {
         let walk = part.walks(row);
         let depth = if walk.is_some() { Depth::Below } else { Depth::Itself };
         let words = &part.words[1..];
-        // Scripts of awk and jq open files by themselves.
+        // Scripts of awk and jq can open files by themselves.
         let in_script = |word: &Said| {
             let known = word.known().unwrap_or_default();
             shell::pieces(&known).iter().any(|piece| self.finds(piece, Depth::Itself))
@@ -78,7 +77,7 @@ impl Look<'_> {
             || row.effect == Effect::Writes && self.finds_made(words)
     }
 
-    /// Whether a file of one of these names is meant in one of these folders: `cp a/.env .`.
+    /// Returns whether a file of one of these names in one of these folders matches: `cp a/.env .`.
     fn finds_made(&self, words: &[Said]) -> bool {
         let known: Vec<PathBuf> = words.iter().filter_map(Said::known).map(PathBuf::from).collect();
         let names = || known.iter().filter_map(|path| path.file_name());
@@ -88,7 +87,7 @@ impl Look<'_> {
         })
     }
 
-    /// Whether the word, or what stands in it behind an option or a revision, is meant.
+    /// Returns whether the word matches, or a part of it after an option or a revision.
     fn finds_behind_option(&self, word: &Said, depth: Depth) -> bool {
         if self.finds(word, depth) {
             return true;
@@ -119,14 +118,14 @@ impl Look<'_> {
             || resolved(self.root, path).is_some_and(|path| is_meant(&path))
     }
 
-    /// The same for what is not known to the letter.
+    /// Returns whether a word that is only partly known may match.
     fn finds_form(&self, form: &[Place], depth: Depth) -> bool {
         let form = plain(form);
         let anywhere = vec![Path::new("")];
         let folders =
             self.folders.as_ref().map_or(anywhere, |all| all.iter().map(PathBuf::as_path).collect());
         let mut rule = vec![self.meant.clone(), below(self.meant.clone())];
-        // `secrets/**` means the folder, too.
+        // `secrets/**` includes the folder itself.
         if let [folder @ .., Place::Is('/'), Place::Text] = &self.meant[..] {
             rule.push(folder.to_vec());
         }
@@ -143,7 +142,7 @@ impl Look<'_> {
     }
 }
 
-/// The folders in which commands of a line may run; none if that cannot be told.
+/// Returns the folders in which commands of a line may run; `None` if they are not known.
 fn folders(line: &Line, root: &Path) -> Option<Vec<PathBuf>> {
     let mut folders = vec![root.to_owned()];
     for part in &line.parts {
@@ -182,8 +181,7 @@ fn follow(folders: &mut Vec<PathBuf>, into: &str) -> Option<()> {
     (folders.len() <= MOST_FOLDERS && into != "-").then_some(())
 }
 
-/// The pattern of a rule as a form, from the root of the file system. What it cannot say, it takes for any
-/// text.
+/// Returns a rule's pattern as an absolute form. Parts that a form cannot express become any text.
 fn pattern_in(root: &Path, of: &str) -> Vec<Place> {
     let of = of.strip_prefix("./").unwrap_or(of);
     let mut form = match of.starts_with('/') {
@@ -196,7 +194,7 @@ fn pattern_in(root: &Path, of: &str) -> Vec<Place> {
             '\\' => form.extend(rest.next().map(Place::Is)),
             '*' if rest.next_if_eq(&'*').is_some() => {
                 form.push(Place::Text);
-                // No folder at all is meant by `**/`, too.
+                // `**/` also matches no folder at all.
                 rest.next_if_eq(&'/');
             }
             '*' => form.push(Place::Name),
@@ -211,7 +209,7 @@ fn pattern_in(root: &Path, of: &str) -> Vec<Place> {
     form
 }
 
-/// What is in a folder.
+/// Returns the form of everything in a folder.
 fn below(mut form: Vec<Place>) -> Vec<Place> {
     if form.last() != Some(&Place::Is('/')) {
         form.push(Place::Is('/'));
@@ -220,7 +218,7 @@ fn below(mut form: Vec<Place>) -> Vec<Place> {
     form
 }
 
-/// A form without the folder that a path is meant from anyway; any text if it goes up.
+/// Removes `./` at the beginning of a form; a form with `..` becomes any text.
 fn plain(form: &[Place]) -> Vec<Place> {
     let mut rest = form;
     while let [Place::Is('.'), Place::Is('/'), behind @ ..] = rest {

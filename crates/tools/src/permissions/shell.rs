@@ -1,9 +1,9 @@
-//! A command line taken apart: the commands that it runs, and the files that it redirects from and to. What
-//! is harmless in a command, the table of `shell/harmless.rs` says.
+//! Parses a command line: the commands that it runs, and the files of its redirections. The table of harmless
+//! arguments is in `shell/harmless.rs`.
 //!
-//! What cannot be told before it runs is not guessed: a line with anything that could run more than can be
-//! seen here (arithmetic, functions, assignments, here-documents that expand) is not taken apart at all, and
-//! then no rule allows it but one to the letter.
+//! Nothing is guessed: a line with anything that could run more than is visible (arithmetic, functions,
+//! assignments, here-documents that expand) is not parsed at all, and then only a rule with the exact line
+//! allows it.
 
 pub(crate) mod harmless;
 mod options;
@@ -16,16 +16,16 @@ mod word;
 use harmless::{Effect, Harmless};
 use said::Said;
 
-/// What a command line does, as far as rules speak of it.
+/// The commands, files and texts of a command line.
 #[derive(Debug, Default)]
 pub(crate) struct Line {
-    /// Every command that may run, those of substitutions too.
+    /// All commands that may run, including those in substitutions.
     pub(crate) parts: Vec<Part>,
     /// Files that are read by redirection.
     pub(crate) reads: Vec<Said>,
     /// Files that are written by redirection.
     pub(crate) writes: Vec<Said>,
-    /// What commands read that stands in the line itself.
+    /// Texts in the line that commands read, such as here-strings.
     pub(crate) texts: Vec<Said>,
 }
 
@@ -35,12 +35,12 @@ pub(crate) struct Part {
     pub(crate) words: Vec<Said>,
 }
 
-/// A line that is longer is not taken apart.
+/// Longest line that is parsed, in bytes.
 const LONGEST: usize = 4_096;
 
-/// Takes a command line apart; none if it cannot be told what it may run.
+/// Parses a command line; `None` if it is not certain what it may run.
 pub(crate) fn analyse(line: &str) -> Option<Line> {
-    // Joined lines and text that is not printed are read differently by different readers.
+    // Shells and people read joined lines and invisible characters differently.
     let is_strange =
         |c: char| (c.is_control() && c != '\n' && c != '\t') || (!c.is_ascii() && c.is_whitespace());
     if line.len() > LONGEST || line.contains(is_strange) || line.contains("\\\n") {
@@ -50,8 +50,8 @@ pub(crate) fn analyse(line: &str) -> Option<Line> {
 }
 
 impl Line {
-    /// Whether a rule that denies or asks speaks of a command in the line. If one of them may run others, it
-    /// may take their names from any text that stands in the line.
+    /// Returns whether a deny or ask rule matches a command of the line. A command that can run others may
+    /// take their names from any text of the line.
     pub(crate) fn holds(&self, rule: &[&str]) -> bool {
         let rows = self.parts.iter().map(|part| Some((part, part.harmless()?)));
         match rows.collect::<Option<Vec<_>>>() {
@@ -60,7 +60,7 @@ impl Line {
         }
     }
 
-    /// Every word and every text of the line, whole and in pieces.
+    /// Returns every word and every text of the line, whole and in pieces.
     pub(crate) fn all_words(&self) -> Vec<Said> {
         let mut all = Vec::new();
         for word in self.parts.iter().flat_map(|part| &part.words).chain(&self.texts) {
@@ -73,37 +73,36 @@ impl Line {
 }
 
 impl Part {
-    /// The row of the table by which a rule of these words allows the command: it begins with them, and all
-    /// behind them is harmless.
+    /// Returns the table row by which a rule with these words allows the command: it begins with them, and
+    /// everything after them is harmless.
     pub(crate) fn allowed_by(&self, rule: &[&str]) -> Option<&'static Harmless> {
         let begins = self.words.len() >= rule.len()
             && self.words.iter().zip(rule).all(|(word, wanted)| word.is(wanted));
         (begins && !rule.is_empty()).then(|| options::harmless(&self.words, rule.len())).flatten()
     }
 
-    /// The row of the table by which the command is harmless, without what only a rule can name.
+    /// Returns the table row by which the command is harmless without a rule that names it.
     pub(crate) fn harmless(&self) -> Option<&'static Harmless> {
         options::harmless(&self.words, 0)
     }
 
-    /// The words of a rule that a person may want for commands like this one.
+    /// Returns the words of a rule that would suit commands like this one.
     pub(crate) fn suggestion(&self) -> Option<String> {
         Some(options::name(&self.words)?.join(" "))
     }
 
-    /// Whether a rule that denies or asks speaks of the command, which is harmless by this row: the first
-    /// word of the rule stands for the program, whatever folder that is in, and the others come anywhere
-    /// behind it.
+    /// Returns whether a deny or ask rule matches the command, which is harmless by this row. The rule's
+    /// first word matches the program in any folder, and the other words may be anywhere after it.
     fn holds(&self, row: &Harmless, rule: &[&str]) -> bool {
         let [program, rest @ ..] = rule else { return true };
         let others = &self.words[1..];
-        // A program that runs others is told their names.
+        // A program that runs others gets their names as arguments.
         let known: Vec<Said> = others.iter().filter(|word| word.known().is_some()).cloned().collect();
         let runs = row.effect == Effect::RunsProject && are_among(rule, &known);
         runs || is_program(program, &self.words[0]) && come_in_order(rest, others)
     }
 
-    /// Whether the command goes through the folders that it is given, or through its own if it is given none.
+    /// Returns which folders the command walks: given ones, or its own if none is given.
     pub(crate) fn walks(&self, row: &Harmless) -> Option<Walk> {
         let (letters, patterns) = row.walks;
         let is_asked = |word: &Said| {
@@ -121,23 +120,23 @@ impl Part {
     }
 }
 
-/// The folders that a command goes through.
+/// The folders that a command walks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Walk {
-    /// Those among its words.
+    /// The folders among its operands.
     Given,
-    /// Maybe the one that it is called in.
+    /// Possibly the current folder.
     Own,
 }
 
-/// Whether all words of a rule are among these, the first as a program.
+/// Returns whether all words of a rule are among these words, the first as a program.
 fn are_among(rule: &[&str], words: &[Said]) -> bool {
     let [program, rest @ ..] = rule else { return true };
     let has = |wanted: &&str| come_in_order(&[wanted], words);
     words.iter().any(|word| is_program(program, word)) && rest.iter().all(has)
 }
 
-/// Whether a word may be this program, in whatever folder and version.
+/// Returns whether a word may be this program, in any folder and version.
 fn is_program(wanted: &str, word: &Said) -> bool {
     let bare = |word: &str| {
         let name = word.rsplit('/').next().unwrap_or(word).to_owned();
@@ -154,7 +153,7 @@ fn in_any_folder(program: &str) -> Vec<said::Place> {
     [said::Place::Text].into_iter().chain(said::literal(program)).chain([said::Place::Text]).collect()
 }
 
-/// Whether these words of a rule come in this order, with others between them; options in any order.
+/// Returns whether the words of a rule occur in this order, with others between them; options in any order.
 fn come_in_order(rule: &[&str], words: &[Said]) -> bool {
     let mut rest = words;
     rule.iter().all(|wanted| {
@@ -162,7 +161,7 @@ fn come_in_order(rule: &[&str], words: &[Said]) -> bool {
             return is_among_options(wanted, words);
         }
         let Some(at) = rest.iter().position(|word| is_word(wanted, word)) else { return false };
-        // A word that is not known may become several.
+        // A word that is not known may become several words.
         let used = usize::from(rest[at].known().is_some());
         rest = &rest[at + used..];
         true
@@ -176,8 +175,8 @@ fn is_word(wanted: &str, word: &Said) -> bool {
     }
 }
 
-/// Whether an option of a rule is among the words: in full, by its first letters, with a value, or as a
-/// letter among others. A long option and a letter may be the same if they begin alike.
+/// Returns whether an option of a rule is among the words: in full, abbreviated, with a value, or as a letter
+/// among others. A long option and a letter match if they begin alike.
 fn is_among_options(wanted: &str, words: &[Said]) -> bool {
     let is_in = |word: &Said| {
         let Some(word) = word.known() else { return word.may_be(wanted) };
@@ -207,8 +206,8 @@ fn is_among_options(wanted: &str, words: &[Said]) -> bool {
     }
 }
 
-/// What may be words of their own in a text that is a line, or that a program takes for a command or a
-/// setting: as it is divided, and once more as if its quotes were not there.
+/// Returns the pieces of a text that may be words if a program uses it as a command or setting: split at
+/// separators, with quotes and again without them.
 pub(crate) fn pieces(text: &str) -> Vec<Said> {
     let divides = |c: char| c.is_whitespace() || c.is_control() || "\"'`;&|<>()=,:@!#\\".contains(c);
     let unquoted = text.replace(['\'', '"', '\\'], "");

@@ -1,13 +1,13 @@
-//! What a person may choose from when asked about a call: rules that would allow it, the narrowest first.
+//! Suggests rules that would allow a call, for the person who is asked.
 
 use archon_types::Subject;
 
 use super::{Permissions, Rule, Ruling};
 
-/// A command line that is longer than this is no rule that anybody reads.
+/// Longest command line that is suggested as a rule.
 const LONGEST: usize = 200;
 
-/// Rules that allow the call, the narrowest first.
+/// Returns rules that allow the call, the narrowest first.
 pub(crate) fn suggestions(tool: &str, subject: &Subject) -> Vec<String> {
     let mut rules = Vec::new();
     match subject {
@@ -49,7 +49,7 @@ fn allows(rule: &str, tool: &str, subject: &Subject) -> bool {
     rules.ruling(tool, subject, &[]) == Ruling::Allow
 }
 
-/// The first words of a line with one command, as far as they name what is done.
+/// Returns the first words of a line with one command, if they name what it does.
 fn first_words(line: &str) -> Option<String> {
     #[cfg(all(unix, feature = "bash"))]
     {
@@ -64,7 +64,7 @@ fn first_words(line: &str) -> Option<String> {
     }
 }
 
-/// A path as a pattern that means only itself.
+/// Escapes a path, so that the pattern matches only the path itself.
 fn escape(path: &str) -> String {
     path.chars().flat_map(|c| "*?[]{}\\!".contains(c).then_some('\\').into_iter().chain([c])).collect()
 }

@@ -1,14 +1,14 @@
-//! Patterns of addresses in rules: scheme, host and path are held against those of the address each for
-//! itself, so that no text in a path passes for a host.
+//! Matches patterns of addresses in rules. Scheme, host and path are matched separately, so that no text in a
+//! path can pass for a host.
 
 use super::wildcard;
 
-/// An address or a pattern in its parts.
+/// The parts of an address or of a pattern.
 struct Parts<'a> {
     scheme: &'a str,
-    /// With user and port, if it has those.
+    /// The host with user and port, if there are any.
     host: &'a str,
-    /// The path and all behind it.
+    /// The path and everything after it.
     rest: &'a str,
 }
 
@@ -21,7 +21,8 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// Whether a pattern means an address. `*` alone means each; in a host it stops at what ends a host's name.
+/// Returns whether a pattern matches an address. `*` alone matches every address; within a host it stops at
+/// the end of the host's name.
 pub(super) fn means(pattern: &str, url: &str) -> bool {
     if pattern == "*" {
         return true;
@@ -38,14 +39,14 @@ pub(super) fn means(pattern: &str, url: &str) -> bool {
         && is_path
 }
 
-/// Whether a pattern that denies or asks may mean an address: as it is read here, or as plain text.
+/// Returns whether a deny or ask pattern may match an address, by parts or as plain text.
 pub(super) fn may_mean(pattern: &str, url: &str) -> bool {
     means(pattern, url) || wildcard(pattern, url)
 }
 
-/// A host's name and its port.
+/// Splits a host from its port.
 fn split_port(host: &str) -> (&str, Option<&str>) {
-    // The colons of an IPv6 address stand in brackets.
+    // The colons of an IPv6 address are in brackets.
     match host.rsplit_once(':') {
         Some((name, port)) if !port.contains(']') => (name, Some(port)),
         _ => (host, None),

@@ -1,63 +1,62 @@
-//! The programs that people allow by their first words, and what of each is harmless: it runs nothing and
-//! writes nothing but what the program is for. What is not in this table, be it a program, a subcommand or an
-//! option, no rule allows but one that says the whole line.
+//! The table of known programs and their harmless arguments: those that run nothing and write nothing beyond
+//! the program's purpose. A program, subcommand or option that is not in the table is allowed only by a rule
+//! with the exact line.
 //!
-//! Options are written as `-abc` for short ones that stand alone, `-n=` for one with a value, `-n[=]` for one
-//! that may have a value stuck to it, `--name`, `--name=` and `--name[=]` likewise, and `*` where every
-//! option that there is, in any version, is harmless. A long option counts in full only. Left out of the
-//! table is what names another program, a file to write, a file of settings, or a library to load.
+//! Notation of options: `-abc` for short ones without a value, `-n=` for one with a value, `-n[=]` for one
+//! with an optional attached value; `--name`, `--name=` and `--name[=]` likewise; `*` if every option in
+//! every version is harmless. Long options must be written in full. The table omits options that name another
+//! program, a file to write, a file of settings, or a library to load.
 
-/// What a command does to files, as far as rules speak of it.
+/// The effect of a command on files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
-    /// Its words are no files.
+    /// It uses no files.
     Says,
-    /// It reads the files that it is given.
+    /// It reads the given files.
     Reads,
-    /// It reads, and what it runs or shows is said by the folder that it is called in.
+    /// It reads; the current folder decides what it runs or shows.
     ReadsProject,
-    /// It makes, moves or deletes the files that it is given.
+    /// It creates, moves or deletes the given files.
     Writes,
-    /// It runs the code or the settings of the project.
+    /// It runs code or settings of the project.
     RunsProject,
 }
 
-/// What may stand beside the options.
+/// The operands that a command may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operands {
     Any,
-    /// Not more than so many.
+    /// At most this many.
     Most(usize),
-    /// They say what runs: so many may be chosen from what the project has, or else those that the rule
-    /// itself names.
+    /// Names of what runs: at most this many of the project's names, or exactly those in the rule.
     Chosen(usize),
     /// Files and folders of the project, and names in them.
     Inside,
-    /// How a time is to be written: `+%s`.
+    /// A time format: `+%s`.
     TimeFormat,
-    /// A format, and what is put into it.
+    /// A format string and its values.
     Format,
-    /// A script of sed that can only print, and files.
+    /// A sed script that can only print, and files.
     Printing,
-    /// A script of awk that can only print, and files.
+    /// An awk script that can only print, and files.
     Columns,
 }
 
 /// One row of the table.
 pub(crate) struct Harmless {
-    /// The program, with its subcommand if it has those.
+    /// The program with its subcommand, if it has any.
     pub(super) words: &'static [&'static str],
     pub(crate) effect: Effect,
     pub(super) options: &'static str,
     pub(super) operands: Operands,
-    /// Options behind `--`, where they are not the program's own.
+    /// Options allowed after `--`, if they are for another program.
     pub(super) behind: Option<&'static str>,
-    /// Every option is a whole word with one hyphen: `-name`.
+    /// Options are whole words with one hyphen: `-name`.
     pub(super) whole: bool,
-    /// A rule has to say all of the words.
+    /// A rule must have all of the words.
     pub(super) is_named: bool,
-    /// With one of these options it opens what is in folders, or always if there is `*`; and so many of its
-    /// operands are no paths.
+    /// The options with which it opens files within folders (`*`: always), and the number of its operands
+    /// that are not paths.
     pub(super) walks: (&'static str, usize),
 }
 
@@ -139,7 +138,7 @@ const RIPGREP: &str = "-ilLcwvFPosSuUpaqxhHnNIb0. -A= -B= -C= -e= -f= -g= -t= -T
     --follow --type-list --vimgrep --trim --pcre2 --invert-match --quiet --null --passthru \
     --with-filename --no-filename --column --no-messages --version";
 
-/// Every row; of those that a command begins with, the one with the most words is meant.
+/// All rows. If a command begins with several of them, the one with the most words applies.
 pub(super) const TABLE: &[Harmless] = &[
     // Words and numbers.
     row(&["echo", "true", "false", ":", "sleep", "seq", "exit", "break", "continue"], Says, "*", Any),
@@ -236,7 +235,7 @@ pub(super) const TABLE: &[Harmless] = &[
     ),
     row(&["sed"], Reads, "-nEr --quiet --silent", Printing),
     row(&["awk", "gawk", "mawk"], Reads, "-F= -v=", Columns),
-    // What makes, moves and deletes files, for those who wrote a rule for it.
+    // Programs that create, move and delete files, for people who wrote a rule for them.
     row(&["mkdir"], Writes, "-pv -m= --parents --verbose --mode=", Any),
     row(&["rmdir"], Writes, "-pv --parents --verbose", Any),
     row(&["touch"], Writes, "-acmh -r= -d= -t= --no-create --date= --reference= --no-dereference", Any),
@@ -266,7 +265,7 @@ pub(super) const TABLE: &[Harmless] = &[
     row(&["ln"], Writes, "-sfnrvTLP -t= --symbolic --force --no-dereference --relative --verbose", Any),
     row(&["tee"], Writes, "-ai --append --ignore-interrupts", Any),
     row(&["chmod"], Writes, "-Rvcf --recursive --verbose --changes --silent --quiet", Any).walks("R", 0),
-    // git: no option in front of the subcommand, because those say which repository and which settings.
+    // git: no option before the subcommand, because these select the repository and settings.
     row(
         &["git status"],
         ReadsProject,
@@ -428,7 +427,7 @@ pub(super) const TABLE: &[Harmless] = &[
     row(&["git rm"], RunsProject, "-rfnq --cached --force --dry-run --quiet --ignore-unmatch", Any),
     row(&["git mv"], RunsProject, "-fnvk --force --dry-run --verbose", Any),
     row(&["git init"], RunsProject, "-q -b= --quiet --initial-branch=", NONE),
-    // A remote that is not known by name is a folder, and its hooks run. What is pushed is out of the house.
+    // An unknown remote may be a folder, whose hooks run. A push sends data out.
     row(
         &["git fetch", "git pull"],
         RunsProject,
@@ -480,7 +479,7 @@ pub(super) const TABLE: &[Harmless] = &[
     row(&["rustc --version", "rustc -V", "rustc -vV", "rustc --print"], RunsProject, "-v --verbose", Most(1)),
     row(&["rustup show", "rustup toolchain list", "rustup target list"], RunsProject, "-v --installed", NONE),
     row(&["rustfmt"], Writes, "-lqv --check --edition= --quiet --verbose", Inside),
-    // JavaScript. What stands behind a script's name is the script's.
+    // JavaScript. Arguments after a script's name go to the script.
     row(
         &[
             "npm test",

@@ -1,22 +1,21 @@
-//! The words of a command held against its row of the table: options taken apart, letter by letter, and
-//! operands.
+//! Checks the words of a command against its table row: options, letter by letter, and operands.
 
 use super::{
     harmless::{Harmless, Operands, TABLE},
     said::Said,
 };
 
-/// Formats of git that have a signature looked at, by another program.
+/// Git formats that run another program to check signatures.
 const RUN_BY_FORMAT: &[&str] = &["%G", "%(signature"];
 
-/// Characters of scripts of sed that only print lines by their number.
+/// Characters of sed scripts that only print lines by number.
 const LINE_NUMBERS: &str = "0123456789,$p;=q \t";
 
-/// Characters by which a script of awk calls functions, or writes to files and to programs.
+/// Characters with which an awk script can call functions, or write to files and programs.
 const MORE_THAN_COLUMNS: &str = "|<>()@\\";
 
-/// The row of a command, if it is harmless: the row has every option, and nothing is known only when it runs
-/// that could be one. The first `named` words stand in the rule.
+/// Returns the row of a command if it is harmless: the row has all its options, and no word with unknown
+/// parts could be an option. The first `named` words are in the rule.
 pub(super) fn harmless(words: &[Said], named: usize) -> Option<&'static Harmless> {
     let (row, length) = row(words).filter(|(row, length)| !row.is_named || named >= *length)?;
     let mut command = Command { row, named, at: length, operands: Vec::new(), is_behind: false };
@@ -24,8 +23,8 @@ pub(super) fn harmless(words: &[Said], named: usize) -> Option<&'static Harmless
     command.has_harmless_operands().then_some(row)
 }
 
-/// The first words of a command as a rule names them, if it is harmless: its row's, and what is chosen to
-/// run.
+/// Returns the first words of a command as a rule would name them: its row's words, and the names of what
+/// runs.
 pub(super) fn name(words: &[Said]) -> Option<Vec<String>> {
     let (row, length) = row(words)?;
     let is_chosen = matches!(row.operands, Operands::Chosen(_));
@@ -33,7 +32,7 @@ pub(super) fn name(words: &[Said]) -> Option<Vec<String>> {
     words.iter().take(length).chain(more).map(Said::known).collect()
 }
 
-/// The operands of a harmless command.
+/// Returns the operands of a harmless command.
 pub(super) fn operands(words: &[Said]) -> Vec<&Said> {
     let Some((row, length)) = row(words) else { return Vec::new() };
     let mut command = Command { row, named: 0, at: length, operands: Vec::new(), is_behind: false };
@@ -41,7 +40,7 @@ pub(super) fn operands(words: &[Said]) -> Vec<&Said> {
     command.operands.iter().filter_map(|(at, _)| words.get(*at)).collect()
 }
 
-/// The row with the most words that the command begins with, and how many those are.
+/// Returns the row with the most words that the command begins with, and their number.
 fn row(words: &[Said]) -> Option<(&'static Harmless, usize)> {
     let begins = |row: &'static str| {
         let mut length = 0;
@@ -56,12 +55,12 @@ fn row(words: &[Said]) -> Option<(&'static Harmless, usize)> {
     rows.filter_map(|(row, words)| Some((row, begins(words)?))).max_by_key(|(_, length)| *length)
 }
 
-/// How an option is written in the table.
+/// The kind of value of an option in the table.
 enum Takes {
     Nothing,
-    /// A value, here or in the next word.
+    /// A value, attached or in the next word.
     Value,
-    /// A value that can only be here.
+    /// An optional value, only attached.
     Here,
 }
 
@@ -69,26 +68,26 @@ struct Command<'a> {
     row: &'static Harmless,
     named: usize,
     at: usize,
-    /// Each with the place where it stands.
+    /// The operands, each with its index.
     operands: Vec<(usize, &'a Said)>,
     /// `--` was read.
     is_behind: bool,
 }
 
 impl<'a> Command<'a> {
-    /// Reads all words; none if there is one that is not harmless.
+    /// Reads all words; `None` if one is not harmless.
     fn read(&mut self, words: &'a [Said]) -> Option<()> {
         while let Some(word) = words.get(self.at) {
             if self.row.options == "*" {
                 self.operands.push((self.at, word));
             } else if self.is_operand(word) {
                 self.operands.push((self.at, word));
-            // To find, there are no operands behind which it looks for no options.
+            // `find` also accepts options after operands and after `--`.
             } else if word.is("--") && !self.is_behind && !self.row.whole {
                 self.is_behind = true;
             } else if self.option(&word.known()?)? {
                 self.at += 1;
-                // What is taken for a value here must not be an option to another version of the program.
+                // The value must not be an option for another version of the program.
                 let value = words.get(self.at)?;
                 if !(is_plain(value) && value.known().is_none_or(|value| is_harmless_value(&value))) {
                     return None;
@@ -106,7 +105,7 @@ impl<'a> Command<'a> {
         }
     }
 
-    /// Whether the word can only be an operand.
+    /// Returns whether the word can only be an operand.
     fn is_operand(&self, word: &Said) -> bool {
         let ends_options = self.is_behind && self.row.behind.is_none();
         let is_text = self.row.operands == Operands::Format && !self.operands.is_empty();
@@ -118,7 +117,7 @@ impl<'a> Command<'a> {
             || !begins.is_empty() && !begins.starts_with('-')
     }
 
-    /// Whether the option takes the next word; none if it is not in the table.
+    /// Returns whether the option takes the next word; `None` if it is not in the table.
     fn option(&self, word: &str) -> Option<bool> {
         if self.row.whole {
             let (name, value) =
@@ -129,7 +128,7 @@ impl<'a> Command<'a> {
             Some(_) => {
                 let (name, value) =
                     word.split_once('=').map_or((word, None), |(name, value)| (name, Some(value)));
-                // Some are in the table with their value.
+                // Some options are in the table with their value.
                 self.takes(word, None).or_else(|| self.takes(name, value))
             }
             None => self.letters(word.strip_prefix('-')?),
@@ -152,7 +151,7 @@ impl<'a> Command<'a> {
         })
     }
 
-    /// Short options in one word, the last of which may have a value.
+    /// Reads short options in one word; the last may have a value.
     fn letters(&self, letters: &str) -> Option<bool> {
         let mut rest = letters.chars();
         while let Some(letter) = rest.next() {
@@ -191,7 +190,7 @@ impl<'a> Command<'a> {
         }
     }
 
-    /// Whether the rule names every operand; or names none, and there are not more than so many.
+    /// Returns whether the rule names all operands, or names none and there are at most `most`.
     fn are_chosen(&self, most: usize) -> bool {
         let (by_rule, others): (Vec<_>, Vec<_>) = self.operands.iter().partition(|(at, _)| *at < self.named);
         let most = if by_rule.is_empty() { most } else { 0 };
@@ -204,7 +203,7 @@ impl<'a> Command<'a> {
     }
 }
 
-/// An option of the table without its mark.
+/// Splits an option of the table from its mark.
 fn parts(option: &str) -> (&str, Takes) {
     if let Some(name) = option.strip_suffix("[=]") {
         (name, Takes::Here)
@@ -215,7 +214,7 @@ fn parts(option: &str) -> (&str, Takes) {
     }
 }
 
-/// Whether a word that an option takes can be nothing but a value or, below zero, a number.
+/// Returns whether the value of an option can only be a value, or is a negative number.
 fn is_plain(value: &Said) -> bool {
     match value.beginning().strip_prefix('-') {
         Some(number) => value.known().is_some() && number.parse::<u32>().is_ok(),
@@ -227,21 +226,21 @@ fn is_harmless_value(value: &str) -> bool {
     !RUN_BY_FORMAT.iter().any(|format| value.contains(format))
 }
 
-/// Whether a path leads nowhere out of the folder that it is meant from, as it is written.
+/// Returns whether a path, as written, stays within its folder.
 fn is_inside(word: &Said) -> bool {
     let known = word.known().unwrap_or_else(|| word.beginning());
-    // Some look for options behind `--`, too.
+    // Some programs accept options after `--` too.
     !known.starts_with(['/', '~', '-']) && !known.split('/').any(|part| part == "..")
 }
 
-/// Whether a format of printf has `%n`, which sets a variable: `PATH`, say.
+/// Returns whether a printf format has `%n`, which sets a variable such as `PATH`.
 fn sets_a_variable(format: &str) -> bool {
     let flags = |c: char| c.is_ascii_digit() || "#-+ 0'*.hlLjzt".contains(c);
     format.split('%').skip(1).any(|rest| rest.trim_start_matches(flags).starts_with('n'))
 }
 
-/// Whether a script of sed is one of the three that are seen through: lines by number, lines by a text, and
-/// one text for another.
+/// Returns whether a sed script has one of the three known harmless forms: lines by number, lines by a text,
+/// or replacing one text by another.
 fn only_prints(script: &str) -> bool {
     let is_plain = |text: &str| !text.contains(['\n', '\\', '[']);
     let parts: Vec<&str> = script.split('/').collect();

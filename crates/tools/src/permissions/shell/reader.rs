@@ -1,18 +1,17 @@
-//! Reads a command line by the grammar that bash, dash and other shells share: lists, pipelines, groups,
+//! Parses a command line by the grammar that bash, dash and other shells share: lists, pipelines, groups,
 //! `if`, loops and redirections. Words are in [`word`](super::word).
 //!
-//! It says no to whatever it does not know, and to whatever two shells read differently, so that a command
-//! that runs is always one that was found. That is why it is our own and small: a parser that takes all of
-//! bash's grammar has to follow each new version of it, while what is not written down here is refused,
-//! whatever it comes to mean one day. Refused are functions, `case`, `select`, `coproc`, `[[`, arithmetic,
-//! assignments and backquotes.
+//! It refuses everything that it does not know, and everything that two shells read differently, so that
+//! every command that runs is found. That is why it is our own and small: a parser of all of bash's grammar
+//! would have to follow each new version, while this one refuses new syntax. It refuses functions, `case`,
+//! `select`, `coproc`, `[[`, arithmetic, assignments and backquotes.
 
 use super::{Line, Part, said::Said, word::Word};
 
-/// A line with more lists than this in each other or side by side is not taken apart.
+/// Most lists in a line, nested or in sequence.
 const MOST_LISTS: usize = 64;
 
-/// Words that mean something where a command may begin, in one shell or another.
+/// Words with a special meaning at the beginning of a command, in any shell.
 const KEYWORDS: &[&str] = &[
     "!", "[[", "]]", "{", "}", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for",
     "function", "if", "in", "select", "then", "time", "until", "while",
@@ -21,7 +20,7 @@ const KEYWORDS: &[&str] = &[
 /// Keywords that end a list.
 const CLOSERS: &[&str] = &["}", "do", "done", "elif", "else", "fi", "then"];
 
-/// What stands behind the sign of a redirection, and what happens to it.
+/// The kind of a redirection.
 #[derive(Clone, Copy)]
 enum Redirection {
     Read,
@@ -31,7 +30,7 @@ enum Redirection {
     Input,
     /// Another descriptor, or else a file that is written.
     Output,
-    /// A here-document; tabs in front of its lines may be dropped.
+    /// A here-document, whose leading tabs may be dropped.
     Here(Tabs),
     Text,
 }
@@ -42,7 +41,7 @@ enum Tabs {
     Dropped,
 }
 
-/// The signs of redirections; one that begins like another stands before it.
+/// The operators of redirections; longer ones come before their prefixes.
 const REDIRECTIONS: &[(&str, Redirection)] = &[
     ("&>>", Redirection::Write),
     ("&>", Redirection::Write),
@@ -58,7 +57,7 @@ const REDIRECTIONS: &[(&str, Redirection)] = &[
     (">", Redirection::Write),
 ];
 
-/// Whether an unquoted word ends before this character.
+/// Returns whether an unquoted word ends before this character.
 pub(super) fn ends_word(c: char) -> bool {
     " \t\n;&|<>()".contains(c)
 }
@@ -67,22 +66,21 @@ pub(super) fn ends_word(c: char) -> bool {
 struct HereDocument {
     end: String,
     tabs: Tabs,
-    /// Nothing in the text is expanded.
+    /// True if nothing in the text is expanded.
     quoted: bool,
 }
 
-/// What is left of a line, and what was found in it so far. Every function answers none if the line cannot be
-/// told.
+/// The rest of a line, and what was found in it so far. Functions return `None` if the line cannot be parsed.
 pub(super) struct Reader<'a> {
     pub(super) rest: &'a str,
     found: Line,
     awaited: Vec<HereDocument>,
     lists: usize,
-    /// How many substitutions stand around what is read now.
+    /// Depth of nested substitutions at the current position.
     substitutions: usize,
 }
 
-/// Reads a whole line.
+/// Parses a whole line.
 pub(super) fn read(line: &str) -> Option<Line> {
     let mut reader =
         Reader { rest: line, found: Line::default(), awaited: Vec::new(), lists: 0, substitutions: 0 };
@@ -94,7 +92,7 @@ pub(super) fn read(line: &str) -> Option<Line> {
 }
 
 impl<'a> Reader<'a> {
-    /// One command or more, up to the end of the line or to what closes the list.
+    /// Parses one or more commands, up to the end of the line or of the list.
     fn list(&mut self) -> Option<()> {
         self.lists += 1;
         if self.lists > MOST_LISTS {
@@ -129,7 +127,7 @@ impl<'a> Reader<'a> {
     fn pipeline(&mut self) -> Option<()> {
         if self.eat_keyword("time") {
             self.blanks();
-            // An option to bash, a command to others.
+            // An option for bash, a command for others.
             if self.rest.starts_with('-') {
                 return None;
             }
@@ -143,7 +141,7 @@ impl<'a> Reader<'a> {
         Some(())
     }
 
-    /// One command of a pipeline, and the blanks behind it.
+    /// Parses one command of a pipeline, and the blanks after it.
     fn command(&mut self) -> Option<()> {
         self.blanks();
         if self.rest.starts_with('(') {
@@ -166,7 +164,7 @@ impl<'a> Reader<'a> {
         Some(())
     }
 
-    /// What follows `if`.
+    /// Parses the rest of an `if`.
     fn branches(&mut self) -> Option<()> {
         loop {
             self.list()?;
@@ -181,10 +179,10 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// What follows `for`.
+    /// Parses the rest of a `for`.
     fn each(&mut self) -> Option<()> {
         self.blanks();
-        // Any other name may mean something to the commands of the loop.
+        // Names with other characters may have a meaning for the commands in the loop.
         let name = self.word()?;
         if !name.source.chars().all(|c| c.is_ascii_lowercase()) {
             return None;
@@ -200,14 +198,15 @@ impl<'a> Reader<'a> {
         self.body()
     }
 
-    /// The commands of a loop.
+    /// Parses the body of a loop.
     fn body(&mut self) -> Option<()> {
         self.expect("do")?;
         self.list()?;
         self.expect("done")
     }
 
-    /// A list in brackets. Two at once are arithmetic to most shells, and to some only if they look like it.
+    /// Parses a list in brackets. Two brackets are arithmetic for most shells, and for some only if the text
+    /// looks like it.
     fn brackets(&mut self) -> Option<()> {
         if !self.eat("(") || self.rest.starts_with('(') {
             return None;
@@ -216,8 +215,8 @@ impl<'a> Reader<'a> {
         self.eat(")").then_some(())
     }
 
-    /// The commands of a substitution, which begins with its bracket. Shells do not agree on where the text
-    /// of a here-document is if one stands around it or in it.
+    /// Parses a command substitution from its bracket on. A here-document around or in it is refused, because
+    /// shells disagree on where its text is.
     pub(super) fn substitution(&mut self) -> Option<()> {
         if self.awaits_text() {
             return None;
@@ -228,14 +227,14 @@ impl<'a> Reader<'a> {
         Some(())
     }
 
-    /// Words and redirections up to the end of the command. A variable that is set before them may change
-    /// what they do, and then nothing is known.
+    /// Parses words and redirections up to the end of the command. A variable assignment before them is
+    /// refused, as it may change what the command does.
     fn simple_command(&mut self) -> Option<()> {
         let mut words = Vec::new();
         let (mut redirected, mut ended) = (false, false);
         loop {
             self.blanks();
-            // To dash, `a &> b` is two commands, and words behind it are the second one.
+            // For dash, `a &> b` is two commands, and words after it belong to the second.
             ended |= self.rest.starts_with("&>");
             if ended && words.is_empty() {
                 return None;
@@ -261,14 +260,14 @@ impl<'a> Reader<'a> {
         Some(())
     }
 
-    /// The first word of a command, which sets no variable and is no keyword.
+    /// Parses the first word of a command; an assignment or keyword is refused.
     fn program(&mut self) -> Option<Said> {
         let word = self.word()?;
         let is_other = word.source.contains('=') || KEYWORDS.contains(&word.source);
         (!is_other).then_some(word.said)
     }
 
-    /// Whether a substitution of a process stood here, the file of which is a word.
+    /// Returns whether there was a process substitution, whose file is a word.
     fn process_substitution(&mut self) -> Option<bool> {
         if !(self.rest.starts_with("<(") || self.rest.starts_with(">(")) {
             return Some(false);
@@ -279,7 +278,7 @@ impl<'a> Reader<'a> {
         self.rest.chars().next().is_none_or(is_whole).then_some(true)
     }
 
-    /// Whether a redirection stood here. One digit in front of its sign is a descriptor to every shell.
+    /// Returns whether there was a redirection. One digit before the operator is a descriptor in every shell.
     fn redirection(&mut self) -> Option<bool> {
         let digit = self.rest.strip_prefix(|c: char| c.is_ascii_digit());
         let signs = digit.filter(|rest| rest.starts_with(['<', '>'])).unwrap_or(self.rest);
@@ -299,7 +298,7 @@ impl<'a> Reader<'a> {
             return Some(());
         }
         let word = self.word()?;
-        // Up to bash 5.2, `>& '$(a)'` runs `a`: what a file is called there is expanded once more.
+        // Up to bash 5.2, `>& '$(a)'` runs `a`, because the file name is expanded once more.
         let is_bare = word.said.is(word.source);
         let digits = word.source.strip_suffix('-').unwrap_or(word.source);
         let is_descriptor = digits.chars().all(|c| c.is_ascii_digit());
@@ -318,7 +317,7 @@ impl<'a> Reader<'a> {
         Some(())
     }
 
-    /// A here-document begins with the next line and ends with a line that is `word`.
+    /// Registers a here-document, which begins on the next line and ends with the line `word`.
     fn await_document(&mut self, word: &Word<'_>, tabs: Tabs) -> Option<()> {
         let end = word.said.known()?;
         let is_plain = end.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
@@ -330,7 +329,7 @@ impl<'a> Reader<'a> {
         Some(())
     }
 
-    /// Reads past the text of here-documents, of which nothing runs.
+    /// Skips the text of here-documents, checking that nothing in it runs.
     fn documents(&mut self) -> Option<()> {
         for document in std::mem::take(&mut self.awaited) {
             loop {
@@ -355,12 +354,13 @@ impl<'a> Reader<'a> {
         Some(())
     }
 
-    /// Whether a `#` in quotes is only a sign to every shell: some look for the end of a substitution first.
+    /// Returns whether a quoted `#` is only a character in every shell: within a substitution, some shells
+    /// search for the end first.
     pub(super) fn takes_hashes(&self) -> bool {
         self.substitutions == 0 && !self.awaits_text()
     }
 
-    /// Whether the next line is text of a here-document, so that a quote cannot go on there.
+    /// Returns whether the next line is text of a here-document, so that a quote cannot continue there.
     pub(super) fn awaits_text(&self) -> bool {
         !self.awaited.is_empty()
     }
@@ -382,14 +382,14 @@ impl<'a> Reader<'a> {
         self.rest = self.rest.get(bytes..).unwrap_or_default();
     }
 
-    /// Whether this stood next, in which case it does no longer.
+    /// Skips `text` if it comes next; returns whether it did.
     pub(super) fn eat(&mut self, text: &str) -> bool {
         let behind = self.rest.strip_prefix(text);
         self.rest = behind.unwrap_or(self.rest);
         behind.is_some()
     }
 
-    /// Whether this keyword stands next. A bracket right behind it may make it part of a pattern.
+    /// Returns whether this keyword comes next. A bracket right after it may make it part of a pattern.
     fn is_at(&self, keyword: &str) -> bool {
         let behind = self.rest.strip_prefix(keyword);
         behind.is_some_and(|behind| behind.chars().next().is_none_or(|c| ends_word(c) && c != '('))

@@ -1,53 +1,52 @@
-//! A word of a command as far as it is known before it runs: its letters, and where others may stand.
+//! A word of a command as far as it is known before it runs: known characters, and places for unknown ones.
 
-/// One place of a word or of a pattern of paths.
+/// A place in a word or in a path pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     /// This character.
     Is(char),
-    /// One character that does not divide folders.
+    /// One character except `/`.
     One,
-    /// Any number of characters that do not divide folders.
+    /// Any number of characters except `/`.
     Name,
     /// Any text.
     Text,
 }
 
-/// How many words a shell makes of one.
+/// The number of words that a shell makes of a word.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Words {
     #[default]
     One,
-    /// One or more, each of the form: the names of files.
+    /// One or more, each matching the form: file names.
     Files,
-    /// None, one or more, and each may be anything.
+    /// None, one or more, each with any text.
     Any,
 }
 
-/// What a word may become. Every word that a shell makes of it has its form.
+/// The possible values of a word. Every word that a shell makes of it matches its form.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Said {
     form: Vec<Place>,
     words: Words,
-    /// Text of any kind ends it: nothing behind is told apart.
+    /// True if it ends with any text; what comes after is not recorded.
     is_open: bool,
 }
 
 impl Said {
-    /// The file of a substituted process.
+    /// Makes the file of a process substitution.
     pub(super) fn process() -> Self {
         Self { form: vec![Place::Is('/'), Place::Text], words: Words::One, is_open: true }
     }
 
-    /// A word that is known.
+    /// Makes a known word.
     pub(crate) fn literal(text: &str) -> Self {
         let mut said = Self::default();
         said.push_str(text);
         said
     }
 
-    /// A word of a line that nobody took apart: it may be a pattern, and not more is known of it than stands
-    /// there.
+    /// Makes a word of a line that was not parsed: characters of patterns and expansions count as such.
     pub(crate) fn guessed(text: &str) -> Self {
         let mut said = Self::default();
         for c in text.chars() {
@@ -70,10 +69,10 @@ impl Said {
         text.chars().for_each(|c| self.push(c));
     }
 
-    /// A character that the names of files or of users are put in for.
+    /// Appends a character that expands to names of files or users.
     pub(super) fn pattern(&mut self, c: char) {
         match c {
-            // Where classes and braces end depends on what is in them.
+            // The end of classes and braces depends on their content.
             '[' | ']' | '{' | '}' | '~' => self.text(Words::Files),
             '*' if !self.is_open => self.form.push(Place::Name),
             '?' if !self.is_open => self.form.push(Place::One),
@@ -82,12 +81,12 @@ impl Said {
         self.becomes(Words::Files);
     }
 
-    /// A parameter or a substitution, in quotes.
+    /// Appends a quoted parameter or substitution.
     pub(super) fn quoted(&mut self) {
         self.text(Words::One);
     }
 
-    /// The same without quotes: it is split.
+    /// Appends an unquoted parameter or substitution, which is split into words.
     pub(super) fn split(&mut self) {
         self.text(Words::Any);
     }
@@ -108,7 +107,7 @@ impl Said {
         };
     }
 
-    /// The word, if it is known to the letter.
+    /// Returns the word if all its characters are known.
     pub(crate) fn known(&self) -> Option<String> {
         let letter = |place: &Place| match place {
             Place::Is(c) => Some(*c),
@@ -121,12 +120,12 @@ impl Said {
         self.words == Words::One && self.form.iter().copied().eq(text.chars().map(Place::Is))
     }
 
-    /// Whether it becomes one word, whatever that is.
+    /// Returns whether it becomes exactly one word.
     pub(super) fn is_one(&self) -> bool {
         self.words == Words::One
     }
 
-    /// The text that every word that it becomes begins with.
+    /// Returns the known prefix of every word that it becomes.
     pub(crate) fn beginning(&self) -> String {
         let letter = |place: &Place| match place {
             Place::Is(c) => Some(*c),
@@ -138,7 +137,7 @@ impl Said {
         }
     }
 
-    /// Its form; one place for any text if not even that is known.
+    /// Returns the form; any text if it may become any words.
     pub(crate) fn form(&self) -> &[Place] {
         match self.words {
             Words::Any => &[Place::Text],
@@ -146,20 +145,20 @@ impl Said {
         }
     }
 
-    /// Whether it may become this word, alone or among others.
+    /// Returns whether it may become this word, alone or among others.
     pub(crate) fn may_be(&self, word: &str) -> bool {
         meet(self.form(), &literal(word))
     }
 }
 
-/// A text as a form that means only itself.
+/// Makes a form that matches only this text.
 pub(crate) fn literal(text: &str) -> Vec<Place> {
     text.chars().map(Place::Is).collect()
 }
 
-/// Whether there is a text that has both forms.
+/// Returns whether some text matches both forms.
 pub(crate) fn meet(one: &[Place], other: &[Place]) -> bool {
-    // `reached[j]`: the places of `one` so far and the first `j` of `other` have a text in common.
+    // `reached[j]`: some text matches the places of `one` so far and the first `j` places of `other`.
     let mut reached = vec![false; other.len() + 1];
     reached[0] = true;
     for at in 0..=one.len() {
@@ -197,7 +196,7 @@ impl Place {
         matches!(self, Place::Name | Place::Text)
     }
 
-    /// Whether there is a character that may stand in both.
+    /// Returns whether some character matches both places.
     fn meets(self, other: Self) -> bool {
         match (self, other) {
             (Place::Is(a), Place::Is(b)) => a == b,

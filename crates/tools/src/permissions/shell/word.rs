@@ -1,21 +1,21 @@
-//! One word of a command line: its quotes, escapes, variables and substitutions.
+//! Parses one word of a command line: quotes, escapes, variables and substitutions.
 //!
-//! `$` and what follows it is where shells differ most and grow: bash 5.3 made `${ command; }` a
-//! substitution. Only names, digits and the signs of special parameters are taken for variables, with braces
-//! around them or without; all else behind `$` is refused.
+//! Shells differ most in what may follow `$`, and keep adding to it: bash 5.3 made `${ command; }` a
+//! substitution. Only names, digits and special parameters are accepted as variables, with or without braces;
+//! everything else after `$` is refused.
 
 use super::{
     reader::{Reader, ends_word},
     said::Said,
 };
 
-/// Parameters whose name is a sign. `$$` is not among them: shells do not agree on what `"$${x}"` is.
+/// Special parameters. `$$` is not among them: shells disagree on `"$${x}"`.
 const SPECIAL: &str = "@*?-!";
 
-/// Characters that make a word another one, or several, by the files that are there or by the home of a user.
+/// Characters that make a word a pattern of file names or a user's home.
 const PATTERN: &str = "*?[]{}~";
 
-/// A word as it is written, and what it says.
+/// A word as written, and its possible values.
 pub(super) struct Word<'a> {
     pub(super) source: &'a str,
     pub(super) said: Said,
@@ -28,7 +28,7 @@ enum Quotes {
 }
 
 impl<'a> Reader<'a> {
-    /// Reads the word that begins here; none if none does.
+    /// Parses the word at this position; `None` if there is none.
     pub(super) fn word(&mut self) -> Option<Word<'a>> {
         let begin = self.rest;
         let mut word = Word { source: "", said: Said::default() };
@@ -39,23 +39,23 @@ impl<'a> Reader<'a> {
                 '"' => self.double_quoted(&mut word)?,
                 '\\' => word.said.push(self.take().filter(|&c| c != '#')?),
                 '$' => self.dollar(&mut word, Quotes::None)?,
-                // What a backslash or a quote within means depends on the shell; so does where a comment
-                // begins.
+                // The meaning of a backslash or quote within it depends on the shell, and so does the
+                // beginning of a comment.
                 '`' | '#' => return None,
                 c if PATTERN.contains(c) => word.said.pattern(c),
                 c => word.said.push(c),
             }
         }
         word.source = begin.get(..begin.len() - self.rest.len())?;
-        // A bracket alone is no pattern, but a command and its end.
+        // A single bracket is not a pattern, but a command or its end.
         if ["[", "]"].contains(&word.source) {
             word.said = Said::literal(word.source);
         }
         (!word.source.is_empty() && self.ends_plainly(word.source)).then_some(word)
     }
 
-    /// Whether what follows leaves a word alone. A redirection takes a number or a name in braces for its
-    /// descriptor, in some shells, and the substitution of a process is part of the word.
+    /// Returns whether the word ends here. Before a redirection, some shells read a number or a name in
+    /// braces as its descriptor, and a process substitution is part of the word.
     fn ends_plainly(&self, source: &str) -> bool {
         let is_number = source.chars().all(|c| c.is_ascii_digit());
         match self.rest.strip_prefix(['<', '>']) {
@@ -92,11 +92,11 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// What follows `$`.
+    /// Parses what follows `$`.
     fn dollar(&mut self, word: &mut Word<'a>, quotes: Quotes) -> Option<()> {
         let name = self.rest.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || c == '_');
         let next = self.rest.chars().next();
-        // In quotes, all arguments at once are still several words.
+        // Quoted `$@` still becomes several words.
         let mut is_split = quotes == Quotes::None || next == Some('@');
         if self.rest.starts_with('(') {
             self.substitution()?;
@@ -120,7 +120,7 @@ impl<'a> Reader<'a> {
         Some(())
     }
 
-    /// What follows `${`: a name, a number or a sign, and nothing that does anything to it.
+    /// Parses what follows `${`: a name, a number or a special parameter, without any operation on it.
     fn braces(&mut self) -> Option<()> {
         let (name, behind) = self.rest.split_once('}')?;
         self.rest = behind;
@@ -138,7 +138,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Whether `$` in front of this is only a sign, to every shell.
+/// Returns whether `$` before this is only a character in every shell.
 fn stands_alone(next: Option<char>, quotes: Quotes) -> bool {
     match quotes {
         Quotes::None => next.is_none_or(|c| ends_word(c) && !"<>(".contains(c)),
