@@ -1,5 +1,5 @@
-//! `cargo xtask accept NAME`: the full-length acceptance runs. CI runs a seeded sample of the same tests; here
-//! nothing is sampled.
+//! `cargo xtask accept NAME`: runs an acceptance suite in full length. CI runs a seeded sample of the same
+//! tests; here nothing is sampled.
 
 use anyhow::{Context as _, Result, bail};
 
@@ -7,15 +7,15 @@ use crate::args::Args;
 use crate::command_line::CommandLine;
 use crate::{accept_demo, accept_security, accept_speed, eval, fuzz};
 
-/// A named run: cargo commands in order.
+/// A suite: cargo commands in order.
 struct Suite {
     name: &'static str,
     commands: &'static [&'static str],
-    /// What else is run where the local model was fetched.
+    /// Further commands, if the local model was fetched.
     with_model: &'static [&'static str],
 }
 
-/// How long each fuzz target runs if nobody says it: longer than what `cargo xtask fuzz` does by itself.
+/// Default seconds for each fuzz target: more than the default of `cargo xtask fuzz`.
 const FUZZ_SECONDS: u64 = 1800;
 
 const SUITES: &[Suite] = &[
@@ -27,7 +27,7 @@ const SUITES: &[Suite] = &[
         ],
         with_model: &["xtask eval local --check", "xtask third-party", "xtask demo"],
     },
-    // The engine built from source, for platforms that none is prebuilt for.
+    // The engine built from source, for platforms without a prebuilt one.
     Suite {
         name: "engine",
         commands: &[
@@ -79,8 +79,8 @@ const SUITES: &[Suite] = &[
         ],
         with_model: &[],
     },
-    // `xtask eval memory --check` is no part of it: the conversations that it asks about are not ours to hand on, and have
-    // to be fetched, like the embedder that the ignored test of `archon-local-embedder` needs.
+    // `xtask eval memory --check` is not part of it: its conversations may not be redistributed and must be
+    // fetched, as must the embedder for the ignored test of `archon-local-embedder`.
     Suite {
         name: "memory",
         commands: &[
@@ -108,22 +108,23 @@ const SUITES: &[Suite] = &[
     Suite {
         name: "faults",
         commands: &[
-            // Kills and races, damaged logs, a writer that is stopped for 615 seconds, what a history of 4,000 runs costs.
+            // Kills and races, damaged logs, a writer that is stopped for 615 seconds, the cost of a history
+            // of 4,000 runs.
             "test --profile accept -p archon-cli --test cli -- faults:: damages:: frozen:: history:: --nocapture",
             "test --profile accept -p archon-tests --test tests -- kill storage_failures history_costs --nocapture",
-            // Clocks that jump: those of runs, and what the dates in a log may do.
+            // Clocks that jump: those of runs, and dates in logs.
             "test --profile accept -p archon --lib run_clock",
             "test --profile accept -p archon-tests --test tests times::",
-            // What journals do with damage, and lists with a history of 4,000 runs.
+            // Journals with damage, and lists with a history of 4,000 runs.
             "test --profile accept -p archon-store --features sqlite",
         ],
         with_model: &[],
     },
-    // No cargo commands in a row, but the demo with everything taken away first: see `accept_demo`.
+    // Runs the demo from nothing instead of cargo commands: see `accept_demo`.
     Suite { name: accept_demo::NAME, commands: &[], with_model: &[] },
-    // A line for each promise: see `accept_security`.
+    // Prints a line for each promise: see `accept_security`.
     Suite { name: accept_security::NAME, commands: &[], with_model: &[] },
-    // Instructions beside a program that does the same by hand: see `accept_speed`.
+    // Compares instructions with a hand-written program: see `accept_speed`.
     Suite { name: accept_speed::NAME, commands: &[], with_model: &[] },
 ];
 
@@ -159,7 +160,8 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     Ok(())
 }
 
-/// The tests read `ARCHON_ACCEPT` (how much to run) and `ARCHON_ACCEPT_SEED` (where random cases start).
+/// Returns the commands. Tests read `ARCHON_ACCEPT` (how much to run) and `ARCHON_ACCEPT_SEED` (seed of
+/// random cases).
 fn lines(commands: &[&str], seed: Option<&str>, fuzz_seconds: u64) -> Result<Vec<CommandLine>> {
     if let Some(seed) = seed.filter(|seed| seed.parse::<u64>().is_err()) {
         bail!("`--seed {seed}` is no whole number; leave it out to let the tests choose");

@@ -1,5 +1,6 @@
-//! `cargo xtask accept demo`: the demo as somebody has it who has nothing yet, three times, and once more with
-//! everything there. Each run has folders of its own for crates, models and the build; the machine's own are left alone.
+//! `cargo xtask accept demo`: runs the demo as on a new machine, three times, and once more with everything
+//! there. Each run has its own folders for crates, models and the build; those of the machine are not
+//! touched.
 
 use std::env;
 use std::fs;
@@ -13,32 +14,32 @@ use crate::demo::Phases;
 
 pub(crate) const NAME: &str = "demo";
 
-/// Runs that begin with nothing.
+/// Number of runs from nothing.
 const COLD: usize = 3;
 
-/// The longest that any of them may take.
+/// The longest time for a run.
 const LONGEST: Duration = Duration::from_secs(240);
 
-/// The longest that the four scenes may take.
+/// The longest time in seconds for the four scenes.
 const LONGEST_MAIN_JOB: f64 = 60.0;
 
-/// The longest until the first scene where everything is there.
+/// The longest time until the first scene if everything is there.
 const LONGEST_AGAIN: Duration = Duration::from_secs(5);
 
 pub(crate) fn run() -> Result<()> {
     let top = env::temp_dir().join(format!("archon-accept-demo-{}", std::process::id()));
     let measured = measure(&top);
-    // Some GB: they go, whatever happened.
+    // Some GB: removed in any case.
     if top.exists() {
         fs::remove_dir_all(&top).with_context(|| format!("cannot remove {}", top.display()))?;
     }
     judge(&measured?)
 }
 
-/// One run, as somebody who watched it would tell it.
+/// Measurements of one run.
 struct Run {
     phases: Phases,
-    /// From the command to its end: what cargo takes to build `xtask` itself is in it.
+    /// From the command to its end; includes cargo's build of `xtask`.
     wall: Duration,
 }
 
@@ -54,7 +55,7 @@ impl Run {
     }
 }
 
-/// The cold runs, and the one after them.
+/// Runs the demo from nothing several times, and once more.
 fn measure(top: &Path) -> Result<Vec<Run>> {
     let mut runs = Vec::new();
     let mut last = PathBuf::new();
@@ -85,7 +86,7 @@ fn demo(top: &Path) -> Result<Run> {
         .env("CARGO_TARGET_DIR", target.display().to_string())
         .env("XDG_DATA_HOME", folder("data")?.display().to_string())
         .env("ARCHON_DATA_DIR", folder("data/archon")?.display().to_string())
-        // Whatever somebody has set: a cache of compiled crates would make another measurement of it.
+        // No compiler cache: it would change the measurement.
         .env("RUSTC_WRAPPER", "");
     println!("load before it: {}", crate::demo::load().unwrap_or_default());
     let began = Instant::now();
@@ -93,7 +94,7 @@ fn demo(top: &Path) -> Result<Run> {
     Ok(Run { wall: began.elapsed(), phases: Phases::read(&target)? })
 }
 
-/// Mirrors and proxies of this machine hold for an empty folder of crates, too.
+/// Copies this machine's mirrors and proxies into an empty folder of crates.
 fn keep_settings(crates: &Path) {
     let Some(home) = crate::demo::cargo_home() else { return };
     for name in ["config.toml", "config", "credentials.toml"] {
@@ -102,7 +103,7 @@ fn keep_settings(crates: &Path) {
     }
 }
 
-/// Prints the table, and fails if it took too long.
+/// Prints the table, and fails if a run took too long.
 fn judge(runs: &[Run]) -> Result<()> {
     println!("\n{}", table(runs));
     let Some((again, cold)) = runs.split_last() else { bail!("the demo was not run") };

@@ -1,5 +1,5 @@
-//! `cargo xtask accept security`: each promise of `SECURITY.md` with the tests that hold it, one line each; in full
-//! length, as the user who starts it, and where that is root once more as an ordinary user, who has no cgroups.
+//! `cargo xtask accept security`: runs the tests behind each promise of `SECURITY.md`, one line each, in full
+//! length. They run as the current user; if that is root, also as an ordinary user, who has no cgroups.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ pub(crate) const NAME: &str = "security";
 mod promises;
 use promises::{PROMISES, Promise};
 
-/// An ordinary user that no system has.
+/// An ordinary user id that no system uses.
 const USER: &str = "54321";
 
 pub(crate) fn run(seed: Option<&str>) -> Result<()> {
@@ -34,11 +34,11 @@ pub(crate) fn run(seed: Option<&str>) -> Result<()> {
 
 enum User {
     Myself,
-    /// Whom `setpriv` starts.
+    /// An ordinary user, through `setpriv`.
     Ordinary,
 }
 
-/// Root tries everything twice.
+/// Returns the users to test as; for root there are two.
 fn users() -> Vec<User> {
     let id = Command::new("id").arg("-u").output().map(|output| output.stdout).unwrap_or_default();
     if id.trim_ascii() != b"0" {
@@ -72,7 +72,7 @@ impl User {
     }
 }
 
-/// Prints a line for each promise; returns those that are not held.
+/// Prints a line for each promise; returns those whose tests failed.
 fn try_all(who: &User, seed: Option<&str>) -> Result<Vec<String>> {
     let mut failed = Vec::new();
     let mut built: BTreeMap<&str, Vec<PathBuf>> = BTreeMap::new();
@@ -98,7 +98,7 @@ fn try_all(who: &User, seed: Option<&str>) -> Result<Vec<String>> {
     Ok(failed)
 }
 
-/// Builds the tests of a package; returns the programs.
+/// Builds the tests of a package; returns the test programs.
 fn build(line: &str) -> Result<Vec<PathBuf>> {
     println!("$ cargo test {line} --no-run");
     let mut command = Command::new("cargo");
@@ -138,7 +138,7 @@ impl Found {
         text
     }
 
-    /// Adds what a test program printed.
+    /// Adds the results that a test program printed.
     fn read(&mut self, printed: &str) {
         for line in printed.lines() {
             let Some((name, outcome)) = line.strip_prefix("test ").and_then(|line| line.split_once(" ... "))
@@ -149,7 +149,7 @@ impl Found {
             match outcome {
                 "ok" => self.passed += 1,
                 "FAILED" => self.failed.push(name.to_owned()),
-                // Helper processes, and what a machine lacks.
+                // Helper processes, and tests that this machine cannot run.
                 _ => {}
             }
         }
@@ -168,7 +168,7 @@ fn try_one(promise: &Promise, programs: &[PathBuf], who: &User, seed: Option<&st
         if let Some(seed) = seed {
             command.env("ARCHON_ACCEPT_SEED", seed);
         }
-        // As cargo does it: in the package's own folder.
+        // In the package's own folder, as cargo does it.
         if let Some(folder) = promise.folder() {
             command.current_dir(repository::root().join(folder));
         }

@@ -1,9 +1,9 @@
-//! `cargo xtask accept speed`: what a turn, a streamed delta and a turn of a long run cost, in instructions, beside a
-//! program that does the same by hand (`crates/archon/examples/floor.rs`). Fails if a ratio is above its limit.
+//! `cargo xtask accept speed`: compares the instructions of a turn, a streamed delta and a turn of a long run
+//! with a hand-written program (`crates/archon/examples/floor.rs`). Fails if a ratio is above its limit.
 //!
-//! The floor is built as Cargo builds a release by itself, archon as its own releases are; both ask the same mock server.
-//! Beside that stands the floor built as archon is, for which there is no limit. A count is a long run of the program less
-//! a short one, so that the start of the process is not in it.
+//! The hand-written program ("floor") is built with Cargo's release defaults, archon like its releases; both
+//! ask the same mock server. A floor built like archon is shown as well, without a limit. A count is a long
+//! run minus a short one, so that the start of the process is not included.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -21,13 +21,13 @@ pub(crate) const NAME: &str = "speed";
 const BUILD: &str = "build --locked --profile profiling -p archon --example floor --example bench_driver";
 const BUILD_BY_HAND: &str = "build --locked --profile by-hand -p archon --example floor";
 
-/// A thing that is compared: so many units of it are in so many runs with a model.
+/// A measurement: this many units in this many runs with a model.
 struct Cell {
     name: &'static str,
     model: &'static str,
     runs: u64,
     units: u64,
-    /// How often the floor's instructions a unit may take.
+    /// The highest allowed ratio of instructions per unit to the floor's.
     limit: f64,
 }
 
@@ -52,10 +52,10 @@ pub(crate) fn run() -> Result<()> {
     compare(&counts)
 }
 
-/// How often each count is made: how many deltas a read finds is the machine's choice, and moves a count by 3 %.
+/// Repetitions of each count. The number of deltas in a read depends on the machine and moves a count by 3 %.
 const TIMES: usize = 3;
 
-/// Instructions that a program takes for one unit of a cell; the median.
+/// Returns a program's instructions for one unit of a cell; the median.
 fn instructions(server: &Path, program: &Path, cell: &Cell) -> Result<u64> {
     let server = Server::start(server)?;
     let once = |runs: u64| -> Result<u64> {
@@ -99,7 +99,7 @@ impl Drop for Server {
     }
 }
 
-/// Prints the ratios of the counts, in the order of the cells, and fails where one is above its limit.
+/// Prints the ratios in the order of the cells, and fails if one is above its limit.
 fn compare(counts: &[[u64; 3]]) -> Result<()> {
     let mut missed = Vec::new();
     let heads = ["by hand", "archon", "ratio", "at most", "by hand, built alike", "ratio"];

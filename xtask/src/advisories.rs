@@ -1,5 +1,5 @@
-//! `cargo xtask advisories`: known holes in the crates that we use, by the database of RustSec. A step before a release,
-//! and none of `cargo xtask ci`: what others found since is news, and no mistake of whoever changes a line today.
+//! `cargo xtask advisories`: checks our dependencies for known vulnerabilities, by the RustSec database. Run
+//! before a release, not in `cargo xtask ci`: a new advisory is not the fault of today's change.
 
 use std::env;
 use std::fs;
@@ -11,10 +11,10 @@ use crate::args::Args;
 use crate::command_line::CommandLine;
 use crate::{prepare, repository};
 
-/// Names the folder of databases where no option does.
+/// The variable with the folder of databases, if no option gives it.
 const VARIABLE: &str = "ARCHON_ADVISORIES";
 
-/// The folder in which cargo-deny keeps the database of RustSec: the name and a hash of its address.
+/// The folder in which cargo-deny keeps the RustSec database: its name and a hash of its address.
 const RUSTSEC: &str = "advisory-db-3157b0e258782691";
 
 pub(crate) fn run(mut args: Args) -> Result<()> {
@@ -30,14 +30,15 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
         fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
         CommandLine::cargo("deny --config").args([&config]).args(["fetch", "db"]).run()?;
     }
-    // A database that nobody has fetched for three months is refused.
+    // A database that is older than three months is refused.
     CommandLine::cargo("deny --offline --config").args([&config]).args(["check", "advisories"]).run()
 }
 
-/// The folder of databases: as said, or as cargo-deny has it.
+/// Returns the folder of databases: from the option or the variable, else cargo-deny's own.
 fn folder(said: Option<String>, var: impl Fn(&str) -> Option<String>) -> Result<PathBuf> {
     if let Some(folder) = said.or_else(|| var(VARIABLE)) {
-        // What is run stands at the top of the repository, and who calls may not.
+        // A relative path is meant from the caller's folder, but the command runs at the top of the
+        // repository.
         return Ok(env::current_dir().context("the current folder is gone")?.join(folder));
     }
     let home = || Some(PathBuf::from(var("HOME").or_else(|| var("USERPROFILE"))?).join(".cargo"));
@@ -60,7 +61,7 @@ fn check_there(folder: &Path) -> Result<()> {
     )
 }
 
-/// What `cargo deny` checks, with this folder of databases. Returns the file's path.
+/// Writes a configuration of `cargo deny` with this folder of databases. Returns its path.
 fn with_database(folder: &Path) -> Result<String> {
     let root = repository::root();
     let text = fs::read_to_string(root.join("deny.toml")).context("cannot read deny.toml")?;
@@ -74,7 +75,7 @@ fn with_database(folder: &Path) -> Result<String> {
 }
 
 fn config(deny: &str, folder: &Path) -> String {
-    // Debug text of a path is a TOML string as well.
+    // The debug format of a path is also a TOML string.
     format!("{deny}\n[advisories]\ndb-path = {:?}\n", folder.display().to_string())
 }
 

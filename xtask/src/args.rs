@@ -1,9 +1,9 @@
-//! The few words after a command. The commands take so little that a parser crate would cost a fresh clone more
-//! build time than it saves lines.
+//! Parses the words after a command. There are so few that a parser crate would cost a fresh clone more build
+//! time than it saves lines.
 
 use anyhow::{Result, bail};
 
-/// Words not yet claimed by the command, in order.
+/// Words that the command has not claimed yet, in order.
 pub(crate) struct Args {
     command: &'static str,
     usage: &'static str,
@@ -15,13 +15,13 @@ impl Args {
         Self { command, usage, words }
     }
 
-    /// Claims `flag` if it is there.
+    /// Claims `flag` if it is given.
     pub(crate) fn flag(&mut self, flag: &str) -> bool {
         let found = self.words.iter().position(|word| word == flag);
         found.map(|index| self.words.remove(index)).is_some()
     }
 
-    /// Claims `option VALUE` or `option=VALUE` if it is there.
+    /// Claims `option VALUE` or `option=VALUE` if it is given.
     pub(crate) fn option(&mut self, option: &str) -> Result<Option<String>> {
         let prefix = format!("{option}=");
         let found = self.words.iter().position(|word| word == option || word.starts_with(&prefix));
@@ -36,7 +36,7 @@ impl Args {
         Ok(Some(self.words.remove(index)))
     }
 
-    /// Claims the first word, which has to be there.
+    /// Claims the first word; it is required.
     pub(crate) fn name(&mut self) -> Result<String> {
         if self.words.is_empty() || self.words[0].starts_with('-') {
             bail!("a name is missing; {}", self.usage_line());
@@ -44,12 +44,12 @@ impl Args {
         Ok(self.words.remove(0))
     }
 
-    /// Claims everything that is left, for a command that passes it on.
+    /// Claims all remaining words, for a command that passes them on.
     pub(crate) fn rest(self) -> Vec<String> {
         self.words
     }
 
-    /// Refuses what nobody claimed, so that a typing error is not silently ignored.
+    /// Refuses unclaimed words, so that a typing error is not silently ignored.
     pub(crate) fn finish(self) -> Result<()> {
         match self.words.first() {
             None => Ok(()),

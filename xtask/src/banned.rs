@@ -1,5 +1,5 @@
-//! Words that no file of the project holds: paths of somebody's machine, the tools somebody typed with, hosts that
-//! are reached through cargo or a setting. The project speaks of itself alone.
+//! Words that no file of the project may contain: paths of a single machine, names of personal tools, hosts
+//! that are reached through cargo or a setting. The project speaks of itself alone.
 
 use crate::repository::TextFile;
 
@@ -48,10 +48,10 @@ const BANNED: &[Banned] = &[
     banned("proxy.gol", "ang.org", HOST),
 ];
 
-/// How cargo itself writes the source of a package: in `Cargo.lock`, and in `deny.toml` to allow it.
+/// The source of a package as cargo writes it: in `Cargo.lock`, and in `deny.toml` to allow it.
 const CARGO_SOURCE: (&str, &str) = ("github.com/rust-lang/crates", ".io-index");
 
-/// One line per banned word found.
+/// Returns one line for each banned word found.
 pub(crate) fn check(files: &[TextFile]) -> Vec<String> {
     let words: Vec<(String, &Banned)> = BANNED
         .iter()

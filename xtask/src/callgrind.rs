@@ -1,4 +1,4 @@
-//! Programs of ours under valgrind's callgrind, which counts their instructions: these repeat where times do not.
+//! Counts instructions of our programs with valgrind's callgrind: unlike times, the counts are repeatable.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -8,16 +8,16 @@ use anyhow::{Context, Result, bail};
 use crate::command_line::find_on_path;
 use crate::repository;
 
-/// What follows where nothing can be counted.
+/// Behaviour if nothing can be counted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Without {
-    /// An error: whoever runs an acceptance wants to know what it came to.
+    /// An error, since an acceptance run must have a result.
     Fail,
-    /// A line that says so, on a person's machine; an error on that of CI.
+    /// A message on a person's machine; an error in CI.
     Skip,
 }
 
-/// Whether nothing can be counted here, and that is to be skipped; says so.
+/// Returns whether to skip because nothing can be counted here; then prints a message.
 pub(crate) fn is_skipped(without: Without) -> Result<bool> {
     let is_ci = std::env::var("CI").is_ok_and(|value| value == "true");
     let is_there = find_on_path("valgrind").is_some();
@@ -37,12 +37,12 @@ fn skips(is_there: bool, without: Without) -> Result<bool> {
 
 const MISSING: &str = "there is no `valgrind`; install that package, as with `apt-get install valgrind` or `dnf install valgrind`";
 
-/// The folder that cargo builds into.
+/// Returns cargo's target folder.
 pub(crate) fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| repository::root().join("target"), PathBuf::from)
 }
 
-/// Builds programs of a checkout with one line of cargo's, and finds them by name.
+/// Builds programs of a checkout with one cargo command, and returns their paths.
 pub(crate) fn build<const N: usize>(
     root: &Path,
     target: &Path,
@@ -72,7 +72,7 @@ fn executable(messages: &str, name: &str) -> Option<PathBuf> {
         .find_map(|message| message["executable"].as_str().map(PathBuf::from))
 }
 
-/// A run of a program: its instructions, and what it printed.
+/// Result of a run: its instructions, and its output.
 pub(crate) struct Counted {
     pub(crate) instructions: u64,
     pub(crate) stdout: String,
@@ -91,7 +91,7 @@ pub(crate) fn count(program: &Path, args: &[&str]) -> Result<Counted> {
     Ok(Counted { instructions, stdout: String::from_utf8_lossy(&output.stdout).into_owned() })
 }
 
-/// The number in the line `==12== Collected : 345`.
+/// Parses the number in the line `==12== Collected : 345`.
 fn collected(printed: &str) -> Option<u64> {
     let line = printed.lines().find_map(|line| line.split_once("Collected :"))?;
     line.1.trim().parse().ok()

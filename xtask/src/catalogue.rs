@@ -1,7 +1,7 @@
-//! `cargo xtask catalogue FILE`: makes the providers' catalogue of models from a list that was downloaded before. No
-//! network: what is in the repository changes when a person fetches a newer list and looks at the difference.
+//! `cargo xtask catalogue FILE`: makes the providers' catalogue of models from a downloaded list. It uses no
+//! network: the catalogue changes when a person fetches a newer list and reviews the difference.
 //!
-//! The list is `model_prices_and_context_window.json` of LiteLLM (MIT), which also lies in its package of PyPI:
+//! The list is `model_prices_and_context_window.json` of LiteLLM (MIT), which is also in its PyPI package:
 //!
 //! ```sh
 //! pip download --no-deps litellm && unzip litellm-*.whl 'litellm/model_prices*'
@@ -19,7 +19,7 @@ use crate::repository;
 
 const CATALOGUE: &str = "crates/providers/models.jsonl";
 
-/// Whose models are taken: the list's name of the provider, the beginning of its models' names, and our name.
+/// The providers to take: their name in the list, the prefix of their models' names, and our name.
 const PROVIDERS: &[(&str, &str, &str)] = &[
     ("openai", "", "openai"),
     ("azure", "azure/", "azure"),
@@ -39,7 +39,7 @@ const PROVIDERS: &[(&str, &str, &str)] = &[
     ("zai", "zai/", "zai"),
 ];
 
-/// Model names of these may hold a slash; elsewhere one marks a variant of the list's own.
+/// Providers whose model names may contain a slash; for others it marks a variant of the list's own.
 const WITH_SLASH: &[&str] = &["groq", "together", "fireworks"];
 
 pub(crate) fn run(mut args: Args) -> Result<()> {
@@ -108,7 +108,7 @@ fn line(name: &str, model: &Value) -> Value {
     Value::Object(line)
 }
 
-/// Our names of the prices, and the list's.
+/// Our names of the prices, and the list's names.
 const PRICES: [(&str, &str); 4] = [
     ("input", "input_cost_per_token"),
     ("output", "output_cost_per_token"),
@@ -116,10 +116,10 @@ const PRICES: [(&str, &str); 4] = [
     ("cache_write", "cache_creation_input_token_cost"),
 ];
 
-/// Beyond how many thousands of tokens a prompt costs more, somewhere.
+/// The lengths in thousands of tokens above which some models cost more.
 const LONG: [u64; 5] = [100, 128, 200, 256, 272];
 
-/// What long prompts cost, if it is not the same.
+/// Returns the prices of long prompts, if there are any.
 fn long(model: &Value) -> Option<Value> {
     LONG.into_iter().find_map(|thousands| {
         let mut long = Map::new();
@@ -137,7 +137,7 @@ fn price(model: &Value, field: &str) -> Option<Value> {
     model.get(field).and_then(Value::as_f64).filter(|price| *price > 0.0).map(dollars)
 }
 
-/// A price of one token as that of a million, to the millionth of a dollar, which is as fine as we count.
+/// Converts the price of one token to that of a million, rounded to millionths of a dollar, our finest unit.
 fn dollars(of_one: f64) -> Value {
     let millionths = (of_one * 1e12).round();
     (millionths / 1e6).into()

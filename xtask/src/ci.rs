@@ -1,8 +1,8 @@
-//! `cargo xtask ci`: the whole check as a short list that a person can type. It stops at the first failure; the
-//! tests come last, so that what one reads at the end is their own summary.
+//! `cargo xtask ci`: runs all checks, a short list that a person can type. It stops at the first failure. The
+//! tests come last, so that their summary is the last thing on the screen.
 //!
-//! It needs no network once everything was fetched. What changes elsewhere is asked before a release:
-//! `cargo xtask advisories`.
+//! It needs no network once everything was fetched. Checks that depend on news from outside run before a
+//! release: `cargo xtask advisories`.
 
 use std::env;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use anyhow::{Context, Result};
 use crate::args::Args;
 use crate::command_line::CommandLine;
 
-/// One command of cargo's or ours, with what it is for.
+/// A command of cargo or xtask, with its purpose.
 struct Step {
     what: &'static str,
     env: &'static [(&'static str, &'static str)],
@@ -25,7 +25,7 @@ const fn step(what: &'static str, line: &'static str) -> Step {
     Step { what, env: &[], line }
 }
 
-/// Cheap checks first.
+/// Cheap checks come first.
 const STEPS: &[Step] = &[
     step("formatting", "fmt --all -- --check"),
     step("downloads, once and exactly as locked", "fetch --locked"),
@@ -79,7 +79,7 @@ const STEPS: &[Step] = &[
         "test -p archon-code -p archon --test all --test code --features archon/code-python,archon/code-javascript",
     ),
     step("instructions of a turn, a delta, an append and a call", "xtask instructions"),
-    // With servers of their own, so that none is skipped.
+    // With their own servers, so that no test is skipped.
     step("tests of the bus and the pool across processes", "xtask redis test -p archon-redis"),
     step(
         "tests",
@@ -97,8 +97,8 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     if let Some(cache) = cache_outside_the_clone(|name| env::var(name).ok()) {
         println!("building in {}", cache.display());
         let this = env::current_exe().context("cannot find our own program")?.display().to_string();
-        // Started again, because everything below has to see the variables. A service builds each thing once: without
-        // the state for the next build and without lines in backtraces, the cache is half as large.
+        // Starts itself again with the variables set for everything below. A CI service builds each thing
+        // once, so it needs no incremental state and no debug info; that halves the cache.
         return CommandLine::new(this)
             .args(["ci"])
             .env("CARGO_TARGET_DIR", cache.display().to_string())
@@ -108,7 +108,7 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     }
     let mut took = Vec::new();
     for (number, step) in STEPS.iter().enumerate() {
-        // Before the last step and not behind it: what one reads at the end is the tests' own summary.
+        // Before the last step, so that the tests' summary stays last on the screen.
         if number + 1 == STEPS.len() {
             println!("\n{}", durations(&took));
         }
@@ -120,7 +120,7 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     Ok(())
 }
 
-/// How long each step took, for docs/benchmarks.md.
+/// Formats the time of each step, for docs/benchmarks.md.
 fn durations(took: &[(&str, u64)]) -> String {
     let row = |(what, seconds): &(&str, u64)| format!("{:>4} s  {what}\n", seconds);
     let total: u64 = took.iter().map(|(_, seconds)| seconds).sum();
@@ -129,7 +129,7 @@ fn durations(took: &[(&str, u64)]) -> String {
 
 fn run_step(step: &Step) -> Result<()> {
     let line = step.command_line();
-    // Our own commands run in this process: a nested `cargo run` would only wait for itself.
+    // Our own commands run in this process; a nested `cargo run` would wait for this one.
     let Some(ours) = step.line.strip_prefix("xtask ") else { return line.run() };
     println!("$ {line}");
     let mut words = ours.split_whitespace().map(str::to_owned);
@@ -147,8 +147,8 @@ fn listing() -> String {
     STEPS.iter().map(|step| format!("{:72} # {}\n", step.command_line().to_string(), step.what)).collect()
 }
 
-/// A service that checks out a clean clone each time keeps its cache directory, not the clone's `target`. A person's
-/// machine is left as it is, and so is whoever chose a folder.
+/// Returns a cache folder outside the clone for a CI service, which keeps its cache directory but not the
+/// clone's `target`. `None` on a person's machine, or if a target folder is set.
 fn cache_outside_the_clone(var: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
     if var("CI").as_deref() != Some("true") || var("CARGO_TARGET_DIR").is_some() {
         return None;

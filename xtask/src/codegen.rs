@@ -1,5 +1,5 @@
-//! `cargo xtask codegen`: reference pages written by the program they describe. `--check` fails when a page no
-//! longer says what the program does.
+//! `cargo xtask codegen`: writes the reference pages with the program that they describe. `--check` fails if
+//! a page is out of date.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ use crate::command_line::CommandLine;
 use crate::metadata::Metadata;
 use crate::{reach, repository, settings_page};
 
-/// A page and how its text is made by the built `archon`.
+/// A page, and the function that makes its text with the built `archon`.
 struct Page {
     path: &'static str,
     write: fn(program: &str) -> Result<String>,
@@ -69,7 +69,7 @@ fn cli_reference(program: &str) -> Result<String> {
     Ok(text)
 }
 
-/// One section per command, depth first, in the order of the help.
+/// Writes a section for each command, depth first, in the order of the help.
 fn describe(program: &str, command: &[String], text: &mut String) -> Result<()> {
     let help = ask(program, command, "--help").output()?;
     let title =
@@ -90,7 +90,7 @@ fn events_schema(program: &str) -> Result<String> {
     Ok(serde_json::to_string_pretty(&schema)? + "\n")
 }
 
-/// The same text on every machine: fixed width, no colour.
+/// Returns a command line whose output is the same on every machine: fixed width, no colour.
 fn ask(program: &str, command: &[String], flag: &str) -> CommandLine {
     let words = command.iter().map(String::as_str).chain([flag]).filter(|word| !word.is_empty());
     CommandLine::new(program).args(words.map(str::to_owned)).env("COLUMNS", "100").env("NO_COLOR", "1")
@@ -100,7 +100,7 @@ fn tidied(help: &str) -> String {
     help.trim_end().lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
 }
 
-/// Names under `Commands:`. They are indented by two; what goes on from the line above is indented further.
+/// Returns the names under `Commands:`. They are indented by two; continued lines are indented further.
 fn subcommands(help: &str) -> Vec<String> {
     let listed =
         help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());

@@ -1,5 +1,5 @@
-//! Other programs, started visibly: what is run is printed as a person would type it, so that any step of ours can
-//! be repeated by hand.
+//! Runs other programs visibly: each command is printed as a person would type it, so that any step can be
+//! repeated by hand.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -22,7 +22,7 @@ impl CommandLine {
         Self { program: program.into(), args: Vec::new(), env: Vec::new() }
     }
 
-    /// `cargo` with arguments written as one line; no argument of ours that goes this way holds a space.
+    /// Creates a `cargo` command from one line; no argument may contain a space.
     pub(crate) fn cargo(line: &str) -> Self {
         Self::new("cargo").args(line.split_whitespace())
     }
@@ -37,7 +37,7 @@ impl CommandLine {
         self
     }
 
-    /// Prints the line behind `$ `, runs it on our own terminal and fails if it does.
+    /// Prints the command after `$ `, runs it on our own terminal and fails if it does.
     pub(crate) fn run(&self) -> Result<()> {
         println!("$ {self}");
         let status = self.command().status().with_context(|| self.not_started())?;
@@ -47,7 +47,7 @@ impl CommandLine {
         Ok(())
     }
 
-    /// Runs the line without showing it and returns what it printed; what it complained of is in the error.
+    /// Runs the command without printing it and returns its output; its stderr is in the error.
     pub(crate) fn output(&self) -> Result<String> {
         let output = self.command().output().with_context(|| self.not_started())?;
         if !output.status.success() {
@@ -80,14 +80,14 @@ impl fmt::Display for CommandLine {
     }
 }
 
-/// The file that the shell would run for `program`.
+/// Returns the file that the shell would run for `program`.
 pub(crate) fn find_on_path(program: &str) -> Option<PathBuf> {
     std::env::split_paths(&std::env::var_os("PATH")?)
         .map(|folder| folder.join(with_suffix(program)))
         .find(|file| file.is_file())
 }
 
-/// The name of an executable on this system.
+/// Returns the name of an executable on this system.
 pub(crate) fn with_suffix(program: impl AsRef<Path>) -> PathBuf {
     let mut name = program.as_ref().as_os_str().to_owned();
     name.push(OsStr::new(std::env::consts::EXE_SUFFIX));

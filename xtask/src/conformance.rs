@@ -1,10 +1,11 @@
-//! `cargo xtask conformance providers`: what we send and understand against what the services' own clients do.
+//! `cargo xtask conformance providers`: compares our requests and parsing with the services' own client
+//! libraries.
 //!
-//! The tests of the providers write down every exchange with a fixture. Python packages of the services (openai,
-//! anthropic, google-genai, botocore) then say whether the requests are such as they would send, and read the same
-//! answers; `tests/conformance/providers.py` compares. Last, a real server of an OpenAI-compatible protocol, see
-//! `third_party.rs`. The packages come from PyPI, into a folder under cargo's target directory; the model of the real
-//! server is fetched as by `archon model pull`.
+//! The provider tests write down every exchange with a fixture. Python packages of the services (openai,
+//! anthropic, google-genai, botocore) then check that the requests are like their own, and read the same
+//! answers; `tests/conformance/providers.py` compares. Last comes a real server of an OpenAI-compatible
+//! protocol, see `third_party.rs`. The packages come from PyPI, into a folder under cargo's target directory;
+//! the server's model is fetched as by `archon model pull`.
 
 use std::fs;
 
@@ -16,7 +17,7 @@ use crate::metadata::Metadata;
 use crate::python::environment;
 use crate::third_party;
 
-/// Pinned, so that a release of somebody else does not turn a check red; raised by hand.
+/// Pinned, so that a new release of a package cannot break the check; raised by hand.
 const PACKAGES: &[&str] =
     &["openai==3.54.0", "anthropic==2.12.0", "google-genai==3.4.0", "botocore==1.44.5", "pydantic==2.14.3"];
 

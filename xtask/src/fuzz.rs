@@ -1,9 +1,9 @@
-//! `cargo xtask fuzz [TARGET...] [--seconds N]`: parsers of foreign text against bytes that look for a way to break
-//! them. The targets are the files of `tests/fuzz/fuzz_targets`, each run by itself for so many seconds.
+//! `cargo xtask fuzz [TARGET...] [--seconds N]`: fuzzes the parsers of foreign text. The targets are the
+//! files of `tests/fuzz/fuzz_targets`, each run by itself for N seconds.
 //!
-//! They are built for coverage with the compiler that everything is built with, so neither a nightly compiler nor
-//! cargo-fuzz is needed. What a run has found worth trying stays in `tests/fuzz/corpus`, and the next one begins
-//! there; an input that breaks something is written to `tests/fuzz/artifacts`, and its path is printed.
+//! They are built with coverage by the normal compiler, so neither a nightly compiler nor cargo-fuzz is
+//! needed. Interesting inputs stay in `tests/fuzz/corpus`, where the next run begins; an input that breaks a
+//! target is written to `tests/fuzz/artifacts`, and its path is printed.
 
 use std::fs;
 use std::path::Path;
@@ -14,10 +14,10 @@ use crate::args::Args;
 use crate::command_line::{CommandLine, with_suffix};
 use crate::repository;
 
-/// How long a target runs if nobody says it.
+/// Default seconds for each target.
 const SECONDS: u64 = 600;
 
-/// What cargo-fuzz gives the compiler, without a sanitizer, which only a nightly compiler has.
+/// The compiler flags of cargo-fuzz, without a sanitizer, which needs a nightly compiler.
 const COVERAGE: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
     -Cllvm-args=-sanitizer-coverage-trace-compares --cfg fuzzing";
@@ -43,7 +43,7 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     Ok(())
 }
 
-/// The names of all targets, which are those of their files.
+/// Returns the names of all targets, which are those of their files.
 fn targets() -> Result<Vec<String>> {
     let folder = repository::root().join(FOLDER).join("fuzz_targets");
     let entries = fs::read_dir(&folder).with_context(|| format!("cannot read {}", folder.display()))?;
@@ -58,7 +58,7 @@ fn targets() -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// The targets that were asked for; all if none was.
+/// Returns the chosen targets; by default all.
 fn chosen(words: Vec<String>, targets: &[String]) -> Result<Vec<String>> {
     if let Some(word) = words.iter().find(|word| !targets.contains(word)) {
         bail!("there is no fuzz target `{word}`; there are: {}", targets.join(", "));
@@ -66,7 +66,7 @@ fn chosen(words: Vec<String>, targets: &[String]) -> Result<Vec<String>> {
     Ok(if words.is_empty() { targets.to_vec() } else { words })
 }
 
-/// To the fuzzer, none would mean for ever.
+/// Parses a number of seconds; 0 is refused, since the fuzzer would run for ever.
 pub(crate) fn seconds(said: Option<&str>) -> Result<u64> {
     let Some(said) = said else { return Ok(SECONDS) };
     let seconds = said.parse().unwrap_or(0);
@@ -74,13 +74,13 @@ pub(crate) fn seconds(said: Option<&str>) -> Result<u64> {
     Ok(seconds)
 }
 
-/// The system that the compiler builds for, as `rustc -vV` says.
+/// Returns the host platform of the compiler, from `rustc -vV`.
 fn host(version: &str) -> Result<String> {
     let host = version.lines().find_map(|line| line.strip_prefix("host: "));
     Ok(host.context("`rustc -vV` does not say what it builds for")?.trim().to_owned())
 }
 
-/// With a system named, build scripts and macros are built without coverage.
+/// Builds a target. `--target` keeps coverage out of build scripts and macros.
 fn build(target: &str, host: &str) -> CommandLine {
     CommandLine::cargo(&format!(
         "build --quiet --release --manifest-path {FOLDER}/Cargo.toml --target-dir {FOLDER}/target --target {host} --bin {target}"
@@ -90,7 +90,7 @@ fn build(target: &str, host: &str) -> CommandLine {
 
 fn program(target: &str, host: &str, seconds: u64, corpus: &str, artifacts: &str) -> CommandLine {
     let program = Path::new(FOLDER).join("target").join(host).join("release").join(with_suffix(target));
-    // An input that takes a minute is as wrong as one that breaks something.
+    // An input that takes a minute counts as a failure.
     CommandLine::new(program.display().to_string())
         .args([format!("-max_total_time={seconds}"), "-timeout=60".to_owned()])
         .args(["-verbosity=0", "-print_funcs=0", "-print_final_stats=1"])

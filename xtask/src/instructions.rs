@@ -1,9 +1,9 @@
-//! `cargo xtask instructions`: how many instructions a turn, a streamed delta, an append and a guarded call take, counted
-//! by valgrind, against the figures in `docs/instructions.txt`. Instructions repeat where times do not, so a loss of speed
-//! is seen on a busy machine too.
+//! `cargo xtask instructions`: counts the instructions of a turn, a streamed delta, an append and a guarded
+//! call with valgrind, and compares them with `docs/instructions.txt`. Counts are repeatable, unlike times,
+//! so a loss of speed is seen on a busy machine too.
 //!
-//! The same program counts differently for another processor or C library, so each row is for one of these. On
-//! machines without rows the parent commit is built and counted beside this one.
+//! Counts depend on the processor and the C library, so each row is for one pair of them. On a machine
+//! without a row the parent commit is built and counted for comparison.
 
 use std::fs;
 use std::path::Path;
@@ -23,10 +23,10 @@ const PROGRAM: &str = "crates/archon/examples/counted.rs";
 
 const BUILD: &str = "build --locked --profile accept -p archon --example counted";
 
-/// A count may be larger by this share, in percent.
+/// The allowed increase, in percent.
 const ALLOWED: f64 = 5.0;
 
-/// A thing that is counted: so often in a short run, so often in a long one.
+/// A measurement: repetitions in a short run and in a long run.
 struct Cell {
     name: &'static str,
     few: u64,
@@ -40,7 +40,7 @@ const CELLS: [Cell; 4] = [
     Cell { name: "call", few: 100, many: 1_100 },
 ];
 
-/// Instructions of one of each cell, in their order.
+/// Instructions per unit of each cell, in order.
 type Counts = [u64; CELLS.len()];
 
 pub(crate) fn run(mut args: Args) -> Result<()> {
@@ -74,10 +74,10 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     }
 }
 
-/// What counts depend on beside the program: the processor's level and the C library.
+/// Names the machine by what counts depend on: the processor's level and the C library.
 fn machine() -> Result<String> {
     let libc = CommandLine::new("getconf").args(["GNU_LIBC_VERSION"]).output()?;
-    // Valgrind shows no program more than the third level.
+    // Valgrind offers programs at most the third level.
     #[cfg(target_arch = "x86_64")]
     let level = if std::arch::is_x86_feature_detected!("avx2") { "-v3" } else { "" };
     #[cfg(not(target_arch = "x86_64"))]
@@ -98,7 +98,7 @@ fn count(root: &Path, target: &Path) -> Result<Counts> {
     Ok(counts)
 }
 
-/// The counts of the commit before this one; what both share is built once.
+/// Counts the parent commit; unchanged dependencies are built only once.
 fn of_parent(target: &Path) -> Result<Option<Counts>> {
     let folder = std::env::temp_dir().join(format!("archon-parent-{}", std::process::id()));
     let path = folder.display().to_string();
@@ -131,7 +131,7 @@ fn compare(counts: &Counts, before: &Counts, whose: &str) -> Result<()> {
     )
 }
 
-/// The counts in the line that begins with a machine's name.
+/// Returns the counts in the row of a machine.
 fn row(kept: &str, machine: &str) -> Option<Counts> {
     let line = kept.lines().find_map(|line| line.strip_prefix(machine))?;
     let counts: Vec<u64> = line.split_whitespace().map(|count| count.parse().ok()).collect::<Option<_>>()?;

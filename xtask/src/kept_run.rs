@@ -1,12 +1,12 @@
-//! Looks into the log of a run that the command has kept.
+//! Checks the log of a run that the command has stored.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use crate::command_line::CommandLine;
 
-/// Fails unless the newest run that `archon` has kept called `tool` and gave an answer with `text` in it. `options`
-/// say where runs are kept.
+/// Fails unless the newest run of `archon` called `tool` and answered with `text` in it. `options` choose the
+/// data folder.
 pub(crate) fn check_newest(archon: &str, options: &[&str], tool: &str, text: &str) -> Result<()> {
     let ask = |words: &[&str]| {
         CommandLine::new(archon).args(words.iter().chain(options).copied()).args(["--json"]).output()
@@ -23,7 +23,7 @@ pub(crate) fn check_newest(archon: &str, options: &[&str], tool: &str, text: &st
     Ok(())
 }
 
-/// Whether a run, given as lines of JSON, called the tool and answered rightly.
+/// Returns whether a run, given as lines of JSON, called the tool and answered rightly.
 fn is_right(log: &str, tool: &str, text: &str) -> bool {
     let records: Vec<Value> = log.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     let of = |kind: &'static str| records.iter().filter(move |record| record["type"] == kind);

@@ -1,5 +1,5 @@
-//! `cargo xtask layers`: which crate may depend on which, as one explicit table. A new edge is a change of the
-//! architecture, so it has to be written here; an edge that is gone has to leave.
+//! `cargo xtask layers`: checks the dependencies between our crates against an explicit table. A new edge is
+//! a change of the architecture, so it must be added here; an edge that no longer exists must be removed.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::args::Args;
 use crate::command_line::CommandLine;
 use crate::metadata::{Dependency, Metadata};
 
-/// Every crate with its layer. An edge points to a lower layer, never sideways or up.
+/// Layer of each crate. An edge points to a lower layer, never sideways or up.
 const LAYERS: &[(&str, u8)] = &[
     ("archon-types", 1),
     ("archon-macros", 1),
@@ -30,25 +30,25 @@ const LAYERS: &[(&str, u8)] = &[
     ("archon-cli", 5),
 ];
 
-/// From this layer on a crate brings the others together, and may depend on all of them.
+/// Crates of this layer and above combine the others, and may depend on all of them.
 const FACADE: u8 = 4;
 
-/// What every crate may use. It does not count.
+/// The crate that every crate may use; it does not count.
 const TYPES: &str = "archon-types";
 
-/// Most of our crates, besides the types, that one below the facade depends on.
+/// The most of our crates, besides the types, that a crate below the facade may depend on.
 const MOST_BELOW: usize = 2;
 
-/// The crates of the product, lowest layer first.
+/// Returns the crates of the product, lowest layer first.
 pub(crate) fn product() -> impl Iterator<Item = &'static str> {
     LAYERS.iter().map(|(name, _)| *name)
 }
 
-/// Packages of the workspace that are no part of the product: the tests and the measurements across pillars, which may
-/// use anything, and this program, which may use nothing of ours.
+/// Packages of the workspace outside the product: cross-crate tests and measurements, which may use anything,
+/// and this program, which may use none of our crates.
 const OUTSIDE: &[&str] = &["archon-tests", "archon-evals", "xtask"];
 
-/// The edges. Dev edges reach the testkit only; tests that need two pillars live in `tests/`.
+/// The allowed edges. Dev edges reach the testkit only; tests that need two pillars are in `tests/`.
 const EDGES: &[Edge] = &[
     edge("archon-testkit", Kind::Normal, "archon-types"),
     edge("archon-providers", Kind::Normal, "archon-types"),
@@ -91,7 +91,7 @@ const EDGES: &[Edge] = &[
     edge("archon-cli", Kind::Dev, "archon-testkit"),
 ];
 
-/// What must not be behind a crate, however deep.
+/// Dependencies that a crate may not have, directly or indirectly.
 const FORBIDDEN: &[Forbidden] = &[
     Forbidden {
         of: "archon-types",
@@ -174,12 +174,13 @@ struct Edge {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     Normal,
-    /// Behind a feature of the crate that depends.
+    /// Behind a feature of the depending crate.
     Optional,
     Dev,
 }
 
-/// `what` with any of `features` (or at all, if there are none) must not be reachable from `of`.
+/// A crate `what`, with any of `features` (or at all, if there are none), that must not be reachable from
+/// `of`.
 struct Forbidden {
     of: &'static str,
     what: &'static str,
@@ -206,14 +207,14 @@ fn check_workspace() -> Result<Vec<String>> {
     let mut problems = check_table(LAYERS, EDGES);
     problems.extend(check_edges(LAYERS, EDGES, &Metadata::load()?));
     for crate_name in FORBIDDEN.iter().map(|row| row.of).collect::<BTreeSet<_>>() {
-        // One line per crate behind it, with the features that this crate alone turns on.
+        // One line for each crate behind it, with the features that this crate alone turns on.
         let line = format!("tree --package {crate_name} --edges normal --prefix none --format {{p}}|{{f}}");
         problems.extend(check_forbidden(FORBIDDEN, crate_name, &CommandLine::cargo(&line).output()?));
     }
     Ok(problems)
 }
 
-/// The table itself: edges point down and dev edges reach the testkit only.
+/// Checks the table itself: edges point down, and dev edges reach the testkit only.
 fn check_table(layers: &[(&str, u8)], edges: &[Edge]) -> Vec<String> {
     let layer = |name: &str| layers.iter().find(|(known, _)| *known == name).map(|(_, layer)| *layer);
     let mut problems = Vec::new();
@@ -239,7 +240,7 @@ fn check_table(layers: &[(&str, u8)], edges: &[Edge]) -> Vec<String> {
     problems
 }
 
-/// The workspace against the table, both ways.
+/// Compares the workspace with the table, both ways.
 fn check_edges(layers: &[(&str, u8)], edges: &[Edge], metadata: &Metadata) -> Vec<String> {
     let mut problems = Vec::new();
     let members: BTreeSet<&str> = metadata.packages.iter().map(|package| package.name.as_str()).collect();
@@ -273,7 +274,7 @@ fn check_edges(layers: &[(&str, u8)], edges: &[Edge], metadata: &Metadata) -> Ve
     problems
 }
 
-/// The lines of `cargo tree --format {p}|{f}` of one crate against its rows.
+/// Checks the output of `cargo tree --format {p}|{f}` of a crate against its forbidden rows.
 fn check_forbidden(rows: &[Forbidden], crate_name: &str, tree: &str) -> Vec<String> {
     let mut problems = BTreeSet::new();
     for (package, on) in tree.lines().filter_map(|line| line.split_once('|')) {
@@ -291,7 +292,8 @@ fn check_forbidden(rows: &[Forbidden], crate_name: &str, tree: &str) -> Vec<Stri
     problems.into_iter().collect()
 }
 
-/// `None` is a kind that no row may have: build dependencies between our crates.
+/// Returns the kind of a dependency; `None` for build dependencies, which are never allowed between our
+/// crates.
 fn kind_of(dependency: &Dependency) -> Option<Kind> {
     match dependency.kind.as_deref() {
         None if dependency.optional => Some(Kind::Optional),

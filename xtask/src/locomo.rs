@@ -1,4 +1,4 @@
-//! The conversations that memories are measured with. They are not ours to hand on, so whoever measures fetches them.
+//! Fetches the conversations for measuring memories. Their licence does not let us redistribute them.
 
 use std::{
     fs,
@@ -8,14 +8,14 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
-/// The file at the commit that is measured.
+/// Address of the file, at the measured commit.
 const URL: &str = "https://raw.githubusercontent.com/snap-research/locomo/3eb6f2c585f5e1699204e3c3bdf7adc5c28cb376/data/locomo10.json";
-/// SHA-256 of that file: figures of another one say nothing about ours.
+/// SHA-256 of that file; results of another file would not be comparable.
 const SUM: &str = "79fa87e90f04081343b8c8debecb80a9a6842b76a7aa537dc9fdf651ea698ff4";
-/// Under what it may be used.
+/// The licence notice.
 const LICENCE: &str = "LoCoMo is by Snap Research, under CC BY-NC 4.0: not for commercial purposes.";
 
-/// Brings the file to `target`, unless it is there.
+/// Downloads the file to `target`, unless it exists.
 pub(crate) fn fetch(target: &Path) -> Result<()> {
     println!("{LICENCE}");
     fetch_from(URL, SUM, target)
@@ -28,7 +28,7 @@ fn fetch_from(url: &str, sum: &str, target: &Path) -> Result<()> {
     }
     let folder = target.parent().unwrap_or(Path::new(""));
     fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
-    // Nobody takes half of it, or another file, for the whole.
+    // A temporary name, so that a partial or wrong file is never taken for the right one.
     let part = Part(target.with_extension(format!("{}.part", std::process::id())));
     download(url, &part.0).with_context(|| {
         format!(
@@ -61,7 +61,7 @@ fn check(file: &Path, sum: &str) -> Result<()> {
     Ok(())
 }
 
-/// A file that goes with this, unless it was moved.
+/// Removes a file on drop, unless it was moved.
 struct Part(PathBuf);
 
 impl Drop for Part {
@@ -83,7 +83,7 @@ mod tests {
     /// SHA-256 of `abc`, as FIPS 180-2 has it.
     const ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 
-    /// Where one request is answered with this.
+    /// Serves one request with this answer, and returns the address.
     fn served(answer: &'static str) -> String {
         let server = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/file", server.local_addr().unwrap());

@@ -1,4 +1,4 @@
-//! The only door to the project's chores: `cargo xtask COMMAND`. This file only looks the command up in one list.
+//! `cargo xtask COMMAND`: the only entry to the project's tasks. This file looks the command up in one list.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool talks to its terminal")]
 
 mod accept;
@@ -47,7 +47,7 @@ use anyhow::{Result, bail};
 
 use crate::args::Args;
 
-/// One chore; a new one is one new file and one line in [`COMMANDS`].
+/// A task; a new one is a new file and a line in [`COMMANDS`].
 struct Command {
     name: &'static str,
     usage: &'static str,
@@ -159,7 +159,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs one command; `ci` comes back through here for the steps that are commands of ours.
+/// Runs a command; `ci` calls this for steps that are xtask commands.
 fn dispatch(name: &str, words: Vec<String>) -> Result<()> {
     if matches!(name, "" | "help" | "-h" | "--help") {
         print!("{}", help());

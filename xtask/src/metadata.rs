@@ -1,4 +1,4 @@
-//! What cargo says of the workspace: its packages and the dependencies they declare.
+//! Reads the workspace's packages and declared dependencies from `cargo metadata`.
 
 use std::path::PathBuf;
 
@@ -25,12 +25,12 @@ pub(crate) struct Dependency {
 }
 
 impl Metadata {
-    /// Asks cargo; nothing is downloaded, because only the workspace's own manifests are read.
+    /// Asks cargo; nothing is downloaded, since only the workspace's manifests are read.
     pub(crate) fn load() -> Result<Self> {
         Self::parse(&CommandLine::cargo("metadata --format-version 1 --no-deps").output()?)
     }
 
-    // By hand: what derives this is a third of what a fresh clone compiles before its first command.
+    // Parsed by hand: a derive would be a third of what a fresh clone compiles before its first command.
     pub(crate) fn parse(json: &str) -> Result<Self> {
         let read = || {
             let value: Value = serde_json::from_str(json).ok()?;
@@ -40,7 +40,7 @@ impl Metadata {
         read().context("`cargo metadata` printed something unexpected")
     }
 
-    /// A program that this workspace builds, in the folder of the given profile.
+    /// Returns the path of a program of this workspace, in the folder of the given profile.
     pub(crate) fn binary(&self, profile_folder: &str, name: &str) -> PathBuf {
         self.target_directory.join(profile_folder).join(crate::command_line::with_suffix(name))
     }

@@ -1,6 +1,6 @@
-//! `cargo xtask native-tools`: programs that cargo cannot bring. The local engine is C++; who builds it from source
-//! needs cmake, a compiler and libclang. They are looked for and, where we may, installed through the system's package
-//! manager, saying so.
+//! `cargo xtask native-tools`: finds or installs programs that cargo cannot bring. The local engine is C++;
+//! building it from source needs cmake, a compiler and libclang. Missing ones are installed through the
+//! system's package manager if allowed, with a message.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -11,11 +11,11 @@ use anyhow::{Result, bail};
 use crate::args::Args;
 use crate::command_line::{CommandLine, find_on_path};
 
-/// Something that has to be there.
+/// A required program.
 struct Need {
     name: &'static str,
     is_there: fn() -> bool,
-    /// Package of each manager, in the order of [`MANAGERS`]; empty where the manager's system always has it.
+    /// Its package for each of [`MANAGERS`], in that order; empty if that system always has it.
     packages: [&'static str; 4],
 }
 
@@ -47,12 +47,12 @@ const NEEDS: &[Need] = &[
     },
 ];
 
-/// How one package manager is asked.
+/// A package manager.
 struct Manager {
     program: &'static str,
-    /// Commands to run before the packages' names are added to the last one.
+    /// Its commands; the names of packages are added to the last one.
     commands: &'static [&'static str],
-    /// Whether only the administrator may.
+    /// It needs root.
     needs_root: bool,
 }
 
@@ -67,7 +67,7 @@ const MANAGERS: [Manager; 4] = [
     Manager { program: "brew", commands: &["brew install"], needs_root: false },
 ];
 
-/// Installs what is missing or says in one line how a person would.
+/// Installs missing programs, or fails with the command line that would.
 pub(crate) fn run(args: Args) -> Result<()> {
     args.finish()?;
     let missing: Vec<&Need> = NEEDS.iter().filter(|need| !(need.is_there)()).collect();
@@ -112,14 +112,14 @@ fn install_lines(manager: usize, missing: &[&Need]) -> Vec<String> {
     lines
 }
 
-/// For a system whose package manager we do not know.
+/// Returns the install commands of all managers, for a system whose manager we do not know.
 fn every_remedy(missing: &[&Need]) -> String {
     let remedy = |manager: usize| install_lines(manager, missing).pop().unwrap_or_default();
     let remedies: Vec<String> = (0..MANAGERS.len()).map(|manager| format!("`{}`", remedy(manager))).collect();
     format!("install with your package manager, as in {}", remedies.join(" or "))
 }
 
-/// Words to put in front of the manager's command, or `None` if we may not run it without asking somebody.
+/// Returns the words before the manager's command, or `None` if it may not run without asking a person.
 fn permission(needs_root: bool) -> Option<&'static [&'static str]> {
     let says = |program: &str, args: &[&str]| Command::new(program).args(args).output();
     let is_root = || says("id", &["-u"]).is_ok_and(|output| output.stdout.trim_ascii() == b"0");
@@ -133,7 +133,7 @@ fn permission(needs_root: bool) -> Option<&'static [&'static str]> {
     }
 }
 
-/// The places where bindgen looks, as far as they matter on the systems above.
+/// Checks the places where bindgen looks, as far as they matter on the systems above.
 fn has_libclang() -> bool {
     let mut folders: Vec<PathBuf> = env::var_os("LIBCLANG_PATH").map(PathBuf::from).into_iter().collect();
     if let Ok(output) = Command::new("llvm-config").arg("--libdir").output() {

@@ -1,6 +1,6 @@
-//! `cargo xtask postgres ARG...`: cargo with these arguments, while a PostgreSQL with pgvector runs that the tests of
-//! memories can use. It is of a package of PyPI, in a folder under `target`, with a data directory and a port of its
-//! own; where `ARCHON_TEST_POSTGRES` names one already, that one is used.
+//! `cargo xtask postgres ARG...`: runs cargo with these arguments while a PostgreSQL with pgvector is
+//! available to the memory tests. The server comes from a PyPI package in a folder under `target`, with its
+//! own data directory and port; if `ARCHON_TEST_POSTGRES` is set, that server is used instead.
 
 use std::env;
 

@@ -1,5 +1,5 @@
-//! `cargo xtask prepare`: brings what the checks need and cargo does not build by itself, so that a clean machine
-//! needs nothing but cargo beforehand.
+//! `cargo xtask prepare`: fetches what the checks need and cargo does not build, so that a clean machine
+//! needs only cargo.
 
 use anyhow::Result;
 
@@ -25,7 +25,7 @@ pub(crate) fn prepare_cargo_deny() -> Result<()> {
     CommandLine::cargo("install --debug cargo-deny --locked --version ^0.20").run()
 }
 
-/// The downloads are resumed and checked by the command itself; what is there already costs nothing.
+/// Fetches the models. The command resumes and checks downloads, and skips existing ones.
 fn prepare_models() -> Result<()> {
     TEST_MODELS
         .iter()

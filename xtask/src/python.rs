@@ -1,4 +1,4 @@
-//! Packages of Python that checks use: into an environment of their own, below cargo's target directory.
+//! Installs Python packages for checks, into their own environments below cargo's target directory.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::command_line::{CommandLine, find_on_path};
 
-/// A Python environment with these packages; what is there already is not fetched again. Returns its `python`.
+/// Makes a Python environment with these packages, unless it exists. Returns its `python`.
 pub(crate) fn environment(folder: &Path, packages: &[&str]) -> Result<String> {
     ensure!(
         find_on_path("python3").is_some(),

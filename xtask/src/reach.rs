@@ -1,6 +1,6 @@
-//! `docs/reference/reach.md`: where a user meets each cargo feature, each entry point of the facade and each tool.
-//! `cargo xtask codegen` writes it from manifests, code, examples and pages; a part that none of them shows is an error.
-//! Code is searched as text: a method is found by its name, whichever type it is called on.
+//! `docs/reference/reach.md`: lists where docs and examples show each cargo feature, each entry point of the
+//! facade and each tool. `cargo xtask codegen` writes it from manifests, code, examples and pages; it fails
+//! for a part that none of them shows. Code is searched as text: a method is found by its name, on any type.
 
 use std::fs;
 
@@ -14,14 +14,14 @@ use crate::repository::{self, TextFile};
 
 /// Pages that name everything and explain nothing.
 const INDEXES: &[&str] = &["docs/spec.md", "docs/benchmarks.md", "docs/architecture.md"];
-/// Examples that measure, and show nobody how.
+/// Examples that measure, and are not for learning.
 const MEASURES: &[&str] = &["bench_driver.rs", "counted.rs", "floor.rs"];
 const TOOLS: &str = "docs/tools.md";
 const FACADE: &str = "crates/archon/src/";
 /// Packages whose features a program or the command turns on.
 const DOORS: &[&str] = &["archon", "archon-cli"];
 
-/// The page; `program` is the built command.
+/// Returns the page; `program` is the built command.
 pub(crate) fn page(program: &str) -> Result<String> {
     let shown = Shown::read()?;
     let mut missing = Vec::new();
@@ -58,11 +58,11 @@ struct Row {
     place: Option<String>,
 }
 
-/// What shows users how, in the order in which it is preferred.
+/// The texts that show users how, in order of preference.
 struct Shown {
     examples: Vec<TextFile>,
     pages: Vec<TextFile>,
-    /// The examples inside of the facade's documentation, with the path of their source.
+    /// Examples in the facade's documentation, with the path of their source.
     api: Vec<TextFile>,
     sources: Vec<TextFile>,
 }
@@ -84,7 +84,7 @@ impl Shown {
         Ok(Self { examples, pages, api, sources })
     }
 
-    /// The first place whose text has what `is_there` looks for.
+    /// Returns the first place whose text satisfies `is_there`.
     fn find(&self, is_there: impl Fn(&str) -> bool) -> Option<String> {
         let holds = |file: &&TextFile| is_there(&file.text);
         let linked = |file: &TextFile| link(&file.path);
@@ -99,12 +99,12 @@ fn is_page(path: &str) -> bool {
     path.ends_with(".md") && (of_docs || path == "README.md") && !INDEXES.contains(&path)
 }
 
-/// A link from the page, which is two folders deep.
+/// Formats a link from the page, which is two folders deep.
 fn link(path: &str) -> String {
     format!("[{path}](../../{path})")
 }
 
-/// The lines between the fences of doc comments.
+/// Returns the code between the fences of doc comments.
 fn documented_code(source: &str) -> String {
     let mut inside = false;
     let mut code = String::new();
@@ -123,7 +123,7 @@ fn documented_code(source: &str) -> String {
     code
 }
 
-/// Names that the facade's root exports, and the public methods of its types.
+/// Returns the names that the facade's root exports, and the public methods of its types.
 fn entry_points(shown: &Shown) -> Vec<Row> {
     let mut rows = Vec::new();
     for file in &shown.sources {
@@ -138,7 +138,7 @@ fn entry_points(shown: &Shown) -> Vec<Row> {
     rows
 }
 
-/// Names in the `pub use` items of a root, apart from its prelude, which repeats them.
+/// Returns the names in the `pub use` items of a root, without its prelude, which repeats them.
 fn exported(source: &str) -> Vec<String> {
     let root = source.split("pub mod prelude").next().unwrap_or_default();
     let items = root.split("\npub use ").skip(1).filter_map(|rest| rest.split(';').next());
@@ -152,7 +152,7 @@ fn exported(source: &str) -> Vec<String> {
     names
 }
 
-/// `Type::method` of each public method, by the `impl` that it stands in.
+/// Returns `Type::method` for each public method, by the `impl` around it.
 fn methods(source: &str) -> Vec<String> {
     let mut owner = String::new();
     let mut names = Vec::new();
@@ -190,8 +190,8 @@ fn has_word(text: &str, word: &str) -> bool {
     text.split(|c: char| !(c.is_alphanumeric() || c == '_')).any(|there| there == word)
 }
 
-/// A feature is reached by one of the facade or of the command that turns it on, by an example that needs it, or on a
-/// page.
+/// Finds the place of each feature: a feature of the facade or the command that turns it on, an example that
+/// needs it, or a page.
 fn features(shown: &Shown) -> Result<Vec<Row>> {
     let packages = packages()?;
     let mut rows = Vec::new();
@@ -206,7 +206,7 @@ fn features(shown: &Shown) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// A line that says so of the feature by its name, or a command line that asks for it.
+/// Returns whether a paragraph calls the name a feature, or a command line turns it on.
 fn names_feature(text: &str, feature: &str) -> bool {
     let quoted = format!("`{feature}`");
     let paragraphs = text.split("\n\n").any(|part| part.contains("feature") && part.contains(&quoted));
@@ -236,9 +236,9 @@ fn turned_on_by(packages: &[Package], package: &Package, feature: &str) -> Optio
 struct Package {
     name: String,
     folder: String,
-    /// Each with what it turns on; `default` is none.
+    /// Features, each with what it turns on; without `default`.
     features: Vec<(String, Vec<String>)>,
-    /// Examples with the features that they need.
+    /// Examples, each with the features that it needs.
     examples: Vec<(String, Vec<String>)>,
 }
 
@@ -285,7 +285,7 @@ fn packages() -> Result<Vec<Package>> {
     layers::product().map(read).collect()
 }
 
-/// Tools that the command offers; each stands on the page about them.
+/// Returns the tools of the command; each must be on the page about tools.
 fn tools(program: &str, shown: &Shown) -> Result<Vec<Row>> {
     let line = CommandLine::new(program).args(["tools", "list", "--tools", "all", "--json"]);
     let printed = line.output()?;

@@ -1,5 +1,6 @@
-//! `cargo xtask redis ARG...`: cargo with these arguments, where its tests find a `redis-server` that they can start: the
-//! one that `ARCHON_TEST_REDIS_SERVER` names, the one on the path, or that of a package of PyPI in a folder under `target`.
+//! `cargo xtask redis ARG...`: runs cargo with these arguments, with a `redis-server` that its tests can
+//! start: the one in `ARCHON_TEST_REDIS_SERVER`, the one on the path, or that of a PyPI package in a folder
+//! under `target`.
 
 use std::env;
 

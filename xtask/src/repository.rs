@@ -1,4 +1,4 @@
-//! Where the repository is and which files belong to it.
+//! Finds the top of the repository and the files that belong to it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,17 +6,17 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-/// The top of the repository: cargo says at run time where this package is, the compiler said it at build time.
+/// Returns the top of the repository, from cargo's variable at run time or at build time.
 pub(crate) fn root() -> PathBuf {
     let package = std::env::var_os("CARGO_MANIFEST_DIR")
         .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
     package.parent().map_or_else(|| package.clone(), Path::to_path_buf)
 }
 
-/// Folders whose Rust files are data: a model reads them, no compiler does.
+/// Folders whose Rust files are data for a model, not code.
 const FIXTURES: &[&str] = &["crates/cli/examples/eval/workspace/"];
 
-/// A file of the repository that holds text; `path` is relative to the top and written with `/`.
+/// A text file of the repository; `path` is relative to the top and written with `/`.
 pub(crate) struct TextFile {
     pub(crate) path: String,
     pub(crate) text: String,
@@ -28,23 +28,23 @@ impl TextFile {
         Self { path: path.to_owned(), text: text.to_owned() }
     }
 
-    /// Whether the file is source code of ours, and not somebody's example data.
+    /// Returns whether the file is our source code, not example data.
     pub(crate) fn is_rust(&self) -> bool {
         self.path.ends_with(".rs") && !FIXTURES.iter().any(|folder| self.path.starts_with(folder))
     }
 
-    /// Whether the file holds nothing but tests: it stands in a `tests` folder or is somebody's `tests.rs`.
+    /// Returns whether the file has only tests: it is in a `tests` folder or is named `tests.rs`.
     pub(crate) fn is_test_code(&self) -> bool {
         self.path.split('/').any(|part| part == "tests" || part == "tests.rs")
     }
 }
 
-/// Every text file that git tracks or would track; files with other content are left out.
+/// Returns every text file that git tracks or would track.
 pub(crate) fn text_files() -> Result<Vec<TextFile>> {
     let root = root();
     let mut files = Vec::new();
     for path in paths(&root)? {
-        // A file that was deleted but is still in the index is nobody's text.
+        // A deleted file may still be in the index.
         let Ok(bytes) = fs::read(root.join(&path)) else { continue };
         if bytes.contains(&0) {
             continue;
@@ -66,7 +66,7 @@ fn paths(root: &Path) -> Result<Vec<String>> {
             let names = String::from_utf8_lossy(&output.stdout).into_owned();
             names.split_terminator('\0').map(str::to_owned).collect()
         }
-        // An unpacked archive has no git; everything but the build folders belongs to it.
+        // An unpacked archive has no git: takes everything but the build folders.
         _ => walk(root)?,
     };
     paths.sort();

@@ -1,15 +1,15 @@
-//! Just enough of Rust's grammar to count lines and find functions: which characters are code, which are comment.
-//! A full parser would be a heavy dependency for that, and would refuse files that are being edited.
+//! Parses just enough of Rust to count lines and find functions: it separates code from comments. A full
+//! parser would be a heavy dependency, and would refuse files that are being edited.
 
-/// A source file taken apart. `code` and `comments` have the layout of the file, line for line, with everything
-/// that is not theirs blanked out; the text of string literals is in neither.
+/// A source file split into code and comments. Both keep the layout of the file, line for line, with
+/// everything else blanked; the text of string literals is in neither.
 pub(crate) struct RustSource {
     code: String,
     code_lines: Vec<String>,
     comment_lines: Vec<String>,
 }
 
-/// One `fn` with a body. Lines are counted from 0.
+/// A function with a body. Lines are counted from 0.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Function {
     pub(crate) name: String,
@@ -37,13 +37,13 @@ impl RustSource {
         &self.comment_lines
     }
 
-    /// Lines that are no part of a `#[cfg(test)] mod`.
+    /// Number of lines outside of `#[cfg(test)] mod`.
     pub(crate) fn lines_without_tests(&self) -> usize {
         let in_tests: usize = self.test_modules().iter().map(|(first, last)| last - first + 1).sum();
         self.code_lines.len() - in_tests
     }
 
-    /// First and last line of each `#[cfg(test)] mod`.
+    /// Returns the first and last line of each `#[cfg(test)] mod`.
     pub(crate) fn test_modules(&self) -> Vec<(usize, usize)> {
         let mut modules = Vec::new();
         for (at, _) in self.code.match_indices("#[cfg(") {
@@ -63,7 +63,7 @@ impl RustSource {
         modules
     }
 
-    /// Names of the modules that the file declares, with the line of each.
+    /// Returns the names of the modules that the file declares, each with its line.
     pub(crate) fn modules(&self) -> Vec<(usize, String)> {
         let mut words = words(&self.code).peekable();
         let mut found = Vec::new();
@@ -77,14 +77,14 @@ impl RustSource {
         found
     }
 
-    /// Every function with a body, in the order of their first lines.
+    /// Returns every function with a body, in the order of their first lines.
     pub(crate) fn functions(&self) -> Vec<Function> {
         words(&self.code).filter(|(_, word)| *word == "fn").filter_map(|(at, _)| self.function(at)).collect()
     }
 
     fn function(&self, at: usize) -> Option<Function> {
         let rest = &self.code[at + 2..];
-        // `fn(u8)` is a type and `fn $name` belongs to a macro: a function's name follows after one space.
+        // `fn(u8)` is a type and `fn $name` belongs to a macro: a function's name comes after one space.
         let name = rest.trim_start();
         let (0, name) = words(name).next()? else { return None };
         let open = at + self.body_start(at)?;
@@ -94,7 +94,7 @@ impl RustSource {
         Some(Function { name: name.to_owned(), header, start, end, is_test })
     }
 
-    /// Distance to the `{` of the body, or `None` for a declaration that ends with `;`.
+    /// Returns the distance to the `{` of the body, or `None` for a declaration that ends with `;`.
     fn body_start(&self, at: usize) -> Option<usize> {
         let mut depth = 0_i32;
         for (offset, byte) in self.code[at..].bytes().enumerate() {
@@ -109,7 +109,7 @@ impl RustSource {
         None
     }
 
-    /// Position of the brace that closes the one at `open`, or the end of the file.
+    /// Returns the position of the brace that closes the one at `open`, or the end of the file.
     fn closing(&self, open: usize) -> usize {
         let mut depth = 0_i32;
         for (offset, byte) in self.code[open..].bytes().enumerate() {
@@ -125,7 +125,7 @@ impl RustSource {
         self.code.len()
     }
 
-    /// Walks up over attributes and comments until a blank line or the end of the item before.
+    /// Goes up over attributes and comments to a blank line or the end of the item before.
     fn header(&self, start: usize) -> usize {
         let mut first = start;
         while first > 0 {
@@ -150,7 +150,7 @@ fn is_test_attribute(line: &str) -> bool {
     line.starts_with("#[") && ["#[test", "::test", "#[rstest"].iter().any(|mark| line.contains(mark))
 }
 
-/// Identifiers and keywords with their positions.
+/// Returns identifiers and keywords with their positions.
 fn words(code: &str) -> impl Iterator<Item = (usize, &str)> {
     let base = code.as_ptr() as usize;
     code.split(|c: char| !(c.is_alphanumeric() || c == '_'))
@@ -158,7 +158,7 @@ fn words(code: &str) -> impl Iterator<Item = (usize, &str)> {
         .map(move |word| (word.as_ptr() as usize - base, word))
 }
 
-/// What a stretch of text is.
+/// Kind of a piece of text.
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
     Code,
@@ -166,7 +166,7 @@ enum Kind {
     Literal,
 }
 
-/// Code and comments, each in the layout of the whole.
+/// Separates code and comments, each in the layout of the whole.
 fn separate(text: &str) -> (String, String) {
     let (mut code, mut comments) = (String::new(), String::new());
     let mut rest = text;
@@ -181,7 +181,7 @@ fn separate(text: &str) -> (String, String) {
     (code, comments)
 }
 
-/// Copies a piece, or only its layout. Blanks are counted in bytes, so positions agree in both copies.
+/// Copies a piece, or only its layout. Blanks are counted in bytes, so that positions agree in both copies.
 fn copy(piece: &str, visible: bool, into: &mut String) {
     if visible {
         into.push_str(piece);
@@ -190,7 +190,7 @@ fn copy(piece: &str, visible: bool, into: &mut String) {
     }
 }
 
-/// Kind and length in bytes of the next stretch; `before` is the byte in front of it.
+/// Returns kind and length in bytes of the next piece; `before` is the byte in front of it.
 fn stretch(rest: &str, before: Option<u8>) -> (Kind, usize) {
     let after_word = before.is_some_and(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
     if rest.starts_with("//") {
@@ -211,7 +211,7 @@ fn stretch(rest: &str, before: Option<u8>) -> (Kind, usize) {
     (Kind::Code, rest.chars().next().map_or(1, char::len_utf8))
 }
 
-/// Block comments nest.
+/// Returns the length of a block comment; they nest.
 fn block_comment(rest: &str) -> usize {
     let bytes = rest.as_bytes();
     let (mut depth, mut at) = (0, 0);
@@ -232,7 +232,7 @@ fn block_comment(rest: &str) -> usize {
     rest.len()
 }
 
-/// Length of a literal up to its closing quote; a backslash takes the next character with it.
+/// Returns the length of a literal up to its closing quote; a backslash skips the next character.
 fn quoted(rest: &str, quote: char) -> usize {
     let mut chars = rest.char_indices().skip(1);
     while let Some((at, c)) = chars.next() {
@@ -245,7 +245,7 @@ fn quoted(rest: &str, quote: char) -> usize {
     rest.len()
 }
 
-/// `r"…"`, `r#"…"#` and their byte and C forms.
+/// Returns the length of `r"…"`, `r#"…"#` and their byte and C forms.
 fn raw_string(rest: &str) -> Option<usize> {
     let prefix = ["r", "br", "cr"]
         .into_iter()
@@ -258,7 +258,7 @@ fn raw_string(rest: &str) -> Option<usize> {
     Some(body.find(&close).map_or(rest.len(), |at| opening + at + close.len()))
 }
 
-/// `'a'` and `'\n'` are literals, `'a` is a lifetime.
+/// Returns whether this is a literal such as `'a'` or `'\n'`, not a lifetime such as `'a`.
 fn is_char_literal(rest: &str) -> bool {
     let mut chars = rest.chars().skip(1);
     matches!((chars.next(), chars.next()), (Some('\\'), _) | (Some(_), Some('\'')))

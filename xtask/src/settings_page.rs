@@ -1,4 +1,4 @@
-//! `docs/reference/settings.md`, from the schema that `archon schema config` prints.
+//! Writes `docs/reference/settings.md` from the schema that `archon schema config` prints.
 
 use std::collections::BTreeSet;
 
@@ -35,7 +35,7 @@ ask = [\"web_fetch\"]
 ```
 ";
 
-/// The page's text.
+/// Returns the page's text.
 pub(crate) fn page(program: &str) -> Result<String> {
     let printed = CommandLine::new(program).args(["schema", "config"].map(str::to_owned)).output()?;
     let schema: Value =
@@ -60,13 +60,13 @@ fn of_schema(schema: &Value) -> String {
     text
 }
 
-/// The heading of a table's own settings: how it stands in a file, which its description begins with.
+/// Returns the heading of a table: its form in a file, with which its description begins.
 fn heading(table: &Value) -> String {
     let description = table["description"].as_str().unwrap_or_default();
     description.split('`').nth(1).map_or_else(|| one_line(description), |name| format!("`{name}`"))
 }
 
-/// The names of the definitions that something refers to.
+/// Returns the names of the definitions that a value refers to.
 fn tables_of(value: &Value) -> BTreeSet<String> {
     match value {
         Value::Object(fields) => {
@@ -89,7 +89,7 @@ fn table(text: &mut String, heading: &str, of: &Value, schema: &Value) {
     }
 }
 
-/// What a value is, in a word or two.
+/// Names the type of a value in a word or two.
 fn kind(value: &Value, schema: &Value) -> String {
     let one = |name: &str| match name {
         "integer" => "whole number".to_owned(),

@@ -1,5 +1,6 @@
-//! Size budgets that only shrink: a file wants 400 lines and stops at 800, a function stops at 60. Whoever is over
-//! stands in a list with the exact number; growing fails, and so does shrinking without lowering the number.
+//! Size budgets that only shrink: a file should have at most 400 lines and may have 800, a function may have
+//! 60. Exceptions are listed with the exact number; growing fails, and so does shrinking without lowering the
+//! number.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +10,14 @@ use toml::{Table, Value};
 use crate::repository::TextFile;
 use crate::rust_source::RustSource;
 
-/// Lines of one file, its tests apart, that nothing may pass without an exception.
+/// The most lines of a file, without its tests, unless it is an exception.
 const FILE_STOP: usize = 800;
-/// Lines that a file should have at most; above, there is a remark but no failure.
+/// The most lines that a file should have; above it there is a remark but no failure.
 const FILE_WANT: usize = 400;
-/// Lines from `fn` to the closing brace.
+/// The most lines from `fn` to the closing brace.
 const FUNCTION_STOP: usize = 60;
 
-/// Where the exceptions are written down.
+/// The file with the exceptions.
 pub(crate) const EXCEPTIONS: &str = "xtask/tidy-exceptions.toml";
 
 /// The measured lines of everything over its budget: `path` for a file, `path::function` for a function.
@@ -29,7 +30,7 @@ struct Exception {
 }
 
 impl Exception {
-    /// Reads one, with these three keys and no other.
+    /// Reads an exception: exactly these three keys.
     fn read(value: &Value) -> Option<Self> {
         let table = value.as_table().filter(|table| table.len() == 3)?;
         let text = |key: &str| table.get(key)?.as_str().map(str::to_owned);
@@ -38,7 +39,7 @@ impl Exception {
     }
 }
 
-/// The list of exceptions, and nothing else, in a file.
+/// Reads the list of exceptions; the file may have nothing else.
 fn listed(text: &str) -> Result<Vec<Exception>> {
     let table: Table = toml::from_str(text).with_context(|| format!("{EXCEPTIONS} cannot be read"))?;
     let read = |list: &Value| list.as_array()?.iter().map(Exception::read).collect::<Option<Vec<_>>>();
@@ -52,7 +53,7 @@ fn listed(text: &str) -> Result<Vec<Exception>> {
     })
 }
 
-/// Files that passed the wanted size, for a remark.
+/// Returns remarks on files over the wanted size.
 pub(crate) fn wanted_smaller(files: &[TextFile]) -> Vec<String> {
     let measured = files.iter().filter(|file| counts(file)).map(|file| (&file.path, file_lines(file)));
     measured
@@ -61,7 +62,7 @@ pub(crate) fn wanted_smaller(files: &[TextFile]) -> Vec<String> {
         .collect()
 }
 
-/// Everything over its budget.
+/// Measures everything over its budget.
 pub(crate) fn measure(files: &[TextFile]) -> Oversized {
     let mut oversized = Oversized::new();
     for file in files.iter().filter(|file| counts(file)) {

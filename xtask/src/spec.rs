@@ -1,5 +1,5 @@
-//! `cargo xtask spec`: the rows of docs/spec.md and the tests that cite them. What no test cites is not promised
-//! yet, and here is the list of it.
+//! `cargo xtask spec`: shows the rows of docs/spec.md and the tests that cite them. A row without a test is
+//! not promised yet; this lists those rows.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,22 +11,22 @@ use crate::args::Args;
 use crate::repository;
 use crate::spec_citations::{self, Citation};
 
-/// Behind the title of a row that was audited.
+/// Mark after the title of an audited row.
 const AUDITED: &str = " (audited)";
 
-/// Where the rows are listed.
+/// The page with the rows.
 const PAGE: &str = "docs/spec.md";
 
-/// A test that proves more rows than this proves none of them well.
+/// The most rows that one test may cite; a test that cites more proves none of them well.
 const ROWS_PER_TEST: usize = 5;
 
-/// One line of the page.
+/// A row of the page.
 #[derive(Debug, PartialEq)]
 struct Row {
     area: String,
     id: String,
     title: String,
-    /// Somebody read the row and its tests, broke what it promises, and saw them fail.
+    /// A person read the row and its tests, broke the promise, and saw the tests fail.
     audited: bool,
 }
 
@@ -64,7 +64,7 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     show(&text)
 }
 
-/// Prints a long text; whoever pipes it into `head` has read enough, which is no failure.
+/// Prints a long text; a closed pipe, as with `head`, is not a failure.
 fn show(text: &str) -> Result<()> {
     match std::io::stdout().write_all(text.as_bytes()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error).context("cannot print the rows"),
@@ -78,7 +78,7 @@ fn load_rows() -> Result<Vec<Row>> {
     parse_rows(&page)
 }
 
-/// Rows are list items `- T-01: Title` under a heading that names their area.
+/// Parses the rows: list items `- T-01: Title` under a heading that names their area.
 fn parse_rows(page: &str) -> Result<Vec<Row>> {
     let mut rows: Vec<Row> = Vec::new();
     let mut area = String::new();
@@ -143,10 +143,10 @@ fn missing(rows: &[Row], cited: &Cited) -> String {
     text
 }
 
-/// Rows that a test cites and that nobody has audited, drawn by the seed.
+/// Draws rows that a test cites and that nobody has audited, by the seed.
 fn drawn<'a>(rows: &'a [Row], cited: &Cited, count: u64, seed: u64) -> Vec<&'a Row> {
     let mut left: Vec<&Row> = rows.iter().filter(|row| !row.audited && cited.contains_key(&row.id)).collect();
-    // SplitMix64, which a test can be told the seed of.
+    // SplitMix64, so that a test can give the seed.
     let mut state = seed;
     let mut next = || {
         state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);

@@ -1,4 +1,4 @@
-//! Finds `spec: TE-08, A-27` in comments and says which function, and so which test, each one belongs to.
+//! Finds `spec: TE-08, A-27` in comments, and the function, and so the test, to which each one belongs.
 
 use std::collections::BTreeMap;
 
@@ -7,18 +7,19 @@ use crate::rust_source::{Function, RustSource};
 
 const MARK: &str = "spec:";
 
-/// All ids that one function (or a comment outside of functions) cites.
+/// All ids that a function (or a comment outside of functions) cites.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Citation {
     pub(crate) path: String,
     /// Line of the first citing comment, counted from 1.
     pub(crate) line: usize,
-    /// The test's name; `None` if it is not a test that cites.
+    /// Name of the test; `None` if the citation is not in a test.
     pub(crate) test: Option<String>,
     pub(crate) ids: Vec<String>,
 }
 
-/// Letters, a hyphen, digits: whether the id exists is for docs/spec.md to say.
+/// Returns whether a word has the form of an id: letters, a hyphen, digits. docs/spec.md decides if it
+/// exists.
 pub(crate) fn is_id(word: &str) -> bool {
     let Some((area, number)) = word.split_once('-') else { return false };
     (1..=2).contains(&area.len())
@@ -27,7 +28,7 @@ pub(crate) fn is_id(word: &str) -> bool {
         && number.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The citations of all Rust files, and complaints about comments that cannot be read.
+/// Returns the citations of all Rust files, and problems with unreadable ones.
 pub(crate) fn collect(files: &[TextFile]) -> (Vec<Citation>, Vec<String>) {
     let (mut citations, mut problems) = (Vec::new(), Vec::new());
     for file in files.iter().filter(|file| file.is_rust()) {
@@ -42,7 +43,7 @@ fn collect_file(file: &TextFile, citations: &mut Vec<Citation>, problems: &mut V
     }
     let source = RustSource::parse(&file.text);
     let functions = source.functions();
-    // Keyed by the function's place in the file; what belongs to none stands for itself.
+    // Keyed by the function's place in the file; a citation outside of functions has its own entry.
     let mut grouped: BTreeMap<(Option<usize>, usize), Citation> = BTreeMap::new();
     for (line, comment) in source.comment_lines().iter().enumerate() {
         let ids = match ids_in(comment) {
@@ -68,13 +69,13 @@ fn collect_file(file: &TextFile, citations: &mut Vec<Citation>, problems: &mut V
     citations.extend(grouped.into_values());
 }
 
-/// The innermost function whose header or body holds the line.
+/// Returns the innermost function whose header or body has the line.
 fn owner(functions: &[Function], line: usize) -> Option<usize> {
     let holds = |function: &Function| (function.header..=function.end).contains(&line);
     functions.iter().rposition(holds)
 }
 
-/// The ids of one comment line; empty if it cites nothing.
+/// Returns the ids of a comment line; empty if it cites nothing.
 fn ids_in(comment: &str) -> Result<Vec<String>, String> {
     let text = comment.trim().trim_start_matches(['/', '!', '*']).trim_start();
     let Some(at) = text.find(MARK) else { return Ok(vec![]) };
@@ -83,7 +84,7 @@ fn ids_in(comment: &str) -> Result<Vec<String>, String> {
     let bare = |word: &str| word.trim_end_matches(['.', ';', ')']).to_owned();
     let ids: Vec<String> = words.iter().map(|word| bare(word)).take_while(|word| is_id(word)).collect();
     if ids.is_empty() && at > 0 {
-        // Prose that happens to speak of a spec.
+        // Prose with the word "spec:".
         return Ok(vec![]);
     }
     let range = |word: &&&str| ["-", "–", "…", "..", "to"].iter().any(|dash| word.starts_with(dash));

@@ -1,10 +1,10 @@
-//! State that a process has and no value holds: what there is of it is listed here, each with its reason. A second agent
-//! in the process may share none of it in a way that it notices.
+//! Checks the process-wide state: each `static` is listed here with its reason. A second agent in the process
+//! must not notice any of it.
 
 use crate::repository::{self, TextFile};
 use crate::rust_source::RustSource;
 
-/// File, name, and why no value can hold it.
+/// File, name, and the reason why no value can hold it.
 const STATICS: &[(&str, &str, &str)] = &[
     ("crates/archon/src/run_clock.rs", "PULSE", "the process stops and goes on, with all of its runs"),
     ("crates/cli/src/ask.rs", "TURN", "there is one terminal"),
@@ -19,7 +19,7 @@ const STATICS: &[(&str, &str, &str)] = &[
     ("crates/types/src/redactor.rs", "CHANGES", "counts, so that copies know that secrets were added"),
 ];
 
-/// The statics of the code that is no test, by file and name.
+/// Returns the statics of non-test code, by file and name.
 fn statics(files: &[TextFile]) -> Vec<(String, String)> {
     let mut found = Vec::new();
     for file in files.iter().filter(|file| file.is_rust() && !file.is_test_code()) {

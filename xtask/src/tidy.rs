@@ -1,4 +1,4 @@
-//! `cargo xtask tidy`: the house rules that a program can check, on every file of the repository.
+//! `cargo xtask tidy`: checks the house rules that a program can check, on every file of the repository.
 
 use std::fs;
 
@@ -9,10 +9,10 @@ use crate::repository::{self, TextFile};
 use crate::rust_source::RustSource;
 use crate::{banned, doc_links, sizes};
 
-/// Macros that must not be left behind.
+/// Macros that must not be left in code.
 const LEFTOVERS: &[&str] = &["todo!", "unimplemented!", "dbg!"];
 
-/// Names that say nothing of what is inside, so that everything ends up inside.
+/// Names that say nothing of the content, so that everything ends up inside.
 const VAGUE_NAMES: &[&str] = &["core", "common", "util", "utils", "helper", "helpers", "misc"];
 
 pub(crate) fn run(args: Args) -> Result<()> {
@@ -30,7 +30,7 @@ pub(crate) fn run(args: Args) -> Result<()> {
     Ok(())
 }
 
-/// One line per breach of a rule.
+/// Returns one line for each breach of a rule.
 fn check(files: &[TextFile]) -> Result<Vec<String>> {
     let mut problems = banned::check(files);
     problems.extend(doc_links::check(files));
@@ -66,19 +66,19 @@ fn leftovers(file: &TextFile) -> Vec<String> {
     problems
 }
 
-/// Whether `line` holds `word` and not merely a longer name that ends with it.
+/// Returns whether `line` has `word`, not merely a longer name that ends with it.
 fn holds_word(line: &str, word: &str) -> bool {
     line.match_indices(word).any(|(at, _)| !line[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_'))
 }
 
-/// File and folder names: no `mod.rs`, no vague module, no vague crate.
+/// Checks file and folder names: no `mod.rs`, no vague module, no vague crate.
 fn names(path: &str) -> Vec<String> {
     let mut problems = Vec::new();
     if path.ends_with("/mod.rs") {
         problems.push(format!("{path}: a module `foo` is `foo.rs` beside its folder, not `foo/mod.rs`"));
     }
     let crate_name = path.strip_prefix("crates/").and_then(|rest| rest.split_once('/')).map(|(name, _)| name);
-    // A crate is reported once, at its manifest, not for each of its files.
+    // A crate is reported once, at its manifest.
     if let Some(name) = crate_name.filter(|name| is_vague(name) && path.ends_with("/Cargo.toml")) {
         problems.push(format!("{path}: a crate called `{name}` says nothing of what is inside"));
     }
@@ -91,7 +91,7 @@ fn names(path: &str) -> Vec<String> {
     problems
 }
 
-/// Modules written inside a file; those with a file of their own are known by its name.
+/// Checks modules written inside a file; those with their own file are checked by its name.
 fn modules(file: &TextFile) -> Vec<String> {
     let modules = RustSource::parse(&file.text).modules().into_iter().filter(|(_, name)| is_vague(name));
     modules

@@ -1,14 +1,14 @@
-//! The promises of `SECURITY.md`, and the tests that hold each.
+//! The promises of `SECURITY.md`, and the tests behind each.
 
 /// A promise and its tests.
 pub(super) struct Promise {
-    /// As the line begins that is printed.
+    /// Text of the printed line.
     pub(super) text: &'static str,
-    /// The package, and how its tests are built.
+    /// The package, and the flags to build its tests.
     pub(super) build: &'static str,
-    /// Names of tests, or parts of them; each has to be found.
+    /// Names of tests, or parts of them; each must be found.
     pub(super) tests: &'static [&'static str],
-    /// Whether it rests on the kernel, so that it has to be tried as an ordinary user, too.
+    /// It rests on the kernel, so it is tested as an ordinary user, too.
     pub(super) of_kernel: bool,
 }
 
@@ -25,7 +25,7 @@ const fn of_kernel(text: &'static str, tests: &'static [&'static str]) -> Promis
 }
 
 impl Promise {
-    /// The package's folder, in which cargo would run its tests.
+    /// Returns the package's folder, in which cargo would run its tests.
     pub(super) fn folder(&self) -> Option<String> {
         let package = self.build.split_whitespace().nth(1)?;
         let folder = package.strip_prefix("archon-")?;

@@ -1,7 +1,7 @@
-//! Builds the command, and fetches the model while the compiler works.
+//! Builds the command, and fetches the model meanwhile.
 //!
-//! The program that fetches is built first, out of crates that the command needs anyway: both builds name the same
-//! packages and features, so that cargo builds no crate twice.
+//! The program that fetches is built first, from crates that the command needs anyway: both builds name the
+//! same packages and features, so cargo builds no crate twice.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,15 +17,15 @@ use super::machine::cargo_home;
 use super::progress::{Progress, left, left_text, seconds};
 use crate::command_line::CommandLine;
 
-/// The demo's build: the command with the features that the demo needs, and the program that fetches. This list may
-/// become shorter; no change may make it longer, because everybody waits for it before they see anything.
+/// The demo's build: the command with the features that the demo needs, and the program that fetches. No
+/// change may make this list longer, since everybody waits for it before they see anything.
 const WHAT: &str = "build --profile demo --locked -p archon-cli -p archon-local-model --no-default-features --features archon-cli/local,archon-cli/yaml";
 
-/// The programs, in the order in which they are built.
+/// The programs, in the order of their builds.
 const PROGRAMS: [&str; 2] = ["archon-pull", "archon"];
 
-/// Crates that are built, about: what the progress is measured by, because the time that has gone keeps step with
-/// them within a tenth. A test keeps it near the truth, and low.
+/// Approximate number of crates to build. Progress is measured in crates, since time is proportional to them
+/// within a tenth. A test keeps the number near the truth, and low.
 const CRATES: usize = 300;
 
 /// The built program, and the time of each part.
@@ -33,11 +33,11 @@ pub(super) struct Built {
     pub(super) archon: PathBuf,
     pub(super) fetch: Duration,
     pub(super) build: Duration,
-    /// The time that the model took after the build.
+    /// Time that the model took after the build.
     pub(super) model: Duration,
 }
 
-/// Builds, and brings `model` with its engine into the folder `data`.
+/// Builds the command, and fetches `model` with its engine into the folder `data`.
 pub(super) fn build(data: &Path, model: &str) -> Result<Built> {
     let mut builder = Builder::new(data, model);
     let built = builder.build();
@@ -50,14 +50,14 @@ enum Event {
     Pull(Heard),
 }
 
-/// A program that runs beside us, until both of its streams have ended.
+/// A program that runs meanwhile, until both of its streams have ended.
 struct Running {
     child: Child,
     streams: u8,
 }
 
 impl Running {
-    /// Notes that a stream has ended; returns how the program did if it was the last one.
+    /// Notes that a stream has ended; returns the exit status after the last one.
     fn silent(&mut self) -> Result<Option<ExitStatus>> {
         self.streams = self.streams.saturating_sub(1);
         if self.streams > 0 {
@@ -79,7 +79,7 @@ struct Builder<'a> {
     data: &'a Path,
     model: &'a str,
     began: Instant,
-    /// When the first crate was built or found.
+    /// The time at which the first crate was built or found.
     compiling: Option<Instant>,
     progress: Progress,
     work: Work,
@@ -156,7 +156,7 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// Waits a moment for what happens next, and shows where everything is.
+    /// Waits a moment for the next event, and shows the progress.
     fn hear(&mut self) -> Result<()> {
         match self.receive.recv_timeout(Duration::from_millis(250)) {
             Ok(Event::Cargo(heard)) => self.hear_cargo(heard)?,
@@ -215,7 +215,7 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// The line of progress: the work of now, how far it is, the time that is left.
+/// Returns the line of progress: the current work, its share, the time that is left.
 fn line(
     compiling: Option<Instant>,
     began: Instant,
@@ -243,7 +243,7 @@ fn line(
     format!("building: {done} of about {CRATES} crates{now}; {elapsed}{left}; {}", download.text())
 }
 
-/// The crates that cargo has fetched, as it keeps them.
+/// Size of the crates that cargo has fetched.
 struct Crates {
     before: u64,
 }

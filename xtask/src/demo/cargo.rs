@@ -1,4 +1,5 @@
-//! Runs `cargo build` and hears how far it is: its messages say what was built, its other words what it is doing.
+//! Runs `cargo build` and follows its progress: JSON messages say what was built, stderr says what it is
+//! doing.
 
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read};
@@ -12,17 +13,17 @@ use serde_json::Value;
 
 use crate::repository;
 
-/// The output of a running program.
+/// Output of a running program.
 pub(super) enum Heard {
-    /// A line of what it prints.
+    /// A line of stdout.
     Out(String),
-    /// A line of what it says beside that.
+    /// A line of stderr.
     Beside(String),
     /// One of the two ended.
     Silent,
 }
 
-/// Starts a program whose words come through `to`, in order for each of its two streams.
+/// Starts a program whose output comes through `to`; each stream keeps its order.
 pub(super) fn listen<T: Send + 'static>(
     mut command: Command,
     to: &Sender<T>,
@@ -47,7 +48,7 @@ pub(super) fn listen<T: Send + 'static>(
     Ok(child)
 }
 
-/// Hands each line on, and `None` at the end, as long as somebody takes them.
+/// Passes each line to `take`, and `None` at the end, as long as it returns true.
 fn lines(stream: Option<impl Read>, mut take: impl FnMut(Option<String>) -> bool) {
     if let Some(stream) = stream {
         let mut stream = BufReader::new(stream);
@@ -66,17 +67,17 @@ fn lines(stream: Option<impl Read>, mut take: impl FnMut(Option<String>) -> bool
 /// Cargo's work so far.
 #[derive(Debug, Default)]
 pub(super) struct Work {
-    /// Crates that came over the network.
+    /// Number of crates that were downloaded.
     pub(super) fetched: usize,
-    /// Crates whose library or program is there.
+    /// Number of crates that are built.
     pub(super) done: usize,
-    /// Whether cargo has built everything that was asked for.
+    /// Cargo has built everything.
     finished: bool,
-    /// Cargo's work of now, in a word and a name.
+    /// Cargo's current work, in a word and a name.
     pub(super) now: String,
-    /// Programs that are there.
+    /// Programs that are built.
     programs: Vec<(String, PathBuf)>,
-    /// Everything that cargo said and that is no progress: errors and warnings.
+    /// Everything that cargo said besides progress: errors and warnings.
     complaints: String,
 }
 
@@ -98,7 +99,7 @@ impl Work {
         }
     }
 
-    /// Reads a line of what cargo tells people.
+    /// Reads a line of cargo's messages for people.
     pub(super) fn word(&mut self, line: &str) {
         let plain = without_colours(line);
         let mut words = plain.split_whitespace();
@@ -120,22 +121,22 @@ impl Work {
         }
     }
 
-    /// Whether the build is over.
+    /// Returns whether the build is finished.
     pub(super) fn is_finished(&self) -> bool {
         self.finished
     }
 
-    /// A program that was built, or was there.
+    /// Returns the path of a built program.
     pub(super) fn program(&self, name: &str) -> Option<&PathBuf> {
         self.programs.iter().find(|(known, _)| known == name).map(|(_, path)| path)
     }
 
-    /// Cargo's errors, whole.
+    /// Returns cargo's whole errors.
     pub(super) fn complaints(&self) -> &str {
         self.complaints.trim_end()
     }
 
-    /// Begins another build, which goes through what is there again.
+    /// Prepares for another build, which goes over the built crates again.
     pub(super) fn again(&mut self) {
         self.done = 0;
         self.finished = false;
@@ -143,7 +144,7 @@ impl Work {
     }
 }
 
-/// The text without the marks that colour it on a terminal.
+/// Returns the text without the marks that colour it on a terminal.
 fn without_colours(line: &str) -> String {
     let mut plain = String::new();
     let mut rest = line;

@@ -1,26 +1,26 @@
-//! The model and its engine, which come while cargo builds: how far the program is that fetches them.
+//! Follows the program that fetches the model and its engine while cargo builds.
 
 use std::path::PathBuf;
 
 use serde_json::Value;
 
-/// How far the downloads are.
+/// Progress of the downloads.
 #[derive(Debug, Default)]
 pub(super) struct Download {
     name: String,
     bytes: u64,
     of: u64,
-    /// The parts that are there: the engine, then the model.
+    /// The finished parts: the engine, then the model.
     ready: Vec<PathBuf>,
     /// The failure, with its remedy.
     failure: Option<String>,
 }
 
-/// The engine and the model.
+/// Number of parts: the engine and the model.
 const PARTS: usize = 2;
 
 impl Download {
-    /// Reads a line of the program; returns what a person should read of it.
+    /// Reads a line of the program; returns text for a person, if there is any.
     pub(super) fn line(&mut self, line: &str) -> Option<String> {
         let value: Value = serde_json::from_str(line).ok()?;
         let text = |key: &str| value[key].as_str().map(str::to_owned);
@@ -45,12 +45,12 @@ impl Download {
         self.ready.len() == PARTS
     }
 
-    /// Why it ended, if it did not end well.
+    /// Returns the reason of a failure.
     pub(super) fn failure(&self) -> Option<&str> {
         self.failure.as_deref()
     }
 
-    /// How far it is, for the end of a line.
+    /// Returns the progress, for the end of a line.
     pub(super) fn text(&self) -> String {
         match (self.is_complete(), self.of) {
             (true, _) => "model there".to_owned(),

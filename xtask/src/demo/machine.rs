@@ -1,4 +1,4 @@
-//! Finds out what this machine is: quickly, by files and by programs that are everywhere, and without building anything.
+//! Finds out facts about this machine: quickly, from files and common programs, without building anything.
 
 use std::env;
 use std::fs;
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use super::preflight::{CLibrary, Disk, Libstdcxx, Machine, Silent};
 use crate::command_line::find_on_path;
 
-/// Something that is written, where, and how much room it takes.
+/// Something to write, its folder, and the space that it needs.
 pub(super) struct Room {
     pub(super) what: &'static str,
     pub(super) folder: PathBuf,
@@ -21,8 +21,8 @@ pub(super) struct Room {
 }
 
 impl Machine {
-    /// Looks at this machine; `builds` says whether the command has to be built, `fetches` whether anything has to come over the network, `sources` names the
-    /// servers of the model and its engine as far as they have to come.
+    /// Collects the facts. `builds`: the command must be built; `fetches`: something must be downloaded;
+    /// `sources`: the servers of the missing model and engine.
     pub(super) fn look(rooms: &[Room], builds: bool, fetches: bool, sources: &[Source]) -> Self {
         let silent = reach(sources);
         Self {
@@ -39,22 +39,22 @@ impl Machine {
     }
 }
 
-/// A server that something is fetched from, and the setting that names another one.
+/// A server of a download, and the settings that name another one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Source {
     pub(super) what: &'static str,
     pub(super) host: &'static str,
-    /// If one of these variables is set, another server is asked, or a proxy asks for us.
+    /// If one of these variables is set, another server or a proxy is used.
     pub(super) variables: &'static [&'static str],
     /// The same for a file in the home folder.
     pub(super) file: Option<&'static str>,
 }
 
-/// With a proxy a program does not reach the servers itself.
+/// With a proxy a program does not connect to the servers itself.
 const PROXIES: [&str; 4] = ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
 
 impl Source {
-    /// Whether this very server is the one that will be asked.
+    /// Returns whether this server will be used.
     fn is_asked(&self) -> bool {
         let is_set = |name: &&str| env::var_os(name).is_some_and(|value| !value.is_empty());
         let file = self.file.zip(env::var_os("HOME")).map(|(file, home)| Path::new(&home).join(file));
@@ -62,15 +62,15 @@ impl Source {
     }
 }
 
-/// How long a server may take to answer. All are asked at once, beside cargo's own try.
+/// The longest time for a server to answer. All are tried at once, besides cargo's own try.
 const SILENCE: Duration = Duration::from_secs(6);
 
-/// Connects to the servers; the iterator waits for them and gives those that did not answer.
+/// Connects to the servers; the iterator waits, and returns those that did not answer.
 fn reach(sources: &[Source]) -> impl Iterator<Item = Silent> {
     let asked = sources.iter().filter(|source| source.is_asked()).map(|source| {
         let (tell, told) = channel();
         let (host, what) = (source.host, source.what);
-        // Looking up a name has no time limit of its own, so the thread may outlive the question.
+        // Resolving a name has no time limit, so the thread may outlive the check.
         thread::spawn(move || tell.send(connect(host)));
         (what, host, told)
     });
@@ -106,14 +106,14 @@ fn c_library() -> CLibrary {
     CLibrary::Glibc(said.split_whitespace().nth(1).and_then(two_numbers))
 }
 
-/// `2.36` as two numbers.
+/// Parses `2.36` as two numbers.
 fn two_numbers(text: &str) -> Option<(u32, u32)> {
     let (major, rest) = text.split_once('.')?;
     let minor = rest.split('.').next()?;
     Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
-/// The library that the loader finds. The link's target has the version in its name.
+/// Finds the library that the loader finds. The target of the link has the version in its name.
 fn libstdcxx() -> Libstdcxx {
     let name = "libstdc++.so.6";
     let listed =
@@ -140,7 +140,8 @@ fn version_of(file: &Path) -> Option<u32> {
     target.file_name()?.to_str()?.strip_prefix("libstdc++.so.6.0.")?.parse().ok()
 }
 
-/// Compiles nothing but asks whether it could: a compiler without the C library's headers is of no use.
+/// Returns the C compiler's fault, if it has one. It checks a small program, since a compiler without the C
+/// library's headers is of no use.
 fn compiler() -> Option<String> {
     let chosen = env::var("CC").ok().filter(|name| !name.trim().is_empty());
     let name = chosen.as_deref().unwrap_or("cc");
@@ -172,7 +173,7 @@ fn compiler() -> Option<String> {
     }
 }
 
-/// The system's free memory, or that of the container if it is less.
+/// Returns the system's free memory, or that of the container if it is less.
 fn memory_mb() -> Option<u64> {
     let read = |path: &str| fs::read_to_string(path).ok();
     let of_system = read("/proc/meminfo").as_deref().and_then(available_mb)?;
@@ -186,18 +187,18 @@ fn memory_mb() -> Option<u64> {
     Some(of_container.map_or(of_system, |mb| mb.min(of_system)))
 }
 
-/// `MemAvailable:   21823400 kB`
+/// Parses `MemAvailable:   21823400 kB`.
 fn available_mb(meminfo: &str) -> Option<u64> {
     let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     Some(line.split_whitespace().next()?.parse::<u64>().ok()? * 1_024 / 1_000_000)
 }
 
-/// Memory that the system gives back on demand.
+/// Returns the memory that the system gives back on demand.
 fn inactive_file(stat: &str) -> Option<u64> {
     stat.lines().find_map(|line| line.strip_prefix("inactive_file "))?.trim().parse().ok()
 }
 
-/// The file systems of the rooms, each with everything that is written to it.
+/// Returns the file systems of the rooms, each with everything that will be written to it.
 fn disks(rooms: &[Room]) -> Vec<Disk> {
     let mut disks: Vec<Disk> = Vec::new();
     for room in rooms.iter().filter(|room| room.mb > 0) {
@@ -215,7 +216,7 @@ fn disks(rooms: &[Room]) -> Vec<Disk> {
     disks
 }
 
-/// `Filesystem 1024-blocks Used Available Capacity Mounted on`, and a line below it.
+/// Parses `Filesystem 1024-blocks Used Available Capacity Mounted on`, and the line below it.
 fn free_and_mount(table: &str) -> Option<(u64, String)> {
     let line = table.lines().nth(1)?;
     let columns: Vec<&str> = line.split_whitespace().collect();
@@ -224,7 +225,8 @@ fn free_and_mount(table: &str) -> Option<(u64, String)> {
     Some((free * 1_024 / 1_000_000, columns.get(capacity + 1..)?.join(" ")))
 }
 
-/// Has cargo look a small package up with nothing cached: it knows its own proxies and mirrors. At most 8 seconds.
+/// Lets cargo look up a small package without a cache, since cargo knows its own proxies and mirrors. At most
+/// 8 seconds.
 fn network() -> Option<String> {
     let home = env::temp_dir().join(format!("archon-demo-{}", std::process::id()));
     let asked = (|| {
@@ -233,7 +235,7 @@ fn network() -> Option<String> {
             // A mirror, a proxy; most people have none.
             let _ = fs::copy(cargo_home()?.join(name), home.join(name));
         }
-        // Elsewhere than in the workspace, which would have it look up everything that the workspace needs.
+        // Outside of the workspace, which would make cargo look up all its dependencies.
         let output = Command::new("cargo")
             .args(["info", "--quiet", "anyhow"])
             .current_dir(&home)
@@ -250,7 +252,7 @@ fn network() -> Option<String> {
     asked
 }
 
-/// Cargo tells the cause last.
+/// Returns the last line, in which cargo gives the cause.
 fn last_cause(text: &str) -> String {
     text.lines()
         .rev()
@@ -260,13 +262,13 @@ fn last_cause(text: &str) -> String {
         .to_owned()
 }
 
-/// Cargo's home folder.
+/// Returns cargo's home folder.
 pub(crate) fn cargo_home() -> Option<PathBuf> {
     let set = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     set("CARGO_HOME").or_else(|| set("HOME").map(|home| home.join(".cargo")))
 }
 
-/// The output of a program, if it is there and succeeds.
+/// Returns the output of a program, if it exists and succeeds.
 fn answer(program: &str, args: &[&str]) -> Option<String> {
     let output = Command::new(program).args(args).env("LC_ALL", "C").stderr(Stdio::null()).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())

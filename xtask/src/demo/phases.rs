@@ -1,4 +1,4 @@
-//! How long each part of the demo took, for the person who waited, and for the acceptance run that watches it.
+//! Times of the demo's parts, for the person who waited and for the acceptance run.
 
 use std::fmt;
 use std::fs;
@@ -11,12 +11,12 @@ use serde_json::{Value, json};
 use super::build::Built;
 use super::progress::seconds;
 
-/// The parts, in seconds.
+/// The times of the parts, in seconds.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Phases {
-    /// Looking at the machine.
+    /// Checks of the machine.
     pub(crate) look: f64,
-    /// Crates coming over the network.
+    /// Download of crates.
     pub(crate) fetch: f64,
     pub(crate) build: f64,
     /// The model's time after the build.
@@ -24,11 +24,11 @@ pub(crate) struct Phases {
     /// The four scenes.
     pub(crate) main_job: f64,
     pub(crate) total: f64,
-    /// The machine's load of the last minute, at the end.
+    /// The machine's load average of the last minute, at the end.
     pub(crate) load: Option<f64>,
 }
 
-/// Their file, below the build folder.
+/// Name of the file with the times, in the build folder.
 const FILE: &str = "demo-phases.json";
 
 impl Phases {
@@ -44,12 +44,12 @@ impl Phases {
         }
     }
 
-    /// When the first scene began.
+    /// Returns the time at which the first scene began.
     pub(crate) fn before_main_job(&self) -> f64 {
         self.total - self.main_job
     }
 
-    /// Writes them down below the build folder.
+    /// Writes the times into the build folder.
     pub(super) fn keep(&self, target: &Path) -> Result<()> {
         let file = target.join(FILE);
         let Self { look, fetch, build, model, main_job, total, load } = self;
@@ -59,7 +59,7 @@ impl Phases {
         fs::write(&file, text.to_string()).with_context(|| format!("cannot write {}", file.display()))
     }
 
-    /// Those of the last demo that was built there.
+    /// Reads the times of the last demo in a build folder.
     pub(crate) fn read(target: &Path) -> Result<Self> {
         let file = target.join(FILE);
         let text = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
@@ -99,7 +99,7 @@ impl fmt::Display for Phases {
     }
 }
 
-/// The average of the last minute.
+/// Returns the load average of the last minute.
 pub(crate) fn load() -> Option<f64> {
     fs::read_to_string("/proc/loadavg").ok()?.split(' ').next()?.parse().ok()
 }

@@ -1,5 +1,5 @@
-//! The demo's needs of a machine, checked before anything long begins: somebody who waited minutes for a build
-//! must not learn then that it could not have worked. The facts come from [`super::machine`]; here is only judgement.
+//! Checks this machine before anything long begins, so that nobody waits minutes for a build that could not
+//! have worked. The facts come from [`super::machine`]; this only judges them.
 
 use std::fmt;
 
@@ -9,10 +9,10 @@ const GLIBC: (u32, u32) = (2, 34);
 /// The last number of `libstdc++.so.6.0.N` in GCC 11, the oldest that the engine runs with.
 const LIBSTDCXX: u32 = 29;
 
-/// Memory in MB that has to be free. Two compilers at once were measured at 1,000.
+/// The free memory in MB that is needed. Two compilers at once were measured at 1,000.
 const MEMORY_MB: u64 = 1_500;
 
-/// The facts about this machine. A fact that cannot be found out is `None` and no reason to stop.
+/// The facts about this machine. An unknown fact is `None` and does not stop the demo.
 #[derive(Clone, Debug)]
 pub(super) struct Machine {
     pub(super) os: String,
@@ -21,10 +21,10 @@ pub(super) struct Machine {
     pub(super) libstdcxx: Libstdcxx,
     /// The C compiler's fault, if it has one.
     pub(super) compiler: Option<String>,
-    /// Memory that can be had.
+    /// Free memory in MB.
     pub(super) memory_mb: Option<u64>,
     pub(super) disks: Vec<Disk>,
-    /// The network's error, if something has to be fetched and cannot be.
+    /// The network's error, if something must be fetched and cannot be.
     pub(super) network: Option<String>,
     pub(super) silent: Vec<Silent>,
 }
@@ -42,36 +42,36 @@ pub(super) struct Silent {
 pub(super) enum CLibrary {
     Glibc(Option<(u32, u32)>),
     Musl,
-    /// That of a system with no choice of them.
+    /// The only C library of another system.
     Other,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Libstdcxx {
-    /// The number `N` of `libstdc++.so.6.0.N`, as far as the file's name tells.
+    /// The number `N` of `libstdc++.so.6.0.N`, if the file's name has it.
     There(Option<u32>),
     Missing,
 }
 
-/// A file system that something is written to.
+/// A file system to which something will be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Disk {
     /// Its mount point.
     pub(super) mount: String,
     pub(super) free_mb: u64,
     pub(super) needed_mb: u64,
-    /// The things that are written there.
+    /// The things that will be written there.
     pub(super) for_what: Vec<&'static str>,
 }
 
-/// Something that is missing, and what helps.
+/// A problem and its remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Problem {
     pub(super) what: String,
     pub(super) remedy: String,
 }
 
-/// Everything that stands in the way, so that nobody mends one thing to be told of the next.
+/// Returns all problems at once, so that nobody mends one only to meet the next.
 pub(super) fn problems(machine: &Machine) -> Vec<Problem> {
     let engine = match platform(machine) {
         Some(problem) => vec![problem],
@@ -122,7 +122,7 @@ fn c_library(machine: &Machine) -> Option<Problem> {
 }
 
 fn libstdcxx(machine: &Machine) -> Option<Problem> {
-    // Where glibc is not the C library, that is what has to be said.
+    // A system without glibc has that as its problem already.
     if !matches!(machine.c_library, CLibrary::Glibc(_)) {
         return None;
     }
@@ -167,7 +167,7 @@ fn disk(disk: &Disk) -> Option<Problem> {
     })
 }
 
-/// If nothing at all comes through, that is the one thing to mend.
+/// If the whole network fails, that is the only problem.
 fn servers(machine: &Machine) -> Vec<Problem> {
     match machine.network.as_deref() {
         Some(why) => vec![network(why)],
@@ -189,14 +189,14 @@ fn network(why: &str) -> Problem {
     )
 }
 
-/// How to use Archon without the demo's model.
+/// Instructions for using Archon without the demo's model.
 const WITHOUT_MODEL: &str = "\
 everything but the model in the process works without this. With any server that speaks OpenAI's protocol:
   cargo build -p archon-cli --no-default-features --features yaml
   target/debug/archon run --base-url http://127.0.0.1:8080/v1 --model NAME \"What is 15% of 200?\"
 and with no model at all, by a script: cargo run -p archon --example custom_tool";
 
-/// All problems as a person reads them.
+/// Formats all problems for a person.
 pub(super) struct Report(pub(super) Vec<Problem>);
 
 impl fmt::Display for Report {

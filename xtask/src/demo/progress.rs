@@ -1,22 +1,22 @@
-//! Tells a person what is under way, how far it is and what is left: one line that is kept up to date on a terminal,
-//! and a line every few seconds where there is none.
+//! Shows the progress to a person: the current work, its share, the time that is left. On a terminal it is
+//! one line that is kept up to date, elsewhere a new line every few seconds.
 
 use std::io::{self, IsTerminal, Write};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How often the line is renewed on a terminal.
+/// Interval of updates on a terminal.
 const ON_TERMINAL: Duration = Duration::from_millis(500);
 
-/// How often there is a line elsewhere: seldom enough to be read in a log, often enough to be believed.
+/// Interval of lines elsewhere: rare enough for a log, frequent enough to show that it works.
 const ELSEWHERE: Duration = Duration::from_secs(9);
 
-/// The line that is kept up to date.
+/// The line of progress.
 pub(super) struct Progress {
     terminal: bool,
     columns: usize,
     last: Option<Instant>,
-    /// Whether the line stands on the screen.
+    /// The line is on the screen.
     shown: bool,
 }
 
@@ -26,7 +26,7 @@ impl Progress {
         Self { terminal, columns: if terminal { columns() } else { 0 }, last: None, shown: false }
     }
 
-    /// Shows what `line` says if it is time to.
+    /// Shows the text of `line` if the interval has passed.
     pub(super) fn tick(&mut self, line: impl FnOnce() -> String) {
         let every = if self.terminal { ON_TERMINAL } else { ELSEWHERE };
         if self.last.is_some_and(|last| last.elapsed() < every) {
@@ -35,7 +35,7 @@ impl Progress {
         self.last = Some(Instant::now());
         let line = line();
         if self.terminal {
-            // A longer line would wrap, and then nothing could take it back.
+            // A longer line would wrap and could not be erased.
             let line: String = line.chars().take(self.columns.saturating_sub(1)).collect();
             print!("\r\x1b[2K{line}");
             self.shown = true;
@@ -45,15 +45,15 @@ impl Progress {
         let _ = io::stdout().flush();
     }
 
-    /// Writes something that stays, above the line.
+    /// Prints a text that stays, above the line.
     pub(super) fn say(&mut self, text: &str) {
         self.clear();
         println!("{text}");
-        // What was said is as good as a line of ours, but the next line on a terminal is due.
+        // Off a terminal the text counts as a line of progress; on a terminal the next line is due at once.
         self.last = if self.terminal { None } else { Some(Instant::now()) };
     }
 
-    /// Takes the line away, for somebody else who writes.
+    /// Erases the line, so that another program can write.
     pub(super) fn clear(&mut self) {
         if std::mem::take(&mut self.shown) {
             print!("\r\x1b[2K");
@@ -62,14 +62,14 @@ impl Progress {
     }
 }
 
-/// The width of the terminal, as its own program tells it: 80 where nobody does.
+/// Returns the width of the terminal from `stty`; 80 if it is unknown.
 fn columns() -> usize {
     let size = Command::new("stty").arg("size").stdin(Stdio::inherit()).stderr(Stdio::null()).output();
     let text = size.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
     text.split_whitespace().nth(1).and_then(|columns| columns.parse().ok()).filter(|n| *n >= 40).unwrap_or(80)
 }
 
-/// `2 min 51 s`, `41 s`.
+/// Formats a time as `2 min 51 s`, `41 s`.
 pub(super) fn seconds(time: Duration) -> String {
     let all = (time.as_millis() + 500) / 1_000;
     match (all / 60, all % 60) {
@@ -78,13 +78,13 @@ pub(super) fn seconds(time: Duration) -> String {
     }
 }
 
-/// The time that is left, from the share that is done and the time it took; nothing while that would be a guess.
+/// Estimates the time that is left from the finished share and its time; `None` while that would be a guess.
 pub(super) fn left(share: f64, elapsed: Duration) -> Option<Duration> {
     let sure = share > 0.05 && share < 1.0 && elapsed >= Duration::from_secs(3);
     sure.then(|| elapsed.mul_f64((1.0 - share) / share))
 }
 
-/// `, about 50 s left`, in steps that do not pretend to be exact.
+/// Formats `, about 50 s left`, rounded so that it does not look exact.
 pub(super) fn left_text(left: Option<Duration>) -> String {
     let Some(left) = left else { return String::new() };
     let step = if left > Duration::from_secs(60) { 10 } else { 5 };

@@ -19,7 +19,7 @@ const SCENES: [Scene; 4] = [
     ("A question that waits for its answer, as long as it takes", approval),
 ];
 
-/// The place of a scene that somebody wants to see alone.
+/// Parses the number of a single scene.
 pub(super) fn numbered(text: &str) -> Result<usize> {
     let number = text.parse::<usize>().ok().filter(|number| (1..=SCENES.len()).contains(number));
     Ok(number.with_context(|| {
@@ -40,7 +40,7 @@ pub(super) fn play(stage: &Stage, only: Option<usize>) -> Result<()> {
     Ok(())
 }
 
-/// The model is named everywhere, so that no key or server of this machine is used instead.
+/// The model is always named, so that no key or server of this machine is used instead.
 const LOCAL: [&str; 2] = ["--model", MODEL];
 
 fn tool_call(stage: &Stage) -> Result<()> {
@@ -55,7 +55,7 @@ fn tool_call(stage: &Stage) -> Result<()> {
     )
 }
 
-/// A goal of three steps, the last of which needs the others.
+/// A goal of three steps, of which the last needs the others.
 const GOAL: &str = "Compute 15% of 200, compute 23*47, then add both results";
 
 /// The result: 30 + 1081.
@@ -81,7 +81,7 @@ fn plan(stage: &Stage) -> Result<()> {
     )
 }
 
-/// Another task than the first scene's, so that the logs cannot be taken for each other.
+/// Not the first scene's task, so that the logs cannot be confused.
 const OTHER_TASK: &str = "What is 12% of 350?";
 const OTHER_ANSWER: &str = "42";
 
@@ -119,7 +119,7 @@ fn kill_and_resume(stage: &Stage) -> Result<()> {
     )
 }
 
-/// Whether the log, which may end within a line, has a tool's result.
+/// Returns whether the log, which may end within a line, has a tool's result.
 fn has_result(log: &str) -> bool {
     log.rsplit_once('\n').is_some_and(|(whole, _)| whole.contains(r#""type":"tool_finished""#))
 }
@@ -128,7 +128,7 @@ fn has_result(log: &str) -> bool {
 const WRITE_TASK: &str = "Write Hello from Archon into hello.txt.";
 const FILE: &str = "hello.txt";
 
-/// The exit code of `archon` if a run waits.
+/// The exit code of `archon` for a suspended run.
 const WAITS: i32 = 3;
 
 fn approval(stage: &Stage) -> Result<()> {

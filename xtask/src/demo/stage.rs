@@ -1,4 +1,5 @@
-//! The place of the scenes: the command as a person types it, in a folder of its own, and the logs of its runs.
+//! The surroundings of the scenes: the command as a person types it, its own folder, and the logs of its
+//! runs.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,20 +15,20 @@ use serde_json::Value;
 use super::progress::seconds;
 use crate::command_line::CommandLine;
 
-/// The command, and what it works in.
+/// The command and its folders.
 pub(super) struct Stage {
     archon: PathBuf,
     workspace: PathBuf,
     /// The folder of its runs.
     runs: PathBuf,
-    /// A folder for settings instead of the user's, if the user has settings.
+    /// A settings folder instead of the user's, if the user has one.
     settings: Option<PathBuf>,
 }
 
-/// How long nothing may be seen where there is no terminal on which something moves.
+/// The longest time without output, if there is no terminal on which something moves.
 const QUIET: Duration = Duration::from_secs(9);
 
-/// How long one command may take, on a machine that is busy.
+/// The longest time for one command, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(180);
 
 /// The wait for a command.
@@ -42,8 +43,8 @@ impl Waiting {
         Self { began: now, said: now }
     }
 
-    /// Whether it took too long. Prints a line from time to time, unless on a terminal, where the command itself shows
-    /// that it is alive.
+    /// Returns whether it took too long. Prints a line from time to time; on a terminal the command itself
+    /// shows that it is alive.
     pub(super) fn is_over(&mut self) -> bool {
         if self.said.elapsed() > QUIET && !io::stderr().is_terminal() {
             self.said = Instant::now();
@@ -54,7 +55,7 @@ impl Waiting {
 }
 
 impl Stage {
-    /// Empties the workspace and says where everything is.
+    /// Empties the workspace and prints the folders.
     pub(super) fn set(archon: PathBuf, workspace: PathBuf, data: &Path) -> Result<Self> {
         if workspace.exists() {
             fs::remove_dir_all(&workspace)
@@ -71,12 +72,12 @@ impl Stage {
         Ok(stage)
     }
 
-    /// A file of the workspace.
+    /// Returns the path of a file in the workspace.
     pub(super) fn file(&self, name: &str) -> PathBuf {
         self.workspace.join(name)
     }
 
-    /// Runs the command before everybody's eyes and returns its exit code.
+    /// Runs the command visibly and returns its exit code.
     pub(super) fn run(&self, words: &[&str]) -> Result<i32> {
         let mut child = self.start(words)?;
         let mut waiting = Waiting::new();
@@ -93,7 +94,7 @@ impl Stage {
         }
     }
 
-    /// The same where only one exit code is right.
+    /// As [`run`](Self::run), but fails for any other exit code.
     pub(super) fn run_to(&self, words: &[&str], expected: i32) -> Result<()> {
         let code = self.run(words)?;
         if code != expected {
@@ -102,14 +103,14 @@ impl Stage {
         Ok(())
     }
 
-    /// Shows the line and starts it.
+    /// Prints the command line and starts it.
     pub(super) fn start(&self, words: &[&str]) -> Result<Child> {
         println!("\n$ {}", typed(words));
         let _ = io::stdout().flush();
         self.command(words).spawn().with_context(|| format!("cannot start {}", self.archon.display()))
     }
 
-    /// Asks without showing it.
+    /// Runs the command silently and returns its output.
     pub(super) fn ask(&self, words: &[&str]) -> Result<String> {
         let output = self.command(words).stdout(Stdio::piped()).stderr(Stdio::piped()).output();
         let output = output.with_context(|| format!("cannot start {}", self.archon.display()))?;
@@ -119,7 +120,7 @@ impl Stage {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    /// The same where the answer is JSON, one value a line.
+    /// As [`ask`](Self::ask), for JSON: one value for each line.
     pub(super) fn ask_json(&self, words: &[&str]) -> Result<Vec<Value>> {
         let text = self.ask(&[words, &["--json"]].concat())?;
         text.lines()
@@ -129,19 +130,19 @@ impl Stage {
             .collect()
     }
 
-    /// The log of a run.
+    /// Returns the log of a run.
     pub(super) fn log(&self, run: &str) -> Result<Log> {
         Ok(Log { run: run.to_owned(), records: self.ask_json(&["runs", "events", run])? })
     }
 
-    /// The runs that are kept now.
+    /// Returns the ids of the stored runs.
     pub(super) fn kept(&self) -> BTreeSet<String> {
         let entries = fs::read_dir(&self.runs).into_iter().flatten().flatten();
         let name = |entry: fs::DirEntry| Some(entry.file_name().to_str()?.strip_suffix(".jsonl")?.to_owned());
         entries.filter_map(name).collect()
     }
 
-    /// The run that works on `task` and was not there `before`, with the text of its log.
+    /// Returns the run that works on `task` and is not in `before`, with the text of its log.
     pub(super) fn newest(&self, before: &BTreeSet<String>, task: &str) -> Option<(String, String)> {
         self.kept().difference(before).find_map(|run| {
             let log = fs::read_to_string(self.runs.join(format!("{run}.jsonl"))).ok()?;
@@ -153,7 +154,7 @@ impl Stage {
         let mut command = Command::new(&self.archon);
         command.args(words).current_dir(&self.workspace).stdin(Stdio::null());
         for (name, _) in std::env::vars_os() {
-            // What somebody has set for their own work would make another demo of it.
+            // Settings of the person's own work would change the demo.
             if name.to_str().is_some_and(|name| name.starts_with("ARCHON_") && name != "ARCHON_DATA_DIR") {
                 command.env_remove(name);
             }
@@ -165,12 +166,12 @@ impl Stage {
     }
 }
 
-/// The line as it is typed.
+/// Formats the command line as it is typed.
 pub(super) fn typed(words: &[&str]) -> String {
     CommandLine::new("archon").args(words.iter().copied()).to_string()
 }
 
-/// The user's settings folder, if there is one.
+/// Returns the user's settings folder, if it exists.
 fn user_settings() -> Option<PathBuf> {
     let set = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let folder =
@@ -193,19 +194,19 @@ impl Log {
         self.of(kind).count()
     }
 
-    /// The answer of a run that is over.
+    /// Returns the answer of a run that has ended.
     pub(super) fn answer(&self) -> &str {
         self.of("run_finished").last().and_then(|record| record["answer"].as_str()).unwrap_or_default()
     }
 
-    /// The names of the tools that were called, in order.
+    /// Returns the names of the called tools, in order.
     pub(super) fn called(&self) -> Vec<&str> {
         let parts =
             self.of("model_answered").filter_map(|record| record["message"]["content"].as_array()).flatten();
         parts.filter(|part| part["type"] == "toolCall").filter_map(|part| part["name"].as_str()).collect()
     }
 
-    /// Says that something is true, or fails with what is not and where to look.
+    /// Prints that a check holds, or fails with what was found and where to look.
     pub(super) fn check(&self, is_true: bool, what: &str, found: &str) -> Result<()> {
         if is_true {
             println!("checked in the log: {what}");
