@@ -34,7 +34,7 @@
 //!
 //! - After the first call that succeeds the question is answered; `AfterResult::Free` lets the model decide.
 //! - Of a tool's optional arguments, only those in the tool's first example are offered, and they are always
-//! given. A tool that should be called with an optional argument needs an example that has it.
+//!   given. A tool that should be called with an optional argument needs an example that has it.
 //! - Texts and lists without a bound in their schema end at the bounds of `SchemaLimits`.
 //! - A reply has at most one call.
 //!

@@ -4,11 +4,11 @@
 //! This is the only module with unsafe code. It is sound for these reasons:
 //!
 //! - The declarations (`types`, `functions`) are those of the header of the exact version that is opened;
-//! `library` opens no file with another SHA-256, and refuses a library that lacks a function or reports
-//! another version. When built from source (`llama/linked.rs`), the compiler checks the functions against
-//! the source that is built.
+//!   `library` opens no file with another SHA-256, and refuses a library that lacks a function or reports
+//!   another version. When built from source (`llama/linked.rs`), the compiler checks the functions against
+//!   the source that is built.
 //! - The library is opened once per process and never closed, so pointers that it returns stay valid as it
-//! documents.
+//!   documents.
 //! - A [`Model`] is read-only once it is loaded, and llama.cpp lets many threads read one. A [`Context`] is changed
 //!   through `&mut` only, stays on the thread that made it, and keeps its model alive.
 //! - Every pointer that is passed comes from a live slice or string, with its length.

@@ -19,8 +19,7 @@
 //! | [`model_info`] | the facts about a model: context window, prices, thinking and vision |
 //! | [`Catalogue`] | the same, with models and prices of one's own |
 //! | [`ScriptedProvider`] | a model that gives the answers of a test's script |
-//! | [`RecordingProvider`], [`ReplayProvider`] | records calls of a model in a file, and answers from that
-//! file |
+//! | [`RecordingProvider`], [`ReplayProvider`] | records calls of a model in a file, and answers from that file |
 //!
 //! Providers never retry: the loop decides that, so that each attempt is recorded. A caller without a loop
 //! uses wrappers; a wrapper is a provider around a provider:

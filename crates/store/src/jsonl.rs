@@ -5,12 +5,11 @@
 //! | `{dir}/runs/{run}.jsonl` | the log, one line per record, as [`line`](crate::line) says |
 //! | `{dir}/runs/{run}.blobs/{sha256}` | the body of a large record, as [`blob`](crate::blob) says |
 //! | `{dir}/runs/{run}.inbox/{id}.json` | a message to the run, until its writer has moved it into the log |
-//! | `{dir}/runs/{run}.lock` | the least length that the log must have; locked by the run's writer, which
-//! removes the file at the end |
+//! | `{dir}/runs/{run}.lock` | the least length of the log; locked by the run's writer, which removes it at the end |
 //! | `{dir}/index/` | the index that makes lists cheap, as [`index`] says |
 //!
 //! - **A crash** can only cut off the end. [`log`] drops a torn last line when the run is opened; any other
-//! damage is an error that names the record, and the file is not changed.
+//!   damage is an error that names the record, and the file is not changed.
 //! - **A full disk** leaves the log as it was before the append; see [`writer`].
 //! - **Two writers** are told apart by an advisory lock that dies with its process; see
 //!   [`lock`](crate::lock).

@@ -8,16 +8,16 @@
 //! | survives the death of the process | no | every record | every record |
 //! | survives a power cut | no | up to the last synced append | up to the last synced append |
 //! | one append costs | nothing | a write; synced: one sync of a file | a transaction; synced: one sync of the database's write-ahead log |
-//! | many runs at once | side by side | each syncs its own file | take turns; one sync covers all that went before |
+//! | many runs at once | independent | each syncs its own file | take turns; one sync covers all earlier appends |
 //! | a torn end | — | cut off when the run is opened | cut off when the database is opened |
-//! | a damaged record | — | an error naming run and record; what is before it can be salvaged | the same |
-//! | a large record | shared | its body in a file beside the log, named by its hash | the same, in a table |
-//! | a full disk | — | undoes the append that met it | the same |
+//! | a damaged record | — | an error with run and record; earlier records can be salvaged | the same |
+//! | a large record | shared | its body in a file next to the log, named by its hash | the same, in a table |
+//! | a full disk | — | rolls back the append that meets it | the same |
 //! | a directory without write permission | — | logs can be read | refuses to open |
 //! | the second writer of a run | [`Locked`] | [`Locked`], across processes | [`Locked`], across processes |
 //! | messages to a run of another process | — | a file each, noticed within 250 ms | a row each, noticed within 250 ms |
 //! | a list of all runs | reads all | reads the ends of every file | reads the ends of every log |
-//! | a page of it, a session's runs, those that wait | reads all | reads the ends of those files, by an index | the same, by indexes |
+//! | one page of runs, a session's runs, suspended runs | reads all | reads the ends of those files, by an index | the same, by indexes |
 //! | works on a network file system | — | if it has locks | no |
 //!
 //! All follow the same rules: one writer per run, records numbered from 0 without gaps, ids that could be

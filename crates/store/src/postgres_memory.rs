@@ -1,13 +1,13 @@
 //! The store that keeps memories in PostgreSQL with pgvector.
 //!
 //! - **Words** are found by PostgreSQL's text search with English stems, in any case and with or without
-//! accents; **vectors** by an exact scan whose conditions include the filters and the collection, so nothing
-//! is missed.
+//!   accents; **vectors** by an exact scan whose conditions include the filters and the collection, so nothing
+//!   is missed.
 //! - **Isolation.** The collection is a condition of every statement, compared byte by byte.
 //! - **Changes** are one transaction, one at a time for each schema. **Damage** is found by a checksum of
-//! each row; such rows are left out and reported.
+//!   each row; such rows are left out and reported.
 //! - **Connections** are opened as they are needed, up to 16 at a time, and some are kept for later; callers
-//! wait while all are in use. A broken one is not used again.
+//!   wait while all are in use. A broken one is not used again.
 
 mod change;
 mod query;

@@ -8,14 +8,14 @@
 //! | `{path}-locks/{run}.inbox` | nothing; exists while messages wait for the run |
 //!
 //! - **Durability.** Every append is a transaction. A synced one is on the medium when it returns
-//! (`synchronous = FULL`), and so are all the buffered ones before it. A buffered one is given to the
-//! operating system; see [`database`].
+//!   (`synchronous = FULL`), and so are all the buffered ones before it. A buffered one is given to the
+//!   operating system; see [`database`].
 //! - **A crash** can only remove transactions from the end of the write-ahead log; SQLite's own checksums
-//! detect that when the database is next opened.
+//!   detect that when the database is next opened.
 //! - **Damage** within a record is an error that names run and record. Other runs stay readable.
 //! - **A full disk** rolls back the append that meets it.
 //! - **Two writers** of one run are kept apart by an advisory lock that ends with its process; see
-//! [`lock`](crate::lock). Writers of different runs take turns, within one process and across several.
+//!   [`lock`](crate::lock). Writers of different runs take turns, within one process and across several.
 
 mod database;
 mod delete;

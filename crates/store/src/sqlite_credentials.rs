@@ -2,11 +2,11 @@
 //!
 //! - **Isolation.** Tenant, service and account are the key of a row and a condition of every statement.
 //! - **Sealing** (feature `encryption`). Each row is encrypted by itself with XChaCha20-Poly1305 and a nonce
-//! of its own, and bound to its tenant, service and account: a row that is moved elsewhere cannot be
-//! decrypted. The names of the accounts and the times are not secret and not encrypted.
+//!   of its own, and bound to its tenant, service and account: a row that is moved elsewhere cannot be
+//!   decrypted. The names of the accounts and the times are not secret and not encrypted.
 //! - **One key.** A sealed database cannot be opened without its key; a process that opened it before it was
-//! sealed can no longer use it. An unsealed one is sealed when it is opened with a key. Overwritten data are
-//! erased (`secure_delete`).
+//!   sealed can no longer use it. An unsealed one is sealed when it is opened with a key. Overwritten data are
+//!   erased (`secure_delete`).
 //! - **Durability.** A change is on the medium when it returns, entirely or not at all.
 
 mod schema;

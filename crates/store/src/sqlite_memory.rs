@@ -1,13 +1,13 @@
 //! The store that keeps memories in one SQLite database.
 //!
 //! - **Words** are found by FTS5 with English stems; **vectors** by an exact scan over a copy in memory that
-//! follows all writes to the database, by any process.
+//!   follows all writes to the database, by any process.
 //! - **Isolation.** The collection is a condition of every statement, and the scan visits only groups within
-//! it.
+//!   it.
 //! - **Durability.** A change is a transaction in the write-ahead log: it survives the death of the process.
-//! A power cut may remove the last changes, never a part of one (`synchronous = NORMAL`).
+//!   A power cut may remove the last changes, never a part of one (`synchronous = NORMAL`).
 //! - **Damage.** Each row has a checksum. A row that does not match it is left out and reported; the others
-//! remain usable.
+//!   remain usable.
 //! - **A full disk** rolls back the change that meets it.
 
 mod change;

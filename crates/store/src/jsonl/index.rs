@@ -5,8 +5,7 @@
 //! |---|---|
 //! | `{dir}/index/recent` | one line for each [`Note`], the newest last |
 //! | `{dir}/index/session/{hash}` | the same, only of runs of the session with that hash |
-//! | `{dir}/index/waits/{hash}/{run}` | nothing; exists for each suspended run of the tenant with that hash
-//! |
+//! | `{dir}/index/waits/{hash}/{run}` | nothing; exists for each suspended run of the tenant with that hash |
 //! | `{dir}/index/complete` | nothing; exists when the index has every log |
 //!
 //! Only the newest note of a run counts. When a file reaches a power of two in bytes, it is rewritten
