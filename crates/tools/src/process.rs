@@ -1,11 +1,10 @@
-//! Processes of tool calls: started so that no crash leaves one unseen, and gone when their call is.
+//! Process groups of tool calls: logged before they do anything, and ended with their call.
 //!
-//! A tool that starts a process does it with [`spawn_group`], or puts it into a process group of its own and
-//! hands it to [`register_process`](ToolContext::register_process). From then on the engine sees to it: whatever
-//! the processes of a call left running when it returned, was cancelled or ran out of time gets SIGTERM, and
-//! SIGKILL 150 ms later; when the call is dropped, SIGKILL at once. Whoever takes up a run whose process died ends
-//! what is left of its groups first, as far as `process/table.rs` and `process/mark.rs` can prove that they are the
-//! run's.
+//! A tool starts a process with [`spawn_group`], or puts it into a process group of its own and passes it to
+//! [`register_process`](ToolContext::register_process). When the call returns, is cancelled or times out,
+//! processes that are still running get SIGTERM, and SIGKILL 150 ms later; when the call is dropped, SIGKILL
+//! at once. A resumed run whose process died first ends the remaining processes of its groups, if
+//! `process/table.rs` and `process/mark.rs` can prove that they belong to the run.
 
 mod call;
 #[cfg(target_os = "linux")]
@@ -33,10 +32,11 @@ pub(crate) use {
     table::{members, start_ticks},
 };
 
-/// The variable by which a process knows the run that started it, and by which its run knows it again.
+/// The environment variable with the id of the run that started a process; a resumed run finds its processes
+/// by it.
 pub const RUN_VARIABLE: &str = "ARCHON_RUN";
 
-/// Variables of ours that are passed on: none of them is a secret.
+/// Variables of our environment that are passed on; none of them is secret.
 const PASSED_ON: &[&str] = &[
     "PATH",
     "LANG",
@@ -51,25 +51,26 @@ const PASSED_ON: &[&str] = &[
     "SHELL",
 ];
 
-/// Beside them for processes that are not held within a scratch folder.
+/// Also passed on to processes without a scratch folder.
 const FOLDERS: &[&str] = &["HOME", "TMPDIR"];
 
-/// From SIGTERM to SIGKILL.
+/// Time between SIGTERM and SIGKILL.
 pub(crate) const GRACE: Duration = Duration::from_millis(150);
-/// How long the system may take to remove what got SIGKILL. It takes milliseconds.
+/// Longest wait for killed processes to disappear. It usually takes milliseconds.
 const REMOVAL: Duration = Duration::from_secs(2);
-/// How often is looked whether a group is gone.
+/// Interval between checks whether a group is gone.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// Starts a command in a process group of its own, which is in the run's log before the command does anything
-/// and ends with the call at the latest.
+/// Starts a command in a process group of its own. The group is in the run's log before the command does
+/// anything, and ends with the call at the latest.
 ///
-/// The program, its arguments, directory and added variables are taken from `command`. Of our own environment it has
-/// `PATH`, the language, the time zone, the terminal's kind, the user's name and shell, `HOME` and `TMPDIR`, and
-/// nothing else: keys are not passed on, unless `command` adds them. Its input is empty, its two outputs are pipes. A program that is not there exits with code 127, as in a shell.
+/// Program, arguments, folder and added variables are taken from `command`. Of our environment it gets only
+/// `PATH`, the language, the time zone, the terminal's kind, the user's name and shell, `HOME` and `TMPDIR`:
+/// keys are not passed on, unless `command` adds them. Its standard input is empty, its two outputs are
+/// pipes. A program that does not exist exits with code 127, as in a shell.
 ///
 /// # Errors
-/// [`ToolError::Resource`] when no process can be started, [`ToolError::Cancelled`] when the call is over.
+/// [`ToolError::Resource`] if no process can be started, [`ToolError::Cancelled`] if the call is over.
 pub async fn spawn_group(
     command: &Command,
     context: &ToolContext,
@@ -86,7 +87,7 @@ pub async fn spawn_group(
     Ok(child)
 }
 
-/// The command behind a shell that waits for a word from us. When we die before we said it, so does the shell.
+/// Wraps the command in a shell that waits for a line from us. If we die before sending it, the shell ends.
 fn held(command: &Command, context: &ToolContext) -> Command {
     let mut held = Command::new("/bin/sh");
     held.args(["-c", "read -r _ && exec \"$0\" \"$@\" </dev/null"]);
@@ -107,13 +108,13 @@ fn held(command: &Command, context: &ToolContext) -> Command {
     held
 }
 
-/// What every process of a tool has of our environment.
+/// Returns the variables of our environment that every process of a tool gets.
 pub(crate) fn passed_on() -> impl Iterator<Item = (&'static str, std::ffi::OsString)> {
     PASSED_ON.iter().filter_map(|name| Some((*name, std::env::var_os(name)?)))
 }
 
-/// Kills the groups that `run` started before its process died, as far as they are the run's beyond doubt, and
-/// returns those that are there all the same.
+/// Kills the groups that `run` started before its process died, if they certainly belong to the run. Returns
+/// those that could not be ended.
 pub(crate) async fn end_left(groups: &[ProcessGroup], run: &RunId, clock: &dyn Clock) -> Vec<ProcessGroup> {
     let mut ours: Vec<_> = groups.iter().filter(|group| table::is_of(group, run)).cloned().collect();
     for group in &ours {
@@ -130,14 +131,14 @@ pub(crate) async fn end_left(groups: &[ProcessGroup], run: &RunId, clock: &dyn C
     ours
 }
 
-/// Waits until the groups are gone, `limit` at most, and leaves those in the list that are not.
+/// Waits until the groups are gone, at most `limit`, and keeps those in the list that are not.
 async fn until_gone(groups: &mut Vec<ProcessGroup>, limit: Duration, clock: &dyn Clock, table: &Table) {
     let end = clock.now() + limit;
     let mut seen = table.newest();
     for round in 1u32.. {
         let now = clock.now();
-        // Telling the living from the dead that nobody has buried yet takes a look at all processes, so it is
-        // done more and more seldom.
+        // To distinguish running processes from zombies, all processes must be read, so that is done less and
+        // less often.
         if now >= end || (round > 1 && round.is_power_of_two()) {
             let mut look = None;
             groups.retain(|group| {
@@ -154,14 +155,15 @@ async fn until_gone(groups: &mut Vec<ProcessGroup>, limit: Duration, clock: &dyn
     }
 }
 
-/// A group that is gone takes no signal, which is as well.
+/// Sends a signal to a group; if the group is gone, nothing happens.
 fn signal(group: &ProcessGroup, signal: Signal) {
     if let Some(id) = number(group.id) {
         let _ = rustix::process::kill_process_group(id, signal);
     }
 }
 
-/// A number that can be a process group's. 1 is everybody's ancestor; 0 would mean our own group.
+/// Converts a group's number. 1 is the ancestor of all processes, and 0 would mean our own group, so both are
+/// refused.
 fn number(id: u32) -> Option<Pid> {
     i32::try_from(id).ok().filter(|id| *id > 1).and_then(Pid::from_raw)
 }

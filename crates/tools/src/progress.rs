@@ -1,4 +1,4 @@
-//! What a tool says before it is done: passed on to those who watch, the last of it kept.
+//! Passes a running tool's progress to the run's watchers, and keeps the last partial result.
 
 use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError,
@@ -16,11 +16,11 @@ pub(crate) struct Partial(Arc<Mutex<State>>);
 #[derive(Default)]
 struct State {
     last: Option<ToolResult>,
-    /// The call has its result. A task that its tool left behind may still speak.
+    /// True once the call has its result; a task that its tool left behind may still report progress.
     is_over: bool,
 }
 
-/// Closes what a call says, however the call ends.
+/// Stops a call's progress when it is dropped.
 pub(crate) struct Closing(Partial);
 
 impl Drop for Closing {
@@ -30,12 +30,13 @@ impl Drop for Closing {
 }
 
 impl Partial {
-    /// Lets those who watch the run hear what the tool says until the call is over, and keeps partial results.
+    /// Returns a function that passes the tool's progress to the run's watchers until the call is over, and
+    /// keeps partial results.
     pub(crate) fn listener(&self, run: &Context, call: CallId) -> Arc<dyn Fn(Progress) + Send + Sync> {
         let (run, sink, kept) = (run.run.clone(), run.sink.clone(), self.clone());
         let said = AtomicU64::new(0);
         Arc::new(move |progress| {
-            // Held until the watchers have it: nothing of a call comes after its end.
+            // Locked until the event is sent, so that no progress comes after the call's end.
             let mut state = kept.state();
             if state.is_over {
                 return;
@@ -59,17 +60,17 @@ impl Partial {
         })
     }
 
-    /// The call is over: what its tool says from now on nobody hears.
+    /// Ignores all progress from now on.
     fn close(&self) {
         self.state().is_over = true;
     }
 
-    /// Closes when it is dropped: a call may be dropped before its end.
+    /// Returns a guard that closes when dropped, as a call may be dropped before its end.
     pub(crate) fn closed_at_end(&self) -> Closing {
         Closing(self.clone())
     }
 
-    /// Adds what there was to a call that ran out of time.
+    /// Adds the partial result to the result of a call that timed out.
     pub(crate) fn complete(&self, result: &mut ToolResult) {
         if result.status != ToolResultStatus::Timeout {
             return;

@@ -1,4 +1,4 @@
-//! How often a tool is called: calls beyond its rate wait in a queue.
+//! Rate limits of tools: calls beyond the limit wait in a queue.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -12,14 +12,14 @@ use tokio::sync::Mutex;
 
 use crate::CallRate;
 
-/// The limited tools. Clones share their queues.
+/// The rate-limited tools. Clones share their queues.
 #[derive(Clone, Default)]
 pub(crate) struct Rates(Arc<HashMap<String, Limited>>);
 
 struct Limited {
     rate: CallRate,
-    /// There once the first call came. Held by the first in the queue while it waits, and handed on in the order of
-    /// asking.
+    /// Created at the first call. The first call in the queue holds the lock while it waits; the lock is
+    /// passed on in order of arrival.
     tokens: Mutex<Option<TokenBucket>>,
 }
 
@@ -31,13 +31,13 @@ impl Rates {
         Self(Arc::new(rates.iter().map(limited).collect()))
     }
 
-    /// Whether calls of the tool are counted.
+    /// Returns whether the tool has a rate limit.
     pub(crate) fn limits(&self, tool: &str) -> bool {
         self.0.contains_key(tool)
     }
 
-    /// Waits until the tool may be called; false if the call was cancelled meanwhile, which takes nothing from
-    /// those behind it.
+    /// Waits until the tool may be called. Returns false if the call was cancelled meanwhile; it then uses up
+    /// nothing.
     pub(crate) async fn may_begin(&self, tool: &str, clock: &dyn Clock, cancel: &CancellationToken) -> bool {
         let Some(limited) = self.0.get(tool) else { return true };
         matches!(select(pin!(cancel.cancelled()), pin!(limited.take(clock))).await, Either::Right(_))

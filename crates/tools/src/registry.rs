@@ -1,4 +1,4 @@
-//! The tools that can be called, by name.
+//! The registry of tools by name.
 
 use std::{
     collections::BTreeMap,
@@ -11,11 +11,11 @@ use jsonschema::Validator;
 
 use crate::{Error, IntoTool, dialect, lint};
 
-/// Tools by name, in the order of their names.
+/// Tools by name, ordered by name.
 ///
-/// Cloning gives another handle to the same tools. Tools may come and go while runs use them: a
-/// call that was prepared keeps its tool. The order is that of the names and not of registration,
-/// so that two processes with the same tools send the same request, byte for byte.
+/// A clone is another handle to the same tools. Tools can be added and removed while runs use them: a
+/// prepared call keeps its tool. The order is by name and not by registration, so that two processes with the
+/// same tools send the same request, byte for byte.
 #[derive(Clone, Default)]
 pub struct ToolRegistry {
     shared: Arc<RwLock<Shared>>,
@@ -27,16 +27,16 @@ struct Shared {
     specs: Arc<Encoded<Vec<ToolSpec>>>,
 }
 
-/// A tool with what was made of it when it was registered.
+/// A tool with data that were made at registration.
 pub(crate) struct Registered {
     pub(crate) tool: Arc<dyn Tool>,
-    /// A copy: a definition does not change while it is registered, whatever the tool does.
+    /// A copy, so that the definition does not change while the tool is registered.
     pub(crate) spec: ToolSpec,
     pub(crate) validator: Validator,
 }
 
 impl ToolRegistry {
-    /// A registry without tools.
+    /// Creates an empty registry.
     pub fn new() -> Self {
         Self::default()
     }
@@ -44,7 +44,8 @@ impl ToolRegistry {
     /// Adds a tool: a [`Tool`], an `Arc<dyn Tool>`, or a function with [`#[tool]`](crate::tool).
     ///
     /// # Errors
-    /// The name is taken or cannot be used, there is no description, or the parameters are no JSON Schema of an object.
+    /// The name is taken or invalid, there is no description, or the parameters are not a JSON Schema of an
+    /// object.
     pub fn register<How>(&self, tool: impl IntoTool<How>) -> Result<(), Error> {
         let registered = Registered::new(tool.into_tool())?;
         let name: Arc<str> = registered.spec.name.as_str().into();
@@ -63,12 +64,12 @@ impl ToolRegistry {
     /// Adds several tools.
     ///
     /// # Errors
-    /// As [`register`](Self::register); the tools before the one that failed stay.
+    /// As [`register`](Self::register); tools before the failed one stay registered.
     pub fn register_all(&self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Result<(), Error> {
         tools.into_iter().try_for_each(|tool| self.register(tool))
     }
 
-    /// Takes a tool away; `None` if there was none. Calls that are prepared or running go on.
+    /// Removes a tool; `None` if there was none. Prepared and running calls go on.
     pub fn unregister(&self, name: &str) -> Option<Arc<dyn Tool>> {
         let mut shared = self.write();
         let removed = shared.tools.remove(name)?;
@@ -76,22 +77,22 @@ impl ToolRegistry {
         Some(removed.tool.clone())
     }
 
-    /// The tool called `name`.
+    /// Returns the tool called `name`.
     pub fn get(&self, name: &str) -> Option<Arc<dyn Tool>> {
         self.find(name).map(|registered| registered.tool.clone())
     }
 
-    /// All tools, in the order of their names.
+    /// Returns all tools, ordered by name.
     pub fn list(&self) -> Vec<Arc<dyn Tool>> {
         self.read().tools.values().map(|registered| registered.tool.clone()).collect()
     }
 
-    /// The names of all tools, in order.
+    /// Returns the names of all tools, in order.
     pub fn names(&self) -> Vec<String> {
         self.read().tools.keys().map(|name| name.to_string()).collect()
     }
 
-    /// What all tools say of themselves, in the order of their names. Made once per change.
+    /// Returns the specs of all tools, ordered by name. They are encoded once per change.
     pub fn specs(&self) -> Arc<Encoded<Vec<ToolSpec>>> {
         self.read().specs.clone()
     }
@@ -100,7 +101,7 @@ impl ToolRegistry {
         self.read().tools.get(name).cloned()
     }
 
-    // No code that can panic runs under the lock, so a poisoned one holds sound data.
+    // No code that can panic runs under the lock, so the data under a poisoned lock are intact.
     fn read(&self) -> RwLockReadGuard<'_, Shared> {
         self.shared.read().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,4 +1,4 @@
-//! A tool whose results are checked against a schema before anyone reads them.
+//! A wrapper that checks a tool's results against a JSON Schema.
 
 use std::{fmt, sync::Arc};
 
@@ -10,7 +10,7 @@ use jsonschema::Validator;
 
 use crate::{Error, IntoTool, arguments::clip, dialect};
 
-/// Wraps a tool: a result that is no JSON of the schema is a failure.
+/// Wraps a tool so that a result that does not match a schema is an error.
 ///
 /// ```
 /// use archon_tools::{ResultSchema, tool};
@@ -31,10 +31,10 @@ pub struct ResultSchema {
 }
 
 impl ResultSchema {
-    /// The tool with its results checked.
+    /// Wraps a tool.
     ///
     /// # Errors
-    /// The schema is not one.
+    /// The schema is not valid.
     pub fn new<How>(tool: impl IntoTool<How>, schema: &Json) -> Result<Self, Error> {
         let tool = tool.into_tool();
         let validator = dialect::options(schema)

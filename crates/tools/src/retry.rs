@@ -1,29 +1,29 @@
-//! Calling a tool again that ran out of time or of resources, where a second call can do no harm: for callers
-//! without a loop. A loop decides itself, because each try stands in its log, and the engine does not add to it.
+//! Retries of tool calls for callers without a loop. In a loop the engine does not retry: the loop does,
+//! because each try is in its log.
 
 use std::{pin::pin, time::Duration};
 
 use archon_types::{CancellationToken, Clock, Json, ToolResult, ToolSpec, metadata};
 use futures_util::future::{Either, select};
 
-/// When and how a call outside a run is tried again. Only tools that are read-only or idempotent are.
+/// The retry policy of calls outside of a run. Only read-only and idempotent tools are retried.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ToolRetryPolicy {
-    /// Calls after the first one. Default 2.
+    /// Most retries. Default 2.
     pub max_retries: u32,
-    /// Kinds of failure ([`ToolError::code`](archon_types::ToolError::code)) that may pass by themselves.
-    /// Default `timeout` and `resource_error`.
+    /// Error codes ([`ToolError::code`](archon_types::ToolError::code)) that may pass by themselves. Default
+    /// `timeout` and `resource_error`.
     pub retry_on: Vec<String>,
-    /// Before the second call. Default 1 s.
+    /// Wait before the first retry. Default 1 s.
     pub initial_delay: Duration,
-    /// What each wait is longer by. Default 1.5.
+    /// Factor on each further wait. Default 1.5.
     pub backoff_multiplier: f64,
-    /// No wait is longer. Default 10 s.
+    /// Longest wait. Default 10 s.
     pub max_delay: Duration,
-    /// What the time limit of each call is longer by. Default 2.
+    /// Factor on the time limit of each further call. Default 2.
     pub timeout_multiplier: f64,
-    /// No time limit is made longer than this. Default 300 s.
+    /// Longest time limit that the factor leads to. Default 300 s.
     pub max_timeout: Duration,
 }
 
@@ -42,12 +42,12 @@ impl Default for ToolRetryPolicy {
 }
 
 impl ToolRetryPolicy {
-    /// Every call is made once.
+    /// Returns a policy without retries.
     pub fn never() -> Self {
         Self { max_retries: 0, ..Self::default() }
     }
 
-    /// Whether the result of call number `attempt`, counted from 1, is followed by another call.
+    /// Returns whether another call follows the result of call number `attempt`, counted from 1.
     pub(crate) fn again(&self, spec: &ToolSpec, result: &ToolResult, attempt: u32) -> bool {
         let kind = result.metadata.get(metadata::ERROR_TYPE).and_then(Json::as_str).unwrap_or_default();
         let annotations = &spec.annotations;
@@ -56,16 +56,16 @@ impl ToolRetryPolicy {
             && annotations.effect.may_repeat()
             && !annotations.agent
             && self.retry_on.iter().any(|code| code == kind)
-            // What could not be stopped is still at work.
+            // A call that could not be stopped may still be running.
             && !result.metadata.contains_key("left_behind")
     }
 
-    /// The wait before call number `attempt`, which is at least 2.
+    /// Returns the wait before call number `attempt`, which is at least 2.
     pub(crate) fn delay_before(&self, attempt: u32) -> Duration {
         scaled(self.initial_delay, self.backoff_multiplier, attempt.saturating_sub(2)).min(self.max_delay)
     }
 
-    /// The time limit of call number `attempt`; `limit` is that of the first.
+    /// Returns the time limit of call number `attempt`; `limit` is that of the first.
     pub(crate) fn limit(&self, limit: Duration, attempt: u32) -> Duration {
         match attempt {
             0 | 1 => limit,
@@ -74,7 +74,7 @@ impl ToolRetryPolicy {
     }
 }
 
-/// Waits; true if the call was cancelled meanwhile.
+/// Waits; returns true if the call was cancelled meanwhile.
 pub(crate) async fn wait(clock: &dyn Clock, delay: Duration, cancel: &CancellationToken) -> bool {
     let slept = clock.sleep_until(clock.now() + delay);
     matches!(select(pin!(cancel.cancelled()), slept).await, Either::Left(_))

@@ -1,24 +1,23 @@
-//! Commands that the kernel holds within what they were granted: folders, network, processes, memory.
+//! The sandbox: the kernel limits a command to granted folders, network, processes and memory.
 //!
-//! A command is started by a thread of its own, which first gives up what the command may not do: Landlock
-//! leaves it the granted folders, a seccomp filter takes the network and the ways out of its process group.
-//! Both pass on to what the thread starts, and the thread ends. Limits of memory, files and processor time are
-//! set from outside on a shell that waits for a word before it becomes the command, and where the system lets
-//! us processes and memory are counted in a cgroup. `docs/adr/0010-a-thread-gives-up-what-a-command-may-not-do.md`
-//! says more.
+//! A thread of its own starts the command, and first gives up what the command may not do: Landlock leaves
+//! the granted folders, and a seccomp filter removes the network and the ways to leave the process group. The
+//! command inherits both, and the thread ends. Limits of memory, files and processor time are set from
+//! outside on a shell that waits for a line before it becomes the command. If the system allows cgroups, they
+//! count processes and memory. See `docs/adr/0010-a-thread-gives-up-what-a-command-may-not-do.md`.
 //!
-//! A mount namespace comes first (`sandbox/mounts.rs`): outside the granted folders all is
-//! read-only, modes and times included, and in them control files are (`control.rs`), what rules deny is held
-//! or hidden, and folders that belong to no workspace are empty. A thread that may mount makes it. For others the
-//! command's own process does, in a user namespace, between `fork` and `exec`; that is the one place with `unsafe`.
-//! Where the kernel allows neither, control files are compared when the command has ended, and put back;
-//! [`not_held`] says what that leaves open.
+//! A mount namespace comes first (`sandbox/mounts.rs`): everything outside of the granted folders is
+//! read-only, modes and times included. Within them control files are read-only (`control.rs`), files that
+//! rules deny are read-only or hidden, and folders that belong to no workspace are empty. A thread that may
+//! mount makes the namespace; otherwise the command's own process does, in a user namespace, between `fork`
+//! and `exec`, which is the one place with `unsafe`. If the kernel allows neither, control files are compared
+//! and restored after the command; [`not_held`] describes the remaining gaps.
 //!
-//! Since no process of a command can leave the group, one signal ends them all, whatever they
-//! ignore and whoever started them.
+//! No process of a command can leave the process group, so one signal ends them all, whatever signals they
+//! ignore.
 //!
-//! Linux only. Elsewhere, and on kernels before 6.2, commands are refused unless
-//! [`Isolation::WithoutKernel`] says that this is known.
+//! Linux only. On other systems, and on kernels before 6.2, commands are refused unless
+//! [`Isolation::WithoutKernel`] is set.
 
 #[cfg(target_os = "linux")]
 mod cgroup;
@@ -47,91 +46,94 @@ use crate::Workspace;
 
 pub(crate) use run::{Ended, Finished, run};
 
-/// What a command is granted, and how it is held to it.
+/// The grants and limits of a sandboxed command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SandboxOptions {
-    /// Files and folders that may be read and run, beside the workspace and the system's programs: for instance
-    /// a toolchain in the home folder.
+    /// Files and folders that may be read and executed, in addition to the workspace and the system's
+    /// programs: for instance a toolchain in the home folder.
     pub read: Vec<PathBuf>,
-    /// Folders that may be written, beside the workspace (unless that is read-only) and a scratch folder that
-    /// is gone when the call is. Control files in them can be changed, unlike in the workspace.
+    /// Folders that may be written, in addition to the workspace (unless it is read-only) and a scratch
+    /// folder that is deleted after the call. Control files in them can be changed, unlike in the workspace.
     pub write: Vec<PathBuf>,
-    /// The network. Default denied.
+    /// Access to the network. Default denied.
     pub network: Network,
-    /// Sockets of this machine's own services. Default denied, also with a network.
+    /// Access to Unix sockets of this machine's services. Default denied, even with a network.
     pub unix_sockets: UnixSockets,
-    /// Variables of the command's environment, beside `PATH`, the language, the time zone, the user's name and
-    /// `HOME` and `TMPDIR`, which are the scratch folder. Nothing else of ours is passed on, so keys are not.
+    /// Variables of the command's environment, in addition to `PATH`, the language, the time zone, the user's
+    /// name, and `HOME` and `TMPDIR`, which are the scratch folder. No other variables are passed on, so keys
+    /// are not.
     ///
-    /// Of our `PATH` the folders that commands may write come last, so that no program of a project takes the place of
-    /// one of the system's, and relative ones are left out. A `PATH` that is given here is taken as it is: give one if a
-    /// project's own programs are to go first, for instance those of an environment of Python.
+    /// In our `PATH`, folders that commands may write are moved to the end, so that a project's program
+    /// cannot replace a system's, and relative ones are removed. A `PATH` that is given here is used
+    /// unchanged: give one if a project's own programs should come first, for instance those of a Python
+    /// environment.
     pub env: BTreeMap<String, String>,
-    /// Processes and threads at a time. Default 256.
+    /// Most processes and threads at a time. Default 256.
     pub max_processes: u32,
-    /// Bytes of memory of a command with all that it started, memory that its processes share and files in memory
-    /// included. Default 4 GiB. Where there is no cgroup for memory (version 1 or 2, which an ordinary user often
-    /// lacks) it is the private memory of each process, and the addresses of each end 12 GiB above it. All of them
-    /// together are counted five times a second, and the command is ended when they have more; so it may have more for
-    /// a moment, and files in memory are held only by [`max_file_size`](Self::max_file_size).
+    /// Most bytes of memory of a command with all its processes, including shared memory and files in memory.
+    /// Default 4 GiB. Without a memory cgroup (version 1 or 2, which an ordinary user often lacks) it limits
+    /// the private memory of each process, whose address space is limited to 12 GiB more. The sum of all
+    /// processes is then checked five times a second, and a command above it is ended; so it may have more
+    /// for a moment, and files in memory are limited only by [`max_file_size`](Self::max_file_size).
     pub max_memory: u64,
-    /// Bytes of each file that is written. Default 1 GiB.
+    /// Largest file that is written, in bytes. Default 1 GiB.
     pub max_file_size: u64,
-    /// Bytes that stay free on the disks that a command may write to. Default 1 GiB; where less than twice as much was
-    /// free when it began, half of that. It is looked at five times a second, and a command that goes further is
-    /// stopped. Its scratch folder goes with it; what it wrote to the workspace stays. How much of a disk that is not
-    /// full a command may take is not limited.
+    /// Bytes that must stay free on disks that a command may write to. Default 1 GiB, or half of the free
+    /// space at its beginning if less than 2 GiB was free. It is checked five times a second, and a command
+    /// that goes below is stopped. Its scratch folder is deleted; what it wrote to the workspace stays. Apart
+    /// from that, the disk space of a command is not limited.
     pub min_free_disk: u64,
-    /// Bytes of the scratch folder, where a process may mount one; it is in memory then, and counts as the command's. Default
-    /// 1 GiB. Where none can be mounted it is a folder on the disk, which only [`max_file_size`](Self::max_file_size)
-    /// limits.
+    /// Size of the scratch folder in bytes, if it can be mounted; it is then in memory and counts as the
+    /// command's. Default 1 GiB. Otherwise it is a folder on disk, limited only by
+    /// [`max_file_size`](Self::max_file_size).
     pub max_scratch: u64,
     /// Processor time of each process. Default 10 minutes.
     pub max_cpu_time: Duration,
-    /// Bytes of each of the two outputs that are kept, half from the beginning and half from the end. Default 256 KiB.
+    /// Bytes of each of the two outputs that are kept, half from the beginning and half from the end. Default
+    /// 256 KiB.
     pub max_output: usize,
     /// Bytes of output after which a command is stopped. Default 64 MiB.
     pub max_flood: u64,
-    /// What happens where the kernel cannot hold a command. Default: it is refused.
+    /// What happens if the kernel has no sandbox. Default: commands are refused.
     pub isolation: Isolation,
 }
 
-/// Whether a command reaches the network.
+/// A command's access to the network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Network {
-    /// No socket can be made, of whatever kind.
+    /// No sockets can be created, of any kind.
     #[default]
     Denied,
-    /// Sockets of IPv4 and IPv6, and what a program needs to look up its addresses and interfaces.
+    /// IPv4 and IPv6 sockets, and what a program needs to look up addresses and interfaces.
     Granted,
 }
 
-/// Whether a command reaches services of this machine by their Unix sockets: docker, D-Bus, an agent for ssh keys. Such
-/// a service does what it is asked with rights of its own, outside the sandbox.
+/// A command's access to services of this machine by Unix sockets: docker, D-Bus, an ssh agent. Such a
+/// service acts with its own rights, outside of the sandbox.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum UnixSockets {
-    /// None can be made; pairs of connected ones can, by which processes of a command talk to each other.
+    /// No Unix sockets can be created, except connected pairs, with which processes of a command communicate.
     #[default]
     Denied,
-    /// As any other program. The kernel does not see to which folder a socket belongs.
+    /// All Unix sockets can be used. The kernel cannot limit them to folders.
     Granted,
 }
 
-/// What happens where the kernel cannot hold a command.
+/// What happens if the kernel has no sandbox.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Isolation {
     /// Commands are refused.
     #[default]
     Required,
-    /// Commands run with all that this process may do. Their group is still ended with their call.
+    /// Commands run with all rights of this process. Their process group is still ended with their call.
     WithoutKernel,
 }
 
-/// Whether a command may change the workspace.
+/// A command's access to the workspace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Access {
     #[default]
@@ -160,7 +162,7 @@ impl Default for SandboxOptions {
     }
 }
 
-/// What of the sandbox this system lacks, in a sentence; nothing if commands can be held.
+/// Returns a sentence on what this system lacks for the sandbox; `None` if commands can be sandboxed.
 ///
 /// ```
 /// if let Some(missing) = archon_tools::sandbox::missing() {
@@ -177,8 +179,8 @@ pub fn missing() -> Option<String> {
     Some("there is no sandbox for this system".to_owned())
 }
 
-/// The gaps of the sandbox on this system, in a sentence; none if there are none. There are gaps where the kernel lets
-/// this user make neither mounts nor a user namespace with mounts, as in many containers.
+/// Returns a sentence on the gaps of the sandbox on this system; `None` if there are none. There are gaps if
+/// the kernel allows this user neither mounts nor a user namespace with mounts, as in many containers.
 ///
 /// ```
 /// if let Some(open) = archon_tools::sandbox::not_held() {
@@ -197,21 +199,22 @@ pub fn not_held() -> Option<String> {
     ))
 }
 
-/// Everything that decides what a command may do.
+/// The sandbox of a tool: options and folders.
 #[derive(Clone, Debug)]
 pub(crate) struct Cage {
     pub(crate) options: SandboxOptions,
     pub(crate) roots: Vec<PathBuf>,
-    /// Folders that belong to no workspace, and what each is.
+    /// Folders that belong to no workspace, each with a description.
     pub(crate) left_out: Arc<[(PathBuf, String)]>,
     pub(crate) access: Access,
-    /// What the system lacks; asked once.
+    /// What the system lacks, as [`missing`] says; determined once.
     pub(crate) missing: Option<String>,
 }
 
 impl Cage {
     pub(crate) fn new(workspace: &Workspace, access: Access, mut options: SandboxOptions) -> Self {
-        // As they are now: a link in them leads nowhere else later, and folders that belong to no workspace are found in them.
+        // Resolve links now, so that a later link leads nowhere else, and folders that belong to no workspace
+        // are found.
         for granted in options.read.iter_mut().chain(&mut options.write) {
             if let Ok(real) = granted.canonicalize() {
                 *granted = real;
@@ -221,12 +224,12 @@ impl Cage {
         Self { options, roots, left_out, access, missing: missing() }
     }
 
-    /// Whether the kernel holds the command.
+    /// Returns whether the kernel sandboxes commands.
     pub(crate) fn is_closed(&self) -> bool {
         self.missing.is_none()
     }
 
-    /// Why no command may run here.
+    /// Returns the reason why no command may run here, if so.
     pub(crate) fn refusal(&self) -> Option<String> {
         let missing = self.missing.as_ref().filter(|_| self.options.isolation == Isolation::Required)?;
         Some(format!(

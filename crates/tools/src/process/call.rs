@@ -7,7 +7,7 @@ use rustix::process::Signal;
 
 use super::{GRACE, REMOVAL, Table, signal, table, until_gone};
 
-/// Ends a call's process groups: in order with [`end`](Self::end), at once when it is dropped.
+/// Ends a call's process groups: gracefully with [`end`](Self::end), or at once when it is dropped.
 pub(crate) struct CallProcesses {
     registered: Arc<Registered>,
     table: Table,
@@ -26,18 +26,18 @@ struct State {
 }
 
 impl CallProcesses {
-    /// None yet; `table` is shared with the other calls of the engine.
+    /// Creates the list without groups; `table` is shared with the other calls of the engine.
     pub(crate) fn new(call: CallId, run: &Context, table: Table) -> Self {
         let registered = Registered { call, log: run.processes.clone(), state: Mutex::default() };
         Self { registered: Arc::new(registered), table }
     }
 
-    /// What the tool of the call registers with.
+    /// Returns the registry for the call's tool.
     pub(crate) fn registry(&self) -> Arc<dyn Processes> {
         self.registered.clone()
     }
 
-    /// The call is over: asks what is left of it to end, and after a while does not ask.
+    /// Ends all remaining processes of the call: SIGTERM, and SIGKILL after the grace period.
     pub(crate) async fn end(self, clock: &dyn Clock) {
         let mut left = self.registered.close();
         left.retain(table::is_alive);
@@ -62,14 +62,14 @@ impl Drop for CallProcesses {
 }
 
 impl Registered {
-    /// Takes no more groups, and returns those there are.
+    /// Refuses further groups, and returns the registered ones.
     fn close(&self) -> Vec<ProcessGroup> {
         let mut state = self.state();
         state.is_over = true;
         state.groups.clone()
     }
 
-    /// True if the call is not over.
+    /// Adds a group; returns false if the call is over.
     fn keep(&self, group: &ProcessGroup) -> bool {
         let mut state = self.state();
         if !state.is_over {

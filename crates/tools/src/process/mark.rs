@@ -1,10 +1,10 @@
-//! A mark that processes inherit and do not lose: by it what a group's leader started is known, whatever has
-//! become of its environment, its group and the leader.
+//! Marks processes with a value that their children inherit, so that a group's processes are recognised even
+//! if they cleared their environment, left the group, or lost its leader.
 //!
-//! Every limit of a process is inherited and can be read by others. The one for time in the real-time class
-//! (`RLIMIT_RTTIME`, microseconds) is none in practice once it is a hundred thousand years, so its low bits have room
-//! for what tells one group from all others since the system was started: the leader's number and when it was
-//! started. Only the soft limit is set, so that a process may still set its own.
+//! Limits of a process are inherited, and other processes can read them. The limit of real-time processor
+//! time (`RLIMIT_RTTIME`, microseconds) has no effect if it is a hundred thousand years, so its low bits can
+//! identify a group among all since the boot: by the leader's process number and start time. Only the soft
+//! limit is set, so a process can still set its own.
 
 use std::{fs, os::fd::OwnedFd};
 
@@ -15,32 +15,32 @@ use rustix::process::{
 
 use super::{LOOK, REMOVAL, number, table};
 
-/// Above all times that anybody would set as a limit.
+/// More than any real limit.
 const MARKED: u64 = 1 << 62;
-/// Numbers of processes are lower than 2 to this; see `kernel.pid_max` in proc(5).
+/// Process numbers have at most this many bits; see `kernel.pid_max` in proc(5).
 const NUMBER: u32 = 22;
-/// In clock ticks a system has been on for less than 2 to this.
+/// Bits for the start time, in clock ticks since the boot.
 const TICKS: u32 = 62 - NUMBER;
 
-/// Marks a process, and what it will start, as one of the group that `leader` leads. Where the system refuses
-/// that, the processes are known by their environment alone.
+/// Marks a process and all its future children as members of the group that `leader` leads. If the system
+/// refuses that, they are recognised by their environment alone.
 pub(crate) fn mark(process: Pid, leader: u32) {
     let Some(mark) = table::start_ticks(leader).and_then(|ticks| of_parts(leader, ticks)) else { return };
-    // Inherited from us, and no lower than ours unless we are marked ourselves.
+    // The hard limit is inherited from us, and must not be lowered.
     let maximum = getrlimit(Resource::Rttime).maximum;
     if let Err(e) = prlimit(Some(process), Resource::Rttime, Rlimit { current: Some(mark), maximum }) {
         tracing::debug!(target: "archon::tools", %e, "a process is not marked");
     }
 }
 
-/// Whether a process has the mark of the group, which is one of this start of the system.
+/// Returns whether a process has the mark of the group, which was started since this boot.
 pub(super) fn is_of(process: u32, group: &ProcessGroup) -> bool {
     let mark = table::ticks_of(group).and_then(|ticks| of_parts(group.id, ticks));
     mark.is_some() && mark == of_process(process)
 }
 
-/// Kills what carries the mark of these groups, in whatever group it is now, and returns the groups of which
-/// something is left all the same.
+/// Kills all processes with the mark of these groups, whatever group they are in now. Returns the groups that
+/// still have processes.
 pub(super) async fn end_strays(groups: &[ProcessGroup], clock: &dyn Clock) -> Vec<ProcessGroup> {
     let end = clock.now() + REMOVAL;
     loop {
@@ -57,11 +57,12 @@ pub(super) async fn end_strays(groups: &[ProcessGroup], clock: &dyn Clock) -> Ve
     }
 }
 
-/// Kills a process if it still is what it is taken for when its number cannot be another's any more.
+/// Kills a process if `is_it` still holds once a handle on it is open, so that its number cannot be reused
+/// meanwhile.
 pub(crate) fn kill_if(process: u32, is_it: impl FnOnce() -> bool) {
     let Some(handle) = handle(process) else { return };
     if is_it() {
-        // One that has ended takes no signal, which is as well.
+        // A process that has ended ignores the signal.
         let _ = pidfd_send_signal(handle, Signal::KILL);
     }
 }
@@ -93,7 +94,7 @@ fn of_parts(leader: u32, ticks: u64) -> Option<u64> {
     fits.then(|| MARKED | ticks << NUMBER | u64::from(leader))
 }
 
-/// Of a process that has ended and that nobody has buried yet, none.
+/// Returns the mark of a process; `None` for zombies.
 fn of_process(process: u32) -> Option<u64> {
     let limits = fs::read_to_string(format!("/proc/{process}/limits")).ok()?;
     let line = limits.lines().find_map(|line| line.strip_prefix("Max realtime timeout"))?;
@@ -112,7 +113,7 @@ mod tests {
     use super::*;
     use crate::process::{RUN_VARIABLE, end_left, signal};
 
-    /// The system removes what was killed in its own time.
+    /// A clock with real time, because the system removes killed processes in its own time.
     struct RealClock(std::time::Instant);
 
     impl Clock for RealClock {
@@ -125,8 +126,8 @@ mod tests {
         }
     }
 
-    /// A marked group whose leader has gone and left a process with an empty environment, which reads as long as
-    /// the second value is open; its number.
+    /// A marked group whose leader has ended and left a process with an empty environment, which reads until
+    /// the second value is closed; the third value is its number.
     fn orphan(before: &str) -> (ProcessGroup, std::process::ChildStdin, u32) {
         let script =
             format!("read -r _; exec 3<&0; {before} env -i /bin/sh -c 'echo $$; read -r _ <&3; exit' & exit");

@@ -1,9 +1,9 @@
-//! What the system says of processes: who leads which group since when, and whose it is.
+//! Reads process groups from the system: their leader, start time and run.
 //!
-//! Numbers of processes are used again, but none while a group has it. So a group is the one that a log names
-//! if the process of its number was started when the log says, and it is not if that process was started at
-//! another time. When its leader is gone and others of the group are left, the group is the run's if one of
-//! them has the group's mark (`mark.rs`) or the run's name in its environment, both inherited from the leader.
+//! Process numbers are reused, but not while a group has the number. So a group is the one in the log if the
+//! process with its number has the start time in the log, and another one if the start time differs. If the
+//! leader is gone and others of the group are left, the group belongs to the run if one of them has the
+//! group's mark (`mark.rs`) or the run's id in its environment, both inherited from the leader.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -11,26 +11,26 @@ use archon_types::{ProcessGroup, RunId, ToolError};
 
 use super::number;
 
-/// Looks at all processes of the system. Calls that end at the same time share them: each look reads a file for
-/// every process there is.
+/// Snapshots of all processes. Calls that end at the same time share one, because each reads a file for every
+/// process.
 #[derive(Clone, Default)]
 pub(crate) struct Table(Arc<Mutex<Arc<Look>>>);
 
-/// What a look has seen.
+/// A snapshot of all processes.
 #[derive(Default)]
 pub(super) struct Look {
-    /// How many looks there were before and with this one.
+    /// The snapshot's number, counted from 1.
     pub(super) number: u64,
     processes: Vec<system::Process>,
 }
 
 impl Table {
-    /// The number of the newest look.
+    /// Returns the number of the newest snapshot.
     pub(super) fn newest(&self) -> u64 {
         self.look().number
     }
 
-    /// A look that was begun after the one of number `earlier`.
+    /// Returns a snapshot that was begun after number `earlier`.
     pub(super) fn after(&self, earlier: u64) -> Arc<Look> {
         let mut look = self.look();
         if look.number <= earlier {
@@ -45,13 +45,13 @@ impl Table {
 }
 
 impl Look {
-    /// Whether the group had a process that had not ended.
+    /// Returns whether the group had a process that had not ended.
     pub(super) fn has_member(&self, group: &ProcessGroup) -> bool {
         system::living_members(&self.processes, group).next().is_some()
     }
 }
 
-/// The group that a process leads.
+/// Returns the group that a process leads.
 pub(super) fn group_of(leader: u32) -> Result<ProcessGroup, ToolError> {
     let pid = number(leader).ok_or_else(|| ToolError::InvalidArgs(format!("{leader} is no process")))?;
     match rustix::process::getpgid(Some(pid)) {
@@ -61,40 +61,40 @@ pub(super) fn group_of(leader: u32) -> Result<ProcessGroup, ToolError> {
     }
 }
 
-/// Whether a group of this number is there; its processes may have ended and wait for their parents to notice.
+/// Returns whether a group with this number exists; its processes may all be zombies.
 pub(super) fn is_there(group: &ProcessGroup) -> bool {
     number(group.id)
         .is_some_and(|id| rustix::process::test_kill_process_group(id) != Err(rustix::io::Errno::SRCH))
 }
 
-/// Whether any process of the group is there that has not ended.
+/// Returns whether the group has a process that has not ended.
 pub(super) fn is_alive(group: &ProcessGroup) -> bool {
     is_alive_by(group, || system::living_members(&system::all().collect::<Vec<_>>(), group).next().is_some())
 }
 
-/// The same; `has_member` is asked when the leader has ended.
+/// Like [`is_alive`]; `has_member` is called if the leader has ended.
 pub(super) fn is_alive_by(group: &ProcessGroup, has_member: impl FnOnce() -> bool) -> bool {
     is_there(group) && system::leader_is_alive(group).unwrap_or_else(has_member)
 }
 
-/// Whether the group is there and was started by a call of `run`.
+/// Returns whether the group exists and was started by a call of `run`.
 pub(super) fn is_of(group: &ProcessGroup, run: &RunId) -> bool {
     is_alive(group) && system::is_of(group, run)
 }
 
-/// The processes of a group that have not ended.
+/// Returns the processes of a group that have not ended.
 #[cfg(all(target_os = "linux", feature = "bash"))]
 pub(crate) fn members(group: u32) -> Vec<u32> {
     system::members(group)
 }
 
-/// When a process was started, in clock ticks since the system was; nothing if there is none.
+/// Returns when a process was started, in clock ticks since the boot; `None` if there is no such process.
 #[cfg(target_os = "linux")]
 pub(crate) fn start_ticks(process: u32) -> Option<u64> {
     system::start_ticks(process)
 }
 
-/// The same of the group's leader, gone or not, if the group is one of this start of the system.
+/// Returns the start time of the group's leader, gone or not, if the group was started since this boot.
 #[cfg(target_os = "linux")]
 pub(super) fn ticks_of(group: &ProcessGroup) -> Option<u64> {
     group.started.strip_prefix(&system::boot())?.strip_prefix('/')?.parse().ok()
@@ -108,19 +108,19 @@ mod system {
 
     use crate::process::{RUN_VARIABLE, mark};
 
-    /// A process as `/proc/PID/stat` shows it; see proc(5).
+    /// A process as in `/proc/PID/stat`; see proc(5).
     pub(super) struct Process {
         pid: u32,
         state: char,
         group: u32,
-        /// Clock ticks since the system was started.
+        /// Start time in clock ticks since the boot.
         started: u64,
     }
 
     impl Process {
         fn read(pid: u32) -> Option<Self> {
             let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-            // The program's name is in parentheses and may hold anything.
+            // The program's name is in parentheses and may contain anything.
             let mut fields = stat.get(stat.rfind(')')? + 1..)?.split_ascii_whitespace();
             let state = fields.next()?.chars().next()?;
             let group = fields.nth(1)?.parse().ok()?;
@@ -137,7 +137,7 @@ mod system {
         }
     }
 
-    /// Another one after each start of the system.
+    /// Returns the id of this boot.
     pub(super) fn boot() -> String {
         let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
         id.trim().to_owned()
@@ -151,7 +151,7 @@ mod system {
         Process::read(pid).filter(|process| !process.has_ended()).map(|process| process.started)
     }
 
-    /// All processes.
+    /// Returns all processes.
     pub(super) fn all() -> impl Iterator<Item = Process> {
         let pids = fs::read_dir("/proc").into_iter().flatten().flatten();
         pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter_map(Process::read)
@@ -163,7 +163,7 @@ mod system {
         all().filter(is_member).map(|process| process.pid).collect()
     }
 
-    /// Of `processes`, those of a group that have not ended.
+    /// Returns the processes of a group that have not ended.
     pub(super) fn living_members<'a>(
         processes: &'a [Process],
         group: &ProcessGroup,
@@ -172,7 +172,7 @@ mod system {
         processes.iter().filter(move |process| process.group == id && !process.has_ended())
     }
 
-    /// Whether the process is there that leads the group; `None` if it is not and others may be.
+    /// Returns whether the group's leader runs; `None` if it has ended, but others may run.
     pub(super) fn leader_is_alive(group: &ProcessGroup) -> Option<bool> {
         match Process::read(group.id) {
             Some(leader) if leader.mark() != group.started => Some(false),
@@ -197,7 +197,7 @@ mod system {
         environment.split(|byte| *byte == 0).any(|entry| entry == variable.as_bytes())
     }
 
-    /// A process that is just becoming another program has none for a moment.
+    /// Reads a process's environment. It is empty for a moment during `exec`, so it is read again.
     fn environment(pid: u32) -> Vec<u8> {
         for _ in 0..BECOMING {
             match read_at_once(&format!("/proc/{pid}/environ")) {
@@ -210,8 +210,7 @@ mod system {
         Vec::new()
     }
 
-    /// A file's bytes by one read. An open `environ` ends where it is when its process becomes another program,
-    /// so that a second read would find an end in the middle.
+    /// Reads a file with a single read: during `exec` a second read of `environ` could find an early end.
     fn read_at_once(path: &str) -> io::Result<Vec<u8>> {
         let mut bytes = vec![0; 64 * 1024];
         loop {
@@ -224,12 +223,12 @@ mod system {
         }
     }
 
-    /// Looks, a millisecond apart, after which a process has no environment at all.
+    /// Most reads, a millisecond apart, before the environment counts as empty.
     const BECOMING: u32 = 1_000;
 }
 
-/// Other systems do not say when a process was started in a way that needs no other program, so there a group
-/// is known for as long as its call runs, and not afterwards.
+/// Other systems do not tell when a process was started without another program, so groups are known there
+/// only while their call runs.
 #[cfg(not(target_os = "linux"))]
 mod system {
     use archon_types::{ProcessGroup, RunId};
@@ -238,7 +237,7 @@ mod system {
         String::new()
     }
 
-    /// No process is looked at.
+    /// A placeholder: processes are not read here.
     pub(super) struct Process;
 
     pub(super) fn all() -> impl Iterator<Item = Process> {
@@ -274,7 +273,7 @@ mod tests {
     use crate::process::{RUN_VARIABLE, signal};
     use rustix::process::Signal;
 
-    /// A group of a shell that says when it is ready and reads until its input ends.
+    /// Starts a group with a shell that reports when it is ready and reads until its input ends.
     fn start(script: &str) -> Child {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", script]).process_group(0).env(RUN_VARIABLE, "r1");
@@ -290,7 +289,7 @@ mod tests {
         let mut child = start("echo ready; read -r _");
         let group = group_of(child.id()).unwrap();
         assert!(is_alive(&group) && is_of(&group, &"r1".into()));
-        // The number was used again: the log names another start.
+        // As if the number was reused: the log has another start time.
         let (boot, ticks) = group.started.split_once('/').unwrap();
         let ticks: u64 = ticks.parse().unwrap();
         for other in [format!("{boot}/{}", ticks - 1), format!("other/{ticks}"), String::new()] {
@@ -305,7 +304,7 @@ mod tests {
     #[test]
     fn a_group_that_lost_its_leader_is_known_by_what_its_members_inherited() {
         let mut child = start("exec 3<&0; (read -r _ <&3) & echo ready");
-        // As long as it is open the member reads, and is no other program.
+        // While it is open, the member only reads.
         let _input = child.stdin.take();
         let group = group_of(child.id()).unwrap();
         child.wait().unwrap();
@@ -336,7 +335,7 @@ mod tests {
     #[test]
     fn a_look_is_shared_by_all_that_asked_before_it() {
         let mut child = start("exec 3<&0; (read -r _ <&3) & echo ready");
-        // As long as it is open the member reads, and is no other program.
+        // While it is open, the member only reads.
         let _input = child.stdin.take();
         let group = group_of(child.id()).unwrap();
         child.wait().unwrap();

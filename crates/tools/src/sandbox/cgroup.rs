@@ -1,9 +1,9 @@
-//! The cgroups of a command: how many processes and how much memory all of it may have, whatever user it runs
-//! as and whatever kind of memory it takes.
+//! The cgroups of a command: limits of processes and memory for all its processes, whatever their user and
+//! the kind of memory.
 //!
-//! Version 2 has one folder for a command, version 1 one in the tree of each controller. Its name says which
-//! process made it, so that a later one takes away what a crash left. Where no cgroup can be made, the limits of
-//! a user and of a process's address space stand in; they are weaker, and the first does not bind root.
+//! Version 2 has one folder for a command, version 1 one for each controller. The name says which process
+//! made it, so that a later process can remove what a crash left. If no cgroup can be made, limits of the
+//! user and of each process's address space are used; they are weaker, and the first does not apply to root.
 
 use std::{
     fs::{self, OpenOptions},
@@ -18,35 +18,36 @@ use rustix::process::{Pid, Resource, Rlimit};
 use super::maker;
 use crate::process::kill_if;
 
-/// Before the names of our cgroups.
+/// Prefix of our cgroups' names.
 const PREFIX: &str = "archon-";
 
 /// The cgroups of one command.
 #[derive(Debug)]
 pub(super) struct Cgroup {
-    /// The first one counts processes.
+    /// The folders; the first one limits processes.
     folders: Vec<PathBuf>,
     memory: Option<Memory>,
 }
 
-/// Where memory is limited.
+/// The memory controller of a command.
 #[derive(Debug)]
 struct Memory {
-    /// The file that counts the processes that were killed for want of memory.
+    /// The file with the number of processes killed for lack of memory.
     events: PathBuf,
 }
 
-/// The folders in which cgroups can be made: our own.
+/// Our own cgroup folders, in which further cgroups can be made.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Parents {
-    /// Of version 1 or 2.
+    /// Version 1 or 2.
     pids: PathBuf,
-    /// Of version 1. Version 2 has one folder for both.
+    /// Version 1 only; version 2 has one folder for both.
     memory: Option<PathBuf>,
 }
 
 impl Cgroup {
-    /// Cgroups for at most so many processes and threads and so many bytes; `leader` makes their name unlike others'.
+    /// Creates cgroups for at most this many processes and threads, and bytes; `leader` makes their name
+    /// unique.
     pub(super) fn create(leader: u32, processes: u32, bytes: u64) -> Option<Self> {
         Self::create_in(&Parents::ours()?, &maker::name(PREFIX, &leader.to_string())?, processes, bytes)
     }
@@ -71,29 +72,29 @@ impl Cgroup {
         Some(cgroup)
     }
 
-    /// Whether the memory of all processes is limited, that which they share and files in memory included.
+    /// Returns whether the memory of all processes is limited, including shared memory and files in memory.
     pub(super) fn holds_memory(&self) -> bool {
         self.memory.is_some()
     }
 
-    /// Whether a process was killed for want of memory.
+    /// Returns whether a process was killed for lack of memory.
     pub(super) fn ran_out_of_memory(&self) -> bool {
         let events = self.memory.as_ref().and_then(|memory| fs::read_to_string(&memory.events).ok());
         events.is_some_and(|events| kills(&events) > 0)
     }
 
-    /// Counts a process and all that it starts.
+    /// Adds a process; its future children are included.
     pub(super) fn add(&self, process: u32) -> io::Result<()> {
         self.folders.iter().try_for_each(|folder| write(&folder.join("cgroup.procs"), &process.to_string()))
     }
 
-    /// Takes it away as soon as its processes have gone; true if it is gone.
+    /// Removes the cgroups if their processes are gone; returns true if they are removed.
     pub(super) fn remove(&self) -> bool {
         let left = self.folders.iter().filter(|folder| fs::remove_dir(folder).is_err() && folder.exists());
         left.count() == 0
     }
 
-    /// The same, for as long as processes that got a signal may take; those that got none get one.
+    /// Kills the processes until the cgroups can be removed, for about two seconds at most.
     pub(super) fn remove_soon(&self) {
         for _ in 0..400 {
             self.kill();
@@ -105,10 +106,12 @@ impl Cgroup {
         tracing::warn!(target: "archon::tools", cgroups = ?self.folders, "a cgroup cannot be removed");
     }
 
-    /// Kills every process in it, also those that left their process group or cleared their environment.
+    /// Kills every process in the cgroups, also those that left their process group or cleared their
+    /// environment.
     fn kill(&self) {
         for folder in &self.folders {
-            // Version 2, since Linux 5.14, at one blow. Else none can be added while the list is gone through.
+            // One write kills all in version 2, since Linux 5.14. Otherwise no process may be added while the
+            // list is processed.
             if write(&folder.join("cgroup.kill"), "1").is_ok() {
                 continue;
             }
@@ -120,7 +123,7 @@ impl Cgroup {
     }
 }
 
-/// Why processes cannot be counted here.
+/// Returns the reason why processes cannot be limited here, if so.
 pub(super) fn missing() -> Option<String> {
     remove_left();
     if !rustix::process::geteuid().is_root() {
@@ -135,7 +138,7 @@ pub(super) fn missing() -> Option<String> {
             let _ = fs::remove_dir(&probe);
             (!counts).then(cannot_count)
         }
-        // Another thread asks at the same time.
+        // Another thread probes at the same time.
         Some((Err(e), _)) if e.kind() == io::ErrorKind::AlreadyExists => None,
         _ => Some(cannot_count()),
     }
@@ -145,14 +148,14 @@ pub(super) fn cannot_count() -> String {
     "root's processes cannot be counted: no cgroup with pids can be made".to_owned()
 }
 
-/// Limits the processes of the user of `process` to these.
+/// Limits the number of processes of the user of `process`.
 pub(super) fn limit_user(process: Pid, most: u64) -> io::Result<()> {
     let most = Some(most);
     rustix::process::prlimit(Some(process), Resource::Nproc, Rlimit { current: most, maximum: most })?;
     Ok(())
 }
 
-/// The processes and threads of our user.
+/// Counts the processes and threads of our user.
 pub(super) fn processes_of_user() -> io::Result<u64> {
     let all = rustix::process::geteuid().as_raw();
     let there = fs::read_dir("/proc")?.flatten().filter(|entry| {
@@ -168,8 +171,8 @@ fn threads(process: &Path) -> u64 {
     line.and_then(|count| count.trim().parse().ok()).unwrap_or_default()
 }
 
-/// Ends the commands of processes of ours that died before they could, and takes their cgroups away. Once is
-/// enough: what this process makes it takes away itself.
+/// Ends commands whose Archon process has died, and removes their cgroups. Runs once: this process removes
+/// its own.
 fn remove_left() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -199,8 +202,8 @@ impl Parents {
         Self::of(&fs::read_to_string("/proc/self/cgroup").ok()?, is_2)
     }
 
-    /// From the lines of `/proc/self/cgroup`, `number:controllers:path`. Of version 2 there is one line, without
-    /// controllers, which counts only if version 2 is what is mounted at the usual place (`is_2`).
+    /// Parses the lines of `/proc/self/cgroup`, `number:controllers:path`. Version 2 has one line without
+    /// controllers, which counts only if version 2 is mounted at the usual place (`is_2`).
     fn of(lines: &str, is_2: bool) -> Option<Self> {
         let find = |wanted: &str| {
             lines.lines().find_map(|line| {
@@ -220,15 +223,15 @@ impl Parents {
     }
 }
 
-/// Limits memory in a folder of version 2, swapped-out memory included.
+/// Limits memory in a folder of version 2, including swap.
 fn limit_memory(folder: &Path, bytes: u64) -> io::Result<Memory> {
     write(&folder.join("memory.max"), &bytes.to_string())?;
-    // Not there where nothing can be swapped out.
+    // The file is missing on systems without swap.
     let _ = write(&folder.join("memory.swap.max"), "0");
     Ok(Memory { events: folder.join("memory.events") })
 }
 
-/// The same in a folder of version 1.
+/// Limits memory in a folder of version 1.
 fn limit_memory_1(folder: &Path, bytes: u64) -> io::Result<Memory> {
     write(&folder.join("memory.limit_in_bytes"), &bytes.to_string())?;
     let _ = write(&folder.join("memory.memsw.limit_in_bytes"), &bytes.to_string());
@@ -236,7 +239,7 @@ fn limit_memory_1(folder: &Path, bytes: u64) -> io::Result<Memory> {
     Ok(Memory { events: folder.join("memory.oom_control") })
 }
 
-/// The number in the line `oom_kill 3`, which both versions have.
+/// Parses the number in the line `oom_kill 3`, which both versions have.
 fn kills(events: &str) -> u64 {
     let line = events.lines().find_map(|line| line.strip_prefix("oom_kill "));
     line.and_then(|count| count.trim().parse().ok()).unwrap_or_default()
@@ -247,7 +250,7 @@ fn members(folder: &Path) -> Vec<u32> {
     list.lines().filter_map(|line| line.parse().ok()).collect()
 }
 
-/// Writes to a file that is there: a cgroup has a file for each thing that it can do.
+/// Writes to an existing file; a cgroup has a file for each of its settings.
 fn write(file: &Path, text: &str) -> io::Result<()> {
     OpenOptions::new().write(true).open(file)?.write_all(text.as_bytes())
 }
@@ -301,7 +304,7 @@ mod tests {
     #[test]
     fn what_a_crash_left_in_a_cgroup_is_ended_and_the_cgroup_taken_away() {
         let made = Parents::ours().zip(maker::namespace()).and_then(|(parents, namespace)| {
-            // As a process of this number that was started at another time would have named it.
+            // The name that another process with this number would have made.
             let name = format!("{PREFIX}{namespace}-{}-0-1", std::process::id());
             Some((Cgroup::create_in(&parents, &name, 20, 64 << 20)?, parents, namespace))
         });

@@ -1,9 +1,9 @@
-//! Compares control files before and after a command. A file that the command changed is put back; one that it
-//! made gets another name, so that nothing is lost and no program runs it.
+//! Compares control files before and after a command. A changed file is restored; a new one is renamed, so
+//! that nothing is lost and no program runs it.
 //!
-//! Where mounts hold the files that were there, this is for those that were not: nothing can be mounted on a
-//! name that is free. Where there are no mounts it is for all of them, and what a command changed is
-//! there until it ends.
+//! If mounts protect the existing files, this handles only new ones, because nothing can be mounted on a name
+//! that does not exist. Without mounts it handles all of them, and a command's change is in effect until the
+//! command ends.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,16 +23,15 @@ use crate::{
     control::control,
 };
 
-/// Bytes of a file that are kept so that it can be put back.
+/// Largest file that is kept to be restored, in bytes.
 const FILE: u64 = 1 << 20;
-/// Bytes of all files of one place that are kept.
+/// Most bytes that are kept of all files of one place.
 const ALL: u64 = 32 << 20;
-/// Files and folders of one place that are looked at.
+/// Most files and folders of one place that are read.
 const ENTRIES: usize = 10_000;
-/// Entries that are looked through after a command: so many that it cannot hide one among others that it
-/// made.
+/// Most entries that are searched after a command: enough that it cannot hide one among others that it made.
 const AFTER: usize = 1_000_000;
-/// What happened that is told; of the rest the number is.
+/// Most changes that are described; of the rest only the number is.
 const TOLD: usize = 20;
 
 /// Control files as they were before a command.
@@ -40,24 +39,23 @@ const TOLD: usize = 20;
 pub(super) struct Before {
     places: Places,
     trees: BTreeMap<PathBuf, Tree>,
-    /// When the look began, in seconds as the system counts them.
+    /// Start of the search, in seconds since 1970.
     since: i64,
-    /// Mounts hold what is there.
+    /// True if mounts protect the existing files.
     is_held: bool,
 }
 
-/// A file, or a folder and all that is in it.
+/// A file, or a folder with its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Tree {
     id: (u64, u64),
     holder: Option<Holder>,
-    /// By their paths below the place; its own is empty. Where mounts hold it, only what they do not hold is
-    /// noted.
+    /// Entries by their paths below the place; the place itself has an empty path. If mounts protect the
+    /// place, only unprotected entries are here.
     entries: BTreeMap<PathBuf, Entry>,
 }
 
-/// The folder that a place is in, or for what is in a `.git` the folder that this is in, and the path from
-/// there.
+/// The folder of a place (for a place within `.git`, the folder of `.git`), and the path from there.
 type Holder = ((u64, u64), PathBuf);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,7 +69,7 @@ enum Entry {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Content {
     Known(Vec<u8>),
-    /// Too much to be kept: its size and when it was changed.
+    /// Too large to keep: its size and time of change.
     Large(u64, i64, i64),
 }
 
@@ -79,7 +77,7 @@ impl Before {
     pub(super) fn new(places: Places, since: SystemTime, is_held: bool) -> Self {
         let noted = |path: &PathBuf| {
             let of = path.symlink_metadata().ok()?;
-            // Links cannot be held by a mount, and of a file with two names only one is held.
+            // A mount cannot protect a link, and protects only one name of a file that has two.
             let is_loose = of.is_symlink() || (of.is_file() && of.nlink() > 1);
             match is_held && !is_loose {
                 true => Some(Tree { id: id(&of), holder: holder(path), entries: BTreeMap::new() }),
@@ -91,7 +89,7 @@ impl Before {
         Self { places, trees, since, is_held }
     }
 
-    /// Puts right what became of them, and says what it was, in sentences for the model.
+    /// Restores changed files. Returns sentences for the model about what happened.
     pub(super) fn settle(&self, cage: &Cage, denied: &Denied) -> Vec<String> {
         let (after, opened) = find_all(cage, denied, &self.places.closed);
         let mut settling = Settling { before: self, after: &after, cage, denied, told: Vec::new() };
@@ -125,8 +123,8 @@ impl Before {
     }
 }
 
-/// All places after a command, and the folders that had to be given back to their owner to see them. Those that were closed
-/// before stay so.
+/// Finds all places after a command, and the folders whose mode had to be restored to list them. Folders that
+/// were unreadable before stay so.
 fn find_all(cage: &Cage, denied: &Denied, closed: &BTreeSet<PathBuf>) -> (Places, BTreeSet<PathBuf>) {
     let mut opened = BTreeSet::new();
     loop {
@@ -139,13 +137,13 @@ fn find_all(cage: &Cage, denied: &Denied, closed: &BTreeSet<PathBuf>) -> (Places
     }
 }
 
-/// Warns the person of what the model is told, too: it may keep it to itself.
+/// Also logs a warning for the person, because the model may not pass it on.
 fn warn(told: String) -> String {
     tracing::warn!(target: "archon::tools", "{told}");
     told
 }
 
-/// Lets the owner of a folder list and change it, where a mode forbade that and the owner is us.
+/// Lets the owner of a folder list and change it, if its mode forbids that and we own it.
 fn give_back(folder: &Path) -> bool {
     let Ok(of) = folder.symlink_metadata() else { return false };
     let mode = of.mode() & 0o7777;
@@ -163,14 +161,13 @@ struct Settling<'s> {
 }
 
 impl Settling<'_> {
-    /// Whether a place of before is now where its folder was moved to.
+    /// Returns whether a place moved together with its folder.
     fn is_moved(&self, tree: &Tree) -> bool {
         let new = self.after.fixed.iter().filter(|now| !self.before.trees.contains_key(*now));
         new.into_iter().any(|now| self.is_moved_to(tree, now))
     }
 
-    /// Whether this is a place of before that moved with the folder that it was in, and is otherwise as it
-    /// was.
+    /// Returns whether `now` is an earlier place that moved with its folder and is otherwise unchanged.
     fn is_moved_to(&self, tree: &Tree, now: &Path) -> bool {
         now.symlink_metadata().is_ok_and(|of| id(&of) == tree.id)
             && tree.holder.is_some()
@@ -180,7 +177,7 @@ impl Settling<'_> {
     }
 
     fn appeared(&mut self, path: &Path) {
-        // What was not looked through before may have been there.
+        // In a part that was not searched before, it may have existed already.
         let is_old = self.before.places.is_partial
             && path.symlink_metadata().is_ok_and(|of| of.ctime() < self.before.since);
         let is_moved = || self.before.trees.values().any(|tree| self.is_moved_to(tree, path));
@@ -287,7 +284,8 @@ impl Settling<'_> {
         }
     }
 
-    /// Tries it again with rights in the folders above, which a command may have taken away.
+    /// Makes a change; if that is denied, restores the rights of the folders above, which a command may have
+    /// removed, and tries again.
     fn with_rights<T>(&self, path: &Path, change: impl Fn() -> io::Result<T>) -> io::Result<T> {
         match change() {
             Err(e) if e.kind() == io::ErrorKind::PermissionDenied => {
@@ -301,7 +299,7 @@ impl Settling<'_> {
         }
     }
 
-    /// Gives what is there a name beside the place by which nothing knows it.
+    /// Renames a file, so that no program uses it.
     fn set_aside(&self, path: &Path, below: &Path) -> io::Result<PathBuf> {
         self.with_rights(&path.join(below), || self.rename_aside(path, below))
     }
@@ -325,7 +323,7 @@ impl Settling<'_> {
         Err(io::Error::other("no name for it is free"))
     }
 
-    /// Whether a place that appeared gives nobody anything to run that was not there before.
+    /// Returns whether a new place gives no program anything new to run.
     fn is_harmless(&self, path: &Path) -> bool {
         let (Some(name), Some(folder)) = (path.file_name().and_then(|name| name.to_str()), path.parent())
         else {
@@ -354,8 +352,8 @@ impl Settling<'_> {
         is_fine || self.is_copy(path, name)
     }
 
-    /// Whether a folder is git's own `.git` that was there before, or one that git keeps in it for a worktree or a
-    /// submodule. Any other that looks so has settings that nobody asked about.
+    /// Returns whether a folder is a `.git` that existed before, or one that git keeps in it for a worktree
+    /// or submodule. The settings of any other git folder were not approved.
     fn is_held_git(&self, folder: &Path) -> bool {
         let is_held = |git: &&Path| {
             git.file_name().is_some_and(|name| name == ".git") && self.before.places.pinned.contains(*git)
@@ -367,7 +365,8 @@ impl Settling<'_> {
             .is_none_or(|first| ["worktrees", "modules"].iter().any(|known| first.as_os_str() == *known))
     }
 
-    /// Whether all of it is what another place of the same name held before, as in a second worktree.
+    /// Returns whether it has the same content as a place with the same name had before, as in a second
+    /// worktree.
     fn is_copy(&self, path: &Path, name: &str) -> bool {
         let Some(copy) = Tree::of(path) else { return false };
         self.before.trees.iter().filter(|(old, _)| old.file_name().is_some_and(|old| old == name)).any(
@@ -438,7 +437,7 @@ impl Tree {
         Some(Self { id: id(&of), holder: holder(path), entries })
     }
 
-    /// Whether these are the hooks that git makes with a repository, none of which it runs.
+    /// Returns whether these are the sample hooks of a new repository, which git does not run.
     fn is_samples(&self) -> bool {
         self.entries.iter().all(|(below, entry)| match entry {
             Entry::Folder => below.as_os_str().is_empty(),
@@ -476,7 +475,7 @@ impl Entry {
         Self::File { content, mode: of.mode() & 0o7777 }
     }
 
-    /// Whether it says the same, whatever its mode is.
+    /// Returns whether the content is equal, whatever the mode.
     fn says(&self, other: &Self) -> bool {
         match (self, other) {
             (
@@ -490,7 +489,8 @@ impl Entry {
     }
 }
 
-/// Nothing is moved into a folder on its own, so it can be told by its folder whether it moved with that.
+/// Returns the holder of a place. Nothing is moved into a folder alone, so its folder shows whether it moved
+/// with it.
 fn holder(path: &Path) -> Option<Holder> {
     let of_git = path.ancestors().find(|parent| parent.file_name().is_some_and(|name| name == ".git"));
     let folder = of_git.unwrap_or(path).parent()?;
@@ -501,7 +501,7 @@ fn id(of: &fs::Metadata) -> (u64, u64) {
     (of.dev(), of.ino())
 }
 
-/// Whether the settings of a new repository hold nothing that git runs: only keys that say where things are.
+/// Returns whether the settings of a new repository have only harmless keys, which git does not run.
 fn is_plain_config(text: &str) -> bool {
     const PLAIN: &[(&str, &[&str])] = &[
         (
@@ -537,7 +537,7 @@ fn is_plain_config(text: &str) -> bool {
         }
         let (key, value) = line.split_once('=').unwrap_or((line, ""));
         let is_known = |keys: &[&str]| keys.iter().any(|known| key.trim().eq_ignore_ascii_case(known));
-        // A backslash goes on in the next line, and `::` names a program that fetches.
+        // A backslash continues the line, and `::` names a program that fetches.
         !value.contains('\\')
             && !value.contains("::")
             && PLAIN.iter().any(|(known, keys)| section.eq_ignore_ascii_case(known) && is_known(keys))

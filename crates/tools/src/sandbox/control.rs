@@ -1,5 +1,5 @@
-//! Which places of the granted folders a command may not change or see: control files, what rules deny, and
-//! folders that belong to no workspace.
+//! Finds the places in the granted folders that a command may not change or see: control files, files that
+//! rules deny, and folders that belong to no workspace.
 
 use std::{
     collections::{BTreeSet, VecDeque},
@@ -17,28 +17,28 @@ use crate::{
     git_settings::{self, is_git},
 };
 
-/// Entries that are looked through for such places before a command, the upper ones first.
+/// Most entries that are searched before a command, upper levels first.
 pub(super) const MOST: usize = 50_000;
 
-/// Folders in which they are not looked for: full of what others wrote, made and removed as a whole.
+/// Folders that are not searched: they have many generated or foreign files, and are removed as a whole.
 const OF_OTHERS: &[&str] = &["node_modules", "target", ".venv", "venv"];
 
 /// The places in the granted folders that a command may not change or see.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Places {
-    /// Files and folders that stay as they are.
+    /// Files and folders that must not change.
     pub(super) fixed: BTreeSet<PathBuf>,
-    /// Folders that stay where they are, because of what is in them.
+    /// Folders that must not be moved, because of what is in them.
     pub(super) pinned: BTreeSet<PathBuf>,
-    /// What a command does not see.
+    /// Places that a command must not see.
     pub(super) hidden: BTreeSet<PathBuf>,
     /// Folders that cannot be listed.
     pub(super) closed: BTreeSet<PathBuf>,
-    /// There is more than was looked through.
+    /// True if not everything could be searched.
     pub(super) is_partial: bool,
 }
 
-/// What a person's rules deny, for one call.
+/// The permission rules that deny paths, for one call.
 #[derive(Clone)]
 pub(super) struct Denied {
     rules: Option<(Arc<dyn Ceiling>, Context)>,
@@ -66,7 +66,7 @@ impl Denied {
         self.is_denied(&self.write, path)
     }
 
-    /// A rule about a tool as a whole is about that tool; one about paths is about the paths.
+    /// Returns whether a rule about paths denies a path to a tool. Rules about the whole tool do not count.
     fn is_denied(&self, tool: &ToolSpec, path: &Path) -> bool {
         let Some((rules, run)) = &self.rules else { return false };
         let subject = Subject::Paths { root: self.root.clone(), paths: vec![path.to_owned()] };
@@ -74,7 +74,7 @@ impl Denied {
     }
 }
 
-/// Looks for them in the workspace, among so many entries.
+/// Searches the workspace, at most `most` entries.
 pub(super) fn find(cage: &Cage, denied: &Denied, most: usize) -> Places {
     let mut search = Search { cage, denied, places: Places::default(), queue: VecDeque::new(), left: most };
     if cage.access == Access::Write || denied.rules.is_some() {
@@ -94,7 +94,7 @@ struct Search<'s> {
     cage: &'s Cage,
     denied: &'s Denied,
     places: Places,
-    /// A folder, the root that it is in, and whether the folders in it are looked at.
+    /// Folders to search: the folder, its root, and whether its subfolders are searched.
     queue: VecDeque<(PathBuf, PathBuf, bool)>,
     left: usize,
 }
@@ -130,7 +130,7 @@ impl Search<'_> {
                 continue;
             }
             let is_control = named(folder.file_name().filter(|_| folder != root), &name).is_some();
-            // Most files are of no interest, and there are many.
+            // Most files are irrelevant, and there are many.
             if is_control || kind.is_dir() || self.denied.rules.is_some() || name.eq_ignore_ascii_case(".git")
             {
                 self.entry(root, folder.join(&name), is_control, kind, goes_on);
@@ -138,7 +138,7 @@ impl Search<'_> {
         }
     }
 
-    /// A folder that cannot be listed is held whole: a command that knows a name in it would reach that.
+    /// Protects a whole folder that cannot be listed, as a command may know a name in it.
     fn closed(&mut self, root: &Path, folder: &Path) {
         self.places.closed.insert(folder.to_owned());
         if folder == root {
@@ -151,7 +151,7 @@ impl Search<'_> {
         }
     }
 
-    /// A denied place is held by its path, so the folders above it stay where they are.
+    /// Keeps the folders above a denied place where they are, as it is protected by its path.
     fn pin_above(&mut self, root: &Path, path: &Path) {
         if self.cage.access == Access::Write {
             let above = path.ancestors().skip(1).take_while(|above| *above != root);
@@ -161,7 +161,7 @@ impl Search<'_> {
 
     fn entry(&mut self, root: &Path, path: PathBuf, is_control: bool, kind: FileType, goes_on: bool) {
         if self.denied.reading(&path) {
-            // A rule about a link means what it leads to.
+            // A rule about a link applies to its target.
             let held = if kind.is_symlink() { path.canonicalize().ok() } else { Some(path.clone()) };
             if let Some(held) = held.filter(|held| held.starts_with(root) && held != root) {
                 self.pin_above(root, &held);
@@ -196,7 +196,8 @@ impl Search<'_> {
         }
     }
 
-    /// Where git looks for what it runs. A folder looks like git's own whatever its name is.
+    /// Adds the places where git finds what it runs. A git folder is recognised by its content, whatever its
+    /// name.
     fn git(&mut self, root: &Path, folder: &Path) {
         if self.cage.access != Access::Write {
             return;
@@ -210,7 +211,7 @@ impl Search<'_> {
         self.places.fixed.extend(parts.filter(is_there).filter(may_be_held));
     }
 
-    /// Folders that belong to no workspace are hidden, and those that they are in stay where they are.
+    /// Hides folders that belong to no workspace, and keeps the folders above them where they are.
     fn left_out(&mut self) {
         for folder in self.cage.left_out_inside() {
             let granted = self.cage.granted().find(|granted| folder.starts_with(granted)).cloned();
