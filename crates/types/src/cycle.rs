@@ -27,7 +27,7 @@ pub struct Cycle {
     pub state: ReactState,
     /// The new text that the model read since its last answer, cut to 200 characters.
     pub prompt_preview: String,
-    /// The model's reasoning: thinking, and text beside tool calls.
+    /// The model's reasoning: thinking, and the text of answers with tool calls.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub thought: String,
     /// The text of the answer.

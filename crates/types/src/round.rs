@@ -20,7 +20,7 @@ pub struct ConversationRound {
     pub conversation_id: SessionId,
     /// The person's message; steering messages during the round follow on further lines.
     pub user_message: String,
-    /// The model's reasoning: thinking, and text beside tool calls.
+    /// The model's reasoning: thinking, and the text of answers with tool calls.
     pub thoughts: Vec<String>,
     /// The calls, in the model's order.
     pub tool_calls: Vec<ToolCall>,

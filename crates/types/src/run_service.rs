@@ -347,7 +347,7 @@ pub struct StartedRun {
     pub run: RunId,
     /// Its session.
     pub session: SessionId,
-    /// How the service got the run.
+    /// The way in which the service got the run.
     pub how: Started,
 }
 

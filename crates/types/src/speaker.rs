@@ -53,7 +53,7 @@ impl Speaker {
 pub struct Said {
     /// The original message, even if the model reads a changed or shortened one.
     pub message: Arc<Message>,
-    /// Who said it.
+    /// The speaker.
     pub by: Speaker,
     /// The trust level: for a model's message no higher than the lowest in its context window.
     pub trust: Trust,
