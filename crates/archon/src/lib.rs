@@ -23,29 +23,29 @@
 //! | put an agent together | [`Archon::builder`] |
 //! | run a task, or watch it run | [`Archon::run`], [`Archon::start`], [`RunHandle::text_stream`] |
 //! | give one run a budget, instructions or fewer tools | [`RunOptions`] |
-//! | make an agent that differs from another in a part | [`Archon::to_builder`] |
-//! | have an answer as a value of a type | [`Archon::run_typed`], `Planning::run_typed`, `Teamwork::run_typed`, [`ParallelReply::typed`]; or [`Archon::answering`] and [`RunHandle::typed`] |
+//! | build an agent that differs from another in some parts | [`Archon::to_builder`] |
+//! | get an answer as a value of a type | [`Archon::run_typed`], `Planning::run_typed`, `Teamwork::run_typed`, [`ParallelReply::typed`]; or [`Archon::answering`] and [`RunHandle::typed`] |
 //! | go on in a conversation | [`Archon::conversation`], or [`RunOptions::session`] |
-//! | speak into a run, or stop it, from anywhere | [`Archon::steer`], [`Archon::cancel`] |
-//! | take up a run after a crash or a cancel | [`Archon::resume`] |
-//! | ask people before harm is done, and list what waits | [`ArchonBuilder::approver`], [`Archon::approvals`], [`Archon::answer`] |
-//! | refuse calls by a rule of one's own, or change results | [`ArchonBuilder::guard`] |
+//! | steer or cancel a run, from any process | [`Archon::steer`], [`Archon::cancel`] |
+//! | resume a run after a crash or a cancel | [`Archon::resume`] |
+//! | ask people for approval, and list the open questions | [`ArchonBuilder::approver`], [`Archon::approvals`], [`Archon::answer`] |
+//! | refuse calls by your own rule, or change results | [`ArchonBuilder::guard`] |
 //! | start, watch, answer and resume runs of every kind by one handle | [`Runs`] |
-//! | let runs go on whose questions nobody answered in time | [`Runs::keep_sweeping`] |
-//! | serve many customers, each of whom sees the own runs alone | [`Runs::for_tenant`] |
+//! | resume runs whose questions have expired | [`Runs::keep_sweeping`] |
+//! | serve many customers, each of whom sees only their own runs | [`Runs::for_tenant`] |
 //! | try another way from an earlier turn | [`Archon::fork`] |
-//! | let several agents try, and take the best | [`Archon::parallel`] |
-//! | let a goal become a plan, and follow it | `Archon::planning`, with the feature `planner` |
+//! | let several agents work on a task, and take the best answer | [`Archon::parallel`] |
+//! | make a plan for a goal, and follow it | `Archon::planning`, with the feature `planner` |
 //! | let a team do the work | `Archon::team`, with the feature `orchestrator` |
-//! | answer messages of many people, each of whom may have to agree to something | `orchestrator::Assistant::new` over this agent, with the feature `orchestrator` |
-//! | check that a log holds together | [`react_loop::replay`] |
+//! | answer messages of many people, and ask them for approvals | `orchestrator::Assistant::new` over this agent, with the feature `orchestrator` |
+//! | check that a log follows from its inputs | [`react_loop::replay`] |
 //! | read a conversation as a tree of runs | [`types::Session::read`] |
 //! | let an agent call another | [`SubAgentTool`] |
 //! | let an agent write programs | `code::CodeExecutor`, with the features `code-python` and `code-javascript` |
 //! | write a tool, with a database or without | [`tool`], or the [`Tool`] trait |
-//! | let a project say what its agents should know | [`ProjectFile`] |
-//! | keep sessions for other programs as one goes | [`ArchonBuilder::save_sessions`] |
-//! | swap a pillar | the builder takes any [`Provider`], [`Toolbox`] or [`Journal`] |
+//! | read a project's instructions for its agents | [`ProjectFile`] |
+//! | save sessions for other programs during runs | [`ArchonBuilder::save_sessions`] |
+//! | replace the model, the tools or the storage | the builder takes any [`Provider`], [`Toolbox`] or [`Journal`] |
 
 //! A failed run is an error, [`RunError`], with the kind of failure, the run's id and advice. It is the only
 //! error of everything that starts or resumes runs; [`ArchonBuilder::build`] has its own, [`BuildError`],

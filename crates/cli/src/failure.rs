@@ -341,7 +341,7 @@ mod tests {
         for line in failure.advice.iter().chain([&failure.what]) {
             assert!(!line.trim().is_empty() && !line.contains('\n'), "{failure:?}");
         }
-        // What to do stands in the second line only.
+        // The advice is in the second line only.
         assert!(!failure.what.contains("; ") && !failure.what.contains(". "), "{failure:?}");
         assert_ne!(failure.advice[0], failure.what);
     }

@@ -246,7 +246,7 @@ mod tests {
             "{shown:?}"
         );
         assert!(text(&whole(&request)).ends_with("  | +line 100"));
-        // A difference that nobody made is no difference: the arguments are shown.
+        // The difference was too large to be made, so the arguments are shown.
         let preview = json!({ "summary": "x", "changes": [{ "path": "a", "added": 0, "removed": 0 }] });
         let request = asks("Overwrite 'a'", json!({ "arguments": { "content": "new" }, "preview": preview }));
         assert_eq!(

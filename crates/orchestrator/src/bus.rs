@@ -49,7 +49,7 @@ pub struct BusOptions {
     pub ttl: Duration,
     /// Number of times that an unconfirmed message is delivered again. Default 3.
     pub retries: u32,
-    /// Sends an agent's own broadcasts back to it or not. Default not.
+    /// Delivery of an agent's own broadcasts to itself. Default off.
     pub echo: Echo,
     /// The most dead letters that are kept; the oldest go first. Default 1,024.
     pub dead_letters: usize,

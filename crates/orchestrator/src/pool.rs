@@ -122,8 +122,8 @@ impl AgentPool {
         Ok(noted)
     }
 
-    /// Number of other agents of a tenant that wait. Answers are looked up only if the number is near the
-    /// limit.
+    /// Number of other agents of a tenant that wait. Answers are looked up only if the limit would be passed
+    /// otherwise.
     async fn others(&self, run: &RunId, tenant: &TenantId, own: usize) -> Result<usize, JournalError> {
         let now = self.clock.now();
         let mut others = self.index.find(&PoolFilter::tenant(tenant)).await?;
