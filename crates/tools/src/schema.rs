@@ -1,13 +1,13 @@
-//! JSON Schemas as models like them: one object, nothing to look up, no more words than needed.
+//! Makes JSON Schemas that suit models: a single object, no references, no superfluous words.
 
 use archon_types::Json;
 use schemars::{JsonSchema, generate::SchemaSettings};
 
-/// The schema of `T` as a tool's parameters.
+/// Returns the schema of `T` as a tool's parameters.
 ///
-/// Inner types are written in place, because several providers and most small models cannot follow
-/// a `$ref`; only a type that contains itself keeps one. Number formats such as `int64`, which say
-/// nothing that a model can use, and the `$schema` line are left out.
+/// Inner types are inlined, because several providers and most small models cannot follow a `$ref`; only
+/// recursive types keep one. Number formats such as `int64`, which do not help a model, and the `$schema`
+/// line are removed.
 ///
 /// ```
 /// use archon_tools::schemars::{self, JsonSchema};
@@ -39,7 +39,7 @@ pub fn schema_of<T: JsonSchema>() -> Json {
     let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
     if let Json::Object(root) = &mut schema {
         root.remove("title");
-        // A model's documentation is the tool's description, not that of a private struct.
+        // The model reads the tool's description, not that of a private struct.
         root.remove("description");
         root.entry("properties").or_insert_with(|| Json::Object(serde_json::Map::new()));
     }
@@ -50,7 +50,7 @@ pub fn schema_of<T: JsonSchema>() -> Json {
 fn drop_number_formats(schema: &mut Json) {
     match schema {
         Json::Object(object) => {
-            // A property may be called `format` too; only the keyword's value is text.
+            // A property may be called `format` too; only the keyword has a string as its value.
             if matches!(object.get("format"), Some(Json::String(format)) if is_number_format(format)) {
                 object.remove("format");
             }

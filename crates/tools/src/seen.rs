@@ -1,4 +1,4 @@
-//! Which version of a file a session has seen, so that nobody overwrites what they do not know.
+//! Records the versions of files that each session has read, so that no unread version is overwritten.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -11,16 +11,16 @@ use std::{
 use archon_types::{Json, SessionId, ToolError, ToolResult, metadata};
 use serde::{Deserialize, Serialize};
 
-/// Sessions that are remembered; of an older one files have to be read again.
+/// Most sessions that are remembered; an older one must read files again.
 const SESSIONS: usize = 1_000;
 
-/// What tells one version of a file from another. Clocks are not compared, only what the file itself says.
+/// Identifies a version of a file, by the file's own data only; clocks are not compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Version {
     bytes: u64,
-    /// Nanoseconds since 1970, where the system says.
+    /// Time of the last change in nanoseconds since 1970, if the system has it.
     modified: Option<u64>,
-    /// The file's number and the time when anything of it changed, where the system says.
+    /// Inode number and time of the last status change, if the system has them.
     identity: (u64, i64, i64),
 }
 
@@ -39,26 +39,26 @@ impl Version {
     }
 }
 
-/// A version of a file as a result tells it.
+/// A version of a file as stored in a result's metadata.
 #[derive(Serialize, Deserialize)]
 struct SeenFile {
     file: PathBuf,
     version: Version,
 }
 
-/// The versions that each session has seen, by canonical path. Clones share them.
+/// The versions that each session has read or written, by canonical path. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seen(Arc<Mutex<Sessions>>);
 
 #[derive(Debug, Default)]
 struct Sessions {
     files: HashMap<SessionId, HashMap<PathBuf, Version>>,
-    /// The oldest first.
+    /// Sessions by age, the oldest first.
     order: VecDeque<SessionId>,
 }
 
 impl Seen {
-    /// The session knows this version now.
+    /// Records that the session knows this version.
     pub(crate) fn note(&self, session: &SessionId, file: &Path, version: Version) {
         let mut sessions = self.lock();
         if !sessions.files.contains_key(session) {
@@ -72,12 +72,12 @@ impl Seen {
         sessions.files.entry(session.clone()).or_default().insert(file.to_owned(), version);
     }
 
-    /// What a call's result tells of the version that it read or wrote.
+    /// Returns the metadata of a result about the version that was read or written.
     pub(crate) fn metadata(file: &Path, version: Version) -> Json {
         serde_json::to_value(SeenFile { file: file.to_owned(), version }).unwrap_or_default()
     }
 
-    /// The session knows what an earlier call of it has told.
+    /// Records the version in the result of an earlier call of the session.
     pub(crate) fn recall(&self, session: &SessionId, result: &ToolResult) {
         let told = result.metadata.get(metadata::SEEN).cloned();
         if let Some(SeenFile { file, version }) = told.and_then(|told| serde_json::from_value(told).ok()) {
@@ -85,10 +85,10 @@ impl Seen {
         }
     }
 
-    /// Whether the session may change the file; `shown` is its name in messages.
+    /// Checks that the session has read this version; `shown` is the file's name in messages.
     ///
     /// # Errors
-    /// It has not read the file, or another version of it.
+    /// The session has not read the file, or has read another version.
     pub(crate) fn check(
         &self,
         session: &SessionId,

@@ -1,4 +1,4 @@
-//! How often each tool was called, how long it took and how often it worked.
+//! Counts the calls of each tool, their time and their success.
 
 use std::{
     collections::BTreeMap,
@@ -8,45 +8,45 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-/// What an engine knows of one tool at this moment.
+/// The current numbers of one tool.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ToolUsage {
-    /// What was counted.
+    /// The statistics.
     pub stats: ToolStats,
-    /// Calls under way.
+    /// Number of running calls.
     pub running: u64,
-    /// Calls that wait for their turn, because the tool may only be called so often.
+    /// Number of calls that wait for the tool's rate limit.
     pub waiting: u64,
 }
 
-/// What an engine counted of one tool. Calls that a guard refused are not in it.
+/// Statistics of one tool. Calls that a guard refused do not count.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ToolStats {
-    /// Calls that ran.
+    /// Number of calls that ran.
     pub total_calls: u64,
-    /// Those that did what was asked.
+    /// Number of calls without an error.
     pub successful_calls: u64,
-    /// How often calls were tried again by the engine; in a run the loop tries again, and each try is a call.
+    /// Number of retries by the engine; in a run the loop retries, and each try counts as a call.
     #[serde(default)]
     pub retries: u64,
-    /// Time of all calls together.
+    /// Total time of all calls.
     pub total_time: Duration,
-    /// The shortest call.
+    /// Time of the shortest call.
     pub min_time: Duration,
-    /// The longest call.
+    /// Time of the longest call.
     pub max_time: Duration,
 }
 
 impl ToolStats {
-    /// Mean time of a call; zero without calls.
+    /// Returns the mean time of a call; zero without calls.
     pub fn avg_time(&self) -> Duration {
         let calls = u32::try_from(self.total_calls).unwrap_or(u32::MAX);
         self.total_time.checked_div(calls).unwrap_or_default()
     }
 
-    /// Share of the calls that did what was asked, 0 to 1; 0 without calls.
+    /// Returns the share of calls without an error, from 0 to 1; 0 without calls.
     pub fn success_rate(&self) -> f64 {
         if self.total_calls == 0 { 0.0 } else { self.successful_calls as f64 / self.total_calls as f64 }
     }
@@ -61,18 +61,18 @@ impl ToolStats {
     }
 }
 
-/// The counts of one engine and its clones.
+/// The statistics of one engine and its clones.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Statistics(Arc<Mutex<BTreeMap<String, ToolUsage>>>);
 
-/// What a call is doing.
+/// The phase of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
     Waiting,
     Running,
 }
 
-/// A call that is in a phase until this is dropped.
+/// Counts a call in a phase until it is dropped.
 pub(crate) struct Under<'s> {
     statistics: &'s Statistics,
     tool: &'s str,
@@ -84,13 +84,13 @@ impl Statistics {
         self.with(tool, |usage| usage.stats.count(took, succeeded, retries));
     }
 
-    /// A call enters a phase.
+    /// Counts a call in a phase.
     pub(crate) fn under<'s>(&'s self, tool: &'s str, phase: Phase) -> Under<'s> {
         self.with(tool, |usage| *usage.calls_in(phase) += 1);
         Under { statistics: self, tool, phase }
     }
 
-    /// What was counted of the tools that were called.
+    /// Returns the statistics of the tools that were called.
     pub(crate) fn all(&self) -> BTreeMap<String, ToolStats> {
         let called = self.usage().into_iter().filter(|(_, usage)| usage.stats.total_calls > 0);
         called.map(|(tool, usage)| (tool, usage.stats)).collect()
@@ -124,7 +124,7 @@ impl Drop for Under<'_> {
     }
 }
 
-/// What engines know of their tools in the text format of Prometheus, for an application's own page of metrics.
+/// Formats the statistics in the text format of Prometheus, for an application's metrics page.
 pub fn prometheus(usage: &BTreeMap<String, ToolUsage>) -> String {
     type Value = fn(&ToolUsage) -> f64;
     let metrics: [(&str, &str, &str, Value); 6] = [
@@ -141,7 +141,7 @@ pub fn prometheus(usage: &BTreeMap<String, ToolUsage>) -> String {
     for (name, kind, help, value) in metrics {
         text.push_str(&format!("# HELP archon_tool_{name} {help}\n# TYPE archon_tool_{name} {kind}\n"));
         for (tool, usage) in usage {
-            // The names of tools hold nothing that would have to be escaped.
+            // Names of tools need no escaping.
             text.push_str(&format!("archon_tool_{name}{{tool=\"{tool}\"}} {}\n", value(usage)));
         }
     }

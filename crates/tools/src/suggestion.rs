@@ -1,16 +1,17 @@
-//! What a right call looks like.
+//! Makes examples of correct calls.
 
 use archon_types::{Json, ToolSpec};
 
 use crate::arguments::excerpt;
 
-/// A call as a model could write it: `tool(param="value", other=1)`.
+/// Returns a call as a model could write it: `tool(param="value", other=1)`.
 pub(crate) fn example_call(spec: &ToolSpec, parameters: &[&str]) -> String {
     let arguments = parameters.iter().map(|name| format!("{name}={}", example_value(spec, name)));
     format!("{}({})", spec.name, arguments.collect::<Vec<_>>().join(", "))
 }
 
-/// From the tool's own examples, else from the parameter's schema, else from its name or type.
+/// Returns an example of a value: from the tool's own examples, else from the parameter's schema, else by its
+/// name or type.
 fn example_value(spec: &ToolSpec, parameter: &str) -> String {
     let schema = spec.parameters.get("properties").and_then(|properties| properties.get(parameter));
     let keyword = |key: &str| schema.and_then(|schema| schema.get(key));
@@ -23,7 +24,7 @@ fn example_value(spec: &ToolSpec, parameter: &str) -> String {
     }
 }
 
-/// The type that a schema names, the first one if there are several.
+/// Returns the type in a schema, the first one if there are several.
 fn schema_type(schema: Option<&Json>) -> Option<&str> {
     let kind = schema?.get("type")?;
     kind.as_str().or_else(|| kind.get(0)?.as_str())

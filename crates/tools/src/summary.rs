@@ -1,4 +1,4 @@
-//! Texts that go to a file, summed up by somebody who can read.
+//! Summaries of texts that are stored in a file.
 
 use std::{pin::pin, time::Duration};
 
@@ -7,20 +7,21 @@ use futures_util::future::{Either, select};
 
 use crate::{arguments::clip, output};
 
-/// Says in a few words what is in a text, for a model that will see these words in its place.
+/// Summarizes a text for a model that reads the summary in its place.
 pub trait Summarizer: Send + Sync {
-    /// The words, or why there are none. The future is dropped when the call is cancelled, or after 30 seconds.
+    /// Returns the summary, or the reason why there is none. The future is dropped when the call is
+    /// cancelled, or after 30 seconds.
     fn sum_up<'a>(&'a self, text: &'a str, context: &'a ToolContext)
     -> BoxFuture<'a, Result<String, String>>;
 }
 
-/// How long somebody may take to sum a text up.
+/// Time limit of a summary.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Characters of a summary.
+/// Most characters of a summary.
 const LONGEST: usize = 2_000;
 
-/// Puts a summary in the place of the text's beginning, which stays if there is none.
+/// Replaces the text's beginning in a result by a summary; if there is none, the beginning stays.
 pub(crate) async fn replace(
     summarizer: &dyn Summarizer,
     text: String,

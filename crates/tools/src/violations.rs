@@ -1,4 +1,4 @@
-//! What is wrong with arguments, in words that a model can act on.
+//! Describes invalid arguments in words that a model can act on.
 
 use archon_types::{Json, ToolSpec};
 use jsonschema::{
@@ -12,25 +12,25 @@ use crate::{
     suggestion,
 };
 
-/// Every violation is listed up to this many; a model that reads twenty has read enough.
+/// Most violations that are listed; more would not help a model.
 const LISTED: usize = 20;
 
-/// In arguments of more bytes than this only the first violation is looked for: a list of a million
-/// wrong numbers has a million violations.
+/// For arguments larger than this many bytes only the first violation is searched: a list of a million wrong
+/// numbers has a million violations.
 const SEARCHED_WHOLE: usize = 64 * 1024;
 
-/// Characters of a wrong value that are quoted.
+/// Most characters of a wrong value that are quoted.
 const QUOTED: usize = 60;
 
-/// What the model reads about arguments that do not fit.
+/// The error text for arguments that do not match the schema.
 pub(crate) struct Report {
-    /// Each violation on a line, then the suggestion.
+    /// The violations, one on each line, then the suggestion.
     pub(crate) text: String,
-    /// What to do instead.
+    /// Advice for the model.
     pub(crate) suggestion: Option<String>,
 }
 
-/// Describes arguments that are no object or that `validator` refuses.
+/// Describes arguments that are not an object or that `validator` refuses.
 pub(crate) fn report(spec: &ToolSpec, validator: &Validator, arguments: &Json, bytes: usize) -> Report {
     let mut findings = Findings { schema: &spec.parameters, ..Findings::default() };
     if bytes <= SEARCHED_WHOLE {
@@ -48,9 +48,9 @@ pub(crate) fn report(spec: &ToolSpec, validator: &Validator, arguments: &Json, b
 struct Findings<'a> {
     schema: &'a Json,
     lines: Vec<String>,
-    /// Required parameters of the call itself that are missing.
+    /// Missing required parameters of the call itself.
     missing: Vec<String>,
-    /// What was sent, and what was probably meant.
+    /// Probable typing errors: what was sent, and what was probably meant.
     slips: Vec<(String, String)>,
 }
 
@@ -80,7 +80,7 @@ impl Findings<'_> {
 
     fn line(&mut self, message: String, path: String) {
         let line = format!("Parameter validation error: {message} at path '{path}'");
-        // Several branches of a schema may say the same.
+        // Several branches of a schema may have the same problem.
         if !self.lines.contains(&line) {
             self.lines.push(line);
         }
@@ -134,7 +134,7 @@ impl Findings<'_> {
         }
     }
 
-    /// No branch of an `anyOf` or `oneOf` fits: speaks of the one that comes closest.
+    /// Reports that no branch of an `anyOf` or `oneOf` matches, with the problems of the closest branch.
     fn no_branch(
         &mut self,
         error: &ValidationError<'_>,
@@ -144,8 +144,8 @@ impl Findings<'_> {
         if let Some(types) = only_types(branches, error.instance_path()) {
             return self.line(format!("expected {types}, received {}", received(error.instance())), path);
         }
-        // A branch that wants another kind of value altogether is further away than any that
-        // finds fault with a part, and one whose parts are not even there than one that has them.
+        // A branch that needs another type of value is further away than one with problems in its parts, and
+        // a branch with missing parts is further away than one without.
         let distance = |branch: &&Vec<ValidationError<'_>>| {
             let other_kind = branch
                 .iter()
@@ -165,8 +165,8 @@ impl Findings<'_> {
         }
     }
 
-    /// The `properties` of the object schema that the keyword at `path` belongs to; those of the
-    /// whole schema for a keyword inside an `anyOf` that has none of its own.
+    /// Returns the `properties` of the object schema that the keyword at `path` belongs to; for a keyword
+    /// within an `anyOf` without its own, those of the schema around it.
     fn properties_beside(&self, path: &Location) -> Option<&Json> {
         let pointer = path.as_str();
         let parent = pointer.rsplit_once('/').map_or("", |(parent, _)| parent);
@@ -204,7 +204,7 @@ impl Findings<'_> {
     }
 }
 
-/// What an example has to hold to be a valid call: everything required, then what was missing.
+/// Returns the parameters of an example call: all required ones, then those that were missing.
 fn example_parameters<'a>(spec: &'a ToolSpec, missing: &[&'a str]) -> Vec<&'a str> {
     let required = spec.parameters.get("required").and_then(Json::as_array).into_iter().flatten();
     let mut names: Vec<&str> = required.filter_map(Json::as_str).collect();
@@ -216,7 +216,7 @@ fn example_parameters<'a>(spec: &'a ToolSpec, missing: &[&'a str]) -> Vec<&'a st
     names
 }
 
-/// `string or integer`, if all that every branch finds is the wrong type of the value at `path`.
+/// Returns `string or integer`, if every branch has only a wrong type of the value at `path`.
 fn only_types(branches: &[Vec<ValidationError<'_>>], path: &Location) -> Option<String> {
     let names: Option<Vec<String>> = branches
         .iter()
@@ -240,7 +240,7 @@ fn type_names(kind: &TypeKind) -> String {
     }
 }
 
-/// The type of a value and, where it is short, the value.
+/// Returns the type of a value, and the value or its beginning.
 fn received(value: &Json) -> String {
     match value {
         Json::Null => "null".to_owned(),
@@ -253,7 +253,7 @@ fn received(value: &Json) -> String {
     }
 }
 
-/// `$`, `$.items[0].name`, `$['odd key']`.
+/// Formats a path: `$`, `$.items[0].name`, `$['odd key']`.
 fn json_path(location: &Location) -> String {
     let plain = |name: &str| !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_');
     location.segments().fold("$".to_owned(), |path, segment| match segment {

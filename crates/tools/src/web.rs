@@ -1,9 +1,10 @@
-//! Pages from the web, from public addresses only: whatever a model or a page asks for, nothing of the own
-//! machine or network is fetched.
+//! Fetches web pages from public addresses only: whatever a model or page requests, nothing on this machine
+//! or its network is reached.
 //!
-//! Addresses are checked where they are used: a name when it has been resolved, for the very addresses that will be
-//! connected to, and an address in a URL, again after each redirect. No proxy is used, which would do both elsewhere.
-//! Addresses of the internet count as the own ones where this machine has them, or its network.
+//! Addresses are checked where they are used: for a name, after it was resolved, exactly the addresses that
+//! will be connected to; for an address in a URL, again after each redirect. No proxy is used, because it
+//! would resolve names elsewhere. Public addresses count as private if they belong to this machine or its
+//! network.
 
 use std::{
     error::Error as StdError,
@@ -26,19 +27,19 @@ use crate::{
     own_networks::{Network, Networks, is_near, networks},
 };
 
-/// What may be fetched, and how much of it.
+/// Options of fetching pages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WebOptions {
     /// Servers that may be reached although their address is not public, as `host:port`. Default none.
     pub private_servers: Vec<String>,
-    /// Bytes of an answer that are read. Default 5 MB.
+    /// Most bytes of a response that are read. Default 5 MB.
     pub max_bytes: usize,
-    /// Redirects that are followed. Default 5.
+    /// Most redirects that are followed. Default 5.
     pub max_redirects: usize,
-    /// For connecting, and for each piece of an answer. Default 20 s.
+    /// Time limit of connecting, and of each chunk of a response. Default 20 s.
     pub timeout: Duration,
-    /// How we name ourselves.
+    /// The `User-Agent` header.
     pub user_agent: String,
 }
 
@@ -54,7 +55,7 @@ impl Default for WebOptions {
     }
 }
 
-/// A client that reaches public addresses.
+/// A client that reaches only public addresses.
 #[derive(Clone, Debug)]
 pub(crate) struct Web {
     client: Client,
@@ -62,7 +63,7 @@ pub(crate) struct Web {
     networks: Networks,
 }
 
-/// What was fetched.
+/// A fetched page.
 pub(crate) struct Page {
     pub(crate) url: Url,
     pub(crate) status: u16,
@@ -72,13 +73,14 @@ pub(crate) struct Page {
 }
 
 impl Web {
-    /// # Errors
-    /// There is no TLS on this system.
+    /// Creates a client.
+    ///
+    /// # Errors TLS is not available on this system.
     pub(crate) fn new(options: WebOptions) -> Result<Self, ToolError> {
         Self::among(options, networks)
     }
 
-    /// The same where this machine stands in these networks.
+    /// Creates a client with a given source of this machine's networks.
     fn among(options: WebOptions, networks: Networks) -> Result<Self, ToolError> {
         let resolver = PublicOnly { private_servers: options.private_servers.clone(), networks };
         let client = Client::builder()
@@ -93,8 +95,8 @@ impl Web {
         Ok(Self { client, options, networks })
     }
 
-    /// Fetches a page. Redirects are followed to the same server: another one is another question to the guards, and is
-    /// sent no key.
+    /// Fetches a page. Redirects are followed within the same server only: another server needs another call
+    /// through the guards, and must not get a key.
     pub(crate) async fn get(&self, url: &str, headers: HeaderMap) -> Result<Page, ToolError> {
         let mut url = Url::parse(url).map_err(|e| {
             ToolError::InvalidArgs(format!(
@@ -141,7 +143,7 @@ impl Web {
         Ok(Page { url, status, content_type, body, truncated })
     }
 
-    /// Whether a URL may be asked for; names are looked at again when they are resolved.
+    /// Checks whether a URL may be requested; names are checked again when they are resolved.
     fn check(&self, url: &Url) -> Result<(), ToolError> {
         if !matches!(url.scheme(), "http" | "https") {
             let scheme = clip(url.scheme(), 40);
@@ -161,14 +163,14 @@ impl Web {
         let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
         match address {
             Ok(address) if !is_elsewhere(address, &(self.networks)()) => Err(private(host)),
-            // Another port of a server that is let through by name.
+            // Another port of a server that is allowed by name.
             Err(_) if self.options.private_servers.iter().any(named) => Err(private(host)),
             _ => Ok(()),
         }
     }
 }
 
-/// Resolves names to public addresses.
+/// A resolver that returns only public addresses.
 struct PublicOnly {
     private_servers: Vec<String>,
     networks: Networks,
@@ -194,7 +196,7 @@ impl Resolve for PublicOnly {
     }
 }
 
-/// A name has no public address.
+/// Error: a name has no public address.
 #[derive(Debug)]
 struct PrivateAddress;
 
@@ -223,7 +225,7 @@ fn redirected(response: &Response, from: &Url) -> Option<Result<Url, ToolError>>
     Some(from.join(location).map_err(wrong))
 }
 
-/// Whether a server asks for its own page encrypted.
+/// Returns whether a redirect only upgrades the same server to https.
 fn is_upgrade(from: &Url, to: &Url) -> bool {
     let are_usual = from.port().is_none() && to.port().is_none();
     from.scheme() == "http" && to.scheme() == "https" && from.host_str() == to.host_str() && are_usual
@@ -250,7 +252,7 @@ fn failure(url: &Url, e: &reqwest::Error) -> ToolError {
     if e.is_timeout() || e.is_connect() { ToolError::Resource(text) } else { ToolError::Failed(text) }
 }
 
-/// An error with its causes. URLs are left out: they may be long, and the model knows them.
+/// Returns the innermost cause of an error, without URLs: they may be long, and the model knows them.
 fn chain(e: &reqwest::Error) -> String {
     let mut causes = Vec::new();
     let mut cause = e.source();
@@ -264,13 +266,13 @@ fn chain(e: &reqwest::Error) -> String {
     }
 }
 
-/// Whether an address is one of the internet, and not one that this machine or its network has.
+/// Returns whether an address is public and not of this machine or its network.
 fn is_elsewhere(address: IpAddr, networks: &[Network]) -> bool {
     is_public(address) && !is_near(address, networks)
 }
 
-/// Whether an address is one of the internet, and not for a special purpose; see the registries of special-purpose
-/// addresses of IANA.
+/// Returns whether an address is public and not for a special purpose; see IANA's registries of
+/// special-purpose addresses.
 fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
@@ -291,7 +293,8 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
 
 fn is_public_v6(address: Ipv6Addr) -> bool {
     let [a, b, ..] = address.segments();
-    // Only global unicast, and of it neither tunnels, which hide an address of version 4, nor what is for papers.
+    // Only global unicast, without tunnels, which contain an IPv4 address, and without documentation
+    // addresses.
     (0x2000..0x4000).contains(&a)
         && !(a == 0x2001 && (b < 0x0200 || b == 0x0db8) || a == 0x2002 || a == 0x3fff && b < 0x1000)
 }

@@ -1,4 +1,4 @@
-//! The folders that tools may see. Every path from a model goes through here.
+//! The folders that tools may see. All paths from a model are resolved here.
 
 use std::{
     fs::{self, File},
@@ -19,14 +19,14 @@ pub(crate) use listing::Entry;
 pub(crate) use places::Places;
 pub(crate) use write::Target;
 
-/// Entries that are looked through for a file of the same name elsewhere.
+/// Most entries that are searched for a file with the same name elsewhere.
 const LOOKED_THROUGH: usize = 2_000;
 
-/// One or more folders; nothing outside them exists for a tool.
+/// One or more folders; tools cannot reach anything outside of them.
 ///
-/// A path is taken relative to the first folder, or absolute. It is made canonical, symbolic links
-/// followed, before it is compared, and a file is then reached step by step from the folder without following
-/// any, so that a link that appears in between leads nowhere. Hard links and mounts inside a folder belong to it.
+/// A path is relative to the first folder, or absolute. It is made canonical, with links resolved, before it
+/// is checked; then the file is opened step by step from the folder without following links, so that a link
+/// made in between has no effect. Hard links and mounts within a folder belong to it.
 ///
 /// ```
 /// use archon_tools::Workspace;
@@ -38,25 +38,25 @@ const LOOKED_THROUGH: usize = 2_000;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Workspace {
-    /// Canonical; never empty.
+    /// The folders, canonical; never empty.
     roots: Arc<Vec<PathBuf>>,
-    /// Folders that belong to no workspace, as far as they exist canonical, and what each is.
+    /// Folders that belong to no workspace, canonical as far as they exist, each with a description.
     without: Arc<Vec<(PathBuf, String)>>,
-    /// What each session has read, for the tools that write.
+    /// The versions of files that each session has read, for the tools that write.
     seen: Seen,
 }
 
 impl Workspace {
-    /// A workspace of one folder, which has to exist.
+    /// Creates a workspace of one existing folder.
     ///
     /// # Errors
-    /// The folder is not there, cannot be read, or is no folder.
+    /// The folder does not exist, cannot be read, or is not a folder.
     pub fn new(root: impl AsRef<Path>) -> Result<Self, Error> {
         let roots = Arc::new(vec![canonical_folder(root.as_ref())?]);
         Ok(Self { roots, without: Arc::default(), seen: Seen::default() })
     }
 
-    /// The same workspace with one more folder, which is reached by absolute paths.
+    /// Adds a folder, which is reached by absolute paths.
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -66,11 +66,11 @@ impl Workspace {
         Ok(Self { roots: Arc::new(roots), ..self })
     }
 
-    /// The same workspace without this folder and all that is in it, wherever the workspace's own folders are. It need
-    /// not be there yet. `what` names it in refusals, for instance "Archon's settings".
+    /// Excludes a folder with everything in it, wherever the workspace's folders are. It need not exist yet.
+    /// `what` describes it in refusals, for instance "Archon's settings".
     ///
-    /// File tools refuse what is in it. Commands do not see it; where the kernel cannot hide it, and it lies in a folder
-    /// that was granted, they are refused.
+    /// File tools refuse paths within it. Commands do not see it; if the kernel cannot hide it, and it is
+    /// within a granted folder, commands are refused.
     pub fn without(self, folder: impl AsRef<Path>, what: impl Into<String>) -> Self {
         let folder = std::path::absolute(folder.as_ref()).unwrap_or_else(|_| folder.as_ref().to_owned());
         let folder = crate::permissions::resolved(Path::new("/"), &folder).unwrap_or(folder);
@@ -79,21 +79,21 @@ impl Workspace {
         Self { without: Arc::new(without), ..self }
     }
 
-    /// The first folder, canonical.
+    /// Returns the first folder, canonical.
     pub fn root(&self) -> &Path {
         &self.roots[0]
     }
 
-    /// All folders, canonical, the first one first.
+    /// Returns all folders, canonical, the first one first.
     pub fn roots(&self) -> &[PathBuf] {
         &self.roots
     }
 
-    /// The canonical form of a path that exists inside the workspace.
+    /// Returns the canonical form of an existing path within the workspace.
     ///
     /// # Errors
-    /// [`ToolError::PermissionDenied`] for anything outside, there or not; [`ToolError::NotFound`]
-    /// with names that come close; both say what to do.
+    /// [`ToolError::PermissionDenied`] for every path outside, existing or not; [`ToolError::NotFound`] with
+    /// similar names; both with advice.
     pub fn resolve(&self, path: &str) -> Result<PathBuf, ToolError> {
         let joined = self.root().join(path);
         match joined.canonicalize() {
@@ -106,17 +106,18 @@ impl Workspace {
         }
     }
 
-    /// [`resolve`](Self::resolve) for a call that was let through: the path still has to lead where it led then.
+    /// Like [`resolve`](Self::resolve), for a call that was allowed: the path must still lead to the same
+    /// place as then.
     ///
     /// # Errors
-    /// As [`resolve`](Self::resolve), and where it leads elsewhere.
+    /// As [`resolve`](Self::resolve), and if the path leads elsewhere now.
     pub(crate) fn resolve_for(&self, path: &str, context: &ToolContext) -> Result<PathBuf, ToolError> {
         let real = self.resolve(path)?;
         self.check_place(path, &real, context)?;
         Ok(real)
     }
 
-    /// Makes sure that a path leads where it led when rules and people let the call through. From here on no link is
+    /// Checks that a path still leads to the place that rules and people allowed. After this no link is
     /// followed any more.
     fn check_place(&self, path: &str, real: &Path, context: &ToolContext) -> Result<(), ToolError> {
         let Some(Subject::Paths { paths, .. }) = context.subject.as_deref() else { return Ok(()) };
@@ -130,7 +131,7 @@ impl Workspace {
         )))
     }
 
-    /// Opens a file for reading, having made sure that it is one and lies inside.
+    /// Opens a file for reading, and checks that it is a regular file within the workspace.
     ///
     /// # Errors
     /// As [`resolve_for`](Self::resolve_for), and for folders, devices and files that cannot be read.
@@ -146,7 +147,7 @@ impl Workspace {
         Ok((real, file))
     }
 
-    /// Opens a canonical path, unless it turns out to lead elsewhere by now.
+    /// Opens a canonical path, unless it leads elsewhere by now.
     #[cfg(unix)]
     pub(crate) fn open_resolved(&self, real: &Path) -> io::Result<File> {
         use crate::beneath::{Missing, Place};
@@ -155,7 +156,7 @@ impl Workspace {
         Place::find(root, relative, Missing::Refuse)?.open()
     }
 
-    /// Opens a canonical path, unless it turns out to lead elsewhere by now.
+    /// Opens a canonical path, unless it leads elsewhere by now.
     #[cfg(not(unix))]
     pub(crate) fn open_resolved(&self, real: &Path) -> io::Result<File> {
         let before = fs::symlink_metadata(real)?;
@@ -174,7 +175,7 @@ impl Workspace {
         Ok(file)
     }
 
-    /// A canonical path as a model should see it and send it back: relative, with `/`.
+    /// Formats a canonical path for a model, which may send it back: relative, with `/`.
     pub(crate) fn display(&self, real: &Path) -> String {
         match real.strip_prefix(self.root()) {
             Ok(inside) if inside.as_os_str().is_empty() => ".".to_owned(),
@@ -183,8 +184,8 @@ impl Workspace {
         }
     }
 
-    /// The path of a call's arguments as rules speak of it: where it leads, and behind that the link that it names, which a
-    /// rule may mean. What leads outside or cannot be followed is left as it is: the tool refuses it.
+    /// Returns the path of a call's arguments for permission rules: its target, followed by the link that it
+    /// names, if it is one. A path that leads outside or cannot be resolved is unknown; the tool refuses it.
     pub(crate) fn subject(&self, arguments: &archon_types::Json) -> Subject {
         let path = arguments.get("path").and_then(archon_types::Json::as_str).unwrap_or(".");
         let root = self.root().to_owned();
@@ -202,18 +203,18 @@ impl Workspace {
         self.parts(real).is_some() && self.left_out(real).is_none()
     }
 
-    /// A canonical path as one of the folders and the way from there.
+    /// Splits a canonical path into one of the folders and the rest.
     fn parts<'p>(&self, real: &'p Path) -> Option<(&Path, &'p Path)> {
         self.roots.iter().find_map(|root| Some((root.as_path(), real.strip_prefix(root).ok()?)))
     }
 
-    /// The folders that belong to no workspace, and what each is.
+    /// Returns the folders that belong to no workspace, each with a description.
     #[cfg(all(unix, feature = "bash"))]
     pub(crate) fn all_left_out(&self) -> &[(PathBuf, String)] {
         &self.without
     }
 
-    /// What this is, if it belongs to no workspace.
+    /// Returns the description of the excluded folder that a path is in, if it is in one.
     pub(crate) fn left_out(&self, real: &Path) -> Option<&str> {
         self.without.iter().find(|(folder, _)| real.starts_with(folder)).map(|(_, what)| what.as_str())
     }
@@ -237,7 +238,7 @@ impl Workspace {
         ToolError::PermissionDenied(format!("'{}' is outside the workspace. {advice}", shown(path)))
     }
 
-    /// Why a path inside the workspace cannot be used; `parent` is as much of it as exists.
+    /// Explains why a path within the workspace cannot be used; `parent` is the part of it that exists.
     fn unusable(&self, path: &str, parent: &Path, why: &io::Error) -> ToolError {
         if !matches!(why.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) {
             return ToolError::Failed(format!("'{}' cannot be used: {why}", shown(path)));
@@ -261,7 +262,8 @@ impl Workspace {
         ))
     }
 
-    /// Up to three paths that may have been meant: a like name beside it, the same name elsewhere.
+    /// Returns up to three paths that may have been meant: similar names in the same folder, the same name
+    /// elsewhere.
     fn similar(&self, path: &str, parent: &Path) -> Vec<String> {
         let Some(name) = Path::new(path).file_name().and_then(|name| name.to_str()) else {
             return Vec::new();
@@ -272,7 +274,7 @@ impl Workspace {
             .flatten()
             .take(LOOKED_THROUGH)
             .filter_map(|entry| entry.path.file_name()?.to_str().map(str::to_owned))
-            // A link that leads nowhere has the very name.
+            // A dangling link has exactly this name.
             .filter(|beside| beside != name)
             .collect();
         let like = archon_types::nearest(name, beside.iter().map(String::as_str));
@@ -303,7 +305,7 @@ fn is_same_file(a: &fs::Metadata, b: &fs::Metadata) -> bool {
     a.is_file() && b.is_file() && a.created().ok() == b.created().ok()
 }
 
-/// A path from `root` without dots, links left as they are.
+/// Joins a path to `root` and removes dots; links are not resolved.
 pub(crate) fn plain(root: &Path, path: impl AsRef<Path>) -> PathBuf {
     let mut plain = root.to_owned();
     for part in path.as_ref().components() {
@@ -318,7 +320,7 @@ pub(crate) fn plain(root: &Path, path: impl AsRef<Path>) -> PathBuf {
     plain
 }
 
-/// A path in a message: not too long, and nothing in it that is not printed.
+/// Formats a path for a message: limited in length, control characters escaped.
 pub(crate) fn shown(path: &str) -> String {
     let printed: String = path
         .chars()

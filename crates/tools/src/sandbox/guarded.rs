@@ -1,5 +1,5 @@
-//! One command and the places that it may not change or see: looked for before it runs, held while it does,
-//! compared when it has ended, also when nobody waited for its end.
+//! Protects the places that one command may not change or see: finds them before it runs, protects them
+//! meanwhile, and compares them at its end, even if the call was dropped.
 
 use std::{
     collections::BTreeSet,
@@ -17,10 +17,10 @@ use super::{
     control::{Denied, MOST, Places, find},
 };
 
-/// How long what got SIGKILL may take to be gone.
+/// Time that killed processes may need to end.
 const DYING: Duration = Duration::from_millis(200);
 
-/// What is held for one command.
+/// The protected places of one command.
 pub(super) struct Guarded {
     places: Arc<Guard>,
     #[cfg(target_os = "linux")]
@@ -35,10 +35,10 @@ struct Guard {
 }
 
 impl Guarded {
-    /// Looks for the places.
+    /// Finds the places.
     ///
     /// # Errors
-    /// A folder that belongs to no workspace cannot be kept from the command.
+    /// A folder that belongs to no workspace cannot be hidden from the command.
     pub(super) fn new(cage: &Cage, context: &ToolContext) -> Result<Self, ToolError> {
         let is_held = cage.holds_places();
         cage.make_left_out(is_held)?;
@@ -64,7 +64,7 @@ impl Guarded {
         })
     }
 
-    /// The mounts of a command with this scratch folder that starts in this directory.
+    /// Returns the mounts of a command with this scratch folder and working directory.
     #[cfg(target_os = "linux")]
     pub(super) fn mounts(&self, scratch: &Path, directory: Option<&Path>) -> Option<super::mounts::Mounts> {
         let mut mounts = self.mounts.clone()?;
@@ -73,7 +73,7 @@ impl Guarded {
         Some(mounts)
     }
 
-    /// Puts right what became of the places, and says what that was.
+    /// Restores changed places, and returns sentences about what happened.
     pub(super) fn settle(&mut self) -> Vec<String> {
         self.is_settled = true;
         self.places.settle()
@@ -101,7 +101,7 @@ impl Drop for Guarded {
             return;
         }
         self.places.settle_alone();
-        // What was just killed may still be at its last system call, for which nobody should wait.
+        // Killed processes may still be in their last system call; compare again later, in the background.
         let places = self.places.clone();
         let again = std::thread::Builder::new().name("archon-settle".to_owned()).spawn(move || {
             std::thread::sleep(DYING);
@@ -114,7 +114,7 @@ impl Drop for Guarded {
 }
 
 impl Cage {
-    /// Whether mounts hold what is there of control files and hide what is denied.
+    /// Returns whether mounts protect the existing control files and hide denied places.
     pub(super) fn holds_places(&self) -> bool {
         #[cfg(target_os = "linux")]
         return self.is_closed() && super::mounts::maker().is_ok();
@@ -122,20 +122,20 @@ impl Cage {
         false
     }
 
-    /// The folders that were granted.
+    /// Returns the granted folders.
     pub(super) fn granted(&self) -> impl Iterator<Item = &PathBuf> {
         self.roots.iter().chain(&self.options.read).chain(&self.options.write)
     }
 
-    /// The folders that belong to no workspace and lie in one that was granted.
+    /// Returns the folders that belong to no workspace and are within a granted one.
     pub(super) fn left_out_inside(&self) -> BTreeSet<PathBuf> {
         let is_inside = |folder: &&PathBuf| self.granted().any(|granted| folder.starts_with(granted));
         let there = self.left_out.iter().map(|(folder, _)| folder).filter(is_inside);
         there.filter(|folder| folder.symlink_metadata().is_ok()).cloned().collect()
     }
 
-    /// Makes those that are not there, so that they can be hidden: a command could make them, and fill them,
-    /// otherwise.
+    /// Creates missing folders that belong to no workspace, so that they can be hidden: otherwise a command
+    /// could create and fill them.
     fn make_left_out(&self, is_held: bool) -> Result<(), ToolError> {
         let refused = |folder: &Path, what: &str, why: &str| {
             Err(ToolError::PermissionDenied(format!(
@@ -175,7 +175,7 @@ impl Cage {
     }
 }
 
-/// For its owner alone.
+/// Creates a folder that only its owner can use.
 fn make_folder(folder: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::DirBuilderExt;
     fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
@@ -187,7 +187,7 @@ fn mounts(cage: &Cage, places: &Places) -> super::mounts::Mounts {
     let write =
         roots.filter(|_| cage.access == Access::Write).filter_map(|folder| folder.canonicalize().ok());
     let write: Vec<PathBuf> = write.collect();
-    // A mount on a link is one on what it leads to.
+    // A mount on a link is a mount on its target.
     let held = |path: &PathBuf| match path.symlink_metadata().ok()?.is_symlink() {
         false => Some(path.clone()),
         true => path.canonicalize().ok().filter(|to| {

@@ -1,4 +1,5 @@
-//! A thread, or a child before it becomes the command, gives rights up: Landlock for files, TCP, signals; then seccomp.
+//! Makes a thread, or a child before it becomes the command, give up rights: Landlock for files, TCP and
+//! signals, then seccomp.
 
 use std::{
     ffi::CString,
@@ -20,10 +21,10 @@ use super::{
     syscalls,
 };
 
-/// The first version that guards everything that changes a file's content (Linux 6.2).
+/// The first version that covers every operation that changes a file's content (Linux 6.2).
 const NEEDED: ABI = ABI::V3;
 
-/// What programs need of the system to start at all. Nothing in it is a secret: of `/etc` only what is listed.
+/// System files that programs need to start. They contain no secrets: of `/etc` only the listed files.
 const SYSTEM: &[&str] = &[
     "/bin",
     "/sbin",
@@ -34,8 +35,9 @@ const SYSTEM: &[&str] = &[
     "/libx32",
     "/opt",
     "/nix/store",
-    // All of it: which process a command will be is not known before, and programs read about themselves there. Of others
-    // they see names, command lines and states; environments, memory and open files are kept from them.
+    // All of it: the command's process number is not known before, and programs read about themselves there.
+    // Of other processes they see names, command lines and states, but not environments, memory or open
+    // files.
     "/proc",
     "/sys/devices/system/cpu",
     "/etc/alternatives",
@@ -75,25 +77,25 @@ const SYSTEM: &[&str] = &[
     "/etc/timezone",
 ];
 
-/// Devices that hold nothing.
+/// Devices without data.
 const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
 
-/// Rights to give up; made before the process or thread that gives them up.
+/// The rights to give up; prepared before the process or thread that gives them up.
 pub(super) struct Restrictions {
     mounts: Option<Plan>,
     maker: Maker,
     scratch: CString,
-    /// Given away as it is applied.
+    /// Consumed by `apply`.
     files: Option<RulesetCreated>,
     calls: [BpfProgram; 2],
 }
 
-/// Why the rights could not be given up.
+/// The step in which giving up rights failed.
 pub(super) enum Failed<'r> {
     Mounts(mounts::Failed<'r>),
     Scratch(io::Error),
     Landlock(RulesetError),
-    /// Landlock took the rules, and does not enforce them.
+    /// Landlock accepted the rules, but does not enforce them.
     NotEnforced,
     Capabilities(io::Error),
     Seccomp(seccompiler::Error),
@@ -112,7 +114,7 @@ impl fmt::Display for Failed<'_> {
     }
 }
 
-/// A child can tell no more than a number.
+/// A child can report only an error number.
 impl From<Failed<'_>> for io::Error {
     fn from(failed: Failed<'_>) -> Self {
         match failed {
@@ -124,7 +126,7 @@ impl From<Failed<'_>> for io::Error {
 }
 
 impl Restrictions {
-    /// For a command in the process group `group` with a scratch folder of its own.
+    /// Prepares restrictions for a command in the process group `group` with a scratch folder.
     pub(super) fn new(
         cage: &Cage,
         group: u32,
@@ -140,15 +142,15 @@ impl Restrictions {
         Ok(Self { mounts, maker, scratch, files, calls: [known, syscalls::absent()] })
     }
 
-    /// The thread or process that has to apply them.
+    /// Returns who must apply them: the thread or the child.
     pub(super) fn maker(&self) -> Maker {
         self.maker
     }
 
-    /// Takes the rights from the calling thread, and from all that it starts, for good. Allocates nothing unless it
-    /// fails.
+    /// Removes the rights permanently from the calling thread and everything that it starts. Allocates no
+    /// memory unless it fails.
     pub(super) fn apply(&mut self) -> Result<(), Failed<'_>> {
-        // Landlock lets nobody mount, and knows a mount only once it is there.
+        // Landlock forbids mounting, and knows only mounts that exist, so mounts come first.
         self.mounts.as_ref().map_or(Ok(()), Plan::apply).map_err(Failed::Mounts)?;
         let files = self.files.take().ok_or(Failed::NotEnforced)?;
         let scratch = rustix::fs::open(&*self.scratch, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
@@ -163,9 +165,9 @@ impl Restrictions {
     }
 }
 
-/// Leaves root what an ordinary user has, and access to files that belong to others: Landlock says which. In a user
-/// namespace nothing is left. With "no new privileges" set, no program gets the rest back. Root's right to trace others
-/// would let a command read our environment in `/proc` although Landlock is on: a test shows it without this.
+/// Leaves root the capabilities of an ordinary user and access to other users' files, which Landlock limits.
+/// In a user namespace nothing is left. With "no new privileges" no program gets the rest back. Root's right
+/// to trace processes would let a command read our environment in `/proc` despite Landlock, as a test shows.
 fn give_up_capabilities(maker: Maker) -> io::Result<()> {
     use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 
@@ -177,7 +179,7 @@ fn give_up_capabilities(maker: Maker) -> io::Result<()> {
     Ok(set_capabilities(None, sets)?)
 }
 
-/// What of it this kernel lacks.
+/// Returns what this kernel lacks, if anything.
 pub(super) fn missing() -> Option<String> {
     let needed = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
@@ -192,22 +194,22 @@ pub(super) fn missing() -> Option<String> {
     }
 }
 
-/// What may be done in a folder that may be written.
+/// Returns the access to folders that may be written.
 fn writing() -> BitFlags<AccessFs> {
     AccessFs::from_all(ABI::V5) & !(AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev)
 }
 
-/// All but the scratch folder.
+/// Makes the Landlock rules for all files except the scratch folder.
 fn files(cage: &Cage) -> Result<RulesetCreated, RulesetError> {
     let mut rules = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
         .handle_access(AccessFs::from_all(NEEDED))?
-        // What later kernels guard is guarded there.
+        // Rights that only later kernels know are handled if possible.
         .set_compatibility(CompatLevel::BestEffort)
         .handle_access(AccessFs::from_all(ABI::V5))?
         .scope(Scope::Signal)?;
     if cage.options.unix_sockets == UnixSockets::Denied {
-        // Those that have a name and no file.
+        // Sockets with a name but without a file.
         rules = rules.scope(Scope::AbstractUnixSocket)?;
     }
     if cage.options.network == Network::Denied {

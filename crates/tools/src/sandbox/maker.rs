@@ -1,18 +1,19 @@
-//! Names that say which process made a thing, so that a later one takes away what a crash left.
+//! Names of resources that identify the process that made them, so that a later process can remove what a
+//! crash left.
 
 use std::fs;
 
 use crate::process::start_ticks;
 
-/// A name that begins with `prefix` and says who we are: our namespace of processes, our number there, and when we were
-/// started. `of` makes it unlike others of ours.
+/// Returns a name with `prefix` and this process: its process namespace, its number there and its start time.
+/// `of` makes it unique within the process.
 pub(super) fn name(prefix: &str, of: &str) -> Option<String> {
     let us = std::process::id();
     Some(format!("{prefix}{}-{us}-{}-{of}", namespace()?, start_ticks(us)?))
 }
 
-/// Whether the process that gave this name is not there any more. Processes of another namespace cannot be seen from
-/// here, so what is theirs is left alone.
+/// Returns whether the process that made this name is gone. Processes of another namespace cannot be seen
+/// from here, so their resources are left alone.
 pub(super) fn is_left(name: &str, prefix: &str, namespace: &str) -> bool {
     let mut parts = name.strip_prefix(prefix).unwrap_or_default().split('-');
     let (Some(of), Some(pid), Some(ticks), Some(_), None) =
@@ -24,7 +25,7 @@ pub(super) fn is_left(name: &str, prefix: &str, namespace: &str) -> bool {
     of == namespace && start_ticks(pid) != Some(ticks)
 }
 
-/// The number in `pid:[4026531836]`.
+/// Returns the number in `pid:[4026531836]`.
 pub(super) fn namespace() -> Option<String> {
     let link = fs::read_link("/proc/self/ns/pid").ok()?;
     Some(link.to_str()?.chars().filter(char::is_ascii_digit).collect())

@@ -1,15 +1,17 @@
-//! The mount namespace of a command. The command can change the folders that it was granted and nothing else,
-//! not even modes and times outside; some places in them are read-only or empty.
+//! The mount namespace of a command: only the granted folders can be changed, and outside of them not even
+//! modes and times; some places within them are read-only or empty.
 //!
-//! A [`Plan`] lists the system calls, and is made before. A user who may mount (root, as a rule) makes the calls on the
-//! thread that starts the command. Any other user may mount in a user namespace only, which no process with several threads
-//! enters; there the child makes the calls, between `fork` and `exec`, so a plan's calls allocate nothing.
+//! A [`Plan`] lists the system calls and is made beforehand. A user who may mount (usually root) makes the
+//! calls on the thread that starts the command. Any other user may mount only in a user namespace, which no
+//! process with several threads can enter; there the child makes the calls between `fork` and `exec`, so they
+//! must not allocate memory.
 //!
-//! All mounts become read-only but for those of the granted folders, which are bound on themselves before. What is
-//! bound on itself cannot be renamed or removed in this namespace, nor linked to from another mount.
+//! All mounts become read-only except the granted folders, which are bind-mounted on themselves before. A
+//! place that is bind-mounted on itself cannot be renamed or removed in this namespace, nor linked to from
+//! another mount.
 //!
-//! If somebody outside of the namespace replaces or removes a file that is bound here, the kernel takes the
-//! mount away; what is there afterwards is compared (`compare.rs`).
+//! If a file that is mounted here is replaced or removed from outside of the namespace, the kernel removes
+//! the mount; the file is then compared afterwards (`compare.rs`).
 
 use std::{
     ffi::{CStr, CString, OsString},
@@ -31,36 +33,36 @@ use rustix::{
     thread::UnshareFlags,
 };
 
-/// Mounts of one command at most: each costs some microseconds, and the kernel has a limit of its own.
+/// Most mounts of one command: each takes some microseconds, and the kernel has a limit of its own.
 const MOST: usize = 10_000;
 
-/// The places that a command may change, and the exceptions in them.
+/// The places that a command may change, and the exceptions within them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Mounts {
-    /// Folders in which it may change things.
+    /// Folders in which it may change files.
     pub(super) write: Vec<PathBuf>,
-    /// Folders of them that stay where they are.
+    /// Folders within them that must not be moved.
     pub(super) pinned: Vec<PathBuf>,
-    /// Files and folders that stay as they are.
+    /// Files and folders that must not change.
     pub(super) fixed: Vec<PathBuf>,
-    /// Files and folders that look empty.
+    /// Files and folders that appear empty.
     pub(super) hidden: Vec<PathBuf>,
-    /// A folder that is the command's own, in memory, and the bytes that it may have.
+    /// The command's scratch folder in memory, and its size in bytes.
     pub(super) scratch: Option<(PathBuf, u64)>,
-    /// The folder that the command starts in.
+    /// The command's working directory.
     pub(super) directory: Option<PathBuf>,
 }
 
-/// Which process makes the namespace.
+/// The process that makes the namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Maker {
     /// The thread that starts the command.
     Thread,
-    /// The command's own process before it becomes the command, in a user namespace.
+    /// The command's own process, in a user namespace, before it becomes the command.
     Child,
 }
 
-/// Which process can make namespaces here, or why none can. Tried once.
+/// Returns which process can make namespaces here, or why none can. Tested once.
 pub(super) fn maker() -> Result<Maker, &'static str> {
     static MAKER: OnceLock<Result<Maker, String>> = OnceLock::new();
     let found = MAKER.get_or_init(|| {
@@ -97,10 +99,10 @@ fn try_in_child() -> Result<(), String> {
 }
 
 impl Mounts {
-    /// The calls that make the namespace.
+    /// Makes the list of calls that create the namespace.
     ///
     /// # Errors
-    /// There are too many places, or one has a name that no system call takes.
+    /// There are too many places, or a name has a null byte.
     pub(super) fn plan(&self, maker: Maker) -> Result<Plan, String> {
         if self.pinned.len() + self.fixed.len() + self.hidden.len() > MOST {
             return Err(format!("more than {MOST} places in the workspace have to be held"));
@@ -141,7 +143,7 @@ impl Mounts {
                 calls.extend([Call::Empty { file, place: place.clone() }, Call::ReadOnly(place)]);
             }
         }
-        // The folder that a process is in stays the one below the mount that was made on it.
+        // Otherwise the working directory would stay the one below the new mount.
         if let Some(directory) = &self.directory {
             calls.push(Call::Enter(c_string(directory)?));
         }
@@ -149,34 +151,34 @@ impl Mounts {
     }
 }
 
-/// System calls that make a namespace for the thread or process that makes them, and for all that it starts.
+/// System calls that make a namespace for the calling thread or process and everything that it starts.
 pub(super) struct Plan {
     user: Option<User>,
     calls: Vec<Call>,
 }
 
-/// The user as whom a process is in a user namespace: the same as outside.
+/// The user in a user namespace: the same as outside.
 struct User {
     uid: String,
     gid: String,
 }
 
 enum Call {
-    /// Binds a place on itself, with all that is mounted in it.
+    /// Bind-mounts a place on itself, with all mounts within it.
     Bind(CString),
-    /// Makes a mount that was there before read-only; its other flags stay.
+    /// Makes an existing mount read-only; its other flags stay.
     Remount(CString, MountFlags),
-    /// Makes a mount of ours read-only; its other flags stay.
+    /// Makes one of our mounts read-only; its other flags stay.
     ReadOnly(CString),
-    /// A file system in memory, with these options.
+    /// Mounts a file system in memory with these options.
     Memory(CString, CString, MountFlags),
-    /// Binds an empty file on a place; its name goes away as soon as it is bound.
+    /// Bind-mounts an empty file on a place; its name is removed right after.
     Empty { file: CString, place: CString },
-    /// Goes to a folder.
+    /// Changes the working directory.
     Enter(CString),
 }
 
-/// A call that failed, and on which place.
+/// A failed call, with its place.
 #[derive(Debug)]
 pub(super) struct Failed<'p> {
     place: Option<&'p CStr>,
@@ -199,11 +201,11 @@ impl From<Failed<'_>> for io::Error {
 }
 
 impl Plan {
-    /// Makes the calls. Allocates nothing unless one fails.
+    /// Makes the calls. Allocates no memory unless one fails.
     pub(super) fn apply(&self) -> Result<(), Failed<'_>> {
         let on = |place| move |error| Failed { place, error };
         let of_user = if self.user.is_some() { UnshareFlags::NEWUSER } else { UnshareFlags::empty() };
-        // Not sound is only the part of it that takes descriptors away from a thread (`FILES`).
+        // Only unsharing a thread's descriptors (`FILES`) is unsound.
         #[allow(deprecated, reason = "the only safe function for it; of namespaces it is sound")]
         rustix::thread::unshare(UnshareFlags::NEWNS | of_user).map_err(on(None))?;
         if let Some(user) = &self.user {
@@ -220,7 +222,8 @@ impl User {
         (maker == Maker::Child).then(|| Self { uid: same(geteuid().as_raw()), gid: same(getegid().as_raw()) })
     }
 
-    /// See user_namespaces(7): a group is taken only from a process that gave up `setgroups`.
+    /// Writes the user mapping. A group can be mapped only after giving up `setgroups`; see
+    /// user_namespaces(7).
     fn enter(&self) -> Result<(), Errno> {
         for (file, text) in [
             (c"/proc/self/setgroups", "deny"),
@@ -251,8 +254,8 @@ impl Call {
             Self::Bind(place) => mount_bind_recursive(&**place, &**place),
             Self::Remount(place, flags) => {
                 match mount_remount(&**place, MountFlags::BIND | MountFlags::RDONLY | *flags, c"") {
-                    // Nobody gets to it: another mount lies over it or over a folder on its way (then no mount begins at
-                    // this path), or this user may not go there.
+                    // The mount is unreachable: another mount covers it or a folder above it (then no mount
+                    // begins at this path), or this user may not go there.
                     Err(Errno::NOENT | Errno::NOTDIR | Errno::INVAL | Errno::ACCESS) => Ok(()),
                     made => made,
                 }
@@ -277,7 +280,7 @@ fn c_string(path: impl Into<OsString>) -> io::Result<CString> {
     Ok(CString::new(path.into().into_vec())?)
 }
 
-/// Those that lie in no other.
+/// Returns the folders that are in no other one of the list.
 fn outermost(folders: &[PathBuf]) -> Vec<PathBuf> {
     let is_inside =
         |folder: &PathBuf| folders.iter().any(|other| folder != other && folder.starts_with(other));
@@ -287,7 +290,7 @@ fn outermost(folders: &[PathBuf]) -> Vec<PathBuf> {
     outermost
 }
 
-/// Takes from a mount that was just made what would change it; the rest of its flags stays.
+/// Makes a new mount read-only; its other flags stay.
 fn read_only(place: &CStr) -> Result<(), Errno> {
     let has = statvfs(place)?.f_flag;
     let flags = [
@@ -303,9 +306,9 @@ fn read_only(place: &CStr) -> Result<(), Errno> {
     mount_remount(place, MountFlags::BIND | MountFlags::RDONLY | flags, c"")
 }
 
-/// All mounts of the calling thread, with the flags that have to stay; see proc_pid_mountinfo(5).
+/// Returns all mounts of the calling thread, with the flags that must stay; see proc_pid_mountinfo(5).
 fn mounted() -> io::Result<Vec<(PathBuf, MountFlags)>> {
-    // Of the thread: `/proc/self` is of the thread that the process began with.
+    // The thread's own list: `/proc/self` is that of the process's first thread.
     let list = fs::read("/proc/thread-self/mountinfo")?;
     let mounts = list.split(|byte| *byte == b'\n').filter_map(|line| {
         let mut parts = line.split(|byte| *byte == b' ').skip(4);
@@ -331,7 +334,7 @@ fn flag(name: &[u8]) -> MountFlags {
     }
 }
 
-/// Spaces, tabs, newlines and backslashes stand there as three octal digits.
+/// Decodes a path: spaces, tabs, newlines and backslashes are written as three octal digits.
 fn unescaped(path: &[u8]) -> PathBuf {
     let mut plain = Vec::new();
     let mut rest = path;

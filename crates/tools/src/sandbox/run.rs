@@ -1,4 +1,4 @@
-//! Running a command to its end: its two outputs as far as they are kept, and how it ended.
+//! Runs a command to its end, and returns the kept output and how it ended.
 
 use std::{
     collections::VecDeque,
@@ -26,35 +26,35 @@ use super::{
     watch::{self, Beyond, Watch},
 };
 
-/// How long may be waited for output that is on its way when everything was killed.
+/// Time to wait for buffered output after everything was killed.
 const DRAIN: Duration = Duration::from_secs(1);
 
-/// A command that is over.
+/// The result of a command.
 #[derive(Debug)]
 pub(crate) struct Finished {
     pub(crate) ended: Ended,
     pub(crate) stdout: Output,
     pub(crate) stderr: Output,
-    /// Whether a process of it was killed for want of memory.
+    /// True if one of its processes was killed for lack of memory.
     pub(crate) out_of_memory: bool,
-    /// What it did that it may not and what became of that, and what could not be held, in sentences.
+    /// Sentences about forbidden changes and what was done about them, and about what could not be protected.
     pub(crate) notes: Vec<String>,
 }
 
-/// How a command ended.
+/// The end of a command.
 #[derive(Debug)]
 pub(crate) enum Ended {
     Exited(ExitStatus),
-    /// Its time was up.
+    /// It reached its time limit.
     TimedOut,
-    /// It wrote more than anyone will read.
+    /// It wrote too much output.
     Flooded,
-    /// A disk was about to be full: fewer bytes than these are free.
+    /// A disk was nearly full: less than this many bytes were free.
     DiskFull(u64),
 }
 
 impl Ended {
-    /// The exit code as a shell says it: 128 and the signal for a program that a signal ended.
+    /// Returns the exit code as a shell reports it: 128 plus the signal if a signal ended the program.
     pub(crate) fn code(&self) -> Option<i32> {
         match self {
             Self::Exited(status) => status.code().or_else(|| status.signal().map(|signal| 128 + signal)),
@@ -63,16 +63,16 @@ impl Ended {
     }
 }
 
-/// What is kept of an output.
+/// The kept part of an output.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Output {
     pub(crate) text: String,
-    /// All bytes that were written.
+    /// Number of all bytes written.
     pub(crate) bytes: u64,
     pub(crate) truncated: bool,
 }
 
-/// Runs the command for at most `limit`. When it is over, so is everything that it started.
+/// Runs the command for at most `limit`. All processes that it started end with it.
 pub(crate) async fn run(
     command: &Command,
     cage: &Cage,
@@ -97,7 +97,7 @@ pub(crate) async fn run(
         poll_fn(|waker| {
             let _ = pumps.as_mut().poll(waker);
             let total: u64 = kept.iter().map(Kept::bytes).sum();
-            // Each partial result holds all of it, so they come more and more seldom.
+            // Each partial result has all of the output, so they are sent less and less often.
             if total > 2 * told {
                 told = total;
                 context.on_update(kept[0].output().text.into());
@@ -118,7 +118,7 @@ pub(crate) async fn run(
         })
         .await
     };
-    // What it left in the background would keep the outputs open.
+    // Background processes would keep the outputs open.
     started.kill();
     if !pumps.is_terminated() {
         let _ = select(pumps, clock.sleep_until(clock.now() + DRAIN)).await;
@@ -132,12 +132,12 @@ pub(crate) async fn run(
     Ok(Finished { ended, stdout: kept[0].output(), stderr: kept[1].output(), out_of_memory, notes })
 }
 
-/// Whether a command was killed because it had too much memory.
+/// Whether a command was killed for using too much memory.
 struct TooMuch(bool);
 
 impl TooMuch {
-    /// Looks what the command has. One with too much memory is killed, and ends as one that the kernel ends for want of
-    /// memory; of a disk that is nearly full the bytes that have to stay free are returned.
+    /// Checks memory and disks. A command with too much memory is killed, and ends like one that the kernel
+    /// kills for lack of memory. Returns the bytes that must stay free if a disk is nearly full.
     fn look(&mut self, watch: &Watch, group: Pid) -> Option<u64> {
         match watch.look()? {
             Beyond::Disk(spared) => Some(spared),
@@ -150,7 +150,7 @@ impl TooMuch {
     }
 }
 
-/// Waits for what was killed and is nobody's child here: it may be at its last system call.
+/// Waits until the killed processes are gone, which are not our children and may still be in a system call.
 async fn until_gone(group: Pid, clock: &dyn Clock) {
     for _ in 0..50 {
         if rustix::process::test_kill_process_group(group).is_err() {
@@ -160,7 +160,7 @@ async fn until_gone(group: Pid, clock: &dyn Clock) {
     }
 }
 
-/// Looks through the workspace, which may take a moment, for what the command may not change or see.
+/// Finds the places in the workspace that the command may not change or see; that may take a moment.
 async fn guarded(cage: &Cage, context: &ToolContext) -> Result<Guarded, ToolError> {
     if let Some(refusal) = cage.refusal() {
         return Err(ToolError::PermissionDenied(refusal));
@@ -178,7 +178,7 @@ async fn pump(from: Option<impl AsyncRead + Unpin>, kept: &Kept) {
     }
 }
 
-/// The beginning and the end of what was written.
+/// Keeps the beginning and the end of an output.
 struct Kept(Mutex<Halves>, usize);
 
 #[derive(Default)]

@@ -1,5 +1,5 @@
-//! The scratch folder of a call. It goes with its call, and where a crash prevented that, with the next process that
-//! runs commands: its name says who made it.
+//! The scratch folder of a call. It is deleted with the call, or after a crash by the next process that runs
+//! commands: its name identifies its maker.
 
 use std::{io, path::Path, sync::Once};
 
@@ -10,12 +10,12 @@ use super::maker;
 
 const PREFIX: &str = "archon-call-";
 
-/// A new one, for its owner alone.
+/// Creates a scratch folder that only its owner can use.
 pub(super) fn create() -> io::Result<TempDir> {
     TempDir::with_prefix(maker::name(PREFIX, "").unwrap_or_else(|| PREFIX.to_owned()))
 }
 
-/// Takes away those whose makers are gone. Once is enough: what this process makes it takes away itself.
+/// Deletes the folders whose makers are gone. Runs once: this process deletes its own.
 pub(super) fn remove_left() {
     static LOOKED: Once = Once::new();
     LOOKED.call_once(|| {
@@ -28,7 +28,7 @@ pub(super) fn remove_left() {
 fn remove_left_in(parent: &Path, namespace: &str) {
     for entry in parent.read_dir().into_iter().flatten().flatten() {
         let is_left = entry.file_name().to_str().is_some_and(|name| maker::is_left(name, PREFIX, namespace));
-        // Others may make what has such a name in a folder that is everybody's.
+        // Other users can create such names in a shared folder.
         if is_left && is_own_folder(&entry.path()) {
             let removed = std::fs::remove_dir_all(entry.path());
             tracing::info!(target: "archon::tools", folder = ?entry.path(), ?removed, "a scratch folder of before");
@@ -36,7 +36,7 @@ fn remove_left_in(parent: &Path, namespace: &str) {
     }
 }
 
-/// Whether it is a folder of our user, and no link to one.
+/// Returns whether it is a folder of our user, and not a link to one.
 fn is_own_folder(path: &Path) -> bool {
     let of = rustix::fs::statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW);
     of.is_ok_and(|of| {

@@ -1,9 +1,9 @@
-//! Where a command looks for its programs: never first in a folder that a command may write.
+//! The search path of a command: folders that a command may write come last.
 //!
-//! A program that a model put into the workspace must not take the place of one of the system's in a later command, which
-//! a person allowed by its name. So folders inside are looked through last: `pytest` of the project's `.venv/bin` is found
-//! where the system has none, `ls` is always the system's. Whoever wants it otherwise says so with `PATH` among the
-//! [variables](super::SandboxOptions::env) of commands.
+//! A program that a model put into the workspace must not replace a system's program in a later command that
+//! a person allowed by name. So folders within the workspace are searched last: `pytest` in the project's
+//! `.venv/bin` is found if the system has none, but `ls` is always the system's. To change that, set `PATH`
+//! in the [variables](super::SandboxOptions::env) of commands.
 
 use std::{
     env,
@@ -13,16 +13,16 @@ use std::{
 
 use crate::permissions::resolved;
 
-/// Looked through first where no other folder is left.
+/// Searched first if no other folder is left.
 const USUAL: &[&str] = &["/usr/local/bin", "/usr/bin", "/bin"];
 
-/// `path` without what is relative, the folders that lie in one of `inside` at its end, and the others as they are reached
-/// without links, so that none of them can be led elsewhere later.
+/// Returns `path` without relative folders, with folders within `inside` at its end and links resolved in the
+/// others, so that these cannot be redirected later.
 pub(super) fn search_path(path: &OsStr, inside: &[PathBuf]) -> Option<OsString> {
     let is_inside = |folder: &Path| inside.iter().any(|root| folder.starts_with(root));
     let (mut first, mut last) = (Vec::new(), Vec::new());
     for folder in env::split_paths(path).filter(|folder| folder.is_absolute()) {
-        // What leads nowhere yet may lead anywhere later.
+        // A dangling link may lead anywhere later.
         let Some(real) = resolved(Path::new("/"), &folder) else { continue };
         match is_inside(&folder) || is_inside(&real) {
             true => last.push(folder),

@@ -1,9 +1,9 @@
-//! Starting a command so that it is held before it does anything.
+//! Starts a command so that its limits apply before it does anything.
 //!
-//! First comes a shell that only waits. It leads the process group, and the run's log names the group, before a
-//! command is there. Then a thread gives up what the command may not do and starts, in that group, a second
-//! shell that waits as well; it gets its limits and then the word to become the command. Where only a child can make
-//! the mounts ([`Maker::Child`]), that child gives the rest up, too.
+//! First comes a shell that only waits. It leads the process group, and the run's log names the group before
+//! there is a command. Then a thread gives up what the command may not do and starts a second waiting shell
+//! in that group. This one gets its limits, and then a line of input that makes it become the command. If
+//! only a child can make the mounts ([`Maker::Child`]), the child also gives up the rights.
 
 use std::{
     fs::File,
@@ -23,11 +23,11 @@ use super::{Cage, guarded::Guarded, search_path::search_path, watch::Watch};
 use super::{kernel::Restrictions, mounts::Maker};
 use crate::process::{self, RUN_VARIABLE};
 
-/// Address space that programs set aside and never use: a WebAssembly memory takes 10 GiB.
+/// Address space that programs reserve and never use: a WebAssembly memory takes 10 GiB.
 #[cfg(target_os = "linux")]
 const RESERVED: u64 = 12 << 30;
 
-/// A command that runs. Dropping it ends its process group.
+/// A running command. Dropping it kills its process group.
 pub(super) struct Started {
     pub(super) child: Child,
     leader: Child,
@@ -38,17 +38,17 @@ pub(super) struct Started {
 }
 
 impl Started {
-    /// Kills everything that the command started.
+    /// Kills all processes of the command.
     pub(super) fn kill(&self) {
         kill(self.group);
     }
 
-    /// The group of all its processes.
+    /// Returns the process group.
     pub(super) fn group(&self) -> Pid {
         self.group
     }
 
-    /// Whether something of it was killed for want of memory, as far as the system says so.
+    /// Returns whether a process was killed for lack of memory, if the system reports that.
     pub(super) fn ran_out_of_memory(&self) -> bool {
         #[cfg(target_os = "linux")]
         return self.cgroup.as_ref().is_some_and(super::cgroup::Cgroup::ran_out_of_memory);
@@ -56,7 +56,7 @@ impl Started {
         return false;
     }
 
-    /// Looks after what the kernel does not hold.
+    /// Returns a watch on the limits that the kernel does not enforce.
     pub(super) fn watch(&self, cage: &Cage) -> Watch {
         #[cfg(target_os = "linux")]
         let memory_is_held = self.cgroup.as_ref().is_some_and(super::cgroup::Cgroup::holds_memory);
@@ -65,12 +65,12 @@ impl Started {
         Watch::new(self.group, cage, self.scratch.as_ref().map(TempDir::path), memory_is_held)
     }
 
-    /// Waits for what was killed and takes away what was made for the command.
+    /// Waits for the killed processes and removes what was made for the command.
     pub(super) async fn finish(mut self) {
         self.kill();
         let _ = self.child.wait().await;
         let _ = self.leader.wait().await;
-        // The rest is removed as the value is dropped.
+        // Dropping the value removes the rest.
     }
 }
 
@@ -82,7 +82,7 @@ impl Drop for Started {
         let scratch = self.scratch.take();
         #[cfg(target_os = "linux")]
         if let Some(cgroup) = self.cgroup.take().filter(|cgroup| !cgroup.remove()) {
-            // The last of a large group may take a moment, for which nobody should wait.
+            // The last processes of a large group may take a moment; do not wait here.
             std::thread::spawn(move || {
                 cgroup.remove_soon();
                 drop(scratch);
@@ -93,12 +93,12 @@ impl Drop for Started {
     }
 }
 
-/// Kills the group of a command that runs: its leader was not waited for, so the number is still the group's.
+/// Kills the group of a running command. Its leader was not waited for, so the number is still the group's.
 pub(super) fn kill(group: Pid) {
     let _ = rustix::process::kill_process_group(group, Signal::KILL);
 }
 
-/// Starts the command: its program, arguments, directory and added variables are taken from `command`.
+/// Starts the command; program, arguments, working directory and added variables are taken from `command`.
 pub(super) async fn start(
     command: &Command,
     cage: &Cage,
@@ -151,13 +151,13 @@ pub(super) async fn start(
     limit(&mut started, id, cage, alone).map_err(failed)?;
     #[cfg(not(target_os = "linux"))]
     let _ = (id, &mut started);
-    // A shell that ended by itself says so by its exit.
+    // If the shell ended by itself, its exit status says so.
     let _ = (&word).write_all(b"\n");
     Ok(started)
 }
 
-/// Leads the group, and does nothing until we say a word, which we never do, or die. Then it takes the group
-/// with it, whatever has become of the group's environment.
+/// Makes the group's leader: a shell that waits until we die, and then kills the group, whatever the
+/// environment of its processes is.
 fn leader(context: &ToolContext) -> tokio::process::Command {
     let mut leader = Command::new("/bin/sh");
     leader
@@ -189,7 +189,7 @@ fn held(
         None => held.env_remove("PATH"),
     };
     held.env("HOME", scratch).env("TMPDIR", scratch);
-    // A folder of plain files that looks like git's own has settings that run programs.
+    // A folder of ordinary files that looks like a git folder has settings that run programs.
     held.env("GIT_CONFIG_COUNT", "1");
     held.env("GIT_CONFIG_KEY_0", "safe.bareRepository").env("GIT_CONFIG_VALUE_0", "explicit");
     held.envs(&cage.options.env);
@@ -198,7 +198,7 @@ fn held(
     if let Some(directory) = command.get_current_dir() {
         held.current_dir(directory);
     }
-    // A process group is a process's number, so it fits.
+    // A group's number is a process number, so it fits.
     held.process_group(group.cast_signed());
     held.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut held = tokio::process::Command::from(held);
@@ -206,7 +206,7 @@ fn held(
     held
 }
 
-/// A command, and what it may not do.
+/// A command with the rights to give up.
 struct Held {
     command: tokio::process::Command,
     #[cfg(target_os = "linux")]
@@ -214,7 +214,7 @@ struct Held {
 }
 
 impl Held {
-    /// Starts it from a new thread: a thread never gets back a right that it gave up.
+    /// Starts it from a new thread, because a thread never gets back a right that it gave up.
     async fn spawn(self) -> Result<Child, ToolError> {
         let runtime = tokio::runtime::Handle::current();
         let (tell, told) = tokio::sync::oneshot::channel();
@@ -243,8 +243,9 @@ impl Held {
                 }
             }
         }
-        // Ours close by themselves, but not those that we were started with, nor those of libraries in C. This is the
-        // whole process's, which loses nothing: it lasts only until another program begins.
+        // Our own descriptors close by themselves, but not inherited ones or those of C libraries. This
+        // applies to the whole process, where it has no effect, as it only matters when another program is
+        // executed.
         close_fds::set_fds_cloexec(3, &[]);
         self.command.spawn().map_err(|e| match in_child {
             true => not_held(&e),
@@ -265,8 +266,8 @@ fn not_held(why: &dyn std::fmt::Display) -> ToolError {
     ))
 }
 
-/// Limits the waiting shell, and what it will become. In a user namespace of its own it is `alone`: the kernel counts a
-/// user's processes there apart.
+/// Sets the limits of the waiting shell, which the command inherits. In a user namespace of its own it is
+/// `alone`, because the kernel counts a user's processes separately there.
 #[cfg(target_os = "linux")]
 fn limit(started: &mut Started, process: Pid, cage: &Cage, alone: bool) -> io::Result<()> {
     use super::cgroup::{self, Cgroup};
@@ -277,7 +278,7 @@ fn limit(started: &mut Started, process: Pid, cage: &Cage, alone: bool) -> io::R
     let cgroup = Cgroup::create(group, options.max_processes, options.max_memory);
     let holds_memory = cgroup.as_ref().is_some_and(Cgroup::holds_memory);
     started.cgroup = cgroup;
-    // What processes share is no data of any of them, so without a cgroup all they can address is limited.
+    // Shared memory does not count as a process's data, so without a cgroup the address space is limited.
     let addresses = (!holds_memory).then(|| (Resource::As, options.max_memory.saturating_add(RESERVED)));
     let limits = [
         (Resource::Core, 0),
@@ -292,7 +293,7 @@ fn limit(started: &mut Started, process: Pid, cage: &Cage, alone: bool) -> io::R
     process::mark(process, group);
     match &started.cgroup {
         Some(cgroup) => cgroup.add(process.as_raw_nonzero().get().unsigned_abs()),
-        // No limit of a user binds root.
+        // Limits of a user do not apply to root.
         None if cage.is_closed() && rustix::process::geteuid().is_root() => {
             Err(io::Error::other(cgroup::cannot_count()))
         }
@@ -328,7 +329,7 @@ mod tests {
         };
         let (child, leader) = (wait(), wait());
         let (process, group) = (pid(child.id().unwrap()).unwrap(), leader.id().unwrap());
-        // The name is taken, so that none can be made.
+        // The name is taken, so no cgroup can be made.
         let taken = Cgroup::create(group, 9, 1 << 20).unwrap();
         let group = pid(group).unwrap();
         let mut started = Started { child, leader, group, cgroup: None, scratch: None };

@@ -1,11 +1,10 @@
-//! The system calls that a command may not make, as seccomp filters.
+//! The seccomp filters: system calls that a command may not make.
 //!
-//! Landlock guards files by their path. What it does not see is refused here: sockets, ways out of the process
-//! group, the limits that were set, changes of owners (and, without write access, of modes and times), memory that is
-//! shared by number, the scheduling of others, new namespaces, and the administration of the machine, for the case that
-//! we are root. The list names what is refused and
-//! not what is allowed, because what it is there for is this closed set. Calls that are newer than the list are not there
-//! at all, which programs have to expect on older kernels anyway.
+//! Landlock protects files by path. This refuses what it does not cover: sockets, leaving the process group,
+//! changing limits, changing owners (and without write access modes and times), System V shared memory,
+//! scheduling of other processes, new namespaces, and administration of the machine, in case we are root. The
+//! list has refused calls and not allowed ones, because these are a closed set. Calls newer than the list
+//! fail as unknown, which programs must expect on older kernels anyway.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +16,7 @@ use seccompiler::{
 
 use super::{Access, Network, SandboxOptions, UnixSockets};
 
-/// Calls that `libc` has no names for yet. Their numbers are the same on all processors, as all from 424 on are.
+/// Calls without names in `libc`. Their numbers are the same on all processors, like all from 424 on.
 mod new {
     use libc::c_long;
 
@@ -25,15 +24,15 @@ mod new {
     pub(super) const REMOVEXATTRAT: c_long = 466;
     pub(super) const OPEN_TREE_ATTR: c_long = 467;
     pub(super) const FILE_SETATTR: c_long = 469;
-    /// The highest number of Linux 6.18. Whoever raises it has looked at what the calls up to there can do.
+    /// The highest number in Linux 6.18. Before raising it, check what the new calls can do.
     pub(super) const HIGHEST: c_long = FILE_SETATTR;
 }
 
-/// What sets the attributes of a file by `ioctl`, for which it need not be opened to be written; `linux/fs.h`:
+/// The `ioctl` requests that set attributes of a file, which need no write access to it; `linux/fs.h`:
 /// `FS_IOC_SETFLAGS`, `FS_IOC32_SETFLAGS`, `FS_IOC_FSSETXATTR`.
 const ATTRIBUTES: [u64; 3] = [0x4008_6602, 0x4004_6602, 0x401c_5820];
 
-/// Refused whatever was granted.
+/// Always refused.
 const ADMINISTRATION: &[c_long] = &[
     SYS_acct,
     SYS_add_key,
@@ -49,7 +48,7 @@ const ADMINISTRATION: &[c_long] = &[
     SYS_fsopen,
     SYS_fspick,
     SYS_init_module,
-    // It makes sockets and opens files without these calls.
+    // It can create sockets and open files without these calls.
     SYS_io_uring_setup,
     SYS_kexec_file_load,
     SYS_kexec_load,
@@ -80,7 +79,7 @@ const ADMINISTRATION: &[c_long] = &[
     SYS_userfaultfd,
 ];
 
-/// Owners and attributes of files, which Landlock does not look after.
+/// Calls that change owners and attributes of files, which Landlock does not cover.
 const OWNERS: &[c_long] = &[
     SYS_fchown,
     SYS_fchownat,
@@ -99,8 +98,8 @@ const OWNERS: &[c_long] = &[
     SYS_lchown,
 ];
 
-/// Memory, queues and semaphores of System V. Those of others are reached by a number, and what a command makes stays when
-/// it has ended.
+/// System V shared memory, queues and semaphores. Other processes' are reached by number, and a command's own
+/// stay after its end.
 const SYSTEM_V: &[c_long] = &[
     SYS_msgctl,
     SYS_msgget,
@@ -115,14 +114,14 @@ const SYSTEM_V: &[c_long] = &[
     SYS_shmget,
 ];
 
-/// How processes are scheduled: calls whose first argument names a process, where 0 is the caller.
+/// Scheduling calls whose first argument is a process, where 0 is the caller.
 const SCHEDULING: &[c_long] =
     &[SYS_sched_setaffinity, SYS_sched_setattr, SYS_sched_setparam, SYS_sched_setscheduler];
 
-/// The same, by a kind and a number, where 0 is the caller; beside each call stands the kind that is a process.
+/// Scheduling calls with a kind and a number, where 0 is the caller; each with the kind that means a process.
 const PRIORITIES: [(c_long, u64); 2] = [(SYS_setpriority, 0), (SYS_ioprio_set, 1)];
 
-/// New namespaces: a command would have all rights in its own, and more of the kernel to try.
+/// New namespaces: a command would have all rights in its own, and more of the kernel to attack.
 const NAMESPACES: [c_int; 8] = [
     CLONE_NEWCGROUP,
     CLONE_NEWIPC,
@@ -131,11 +130,12 @@ const NAMESPACES: [c_int; 8] = [
     CLONE_NEWPID,
     CLONE_NEWUSER,
     CLONE_NEWUTS,
-    // CLONE_NEWTIME, of `unshare` alone.
+    // CLONE_NEWTIME, only for `unshare`.
     0x80,
 ];
 
-/// Modes and times of files. A command that may write has to set them, for instance to link a program.
+/// Calls that change modes and times of files. A command with write access needs them, for instance to link a
+/// program.
 const MODES: &[c_long] = &[
     SYS_fchmod,
     SYS_fchmodat,
@@ -151,7 +151,7 @@ const MODES: &[c_long] = &[
     SYS_utimes,
 ];
 
-/// Calls that give a file a mode, and the argument that it stands in.
+/// Calls that set a file's mode, and the index of that argument.
 const MODE_OF: &[(c_long, u8)] = &[
     (SYS_fchmod, 1),
     (SYS_fchmodat, 2),
@@ -165,21 +165,21 @@ const MODE_OF: &[(c_long, u8)] = &[
     (SYS_mknod, 1),
 ];
 
-/// Calls that do so if they make the file, and the argument of the flags that say so. The mode stands behind it.
+/// Calls that set a mode if they create the file, and the index of their flags. The mode follows the flags.
 const OPENING: &[(c_long, u8)] = &[
     (SYS_openat, 2),
     #[cfg(target_arch = "x86_64")]
     (SYS_open, 1),
 ];
 
-/// Flags of [`OPENING`] by which a file is made. The first one is that of `O_TMPFILE` which is its own.
+/// Flags of [`OPENING`] that create a file. The first is the bit that only `O_TMPFILE` has.
 const MAKING: [u64; 2] = [0o20_000_000, 0o100];
 
-/// A program with this mode runs as its owner, whoever starts it. The like for groups is not refused: folders of shared
-/// projects have it, and a filter does not see what is a folder.
+/// The set-user-ID bit: such a program runs as its owner. The bit for groups is allowed, because folders of
+/// shared projects have it, and a filter cannot see whether a file is a folder.
 const SET_UID: u64 = 0o4000;
 
-/// The filter for a command in the process group `group`; each refused call fails with EPERM.
+/// Makes the filter for a command in the process group `group`; refused calls fail with EPERM.
 pub(super) fn filter(
     group: u32,
     access: Access,
@@ -209,10 +209,10 @@ pub(super) fn filter(
     if options.unix_sockets == UnixSockets::Denied {
         refuse(SYS_socketpair, refused_pairs()?);
     }
-    // A new session or another group would be out of reach of the signal that ends the call.
+    // The signal that ends the call would not reach another session or group.
     refuse(SYS_setsid, Vec::new());
     refuse(SYS_setpgid, vec![rule([is_not(1, u64::from(group))?])?]);
-    // Root could raise the limits that were set.
+    // Root could raise its limits.
     refuse(SYS_prlimit64, vec![rule([is_set(2)?])?]);
     refuse(SYS_setrlimit, Vec::new());
     for call in SCHEDULING {
@@ -222,7 +222,7 @@ pub(super) fn filter(
         refuse(call, vec![rule([is_not(0, process)?])?, rule([is_not(1, 0)?])?]);
     }
     refuse(SYS_unshare, any_of(&NAMESPACES)?);
-    // Its lowest byte is the signal at the end, and no namespace.
+    // The lowest byte of the flags is the exit signal, so `CLONE_NEWTIME` does not exist here.
     refuse(SYS_clone, any_of(&NAMESPACES[..7])?);
     let arch: TargetArch = std::env::consts::ARCH.try_into()?;
     let filter =
@@ -230,8 +230,8 @@ pub(super) fn filter(
     Ok(filter.try_into()?)
 }
 
-/// When a socket is refused; `None` if it never is. The list of families is one of what is allowed: there are
-/// forty-five, among them some that reach the host of a virtual machine.
+/// Returns the rules that refuse sockets; `None` if all are allowed. Families are allowed by a list, because
+/// there are forty-five, some of which reach the host of a virtual machine.
 fn refused_sockets(options: &SandboxOptions) -> Result<Option<Vec<SeccompRule>>, seccompiler::Error> {
     let mut families = Vec::new();
     if options.network == Network::Granted {
@@ -245,13 +245,13 @@ fn refused_sockets(options: &SandboxOptions) -> Result<Option<Vec<SeccompRule>>,
     }
     let of_none = families.iter().map(|family| is_not(0, u64::from(family.unsigned_abs())));
     let other = rule(of_none.collect::<Result<Vec<_>, _>>()?)?;
-    // Of the kernel's own services the one that lists addresses and routes.
+    // Of netlink, only the service that lists addresses and routes is allowed.
     let netlink =
         [is(0, u64::from(AF_NETLINK.unsigned_abs()))?, is_not(2, u64::from(NETLINK_ROUTE.unsigned_abs()))?];
     Ok(Some(vec![other, rule(netlink)?]))
 }
 
-/// When one of these flags is in the first argument.
+/// Makes rules that match if the first argument has one of these flags.
 fn any_of(flags: &[c_int]) -> Result<Vec<SeccompRule>, seccompiler::Error> {
     let set = |flag: &c_int| {
         let flag = u64::from(flag.unsigned_abs());
@@ -260,8 +260,8 @@ fn any_of(flags: &[c_int]) -> Result<Vec<SeccompRule>, seccompiler::Error> {
     flags.iter().map(set).collect()
 }
 
-/// When a pair of connected sockets is refused. One of datagrams could be connected to any other socket afterwards;
-/// a stream cannot.
+/// Returns the rules that refuse pairs of connected sockets. A datagram socket could later be connected to
+/// any other socket; a stream socket cannot.
 fn refused_pairs() -> Result<Vec<SeccompRule>, seccompiler::Error> {
     const KIND: u64 = 0xf;
     let of_kind = |kind: c_int| {
@@ -272,13 +272,14 @@ fn refused_pairs() -> Result<Vec<SeccompRule>, seccompiler::Error> {
     Ok(vec![other, of_kind(SOCK_DGRAM)?, of_kind(SOCK_RAW)?])
 }
 
-/// A second filter, for calls that are as if they were not there: they fail with ENOSYS.
+/// Makes a second filter, for calls that fail with ENOSYS as if they did not exist.
 ///
-/// These are all that are newer than the lists, and on x86-64 the 32-bit interface to the 64-bit kernel, whose numbers lie
-/// higher still. And `clone3` and `openat2`, whose arguments a filter cannot see: one could start a process in another
-/// cgroup, the other make a file that runs as its owner. The libraries use `clone` and `openat` instead.
+/// These are all calls newer than the lists, and on x86-64 the x32 interface, whose numbers are higher still.
+/// Also `clone3` and `openat2`, whose arguments a filter cannot see: one could start a process in another
+/// cgroup, the other could create a file that runs as its owner. Libraries then use `clone` and `openat`.
 pub(super) fn absent() -> BpfProgram {
-    // What a filter reads begins with the call's number; `struct seccomp_data`. Values of `linux/filter.h` fit 16 bits.
+    // A filter's input begins with the call's number; `struct seccomp_data`. Codes of `linux/filter.h` fit
+    // into 16 bits.
     const LOAD: u32 = BPF_LD | BPF_W | BPF_ABS;
     let step = |code: u32, (jt, jf): (u8, u8), k: u32| sock_filter { code: code as u16, jt, jf, k };
     let number = |call: c_long| u32::try_from(call).unwrap_or(u32::MAX);
@@ -292,12 +293,12 @@ pub(super) fn absent() -> BpfProgram {
     ]
 }
 
-/// Whether there is a filter for this processor.
+/// Returns whether there is a filter for this processor.
 pub(super) fn is_supported() -> bool {
     TargetArch::try_from(std::env::consts::ARCH).is_ok()
 }
 
-/// A rule that holds when all of its conditions do.
+/// Makes a rule that matches if all conditions hold.
 fn rule(conditions: impl Into<Vec<SeccompCondition>>) -> Result<SeccompRule, seccompiler::Error> {
     Ok(SeccompRule::new(conditions.into())?)
 }
@@ -310,12 +311,12 @@ fn is_not(argument: u8, value: u64) -> Result<SeccompCondition, seccompiler::Err
     Ok(SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, value)?)
 }
 
-/// Whether this bit is set.
+/// Makes a condition that this bit is set.
 fn has(argument: u8, bit: u64) -> Result<SeccompCondition, seccompiler::Error> {
     Ok(SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(bit), bit)?)
 }
 
-/// Whether an address is given.
+/// Makes a condition that a pointer is not null.
 fn is_set(argument: u8) -> Result<SeccompCondition, seccompiler::Error> {
     Ok(SeccompCondition::new(argument, SeccompCmpArgLen::Qword, SeccompCmpOp::Ne, 0)?)
 }

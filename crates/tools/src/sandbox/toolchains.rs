@@ -1,5 +1,4 @@
-//! Compilers and runtimes that a person keeps in the home folder: commands of a coding session need to read and run
-//! them, and see nothing else there.
+//! Grants commands access to compilers and runtimes in the home folder, and to nothing else there.
 
 use std::{
     env,
@@ -10,20 +9,21 @@ use std::{
 use super::SandboxOptions;
 use crate::Workspace;
 
-/// A toolchain is there if the search path names its folder of programs.
+/// A toolchain, which is found if the search path has its folder of programs.
 struct Toolchain {
-    /// Ends of such folders of the search path.
+    /// Ends of its folders in the search path.
     programs: &'static [&'static str],
-    /// Files and folders beside it, from the folder that the end stands in.
+    /// Further files and folders to read, relative to the folder that the end is in.
     read: &'static [&'static str],
-    /// Variables that say where it is: a name, and the folder from the same place. One that is set stays.
+    /// Environment variables with its location: the name, and the folder relative to the same place.
+    /// Variables that are set stay unchanged.
     variables: &'static [(&'static str, &'static str)],
 }
 
 const TOOLCHAINS: &[Toolchain] = &[
     Toolchain {
         programs: &[".cargo/bin"],
-        // Not `credentials.toml`. Without its settings cargo does not start.
+        // Not `credentials.toml`. Cargo does not start without its settings.
         read: &[
             ".cargo/bin",
             ".cargo/registry",
@@ -64,14 +64,15 @@ const TOOLCHAINS: &[Toolchain] = &[
     },
 ];
 
-/// nvm has a folder of programs for each version.
+/// Folder of nvm with a folder for each version.
 const NVM: &str = ".nvm/versions/node";
 
 impl SandboxOptions {
-    /// Lets commands read and run the toolchains of a home folder that our `PATH` names, and tells them where they are:
-    /// Rust (rustup and cargo), Node (nvm, volta), Bun, Deno, Python (pyenv, uv), Ruby (rbenv), Go. Of cargo that is its
-    /// settings and downloaded packages, and not its credentials. They cannot change any of it; whoever wants commands
-    /// to fetch packages grants the network, and the folders for writing.
+    /// Lets commands read and run the toolchains in a home folder that our `PATH` has, and sets the variables
+    /// with their locations: Rust (rustup and cargo), Node (nvm, volta), Bun, Deno, Python (pyenv, uv), Ruby
+    /// (rbenv), Go. For cargo these are its settings and downloaded packages, but not its credentials.
+    /// Commands cannot change them; to let commands fetch packages, grant the network, and the folders for
+    /// writing.
     ///
     /// ```
     /// use archon_tools::{Workspace, sandbox::SandboxOptions};
@@ -82,8 +83,8 @@ impl SandboxOptions {
     /// # Ok::<(), archon_tools::Error>(())
     /// ```
     ///
-    /// Links are followed, so that nobody leads a grant elsewhere later. What lies in the workspace is no toolchain of a home
-    /// folder, and neither is what holds a folder that belongs to no workspace ([`Workspace::without`]).
+    /// Links are resolved now, so that a grant cannot be redirected later. Folders within the workspace, and
+    /// those that contain a folder of no workspace ([`Workspace::without`]), are not granted.
     #[must_use]
     pub fn with_toolchains(mut self, workspace: &Workspace) -> Self {
         let path = env::var_os("PATH").unwrap_or_default();
@@ -147,7 +148,7 @@ fn find(
     found
 }
 
-/// The folder that `end` stands in, if a path ends so.
+/// Returns the folder that `end` is in, if the path ends with it.
 fn before(folder: &Path, end: &str) -> Option<PathBuf> {
     folder
         .ends_with(end)
@@ -155,7 +156,7 @@ fn before(folder: &Path, end: &str) -> Option<PathBuf> {
         .map(Path::to_owned)
 }
 
-/// `HOME/.nvm/versions/node/v22.1.0` of the folder `bin` in it.
+/// Returns `HOME/.nvm/versions/node/v22.1.0` for the folder `bin` in it.
 fn version_of_node(folder: &Path) -> Option<PathBuf> {
     let version = folder.parent().filter(|_| folder.ends_with("bin"))?;
     version.parent().filter(|versions| versions.ends_with(NVM)).map(|_| version.to_owned())

@@ -1,5 +1,5 @@
-//! What no limit of the kernel's holds is looked at again and again while a command runs: the memory of all its processes
-//! where no cgroup counts it, and what is left of the disks that it may write to.
+//! Checks limits that the kernel does not enforce, repeatedly while a command runs: the memory of all its
+//! processes if no cgroup limits it, and the free space of the disks that it may write to.
 
 use std::{
     path::{Path, PathBuf},
@@ -12,28 +12,28 @@ use super::{Access, Cage};
 #[cfg(target_os = "linux")]
 use crate::process::members;
 
-/// How often is looked. In that time a fast disk takes some hundred megabytes.
+/// Interval of the checks. Meanwhile a fast disk can take some hundred megabytes.
 pub(super) const EVERY: Duration = Duration::from_millis(200);
 
-/// The limits of a command that runs.
+/// The limits of a running command.
 pub(super) struct Watch {
     group: u32,
-    /// Bytes of all its processes, where somebody has to count.
+    /// Most bytes of all its processes, if no cgroup limits them.
     max_memory: Option<u64>,
     disks: Vec<Disk>,
 }
 
 struct Disk {
     folder: PathBuf,
-    /// Bytes that have to stay free.
+    /// Bytes that must stay free.
     spared: u64,
 }
 
-/// What a command went beyond.
+/// The limit that a command has exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Beyond {
     Memory,
-    /// Fewer bytes are free than these.
+    /// Less than this many bytes are free.
     Disk(u64),
 }
 
@@ -43,7 +43,7 @@ impl Watch {
         let writable = (cage.access == Access::Write).then(|| cage.roots.iter().chain(&options.write));
         let folders = scratch.map(Path::to_owned).into_iter().chain(writable.into_iter().flatten().cloned());
         let disks = folders.filter_map(|folder| {
-            // Who begins on a disk that is nearly full may use half of what is left.
+            // On a nearly full disk the command may use half of the free space.
             let spared = options.min_free_disk.min(free(&folder)? / 2);
             Some(Disk { folder, spared })
         });
@@ -54,7 +54,7 @@ impl Watch {
         }
     }
 
-    /// What the command is beyond by now.
+    /// Returns the limit that the command has exceeded, if any.
     pub(super) fn look(&self) -> Option<Beyond> {
         let full = self.disks.iter().find(|disk| free(&disk.folder).is_some_and(|free| free < disk.spared));
         if let Some(disk) = full {
@@ -64,21 +64,21 @@ impl Watch {
     }
 }
 
-/// Bytes that an ordinary user can still write there.
+/// Returns the bytes that an ordinary user can still write to the disk of a folder.
 fn free(folder: &Path) -> Option<u64> {
     let of = rustix::fs::statvfs(folder).ok()?;
     Some(of.f_bavail.saturating_mul(of.f_frsize))
 }
 
-/// Whether the processes of a group have more memory than this. What they share is counted once; that takes the kernel
-/// longer, so it is asked only if they have too much with what they share counted for each. A process that does not let
-/// itself be looked at that closely is counted whole.
+/// Returns whether the processes of a group use more memory than `most`. Shared memory is counted once; that
+/// is slow for the kernel, so it is done only if they use too much with shared memory counted for each
+/// process. A process that cannot be inspected that closely is counted fully.
 #[cfg(target_os = "linux")]
 fn takes_more(group: u32, most: u64) -> bool {
     let whole = |process: u32| kilobytes(process, "status", &["RssAnon:", "RssShmem:"]).unwrap_or_default();
     let shared = |process: u32| match kilobytes(process, "smaps_rollup", &["Pss_Anon:", "Pss_Shmem:"]) {
         Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied => whole(process),
-        // It has gone.
+        // The process has ended.
         Err(_) => 0,
         Ok(kilobytes) => kilobytes,
     };
@@ -87,13 +87,13 @@ fn takes_more(group: u32, most: u64) -> bool {
         && members.iter().map(|process| shared(*process)).sum::<u64>() > most
 }
 
-/// Other systems do not say it in a way that needs no other program.
+/// Other systems do not report memory without another program.
 #[cfg(not(target_os = "linux"))]
 fn takes_more(_: u32, _: u64) -> bool {
     false
 }
 
-/// The sum of these lines of a process's file, each a name and a number of kilobytes.
+/// Returns the sum of these lines of a process's file, each with a name and a number of kilobytes.
 #[cfg(target_os = "linux")]
 fn kilobytes(process: u32, file: &str, names: &[&str]) -> std::io::Result<u64> {
     let text = std::fs::read_to_string(format!("/proc/{process}/{file}"))?;

@@ -1,7 +1,7 @@
-//! What is in a folder, and below it.
+//! Lists and walks folders.
 //!
-//! A walk goes by paths, so a folder that becomes a link meanwhile would lead it out. So each entry counts only if it is
-//! there when it is looked for once more, from the workspace's folder on and without following a link.
+//! A walk uses paths, so a folder that is replaced by a link meanwhile would lead it outside. Therefore each
+//! entry is looked up again from the workspace's folder, without following links.
 
 use std::{
     io,
@@ -11,26 +11,26 @@ use std::{
 
 use super::Workspace;
 
-/// Something in a folder of a workspace.
+/// An entry in a folder of a workspace.
 pub(crate) struct Entry {
-    /// Below a folder of the workspace, without links.
+    /// Path below a folder of the workspace, without links.
     pub(crate) path: PathBuf,
     pub(crate) is_dir: bool,
-    /// A regular one.
+    /// True for a regular file.
     pub(crate) is_file: bool,
     pub(crate) modified: SystemTime,
 }
 
 impl Workspace {
-    /// What is in a folder, whose path is canonical, in the order of the names.
+    /// Returns the entries of a folder, whose path is canonical, ordered by name.
     pub(crate) fn entries(&self, folder: &Path) -> io::Result<Vec<Entry>> {
         let mut entries = sys::entries(self, folder)?;
         entries.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(entries)
     }
 
-    /// Walks a folder in a stable order, itself first: no links followed, hidden and ignored entries left out, nothing
-    /// read from outside, and nothing below a folder that `enter` does not want.
+    /// Walks a folder in a stable order, beginning with itself. Links are not followed, hidden and ignored
+    /// entries are skipped, nothing outside is read, and folders that `enter` refuses are not entered.
     pub(crate) fn walk<E>(&self, folder: &Path, enter: E) -> impl Iterator<Item = Entry> + use<E>
     where
         E: Fn(&Path) -> bool + Send + Sync + 'static,
@@ -73,14 +73,14 @@ mod sys {
         for there in Dir::read_from(&open)? {
             let name = OsString::from_vec(there?.file_name().to_bytes().to_vec());
             if name != "." && name != ".." {
-                // What is gone by now is not there.
+                // Entries that are gone meanwhile are skipped.
                 entries.extend(entry(&open, folder, &name));
             }
         }
         Ok(entries)
     }
 
-    /// Looks at entries; those of a folder come one after another, so it is held open.
+    /// Looks up entries, and keeps the current folder open, because its entries come one after another.
     pub(super) struct Look {
         workspace: Workspace,
         folder: Option<(PathBuf, OwnedFd)>,
@@ -110,7 +110,7 @@ mod sys {
         let of = rustix::fs::statat(open, name.as_bytes(), AtFlags::SYMLINK_NOFOLLOW).ok()?;
         let kind = FileType::from_raw_mode(of.st_mode);
         let nanoseconds = i128::from(of.st_mtime) * 1_000_000_000 + i128::from(of.st_mtime_nsec);
-        // Before 1970 is as old as can be.
+        // Times before 1970 become 1970.
         let since = Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or_default());
         Some(Entry {
             path: folder.join(name),

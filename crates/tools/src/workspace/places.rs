@@ -1,4 +1,5 @@
-//! The places that a tool comes across below a folder: where rules would not let it begin, it does not look either.
+//! Filters the entries below a folder: a tool does not see places where a permission rule would not let it
+//! begin.
 
 use std::{
     path::{Path, PathBuf},
@@ -12,7 +13,7 @@ use archon_types::{Ceiling, Context, Permit, Subject, ToolContext, ToolResult, T
 
 use super::{Entry, Workspace};
 
-/// What rules leave of a folder for one call. Cheap to clone; clones count together.
+/// The entries that rules allow for one call. Cheap to clone; clones share the counter.
 #[derive(Clone)]
 pub(crate) struct Places {
     workspace: Workspace,
@@ -24,14 +25,15 @@ struct Rules {
     ceiling: Arc<dyn Ceiling>,
     run: Context,
     root: PathBuf,
-    /// The tool itself, and the one as which it reads.
+    /// The tool itself, and the tool as which it reads.
     tools: Vec<ToolSpec>,
-    /// The call begins where a person is asked, so one has agreed to all that is below.
+    /// True if a person was asked about the call's folder, and so has agreed to everything below it.
     is_agreed: bool,
 }
 
 impl Places {
-    /// For a call of `tool` that begins at `begin`. What the tool shows of a file falls under the rules of `reads_as`, too.
+    /// Makes a filter for a call of `tool` that begins at `begin`. Contents that the tool shows are also
+    /// subject to the rules of `reads_as`.
     pub(crate) fn new(
         workspace: &Workspace,
         begin: &Path,
@@ -54,7 +56,7 @@ impl Places {
         Self { workspace: workspace.clone(), rules, left_out: Arc::default() }
     }
 
-    /// Whether the call may look here. A place where it may not is counted.
+    /// Returns whether the call may see a place. Places that rules refuse are counted.
     pub(crate) fn allow(&self, path: &Path) -> bool {
         if self.workspace.left_out(path).is_some() {
             return false;
@@ -64,15 +66,16 @@ impl Places {
         is_allowed
     }
 
-    /// [Walks](Workspace::walk) a folder past what is left out, and nowhere if that is all of it.
+    /// [Walks](Workspace::walk) a folder without refused places; without anything if the folder itself is
+    /// refused.
     pub(crate) fn walk(&self, folder: &Path) -> impl Iterator<Item = Entry> + use<> {
         let places = self.clone();
-        // Where a walk begins is not filtered.
+        // The walk does not filter its first entry.
         let all = self.allow(folder).then(|| self.workspace.walk(folder, move |path| places.allow(path)));
         all.into_iter().flatten()
     }
 
-    /// The result, which says how many places were left out.
+    /// Adds a note to the result on how many places were left out.
     pub(crate) fn tell(&self, mut result: ToolResult) -> ToolResult {
         let places = match self.left_out.load(Ordering::Relaxed) {
             0 => return result,

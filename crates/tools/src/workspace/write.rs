@@ -1,4 +1,4 @@
-//! Changing files of a workspace: only what the session has read, and only inside.
+//! Changes files of a workspace: only within it, and only versions that the session has read.
 
 use std::{
     fs::File,
@@ -20,31 +20,31 @@ use crate::{
     git_settings,
 };
 
-/// A file that a session wants to change: where it is, and what is there.
+/// A file that a session wants to change.
 pub(crate) struct Target {
-    /// Canonical.
+    /// The canonical path.
     real: PathBuf,
     root: PathBuf,
-    /// As results name it.
+    /// The name in results.
     pub(crate) name: String,
-    /// What is there.
+    /// The existing file, if there is one.
     pub(crate) existing: Option<Existing>,
-    /// Why it decides what runs, if it does.
+    /// The reason why it is a control file, if it is one.
     control: Option<&'static str>,
 }
 
-/// A file that is there.
+/// An existing file.
 pub(crate) struct Existing {
     file: File,
     version: Version,
     pub(crate) bytes: u64,
 }
 
-/// New folders that one call makes on the way to its file.
+/// Most new folders that one call creates for its file.
 const MOST_NEW_FOLDERS: usize = 64;
 
-/// Why a file decides what runs, if it does: by its name, by that of a workspace that is such a folder itself, or because
-/// git takes it for its own.
+/// Returns why a file is a control file, if it is one: by its name, by the name of the workspace's folder, or
+/// because git uses it.
 fn control_of(root: &Path, real: &Path) -> Option<&'static str> {
     let by_name = real.strip_prefix(root).ok().and_then(control);
     let of_root = || control(Path::new(root.file_name()?));
@@ -55,21 +55,22 @@ fn control_of(root: &Path, real: &Path) -> Option<&'static str> {
     by_name.or_else(of_root).or_else(of_git)
 }
 
-/// Bytes of a path: Linux takes 4,095, and a file gets a longer name for the moment in which it is written.
+/// Longest path in bytes: Linux allows 4,095, and a file has a longer name while it is written.
 const LONGEST_PATH: usize = 4_000;
 
 impl Workspace {
-    /// [`target`](Self::target) for a call that was let through: the path still has to lead where it led then.
+    /// Like [`target`](Self::target), for a call that was allowed: the path must still lead to the same place
+    /// as then.
     pub(crate) fn target_for(&self, path: &str, context: &ToolContext) -> Result<Target, ToolError> {
         let target = self.target(path)?;
         self.check_place(path, &target.real, context)?;
         Ok(target)
     }
 
-    /// Finds what a path means for someone who wants to write there. Creates nothing.
+    /// Resolves a path for writing. Creates nothing.
     ///
     /// # Errors
-    /// The path leads outside, or to something that is no regular file.
+    /// The path leads outside, or to something that is not a regular file.
     pub(crate) fn target(&self, path: &str) -> Result<Target, ToolError> {
         let real = self.future_path(path)?;
         let Some(root) = self.roots.iter().find(|root| real.starts_with(root)).cloned() else {
@@ -79,7 +80,7 @@ impl Workspace {
             return Err(is_directory(path));
         }
         let control = control_of(&root, &real);
-        // Whoever agrees to a path agrees to what it says, so a link to such a file is no name for it.
+        // A person agrees to the path that is shown, so a control file cannot be named by a link.
         if let Some(why) = control
             && !self.says(path, &real)
         {
@@ -104,12 +105,12 @@ impl Workspace {
         Ok(Target { name: self.display(&real), real, root, existing, control })
     }
 
-    /// Whether a path is the canonical one, but for dots in it and for the way to the workspace.
+    /// Returns whether a path is the canonical one, apart from dots and the path to the workspace.
     fn says(&self, path: &str, real: &Path) -> bool {
         plain(self.root(), path) == real
     }
 
-    /// Whether the session knows what it is about to change.
+    /// Checks that the session has read the version that it is about to change.
     pub(crate) fn check_seen(&self, session: &SessionId, target: &Target) -> Result<(), ToolError> {
         match &target.existing {
             Some(existing) => self.seen.check(session, &target.real, existing.version, &target.name),
@@ -117,25 +118,25 @@ impl Workspace {
         }
     }
 
-    /// Notes that a session knows a file that is open, and gives back what the result tells of that.
+    /// Records that a session knows an open file, and returns the metadata for the result.
     pub(crate) fn note_seen(&self, session: &SessionId, real: &Path, file: &File) -> Json {
         let Ok(of) = file.metadata() else { return Json::Null };
         self.seen.note(session, real, Version::of(&of));
         Seen::metadata(real, Version::of(&of))
     }
 
-    /// The version of a file that is open, as a result tells it.
+    /// Returns the metadata for the result about the version of an open file.
     pub(crate) fn version_of(&self, real: &Path, file: &File) -> Json {
         file.metadata().map_or(Json::Null, |of| Seen::metadata(real, Version::of(&of)))
     }
 
-    /// The session knows the files that an earlier call of it has read or written.
+    /// Records the files that an earlier call of the session has read or written.
     pub(crate) fn recall(&self, session: &SessionId, result: &ToolResult) {
         self.seen.recall(session, result);
     }
 
-    /// Puts the content there in one step, folders included, and notes that the session knows it; gives back what the
-    /// result tells of that.
+    /// Writes the content in one step, creating folders, and records that the session knows it. Returns the
+    /// metadata for the result.
     pub(crate) fn replace(
         &self,
         session: &SessionId,
@@ -160,7 +161,7 @@ impl Workspace {
             Err(e) if e.kind() == io::ErrorKind::NotFound => None,
             Err(e) => return Err(e),
         };
-        // What was looked at is what is replaced.
+        // Only the version that was checked is replaced.
         let same = match (&there, &target.existing) {
             (None, None) => true,
             (Some(now), Some(before)) => Version::of(&now.metadata()?) == before.version,
@@ -185,8 +186,8 @@ impl Workspace {
         File::open(&target.real)
     }
 
-    /// The canonical form of a path that may not be there yet: that of as much of it as is there, and plain
-    /// names behind it.
+    /// Returns the canonical form of a path that may not exist yet: its existing part is resolved, and plain
+    /// names follow.
     fn future_path(&self, path: &str) -> Result<PathBuf, ToolError> {
         let joined = self.root().join(path);
         short_enough(path, &joined)?;
@@ -199,7 +200,7 @@ impl Workspace {
         let mut there = joined.clone();
         let mut behind = Vec::new();
         let real = loop {
-            // A link that leads nowhere is there, and what it leads to is nobody's to create.
+            // A dangling link exists, and its target must not be created.
             if there.symlink_metadata().is_ok() {
                 match there.canonicalize() {
                     Ok(real) => break real,
@@ -239,10 +240,10 @@ impl Workspace {
 }
 
 impl Target {
-    /// A preview with this verb in front, without the changes.
+    /// Makes a preview that begins with this verb, without the changes.
     pub(crate) fn preview(&self, verb: &str, workspace: &Workspace) -> Preview {
         let mut preview = Preview::new(format!("{verb} '{}'", self.name));
-        // Outside the first folder, which is the working directory.
+        // Outside of the first folder, which is the working directory.
         preview.outside_cwd = !self.real.starts_with(workspace.root());
         if let Some(why) = self.control {
             let warning = format!("{why}, outside the sandbox, without anybody starting it");
@@ -254,10 +255,10 @@ impl Target {
 }
 
 impl Existing {
-    /// The text that is there.
+    /// Reads the text of the file.
     ///
     /// # Errors
-    /// It has more than `max` bytes, or is no UTF-8.
+    /// It has more than `max` bytes, or is not UTF-8.
     pub(crate) fn text(&self, name: &str, max: u64) -> Result<String, ToolError> {
         if self.bytes > max {
             return Err(ToolError::Resource(format!(
