@@ -63,7 +63,7 @@ impl TeamProblem {
     }
 }
 
-/// Returns everything that is wrong with a team. The roles in `needed` must have a member, too.
+/// Returns everything that is wrong with a team. Without a lead each role in `needed` must have a member.
 pub fn check_team(
     roles: &[Role],
     members: &[Member],

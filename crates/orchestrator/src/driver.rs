@@ -41,11 +41,10 @@ use crate::{
 /// Grace period of members at work after a cancel; a run that has not ended by then is dropped.
 const GRACE: Duration = Duration::from_millis(200);
 
-/// The longest time to wait for the bus to take the queued messages when a run is cancelled or
-/// stopped.
+/// The longest time to wait for the bus to take the queued messages when a run has ended.
 const LAST_WORDS: Duration = Duration::from_millis(40);
 
-/// The same for a run that ended normally or is suspended.
+/// The same when a run is suspended.
 const LAST_WORDS_IN_PEACE: Duration = Duration::from_secs(2);
 
 /// One run of a team while this process drives it.
