@@ -93,7 +93,7 @@ impl Conclusion {
     }
 }
 
-/// Uses the results of the last subtasks, on which nothing depends, as the answer.
+/// The conclusion without a model: the answer is the results of the last subtasks, on which nothing depends.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LastResults;
 
@@ -128,9 +128,9 @@ impl Conclude for LastResults {
     }
 }
 
-/// Lets a model write the answer, which cites subtasks by their ids in square brackets. The answer of an
-/// agent that executed the only subtask is used unchanged, and so are results if the model is small, since it
-/// would make them worse.
+/// The conclusion by a model: it writes the answer and cites subtasks by their ids in square brackets. The
+/// answer of an agent that executed the only subtask is used unchanged, and so are results if the model is
+/// small, since it would make them worse.
 ///
 /// An answer that must fit a schema is JSON without citations and counts as based on all results. Results are
 /// used unchanged only if they fit; otherwise the model is asked. After an answer that did not fit, the model

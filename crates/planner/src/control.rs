@@ -8,7 +8,7 @@ use std::{
 
 use archon_types::{PlanRecord, SubTaskId};
 
-/// Controls the run of a [`PlanningAgent`](crate::PlanningAgent). Clones control the same run.
+/// A handle to control the run of a [`PlanningAgent`](crate::PlanningAgent). Clones control the same run.
 #[derive(Clone, Debug, Default)]
 pub struct PlanControl(Arc<Mutex<State>>);
 

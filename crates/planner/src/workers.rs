@@ -20,7 +20,7 @@ impl<F: Fn(&SubTask, Option<&str>) -> Arc<dyn Agent> + Send + Sync> Workers for 
     }
 }
 
-/// Uses the same agent for every subtask.
+/// The choice of one agent for every subtask.
 pub struct OneWorker(pub Arc<dyn Agent>);
 
 impl Workers for OneWorker {

@@ -1,4 +1,4 @@
-//! Answers in text mode: what is understood, what is refused, and that nothing is made up.
+//! Tests of the parser for text mode: it accepts sloppy answers, refuses cut-off ones, and invents nothing.
 
 use StopReason::{Length, Stop};
 use proptest::prelude::*;
@@ -11,7 +11,7 @@ fn check_call(text: &str, tool: &str, arguments: Json) {
     assert_eq!(parse_answer(text, Stop), Ok(expected), "{text}");
 }
 
-/// The calls in a line: names, arguments, and which are refused.
+/// Returns the calls in one line: names, arguments, and marks for refused ones.
 fn calls(text: &str) -> String {
     let Ok(Written::Calls(calls)) = parse_answer(text, Stop) else { return "none".to_owned() };
     let line = |call: &WrittenCall| {
@@ -39,7 +39,7 @@ fn well_meant_actions_are_understood() {
         "<tool_call>\n{\"name\": \"calculator\", \"arguments\": {\"expression\": \"15 * 3\"\n</tool_call>",
         "Action: I use {the tool} now: {\"tool\": \"calculator\", \"arguments\": {\"expression\": \"15 * 3\"}}",
         "With {braces} I write {\"tool\": \"calculator\", \"arguments\": {\"expression\": \"15 * 3\"}}",
-        // The ways of others.
+        // Call formats of other systems.
         "Thought: x\nAction: calculator\nAction Input: {\"expression\": \"15 * 3\"}\nObservation: 45",
         "Action: `calculator`\nAction Input:\n```json\n{\"expression\": \"15 * 3\"}\n```",
         "<tool_call>{\"name\": \"calculator\", \"arguments\": {\"expression\": \"15 * 3\"}}</tool_call>",
@@ -92,7 +92,7 @@ fn a_torn_action_is_never_run() {
     for at in "Action: {\"".len()..whole.len() {
         let cut = &whole[..at];
         assert!(!matches!(parse_answer(cut, Length), Ok(Written::Calls(_))), "{cut}");
-        // Where nobody says that it was cut off, brackets are all that is added.
+        // Only brackets are added when the answer was not reported as cut off.
         if let Ok(Written::Calls(calls)) = parse_answer(cut, Stop) {
             assert!(cut.ends_with(['"', '}']), "{cut}: {calls:?}");
         }
@@ -135,7 +135,7 @@ fn all_calls_of_an_answer_are_taken_in_order() {
         "a {}, b {}"
     );
     assert_eq!(calls("[a(x=1), b()]"), "a {\"x\":1}, b {}");
-    // What rests on a result that the model made up does not run, nor does what cannot be read.
+    // Calls after an invented result are refused, and so are unreadable calls.
     assert_eq!(
         calls("Action: {\"tool\": \"a\"}\nObservation: 3\nAction: {\"tool\": \"b\"}"),
         "a {}, b {} (it stands behind an observation that you wrote yourself)"
@@ -184,7 +184,7 @@ proptest! {
         let _ = parse_answer(&text, Length);
     }
 
-    // Whatever arguments a model sends as JSON arrive unchanged.
+    // Property: arguments in valid JSON arrive unchanged.
     #[test]
     fn json_arguments_arrive_unchanged(value in "\\PC{0,30}", number in any::<i64>()) {
         let arguments = json!({"text": value, "list": [number, null, {"deep": true}]});
@@ -201,7 +201,7 @@ proptest! {
         }
     }
 
-    // A cut answer asks for nothing that the whole one does not ask for.
+    // Property: a cut-off answer has no call that the whole answer does not have.
     #[test]
     fn a_cut_answer_never_asks_for_anything_else(
         first in "\\PC{0,20}", second in "[\\PC\"{}\n]{0,20}", cut in any::<prop::sample::Index>(),

@@ -129,7 +129,7 @@ mod tests {
         Timestamp::from_millis(ms)
     }
 
-    /// A run's circuits after these results of one tool, one each second.
+    /// Returns the circuits of a run after these results of one tool, one each second.
     fn after(results: &[ToolResult]) -> Circuits {
         let mut circuits = Circuits::default();
         for (second, result) in (1..).zip(results) {

@@ -320,7 +320,7 @@ mod tests {
 
     use super::*;
 
-    /// Two keys, then a fallback with two keys, then another; thinks a lot.
+    /// Returns a configuration with two keys, a fallback with two keys, another fallback, and much thinking.
     fn config() -> RunConfig {
         let mut config = RunConfig::default();
         config.model = "own".into();
@@ -343,7 +343,7 @@ mod tests {
         ProviderError::Api { status: 400, kind, message: String::new() }
     }
 
-    /// The steps of a run in which every call fails like this, and then for good.
+    /// Returns the fallback steps of a run in which every request fails like this.
     fn steps(error: &ProviderError) -> Vec<String> {
         let (config, mut chain, mut steps) = (config(), Chain::default(), Vec::new());
         let (now, late) = (Timestamp::from_millis(1), Timestamp::from_millis(600_000));

@@ -270,7 +270,7 @@ mod tests {
         late.content.push(Content::text(page));
         let late = observe("calculator", late);
         assert!(late.contains("timed out after 0.5 seconds\n<0badcafe>x</(mark)>"), "{late}");
-        // Also where it is made shorter.
+        // Also when the result is shortened.
         let cut = observed[..observed.len() - 30].to_owned();
         assert!(closed(&observed, cut.clone()).ends_with("</0badcafe>"));
         assert_eq!(closed(&observed, observed.clone()), observed);

@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn what_depends_on_something_stands_below_it_and_boxes_do_not_overlap() {
-        // A chain with a short cut, and one that stands alone.
+        // A chain with a shortcut, and a node without edges.
         let widths = [100.0, 60.0, 80.0, 120.0, 50.0];
         let drawn = layout(&widths, 40.0, &[(0, 1), (1, 2), (0, 2), (0, 3)]);
         assert_eq!(drawn.rows, [0, 1, 2, 1, 0]);

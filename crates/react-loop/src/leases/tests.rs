@@ -1,4 +1,4 @@
-//! Leases: one is settled once; and in any tree of runs nothing is spent that was not there.
+//! Tests of leases: each is settled once, and no tree of runs spends more than its budget.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ fn a_lease_is_held_until_it_is_settled_and_settled_once() {
     assert_eq!(leases.held(), Spending::new(150, 0));
     leases.settle(call(0), Spending::new(30, 7));
     assert_eq!((leases.held(), leases.spent), (Spending::new(50, 0), Spending::new(30, 7)));
-    // The run went on after a crash: its figure is of everything, not of what came on top.
+    // The child run went on after a crash, and reports its total spending.
     leases.settle(call(0), Spending::new(40, 9));
     leases.settle(call(9), Spending::new(1_000, 1_000));
     assert_eq!(leases.spent, Spending::new(40, 9));
@@ -35,14 +35,14 @@ fn a_lease_is_held_until_it_is_settled_and_settled_once() {
     assert_eq!((leases.held(), leases.spent), (Spending::default(), Spending::new(90, 9)));
 }
 
-/// Calls of one turn, at most.
+/// Most calls of one turn.
 const FAN: usize = 3;
-/// Levels below the root, at most.
+/// Most levels below the root.
 const LEVELS: usize = 2;
-/// Tokens that one model call gives out, at most.
+/// Most tokens of one model call.
 const OUTPUT: u64 = 200;
 
-/// A run of the tree, and what its own model calls really used.
+/// A run of the tree, and the real spending of its own model calls.
 struct Node {
     machine: ReactMachine,
     depth: usize,
@@ -52,7 +52,7 @@ struct Node {
     largest_call: u64,
 }
 
-/// A tree of runs that are driven in any order, as their drivers would.
+/// A tree of runs that are driven in random order, as their drivers would do it.
 struct Tree {
     nodes: Vec<Node>,
     price: ModelPrice,
@@ -62,7 +62,7 @@ impl Tree {
     fn new(tokens: u64, cost: Option<u64>) -> Self {
         let mut limits = ExecutionLimits::default();
         (limits.max_total_tokens, limits.max_cost, limits.max_turns) = (tokens, cost, 5);
-        // What is measured here are leases, not calls that look alike.
+        // The test is about leases, so equal calls must not stop the run.
         limits.max_repeats = 1_000;
         let mut tree = Self { nodes: Vec::new(), price: ModelPrice::new(3_000_000, 15_000_000) };
         tree.add("root".into(), limits, None, 0);
@@ -95,7 +95,7 @@ impl Tree {
         node.machine.apply(&Record { seq: node.seq, at: Timestamp::from_millis(node.seq), body });
     }
 
-    /// Takes one step of one run; false if it can take none now.
+    /// Takes one step of one run; returns false if it can take none now.
     fn step(&mut self, at: usize, choice: u8) -> bool {
         if let Some((command, attempt)) = self.nodes[at].machine.open_request() {
             self.answer(at, command, attempt, choice);
@@ -121,7 +121,7 @@ impl Tree {
         }
     }
 
-    /// The model answers, within what was set aside for it.
+    /// Answers the model call, within the reserved amount.
     fn answer(&mut self, at: usize, command: CommandId, attempt: u32, choice: u8) {
         let node = &mut self.nodes[at];
         let input = node.machine.window().request_tokens();
@@ -139,7 +139,7 @@ impl Tree {
         self.apply(at, RecordBody::ModelAnswered { command, attempt, message: Box::new(message) });
     }
 
-    /// Starts all calls that wait, and ends those whose runs have ended.
+    /// Starts all waiting calls, and ends those whose child runs have ended.
     fn calls(&mut self, at: usize) -> bool {
         let calls = self.nodes[at].machine.calls().to_vec();
         let mut any = false;
@@ -184,7 +184,7 @@ impl Tree {
         self.nodes.iter().position(|node| node.caller == Some((at, call)))
     }
 
-    /// The process dies, and all runs are taken up.
+    /// Simulates a crash of the process and resumes all runs.
     fn crash(&mut self) {
         for at in 0..self.nodes.len() {
             if self.nodes[at].machine.ended().is_some() {
@@ -228,7 +228,7 @@ proptest! {
             let at = usize::from(*who) % tree.nodes.len();
             tree.step(at, *choice);
         }
-        // Whatever is open is brought to its end.
+        // Drives everything open to its end.
         for round in 0.. {
             prop_assert!(round < 10_000, "it does not end");
             let any = (0..tree.nodes.len()).fold(false, |any, at| tree.step(at, (round % 7) as u8) | any);
@@ -238,14 +238,14 @@ proptest! {
         }
         let root = tree.nodes[0].machine.ended().expect("the root has ended").spending();
         let used = tree.used();
-        // What is lost in a crash counts as it was set aside.
+        // Calls lost in a crash count with the reserved amount.
         let is_counted = root.tokens == used.tokens || (crashes > 0 && root.tokens > used.tokens);
         prop_assert!(is_counted, "nothing is left out or counted twice: {:?} {:?}", root, used);
         prop_assert!(root.cost >= used.cost && (crashes > 0 || root.cost == used.cost), "{:?} {:?}", root, used);
         if let Some(cost) = cost {
             prop_assert!(used.cost <= cost, "{} of {cost}", used.cost);
         }
-        // Tokens are known after a call only, so each call that is in flight may go over.
+        // Tokens are known only after a call, so each open call may exceed the budget.
         let in_flight = (FAN.pow(u32::try_from(LEVELS).unwrap())) as u64;
         let largest = tree.nodes.iter().map(|node| node.largest_call).max().unwrap_or_default();
         prop_assert!(used.tokens <= tokens + in_flight * largest, "{} of {tokens}", used.tokens);

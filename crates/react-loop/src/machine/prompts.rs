@@ -154,7 +154,7 @@ mod tests {
                 assert_eq!(said, expected.map(|(text, by)| (text.to_owned(), by)), "{mode:?}");
             }
         }
-        // Who was called by a model cannot be told that a person speaks.
+        // In a child run, no prompt can claim to be a person's.
         let message = AgentMessage::from(Message::user("x", Timestamp::from_millis(1)));
         let body =
             RecordBody::Prompted { message: message.said_by(Speaker::Person), source: PromptSource::Prompt };

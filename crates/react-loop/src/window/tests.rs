@@ -1,4 +1,4 @@
-//! The manager by itself: what gives way, in which order, and what never does.
+//! Tests of the context manager: the order of compaction, and the messages that always stay.
 
 use std::sync::Arc;
 
@@ -25,11 +25,11 @@ fn with_parts(config: ContextConfig, parts: ContextParts) -> ContextManager {
     ContextManager::new(&run, None, History::default(), parts)
 }
 
-/// A window of `budget` tokens for the messages.
+/// Returns a window with `budget` tokens for the messages.
 fn window(budget: u64) -> ContextConfig {
     let mut config = ContextConfig::new(budget);
     config.system_prompt_tokens = 0;
-    // How much a single result may take has tests of its own.
+    // The size limit of a single result has tests of its own.
     config.max_tool_result_share = 1.0;
     config.tool_result_max_tokens =
         ResultTokens { normal: 9_999, moderate: 9_999, aggressive: 9_999, critical: 9_999 };
@@ -43,7 +43,7 @@ fn turn(manager: &mut ContextManager, n: u64, call: ToolCall, result: ToolResult
     manager.push_turn(answer, &[state]);
 }
 
-/// A goal and `turns` turns, each with a result of `lines` lines of 19 characters and a break.
+/// Returns a goal and `turns` turns, each with a result of `lines` lines of 19 characters and a break.
 fn work(manager: &mut ContextManager, turns: u64, lines: usize) {
     if manager.whole().len() == 0 {
         manager.push_prompt(Message::user("the goal", at(0)), Speaker::Person);
@@ -101,7 +101,7 @@ fn the_view_of_each_level() {
         work(&mut manager, 60, 100);
         compacted(&mut manager, 0).view
     };
-    // The goal and the first turn, then what is shortened, then the last ten messages.
+    // The goal and the first turn, then the shortened part, then the last ten messages.
     let [ViewPart::Keep { from: 0, to: 4 }, ViewPart::Truncate { at: 4, lines: 50 }, ..] = &view(30_000)[..]
     else {
         panic!("{:?}", view(30_000))
@@ -139,13 +139,13 @@ fn a_compaction_waits_for_its_trigger_its_time_and_growth() {
     let level = compacted(&mut manager, 1_000).level;
     assert_eq!(level, CompactionLevel::TruncateResults);
     assert!(!manager.should_compact(at(1_000)));
-    // Full again, but too soon.
+    // The window is full again, but before the minimum interval has passed.
     while manager.usage().ratio() <= 0.85 {
         work(&mut manager, 1, 100);
     }
     assert!(!manager.should_compact(at(180_999)));
     assert!(manager.should_compact(at(181_000)));
-    // Nearly full does not wait.
+    // A nearly full window does not wait for the interval.
     while manager.usage().ratio() <= 0.95 {
         work(&mut manager, 1, 100);
     }
@@ -231,7 +231,7 @@ fn trimming_keeps_the_goal_and_the_last_messages() {
     let mut config = window(10_000);
     config.policy = CompactionPolicy::Trim;
     let mut filling = manager(config.clone());
-    // Not before four fifths of the window are full.
+    // No compaction before four fifths of the window are full.
     while filling.usage().tokens <= 8_000 {
         assert!(!filling.should_compact(at(0)), "{:?}", filling.usage());
         work(&mut filling, 1, 1);
@@ -249,7 +249,7 @@ fn trimming_keeps_the_goal_and_the_last_messages() {
             ViewPart::Keep { from: 41, to: 81 }
         ]
     ));
-    // Cut where a turn ends: forty messages from the end would begin with a result here.
+    // The cut is at the end of a turn: the last forty messages would begin with a result here.
     manager.push(Message::user("a note", at(0)), Speaker::Program);
     let view = compacted(&mut manager, 0).view;
     assert_eq!(view.last(), Some(&ViewPart::Keep { from: 43, to: 82 }));
@@ -291,7 +291,7 @@ fn what_a_person_said_in_the_run_stays_whatever_happens() {
     }
 }
 
-/// A strategy that does what it is told, allowed or not.
+/// A strategy that returns a given view, valid or not.
 struct Fixed(Vec<ViewPart>);
 
 impl CompactionStrategy for Fixed {
@@ -326,7 +326,7 @@ fn a_strategy_of_the_program_decides_unless_it_breaks_the_rules() {
         work(&mut manager, 3, 10);
         let compaction = manager.compact().unwrap();
         assert_eq!(compaction.view == view, allowed, "{view:?} {compaction:?}");
-        // A log may say what it wants, too.
+        // An invalid compaction in a log is ignored, too.
         let before = manager.messages().len();
         manager.compacted(&Compaction::new(CompactionLevel::Trim, 7, view.clone()), at(0));
         assert_eq!(manager.messages().len() != before, allowed, "{view:?}");
@@ -404,7 +404,7 @@ fn calls_without_an_id_or_with_one_that_is_taken_get_one_of_their_own() {
     let calls = ["auto-7-1", ""].map(|id| Content::from(ToolCall::new(id, "t", json!({}))));
     let answer = AssistantMessage { content: calls.into(), ..Default::default() };
     assert_eq!(unique_calls(&answer, 7)[1].id.as_str(), "auto-7-2");
-    // The same every time, so that a log folds to the same calls.
+    // Ids are the same every time, so that a log folds to the same calls.
     assert_eq!(unique_calls(&answer, 7), unique_calls(&answer, 7));
 }
 
@@ -436,14 +436,14 @@ fn a_later_run_knows_who_said_what_and_what_was_said() {
         let said: Vec<Said> = later.said().collect();
         let of = |speaker| said.iter().filter(move |said| said.by == speaker);
         assert_eq!(of(Speaker::Person).map(|said| said.message.text()).collect::<Vec<_>>(), ["the goal"]);
-        // What was said is there as it was said, or not at all: never a part of it.
+        // An original message is complete or missing, never a part of it.
         let rest = said.iter().filter(|said| said.by != Speaker::Program);
         assert!(rest.clone().all(|said| told.contains(said)), "{budget}");
         assert!(rest.count() > 2 && of(Speaker::Unknown).count() == 0, "{budget}");
-        // And so on in the run after that.
+        // The same holds in the run after that.
         let after: Vec<Said> = with_history(later.into_history()).said().collect();
         assert_eq!(after, said);
-        // Of what was stored before that was noted, nobody knows.
+        // State of older versions has no authors and no trust levels.
         let old: ContextManager = serde_json::from_str(&stored.replace(r#","by":"person""#, "")).unwrap();
         assert!(old.said().all(|said| said.by != Speaker::Person));
     }
@@ -459,7 +459,7 @@ fn trust_of(manager: &ContextManager, by: Speaker) -> Vec<Trust> {
     manager.said().filter(|said| said.by == by).map(|said| said.trust).collect()
 }
 
-/// The next run of the session.
+/// Returns the window of the next run of the session.
 fn next_run(manager: ContextManager) -> ContextManager {
     let mut run = RunConfig::default();
     run.context = Some(window(100_000));
@@ -473,7 +473,7 @@ fn a_model_is_believed_no_more_than_what_stands_before_it() {
     let mut manager = manager(window(100_000));
     manager.push_prompt(Message::user("the goal", at(0)), Speaker::Person);
     answered(&mut manager, "I know that.");
-    // What the program says on its own behalf is no source.
+    // A notice of the program does not lower the trust level of later answers.
     manager.told(archon_types::ContextLevel::Normal, "There is room.", at(1));
     answered(&mut manager, "I still do.");
     turn(&mut manager, 2, ToolCall::new("c", "t", json!({})), ToolResult::success("a page"));
@@ -490,7 +490,7 @@ fn a_model_is_believed_no_more_than_what_stands_before_it() {
         answered(&mut later, "And again.");
         assert_eq!(trust_of(&later, Speaker::Model), [&models[..], &[Untrusted]].concat());
     }
-    // Of what was stored before that was noted, nobody knows.
+    // State of older versions has no authors and no trust levels.
     let old = stored.replace(r#","trust":"trusted""#, "").replace(r#","trust":"model""#, "");
     let old: ContextManager = serde_json::from_str(&old).unwrap();
     assert!(old.said().all(|said| said.trust == Untrusted));
@@ -508,7 +508,7 @@ fn what_a_model_is_told_from_memory_counts_and_the_person_stays_a_person() {
         let goal = Message::User(goal);
         let mut native = manager(window(100_000));
         native.push_prompt(goal.clone(), Speaker::Person);
-        // In text mode the model reads it in other words.
+        // In text mode the model sees another wording.
         let mut text = manager(window(100_000));
         text.push_prompt_as(Message::user("Task: the goal", at(0)), goal, Speaker::Person);
         for mut manager in [native, text] {
@@ -528,7 +528,8 @@ fn what_stands_for_dropped_turns_is_believed_no_more_than_they_were() {
     let keep = |from, to| ViewPart::Keep { from, to };
     let digest = |from, to| ViewPart::Digest { from, to, text: "in short".into() };
     let table = [
-        // What stands for the page, what repeats it, and neither: then the model can repeat it no more.
+        // Digest of the page, then a repetition of it, then neither: only then the model cannot repeat it any
+        // more.
         (true, vec![keep(0, 1), digest(1, 5)], Untrusted),
         (true, vec![keep(0, 1), digest(1, 2)], Untrusted),
         (true, vec![keep(0, 2), keep(4, 5)], Untrusted),
@@ -545,7 +546,7 @@ fn what_stands_for_dropped_turns_is_believed_no_more_than_they_were() {
         answered(&mut manager, "Second.");
         let covered = manager.whole().len() as u64;
         manager.compacted(&Compaction::new(CompactionLevel::Summarize, covered, view.clone()), at(2));
-        // All of it is still offered to a memory, each message believed as before.
+        // The memory still gets all messages, each with its old trust level.
         let of_run = trust_of(&manager, Speaker::Model);
         assert_eq!((of_run[0], *of_run.last().unwrap()), (Model, if page { Untrusted } else { Model }));
         let mut later = next_run(manager);
@@ -569,7 +570,7 @@ fn nobody_vouches_for_what_was_kept_elsewhere() {
         let trust: Vec<Trust> = manager.said().map(|said| said.trust).collect();
         assert_eq!(trust, [Trust::Untrusted, Trust::Untrusted, Trust::Trusted, Trust::Untrusted]);
     }
-    // Nor for the model of a caller, whose window is not here.
+    // The same holds for a caller's model, whose window is unknown here.
     let mut called = manager(window(100_000));
     called.push_prompt(Message::user("the task", at(0)), Speaker::Model);
     answered(&mut called, "Done.");

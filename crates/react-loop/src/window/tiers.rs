@@ -10,9 +10,9 @@ use super::draft::Draft;
 
 type View = (CompactionLevel, Vec<ViewPart>);
 
-/// Removes as little as possible, and stops as soon as the rest fits: repeated reads of files first, then
-/// long tool results, then the wording of old turns (replaced by a model's summary if there is one), then the
-/// middle of the conversation.
+/// The strategy that removes as little as possible and stops as soon as the rest fits: repeated reads of
+/// files first, then long tool results, then the wording of old turns (replaced by a model's summary if there
+/// is one), then the middle of the conversation.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tiered;
 
@@ -59,7 +59,7 @@ impl Tiered {
     }
 }
 
-/// Keeps the last messages and a summary of those before.
+/// The strategy that keeps the last messages and a summary of those before.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Trim;
 
@@ -71,7 +71,8 @@ impl CompactionStrategy for Trim {
     }
 }
 
-/// For 20 messages and more: keeps the last 5 and a summary of the actions and observations before them.
+/// The strategy that, for 20 messages and more, keeps the last 5 and a summary of the actions and
+/// observations before them.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Summarize;
 

@@ -207,7 +207,7 @@ mod tests {
         assert_eq!(limit, ResultLimit::Share { max_chars: 2_000 });
         assert_eq!(limit.cut(&"é".repeat(2_000)), None);
         assert_eq!(limit.cut(&"é".repeat(2_001)).unwrap(), format!("{}\n[...truncated]", "é".repeat(2_000)));
-        // At the last line break, unless that would take more than half.
+        // Cuts at the last line break, unless that would remove more than half.
         let late = format!("{}\n{}", "a".repeat(1_500), "b".repeat(1_000));
         assert_eq!(limit.cut(&late).unwrap(), format!("{}\n[...truncated]", "a".repeat(1_500)));
         let early = format!("{}\n{}", "a".repeat(500), "b".repeat(2_000));

@@ -222,7 +222,7 @@ mod tests {
         tracker.asked(1_000);
         tracker.answered(reported(400, 1_000));
         assert_eq!((tracker.corrected(1_000), tracker.uncorrected(1_500)), (1_500, 1_000));
-        // A service that reports nothing changes nothing; a wild report changes so much and no more.
+        // A report of 0 changes nothing; the effect of an extreme report is limited.
         tracker.answered(Usage::default());
         assert_eq!(tracker.corrected(1_000), 1_500);
         tracker.answered(reported(1_000_000, 0));
