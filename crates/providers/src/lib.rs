@@ -31,7 +31,7 @@
 //! | [`KeyRotationProvider`] | switches to the next key when one is refused |
 //! | [`RateLimitProvider`] | delays calls to keep a rate limit |
 //! | [`CachingProvider`] | gives the cached answer to a repeated request |
-//! | [`CatalogueProvider`] | adds context windows and prices from a catalogue |
+//! | [`CatalogueProvider`] | uses context windows and prices of a catalogue's own lines |
 //! | [`ThinkingTagsProvider`] | separates thinking between tags from the text |
 //!
 //! ```

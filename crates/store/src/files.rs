@@ -55,7 +55,7 @@ pub(crate) fn read_file(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Creates a directory for its owner only and syncs it. Directories that exist keep their modes.
+/// Creates a directory for its owner only, and syncs its name. Directories that exist keep their modes.
 pub(crate) fn create_directory(directory: &Path) -> Result<(), JournalError> {
     if directory.as_os_str().is_empty() || directory.is_dir() {
         return Ok(());

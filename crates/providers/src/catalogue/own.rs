@@ -163,9 +163,9 @@ fn read(text: &str) -> Result<Line, String> {
     Ok(line)
 }
 
-/// A provider that adds the catalogue's facts about its models: context windows, prices, tool support.
+/// A provider with a person's own facts about its models: context windows, prices, tool support.
 ///
-/// The own lines of a [`Catalogue`] win over the provider's facts, and these over the built-in catalogue.
+/// Only the own lines of the [`Catalogue`] are used; they win over the facts of the wrapped provider.
 #[derive(Clone)]
 pub struct CatalogueProvider {
     inner: Arc<dyn Provider>,
@@ -173,7 +173,7 @@ pub struct CatalogueProvider {
 }
 
 impl CatalogueProvider {
-    /// Wraps `inner` with the facts of this catalogue.
+    /// Wraps `inner` with the own lines of this catalogue.
     pub fn new(inner: Arc<dyn Provider>, catalogue: Arc<Catalogue>) -> Self {
         Self { inner, catalogue }
     }

@@ -177,7 +177,7 @@ fn other_ways_to_say_it() {
               thinking "" signed "{\"id\":\"rs_1\",\"type\":\"reasoning\",\"summary\":[],\"encrypted_content\":\"e\"}"
               text "I cannot.""#]],
     );
-    // Two reasoning items in a row, of which only the second has data to send back.
+    // Two reasoning items, of which only the second has data to send back, and then two messages.
     check(
         &[
             r#"{"type":"response.reasoning_summary_text.delta","output_index":0,"delta":"one"}"#,
