@@ -13,7 +13,7 @@ use rustix::{
     fs::{AtFlags, CWD, FileType, Mode, OFlags},
 };
 
-/// What to do if a folder on the way is missing.
+/// The treatment of missing folders on the way.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Missing {
     Create,

@@ -111,7 +111,7 @@ pub(crate) struct Ended<'e> {
     pub(crate) options: &'e EngineOptions,
     pub(crate) guards: &'e [Arc<dyn CallGuard>],
     pub(crate) statistics: &'e Statistics,
-    /// How full the run's context window is, from 0 to 1, if known.
+    /// The used share of the run's context window, from 0 to 1, if known.
     pub(crate) context_usage: Option<f64>,
     /// The caller's wishes for the result, which override all defaults.
     pub(crate) wanted: Wanted,

@@ -30,7 +30,7 @@ pub struct EngineOptions {
     pub levels: BTreeMap<String, BTreeSet<String>>,
     /// Rules that allow, ask about or deny calls. Default none.
     pub permissions: Permissions,
-    /// Which calls without a matching rule need a person's approval. Default: calls of tools that require it
+    /// The calls without a matching rule that need approval. Default: calls of tools that require it
     /// or may do irreversible damage.
     pub ask: Ask,
     /// Retries of calls outside of a run ([`ToolEngine::invoke`](crate::ToolEngine::invoke)); within a run

@@ -95,7 +95,7 @@ pub struct SandboxOptions {
     pub max_output: usize,
     /// Bytes of output after which a command is stopped. Default 64 MiB.
     pub max_flood: u64,
-    /// What happens if the kernel has no sandbox. Default: commands are refused.
+    /// The treatment of commands if the kernel has no sandbox. Default: they are refused.
     pub isolation: Isolation,
 }
 
@@ -122,7 +122,7 @@ pub enum UnixSockets {
     Granted,
 }
 
-/// What happens if the kernel has no sandbox.
+/// The treatment of commands if the kernel has no sandbox.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Isolation {
@@ -207,7 +207,7 @@ pub(crate) struct Cage {
     /// Folders that belong to no workspace, each with a description.
     pub(crate) left_out: Arc<[(PathBuf, String)]>,
     pub(crate) access: Access,
-    /// What the system lacks, as [`missing`] says; determined once.
+    /// The missing part of the system, as returned by [`missing`]; determined once.
     pub(crate) missing: Option<String>,
 }
 

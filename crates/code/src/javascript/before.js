@@ -1,6 +1,6 @@
-// Runs before a program: makes `console` and the functions of the tools, and keeps hold of everything that it needs, so
-// that a program that changes the language's own objects harms nobody but itself. What is a value in the program becomes
-// JSON in here, where its memory and its time count.
+// Runs before a program: defines `console` and the functions of the tools. It keeps references to all built-ins that it
+// needs, so that a program that changes built-in objects harms only itself. Values of the program become JSON here, where
+// the limits of memory and time apply.
 (write, call, names) => {
   const { stringify } = JSON;
   const { isArray } = Array;
@@ -14,7 +14,7 @@
   const map = bound(Array.prototype.map);
   const wellFormed = bound(String.prototype.toWellFormed);
 
-  // The JSON of a value; nothing for what JSON has no word for. Unlike JSON.stringify it writes a BigInt as a number.
+  // Returns the JSON of a value; undefined if it has none. Unlike JSON.stringify it writes a BigInt as a number.
   const show = (value, depth = 0) => {
     switch (typeof value) {
       case "string": return stringify(wellFormed(value));
@@ -39,7 +39,7 @@
     return `{${join(parts, ",")}}`;
   };
 
-  // As a person reads it.
+  // Returns the value as text for people.
   const text = (value) => {
     try {
       if (typeof value === "string") return wellFormed(value);

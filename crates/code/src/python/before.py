@@ -1,7 +1,7 @@
-# Runs before a program: makes functions of the tools, shows the value of the last expression, and is the program's `json`.
-# What is a value becomes JSON in here, part by part, where its memory and its time count; the interpreter's own
-# `json.dumps` counts neither. The names of the language are kept, so that a program that gives them to something else harms
-# nobody but itself.
+# Runs before a program: defines the functions of the tools and the program's `json`, and shows the last expression's value.
+# Values become JSON here, part by part, where the limits of memory and time apply; the interpreter's own `json.dumps`
+# counts neither. Built-ins are kept under other names, so that a program that rebinds their names harms
+# only itself.
 import json as _archon_json
 
 def _archon_begin(

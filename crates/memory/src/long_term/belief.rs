@@ -96,8 +96,8 @@ mod tests {
 
     use super::*;
 
-    /// Chooses among hits in the order of their scores: what each says, how far it is believed, its relevance. What
-    /// begins with `key=` is a fact of that key.
+    /// Checks the choice among hits in the order of their scores, each with text, trust level and relevance. A text
+    /// that begins with `key=` is a fact of that key.
     fn check(hits: &[(&str, Trust, f32)], threshold: Option<f32>, limit: usize, expected: &[(&str, Trust)]) {
         let candidate = |(text, trust, _): &(&str, Trust, f32)| {
             let mut entry = MemoryEntry::new("", *text, Timestamp::default());
@@ -150,7 +150,7 @@ mod tests {
             [("Tea!", Untrusted, 0.8), ("other", Model, 0.8), ("tea", Model, 0.8), ("Tea", Trusted, 0.8)];
         check(&hits, None, 9, &[("Tea", Trusted), ("other", Model)]);
         check(&[("tea", Model, 0.8), ("Tea", Model, 0.8)], None, 9, &[("tea", Model)]);
-        // The copy that is believed more may lack a vector, and be less relevant for it.
+        // The more trusted copy may have no vector, and therefore a lower relevance.
         check(&[("tea", Trusted, 0.1), ("Tea", Untrusted, 0.8)], Some(0.7), 9, &[("tea", Trusted)]);
     }
 
@@ -158,11 +158,11 @@ mod tests {
     #[test]
     fn a_fact_stands_behind_the_one_that_counts_whatever_takes_whose_place() {
         let told = [("Bern", Trusted), ("Basel", Model)];
-        // It takes the place of a page that says the same.
+        // It replaces a page with the same text.
         let hits = [("Basel", Untrusted, 1.0), ("k=Bern", Trusted, 0.2), ("k=Basel", Model, 0.9)];
         check(&hits, None, 9, &told);
         check(&hits, Some(0.7), 9, &told);
-        // It is as near as the best, and what counts is not by itself.
+        // It is as relevant as the best, but the fact that counts is not.
         let hits = [("page", Untrusted, 1.0), ("k=Bern", Trusted, 0.3), ("k=Basel", Model, 1.0)];
         check(&hits, None, 9, &[told[0], ("page", Untrusted), told[1]]);
         check(&hits, Some(0.7), 1, &told[..1]);

@@ -1,4 +1,4 @@
-//! What each part of the formula does to an order, and what holds for every order.
+//! Tests the effect of each part of the formula, and properties of every ranking.
 
 use archon_types::Timestamp;
 use proptest::prelude::*;

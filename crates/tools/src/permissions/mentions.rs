@@ -39,7 +39,7 @@ pub(super) fn mentions(rule: &Rule, line: &str, root: &Path) -> bool {
         }
 }
 
-/// Whether a command touches only a given path, or also everything below it.
+/// The reach of a command: only a given path, or also everything below it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Depth {
     Itself,

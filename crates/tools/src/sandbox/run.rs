@@ -132,7 +132,7 @@ pub(crate) async fn run(
     Ok(Finished { ended, stdout: kept[0].output(), stderr: kept[1].output(), out_of_memory, notes })
 }
 
-/// Whether a command was killed for using too much memory.
+/// Remembers that a command was killed for using too much memory.
 struct TooMuch(bool);
 
 impl TooMuch {

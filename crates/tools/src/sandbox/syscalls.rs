@@ -325,7 +325,7 @@ fn is_set(argument: u8) -> Result<SeccompCondition, seccompiler::Error> {
 mod tests {
     use super::*;
 
-    /// What the filter answers to a call, by the few steps that it is made of.
+    /// Evaluates the filter for a call; supports only the instructions that it has.
     fn answer(filter: &[sock_filter], call: u32) -> u32 {
         let mut at = 0;
         loop {

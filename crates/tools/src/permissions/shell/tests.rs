@@ -4,8 +4,8 @@ use super::*;
 
 mod against_shells;
 
-/// What was found: commands in the order of their ends, then files; `?` is a word that is known only when it
-/// runs.
+/// Formats the parsed line: commands in the order of their ends, then files; `?` is a word that is known only
+/// when it runs.
 fn found(line: &str) -> String {
     let Some(line) = analyse(line) else { return "refused".to_owned() };
     let said = |word: &Said| word.known().map_or("?".to_owned(), |word| word.replace('\n', "\\n"));

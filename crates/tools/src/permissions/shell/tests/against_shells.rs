@@ -1,5 +1,5 @@
-//! Lines by chance: no shell calls a program otherwise than it was read. The judge is the shell itself, in a
-//! folder where every program only writes down how it was called.
+//! Tests random lines: shells call programs only as the parser found. Real shells run the lines, in a folder
+//! where every program only records its call.
 
 use std::{
     collections::HashSet,
@@ -19,7 +19,7 @@ use super::{Line, Said, analyse};
 
 const SHELLS: &[&str] = &["/bin/bash", "/bin/dash"];
 
-/// All programs that there are. Shells have commands of their own; a line that calls those is not run.
+/// All programs in the folder. Lines that call built-in commands of the shell are not run.
 const PROGRAMS: &[&str] = &["ok", "no", "evil"];
 
 const COMMANDS: &[&str] = &[
@@ -168,20 +168,20 @@ fn stage(dir: &Path) {
     }
 }
 
-/// What a shell did with a line: the calls of programs, and the files that it wrote. Each line has a folder
-/// of its own, for what still runs in the background.
+/// Runs a line in a shell. Returns the calls of programs, and the files that it wrote. Each line has a folder
+/// of its own, because background processes may still run.
 fn run(programs: &Path, shell: &str, line: &str) -> (Vec<Vec<String>>, HashSet<String>) {
     let dir = tempfile::tempdir().unwrap();
     let (work, calls) = (dir.path().join("work"), dir.path().join("calls"));
     fs::create_dir(&work).unwrap();
     fs::write(work.join("in"), "").unwrap();
-    // What runs in the background mostly holds the output open, so that its end is waited for.
+    // Background processes usually keep the output open, so this waits for them too.
     let limited = ["-c", "ulimit -f 4; exec \"$0\" -c \"$1\"", shell, line];
     let mut command = Command::new("/bin/sh");
     command.args(limited).current_dir(&work).env_clear().env("PATH", programs).process_group(0);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).output().unwrap();
     let calls = fs::read_to_string(calls).unwrap_or_default();
-    // A call that found no room in the file was written in part.
+    // The last call may be incomplete if the file reached its size limit.
     let calls = calls.rsplit_once("\u{1e}\u{1f}").map_or("", |(whole, _)| whole);
     let words = |call: &str| call.split_terminator('\u{1f}').map(str::to_owned).collect();
     let calls = calls.split("\u{1e}\u{1f}").filter(|call| !call.is_empty()).map(words).collect();
@@ -189,8 +189,8 @@ fn run(programs: &Path, shell: &str, line: &str) -> (Vec<Vec<String>>, HashSet<S
     (calls, names.filter(|name| name != "in").collect())
 }
 
-/// Whether a command that was read may be this call. Nobody knows how many words an unknown one becomes, but
-/// each has its form.
+/// Returns whether a parsed command may be this call. An unknown word may become any number of words, each
+/// of which matches its form.
 fn may_be(words: &[Said], call: &[String]) -> bool {
     let [word, rest @ ..] = words else { return call.is_empty() };
     if word.is_one() {
