@@ -29,7 +29,7 @@ pub enum DeathCause {
     Expired,
     /// It was never acknowledged, after all deliveries.
     Unconfirmed,
-    /// The queue was full. A bus that several processes share returns such a message to its sender instead.
+    /// The queue was full. A bus that several processes share leaves such a message with its sender.
     Full,
     /// The receiver ended its subscription before it read the message.
     Unsubscribed,
