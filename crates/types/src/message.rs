@@ -119,7 +119,8 @@ impl AssistantMessage {
     }
 
     /// If the token limit cut the answer off, marks a tool call at its end as malformed, so that it is never
-    /// run: its arguments may be incomplete even if they parse. A call that another block follows is complete.
+    /// run: its arguments may be incomplete even if they parse.
+    /// A call that another block follows is complete.
     pub fn refuse_cut_call(&mut self) {
         let is_cut = self.stop_reason == StopReason::Length;
         let said = |block: &&mut Content| block.as_text().is_none_or(|text| !text.trim().is_empty());
