@@ -21,7 +21,7 @@ pub fn tool(attribute: TokenStream, item: TokenStream) -> TokenStream {
     run(attribute, item, "::archon_tools")
 }
 
-/// For crates that depend on `archon`; what it does is described at `archon::tool`.
+/// Makes a tool of a function, for crates that depend on `archon`; see `archon::tool`.
 #[proc_macro_attribute]
 pub fn facade_tool(attribute: TokenStream, item: TokenStream) -> TokenStream {
     run(attribute, item, "::archon::tools")

@@ -27,7 +27,7 @@ const MEANINGS: &[(&str, &str)] = &[
     ("url", "URL"),
 ];
 
-/// The description of a parameter called `name`, if the name is a usual one.
+/// Returns the default description of a parameter called `name`, if there is one.
 pub(crate) fn meaning(name: &str) -> Option<&'static str> {
     MEANINGS.iter().find(|(known, _)| *known == name).map(|(_, meaning)| *meaning)
 }

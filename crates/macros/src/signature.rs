@@ -11,11 +11,11 @@ use crate::docs;
 
 /// One parameter of the function.
 pub(crate) enum Parameter {
-    /// The model sends it.
+    /// An argument that the model sends.
     Argument(Box<Argument>),
-    /// The engine gives it: `&ToolContext`, or an owned one.
+    /// The context that the engine passes: `&ToolContext`, or an owned one.
     Context { by_reference: bool },
-    /// The tool keeps it: `#[state] db: &Database`.
+    /// State that the tool owns: `#[state] db: &Database`.
     State(Box<State>),
 }
 

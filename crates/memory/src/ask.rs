@@ -23,7 +23,7 @@ impl Memory {
     /// Asks a model a question, with the memories that fit it. If none fits, the model is not called.
     ///
     /// # Errors
-    /// The store's, and [`MemoryError::Model`].
+    /// Errors of the store, and [`MemoryError::Model`].
     pub async fn ask(
         &self,
         query: &MemoryQuery,

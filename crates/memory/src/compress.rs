@@ -151,7 +151,7 @@ impl Compressor {
     /// marked too.
     ///
     /// # Errors
-    /// The store's.
+    /// Errors of the store.
     pub async fn history(&self, conversation: &Conversation) -> Result<Vec<MemoryEntry>, MemoryError> {
         let (summaries, turns) = self.parts(conversation).await?;
         let mut history: Vec<MemoryEntry> = summaries;

@@ -167,7 +167,7 @@ impl Memory {
     /// Returns `None` if that changed meanwhile: the caller then computes them again.
     ///
     /// # Errors
-    /// The store's, and [`MemoryError::Changed`] after too many tries.
+    /// Errors of the store, and [`MemoryError::Changed`] after too many tries.
     pub(crate) async fn attempt(
         &self,
         mut entries: Vec<MemoryEntry>,
@@ -244,7 +244,7 @@ impl Memory {
     /// a marker without content stays under its id, so that no run of its session stores it again.
     ///
     /// # Errors
-    /// The store's.
+    /// Errors of the store.
     pub async fn forget(&self, id: &str) -> Result<bool, MemoryError> {
         let mut filter = MemoryFilter::all().of(&MemoryKind::TOLD);
         filter.ids = vec![id.to_owned()];

@@ -46,7 +46,7 @@ impl LongTermMemory {
     /// characters of each. Without memories the model is not called. Nothing is stored.
     ///
     /// # Errors
-    /// The store's, and [`MemoryError::Model`], also for an empty summary.
+    /// Errors of the store, and [`MemoryError::Model`], also for an empty summary.
     pub async fn summarize_recent(
         &self,
         most: Option<usize>,

@@ -33,7 +33,7 @@ impl TaskMemory {
     /// trust level. Returns the number of values set. [`update`](Working::update) sets trusted values.
     ///
     /// # Errors
-    /// The store's.
+    /// Errors of the store.
     pub async fn update_believed(
         &self,
         values: Map<String, Json>,

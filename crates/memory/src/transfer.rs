@@ -29,7 +29,7 @@ impl Memory {
     /// Returns all entries as lines of JSON, with vectors; ended facts and values of tasks are included.
     ///
     /// # Errors
-    /// The store's.
+    /// Errors of the store.
     pub async fn export(&self) -> Result<Vec<String>, MemoryError> {
         let line = |entry: &MemoryEntry| {
             let damaged =
@@ -54,7 +54,7 @@ impl Memory {
     /// `progress` is called with the number of lines done.
     ///
     /// # Errors
-    /// The store's, if it stores nothing of a batch, and [`MemoryError::OutOfScope`]. Earlier batches stay.
+    /// Errors of the store, if it stores nothing of a batch, and [`MemoryError::OutOfScope`]. Earlier batches stay.
     pub async fn import(
         &self,
         bytes: &[u8],

@@ -71,7 +71,7 @@ impl Memory {
     /// use. Facts learnt from evicted entries stay, and so do entries that change meanwhile.
     ///
     /// # Errors
-    /// The store's.
+    /// Errors of the store.
     pub async fn evict(&self, limits: &Limits) -> Result<Kept, MemoryError> {
         let entries = self.all(MemoryFilter::all().of(&COUNTED)).await?;
         let now = self.now();
@@ -116,7 +116,7 @@ impl Memory {
     /// hold again. Returns the number of deleted entries.
     ///
     /// # Errors
-    /// The store's.
+    /// Errors of the store.
     pub async fn purge(&self, before: Timestamp) -> Result<usize, MemoryError> {
         let mut filter = MemoryFilter::all().of(&MemoryKind::TOLD);
         filter.until = Some(before);
@@ -128,7 +128,7 @@ impl Memory {
     /// Summaries are not merged, as each replaces turns of its own. Returns the number of notes removed.
     ///
     /// # Errors
-    /// The store's.
+    /// Errors of the store.
     pub async fn merge_similar(&self) -> Result<usize, MemoryError> {
         let _one_at_a_time = self.parts.facts.lock().await;
         let notes = self.all(MemoryFilter::default().of(&[MemoryKind::Note])).await?;
@@ -175,7 +175,7 @@ impl Memory {
     /// [`embed_missing`](Self::embed_missing) would embed.
     ///
     /// # Errors
-    /// The store's, and [`MemoryError::Unsupported`] without an embedder.
+    /// Errors of the store, and [`MemoryError::Unsupported`] without an embedder.
     pub async fn lacking_vectors(&self) -> Result<usize, MemoryError> {
         let mut listing = Listing::new(self.lacking()?.1, MemoryOrder::First, 1_000);
         let mut count = 0;
@@ -246,7 +246,7 @@ impl Memory {
     /// Records that memories were used, for [`evict`](Self::evict).
     ///
     /// # Errors
-    /// The store's.
+    /// Errors of the store.
     pub async fn used<'a>(&self, ids: impl IntoIterator<Item = &'a str>) -> Result<usize, MemoryError> {
         let at = self.now();
         let changes = ids.into_iter().map(|id| MemoryChange::Use { id: id.to_owned(), at });

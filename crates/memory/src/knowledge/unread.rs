@@ -19,7 +19,7 @@ impl Knowledge {
     /// Returns a page of the turns that this extractor has not read yet, oldest first, after a position.
     ///
     /// # Errors
-    /// The store's.
+    /// Errors of the store.
     pub async fn unread(
         &self,
         extractor: &dyn KnowledgeExtractor,

@@ -1,4 +1,4 @@
-//! The tool `web_search`: returns titles, addresses and excerpts of pages, from any search service.
+//! The tool `web_search`: returns titles, addresses and excerpts of pages from a search service.
 
 use std::{fmt, sync::Arc};
 

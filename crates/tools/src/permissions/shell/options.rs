@@ -70,7 +70,7 @@ struct Command<'a> {
     at: usize,
     /// The operands, each with its index.
     operands: Vec<(usize, &'a Said)>,
-    /// `--` was read.
+    /// True after `--`.
     is_behind: bool,
 }
 
