@@ -6,12 +6,12 @@
 //!
 //! - A run carries the conversation only if none of the [`EVERY`] runs before it does.
 //! - It carries what is new since the previous run that carried, its base. If the part of the base is not
-//! larger than what is new, it carries that part too, and builds on the base of the base. So each part is
-//! larger than all above it, and their number grows as the logarithm of the conversation.
+//!   larger than what is new, it carries that part too, and builds on the base of the base. So each part is
+//!   larger than all above it, and their number grows as the logarithm of the conversation.
 //! - A part with a changed message, for instance after a compaction, is carried again with what is above it.
 //! - A session carries at most [`MOST`] times the size of its conversation. A part that would be more is
-//! delayed until the conversation is long enough; meanwhile a fold reads more logs. This limits the growth of
-//! logs with a full window.
+//!   delayed until the conversation is long enough; meanwhile a fold reads more logs. This limits the growth of
+//!   logs with a full window.
 //!
 //! The carried data is derived from earlier logs, and [`replay`](crate::replay) compares both. If it is
 //! missing or what it builds on cannot be read, the earlier logs are folded.
