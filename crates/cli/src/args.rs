@@ -14,7 +14,7 @@ use crate::commands::Command;
 pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) global: GlobalArgs,
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -22,7 +22,7 @@ pub(crate) struct Args {
 /// Flags that every command takes.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct GlobalArgs {
-    /// Where runs and models are kept [default: the user's data directory]
+    /// Folder for runs and models [default: the user's data directory]
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) data_dir: Option<PathBuf>,
     /// Print JSON: one record, delta or item per line
@@ -31,7 +31,7 @@ pub(crate) struct GlobalArgs {
     /// Let runs wait for an answer instead of asking on the terminal; see `archon approvals`
     #[arg(long, global = true)]
     pub(crate) ask_later: bool,
-    /// Say more about what happens inside; repeat for more. RUST_LOG says it exactly
+    /// Log more; repeat for still more. RUST_LOG sets it exactly
     #[arg(short, long, global = true, action = ArgAction::Count)]
     pub(crate) verbose: u8,
 }

@@ -38,7 +38,7 @@ use crate::{
     tape::Tape,
 };
 
-/// What can be done.
+/// The commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Work on a task and print the answer
@@ -48,20 +48,20 @@ pub(crate) enum Command {
     /// Let a team of agents work on a task
     #[command(subcommand)]
     Team(team::TeamCommand),
-    /// Show, fork or delete the runs there are
+    /// List, show, fork or delete runs
     #[command(subcommand)]
     Runs(runs::RunsCommand),
-    /// Take up a run that was interrupted, cancelled or failed
+    /// Resume a run that was interrupted, cancelled or failed
     Resume(resume::ResumeArgs),
     /// Show the questions of runs that wait for you, and answer them
     #[command(subcommand)]
     Approvals(approvals::ApprovalsCommand),
-    /// Check that a run's log is what follows from its inputs
+    /// Check that a run's log follows from its inputs
     Replay(replay::ReplayArgs),
     /// Show conversations, or export one
     #[command(subcommand)]
     Sessions(sessions::SessionsCommand),
-    /// Remember, find and forget
+    /// Remember, find and forget texts
     #[command(subcommand)]
     Memory(memory::MemoryCommand),
     /// Show the tools, or call one without a model
@@ -73,16 +73,16 @@ pub(crate) enum Command {
     /// Fetch and show models that run in this program
     #[command(subcommand)]
     Model(model::ModelCommand),
-    /// Keep keys of services, sealed, for when the environment holds none
+    /// Keep keys of services, encrypted, for when the environment has none
     #[command(subcommand)]
     Credentials(credentials::CredentialsCommand),
-    /// Agree to what a project's archon.toml chooses, or take that back
+    /// Agree to the settings of a project's archon.toml, or take that back
     Trust(trust::TrustArgs),
     /// Show what was found on this machine, and what would be used and why
     Doctor(doctor::DoctorArgs),
-    /// Print what a shell needs to complete commands and flags, as in `archon completions bash`
+    /// Print the completion script of a shell, as in `archon completions bash`
     Completions(completions::CompletionsArgs),
-    /// Print the JSON Schema of what this program writes or reads
+    /// Print a JSON Schema of this program's output or settings
     #[command(subcommand)]
     Schema(schema::SchemaCommand),
 }
@@ -174,10 +174,10 @@ pub(crate) struct ToolFlags {
     pub(crate) workspace: Option<PathBuf>,
 }
 
-/// Flags that say how an agent works.
+/// Flags for an agent's work.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct AgentFlags {
-    /// Another model to ask when the one before cannot answer; may be given again
+    /// A fallback model for when the one before cannot answer; may be given again
     #[arg(long, value_name = "M")]
     pub(crate) fallback: Option<Vec<String>>,
     /// A file with the project's instructions, read anew before each question
@@ -185,24 +185,24 @@ pub(crate) struct AgentFlags {
     pub(crate) project_file: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) limits: LimitFlags,
-    /// How tools are spoken about [default: as the model can]
+    /// Form in which the model gets tools [default: as it supports]
     #[arg(long, value_enum)]
     pub(crate) mode: Option<Mode>,
-    /// How much the model thinks before it answers [default: off]
+    /// Amount of thinking before an answer [default: off]
     #[arg(long, value_enum, value_name = "LEVEL")]
     pub(crate) thinking: Option<Thinking>,
-    /// How much of a tool's result the model reads [default: as the tool says]
+    /// Length of tool results that the model reads [default: as the tool says]
     #[arg(long, value_enum, value_name = "LEVEL")]
     pub(crate) output_level: Option<Detail>,
-    /// Keep what models are asked and what they answer in this cassette, without keys
+    /// Record model calls in this cassette, without keys
     #[arg(long, value_name = "FILE", conflicts_with = "replay")]
     pub(crate) record: Option<PathBuf>,
-    /// Ask no model: answer from this cassette
+    /// Ask no model: replay answers from this cassette
     #[arg(long, value_name = "FILE")]
     pub(crate) replay: Option<PathBuf>,
 }
 
-/// Flags that say how far a run may go.
+/// Flags for the limits of a run.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct LimitFlags {
     /// Most model calls of the run; of a plan, most of each subtask
@@ -243,10 +243,10 @@ impl AllowFlags {
     }
 }
 
-/// Flags that say how memories are found.
+/// Flags for finding memories.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct EmbedderFlags {
-    /// What makes vectors of memories, so that they are found by meaning too [default: none]
+    /// Embedder, so that memories are found by meaning too [default: none]
     #[arg(long, value_enum)]
     pub(crate) embedder: Option<EmbedderChoice>,
 }
@@ -257,7 +257,7 @@ impl EmbedderFlags {
     }
 }
 
-/// Flags that say in which conversation a run goes on.
+/// Flags that choose the session of a run.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct SessionFlags {
     /// Go on in the session of the last run
@@ -302,7 +302,7 @@ async fn last_session(runs: &Runs) -> Result<SessionId, Failure> {
     Err(archon::RunError::NothingToContinue.into())
 }
 
-/// Flags that say what an agent remembers, and how that is found.
+/// Flags for an agent's memory.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct MemoryFlags {
     /// Remember in this collection, as in user:anna, and recall from it

@@ -84,10 +84,10 @@ settings! {
     fallback: Vec<String>,
     /// Address of an OpenAI-compatible service, up to and including `/v1`.
     base_url: String,
-    /// The environment variable that holds the service's key. Keys themselves never stand in a file. Not in a
-    /// project's settings.
+    /// The environment variable that holds the service's key. A key itself may not be in a settings file. Not
+    /// in a project's settings.
     api_key_env: String,
-    /// Whether a key may be sent over `http://` to another machine, as in a private network; by default it is not.
+    /// Allows a key to be sent over `http://` to another machine, as in a private network; by default not.
     /// Not in a project's settings.
     allow_plain_http: bool,
     /// The tools that the agent has: `"all"`, `"none"`, or a list of names; by default those that change
@@ -95,21 +95,23 @@ settings! {
     tools: ToolSelection,
     /// The folder that tools may see.
     workspace: PathBuf,
-    /// Agents that are tools of the one that works: it hands work over to them. A layer adds to those below.
+    /// Agents that the main agent may call as tools. A layer adds to those below.
     agents: Agents,
-    /// Address of the service behind `web_search`, if it is not Brave Search itself: one that answers as that does.
-    /// Not in a project's settings.
+    /// Address of a service for `web_search` that answers as Brave Search does; by default Brave Search
+    /// itself. Not in a project's settings.
     search_url: String,
-    /// What is known of models: prices, windows, what they can; over the built-in catalogue. Not in a project's settings.
+    /// Properties of models: prices, windows, abilities; over the built-in catalogue. Not in a project's
+    /// settings.
     models: Models,
-    /// How tools are spoken about: `native` or `text`; by default as the model can.
+    /// Form in which the model gets tools: `native` or `text`; by default as it supports.
     mode: Mode,
-    /// How many of a turn's calls are made at once: `"parallel"` (all, where their tools are safe to), `"sequential"`, or a
-    /// number as in `"4"`, after which you can steer; by default `parallel`.
+    /// Number of a turn's calls that run at once: `"parallel"` (all, if their tools are safe to),
+    /// `"sequential"`, or a number as in `"4"`, after which you can steer; by default `parallel`.
     tool_execution: ToolExecution,
-    /// How much the model thinks before it answers: `off`, `minimal`, `low`, `medium` or `high`.
+    /// Amount of thinking before an answer: `off`, `minimal`, `low`, `medium` or `high`.
     thinking: Thinking,
-    /// How much of a tool's result the model reads: `brief`, `standard` or `full`; by default as the tool says.
+    /// Length of tool results that the model reads: `brief`, `standard` or `full`; by default as the tool
+    /// says.
     output_level: Detail,
     /// Most model calls of a run.
     max_turns: u32,
@@ -124,10 +126,10 @@ settings! {
     /// A file with the project's instructions, such as `ARCHON.md` or `AGENTS.md`, read anew before each
     /// question to the model; by default none.
     project_file: PathBuf,
-    /// What may be done without asking, what is asked about, and what is never done. Layers add to each other.
+    /// Permission rules: calls that are allowed, asked about or denied. Layers add to each other.
     permissions: PermissionRules,
-    /// What makes vectors of memories, so that they are found by meaning too: `none`, `hash` (by how words are
-    /// written) or `local` (all-MiniLM-L6-v2, in this program); by default `none`.
+    /// Embedder, which makes vectors of memories, so that they are found by meaning too: `none`, `hash` (by
+    /// spelling) or `local` (all-MiniLM-L6-v2, in this program); by default `none`.
     embedder: EmbedderChoice,
     /// Threads that compute for a model in this program; by default one: two are quicker on idle
     /// cores and much slower on busy ones.
@@ -135,10 +137,10 @@ settings! {
     /// The kernel that computes for a model in this program, such as `haswell`; by default the one that suits the
     /// processor best. Answers can differ from kernel to kernel.
     local_kernel: String,
-    /// Where runs and models are kept. Not in a project's settings.
+    /// Folder for runs and models. Not in a project's settings.
     data_dir: PathBuf,
-    /// The servers that are looked for on this machine: `"none"`, or a list of `PROFILE` (at its own port)
-    /// and `PROFILE@URL`; by default `ollama`, `lmstudio` and `llamacpp`. Not in a project's settings.
+    /// Servers to look for on this machine: `"none"`, or a list of `PROFILE` (at its own port) and
+    /// `PROFILE@URL`; by default `ollama`, `lmstudio` and `llamacpp`. Not in a project's settings.
     local_servers: LocalServers,
 }
 

@@ -1,4 +1,4 @@
-//! Who is chosen for which settings, and above all: which key goes where. Nothing here needs a network.
+//! Tests of the choice of models, and above all: which key is sent where. They need no network.
 
 use std::collections::BTreeMap;
 

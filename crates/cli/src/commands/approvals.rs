@@ -9,12 +9,12 @@ use crate::{
     text::visible,
 };
 
-/// What to do with questions.
+/// Arguments of `archon approvals`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ApprovalsCommand {
-    /// The questions of runs that wait
+    /// List the questions of runs that wait
     List,
-    /// All of a question: what is going to happen, the differences and the arguments
+    /// Show the whole question: what the call would do, the differences and the arguments
     Show {
         /// The question's id, or the beginning of it
         question: String,
@@ -29,7 +29,7 @@ pub(crate) enum ApprovalsCommand {
         #[arg(long, value_name = "JSON")]
         edit: Option<String>,
     },
-    /// Say what a call came to, in its place: for one that asks you, or that was cut off and has happened
+    /// Give the result of a call in its place: for one that asks you, or that was cut off and has happened
     Reply {
         #[command(flatten)]
         flags: RecordedFlags,
@@ -44,11 +44,11 @@ pub(crate) enum ApprovalsCommand {
         flags: RecordedFlags,
         /// The question's id, or the beginning of it
         question: String,
-        /// Why, for the model
+        /// The reason, for the model
         #[arg(long, value_name = "TEXT", default_value = "")]
         reason: String,
     },
-    /// Let the runs go on whose questions nobody answered in time, as if somebody had said no
+    /// Let runs go on whose questions have expired, as after a no
     Sweep {
         #[command(flatten)]
         flags: RecordedFlags,

@@ -5,7 +5,7 @@ use clap_complete::Shell;
 
 use crate::{app::App, args::Args, exit::Exit, failure::Failure};
 
-/// What `archon completions` takes.
+/// Arguments of `archon completions`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct CompletionsArgs {
     /// The shell

@@ -13,7 +13,7 @@ use crate::{
     text::format_time,
 };
 
-/// What to do with keys of services.
+/// Arguments of `archon credentials`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum CredentialsCommand {
     /// Keep a key: it is typed without being shown, or read from standard input
@@ -33,7 +33,7 @@ pub(crate) enum CredentialsCommand {
     Remove {
         /// The service
         service: String,
-        /// Which of its keys
+        /// The name of the key
         #[arg(long, value_name = "NAME", default_value = PRIMARY)]
         account: String,
     },

@@ -19,7 +19,7 @@ use crate::{
     toolset,
 };
 
-/// The arguments of `archon doctor`, as `archon run` has them.
+/// Arguments of `archon doctor`, as for `archon run`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct DoctorArgs {
     #[command(flatten)]

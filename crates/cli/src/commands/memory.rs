@@ -33,7 +33,7 @@ use crate::{
     text::{escaped, format_time, one_line, visible},
 };
 
-/// What to do with memories.
+/// Arguments of `archon memory`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum MemoryCommand {
     /// Remember a text
@@ -120,7 +120,7 @@ pub(crate) enum MemoryCommand {
     },
 }
 
-/// Whose memories.
+/// The collection of a command.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Of {
     /// The collection, with all within it: `user:anna`, `team:eng`

@@ -13,7 +13,7 @@ use crate::{
     output::Look,
 };
 
-/// What to do with local models.
+/// Arguments of `archon model`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ModelCommand {
     /// Fetch a model; one that was cut off is continued
@@ -23,7 +23,7 @@ pub(crate) enum ModelCommand {
     },
     /// The models on this disk, and those that can be fetched
     List,
-    /// Where a model is kept
+    /// Print the path of a model
     Path {
         /// The model's name [default: the first there is]
         name: Option<String>,

@@ -19,7 +19,7 @@ use crate::{
     text::one_line,
 };
 
-/// What to show.
+/// Arguments of `archon models`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ModelsCommand {
     /// Models of running servers, of the service that is configured, and on this disk
@@ -30,7 +30,7 @@ pub(crate) enum ModelsCommand {
         #[arg(long, value_name = "PROVIDER")]
         provider: Option<String>,
     },
-    /// What is known of a model: its window, its prices, whether it thinks and sees
+    /// Show what is known of a model: its window, its prices, its abilities
     Show {
         /// The model, as PROVIDER:MODEL
         model: String,

@@ -33,7 +33,7 @@ use answer::{ApproveArgs, RejectArgs};
 pub(crate) use confirm::{say_how_to_answer, show as show_question};
 pub(crate) use follow::{ask_about_plan, planning};
 
-/// What `archon plan` takes.
+/// Arguments of `archon plan`.
 #[derive(Debug, clap::Args)]
 #[command(subcommand_negates_reqs = true)]
 pub(crate) struct PlanArgs {
@@ -53,7 +53,7 @@ pub(crate) struct PlanArgs {
     session: SessionFlags,
     #[command(flatten)]
     memory: MemoryFlags,
-    /// How the plan is drawn [default: text]
+    /// Format of the drawing [default: text]
     #[arg(long, value_enum)]
     format: Option<Format>,
     /// Follow the plan and print the answer; what is drawn goes to standard error
@@ -73,14 +73,14 @@ pub(crate) struct PlanArgs {
     goal: Vec<String>,
 }
 
-/// What else can be done with plans.
+/// Further commands for plans.
 #[derive(Debug, Subcommand)]
 pub(crate) enum PlanCommand {
-    /// The plan of a run, with how far its subtasks are and its longest way
+    /// Show the plan of a run, with the state of its subtasks and its critical path
     Show {
         /// The run's id, its beginning or end, or `last`
         run: String,
-        /// How it is drawn [default: text]
+        /// Format of the drawing [default: text]
         #[arg(long, value_enum)]
         format: Option<Format>,
     },
@@ -90,7 +90,7 @@ pub(crate) enum PlanCommand {
     Reject(RejectArgs),
 }
 
-/// How a plan is drawn.
+/// Format in which a plan is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
     /// A line for each subtask

@@ -9,7 +9,7 @@ use archon::{
 use super::which::which_run;
 use crate::{app::App, exit::Exit, failure::Failure, output::Look, render::body_line, text::one_line};
 
-/// What `archon replay` takes.
+/// Arguments of `archon replay`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ReplayArgs {
     /// The run's id, its beginning or end, or `last`

@@ -22,14 +22,14 @@ use crate::{
     text::one_line,
 };
 
-/// What `archon resume` takes.
+/// Arguments of `archon resume`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ResumeArgs {
     #[command(flatten)]
     flags: RecordedFlags,
     #[command(flatten)]
     more: MoreFlags,
-    /// Take up every run whose process died, and say what became of each
+    /// Resume every run whose process died, and print the result of each
     #[arg(long, conflicts_with_all = ["run", "max_turns", "max_tokens", "max_cost", "max_duration"])]
     all: bool,
     /// The run's id, its beginning or end, or `last`
@@ -37,7 +37,7 @@ pub(crate) struct ResumeArgs {
     run: Option<String>,
 }
 
-/// Larger limits for a run that is there. Each is for the whole run, what it has used included.
+/// Larger limits for an existing run; each is for the whole run, its past use included.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
 struct MoreFlags {
     /// Let it ask its model up to N times in all; of a plan or a team, let each of its agents
@@ -78,7 +78,7 @@ impl MoreFlags {
     }
 }
 
-/// Flags for a run that is there: what they do not say, its log does.
+/// Flags for an existing run; everything else comes from its log.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct RecordedFlags {
     #[command(flatten)]

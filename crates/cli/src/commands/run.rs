@@ -17,7 +17,7 @@ use crate::{
     piped,
 };
 
-/// What `archon run` takes.
+/// Arguments of `archon run`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RunArgs {
     #[command(flatten)]
@@ -40,7 +40,7 @@ pub(crate) struct RunArgs {
     /// Show the plan, and each one that is to take its place, and follow it only after a yes
     #[arg(long, requires = "plan")]
     confirm: bool,
-    /// What is to be done; `-` reads it from standard input. Text that is piped in beside a task is data for it
+    /// The task; `-` reads it from standard input. Text that is piped in besides a task is data for it
     #[arg(required = true, value_name = "TASK")]
     task: Vec<String>,
 }

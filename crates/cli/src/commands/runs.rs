@@ -25,7 +25,7 @@ use crate::{
     text::{format_time, one_line},
 };
 
-/// What to show or do.
+/// Arguments of `archon runs`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum RunsCommand {
     /// The last 20 runs, the last written first
@@ -54,7 +54,7 @@ pub(crate) enum RunsCommand {
     Fork {
         /// The run's id, its beginning or end, or `last`
         run: String,
-        /// How many of its turns are kept [default: all]
+        /// Number of its turns to keep [default: all]
         #[arg(long, value_name = "TURN")]
         at: Option<u32>,
     },
@@ -63,7 +63,7 @@ pub(crate) enum RunsCommand {
         /// The run's id, its beginning or end, or `last`
         run: String,
     },
-    /// Say something to a run that another process works on: its model reads it next
+    /// Send a message to a run that another process works on: its model reads it next
     Steer {
         /// Let it finish first, and read it then
         #[arg(long)]
@@ -88,7 +88,7 @@ pub(crate) enum RunsCommand {
     },
     /// Remove the runs that have ended and were not written since, but for those that others need
     Prune {
-        /// How long ago they were written at least: 90s, 20m or 720h
+        /// Shortest time since they were written: 90s, 20m or 720h
         #[arg(long, value_name = "TIME")]
         older_than: Span,
     },

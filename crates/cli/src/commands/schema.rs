@@ -5,12 +5,12 @@ use schemars::schema_for;
 
 use crate::{app::App, config::Settings, exit::Exit, failure::Failure};
 
-/// What has a schema.
+/// Arguments of `archon schema`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum SchemaCommand {
-    /// What `--json` prints: one record or delta per line
+    /// Schema of the output with `--json`: one record or delta per line
     Events,
-    /// What archon.toml holds
+    /// Schema of archon.toml
     Config,
 }
 

@@ -24,7 +24,7 @@ use crate::{
     text::{escaped, format_time, one_line},
 };
 
-/// What to show.
+/// Arguments of `archon sessions`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum SessionsCommand {
     /// All sessions, the last written first
@@ -42,7 +42,7 @@ pub(crate) enum SessionsCommand {
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
     },
-    /// What sessions called and took: a report of one, or the sums of all
+    /// Report the tool calls and usage of a session, or the sums of all sessions
     Metrics {
         /// The session's id [default: all sessions, which reads the log of every run]
         session: Option<String>,

@@ -11,7 +11,7 @@ use clap::Subcommand;
 use super::{AgentFlags, AllowFlags, MemoryFlags, ModelFlags, SessionFlags, form::FormFlags, run};
 use crate::{app::App, config::Settings, drive::follow, exit::Exit, failure::Failure};
 
-/// What `archon team` takes.
+/// Arguments of `archon team`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum TeamCommand {
     /// Let a team work on a task, show who does what, and print the answer
@@ -21,7 +21,7 @@ pub(crate) enum TeamCommand {
         /// The team: roles, members, their models and tools, the pattern, limits
         #[arg(value_name = "TEAM.toml")]
         team: PathBuf,
-        /// What is to be done; `-` reads it from standard input
+        /// The task; `-` reads it from standard input
         #[arg(required = true, value_name = "TASK")]
         task: Vec<String>,
     },

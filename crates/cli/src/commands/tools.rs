@@ -21,7 +21,7 @@ use crate::{
     toolset::{self, Picked},
 };
 
-/// What to do with tools.
+/// Arguments of `archon tools`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ToolsCommand {
     /// The tools that an agent gets

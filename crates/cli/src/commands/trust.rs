@@ -16,7 +16,7 @@ use crate::{
     text::visible,
 };
 
-/// What `archon trust` takes.
+/// Arguments of `archon trust`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct TrustArgs {
     #[command(subcommand)]
@@ -26,7 +26,7 @@ pub(crate) struct TrustArgs {
     yes: bool,
 }
 
-/// What else can be done with agreements.
+/// Further commands for agreements.
 #[derive(Debug, Subcommand)]
 pub(crate) enum TrustCommand {
     /// The settings files that were agreed to

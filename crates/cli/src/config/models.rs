@@ -6,60 +6,60 @@ use archon::providers::{Catalogue, ModelRef, SetupError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// `[models."PROVIDER:MODEL"]` of a settings file: what is known of a model, over the built-in catalogue and the one that
-/// was imported. Prices are US dollars for a million tokens.
+/// `[models."PROVIDER:MODEL"]` of a settings file: properties of a model, over the built-in catalogue and the
+/// imported one. Prices are US dollars per million tokens.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct ModelSettings {
-    /// Tokens that it can be told.
+    /// Tokens of its context window.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) context_window: Option<u64>,
     /// Most tokens of an answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) max_output: Option<u64>,
-    /// Price of what it is told.
+    /// Price of input tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) input: Option<f64>,
-    /// Price of what it says; a price needs both.
+    /// Price of output tokens; a price needs both.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) output: Option<f64>,
-    /// Price of what it is told from a cache; by default as `input`.
+    /// Price of input tokens from a cache; by default as `input`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cache_read: Option<f64>,
-    /// Price of what is written into a cache; by default as `input`.
+    /// Price of input tokens written into a cache; by default as `input`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cache_write: Option<f64>,
-    /// Prices of calls with a long prompt, where they are others.
+    /// Prices of calls with a long prompt, if they differ.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) long: Option<LongSettings>,
-    /// Whether it thinks before it answers.
+    /// True if it can think before it answers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) thinking: Option<bool>,
-    /// Whether it sees pictures.
+    /// True if it can read pictures.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) vision: Option<bool>,
-    /// Whether it takes tool specs and answers with tool calls; a model that does not is spoken to in text.
+    /// True if it supports native tool calls; other models use tools in text mode.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) tools: Option<bool>,
-    /// Whether it has so few parameters that it needs short instructions.
+    /// True if it has so few parameters that it needs short instructions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) small: Option<bool>,
 }
 
-/// `[models."PROVIDER:MODEL".long]`: what calls with a long prompt cost.
+/// `[models."PROVIDER:MODEL".long]`: prices of calls with a long prompt.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct LongSettings {
-    /// Prompts of more tokens than this are long.
+    /// A prompt of more tokens than this is long.
     pub(crate) above: u64,
-    /// Price of what it is told.
+    /// Price of input tokens.
     pub(crate) input: f64,
-    /// Price of what it says.
+    /// Price of output tokens.
     pub(crate) output: f64,
-    /// Price of what it is told from a cache; by default as `input`.
+    /// Price of input tokens from a cache; by default as `input`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cache_read: Option<f64>,
-    /// Price of what is written into a cache; by default as `input`.
+    /// Price of input tokens written into a cache; by default as `input`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cache_write: Option<f64>,
 }
@@ -78,13 +78,13 @@ struct Line<'a> {
 }
 
 impl Models {
-    /// The same with what another layer says: of a model that both describe, the layer's word holds.
+    /// Adds another layer, which wins for a model that both have.
     pub(crate) fn and(mut self, more: Self) -> Self {
         self.0.extend(more.0);
         self
     }
 
-    /// This catalogue, with these models over it.
+    /// Returns the catalogue with these models over it.
     ///
     /// # Errors
     /// A price is below zero.

@@ -7,16 +7,16 @@ use serde::Deserialize;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct PermissionRules {
-    /// What is never done.
+    /// Rules of calls that are never allowed.
     pub(crate) deny: Vec<String>,
-    /// What is asked about each time.
+    /// Rules of calls that ask each time.
     pub(crate) ask: Vec<String>,
-    /// What is done without asking. Not in a project's settings.
+    /// Rules of calls that are allowed without a question. Not in a project's settings.
     pub(crate) allow: Vec<String>,
 }
 
 impl PermissionRules {
-    /// These rules and those of another layer: a layer only adds.
+    /// Adds the rules of another layer; a layer cannot remove any.
     pub(crate) fn and(mut self, more: Self) -> Self {
         self.deny.extend(more.deny);
         self.ask.extend(more.ask);

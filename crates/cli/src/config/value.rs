@@ -12,15 +12,15 @@ use serde::Deserialize;
 
 use super::{agents::Agents, models::Models, rules::PermissionRules};
 
-/// Which tools an agent has.
+/// The tools of an agent.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "TextOrList")]
 pub(crate) enum ToolSelection {
-    /// All there are.
+    /// All tools.
     All,
-    /// None.
+    /// No tools.
     None,
-    /// These.
+    /// The tools of these names.
     Names(Vec<String>),
 }
 
@@ -55,7 +55,7 @@ impl JsonSchema for ToolSelection {
     }
 }
 
-/// The servers that are looked for on this machine.
+/// Servers to look for on this machine.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "TextOrList")]
 pub(crate) struct LocalServers(pub(crate) Vec<LocalServer>);
@@ -107,30 +107,30 @@ fn local_server(text: &str) -> Result<LocalServer, String> {
     Ok(LocalServer::new(profile.name, url.unwrap_or(profile.base_url)))
 }
 
-/// How tools are spoken about.
+/// Form in which a model gets tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Mode {
     /// As the model's protocol does
     Native,
-    /// In prose: Thought, Action, Observation, Final Answer
+    /// As text: Thought, Action, Observation, Final Answer
     Text,
 }
 
-/// What makes vectors of memories.
+/// Embedder of memories.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum EmbedderChoice {
-    /// Nothing: memories are found by words
+    /// No embedder: memories are found by words
     #[default]
     None,
-    /// How words are written: no model, and no meaning
+    /// By spelling: no model, and no meaning
     Hash,
     /// all-MiniLM-L6-v2, in this program
     Local,
 }
 
-/// How much a model thinks before it answers.
+/// Amount of thinking before an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Thinking {
@@ -158,7 +158,7 @@ impl From<Thinking> for ThinkingLevel {
     }
 }
 
-/// How much of a tool's result a model reads.
+/// Length of tool results that a model reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Detail {
@@ -194,12 +194,12 @@ impl From<Mode> for ToolMode {
 #[serde(try_from = "String")]
 pub(crate) struct Money(pub(crate) u64);
 
-/// A time as a person writes it, kept in milliseconds; a number alone counts seconds.
+/// A duration as a person writes it, kept in milliseconds; a number alone is seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub(crate) struct Span(pub(crate) u64);
 
-/// How many of a turn's calls are made at once.
+/// Number of a turn's calls that run at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub(crate) struct ToolExecution(pub(crate) ToolExecutionStrategy);
@@ -256,7 +256,7 @@ impl FromText for Span {
     }
 }
 
-/// Settings that a file and clap read from a text.
+/// Implements settings that a file and clap read from text.
 macro_rules! of_text {
     ($($name:ident: $about:literal,)+) => {$(
         impl TryFrom<String> for $name {
@@ -295,7 +295,7 @@ of_text! {
 
 /// Reads a value from the text of a variable or a flag.
 pub(super) trait FromText: Sized {
-    /// Reads it, or says what is wrong with it.
+    /// Reads the value, or returns the problem with it.
     fn from_text(text: &str) -> Result<Self, String>;
 }
 
@@ -389,12 +389,12 @@ impl FromText for ToolSelection {
     }
 }
 
-/// What stands between commas.
+/// Splits a list at its commas.
 fn list_of(text: &str) -> impl Iterator<Item = &str> {
     text.split(',').map(str::trim).filter(|part| !part.is_empty())
 }
 
-/// For clap.
+/// Parses a flag, for clap.
 impl std::str::FromStr for ToolSelection {
     type Err = String;
 

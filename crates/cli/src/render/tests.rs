@@ -1,4 +1,4 @@
-//! What a person and a program see of the same events.
+//! Tests of the output for people and for programs, for the same events.
 
 use std::{
     io::Write,

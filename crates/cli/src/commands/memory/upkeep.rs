@@ -12,7 +12,7 @@ use serde_json::json;
 use super::{Of, open, told};
 use crate::{app::App, config::Span, exit::Exit, failure::Failure};
 
-/// How much is kept.
+/// Limits of a memory.
 #[derive(Clone, Copy, Debug, clap::Args)]
 #[group(required = true, multiple = true)]
 pub(crate) struct LimitFlags {
@@ -24,7 +24,7 @@ pub(crate) struct LimitFlags {
     older_than: Option<Span>,
 }
 
-/// What goes.
+/// Arguments of `archon memory purge`.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(crate) struct PurgeFlags {
     /// The day, as 2026-01-31, in the time zone of this machine

@@ -23,7 +23,7 @@ use crate::{
     text::one_line,
 };
 
-/// What `archon plan approve` takes.
+/// Arguments of `archon plan approve`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ApproveArgs {
     #[command(flatten)]
@@ -35,19 +35,19 @@ pub(crate) struct ApproveArgs {
     which: Which,
 }
 
-/// What `archon plan reject` takes.
+/// Arguments of `archon plan reject`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RejectArgs {
     #[command(flatten)]
     flags: RecordedFlags,
-    /// Why, for whoever makes the next plan
+    /// The reason, for the next plan
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
     #[command(flatten)]
     which: Which,
 }
 
-/// Which question is answered.
+/// The question to answer.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Which {
     /// The question, where there are several
