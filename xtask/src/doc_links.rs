@@ -1,4 +1,5 @@
-//! Checks the names in docs: targets of links, and the code names in docs/vocabulary.md.
+//! Checks that the things that pages name exist: files behind links and in code spans, names of docs/vocabulary.md, and
+//! the crates of the tables in the README and in docs/architecture.md.
 
 use std::collections::HashSet;
 use std::path::{Component, Path, PathBuf};
@@ -7,12 +8,27 @@ use crate::repository::{self, TextFile};
 
 const VOCABULARY: &str = "docs/vocabulary.md";
 
+/// Pages with a table of all crates.
+const CRATE_TABLES: &[&str] = &["README.md", "docs/architecture.md"];
+
+/// Code spans that begin so are paths from the top of the repository.
+const FOLDERS: &[&str] = &["crates/", "xtask/", "tests/", "docs/"];
+
 /// Returns one line for each link or name without a target.
 pub(crate) fn check(files: &[TextFile]) -> Vec<String> {
     let root = repository::root();
     let mut problems = Vec::new();
     for file in files.iter().filter(|file| file.path.ends_with(".md")) {
         problems.extend(broken_links(file, |path| root.join(path).exists()));
+        problems.extend(missing_files(file, |path| root.join(path).exists()));
+    }
+    let crates: Vec<&str> = files
+        .iter()
+        .filter(|file| file.path.starts_with("crates/") && file.path.ends_with("/Cargo.toml"))
+        .filter_map(|file| package_name(&file.text))
+        .collect();
+    for page in files.iter().filter(|file| CRATE_TABLES.contains(&file.path.as_str())) {
+        problems.extend(wrong_crate_table(page, &crates));
     }
     if let Some(page) = files.iter().find(|file| file.path == VOCABULARY) {
         let words: HashSet<&str> =
@@ -46,6 +62,44 @@ fn broken_links(file: &TextFile, exists: impl Fn(&Path) -> bool) -> Vec<String> 
         }
     }
     problems
+}
+
+/// Files that the page names in a code span and that do not exist. The changelog may name files that are gone.
+fn missing_files(page: &TextFile, exists: impl Fn(&Path) -> bool) -> Vec<String> {
+    if page.path == "CHANGELOG.md" {
+        return Vec::new();
+    }
+    let mut problems = Vec::new();
+    for (number, line) in page.text.lines().enumerate() {
+        for span in line.split('`').skip(1).step_by(2) {
+            let is_path = FOLDERS.iter().any(|folder| span.starts_with(folder));
+            if is_path && !span.contains([' ', '*', '{', '<']) && !exists(Path::new(span)) {
+                problems.push(format!("{}:{}: there is no file {span}", page.path, number + 1));
+            }
+        }
+    }
+    problems
+}
+
+fn package_name(manifest: &str) -> Option<&str> {
+    let line = manifest.lines().find_map(|line| line.strip_prefix("name = "))?;
+    Some(line.trim_matches('"'))
+}
+
+/// A crate without a place in a table of the page, or a place without a crate.
+fn wrong_crate_table(page: &TextFile, crates: &[&str]) -> Vec<String> {
+    let first_columns = page.text.lines().filter(|line| line.starts_with("| `archon"));
+    let named: Vec<&str> = first_columns
+        .filter_map(|line| line.split('|').nth(1))
+        .flat_map(|column| column.split('`').skip(1).step_by(2))
+        .filter(|name| !name.contains([' ', ':']))
+        .collect();
+    let missing = crates.iter().filter(|name| !named.contains(name));
+    let unknown = named.iter().filter(|name| !crates.contains(name));
+    missing
+        .map(|name| format!("{}: no row of the table of crates names {name}", page.path))
+        .chain(unknown.map(|name| format!("{}: there is no crate {name}", page.path)))
+        .collect()
 }
 
 /// Resolves `..` and `.` in a path.
@@ -94,6 +148,25 @@ mod tests {
         let there = [Path::new("docs/b.md"), Path::new("README.md")];
         let problems = broken_links(&page("docs/x.md", text), |path| there.contains(&path));
         assert_eq!(problems, ["docs/x.md:5: the link leads to no.md, which is not there"]);
+    }
+
+    #[test]
+    fn missing_files_span_with_a_path_that_does_not_exist_is_a_problem() {
+        let text = "`crates/a/src/b.rs` `crates/a/src/c.rs`, `c.rs`, `tests/*.rs`";
+        let problems = missing_files(&page("docs/x.md", text), |path| path == Path::new("crates/a/src/b.rs"));
+        assert_eq!(problems, ["docs/x.md:1: there is no file crates/a/src/c.rs"]);
+    }
+
+    #[test]
+    fn wrong_crate_table_missing_and_unknown_crates_are_problems() {
+        let text = "| `archon-a`, `archon-b` | both |\n| `archon run` | no crate |";
+        assert_eq!(
+            wrong_crate_table(&page("README.md", text), &["archon-a", "archon-c"]),
+            [
+                "README.md: no row of the table of crates names archon-c",
+                "README.md: there is no crate archon-b"
+            ]
+        );
     }
 
     #[test]
