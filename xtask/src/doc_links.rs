@@ -24,7 +24,8 @@ pub(crate) fn check(files: &[TextFile]) -> Vec<String> {
     }
     let crates: Vec<&str> = files
         .iter()
-        .filter(|file| file.path.starts_with("crates/") && file.path.ends_with("/Cargo.toml"))
+        .filter(|file| file.path.starts_with("crates/") && file.path.matches('/').count() == 2)
+        .filter(|file| file.path.ends_with("/Cargo.toml"))
         .filter_map(|file| package_name(&file.text))
         .collect();
     for page in files.iter().filter(|file| CRATE_TABLES.contains(&file.path.as_str())) {
