@@ -14,6 +14,7 @@ const LAYERS: &[(&str, u8)] = &[
     ("archon-types", 1),
     ("archon-macros", 1),
     ("archon-vectors", 1),
+    ("archon-run", 2),
     ("archon-testkit", 2),
     ("archon-providers", 3),
     ("archon-tools", 3),
@@ -50,6 +51,7 @@ const OUTSIDE: &[&str] = &["archon-tests", "archon-evals", "xtask"];
 
 /// The allowed edges. Dev edges reach the testkit only; tests that need two pillars are in `tests/`.
 const EDGES: &[Edge] = &[
+    edge("archon-run", Kind::Normal, "archon-types"),
     edge("archon-testkit", Kind::Normal, "archon-types"),
     edge("archon-providers", Kind::Normal, "archon-types"),
     edge("archon-providers", Kind::Dev, "archon-testkit"),
@@ -57,13 +59,16 @@ const EDGES: &[Edge] = &[
     edge("archon-tools", Kind::Normal, "archon-macros"),
     edge("archon-tools", Kind::Dev, "archon-testkit"),
     edge("archon-react-loop", Kind::Normal, "archon-types"),
+    edge("archon-react-loop", Kind::Normal, "archon-run"),
     edge("archon-react-loop", Kind::Dev, "archon-testkit"),
     edge("archon-planner", Kind::Normal, "archon-types"),
+    edge("archon-planner", Kind::Normal, "archon-run"),
     edge("archon-planner", Kind::Dev, "archon-testkit"),
     edge("archon-memory", Kind::Normal, "archon-types"),
     edge("archon-memory", Kind::Normal, "archon-vectors"),
     edge("archon-memory", Kind::Dev, "archon-testkit"),
     edge("archon-orchestrator", Kind::Normal, "archon-types"),
+    edge("archon-orchestrator", Kind::Normal, "archon-run"),
     edge("archon-orchestrator", Kind::Dev, "archon-testkit"),
     edge("archon-code", Kind::Normal, "archon-types"),
     edge("archon-code", Kind::Dev, "archon-testkit"),
@@ -105,6 +110,12 @@ const FORBIDDEN: &[Forbidden] = &[
         what: "tokio",
         features: &["rt", "net", "fs", "process"],
         why: "types run nothing; a caller brings the runtime",
+    },
+    Forbidden {
+        of: "archon-run",
+        what: "tokio",
+        features: &["rt", "net", "fs", "process"],
+        why: "whoever drives a run brings the runtime",
     },
     Forbidden {
         of: "archon-react-loop",

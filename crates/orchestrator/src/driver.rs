@@ -4,17 +4,12 @@
 mod seats;
 mod waiting;
 
-use std::{
-    collections::{HashMap, HashSet},
-    panic::AssertUnwindSafe,
-    sync::Arc,
-    task::Poll,
-    time::Duration,
-};
+use std::{collections::HashMap, panic::AssertUnwindSafe, sync::Arc, task::Poll, time::Duration};
 
+use archon_run::{Heard, Mailbox, Report, Reports};
 use archon_types::{
     Answer, ApprovalRequest, BoxFuture, BusMessage, CallId, CancellationToken, CommandId, Context, Effect,
-    FailureKind, Heartbeat, InboxRequest, JournalError, Json, LogAppender, MessageType, Outcome,
+    FailureKind, Heartbeat, InboxEntry, InboxRequest, JournalError, Json, LogAppender, MessageType, Outcome,
     OutcomeStatus, PlanError, Planner, PlanningContext, RecordBody, SharedItem, Spending, Task, TeamRecord,
     Timestamp, is_lost, questions_below,
 };
@@ -30,7 +25,6 @@ use seats::Ask;
 
 use crate::{
     TeamCommand, TeamMachine,
-    begun::{Begun, Reports},
     check::check_plan,
     desk::{Said, Seat},
     outbox::Outbox,
@@ -62,11 +56,10 @@ pub(crate) struct Driver<'a> {
     said: mpsc::Receiver<Said>,
     /// Given to members' runs, so that they can report that their log exists.
     reports: Reports,
-    begun: mpsc::Receiver<Begun>,
     asks: Vec<Ask>,
     waits: Vec<(CallId, String, u64, oneshot::Sender<SharedItem>)>,
-    /// Ids of inbox messages that are in the log already.
-    received: HashSet<String>,
+    /// The messages for the run.
+    mailbox: Option<Arc<Mailbox>>,
     /// Calls whose question a person answered since the last wait.
     answered: Vec<CallId>,
     outbox: Outbox,
@@ -105,7 +98,7 @@ enum Step {
 enum Woken {
     By(Happened),
     Said(Said),
-    Begun(Begun),
+    Reported(Report),
     Spoken,
     Time,
 }
@@ -118,7 +111,6 @@ impl<'a> Driver<'a> {
         context: &Context,
     ) -> Self {
         let (team, said) = mpsc::channel(64);
-        let (reports, begun) = Reports::channel();
         Self {
             parts,
             machine,
@@ -130,19 +122,18 @@ impl<'a> Driver<'a> {
             hands: HashMap::new(),
             team,
             said,
-            reports,
-            begun,
+            reports: Reports::default(),
             asks: Vec::new(),
             waits: Vec::new(),
-            received: HashSet::new(),
+            mailbox: None,
             answered: Vec::new(),
             outbox: Outbox::new(parts.bus.clone()),
         }
     }
 
-    /// Sets the ids of the inbox messages that the log has already.
-    pub(crate) fn with_received(mut self, received: HashSet<String>) -> Self {
-        self.received = received;
+    /// The same driver, which hears what comes there.
+    pub(crate) fn with_mailbox(mut self, mailbox: Option<Arc<Mailbox>>) -> Self {
+        self.mailbox = mailbox;
         self
     }
 
@@ -347,36 +338,32 @@ impl<'a> Driver<'a> {
 
     /// Moves messages from the inbox into the log: cancels and answers to the team's own questions.
     async fn receive(&mut self) -> Result<(), JournalError> {
-        let Some(inbox) = self.context.journal(&self.parts.journal).inbox() else { return Ok(()) };
-        let mut done = Vec::new();
-        for entry in inbox.waiting(&self.context.run).await? {
-            let body = match entry.request {
-                InboxRequest::Cancel { reason } => {
-                    (!self.machine.is_stopping()).then_some(RecordBody::CancelRequested { reason })
-                }
-                // An answer to a question that is not open any more is dropped.
-                InboxRequest::Answer { request_id, answer, .. } => self
-                    .machine
-                    .question_of(&request_id)
-                    .map(|call| RecordBody::ToolAnswered { call, answer }),
-                _ => continue,
-            };
-            if let Some(body) = body.filter(|_| !self.received.contains(&entry.id)) {
-                if let RecordBody::ToolAnswered { call, .. } = &body {
-                    self.answered.push(*call);
-                }
-                self.record(vec![RecordBody::Received { id: entry.id.clone() }, body]).await?;
-            }
-            self.received.insert(entry.id.clone());
-            done.push(entry.id);
+        let Some(mailbox) = self.mailbox.clone() else { return Ok(()) };
+        mailbox.look().await;
+        while let Some(bodies) = mailbox.take(|entry| self.meaning(entry)) {
+            self.answered.extend(bodies.iter().filter_map(|body| match body {
+                RecordBody::ToolAnswered { call, .. } => Some(*call),
+                _ => None,
+            }));
+            self.record(bodies).await?;
         }
-        if !done.is_empty()
-            && let Err(error) = inbox.remove(&self.context.run, &done).await
-        {
-            // They are in the log with their ids, so they are not read a second time.
-            tracing::warn!(run = %self.context.run, %error, "messages that were heard cannot be removed");
-        }
+        mailbox.clear().await;
         Ok(())
+    }
+
+    /// Returns the effect of a message on a team: it takes a cancel, and answers to its questions.
+    fn meaning(&self, entry: InboxEntry) -> Heard {
+        let follows = match entry.request {
+            InboxRequest::Cancel { reason } => {
+                (!self.machine.is_stopping()).then_some(RecordBody::CancelRequested { reason })
+            }
+            // An answer to a question that is not open any more is dropped.
+            InboxRequest::Answer { request_id, answer, .. } => {
+                self.machine.question_of(&request_id).map(|call| RecordBody::ToolAnswered { call, answer })
+            }
+            _ => return Heard::NotMeant,
+        };
+        follows.map_or(Heard::Nothing, Heard::Record)
     }
 
     async fn wait(&mut self, until: Option<Timestamp>) -> Result<(), JournalError> {
@@ -393,7 +380,7 @@ impl<'a> Driver<'a> {
         match self.woken(until).await {
             Woken::By(happened) => self.take(happened).await,
             Woken::Said(said) => self.heard(said).await,
-            Woken::Begun(begun) => self.note_begun(begun).await,
+            Woken::Reported(report) => self.note_begun(report).await,
             Woken::Spoken => Ok(()),
             Woken::Time => self.look().await,
         }
@@ -403,10 +390,10 @@ impl<'a> Driver<'a> {
         let due = until.unwrap_or(self.machine.deadline()).min(self.machine.deadline());
         let mut timer = self.context.clock.sleep_until(due);
         let mut cancelled = Box::pin(self.context.cancel.cancelled());
-        let inbox = self.context.journal(&self.parts.journal).inbox();
-        let mut posted = inbox.as_ref().map(|inbox| inbox.changed(&self.context.run));
+        let mailbox = self.mailbox.clone();
+        let mut posted = mailbox.as_ref().map(|mailbox| mailbox.changed());
         let (in_flight, said, outbox) = (&mut self.in_flight, &mut self.said, &self.outbox);
-        let begun = &mut self.begun;
+        let reports = &self.reports;
         std::future::poll_fn(|task| {
             let _ = outbox.poll(task);
             if !in_flight.is_empty()
@@ -417,8 +404,8 @@ impl<'a> Driver<'a> {
             if let Poll::Ready(Some(said)) = said.poll_recv(task) {
                 return Poll::Ready(Woken::Said(said));
             }
-            if let Poll::Ready(Some(begun)) = begun.poll_recv(task) {
-                return Poll::Ready(Woken::Begun(begun));
+            if let Poll::Ready(report) = reports.poll(task) {
+                return Poll::Ready(Woken::Reported(report));
             }
             let is_spoken_to = cancelled.as_mut().poll(task).is_ready()
                 || posted.as_mut().is_some_and(|posted| posted.as_mut().poll(task).is_ready());
@@ -471,19 +458,19 @@ impl<'a> Driver<'a> {
         let clock = self.context.clock.clone();
         let mut over = clock.sleep_until(clock.now() + GRACE);
         while !self.in_flight.is_empty() {
-            let (in_flight, begun) = (&mut self.in_flight, &mut self.begun);
+            let (in_flight, reports) = (&mut self.in_flight, &self.reports);
             let next = std::future::poll_fn(|task| {
                 if let Poll::Ready(happened) = in_flight.poll_next_unpin(task) {
                     return Poll::Ready(happened.map(Woken::By));
                 }
-                match begun.poll_recv(task) {
-                    Poll::Ready(begun) => Poll::Ready(begun.map(Woken::Begun)),
+                match reports.poll(task) {
+                    Poll::Ready(report) => Poll::Ready(Some(Woken::Reported(report))),
                     Poll::Pending => over.as_mut().poll(task).map(|()| None),
                 }
             });
             match next.await {
                 Some(Woken::By(happened @ Happened::Ended(..))) => self.take(happened).await?,
-                Some(Woken::Begun(begun)) => self.note_begun(begun).await?,
+                Some(Woken::Reported(report)) => self.note_begun(report).await?,
                 Some(_) => {}
                 None => break,
             }
@@ -566,12 +553,13 @@ impl<'a> Driver<'a> {
     }
 
     /// Records that a member's run has a log; the run waits for this before it does anything.
-    async fn note_begun(&mut self, begun: Begun) -> Result<(), JournalError> {
-        if self.machine.hand(begun.call).is_some_and(|hand| hand.is_begun) {
-            return Ok(());
+    async fn note_begun(&mut self, report: Report) -> Result<(), JournalError> {
+        let RecordBody::ChildBegun { call, .. } = report.record else { return Ok(()) };
+        if !self.machine.hand(call).is_some_and(|hand| hand.is_begun) {
+            self.record(vec![report.record.clone()]).await?;
         }
-        let child = begun.child.clone();
-        self.record(vec![RecordBody::ChildBegun { call: begun.call, child }]).await
+        report.logged();
+        Ok(())
     }
 
     /// Returns the delegations that can go on. For those whose run had a log that is now missing it
@@ -698,7 +686,7 @@ impl<'a> Driver<'a> {
         let max_depth = parent.limits(self.parts.options.limits.clone()).max_depth;
         let journal = parent.journal(&self.parts.journal).clone();
         let child = parent.of_call(call, self.machine.lease(call), max_depth, journal, stop.clone());
-        let mut child = child.with_caller_log(Arc::new(self.reports.clone()));
+        let mut child = child.with_caller_log(self.reports.reporter());
         child.sink = Arc::new(VitalSink { vital: vital.clone(), inner: parent.sink.clone() });
         child
     }

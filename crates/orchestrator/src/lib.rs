@@ -17,7 +17,7 @@
 //! | what does it answer? | `response.rs` |
 //! | how does a member reach its team while it works? | `desk.rs`, and its model by the tools of `desk_tools.rs` |
 //! | what does the team share? | `board.rs` |
-//! | what may it cost? | `Budget` of `archon-types` |
+//! | what may it cost? | `Budget` of `archon-run` |
 //! | what starts and drives the runs? | `team.rs`, `driver.rs` |
 //! | what is in a run's inbox? | `driver.rs` |
 //! | what can be wrong with a team? | `check.rs`, `error.rs` |
@@ -45,7 +45,6 @@
 
 mod agent_tool;
 mod assistant;
-mod begun;
 mod board;
 mod bus;
 mod check;

@@ -23,9 +23,10 @@ use std::{
     sync::OnceLock,
 };
 
+use archon_run::Budget;
 use archon_types::{
-    AgentId, Budget, CallId, Claim, CommandId, FailureKind, HeldForm, LimitReached, Member, MoreLimits,
-    Outcome, RecordBody, Role, RunId, RunStarted, SubTask, SubTaskId, Task, TaskId, TeamRecord, TeamSettings,
+    AgentId, CallId, Claim, CommandId, FailureKind, HeldForm, LimitReached, Member, MoreLimits, Outcome,
+    RecordBody, Role, RunId, RunStarted, SubTask, SubTaskId, Task, TaskId, TeamRecord, TeamSettings,
     Timestamp,
 };
 use serde::{Deserialize, Serialize};

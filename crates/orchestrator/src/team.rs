@@ -2,12 +2,13 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use archon_run::{Mailbox, cancelled_alone};
 use archon_types::{
     Agent, AgentId, Answer, BoxFuture, Bus, CallId, Context, DynPlanner, ExecutionLimits, FailureKind,
     FormCheck, InboxEntry, Journal, JournalError, LogAppender, Member, Message, MoreLimits, OpenMode, Origin,
     Outcome, OutcomeStatus, PendingApproval, Planner, PromptSource, Record, RecordBody, ResponseFormat, Role,
     RunConfig, RunId, RunKind, RunRefused, RunStarted, SessionPlace, SubTask, TeamRecord, TeamSettings,
-    check_called, pending_approvals, received_messages,
+    check_called, pending_approvals,
 };
 
 use crate::{Desk, TeamError, TeamMachine, TeamProblem, check_team, driver::Driver};
@@ -174,11 +175,13 @@ impl Team {
         if let Some(problem) = started.config.form().and_then(ResponseFormat::schema_problem) {
             return Err(TeamError::Form { problem });
         }
+        let context = &cancelled_alone(context);
         let journal = context.journal(&self.parts.journal);
         let opening = self.opening(goal, place.background, context);
         let (log, records) = LogAppender::begin(&**journal, started, opening, context).await?;
         let machine = fold(&context.run, &records)?;
-        Ok(Driver::new(&self.parts, machine, log, context).drive().await?)
+        let mailbox = Mailbox::of(journal.inbox(), context, &[]);
+        Ok(Driver::new(&self.parts, machine, log, context).with_mailbox(mailbox).drive().await?)
     }
 
     /// Makes the first records of the run.
@@ -288,7 +291,8 @@ impl Team {
             _ => return Err(RunRefused::Ended { run: run() }.into()),
         }
         check_called(&**journal, &open.records).await?;
-        let (context, received) = (open.context(context), received_messages(&open.records));
+        let context = open.context(&cancelled_alone(context));
+        let mailbox = Mailbox::of(journal.inbox(), &context, &open.records);
         let goal = goal.filter(|_| !open.is_asked());
         let mut log = open.log(context.clone());
         // The answer comes before `Resumed`, so that a member that was told no does not go on.
@@ -296,7 +300,7 @@ impl Team {
         let raised = (!more.is_empty()).then_some(RecordBody::LimitsRaised(*more));
         let first = bodies.into_iter().chain(raised).chain([RecordBody::Resumed]).chain(opening).collect();
         log.step(first, |record| machine.apply(record)).await?;
-        Ok(Driver::new(&self.parts, machine, log, &context).with_received(received).drive().await?)
+        Ok(Driver::new(&self.parts, machine, log, &context).with_mailbox(mailbox).drive().await?)
     }
 
     fn started(&self, place: &SessionPlace, context: &Context) -> RunStarted {

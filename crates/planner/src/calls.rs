@@ -144,7 +144,7 @@ async fn run_tool(
     let Some(toolbox) = run.parts.toolbox.clone() else { return Ok(()) };
     let mut context = trusting(run);
     context.cancel = run.stop.clone();
-    context.processes = Some(Arc::new(run.reports.clone()));
+    context.processes = Some(run.reports.reporter());
     let spec = toolbox.specs().iter().find(|spec| spec.name == tool_call.name).cloned();
     let (tool_call, edited, agreed) = agreed(run, call, tool_call, spec.as_ref());
     // A given consent counts even if nobody can be asked any more.
@@ -265,7 +265,7 @@ fn child_context(run: &Following, call: CallId) -> Context {
     let lease = run.machine.lease(call).unwrap_or_default();
     let max_depth = parent.limits(run.parts.options.limits.clone()).max_depth;
     let child = parent.of_call(call, lease, max_depth, run.journal().clone(), run.stop.child_token());
-    child.with_caller_log(Arc::new(run.reports.clone()))
+    child.with_caller_log(run.reports.reporter())
 }
 
 /// Returns the run's context with the "always allow" rules of this run.

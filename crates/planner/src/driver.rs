@@ -2,10 +2,10 @@
 
 use std::{panic::AssertUnwindSafe, task::Poll, time::Duration};
 
+use archon_run::Report;
 use archon_types::{
-    CallId, CommandId, Decision, FailureKind, InboxRequest, JournalError, Json, Outcome, OutcomeStatus,
-    PlanDiff, PlanError, PlanRecord, Planner, QuestionKind, RecordBody, Spending, SubTask, Task, Timestamp,
-    json_in,
+    CallId, CommandId, Decision, FailureKind, JournalError, Json, Outcome, OutcomeStatus, PlanDiff,
+    PlanError, PlanRecord, Planner, QuestionKind, RecordBody, Spending, SubTask, Task, Timestamp, json_in,
 };
 use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 use tracing::Instrument as _;
@@ -152,49 +152,26 @@ impl Following {
 
     /// Moves messages from the inbox into the log: a cancel, and answers to the plan's own questions.
     pub(crate) async fn receive(&mut self) -> Result<(), JournalError> {
-        let Some(inbox) = self.context.journal(&self.parts.journal).inbox() else { return Ok(()) };
-        let waiting = inbox.waiting(&self.context.run).await?;
-        let mut done = Vec::new();
-        for entry in waiting {
-            if self.received.contains(&entry.id) {
-                done.push(entry.id);
-                continue;
-            }
-            let follows = match entry.request {
-                InboxRequest::Cancel { .. } if self.machine.is_stopping() => None,
-                InboxRequest::Cancel { reason } => Some(RecordBody::CancelRequested { reason }),
-                InboxRequest::Answer { request_id, binding, answer } => {
-                    self.hear_answer((&request_id, &binding), answer, entry.at)
-                }
-                _ => continue,
-            };
-            if let Some(follows) = follows {
-                self.record(vec![RecordBody::Received { id: entry.id.clone() }, follows]).await?;
-            }
-            self.received.insert(entry.id.clone());
-            done.push(entry.id);
+        let Some(mailbox) = self.mailbox.clone() else { return Ok(()) };
+        mailbox.look().await;
+        while let Some(bodies) = mailbox.take(|entry| self.meaning(entry)) {
+            self.record(bodies).await?;
         }
-        if !done.is_empty()
-            && let Err(error) = inbox.remove(&self.context.run, &done).await
-        {
-            // The messages are in the log, and are not received again.
-            tracing::warn!(run = %self.context.run, %error, "messages that were heard cannot be removed");
-        }
+        mailbox.clear().await;
         Ok(())
     }
 
     /// Waits until something happens, and returns it if it is the end of running work.
     async fn wait(&mut self, until: Option<Timestamp>) -> Result<Option<Happened>, JournalError> {
         self.receive().await?;
-        self.write_down_reports().await?;
         if self.machine.is_stopping() {
             return Ok(None);
         }
         let due = until.unwrap_or(self.machine.deadline()).min(self.machine.deadline());
         let mut timer = self.context.clock.sleep_until(due);
         let mut cancelled = Box::pin(self.context.cancel.cancelled());
-        let inbox = self.context.journal(&self.parts.journal).inbox();
-        let mut posted = inbox.as_ref().map(|inbox| inbox.changed(&self.context.run));
+        let mailbox = self.mailbox.clone();
+        let mut posted = mailbox.as_ref().map(|mailbox| mailbox.changed());
         let (in_flight, control, reports) = (&mut self.in_flight, &self.control, &self.reports);
         let deciding = &mut self.deciding;
         let woken = std::future::poll_fn(|task| {
@@ -209,9 +186,11 @@ impl Following {
                     return Poll::Ready(Woken::By(Happened::Decided(question, decision)));
                 }
             }
+            if let Poll::Ready(report) = reports.poll(task) {
+                return Poll::Ready(Woken::Reported(report));
+            }
             let is_spoken_to = cancelled.as_mut().poll(task).is_ready()
                 || control.poll(task).is_ready()
-                || reports.poll(task).is_ready()
                 || posted.as_mut().is_some_and(|posted| posted.as_mut().poll(task).is_ready());
             if is_spoken_to {
                 return Poll::Ready(Woken::Spoken);
@@ -222,19 +201,18 @@ impl Following {
         drop((cancelled, posted));
         match woken {
             Woken::By(happened) => Ok(Some(happened)),
+            Woken::Reported(report) => self.write_down(report).await.map(|()| None),
             Woken::Spoken => Ok(None),
             Woken::Time => self.record(vec![RecordBody::ClockRead]).await.map(|()| None),
         }
     }
 
-    /// Records the processes and child runs that calls have started; they wait for that before they work.
-    async fn write_down_reports(&mut self) -> Result<(), JournalError> {
-        for report in self.reports.take() {
-            if !self.is_known(&report.record) {
-                self.record(vec![report.record.clone()]).await?;
-            }
-            report.written();
+    /// Records a process or a child run that a call has started; it waits for that before it works.
+    async fn write_down(&mut self, report: Report) -> Result<(), JournalError> {
+        if !self.is_known(&report.record) {
+            self.record(vec![report.record.clone()]).await?;
         }
+        report.logged();
         Ok(())
     }
 
@@ -251,21 +229,20 @@ impl Following {
         let clock = self.context.clock.clone();
         let mut over = clock.sleep_until(clock.now() + GRACE);
         while !self.in_flight.is_empty() {
-            self.write_down_reports().await?;
             let (in_flight, reports) = (&mut self.in_flight, &self.reports);
             let next = std::future::poll_fn(|task| {
                 if let Poll::Ready(happened) = in_flight.poll_next_unpin(task) {
-                    return Poll::Ready(happened.map(Drained::Happened));
+                    return Poll::Ready(happened.map(Woken::By));
                 }
-                if reports.poll(task).is_ready() {
-                    return Poll::Ready(Some(Drained::Reported));
+                if let Poll::Ready(report) = reports.poll(task) {
+                    return Poll::Ready(Some(Woken::Reported(report)));
                 }
                 over.as_mut().poll(task).map(|()| None)
             });
             match next.await {
-                Some(Drained::Happened(happened)) => self.take_last(happened).await?,
-                Some(Drained::Reported) => {}
-                None => break,
+                Some(Woken::By(happened)) => self.take_last(happened).await?,
+                Some(Woken::Reported(report)) => self.write_down(report).await?,
+                _ => break,
             }
         }
         self.in_flight = FuturesUnordered::new();
@@ -520,13 +497,9 @@ impl Following {
 
 enum Woken {
     By(Happened),
+    Reported(Report),
     Spoken,
     Time,
-}
-
-enum Drained {
-    Happened(Happened),
-    Reported,
 }
 
 fn is_worth_another_try(error: &PlanError) -> bool {

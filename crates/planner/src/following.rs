@@ -1,15 +1,16 @@
 //! The state of a plan's run that is being driven: machine, log, open questions and running work.
 
-use std::{collections::HashSet, panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
+use archon_run::{Heard, Mailbox, Reports};
 use archon_types::{
     Answer, ApprovalRequest, Approver, BoxFuture, CallId, CancellationToken, CommandId, Context, Decision,
-    InboxRequest, Journal, JournalError, LogAppender, PlanError, PlanRecord, QuestionKind, RecordBody,
-    Spending, Task, Timestamp, ToolDefinition,
+    InboxEntry, InboxRequest, Journal, JournalError, LogAppender, PlanError, PlanRecord, QuestionKind,
+    RecordBody, Spending, Task, Timestamp, ToolDefinition,
 };
 use futures_util::{FutureExt, stream::FuturesUnordered};
 
-use crate::{Conclusion, PlanControl, PlanMachine, parts::Parts, processes::Reports};
+use crate::{Conclusion, PlanControl, PlanMachine, parts::Parts};
 
 /// A plan's run that is being driven.
 pub(crate) struct Following {
@@ -22,8 +23,8 @@ pub(crate) struct Following {
     pub(crate) open: Vec<(CallId, ApprovalRequest)>,
     /// Questions that an approver of this process is looking at and may answer at once.
     pub(crate) deciding: Vec<Deciding>,
-    /// Ids of messages that are in the log.
-    pub(crate) received: HashSet<String>,
+    /// The messages for the run.
+    pub(crate) mailbox: Option<Arc<Mailbox>>,
     pub(crate) in_flight: FuturesUnordered<BoxFuture<'static, Happened>>,
     /// Reports of the processes and child runs that calls have started.
     pub(crate) reports: Reports,
@@ -39,13 +40,12 @@ pub(crate) struct Deciding {
     pub(crate) work: BoxFuture<'static, Decision>,
 }
 
-/// State that a new or resumed run begins with.
-#[derive(Default)]
+/// The state with which a run begins, or is resumed.
 pub(crate) struct Said {
     /// Questions that were asked before.
     pub(crate) open: Vec<(CallId, ApprovalRequest)>,
-    /// Ids of messages that are in the log.
-    pub(crate) received: HashSet<String>,
+    /// What others want of the run.
+    pub(crate) mailbox: Option<Arc<Mailbox>>,
 }
 
 /// The end of something that was running.
@@ -71,11 +71,11 @@ impl Following {
         log: LogAppender,
         context: Context,
         control: PlanControl,
-        Said { open, received }: Said,
+        Said { open, mailbox }: Said,
     ) -> Self {
         let stop = context.cancel.child_token();
         let (in_flight, reports, deciding) = (FuturesUnordered::new(), Reports::default(), Vec::new());
-        Self { parts, machine, log, context, control, open, deciding, received, in_flight, reports, stop }
+        Self { parts, machine, log, context, control, open, deciding, mailbox, in_flight, reports, stop }
     }
 
     /// Appends records and applies them to the machine.
@@ -139,6 +139,20 @@ impl Following {
             request.path.is_empty() && self.machine.is_waiting_for(*call)
         };
         self.open.iter().filter(mine).filter_map(|(_, request)| request.expires_at).min()
+    }
+
+    /// Returns the effect of a message on a plan: it takes a cancel, and answers to its own questions.
+    pub(crate) fn meaning(&self, entry: InboxEntry) -> Heard {
+        let follows = match entry.request {
+            InboxRequest::Cancel { reason } => {
+                (!self.machine.is_stopping()).then_some(RecordBody::CancelRequested { reason })
+            }
+            InboxRequest::Answer { request_id, binding, answer } => {
+                self.hear_answer((&request_id, &binding), answer, entry.at)
+            }
+            _ => return Heard::NotMeant,
+        };
+        follows.map_or(Heard::Nothing, Heard::Record)
     }
 
     /// Returns the record that follows from an answer given at `at`. An answer that is not acceptable leaves
@@ -214,11 +228,5 @@ impl Following {
     pub(crate) fn tool(&self, name: &str) -> Option<ToolDefinition> {
         let specs = self.parts.toolbox.as_ref()?.specs();
         specs.iter().find(|spec| spec.name == name).map(archon_types::ToolSpec::definition)
-    }
-}
-
-impl Drop for Following {
-    fn drop(&mut self) {
-        self.reports.close();
     }
 }

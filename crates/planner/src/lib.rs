@@ -11,7 +11,7 @@
 //! | the graph of dependencies | `graph.rs` |
 //! | the next step of a run | `machine.rs`, `machine/nodes.rs` |
 //! | failures and replans | `machine/failures.rs`, `machine/changes.rs` |
-//! | the budget | `Budget` of `archon-types` |
+//! | the budget | `Budget` of `archon-run` |
 //! | driving a run | `planning_agent.rs`, `driver.rs`, `following.rs` |
 //! | executing subtasks with agents and tools | `calls.rs`, `workers.rs`, `brief.rs` |
 //! | diffs between plans | `diff.rs` |
@@ -46,7 +46,6 @@ mod plan_check;
 mod plan_form;
 mod planning_agent;
 mod problem;
-mod processes;
 mod read;
 mod references;
 mod render;

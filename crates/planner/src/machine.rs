@@ -18,8 +18,9 @@ mod queries;
 mod questions;
 mod values;
 
+use archon_run::Budget;
 use archon_types::{
-    Budget, CallId, CommandId, Effect, FailureKind, HeldForm, LimitReached, Outcome, OutcomeStatus, PlanDiff,
+    CallId, CommandId, Effect, FailureKind, HeldForm, LimitReached, Outcome, OutcomeStatus, PlanDiff,
     PlanRecord, PlanSettings, Record, RecordBody, RunId, RunStarted, SubTask, SubTaskId, Task, TaskId,
     Timestamp, ToolResult,
 };

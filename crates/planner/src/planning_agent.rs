@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use archon_run::{Mailbox, cancelled_alone, left_behind};
 use archon_types::{
     Agent, Answer, ApprovalRequest, Approver, BoxFuture, CallId, Context, ExecutionLimits, FailureKind,
     FormCheck, InboxEntry, Journal, LogAppender, LongTerm, Message, MoreLimits, OpenMode, Origin, Outcome,
     OutcomeStatus, PendingApproval, PlanRecord, Planner, PromptSource, Record, RecordBody, ResponseFormat,
     RunId, RunKind, RunRefused, RunStarted, SessionPlace, Spending, Task, Toolbox, check_called,
-    received_messages,
 };
 
 use crate::{
@@ -17,7 +17,6 @@ use crate::{
     open_questions,
     parts::Parts,
     problem::ProblemKind,
-    processes::left_behind,
 };
 
 /// A plan that is not followed yet.
@@ -189,10 +188,12 @@ impl PlanningAgent {
         if let Some(problem) = started.config.form().and_then(ResponseFormat::schema_problem) {
             return Err(PlanRunError::Form { problem });
         }
+        let context = &cancelled_alone(context);
         let journal = context.journal(&self.parts.journal);
         let opening = self.opening(goal, place.background, context).await;
         let (log, records) = LogAppender::begin(&**journal, started, opening, context).await?;
-        self.drive(fold_plan(context, &records)?, log, Said::default(), context).await
+        let said = Said { open: Vec::new(), mailbox: Mailbox::of(journal.inbox(), context, &[]) };
+        self.drive(fold_plan(context, &records)?, log, said, context).await
     }
 
     /// Returns the first records of the run after its start.
@@ -303,7 +304,7 @@ impl PlanningAgent {
             _ => return Err(RunRefused::Ended { run: run() }.into()),
         }
         check_called(&**journal, &open.records).await?;
-        let context = open.context(context);
+        let context = open.context(&cancelled_alone(context));
         let questions = open_questions(&open.records);
         let answered = match answer {
             Some((question, answer)) => {
@@ -334,7 +335,7 @@ impl PlanningAgent {
         };
         let said = Said {
             open: questions.into_iter().map(|(call, request)| (call, request.clone())).collect(),
-            received: received_messages(&open.records),
+            mailbox: Mailbox::of(journal.inbox(), &context, &open.records),
         };
         let mut log = open.log(context.clone());
         let raised = (!more.is_empty()).then_some(RecordBody::LimitsRaised(*more));

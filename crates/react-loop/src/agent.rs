@@ -5,10 +5,11 @@ mod started;
 
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
+use archon_run::{cancelled_alone, left_behind};
 use archon_types::{
-    Agent, AgentId, AgentMessage, ApprovalSettings, Approver, BoxFuture, CancellationToken, CarriedResult,
-    CircuitBreaker, Context, ContextConfig, ContinuationKind, DynApprover, ExecutionLimits, FailurePolicy,
-    FormCheck, GoalCheck, HookPoint, Hooks, InputFilter, Instructions, Journal, JournalError, Lease, Message,
+    Agent, AgentId, AgentMessage, ApprovalSettings, Approver, BoxFuture, CarriedResult, CircuitBreaker,
+    Context, ContextConfig, ContinuationKind, DynApprover, ExecutionLimits, FailurePolicy, FormCheck,
+    GoalCheck, HookPoint, Hooks, InputFilter, Instructions, Journal, JournalError, Lease, Message,
     ModelPrice, MoreLimits, OnStorageFailure, OpenMode, Origin, Outcome, OutcomeStatus, Provider, QueueMode,
     Record, RecordBody, Redactor, RequestOptions, ResponseFormat, RetryConfig, RunConfig, RunId, RunKind,
     RunMemory, Said, ToolExecutionStrategy, ToolMode, Toolbox, TurnTrigger, check_called,
@@ -22,7 +23,6 @@ use crate::{
     drive::panic_text,
     fold, fold_before, fold_chain, fold_with, is_paired,
     resume::{seen_files, spoken, started},
-    spawns::left_behind,
     tool_batch::NoTools,
 };
 
@@ -594,14 +594,6 @@ fn may_go_on(machine: &ReactMachine, more: &MoreLimits, context: &Context) -> Re
         },
         Some(_) => Err(LoopError::Ended { run: run() }),
     }
-}
-
-/// Returns the context with a cancellation token of its own, so that a cancel from the inbox ends this run
-/// only.
-pub(crate) fn cancelled_alone(context: &Context) -> Context {
-    let mut own = context.clone();
-    own.cancel = CancellationToken::child_token(&context.cancel);
-    own
 }
 
 /// Returns true if a run whose log has only this first record can never be resumed: it does not answer the

@@ -2,6 +2,7 @@
 
 use std::{borrow::Cow, sync::Arc};
 
+use archon_run::Loan;
 use archon_types::{ApprovalRequest, CallId, Effect, Json, Timestamp, ToolCall, ToolResult};
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +21,9 @@ pub struct CallState {
     /// True if the call's child run had a log when it was lost, and no person agreed to begin it again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_begun: bool,
+    /// The lease of the child run, and its spending.
+    #[serde(default, skip_serializing_if = "Loan::is_none")]
+    pub(crate) loan: Loan,
 }
 
 /// A person's consent to a call.
@@ -103,6 +107,7 @@ impl CallState {
             stage: CallStage::Requested { attempts: 0 },
             consent: None,
             is_begun: false,
+            loan: Loan::default(),
         }
     }
 

@@ -144,3 +144,6 @@ fn reported(result: &ToolResult) -> Spending {
     let figure = |key| result.metadata.get(key).and_then(serde_json::Value::as_u64).unwrap_or_default();
     Spending::new(figure(metadata::TOKEN_USAGE), figure(COST))
 }
+
+#[cfg(test)]
+mod tests;

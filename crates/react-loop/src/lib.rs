@@ -8,7 +8,7 @@
 //! |---|---|
 //! | the next step of a run | `machine.rs` |
 //! | limits and endings | `limits.rs`, `repetition.rs`, `machine/endings.rs` |
-//! | messages to a run: steering, follow-ups, inbox | `queues.rs`, `mailbox.rs`, `machine/prompts.rs` |
+//! | messages to a run: steering, follow-ups, inbox | `queues.rs`, `run_log.rs`, `machine/prompts.rs` |
 //! | the context window and its compaction | `window.rs`, `text_mode.rs` |
 //! | parsing answers of models without tool calling | `action_parser.rs` |
 //! | retries | `retry.rs` |
@@ -16,9 +16,9 @@
 //! | circuit breakers of tools | `circuit_breaker.rs` |
 //! | calling the model, tools and hooks | `driver.rs`, `tool_batch.rs`, `summarize.rs`, `hooked.rs` |
 //! | cancel and deadline during a wait | `interrupt.rs` |
-//! | resume after a crash | `resume.rs`, `spawns.rs` |
+//! | resume after a crash | `resume.rs`, `reports.rs` of `archon-run` |
 //! | the conversation of earlier runs | `earlier_runs.rs` |
-//! | agents that call agents, and their budgets | `sub_agent.rs`, `agent/called.rs`, `delegate.rs`, `leases.rs` |
+//! | agents that call agents, and their budgets | `sub_agent.rs`, `agent/called.rs`, `delegate.rs`, `ledger.rs` of `archon-run` |
 //! | forks | `fork.rs` |
 //! | parallel loops and the choice of a branch | `parallel.rs`, `evaluation.rs`, `judge.rs` |
 //! | questions to people and their answers | `machine/approvals.rs`, `decide.rs` |
@@ -43,10 +43,8 @@ mod goal_check;
 mod hooked;
 mod interrupt;
 mod judge;
-mod leases;
 mod limits;
 mod machine;
-mod mailbox;
 mod opening;
 mod parallel;
 mod post;
@@ -59,7 +57,6 @@ mod resume;
 mod retry;
 mod run_log;
 mod single_call;
-mod spawns;
 mod sub_agent;
 mod summarize;
 mod text_mode;

@@ -1,12 +1,11 @@
 //! Limits of a run: counts turns, tokens, time and cost, and says when one is reached.
 
+use archon_run::Ledger;
 use archon_types::{
     AssistantMessage, CarriedSpending, ExecutionLimits, Lease, LimitReached, Message, ModelErrorCode,
     ModelFailure, ModelPrice, OnLimit, Spending, Timestamp, TokenCounter, TokenEstimate, Usage,
 };
 use serde::{Deserialize, Serialize};
-
-use crate::leases::Leases;
 
 /// The resources that a run has used so far.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -27,7 +26,7 @@ pub(crate) struct Meter {
     calls_lost: u32,
     /// The leases and spending of child runs.
     #[serde(default)]
-    pub(crate) leases: Leases,
+    pub(crate) ledger: Ledger,
     started_at: Timestamp,
     /// Time that does not count, because no process worked on the run; in ms.
     idle_ms: u64,
@@ -44,8 +43,8 @@ impl Meter {
     pub(crate) fn spent(&self) -> CarriedSpending {
         CarriedSpending {
             turns: self.carried.turns.saturating_add(self.turns),
-            tokens: sum([self.carried.tokens, self.tokens(), self.leases.spent.tokens]),
-            money: sum([self.carried.money, self.money.spent, self.leases.spent.cost]),
+            tokens: sum([self.carried.tokens, self.tokens(), self.ledger.spent().tokens]),
+            money: sum([self.carried.money, self.money.spent, self.ledger.spent().cost]),
         }
     }
 
@@ -53,8 +52,8 @@ impl Meter {
     pub(crate) fn spending(&self) -> Spending {
         let tokens = sum([self.tokens(), self.uncounted.set_aside(), 0]);
         let mut all = Spending::new(tokens, sum([self.money.spent, self.money.reserved, 0]));
-        all += self.leases.spent;
-        all += self.leases.held();
+        all += self.ledger.spent();
+        all += self.ledger.held();
         all
     }
 
@@ -105,17 +104,11 @@ impl Meter {
 
     /// Returns an equal part of the remaining budget, for one of `shares` child runs.
     pub(crate) fn lease(&self, shares: u64, limits: &ExecutionLimits) -> Lease {
-        let (spent, held) = (self.spent(), self.leases.held());
-        let part =
-            |most: u64, spent: u64, held: u64| most.saturating_sub(sum([spent, held, 0])) / shares.max(1);
+        let spent = self.spent();
         let left = millis_between(self.last_seen, self.deadline(limits));
         // A child run ends a little before its caller, so that the caller can use its result.
-        let mut lease = Lease::new(
-            part(limits.max_total_tokens, spent.tokens, held.tokens),
-            left.saturating_sub(TO_HEAR_MS.min(left / 10)),
-        );
-        lease.cost = limits.max_cost.map(|most| part(most, spent.money, held.cost));
-        lease
+        let time = left.saturating_sub(TO_HEAR_MS.min(left / 10));
+        self.ledger.share(shares, limits, Spending::new(spent.tokens, spent.money), time)
     }
 
     pub(crate) fn start(&mut self, at: Timestamp) {

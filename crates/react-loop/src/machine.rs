@@ -18,6 +18,7 @@ mod tool_retry;
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use archon_run::{Ledger, Loan};
 use archon_types::{
     AssistantMessage, CallId, CommandId, ContinuationKind, Effect, Encoded, FormProblem, HookPoint, Lease,
     LimitReached, Message, Origin, Outcome, OutcomeStatus, ReactState, Record, RecordBody, Request,
@@ -447,20 +448,16 @@ impl ReactMachine {
 
     /// Returns the lease of a call, if it has one.
     pub(crate) fn lease(&self, call: CallId) -> Option<Lease> {
-        self.meter.leases.of(call)
+        self.calls().iter().find_map(|state| state.loan.lease(call))
     }
 
     /// Returns the spending of a call's child run, if it is known.
     pub(crate) fn settled(&self, call: CallId) -> Option<Spending> {
-        self.meter.leases.settled(call)
+        self.calls().iter().find(|state| state.id == call)?.loan.settled()
     }
 
     fn is_agent(&self, tool: &str) -> bool {
         self.config.tools.iter().any(|t| t.name == tool && t.annotations.agent)
-    }
-
-    fn is_open(&self, call: CallId) -> bool {
-        self.calls().iter().any(|c| c.id == call && c.result().is_none())
     }
 
     /// Returns true if the run was asked to stop.
@@ -566,15 +563,24 @@ impl ReactMachine {
         }
     }
 
+    /// Changes the lease of a call that has no result yet.
+    fn with_loan(&mut self, id: CallId, change: impl FnOnce(&mut Ledger, &mut Loan)) {
+        if let Phase::Acting { calls, .. } = &mut self.phase
+            && let Some(call) = calls.iter_mut().find(|call| call.id == id && call.result().is_none())
+        {
+            change(&mut self.meter.ledger, &mut call.loan);
+        }
+    }
+
     /// Notes what a record says about the child run of a call.
     fn child_noted(&mut self, body: &RecordBody) {
         match body {
             RecordBody::ChildBegun { call, .. } => self.with_call(*call, |call| call.is_begun = true),
-            RecordBody::Granted { call, lease, .. } if self.is_open(*call) => {
-                self.meter.leases.grant(*call, *lease);
+            RecordBody::Granted { call, lease, .. } => {
+                self.with_loan(*call, |ledger, loan| ledger.grant(loan, *call, *lease));
             }
-            RecordBody::Settled { call, spent, .. } if self.is_open(*call) => {
-                self.meter.leases.settle(*call, *spent);
+            RecordBody::Settled { call, spent, .. } if self.lease(*call).is_some() => {
+                self.with_loan(*call, |ledger, loan| ledger.settle(loan, *spent));
             }
             _ => {}
         }
@@ -591,9 +597,7 @@ impl ReactMachine {
     }
 
     fn tool_ended(&mut self, id: CallId, result: &Arc<ToolResult>, at: Timestamp) {
-        if self.is_open(id) {
-            self.meter.leases.ended(id);
-        }
+        self.with_loan(id, Ledger::close);
         self.with_call(id, |call| call.finish(result.clone(), at));
         let Phase::Acting { calls, .. } = &self.phase else { return };
         if self.config.tool_mode == ToolMode::Native
@@ -607,7 +611,6 @@ impl ReactMachine {
         let Phase::Acting { answer, calls } = std::mem::replace(&mut self.phase, Phase::Ready) else {
             return;
         };
-        self.meter.leases.turn_over();
         let hint = self.repetition.turn_ended(&calls, &self.config.limits);
         match self.config.tool_mode {
             ToolMode::Text => {

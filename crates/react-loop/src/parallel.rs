@@ -9,6 +9,7 @@
 
 use std::{pin::pin, sync::Arc};
 
+use archon_run::{Mailbox, cancelled_alone};
 use archon_types::{
     AgentEvent, AgentEvents, AgentId, AgentMessage, AssistantMessage, BranchResult, Content, Context,
     Evaluation, EvaluationError, EvaluationStrategy, Event, ExecutionLimits, FailureKind, Journal,
@@ -19,10 +20,8 @@ use futures_util::future::{Either, join_all, select};
 
 use crate::{
     Command, EarlierRuns, History, LoopError, Opening, ReactAgent, ReactMachine, RunLog,
-    agent::cancelled_alone,
     drive::note_cancel,
     fold, fold_before, fold_chain,
-    mailbox::Mailbox,
     resume::{spoken, started},
 };
 

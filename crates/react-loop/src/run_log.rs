@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use archon_run::{Heard, Mailbox};
 use archon_types::{
-    BoxFuture, Context, Durability, Inbox, JournalError, LogAppender, Record, RecordBody, RunId, RunWriter,
+    BoxFuture, Context, Durability, Inbox, InboxEntry, InboxRequest, JournalError, LogAppender, PromptSource,
+    Record, RecordBody, RunId, RunWriter,
 };
 
-use crate::{ReactMachine, mailbox::Mailbox};
+use crate::ReactMachine;
 
 /// Appends to one run's log and tells the watchers.
 pub struct RunLog {
@@ -30,9 +32,7 @@ impl RunLog {
     /// Sets the inbox whose messages are moved into the log, except those that `records`, the log so far, has
     /// already.
     pub fn with_inbox(mut self, inbox: Option<Arc<dyn Inbox>>, records: &[Arc<Record>]) -> Self {
-        let Context { run, cancel, .. } = self.appender.context();
-        let mailbox = |inbox| Arc::new(Mailbox::new(inbox, run.clone(), cancel.clone(), records));
-        self.mailbox = inbox.map(mailbox);
+        self.mailbox = Mailbox::of(inbox, self.appender.context(), records);
         self
     }
 
@@ -54,9 +54,9 @@ impl RunLog {
         // Looks into the inbox itself, because the pump only runs while the driver waits.
         mailbox.look().await;
         let mut any = false;
-        while let Some(bodies) = mailbox.take(|id, binding| machine.call_of_question(id, binding)) {
+        while let Some(bodies) = mailbox.take(|entry| meaning(machine, entry)) {
             any = true;
-            self.appender.step(bodies.into(), |record| machine.apply(record)).await?;
+            self.appender.step(bodies, |record| machine.apply(record)).await?;
         }
         mailbox.clear().await;
         Ok(any)
@@ -95,6 +95,25 @@ impl RunLog {
     pub async fn append_all(&mut self, bodies: Vec<RecordBody>) -> Result<Vec<Arc<Record>>, JournalError> {
         self.appender.append(bodies).await
     }
+}
+
+/// Returns the effect of a message on a loop. An answer to a question that is not open changes nothing.
+fn meaning(machine: &ReactMachine, entry: InboxEntry) -> Heard {
+    Heard::Record(match entry.request {
+        InboxRequest::Steer { message } => RecordBody::Prompted { message, source: PromptSource::Steer },
+        InboxRequest::FollowUp { message } => {
+            RecordBody::Prompted { message, source: PromptSource::FollowUp }
+        }
+        InboxRequest::Cancel { reason } => RecordBody::CancelRequested { reason },
+        InboxRequest::Answer { request_id, binding, answer } => {
+            match machine.call_of_question(&request_id, &binding) {
+                Some(call) => RecordBody::ToolAnswered { call, answer },
+                None => RecordBody::ClockRead,
+            }
+        }
+        // A request of a newer version is acknowledged and has no effect.
+        _ => RecordBody::ClockRead,
+    })
 }
 
 /// The writer of a closed log, which refuses every record.

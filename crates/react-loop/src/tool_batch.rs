@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, task::Poll, time::Duration};
 
+use archon_run::{Report, Reports};
 use archon_types::{
     ApprovalRequest, CLEANUP_TOOL, CallId, Content, Context, Delta, DeltaKind, Event, Executed, Hooks,
     JournalError, Prepared, ReadyCall, RecordBody, SeenResult, ToolCall, ToolResult, ToolResultStatus,
@@ -15,7 +16,6 @@ use crate::{
     interrupt::{Interrupt, Watch},
     machine::in_doubt,
     retry::draw_jitter,
-    spawns::{Spawned, Spawns},
 };
 
 /// Runs the calls that have no result yet: concurrently if every tool of the turn allows it, otherwise one
@@ -145,11 +145,11 @@ impl Batch<'_, '_> {
     /// work.
     async fn execute(&mut self, ready: Vec<ReadyCall>) -> Result<(), JournalError> {
         let hooked = hooked::context(self.driver.hooks.as_ref(), &ready, self.tools);
-        let spawns = Arc::new(Spawns::default());
+        let reports = Reports::default();
         let mut context = hooked.unwrap_or_else(|| self.tools.clone());
-        context.processes = Some(spawns.clone());
+        context.processes = Some(reports.reporter());
         context.results = self.seen_by(&ready);
-        let (toolbox, context, spawns) = (&self.driver.toolbox, &context, Open(spawns));
+        let (toolbox, context) = (&self.driver.toolbox, &context);
         let calls: Calls = match self.driver.hooks {
             Some(_) => ready.iter().map(|ready| (ready.id, ready.call.clone())).collect(),
             None => Calls::new(),
@@ -160,8 +160,8 @@ impl Batch<'_, '_> {
             .into_iter()
             .map(|ready| {
                 let id = ready.id;
-                let caller_log = spawns.0.clone();
-                let own = delegate::context(self.driver, self.machine, id, context, caller_log).map(Box::new);
+                let own = delegate::context(self.driver, self.machine, id, context, reports.reporter());
+                let own = own.map(Box::new);
                 async move { (id, toolbox.execute(ready, own.as_deref().unwrap_or(context)).await) }
             })
             .collect();
@@ -169,8 +169,8 @@ impl Batch<'_, '_> {
             let next = std::future::poll_fn(|task| match running.poll_next_unpin(task) {
                 Poll::Ready(Some((id, executed))) => Poll::Ready(Next::Ended(id, executed)),
                 Poll::Ready(None) => Poll::Ready(Next::Nothing),
-                Poll::Pending => match spawns.0.poll(task) {
-                    Poll::Ready(spawned) => Poll::Ready(Next::Spawned(spawned)),
+                Poll::Pending => match reports.poll(task) {
+                    Poll::Ready(report) => Poll::Ready(Next::Reported(report)),
                     Poll::Pending => self.watch.poll(task, grace).map(Next::Stopped),
                 },
             });
@@ -189,7 +189,7 @@ impl Batch<'_, '_> {
                         self.ended(id, result, &calls).await?;
                     }
                 }
-                Next::Spawned(spawned) => self.spawned(spawned).await?,
+                Next::Reported(report) => self.reported(report).await?,
                 Next::Nothing => break,
                 Next::Stopped(cause) => {
                     running.clear();
@@ -203,11 +203,11 @@ impl Batch<'_, '_> {
     }
 
     /// Records what a call has started, unless the log has it already.
-    async fn spawned(&mut self, spawned: Spawned) -> Result<(), JournalError> {
-        if !delegate::is_known(self.machine, &spawned.record) {
-            self.log.step(self.machine, RecordBody::clone(&spawned.record)).await?;
+    async fn reported(&mut self, report: Report) -> Result<(), JournalError> {
+        if !delegate::is_known(self.machine, &report.record) {
+            self.log.step(self.machine, report.record.clone()).await?;
         }
-        spawned.logged();
+        report.logged();
         Ok(())
     }
 
@@ -382,18 +382,9 @@ impl Batch<'_, '_> {
 /// The next event in a batch.
 enum Next {
     Ended(CallId, Executed),
-    Spawned(Spawned),
+    Reported(Report),
     Stopped(Interrupt),
     Nothing,
-}
-
-/// Takes reports until it is dropped, however the batch ends.
-struct Open(Arc<Spawns>);
-
-impl Drop for Open {
-    fn drop(&mut self) {
-        self.0.close();
-    }
 }
 
 fn stopped(cause: Interrupt) -> ToolResult {

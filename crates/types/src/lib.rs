@@ -17,7 +17,7 @@
 //! | run service | [`RunService`], [`StartRun`], [`RunError`] | starts, watches, answers, resumes, forks and deletes runs |
 //! | kind of a run | [`RunKind`], [`RunAgent`] | loop, parallel, plan, team, agent call |
 //! | journal | [`Journal`], [`RunWriter`], [`LogAppender`] | appends records and reads them back |
-//! | child run | [`Delegation`], [`Lease`], [`Budget`], [`CalledRun`] | a run that a call of another run started, and its part of the budget |
+//! | child run | [`Delegation`], [`Lease`], [`CalledRun`] | a run that a call of another run started, and its part of the budget |
 //! | session | [`Session`], [`SessionRecorder`], [`SessionStore`] | the runs of a conversation as a tree, in a file that other programs can read |
 //! | inbox | [`Inbox`], [`InboxRequest`] | messages for a run: steering, answers, a cancel |
 //! | project | [`Instructions`] | instructions of a project for the agents that work in it |
@@ -49,7 +49,6 @@ mod agent_event;
 #[cfg(feature = "almost-json")]
 pub mod almost_json;
 mod approval;
-mod budget;
 mod bus;
 mod called_run;
 mod calls_below;
@@ -141,7 +140,6 @@ pub use approval::{
     Answer, ApprovalRequest, ApprovalSettings, Approver, AskLater, Asker, Decision, DynApprover, FnApprover,
     OnDeny, OnExpiry, QuestionKind, binding, rebound,
 };
-pub use budget::{Budget, Loan};
 pub use bus::{BROADCAST, Bus, BusError, BusMessage, Echo, MessageType};
 pub use called_run::{CUT_OFF, CalledRun, RunRefused, check_called, is_lost};
 pub use calls_below::MAX_TOOL_DEPTH;

@@ -142,11 +142,6 @@ impl<'a> Form<'a> {
         self.is_begun
     }
 
-    /// Returns whether the call was cancelled, and did not end otherwise before.
-    pub(super) fn is_cancelled(&self) -> bool {
-        matches!(self.end, Some(End::Cancelled))
-    }
-
     /// Returns whether this question is the open one.
     pub(super) fn is_open(&self, request_id: &str, binding: &str) -> bool {
         self.asked.as_ref().is_some_and(|asked| asked.is_meant(request_id, binding))

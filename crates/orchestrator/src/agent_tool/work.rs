@@ -1,25 +1,21 @@
 //! Drives a call of an agent tool: asks, waits, runs the agent, and appends each step to the log first.
 
-use std::{collections::HashSet, future::poll_fn, sync::Arc, task::Poll};
+use std::{future::poll_fn, sync::Arc, task::Poll};
 
+use archon_run::{Heard, Mailbox, Report, Reports, cancelled_alone};
 use archon_types::{
-    AgentId, ApprovalSettings, BoxFuture, CancellationToken, Context, Delegation, Effect, Encoded,
-    FailureKind, InboxRequest, JournalError, Json, LogAppender, Message, OpenMode, Outcome, OutcomeStatus,
-    PromptSource, RecordBody, RunConfig, RunId, RunKind, RunStarted, SessionPlace, check_called, is_lost,
-    questions_below, received_messages,
+    AgentId, ApprovalSettings, BoxFuture, Context, Delegation, Effect, Encoded, FailureKind, InboxEntry,
+    InboxRequest, JournalError, Json, LogAppender, Message, OpenMode, Outcome, OutcomeStatus, PromptSource,
+    RecordBody, RunConfig, RunId, RunKind, RunStarted, SessionPlace, check_called, is_lost, questions_below,
 };
 use futures_util::FutureExt;
 use serde_json::Map;
-use tokio::sync::mpsc;
 
 use super::{
     Parts, WORK,
     form::{Form, Next},
 };
-use crate::{
-    TeamError,
-    begun::{Begun, Reports},
-};
+use crate::TeamError;
 
 /// Time in ms between the end of the agent's work and the tool's own time limit.
 const TO_END_MS: u64 = 5_000;
@@ -41,12 +37,14 @@ impl Parts {
         by: &Delegation,
         context: &Context,
     ) -> Result<Outcome, TeamError> {
+        let context = &cancelled_alone(context);
+        let mailbox = Mailbox::of(by.journal.inbox(), context, &[]);
         let started = self.started(by, context);
         let first = vec![asked(given, context)];
         let (log, records) = LogAppender::begin(&*by.journal, started, first, context).await?;
         let mut form = Form::new(self, context.run.clone());
         records.iter().for_each(|record| form.apply(record));
-        Ok(self.drive(form, log, by).await?)
+        Ok(self.drive(form, log, mailbox, by).await?)
     }
 
     async fn take_up(
@@ -63,12 +61,12 @@ impl Parts {
             true => RecordBody::Resumed,
             false => asked(given, context),
         };
-        let received = received_messages(&open.records);
-        let context = open.context(context);
+        let context = open.context(&cancelled_alone(context));
+        let mailbox = Mailbox::of(by.journal.inbox(), &context, &open.records);
         let mut log = open.log(context);
         log.step(vec![first], |record| form.apply(record)).await?;
-        self.hear(&mut form, &mut log, by, received).await?;
-        Ok(self.drive(form, log, by).await?)
+        hear(&mut form, &mut log, mailbox.as_deref()).await?;
+        Ok(self.drive(form, log, mailbox, by).await?)
     }
 
     fn started(&self, by: &Delegation, context: &Context) -> RunStarted {
@@ -89,44 +87,11 @@ impl Parts {
         )
     }
 
-    /// Moves the inbox of the run into its log.
-    async fn hear(
-        &self,
-        form: &mut Form<'_>,
-        log: &mut LogAppender,
-        by: &Delegation,
-        received: HashSet<String>,
-    ) -> Result<(), JournalError> {
-        let Some(inbox) = by.journal.inbox() else { return Ok(()) };
-        let mut ids = Vec::new();
-        for entry in inbox.waiting(log.run()).await? {
-            ids.push(entry.id.clone());
-            if received.contains(&entry.id) {
-                continue;
-            }
-            let body = match entry.request {
-                InboxRequest::Cancel { reason } => RecordBody::CancelRequested { reason },
-                InboxRequest::Answer { request_id, binding, answer }
-                    if form.is_open(&request_id, &binding) =>
-                {
-                    RecordBody::ToolAnswered { call: WORK, answer }
-                }
-                // An answer to a question that is not open, or a message that a call of an agent tool does
-                // not read.
-                _ => RecordBody::ClockRead,
-            };
-            log.step(vec![RecordBody::Received { id: entry.id }, body], |record| form.apply(record)).await?;
-        }
-        if !ids.is_empty() {
-            inbox.remove(log.run(), &ids).await?;
-        }
-        Ok(())
-    }
-
     async fn drive(
         &self,
         mut form: Form<'_>,
         mut log: LogAppender,
+        mailbox: Option<Arc<Mailbox>>,
         by: &Delegation,
     ) -> Result<Outcome, JournalError> {
         let context = log.context().clone();
@@ -139,8 +104,8 @@ impl Parts {
                     vec![ended(Outcome::new(context.run.clone(), OutcomeStatus::Cancelled))]
                 }
                 Next::Work { attempt, task } => {
-                    let (reports, begun) = Reports::channel();
-                    let child = self.child(by, &context).with_caller_log(Arc::new(reports));
+                    let reports = Reports::default();
+                    let child = self.child(by, &context).with_caller_log(reports.reporter());
                     if form.is_begun() && is_lost(&*by.journal, &child.run).await? {
                         let why = lost(&child.run);
                         let outcome = ended(Outcome::failed(context.run.clone(), FailureKind::Refused, why));
@@ -152,7 +117,7 @@ impl Parts {
                     let started = RecordBody::ToolStarted { call: WORK, attempt, effect, child_run };
                     log.step(vec![started], |record| form.apply(record)).await?;
                     let work = self.agent.run(&task, &child);
-                    let outcome = self.beside(work, begun, (&mut form, &mut log), by, &child.cancel).await?;
+                    let outcome = beside(work, &reports, (&mut form, &mut log), mailbox.as_deref()).await?;
                     self.worked(&outcome, &child, by, &context).await
                 }
             };
@@ -160,50 +125,8 @@ impl Parts {
         }
     }
 
-    /// Waits for the agent's work; meanwhile records that its run has a log, and stops it when a cancel is in
-    /// the inbox.
-    async fn beside(
-        &self,
-        mut work: BoxFuture<'_, Outcome>,
-        mut begun: mpsc::Receiver<Begun>,
-        (form, log): (&mut Form<'_>, &mut LogAppender),
-        by: &Delegation,
-        stop: &CancellationToken,
-    ) -> Result<Outcome, JournalError> {
-        let (inbox, run) = (by.journal.inbox(), log.run().clone());
-        loop {
-            // Subscribes before it reads the inbox, so that no message is missed.
-            let mut posted = inbox.as_ref().map(|inbox| inbox.changed(&run));
-            self.hear(form, log, by, HashSet::new()).await?;
-            if form.is_cancelled() {
-                stop.cancel();
-            }
-            let woken = poll_fn(|task| {
-                if let Poll::Ready(outcome) = work.poll_unpin(task) {
-                    return Poll::Ready(Woken::Done(outcome));
-                }
-                // No report comes once the work has ended.
-                if let Poll::Ready(Some(begun)) = begun.poll_recv(task) {
-                    return Poll::Ready(Woken::Begun(begun));
-                }
-                match posted.as_mut().map(|posted| posted.poll_unpin(task)) {
-                    Some(Poll::Ready(())) => Poll::Ready(Woken::Spoken),
-                    _ => Poll::Pending,
-                }
-            });
-            match woken.await {
-                Woken::Done(outcome) => return Ok(outcome),
-                Woken::Begun(begun) if !form.is_begun() => {
-                    let body = RecordBody::ChildBegun { call: begun.call, child: begun.child };
-                    log.step(vec![body], |record| form.apply(record)).await?;
-                }
-                Woken::Begun(_) | Woken::Spoken => {}
-            }
-        }
-    }
-
-    /// Makes the context of the child run. It is no deeper than the call, since the call itself costs
-    /// nothing. The work ends by its own limit before the call meets the tool's time limit.
+    /// Makes the context of the child run. It is no deeper than the call, since the call itself costs nothing.
+    /// The work ends by its own limit before the call meets the tool's time limit.
     fn child(&self, by: &Delegation, context: &Context) -> Context {
         let mut lease = by.lease;
         if let Some(limit) = self.spec.annotations.timeout_ms {
@@ -242,12 +165,75 @@ impl Parts {
     }
 }
 
+/// Moves the inbox of the run into its log.
+async fn hear(
+    form: &mut Form<'_>,
+    log: &mut LogAppender,
+    mailbox: Option<&Mailbox>,
+) -> Result<(), JournalError> {
+    let Some(mailbox) = mailbox else { return Ok(()) };
+    mailbox.look().await;
+    while let Some(bodies) = mailbox.take(|entry| meaning(form, entry)) {
+        log.step(bodies, |record| form.apply(record)).await?;
+    }
+    mailbox.clear().await;
+    Ok(())
+}
+
+/// Returns the effect of a message on a call.
+fn meaning(form: &Form<'_>, entry: InboxEntry) -> Heard {
+    Heard::Record(match entry.request {
+        InboxRequest::Cancel { reason } => RecordBody::CancelRequested { reason },
+        InboxRequest::Answer { request_id, binding, answer } if form.is_open(&request_id, &binding) => {
+            RecordBody::ToolAnswered { call: WORK, answer }
+        }
+        // An answer to a question that is not open, or a message that a call of an agent tool does not read.
+        _ => RecordBody::ClockRead,
+    })
+}
+
+/// Waits for the agent's work and records that its run has a log. A cancel in the inbox stops it.
+async fn beside(
+    mut work: BoxFuture<'_, Outcome>,
+    reports: &Reports,
+    (form, log): (&mut Form<'_>, &mut LogAppender),
+    mailbox: Option<&Mailbox>,
+) -> Result<Outcome, JournalError> {
+    loop {
+        // Subscribes before it reads the inbox, so that no message is missed.
+        let mut posted = mailbox.map(Mailbox::changed);
+        hear(form, log, mailbox).await?;
+        let woken = poll_fn(|task| {
+            if let Poll::Ready(outcome) = work.poll_unpin(task) {
+                return Poll::Ready(Woken::Done(outcome));
+            }
+            if let Poll::Ready(report) = reports.poll(task) {
+                return Poll::Ready(Woken::Reported(report));
+            }
+            match posted.as_mut().map(|posted| posted.poll_unpin(task)) {
+                Some(Poll::Ready(())) => Poll::Ready(Woken::Spoken),
+                _ => Poll::Pending,
+            }
+        });
+        match woken.await {
+            Woken::Done(outcome) => return Ok(outcome),
+            Woken::Reported(report) => {
+                if !form.is_begun() {
+                    log.step(vec![report.record.clone()], |record| form.apply(record)).await?;
+                }
+                report.logged();
+            }
+            Woken::Spoken => {}
+        }
+    }
+}
+
 /// An event while the agent works.
 enum Woken {
     /// The work has ended.
     Done(Outcome),
     /// The child run has a log.
-    Begun(Begun),
+    Reported(Report),
     /// The inbox may have a message.
     Spoken,
 }

@@ -1,8 +1,9 @@
 //! Applies records to the machine's state.
 
+use archon_run::Loan;
 use archon_types::{
-    AgentId, Answer, ApprovalRequest, CallId, Claim, CommandId, FailureKind, Json, Loan, Outcome,
-    OutcomeStatus, QuestionKind, Record, RecordBody, SubTask, TeamRecord, Timestamp, ToolResult,
+    AgentId, Answer, ApprovalRequest, CallId, Claim, CommandId, FailureKind, Json, Outcome, OutcomeStatus,
+    QuestionKind, Record, RecordBody, SubTask, TeamRecord, Timestamp, ToolResult,
 };
 
 use super::{Hand, HandState, JobState, MemberState, Phase, Purpose, TeamMachine};

@@ -1,6 +1,7 @@
 //! Jobs of a team, and their delegations.
 
-use archon_types::{AgentId, CallId, CommandId, FormProblem, Loan, SubTask, Timestamp};
+use archon_run::Loan;
+use archon_types::{AgentId, CallId, CommandId, FormProblem, SubTask, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::response::Response;

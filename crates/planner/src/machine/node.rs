@@ -1,8 +1,9 @@
 //! A subtask of a followed plan with its state.
 
+use archon_run::Loan;
 use archon_types::{
-    ApprovalRequest, CallId, CommandId, Effect, Json, Loan, QuestionKind, RunId, SubTask, SubTaskId,
-    SubTaskStatus, Timestamp, ToolResult,
+    ApprovalRequest, CallId, CommandId, Effect, Json, QuestionKind, RunId, SubTask, SubTaskId, SubTaskStatus,
+    Timestamp, ToolResult,
 };
 use serde::{Deserialize, Serialize};
 

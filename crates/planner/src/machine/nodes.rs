@@ -5,8 +5,9 @@ use std::{
     collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
 };
 
+use archon_run::Loan;
 use archon_types::{
-    ApprovalRequest, CallId, CommandId, Effect, Loan, PlanSettings, RunId, SubTask, SubTaskId, Timestamp,
+    ApprovalRequest, CallId, CommandId, Effect, PlanSettings, RunId, SubTask, SubTaskId, Timestamp,
     ToolResult,
 };
 use petgraph::{

@@ -188,7 +188,7 @@ impl ReactMachine {
         outcome.usage = self.meter.usage;
         outcome.uncounted = self.meter.uncounted.tokens;
         outcome.cost = self.is_priced().then_some(self.meter.money.spent);
-        outcome.delegated = self.meter.leases.spent;
+        outcome.delegated = self.meter.ledger.spent();
         outcome.set_answer(self.last_answer.as_str());
         outcome.stop_reason = self.last_stop;
         outcome

@@ -12,22 +12,28 @@ use archon_types::{
 };
 use futures_util::task::AtomicWaker;
 
-/// A queue of reports from running calls to the driver of their batch, which alone writes the log.
+/// A queue of reports from running calls to the driver, which alone writes the log. Once it is dropped,
+/// nothing is appended, and calls that wait learn that.
+#[derive(Debug, Default)]
+pub struct Reports(Arc<Reporter>);
+
+/// The end of [`Reports`] for calls.
 #[derive(Default)]
-pub(crate) struct Spawns {
+pub struct Reporter {
     state: Mutex<State>,
     driver: AtomicWaker,
 }
 
 #[derive(Default)]
 struct State {
-    reported: VecDeque<Spawned>,
+    reported: VecDeque<Report>,
     is_over: bool,
 }
 
 /// A record that a call waits to have in the log.
-pub(crate) struct Spawned {
-    pub(crate) record: Box<RecordBody>,
+pub struct Report {
+    /// The record.
+    pub record: RecordBody,
     answer: Arc<Answer>,
 }
 
@@ -38,21 +44,46 @@ struct Answer {
     known: CancellationToken,
 }
 
-impl Spawns {
-    /// Polls for the next report.
-    pub(crate) fn poll(&self, task: &Task<'_>) -> Poll<Spawned> {
-        self.driver.register(task.waker());
-        match self.state().reported.pop_front() {
-            Some(spawned) => Poll::Ready(spawned),
-            None => Poll::Pending,
-        }
+impl Reports {
+    /// Returns the end for calls.
+    pub fn reporter(&self) -> Arc<Reporter> {
+        self.0.clone()
     }
 
-    /// Ends the batch: nothing is appended from now on, and calls that wait learn that.
-    pub(crate) fn close(&self) {
-        let mut state = self.state();
+    /// Returns the next report, if there is one.
+    pub fn next(&self) -> Option<Report> {
+        self.0.state().reported.pop_front()
+    }
+
+    /// Polls for the next report.
+    pub fn poll(&self, task: &Task<'_>) -> Poll<Report> {
+        self.0.driver.register(task.waker());
+        self.next().map_or(Poll::Pending, Poll::Ready)
+    }
+}
+
+impl Drop for Reports {
+    fn drop(&mut self) {
+        let mut state = self.0.state();
         state.is_over = true;
         state.reported.clear();
+    }
+}
+
+impl Reporter {
+    /// Waits until the driver has appended the record; returns false if it did not.
+    pub async fn report(&self, record: RecordBody) -> bool {
+        let answer = Arc::new(Answer::default());
+        {
+            let mut state = self.state();
+            if state.is_over {
+                return false;
+            }
+            state.reported.push_back(Report { record, answer: answer.clone() });
+        }
+        self.driver.wake();
+        answer.known.cancelled().await;
+        *answer.is_logged.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -60,30 +91,13 @@ impl Spawns {
     }
 }
 
-impl Spawns {
-    /// Waits until the driver has appended the record; returns false if it did not.
-    async fn report(&self, record: RecordBody) -> bool {
-        let answer = Arc::new(Answer::default());
-        {
-            let mut state = self.state();
-            if state.is_over {
-                return false;
-            }
-            state.reported.push_back(Spawned { record: Box::new(record), answer: answer.clone() });
-        }
-        self.driver.wake();
-        answer.known.cancelled().await;
-        *answer.is_logged.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl ProcessLog for Spawns {
+impl ProcessLog for Reporter {
     fn spawned<'a>(&'a self, call: CallId, group: ProcessGroup) -> BoxFuture<'a, bool> {
         Box::pin(self.report(RecordBody::ToolSpawned { call, group }))
     }
 }
 
-impl CallerLog for Spawns {
+impl CallerLog for Reporter {
     fn child_begun<'a>(&'a self, call: CallId, child: &'a RunId) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             self.report(RecordBody::ChildBegun { call, child: child.clone() }).await;
@@ -91,30 +105,42 @@ impl CallerLog for Spawns {
     }
 }
 
-impl Spawned {
+impl Report {
     /// Tells the call that its record is in the log.
-    pub(crate) fn logged(self) {
+    pub fn logged(self) {
         *self.answer.is_logged.lock().unwrap_or_else(PoisonError::into_inner) = true;
     }
 }
 
-impl Drop for Spawned {
+impl Drop for Report {
     fn drop(&mut self) {
         self.answer.known.cancel();
     }
 }
 
+impl std::fmt::Debug for Reporter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reporter").finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for Report {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Report").field("record", &self.record).finish_non_exhaustive()
+    }
+}
+
 /// Returns the process groups of calls that were running when the log ended. Their processes may still run.
-pub(crate) fn left_behind(records: &[Arc<Record>]) -> Vec<ProcessGroup> {
-    let mut left: Vec<(CallId, ProcessGroup)> = Vec::new();
+pub fn left_behind(records: &[Arc<Record>]) -> Vec<ProcessGroup> {
+    let mut left: Vec<(CallId, &ProcessGroup)> = Vec::new();
     for record in records {
         match &record.body {
-            RecordBody::ToolSpawned { call, group } => left.push((*call, group.clone())),
+            RecordBody::ToolSpawned { call, group } => left.push((*call, group)),
             RecordBody::ToolFailed { call, .. } | RecordBody::ToolFinished { call, .. } => {
                 left.retain(|(of, _)| of != call)
             }
             _ => {}
         }
     }
-    left.into_iter().map(|(_, group)| group).collect()
+    left.into_iter().map(|(_, group)| group.clone()).collect()
 }

@@ -1,41 +1,18 @@
-//! Tests of leases: each is settled once, and no tree of runs spends more than its budget.
+//! In any tree of runs nothing is spent that was not there.
 
 use std::sync::Arc;
 
 use archon_types::{
-    AssistantMessage, CommandId, Content, ContextConfig, Effect, Encoded, ExecutionLimits, Message,
-    ModelPrice, PromptSource, Record, RecordBody, RunConfig, RunId, RunStarted, StopReason, Timestamp,
-    ToolAnnotations, ToolCall, ToolResult, ToolSpec, Usage,
+    AssistantMessage, CallId, CommandId, Content, ContextConfig, Effect, Encoded, ExecutionLimits, Message,
+    ModelPrice, PromptSource, Record, RecordBody, RunConfig, RunId, RunStarted, Spending, StopReason,
+    Timestamp, ToolAnnotations, ToolCall, ToolResult, ToolSpec, Usage,
 };
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::*;
 use crate::{CallStage, Command, ReactMachine};
 
-fn call(index: u32) -> CallId {
-    CallId::new(CommandId(0), index)
-}
-
-#[test]
-fn a_lease_is_held_until_it_is_settled_and_settled_once() {
-    let mut leases = Leases::default();
-    leases.grant(call(0), Lease::new(100, 1));
-    leases.grant(call(1), Lease::new(50, 1));
-    leases.grant(call(0), Lease::new(9_999, 1));
-    assert_eq!(leases.held(), Spending::new(150, 0));
-    leases.settle(call(0), Spending::new(30, 7));
-    assert_eq!((leases.held(), leases.spent), (Spending::new(50, 0), Spending::new(30, 7)));
-    // The child run went on after a crash, and reports its total spending.
-    leases.settle(call(0), Spending::new(40, 9));
-    leases.settle(call(9), Spending::new(1_000, 1_000));
-    assert_eq!(leases.spent, Spending::new(40, 9));
-    leases.ended(call(0));
-    leases.ended(call(1));
-    assert_eq!((leases.held(), leases.spent), (Spending::default(), Spending::new(90, 9)));
-}
-
-/// Most calls of one turn.
+/// Calls of one turn, at most.
 const FAN: usize = 3;
 /// Most levels below the root.
 const LEVELS: usize = 2;

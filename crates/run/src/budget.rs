@@ -1,0 +1,110 @@
+//! The budget of a run whose work child runs do: its ledger and the remaining time. It is a part of a
+//! machine, which updates it from records.
+
+use std::time::Duration;
+
+use archon_types::{CallId, ExecutionLimits, Lease, LimitReached, MoreLimits, Spending, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use crate::{Ledger, Loan};
+
+/// The remaining budget of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Budget {
+    limits: ExecutionLimits,
+    last: Timestamp,
+    active_ms: u64,
+    #[serde(flatten)]
+    ledger: Ledger,
+}
+
+impl Budget {
+    /// Creates an unspent budget that counts time from `at`.
+    pub fn new(limits: ExecutionLimits, at: Timestamp) -> Self {
+        Self { limits, last: at, active_ms: 0, ledger: Ledger::default() }
+    }
+
+    /// Raises the limits.
+    pub fn raise(&mut self, more: &MoreLimits) {
+        self.limits.raise(more);
+    }
+
+    /// Advances the time to `at`. Time in which the run waits for people does not count.
+    pub fn see(&mut self, at: Timestamp, is_waiting: bool) {
+        if !is_waiting {
+            self.active_ms = self.active_ms.saturating_add(millis(at.since(self.last)));
+        }
+        self.last = self.last.max(at);
+    }
+
+    /// Returns the time at which the time limit is reached, if the run does not wait.
+    pub fn deadline(&self) -> Timestamp {
+        self.last + Duration::from_millis(self.left_ms())
+    }
+
+    /// See [`Ledger::spent`].
+    pub fn spent(&self) -> Spending {
+        self.ledger.spent()
+    }
+
+    /// See [`Ledger::spend`].
+    pub fn spend(&mut self, spent: Spending) {
+        self.ledger.spend(spent);
+    }
+
+    /// See [`Ledger::grant`].
+    pub fn grant(&mut self, loan: &mut Loan, call: CallId, lease: Lease) {
+        self.ledger.grant(loan, call, lease);
+    }
+
+    /// See [`Ledger::settle`].
+    pub fn settle(&mut self, loan: &mut Loan, spent: Spending) {
+        self.ledger.settle(loan, spent);
+    }
+
+    /// See [`Ledger::close`].
+    pub fn close(&mut self, loan: &mut Loan) {
+        self.ledger.close(loan);
+    }
+
+    /// Returns one of `shares` equal parts of the remaining budget.
+    pub fn lease(&self, shares: u64) -> Lease {
+        self.ledger.share(shares, &self.limits, self.spent(), self.left_ms())
+    }
+
+    /// Returns the remaining budget if calls under way use nothing more of their leases.
+    pub fn unspent(&self) -> Lease {
+        Ledger::default().share(1, &self.limits, self.spent(), self.left_ms())
+    }
+
+    /// Returns the limit of which nothing is left to lend, if there is one.
+    pub fn dry(&self) -> Option<LimitReached> {
+        let Lease { tokens, cost, .. } = self.lease(1);
+        match (tokens, cost, self.limits.max_cost) {
+            (0, ..) => Some(LimitReached::Tokens { max: self.limits.max_total_tokens }),
+            (_, Some(0), Some(max)) => Some(LimitReached::Cost { max }),
+            _ => None,
+        }
+    }
+
+    /// Returns the limit that was reached, if one was.
+    pub fn reached(&self) -> Option<LimitReached> {
+        let (limits, spent) = (&self.limits, self.spent());
+        if self.active_ms >= limits.max_duration_ms {
+            return Some(LimitReached::Duration { max_ms: limits.max_duration_ms });
+        }
+        if spent.tokens >= limits.max_total_tokens {
+            return Some(LimitReached::Tokens { max: limits.max_total_tokens });
+        }
+        let max = limits.max_cost.filter(|max| spent.cost >= *max)?;
+        Some(LimitReached::Cost { max })
+    }
+
+    fn left_ms(&self) -> u64 {
+        self.limits.max_duration_ms.saturating_sub(self.active_ms)
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

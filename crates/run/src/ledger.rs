@@ -1,0 +1,140 @@
+//! The ledger of a run: the spent amount, and the amount reserved for calls under way.
+
+use archon_types::{CallId, ExecutionLimits, Lease, Spending};
+use serde::{Deserialize, Serialize};
+
+/// The spending of a run, and the most that its calls under way may spend.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Ledger {
+    spent: Spending,
+    /// The most that open leases may take.
+    held: Spending,
+}
+
+/// The lease of one call, and the spending of its child run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Loan {
+    granted: Option<(CallId, Lease)>,
+    settled: Option<Spending>,
+}
+
+impl Loan {
+    /// Returns the lease of this call.
+    pub fn lease(&self, call: CallId) -> Option<Lease> {
+        self.granted.filter(|(of, _)| *of == call).map(|(_, lease)| lease)
+    }
+
+    /// Returns the spending of the child run, if it is known.
+    pub fn settled(&self) -> Option<Spending> {
+        self.settled
+    }
+
+    /// Says whether there is no lease.
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl Ledger {
+    /// Returns the spending of settled calls and of the run itself.
+    pub fn spent(&self) -> Spending {
+        self.spent
+    }
+
+    /// Returns the amount that is reserved for calls under way.
+    pub fn held(&self) -> Spending {
+        self.held
+    }
+
+    /// Adds spending of the run itself.
+    pub fn spend(&mut self, spent: Spending) {
+        self.spent += spent;
+    }
+
+    /// Reserves a lease for a call. The same lease twice counts once; an earlier lease of this loan is
+    /// closed.
+    pub fn grant(&mut self, loan: &mut Loan, call: CallId, lease: Lease) {
+        if loan.lease(call).is_none() {
+            self.close(loan);
+            *loan = Loan { granted: Some((call, lease)), settled: None };
+            self.held += at_most(&lease);
+        }
+    }
+
+    /// Records the total spending of the call's child run, and releases its lease. Spending that was recorded
+    /// before the child run was resumed does not count twice.
+    pub fn settle(&mut self, loan: &mut Loan, spent: Spending) {
+        let before = loan.settled.replace(spent);
+        if let (None, Some((_, lease))) = (before, &loan.granted) {
+            self.held = less(self.held, at_most(lease));
+        }
+        self.spent += less(spent, before.unwrap_or_default());
+    }
+
+    /// Closes the lease of a call that has ended. If its spending is unknown, the whole lease counts as
+    /// spent.
+    pub fn close(&mut self, loan: &mut Loan) {
+        if let (Some((_, lease)), None) = (loan.granted, loan.settled) {
+            self.settle(loan, at_most(&lease));
+        }
+    }
+
+    /// Returns one of `shares` equal parts of the tokens and the money that remain of `limits` after `spent`,
+    /// as a lease of `duration_ms`.
+    pub fn share(&self, shares: u64, limits: &ExecutionLimits, spent: Spending, duration_ms: u64) -> Lease {
+        let mut used = spent;
+        used += self.held;
+        let part = |most: u64, used: u64| most.saturating_sub(used) / shares.max(1);
+        let mut lease = Lease::new(part(limits.max_total_tokens, used.tokens), duration_ms);
+        lease.cost = limits.max_cost.map(|most| part(most, used.cost));
+        lease
+    }
+}
+
+fn at_most(lease: &Lease) -> Spending {
+    Spending::new(lease.tokens, lease.cost.unwrap_or_default())
+}
+
+fn less(all: Spending, part: Spending) -> Spending {
+    Spending::new(all.tokens.saturating_sub(part.tokens), all.cost.saturating_sub(part.cost))
+}
+
+#[cfg(test)]
+mod tests {
+    use archon_types::CommandId;
+
+    use super::*;
+
+    fn call(index: u32) -> CallId {
+        CallId::new(CommandId(0), index)
+    }
+
+    #[test]
+    fn ledger_holds_a_lease_until_it_is_settled_and_counts_it_once() {
+        let (mut ledger, mut one, mut two) = (Ledger::default(), Loan::default(), Loan::default());
+        ledger.grant(&mut one, call(0), Lease::new(100, 1));
+        ledger.grant(&mut two, call(1), Lease::new(50, 1));
+        ledger.grant(&mut one, call(0), Lease::new(9_999, 1));
+        assert_eq!(ledger.held(), Spending::new(150, 0));
+        ledger.settle(&mut one, Spending::new(30, 7));
+        assert_eq!((ledger.held(), ledger.spent()), (Spending::new(50, 0), Spending::new(30, 7)));
+        // The child run was resumed after a crash: its spending is the total.
+        ledger.settle(&mut one, Spending::new(40, 9));
+        assert_eq!((one.settled(), ledger.spent()), (Some(Spending::new(40, 9)), Spending::new(40, 9)));
+        ledger.close(&mut one);
+        ledger.close(&mut two);
+        assert_eq!((ledger.held(), ledger.spent()), (Spending::default(), Spending::new(90, 9)));
+    }
+
+    #[test]
+    fn share_is_an_equal_part_of_what_is_neither_spent_nor_reserved() {
+        let (mut ledger, mut loan) = (Ledger::default(), Loan::default());
+        ledger.grant(&mut loan, call(0), Lease::new(100, 1));
+        let mut limits = ExecutionLimits::default();
+        (limits.max_total_tokens, limits.max_cost) = (1_000, Some(30));
+        let lease = ledger.share(2, &limits, Spending::new(300, 10), 7);
+        assert_eq!((lease.tokens, lease.cost, lease.duration_ms), (300, Some(10), 7));
+        assert_eq!(ledger.share(0, &limits, Spending::new(2_000, 31), 7).tokens, 0);
+    }
+}

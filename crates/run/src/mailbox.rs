@@ -1,0 +1,145 @@
+//! Moves the messages of a run's inbox into its log, as input records of the machine.
+//!
+//! The mailbox reads messages as they arrive, and fires the run's cancellation token at once for a cancel.
+//! The driver appends the messages between two steps.
+
+use std::{
+    collections::{HashSet, VecDeque},
+    convert::Infallible,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use archon_types::{
+    BoxFuture, CancellationToken, Context, Inbox, InboxEntry, InboxRequest, Record, RecordBody, RunId,
+    received_messages,
+};
+
+/// The effect of a message on its run.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Heard {
+    /// Append this record after the `Received` record of the message.
+    Record(RecordBody),
+    /// Append nothing. The message is removed.
+    Nothing,
+    /// The run does not take such messages. The message stays in the inbox.
+    NotMeant,
+}
+
+/// The messages that arrived for one run.
+pub struct Mailbox {
+    inbox: Arc<dyn Inbox>,
+    run: RunId,
+    cancel: CancellationToken,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Ids of the messages that were read.
+    seen: HashSet<String>,
+    arrived: VecDeque<InboxEntry>,
+    /// Ids of messages that are in the log or have no effect, and may be removed from the inbox.
+    settled: Vec<String>,
+}
+
+impl Mailbox {
+    /// Makes the mailbox of the run of `context`, whose log has `records`. Messages that the log has already
+    /// are not received again. A cancel fires the token of `context`, so it has to be the run's own. Returns
+    /// none without an inbox.
+    pub fn of(
+        inbox: Option<Arc<dyn Inbox>>,
+        context: &Context,
+        records: &[Arc<Record>],
+    ) -> Option<Arc<Self>> {
+        let inbox = inbox?;
+        let settled: Vec<String> = received_messages(records).into_iter().collect();
+        let state = State { seen: settled.iter().cloned().collect(), settled, ..State::default() };
+        let (run, cancel) = (context.run.clone(), context.cancel.clone());
+        Some(Arc::new(Self { inbox, run, cancel, state: Mutex::new(state) }))
+    }
+
+    /// Reads messages as they arrive; never returns.
+    pub async fn pump(&self) -> Infallible {
+        loop {
+            let changed = self.changed();
+            self.look().await;
+            changed.await;
+        }
+    }
+
+    /// Completes when a message may have arrived since this call.
+    pub fn changed(&self) -> BoxFuture<'_, ()> {
+        self.inbox.changed(&self.run)
+    }
+
+    /// Reads the messages that are in the inbox now.
+    pub async fn look(&self) {
+        match self.inbox.waiting(&self.run).await {
+            Ok(entries) => self.arrived(entries),
+            Err(error) => tracing::warn!(run = %self.run, %error, "the run's inbox cannot be read"),
+        }
+    }
+
+    /// Takes the oldest message that has an effect and returns the records to append. `meaning` returns the
+    /// effect of each message.
+    pub fn take(&self, mut meaning: impl FnMut(InboxEntry) -> Heard) -> Option<Vec<RecordBody>> {
+        loop {
+            let entry = self.state().arrived.pop_front()?;
+            let id = entry.id.clone();
+            let heard = meaning(entry);
+            if matches!(heard, Heard::NotMeant) {
+                continue;
+            }
+            self.state().settled.push(id.clone());
+            if let Heard::Record(body) = heard {
+                return Some(vec![RecordBody::Received { id }, body]);
+            }
+        }
+    }
+
+    /// Removes the messages that were taken from the inbox. If that fails, a message stays and its record
+    /// prevents that it is received twice.
+    pub async fn clear(&self) {
+        let settled = std::mem::take(&mut self.state().settled);
+        if settled.is_empty() {
+            return;
+        }
+        if let Err(error) = self.inbox.remove(&self.run, &settled).await {
+            tracing::warn!(run = %self.run, %error, "messages cannot be removed from the run's inbox");
+        }
+    }
+
+    fn arrived(&self, entries: Vec<InboxEntry>) {
+        let mut cancel = false;
+        let mut state = self.state();
+        for entry in entries {
+            if state.seen.insert(entry.id.clone()) {
+                cancel |= matches!(entry.request, InboxRequest::Cancel { .. });
+                state.arrived.push_back(entry);
+            }
+        }
+        drop(state);
+        if cancel {
+            self.cancel.cancel();
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns the context with a cancellation token of its own, so that a cancel from the inbox ends this run
+/// only.
+pub fn cancelled_alone(context: &Context) -> Context {
+    let mut own = context.clone();
+    own.cancel = context.cancel.child_token();
+    own
+}
+
+impl std::fmt::Debug for Mailbox {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Mailbox").field("run", &self.run).finish_non_exhaustive()
+    }
+}
