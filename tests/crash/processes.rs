@@ -109,7 +109,7 @@ async fn other_process() {
 async fn check_survivor(kind: &str, script: usize) {
     let dir = tempfile::tempdir().expect("a directory");
     let mut other = Command::new(std::env::current_exe().expect("this program"))
-        .args(["--exact", "processes::other_process", "--ignored", "--nocapture"])
+        .args(["--exact", "crash::processes::other_process", "--ignored", "--nocapture"])
         .envs([("OTHER_JOURNAL", kind), ("OTHER_SCRIPT", &script.to_string())])
         .env("OTHER_DIR", dir.path())
         .stdout(Stdio::piped())

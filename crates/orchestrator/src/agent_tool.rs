@@ -13,6 +13,7 @@ use archon_types::{
 };
 use serde_json::Map;
 
+use self::work::Call;
 use crate::fields::{Filled, INSTRUCTION, InputField, fill, parameters, version};
 
 /// A tool whose calls are runs of an agent that needs certain fields.
@@ -27,13 +28,11 @@ use crate::fields::{Filled, INSTRUCTION, InputField, fill, parameters, version};
 /// # use std::sync::Arc;
 /// # use archon_orchestrator::{AgentTool, FieldKind, InputField};
 /// # fn letters(agent: Arc<dyn archon_types::Agent>) -> AgentTool {
-/// AgentTool::new("SendEmailAgent", "Writes and sends an email.", agent)
-///     .field(
-///         InputField::required("recipient", FieldKind::Text, "Email address of the recipient.")
-///             .with_validator("must contain @", |value| value.as_str().is_some_and(|text| text.contains('@'))),
-///     )
-///     .field(InputField::optional("subject", FieldKind::Text, "Subject line.").with_default("Hello"))
-///     .needs_approval()
+/// AgentTool::new("SendEmailAgent", "Writes and sends an email.", agent)     .field(
+/// InputField::required("recipient", FieldKind::Text, "Email address of the recipient.")
+/// .with_validator("must contain @", |value| value.as_str().is_some_and(|text| text.contains('@'))),     )
+/// .field(InputField::optional("subject", FieldKind::Text, "Subject line.").with_default("Hello"))
+/// .needs_approval()
 /// # }
 /// ```
 #[derive(Clone)]
@@ -193,7 +192,7 @@ impl Tool for AgentTool {
             };
             let child = Self::context(context);
             let outcome = match child.called_by() {
-                Some(by) => self.parts.run(given, by, &child).await,
+                Some(by) => Call { parts: &self.parts, by }.run(given, &child).await,
                 None => self.at_once(&given, &child).await,
             };
             if outcome.status == OutcomeStatus::Suspended && child.called_by().is_some() {

@@ -19,7 +19,7 @@
 //! | what does the team share? | `board.rs` |
 //! | what may it cost? | `Budget` of `archon-run` |
 //! | what starts and drives the runs? | `team.rs`, `driver.rs` |
-//! | what is in a run's inbox? | `driver.rs` |
+//! | what is in a run's inbox? | `mailbox.rs` of `archon-run` |
 //! | what can be wrong with a team? | `check.rs`, `error.rs` |
 //! | how do agents exchange messages in one process? | `bus.rs` |
 //!
@@ -63,6 +63,7 @@ mod team;
 mod vital;
 
 pub use agent_tool::{AgentTool, exposed, fields_of};
+pub use archon_run::Next;
 pub use assistant::{
     AnswerReader, Assistant, AssistantError, AssistantReply, Background, Conversations, Incoming,
     LongTermSteps, ModelReader, NextTurn, PlainSteps, RateLimited, Source, Steps, Swept, UnknownZone,
@@ -76,7 +77,7 @@ pub use desk::{Desk, Seat, SeatError};
 pub use error::TeamError;
 pub use fields::{FieldKind, InputField, Validator};
 pub use machine::{
-    Hand, HandState, Job, JobState, MACHINE_VERSION, Match, MemberState, Purpose, TeamCommand, TeamMachine,
+    Hand, HandState, Job, JobState, MACHINE_VERSION, Match, MemberState, Purpose, TeamMachine, TeamTask,
 };
 pub use pool::{AgentPool, MemoryIndex, Noted, PoolOptions};
 pub use response::{Response, ResponseStatus};

@@ -23,7 +23,7 @@ use std::{
     sync::OnceLock,
 };
 
-use archon_run::Budget;
+use archon_run::{Budget, Next};
 use archon_types::{
     AgentId, CallId, Claim, CommandId, FailureKind, HeldForm, LimitReached, Member, MoreLimits, Outcome,
     RecordBody, Role, RunId, RunStarted, SubTask, SubTaskId, Task, TaskId, TeamRecord, TeamSettings,
@@ -41,38 +41,17 @@ use crate::board::Board;
 /// Version of the serialized [`TeamMachine`]; any other version is refused.
 pub const MACHINE_VERSION: u32 = 1;
 
-/// The next thing that the driver must do.
+/// A task of a team.
 #[derive(Clone, Debug, PartialEq)]
-#[allow(clippy::large_enum_variant, reason = "a command is made and carried out at once, never kept")]
 #[non_exhaustive]
-pub enum TeamCommand<'a> {
-    /// Append this derived record.
-    Append(RecordBody),
-    /// Ask the planner for a plan, or for another one if there is a [`loss`](TeamMachine::loss); append `Planned`,
-    /// `Replanned` or `NotPlanned`.
+pub enum TeamTask {
+    /// Ask the planner for a plan, or for another one if there is a [`loss`](TeamMachine::loss); append
+    /// `Planned`, `Replanned` or `NotPlanned`.
     MakePlan,
-    /// Append `Granted` and `ToolStarted`, and begin this delegation.
-    Start {
-        /// The delegation.
-        call: CallId,
-    },
+    /// Append `Granted` and `ToolStarted`, and start this delegation.
+    Start(CallId),
     /// Check this answer against [`TeamMachine::form`], then append `FormChecked`.
-    CheckForm {
-        /// The answer.
-        answer: String,
-    },
-    /// Wait for something under way, or until a time, then append a `Beat` for every member with a
-    /// sign of life, and `ClockRead`.
-    Wait {
-        /// The time at which the machine must look again.
-        until: Option<Timestamp>,
-    },
-    /// Nothing can go on until a person answers.
-    Suspend,
-    /// Wait for a goal: the run has none yet.
-    WaitForGoal,
-    /// Nothing is left to do.
-    Done(&'a Outcome),
+    CheckForm(String),
 }
 
 /// The state of a team's run: a fold of its records.
@@ -197,10 +176,10 @@ impl TeamMachine {
     }
 
     /// Returns the next command. Without a new record it returns the same again.
-    pub fn next(&self) -> TeamCommand<'_> {
+    pub fn next(&self) -> Next<TeamTask> {
         use archon_types::OutcomeStatus::{Cancelled, Limit};
         if let Some(outcome) = &self.ended {
-            return TeamCommand::Done(outcome);
+            return Next::Done(Outcome::clone(outcome));
         }
         if let Phase::Broken { kind, error } = &self.phase {
             return finish(self.failed_outcome(*kind, error.clone()));
@@ -212,7 +191,7 @@ impl TeamMachine {
             return finish(self.outcome(Limit(limit)));
         }
         match self.phase {
-            Phase::Fresh => return TeamCommand::WaitForGoal,
+            Phase::Fresh => return Next::AwaitPrompt,
             Phase::Planning => return self.planning(),
             _ => {}
         }
@@ -220,29 +199,29 @@ impl TeamMachine {
             return finish(self.final_outcome());
         }
         if let Some(answer) = self.form_due() {
-            return TeamCommand::CheckForm { answer };
+            return Next::Do(TeamTask::CheckForm(answer));
         }
         if let Some(limit) = self.budget.reached() {
-            return TeamCommand::Append(RecordBody::LimitReached(limit));
+            return Next::Append(RecordBody::LimitReached(limit));
         }
         self.work()
     }
 
     /// Asks for a plan, unless a limit is reached or the budget is used up.
-    fn planning(&self) -> TeamCommand<'_> {
+    fn planning(&self) -> Next<TeamTask> {
         match self.budget.reached().or_else(|| self.budget.dry()) {
-            Some(limit) => TeamCommand::Append(RecordBody::LimitReached(limit)),
-            None => TeamCommand::MakePlan,
+            Some(limit) => Next::Append(RecordBody::LimitReached(limit)),
+            None => Next::Do(TeamTask::MakePlan),
         }
     }
 
-    fn work(&self) -> TeamCommand<'_> {
+    fn work(&self) -> Next<TeamTask> {
         let record = self.taken_back().or_else(|| self.next_about_conflicts());
         if let Some(record) = record {
-            return TeamCommand::Append(RecordBody::Team(Box::new(record)));
+            return Next::Append(RecordBody::Team(Box::new(record)));
         }
         if let Some(about_person) = self.unanswered().or_else(|| self.next_question()) {
-            return TeamCommand::Append(about_person);
+            return Next::Append(about_person);
         }
         let dry = self.budget.dry();
         let begin = match self.is_escalated() {
@@ -254,10 +233,12 @@ impl TeamMachine {
             (begin, _) => begin,
         };
         if self.index().running > 0 {
-            return TeamCommand::Wait { until: self.next_look().into_iter().chain(self.next_expiry()).min() };
+            return Next::Wait(
+                self.next_look().into_iter().chain(self.next_expiry()).chain([self.deadline()]).min(),
+            );
         }
         if let (Some(_), Some(limit)) = (begin, dry) {
-            return TeamCommand::Append(RecordBody::LimitReached(limit));
+            return Next::Append(RecordBody::LimitReached(limit));
         }
         if self.has_lost() && !self.is_escalated() {
             return self.planning();
@@ -265,23 +246,23 @@ impl TeamMachine {
         let waiting = self.waiting();
         if !waiting.is_empty() {
             return match self.suspended {
-                true => TeamCommand::Suspend,
-                false => TeamCommand::Append(RecordBody::Suspended { waiting }),
+                true => Next::Suspend,
+                false => Next::Append(RecordBody::Suspended { waiting }),
             };
         }
         if self.phase == Phase::Concluding {
             let answer = self.draft();
-            return TeamCommand::Append(RecordBody::Team(Box::new(TeamRecord::Concluded { answer })));
+            return Next::Append(RecordBody::Team(Box::new(TeamRecord::Concluded { answer })));
         }
         finish(self.failed_outcome(FailureKind::Subtasks, self.stuck()))
     }
 
     /// Returns the next thing that can begin: a delegation that was chosen, or the next choice.
-    fn begin(&self) -> Option<TeamCommand<'_>> {
+    fn begin(&self) -> Option<Next<TeamTask>> {
         if let Some(call) = self.first_chosen() {
-            return Some(TeamCommand::Start { call });
+            return Some(Next::Do(TeamTask::Start(call)));
         }
-        self.next_delegation().map(|record| TeamCommand::Append(RecordBody::Team(Box::new(record))))
+        self.next_delegation().map(|record| Next::Append(RecordBody::Team(Box::new(record))))
     }
 
     /// Returns the delegations at work, for a driver that resumes the run.
@@ -447,8 +428,8 @@ impl TeamMachine {
     }
 }
 
-fn finish<'a>(outcome: Outcome) -> TeamCommand<'a> {
-    TeamCommand::Append(RecordBody::RunFinished(Box::new(outcome)))
+fn finish(outcome: Outcome) -> Next<TeamTask> {
+    Next::Append(RecordBody::RunFinished(Box::new(outcome)))
 }
 
 fn known_version<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {

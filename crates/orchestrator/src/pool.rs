@@ -7,6 +7,7 @@ mod memory_index;
 
 use std::{collections::HashMap, sync::Arc};
 
+use archon_run::RunLog;
 use archon_types::{
     Answer, ApprovalRequest, CallId, Clock, Context, Ids, InboxEntry, InboxRequest, Journal, JournalError,
     OpenMode, PendingApproval, PoolFilter, PoolIndex, Record, RecordBody, RunFilter, RunId, RunStatus,
@@ -356,7 +357,7 @@ impl AgentPool {
             RecordBody::Suspended { waiting },
         ];
         let context = Context::new(run.clone(), SessionId::new(""), self.clock.clone(), self.ids.clone());
-        open.log(context).append(bodies).await?;
+        RunLog::resume(&*self.journal, open, context).append(bodies).await?;
         Ok(())
     }
 

@@ -2,16 +2,16 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use archon_run::{Mailbox, cancelled_alone};
+use archon_run::{RunLog, cancelled_alone};
 use archon_types::{
     Agent, AgentId, Answer, BoxFuture, Bus, CallId, Context, DynPlanner, ExecutionLimits, FailureKind,
-    FormCheck, InboxEntry, Journal, JournalError, LogAppender, Member, Message, MoreLimits, OpenMode, Origin,
-    Outcome, OutcomeStatus, PendingApproval, Planner, PromptSource, Record, RecordBody, ResponseFormat, Role,
+    FormCheck, InboxEntry, Journal, JournalError, Member, Message, MoreLimits, OpenMode, Origin, Outcome,
+    OutcomeStatus, PendingApproval, Planner, PromptSource, Record, RecordBody, ResponseFormat, Role,
     RunConfig, RunId, RunKind, RunRefused, RunStarted, SessionPlace, SubTask, TeamRecord, TeamSettings,
     check_called, pending_approvals,
 };
 
-use crate::{Desk, TeamError, TeamMachine, TeamProblem, check_team, driver::Driver};
+use crate::{Desk, TeamError, TeamMachine, TeamProblem, check_team, driver::drive};
 
 /// An agent whose work is done by others. It has a plan made, gives each step to a suitable member,
 /// compares their answers and combines them. Every step is in a journal.
@@ -175,13 +175,11 @@ impl Team {
         if let Some(problem) = started.config.form().and_then(ResponseFormat::schema_problem) {
             return Err(TeamError::Form { problem });
         }
-        let context = &cancelled_alone(context);
         let journal = context.journal(&self.parts.journal);
         let opening = self.opening(goal, place.background, context);
-        let (log, records) = LogAppender::begin(&**journal, started, opening, context).await?;
+        let (log, records) = RunLog::begin(&**journal, started, opening, context).await?;
         let machine = fold(&context.run, &records)?;
-        let mailbox = Mailbox::of(journal.inbox(), context, &[]);
-        Ok(Driver::new(&self.parts, machine, log, context).with_mailbox(mailbox).drive().await?)
+        Ok(drive(&self.parts, machine, log).await?)
     }
 
     /// Makes the first records of the run.
@@ -292,15 +290,14 @@ impl Team {
         }
         check_called(&**journal, &open.records).await?;
         let context = open.context(&cancelled_alone(context));
-        let mailbox = Mailbox::of(journal.inbox(), &context, &open.records);
         let goal = goal.filter(|_| !open.is_asked());
-        let mut log = open.log(context.clone());
+        let mut log = RunLog::resume(&**journal, open, context.clone());
         // The answer comes before `Resumed`, so that a member that was told no does not go on.
         let opening = goal.map(|goal| self.opening(goal, String::new(), &context)).unwrap_or_default();
         let raised = (!more.is_empty()).then_some(RecordBody::LimitsRaised(*more));
         let first = bodies.into_iter().chain(raised).chain([RecordBody::Resumed]).chain(opening).collect();
         log.step(first, |record| machine.apply(record)).await?;
-        Ok(Driver::new(&self.parts, machine, log, &context).with_mailbox(mailbox).drive().await?)
+        Ok(drive(&self.parts, machine, log).await?)
     }
 
     fn started(&self, place: &SessionPlace, context: &Context) -> RunStarted {
@@ -345,11 +342,5 @@ impl Agent for Team {
 /// # Errors
 /// [`TeamError::NotATeam`].
 pub fn fold(run: &RunId, records: &[Arc<Record>]) -> Result<TeamMachine, TeamError> {
-    let not_a_team = || TeamError::NotATeam { run: run.clone() };
-    let first = records.first().ok_or_else(not_a_team)?;
-    let started = RunStarted::of(records).filter(|started| started.kind == RunKind::Team);
-    let started = started.ok_or_else(not_a_team)?;
-    let mut machine = TeamMachine::new(started, first.at);
-    records.iter().skip(1).for_each(|record| machine.apply(record));
-    Ok(machine)
+    archon_run::fold(records, TeamMachine::new).ok_or_else(|| TeamError::NotATeam { run: run.clone() })
 }

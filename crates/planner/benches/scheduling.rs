@@ -5,7 +5,7 @@
 
 use std::time::Instant;
 
-use archon_planner::{PlanCommand, PlanMachine};
+use archon_planner::{Next, PlanMachine, PlanTask};
 use archon_types::{
     AgentId, CommandId, Effect, LoopId, Message, PlanRecord, PlanSettings, PromptSource, Record, RecordBody,
     RunConfig, RunId, RunStarted, SessionId, SubTask, Task, Timestamp, ToolResult,
@@ -83,13 +83,13 @@ fn follow(size: usize, cap: u32) -> (f64, f64) {
     let mut under_way = std::collections::VecDeque::new();
     loop {
         match machine.next() {
-            PlanCommand::Start { call, .. } => {
+            Next::Do(PlanTask::Start { call, .. }) => {
                 under_way.push_back(call);
                 let body =
                     RecordBody::ToolStarted { call, attempt: 0, effect: Effect::ReadOnly, child_run: None };
                 machine.apply(&record(body));
             }
-            PlanCommand::Wait { .. } => {
+            Next::Wait(_) => {
                 let call = under_way.pop_front().unwrap();
                 let result = Box::new(ToolResult::success("ok"));
                 machine.apply(&record(RecordBody::ToolFinished { call, result: result.into() }));
@@ -98,6 +98,6 @@ fn follow(size: usize, cap: u32) -> (f64, f64) {
         }
     }
     let followed = begin.elapsed().as_secs_f64();
-    assert!(matches!(machine.next(), PlanCommand::Conclude { .. }));
+    assert!(matches!(machine.next(), Next::Do(PlanTask::Conclude { .. })));
     (adopted, followed)
 }

@@ -1,30 +1,28 @@
 //! Executes the calls of a plan: a subtask is a run of an agent, or one tool call whose arguments the plan
 //! has.
 
-use std::{panic::AssertUnwindSafe, sync::Arc};
+use std::sync::Arc;
 
+use archon_run::Recorded;
 use archon_types::{
-    ApprovalRequest, CallId, Citation, Content, Context, Effect, Executed, FailureKind, Journal,
-    JournalError, Json, Outcome, OutcomeStatus, Prepared, ReadyCall, RecordBody, RunId, SubTask, Subject,
-    ToolCall, ToolResult, ToolSpec, Toolbox, binding, is_lost, questions_below, rebound,
+    ApprovalRequest, CallId, Citation, Content, Context, Effect, Executed, FailureKind, Journal, Json,
+    Outcome, OutcomeStatus, Prepared, ReadyCall, RecordBody, RunId, SubTask, Subject, ToolCall, ToolResult,
+    ToolSpec, Toolbox, binding, is_lost, questions_below, rebound,
 };
-use futures_util::FutureExt;
 use serde_json::json;
 
 use crate::{
     NodeState, PlanNode,
     brief::{Briefing, brief, short_brief},
-    following::{Following, Happened},
+    following::{Following, Happened, Run},
 };
 
 /// Starts a call that the machine wants, or records why it cannot start.
-pub(crate) async fn start(
-    run: &mut Following,
-    call: CallId,
-    subtask: &SubTask,
-    tool: Option<&str>,
-) -> Result<(), JournalError> {
-    let definition = tool.and_then(|name| run.tool(name));
+pub(crate) async fn start(plan: &mut Following, run: &mut Run, call: CallId) -> Recorded {
+    let Some(node) = run.machine.node(call) else { return Ok(()) };
+    let (subtask, tool) = (node.subtask.clone(), node.tool().map(str::to_owned));
+    let (subtask, tool) = (&*subtask, tool.as_deref());
+    let definition = tool.and_then(|name| plan.tool(name));
     let arguments = match run.machine.arguments(call, definition.as_ref()) {
         Ok(arguments) => arguments,
         Err(why) => {
@@ -34,12 +32,12 @@ pub(crate) async fn start(
     match (tool, arguments) {
         (Some(tool), Some(arguments)) if definition.is_some() => {
             let attempt = run.machine.node(call).map_or(0, |node| node.starts);
-            run_tool(run, call, ToolCall::new(format!("call_{call}"), tool, arguments), attempt).await
+            run_tool(plan, run, call, ToolCall::new(format!("call_{call}"), tool, arguments), attempt).await
         }
         (tool, arguments) => {
             let Some(lease) = run.machine.lease(call) else { return Ok(()) };
-            let child = run.context.run.of_call(call);
-            let task = told(run, subtask, tool, arguments.as_ref());
+            let child = run.context().run.of_call(call);
+            let task = told(plan, run, subtask, tool, arguments.as_ref());
             let started = RecordBody::ToolStarted {
                 call,
                 attempt: 0,
@@ -47,7 +45,7 @@ pub(crate) async fn start(
                 child_run: Some(child.clone()),
             };
             run.record(vec![RecordBody::Granted { call, child, lease }, started]).await?;
-            run_agent(run, call, subtask, tool, task);
+            run_agent(plan, run, call, subtask, tool, task);
             Ok(())
         }
     }
@@ -55,25 +53,25 @@ pub(crate) async fn start(
 
 /// Continues a call that was running when the process died or the run was cancelled. A child run is resumed;
 /// a tool that may have had an effect is not called again.
-pub(crate) async fn attach(run: &mut Following, call: CallId) -> Result<(), JournalError> {
+pub(crate) async fn attach(plan: &mut Following, run: &mut Run, call: CallId) -> Recorded {
     let Some(node) = run.machine.node(call) else { return Ok(()) };
     let (subtask, tool) = (SubTask::clone(&node.subtask), node.tool().map(str::to_owned));
     let (starts, is_begun) = (node.starts, node.is_begun());
     let NodeState::Running { effect, child } = node.state.clone() else { return Ok(()) };
-    let definition = tool.as_deref().and_then(|name| run.tool(name));
+    let definition = tool.as_deref().and_then(|name| plan.tool(name));
     let arguments = run.machine.arguments(call, definition.as_ref()).ok().flatten();
     match (child, effect, tool.as_deref(), arguments) {
-        (Some(child), ..) if is_begun && is_lost(&**run.journal(), &child).await? => {
-            let request = lost_question(run, call, &child);
-            run.ask_about(call, request).await
+        (Some(child), ..) if is_begun && is_lost(&**plan.journal(), &child).await? => {
+            let request = lost_question(plan, run, call, &child);
+            plan.ask_about(run, call, request).await
         }
         (Some(_), _, tool, arguments) => {
-            let task = told(run, &subtask, tool, arguments.as_ref());
-            run_agent(run, call, &subtask, tool, task);
+            let task = told(plan, run, &subtask, tool, arguments.as_ref());
+            run_agent(plan, run, call, &subtask, tool, task);
             Ok(())
         }
         (None, Effect::ReadOnly | Effect::Idempotent, Some(tool), Some(arguments)) => {
-            run_tool(run, call, ToolCall::new(format!("call_{call}"), tool, arguments), starts).await
+            run_tool(plan, run, call, ToolCall::new(format!("call_{call}"), tool, arguments), starts).await
         }
         // A call that may have had an effect is in doubt already and not running.
         _ => {
@@ -86,70 +84,78 @@ pub(crate) async fn attach(run: &mut Following, call: CallId) -> Result<(), Jour
 /// Asks a person about a call that was cut off. The question shows its arguments, and is bound so that a yes
 /// holds only for a second run of exactly this call.
 pub(crate) async fn doubt(
-    run: &mut Following,
+    plan: &mut Following,
+    run: &mut Run,
     call: CallId,
     mut request: Box<ApprovalRequest>,
-) -> Result<(), JournalError> {
+) -> Recorded {
     let node = run.machine.node(call);
     if node.is_some_and(PlanNode::is_begun) {
-        let request = lost_question(run, call, &run.context.run.of_call(call));
-        return run.ask_about(call, request).await;
+        let request = lost_question(plan, run, call, &run.context().run.of_call(call));
+        return plan.ask_about(run, call, request).await;
     }
     let tool = node.and_then(|node| node.tool()).unwrap_or_default().to_owned();
     let edited = node.and_then(|node| node.edited.clone());
-    let definition = run.tool(&tool);
+    let definition = plan.tool(&tool);
     let planned = || run.machine.arguments(call, definition.as_ref()).ok().flatten();
     if let Some(arguments) = edited.or_else(planned) {
         let known = std::mem::take(&mut request.binding);
         *request = ApprovalRequest::in_doubt(&request.request_id, &tool, &arguments);
-        let specs = run.parts.toolbox.as_ref().map(|toolbox| toolbox.specs());
+        let specs = plan.parts.toolbox.as_ref().map(|toolbox| toolbox.specs());
         let spec = specs.as_ref().and_then(|specs| specs.iter().find(|spec| spec.name == tool));
         request.binding = match (known, spec) {
             (known, Some(spec)) if known.is_empty() => binding(spec, &arguments, &Subject::Unknown),
             (known, _) => known,
         };
     }
-    run.ask_about(call, request).await
+    plan.ask_about(run, call, request).await
 }
 
 /// Returns the question about a child run whose log is lost, so that its effects are unknown.
-fn lost_question(run: &Following, call: CallId, child: &RunId) -> Box<ApprovalRequest> {
+fn lost_question(plan: &Following, run: &Run, call: CallId, child: &RunId) -> Box<ApprovalRequest> {
     let subtask = run.machine.node(call).map(|node| &node.subtask);
     let name = subtask.map(|subtask| subtask.id.as_str()).unwrap_or_default();
     let task = json!({ "task": subtask.map(|subtask| subtask.description.as_str()) });
-    let id = format!("{}.{call}.lost", run.context.run);
+    let id = format!("{}.{call}.lost", run.context().run);
     let mut request = ApprovalRequest::in_doubt(id, name, &task).of_lost_run(child);
     let tool = run.machine.node(call).and_then(|node| node.tool());
     if let Some(subtask) = subtask {
-        run.parts.workers.worker(subtask, tool).name().clone_into(&mut request.agent_name);
+        plan.parts.workers.worker(subtask, tool).name().clone_into(&mut request.agent_name);
     }
     Box::new(request)
 }
 
 /// Returns the task for the agent that executes a subtask.
-fn told(run: &Following, subtask: &SubTask, tool: Option<&str>, arguments: Option<&Json>) -> String {
+fn told(
+    plan: &Following,
+    run: &Run,
+    subtask: &SubTask,
+    tool: Option<&str>,
+    arguments: Option<&Json>,
+) -> String {
     let task = run.machine.task();
-    match run.parts.options.briefing {
+    match plan.parts.options.briefing {
         Briefing::Full => brief((&task, run.machine.background()), subtask, tool, arguments),
         Briefing::Short => short_brief(&task, subtask),
     }
 }
 
 async fn run_tool(
-    run: &mut Following,
+    plan: &mut Following,
+    run: &mut Run,
     call: CallId,
     tool_call: ToolCall,
     attempt: u32,
-) -> Result<(), JournalError> {
-    let Some(toolbox) = run.parts.toolbox.clone() else { return Ok(()) };
+) -> Recorded {
+    let Some(toolbox) = plan.parts.toolbox.clone() else { return Ok(()) };
     let mut context = trusting(run);
-    context.cancel = run.stop.clone();
-    context.processes = Some(run.reports.reporter());
+    context.cancel = run.stop().clone();
+    context.processes = Some(run.reporter());
     let spec = toolbox.specs().iter().find(|spec| spec.name == tool_call.name).cloned();
     let (tool_call, edited, agreed) = agreed(run, call, tool_call, spec.as_ref());
     // A given consent counts even if nobody can be asked any more.
     let mut asking = context.clone();
-    asking.can_ask |= agreed.is_some() || run.parts.approver.is_some();
+    asking.can_ask |= agreed.is_some() || plan.parts.approver.is_some();
     asking.agreed = agreed.as_deref().map(Arc::from);
     let ready = match toolbox.prepare(call, &tool_call, &asking).await {
         Prepared::Ready(ready) => ready,
@@ -168,7 +174,7 @@ async fn run_tool(
             }
             // The same call is not asked about twice.
             if agreed.as_ref() != Some(&request.binding) {
-                return run.ask_about(call, request).await;
+                return plan.ask_about(run, call, request).await;
             }
             ReadyCall::new(call, tool_call, spec.annotations.effect)
         }
@@ -179,18 +185,16 @@ async fn run_tool(
     };
     let started = RecordBody::ToolStarted { call, attempt, effect: ready.effect, child_run: None };
     run.record(vec![started]).await?;
-    let journal = context.journal(&run.parts.journal).clone();
+    let journal = context.journal(&plan.parts.journal).clone();
     let work = executed(toolbox, ready, edited, context, journal);
-    let panicked = move |_| ended(call, ToolResult::error("the tool panicked"));
-    run.in_flight
-        .push(Box::pin(AssertUnwindSafe(work).catch_unwind().map(move |done| done.unwrap_or_else(panicked))));
+    run.spawn(work, move || ended(call, ToolResult::error("the tool panicked")));
     Ok(())
 }
 
 /// Returns the call with the arguments that a person changed, these arguments, and the binding of the
 /// consent, if the tool is still the same.
 fn agreed(
-    run: &Following,
+    run: &Run,
     call: CallId,
     tool_call: ToolCall,
     spec: Option<&ToolSpec>,
@@ -230,48 +234,54 @@ async fn executed(
     }
 }
 
-fn run_agent(run: &mut Following, call: CallId, subtask: &SubTask, tool: Option<&str>, task: String) {
-    let worker = run.parts.workers.worker(subtask, tool);
-    let context = child_context(run, call);
-    let stop = run.stop.clone();
-    let child = context.run.clone();
-    let journal = context.journal(&run.parts.journal).clone();
-    let work = async move { (worker.run(&task, &context).await, worker.name().to_owned()) };
-    let work = AssertUnwindSafe(work).catch_unwind().then(move |done| async move {
-        let (outcome, name) = done.unwrap_or_else(|_| {
-            (Outcome::failed(child.clone(), FailureKind::Panicked, "it panicked"), "agent".into())
-        });
-        let spent = outcome.spending();
+fn run_agent(
+    plan: &Following,
+    run: &mut Run,
+    call: CallId,
+    subtask: &SubTask,
+    tool: Option<&str>,
+    task: String,
+) {
+    let worker = plan.parts.workers.worker(subtask, tool);
+    let context = child_context(plan, run, call);
+    let (stop, child) = (run.stop().clone(), context.run.clone());
+    let journal = context.journal(&plan.parts.journal).clone();
+    let failed = Outcome::failed(child.clone(), FailureKind::Panicked, "it panicked");
+    let work = async move {
+        let outcome = worker.run(&task, &context).await;
+        let name = worker.name();
         match outcome.status {
             OutcomeStatus::Cancelled if stop.is_cancelled() => Happened::LeftOpen,
             OutcomeStatus::Suspended => {
-                let asked =
-                    questions_below(Some(&*journal), &child, call, outcome.to_question(call, &name)).await;
-                Happened::Asked(call, asked)
+                let said = outcome.to_question(call, name);
+                Happened::Asked(call, questions_below(Some(&*journal), &child, call, said).await)
             }
-            _ => {
-                let settled = RecordBody::Settled { call, child: outcome.run.clone(), spent };
-                let result = Box::new(outcome.to_result(&name));
-                Happened::Ended(vec![settled, RecordBody::ToolFinished { call, result: result.into() }])
-            }
+            _ => settled(call, &outcome, name),
         }
-    });
-    run.in_flight.push(Box::pin(work));
+    };
+    run.spawn(work, move || settled(call, &failed, "agent"));
+}
+
+/// Makes the records of a child run that has ended: its spending and its result.
+fn settled(call: CallId, outcome: &Outcome, agent: &str) -> Happened {
+    let settled = RecordBody::Settled { call, child: outcome.run.clone(), spent: outcome.spending() };
+    let result = Box::new(outcome.to_result(agent));
+    Happened::Ended(vec![settled, RecordBody::ToolFinished { call, result: result.into() }])
 }
 
 /// Returns the context of the child run for a subtask.
-fn child_context(run: &Following, call: CallId) -> Context {
+fn child_context(plan: &Following, run: &Run, call: CallId) -> Context {
     let parent = &trusting(run);
     let lease = run.machine.lease(call).unwrap_or_default();
-    let max_depth = parent.limits(run.parts.options.limits.clone()).max_depth;
-    let child = parent.of_call(call, lease, max_depth, run.journal().clone(), run.stop.child_token());
-    child.with_caller_log(run.reports.reporter())
+    let max_depth = parent.limits(plan.parts.options.limits.clone()).max_depth;
+    let child = parent.of_call(call, lease, max_depth, plan.journal().clone(), run.stop().child_token());
+    child.with_caller_log(run.reporter())
 }
 
 /// Returns the run's context with the "always allow" rules of this run.
-fn trusting(run: &Following) -> Context {
-    let mut own = run.context.clone();
-    let above = run.context.trusted.iter().filter(|rule| !run.machine.trusted().contains(rule));
+fn trusting(run: &Run) -> Context {
+    let mut own = run.context().clone();
+    let above = run.context().trusted.iter().filter(|rule| !run.machine.trusted().contains(rule));
     own.trusted = run.machine.trusted().iter().chain(above).cloned().collect();
     own
 }

@@ -2,20 +2,14 @@
 
 use std::sync::Arc;
 
-use archon_types::{ApprovalRequest, CallId, Record, RecordBody, RunKind, RunStarted};
+use archon_types::{ApprovalRequest, CallId, Record, RecordBody};
 
 use crate::PlanMachine;
 
 /// Returns the machine of a plan's log, which has the state of the plan's graph; `None` for a log of another
 /// kind.
 pub fn fold(records: &[Arc<Record>]) -> Option<PlanMachine> {
-    let started = RunStarted::of(records).filter(|started| started.kind == RunKind::Plan)?;
-    let (first, rest) = records.split_first()?;
-    let mut machine = PlanMachine::new(started, first.at);
-    for record in rest {
-        machine.apply(record);
-    }
-    Some(machine)
+    archon_run::fold(records, PlanMachine::new)
 }
 
 /// Returns the open questions of a plan's run, the oldest first: to follow the plan, to start a subtask, to

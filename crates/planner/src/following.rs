@@ -2,35 +2,28 @@
 
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
-use archon_run::{Heard, Mailbox, Reports};
+use archon_run::{Recorded, RunDriver};
 use archon_types::{
-    Answer, ApprovalRequest, Approver, BoxFuture, CallId, CancellationToken, CommandId, Context, Decision,
-    InboxEntry, InboxRequest, Journal, JournalError, LogAppender, PlanError, PlanRecord, QuestionKind,
-    RecordBody, Spending, Task, Timestamp, ToolDefinition,
+    Answer, ApprovalRequest, Approver, BoxFuture, CallId, CommandId, Context, Decision, InboxRequest,
+    Journal, JournalError, PlanError, PlanRecord, QuestionKind, RecordBody, Spending, Task, Timestamp,
+    ToolDefinition,
 };
-use futures_util::{FutureExt, stream::FuturesUnordered};
+use futures_util::FutureExt;
 
 use crate::{Conclusion, PlanControl, PlanMachine, parts::Parts};
 
-/// A plan's run that is being driven.
+/// The state of the executor of a plan.
 pub(crate) struct Following {
     pub(crate) parts: Arc<Parts>,
-    pub(crate) machine: PlanMachine,
-    pub(crate) log: LogAppender,
-    pub(crate) context: Context,
     pub(crate) control: PlanControl,
+    pub(crate) context: Context,
     /// Questions that were asked; the machine knows which of them are still open.
     pub(crate) open: Vec<(CallId, ApprovalRequest)>,
     /// Questions that an approver of this process is looking at and may answer at once.
     pub(crate) deciding: Vec<Deciding>,
-    /// The messages for the run.
-    pub(crate) mailbox: Option<Arc<Mailbox>>,
-    pub(crate) in_flight: FuturesUnordered<BoxFuture<'static, Happened>>,
-    /// Reports of the processes and child runs that calls have started.
-    pub(crate) reports: Reports,
-    /// Stops running work. A child of the run's own token.
-    pub(crate) stop: CancellationToken,
 }
+
+pub(crate) type Run = RunDriver<PlanMachine, Happened>;
 
 /// A question that an approver is looking at.
 pub(crate) struct Deciding {
@@ -40,15 +33,7 @@ pub(crate) struct Deciding {
     pub(crate) work: BoxFuture<'static, Decision>,
 }
 
-/// The state with which a run begins, or is resumed.
-pub(crate) struct Said {
-    /// Questions that were asked before.
-    pub(crate) open: Vec<(CallId, ApprovalRequest)>,
-    /// What others want of the run.
-    pub(crate) mailbox: Option<Arc<Mailbox>>,
-}
-
-/// The end of something that was running.
+/// The result of something that was under way.
 pub(crate) enum Happened {
     /// A call ended; the records to append.
     Ended(Vec<RecordBody>),
@@ -65,57 +50,41 @@ pub(crate) enum Happened {
 }
 
 impl Following {
-    pub(crate) fn new(
-        parts: Arc<Parts>,
-        machine: PlanMachine,
-        log: LogAppender,
-        context: Context,
-        control: PlanControl,
-        Said { open, mailbox }: Said,
-    ) -> Self {
-        let stop = context.cancel.child_token();
-        let (in_flight, reports, deciding) = (FuturesUnordered::new(), Reports::default(), Vec::new());
-        Self { parts, machine, log, context, control, open, deciding, mailbox, in_flight, reports, stop }
-    }
-
-    /// Appends records and applies them to the machine.
-    pub(crate) async fn record(&mut self, bodies: Vec<RecordBody>) -> Result<(), JournalError> {
-        self.log.step(bodies, |record| self.machine.apply(record)).await
-    }
-
     /// Asks a person. A question of a child run expires in the child run.
     pub(crate) async fn ask(
         &mut self,
+        run: &mut Run,
         call: CallId,
         mut request: Box<ApprovalRequest>,
-    ) -> Result<(), JournalError> {
+    ) -> Recorded {
         if request.agent_name.is_empty() {
             request.agent_name.clone_from(&self.parts.options.name);
         }
         // The question about a call in doubt never expires, because the run cannot go on without an answer.
         if request.path.is_empty() && request.kind != QuestionKind::InDoubt {
-            let wait = request.timeout_ms.unwrap_or(self.machine.settings().answer_within_ms);
+            let wait = request.timeout_ms.unwrap_or(run.machine.settings().answer_within_ms);
             request
                 .expires_at
-                .get_or_insert(self.context.clock.now_for_others() + Duration::from_millis(wait));
+                .get_or_insert(run.context().clock.now_for_others() + Duration::from_millis(wait));
         }
         // Answered questions are dropped; a question that is asked again replaces itself.
-        let machine = &self.machine;
+        let machine = &run.machine;
         self.open.retain(|(asked, other)| {
             other.request_id != request.request_id && machine.is_waiting_for(*asked)
         });
         self.open.push((call, ApprovalRequest::clone(&request)));
-        self.record(vec![RecordBody::ToolAsked { call, request }]).await
+        run.record(vec![RecordBody::ToolAsked { call, request }]).await
     }
 
     /// Asks about a tool call, and also asks the approver of this process, who may answer at once.
     pub(crate) async fn ask_about(
         &mut self,
+        run: &mut Run,
         call: CallId,
         request: Box<ApprovalRequest>,
-    ) -> Result<(), JournalError> {
+    ) -> Recorded {
         let shown = ApprovalRequest::clone(&request);
-        self.ask(call, request).await?;
+        self.ask(run, call, request).await?;
         if let Some(approver) = self.parts.approver.clone() {
             let question = (shown.request_id.clone(), shown.binding.clone());
             let work = async move { approver.decide(&shown).await };
@@ -126,48 +95,39 @@ impl Following {
     }
 
     /// Returns the plan's own open question of this id and binding.
-    fn question(&self, (request_id, binding): (&str, &str)) -> Option<&(CallId, ApprovalRequest)> {
+    fn question(
+        &self,
+        machine: &PlanMachine,
+        (request_id, binding): (&str, &str),
+    ) -> Option<&(CallId, ApprovalRequest)> {
         self.open.iter().find(|(call, request)| {
-            let is_own = request.path.is_empty() && self.machine.is_waiting_for(*call);
+            let is_own = request.path.is_empty() && machine.is_waiting_for(*call);
             is_own && request.is_meant(request_id, binding)
         })
     }
 
     /// Returns the time when the first of the plan's own open questions expires.
-    pub(crate) fn next_expiry(&self) -> Option<Timestamp> {
+    pub(crate) fn next_expiry(&self, machine: &PlanMachine) -> Option<Timestamp> {
         let mine = |(call, request): &&(CallId, ApprovalRequest)| {
-            request.path.is_empty() && self.machine.is_waiting_for(*call)
+            request.path.is_empty() && machine.is_waiting_for(*call)
         };
         self.open.iter().filter(mine).filter_map(|(_, request)| request.expires_at).min()
-    }
-
-    /// Returns the effect of a message on a plan: it takes a cancel, and answers to its own questions.
-    pub(crate) fn meaning(&self, entry: InboxEntry) -> Heard {
-        let follows = match entry.request {
-            InboxRequest::Cancel { reason } => {
-                (!self.machine.is_stopping()).then_some(RecordBody::CancelRequested { reason })
-            }
-            InboxRequest::Answer { request_id, binding, answer } => {
-                self.hear_answer((&request_id, &binding), answer, entry.at)
-            }
-            _ => return Heard::NotMeant,
-        };
-        follows.map_or(Heard::Nothing, Heard::Record)
     }
 
     /// Returns the record that follows from an answer given at `at`. An answer that is not acceptable leaves
     /// the question open; the reason is added to it.
     pub(crate) fn hear_answer(
         &self,
+        machine: &PlanMachine,
         meant: (&str, &str),
         answer: Answer,
         at: Timestamp,
     ) -> Option<RecordBody> {
-        let (call, request) = self.question(meant)?;
+        let (call, request) = self.question(machine, meant)?;
         if request.is_expired(at) {
             return Some(RecordBody::ToolAnswered { call: *call, answer: Answer::Expired });
         }
-        Some(match self.parts.take(&self.machine, *call, &answer, &self.context) {
+        Some(match self.parts.take(machine, *call, &answer, &self.context) {
             Ok(()) => RecordBody::ToolAnswered { call: *call, answer },
             Err(error) => {
                 let mut again = request.clone();
@@ -180,27 +140,27 @@ impl Following {
 
     /// Records the expiry of questions that nobody answered in time. Reads the inbox first, since an answer
     /// may have been given in time.
-    pub(crate) async fn expire(&mut self) -> Result<(), JournalError> {
-        let now = self.context.clock.now();
-        if self.machine.is_stopping() || self.next_expiry().is_none_or(|end| end > now) {
+    pub(crate) async fn expire(&mut self, run: &mut Run) -> Recorded {
+        let now = run.context().clock.now();
+        if run.machine.is_stopping() || self.next_expiry(&run.machine).is_none_or(|end| end > now) {
             return Ok(());
         }
-        self.receive().await?;
+        run.receive(self).await?;
         let is_over = |(call, request): &&(CallId, ApprovalRequest)| {
-            request.path.is_empty() && request.is_expired(now) && self.machine.is_waiting_for(*call)
+            request.path.is_empty() && request.is_expired(now) && run.machine.is_waiting_for(*call)
         };
         let over: Vec<CallId> = self.open.iter().filter(is_over).map(|(call, _)| *call).collect();
         for call in over {
-            self.record(vec![RecordBody::ToolAnswered { call, answer: Answer::Expired }]).await?;
+            run.record(vec![RecordBody::ToolAnswered { call, answer: Answer::Expired }]).await?;
         }
         Ok(())
     }
 
     /// Returns the answers that child runs have received while this run was working.
-    pub(crate) async fn answered_below(&mut self) -> Result<Vec<RecordBody>, JournalError> {
-        let Some(inbox) = self.context.journal(&self.parts.journal).inbox() else { return Ok(Vec::new()) };
+    pub(crate) async fn answered_below(&mut self, run: &mut Run) -> Result<Vec<RecordBody>, JournalError> {
+        let Some(inbox) = self.journal().inbox() else { return Ok(Vec::new()) };
         let mut answered: Vec<RecordBody> = Vec::new();
-        let is_open = |(call, _): &&(CallId, ApprovalRequest)| self.machine.is_waiting_for(*call);
+        let is_open = |(call, _): &&(CallId, ApprovalRequest)| run.machine.is_waiting_for(*call);
         let open: Vec<_> = self.open.iter().filter(is_open).cloned().collect();
         for (call, request) in &open {
             let Some(asker) = request.asker() else { continue };
@@ -214,11 +174,6 @@ impl Following {
         Ok(answered)
     }
 
-    /// Appends one record of the plan, like [`record`](Self::record).
-    pub(crate) async fn plan_record(&mut self, record: PlanRecord) -> Result<(), JournalError> {
-        self.record(vec![RecordBody::Plan(Box::new(record))]).await
-    }
-
     /// Returns the journal of this run and its child runs.
     pub(crate) fn journal(&self) -> &Arc<dyn Journal> {
         self.context.journal(&self.parts.journal)
@@ -229,4 +184,9 @@ impl Following {
         let specs = self.parts.toolbox.as_ref()?.specs();
         specs.iter().find(|spec| spec.name == name).map(archon_types::ToolSpec::definition)
     }
+}
+
+/// Makes a record of kind `plan`, to be appended.
+pub(crate) fn plan(record: PlanRecord) -> Vec<RecordBody> {
+    vec![RecordBody::Plan(Box::new(record))]
 }

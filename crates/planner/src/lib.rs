@@ -55,6 +55,7 @@ mod template;
 mod template_planner;
 mod workers;
 
+pub use archon_run::Next;
 pub use brief::Briefing;
 pub use check::{CheckOptions, PlanBudget, PlanSize, check, check_running};
 pub use conclusion::{Conclude, Conclusion, ConclusionQuestion, LastResults, LlmConclusion, Misfit};
@@ -65,7 +66,7 @@ pub use error::PlanRunError;
 pub use fold::{fold, open_questions};
 pub use graph::{PlanGraph, invariants, plan_of};
 pub use llm_planner::{LlmPlanner, LlmPlannerOptions, Shape, Structured};
-pub use machine::{MACHINE_VERSION, NodeState, PlanCommand, PlanMachine, PlanNode};
+pub use machine::{MACHINE_VERSION, NodeState, PlanMachine, PlanNode, PlanTask};
 pub use options::PlanningAgentOptions;
 pub use plan_check::{CheckedPlanner, LlmPlanCheck, PlanCheck};
 pub use plan_form::{plan_outline, plan_schema};

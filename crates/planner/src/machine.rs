@@ -18,7 +18,7 @@ mod queries;
 mod questions;
 mod values;
 
-use archon_run::Budget;
+use archon_run::{Budget, Next};
 use archon_types::{
     CallId, CommandId, Effect, FailureKind, HeldForm, LimitReached, Outcome, OutcomeStatus, PlanDiff,
     PlanRecord, PlanSettings, Record, RecordBody, RunId, RunStarted, SubTask, SubTaskId, Task, TaskId,
@@ -32,61 +32,41 @@ use nodes::Nodes;
 /// Version of the serialized form of a [`PlanMachine`]; other versions are refused.
 pub const MACHINE_VERSION: u32 = 1;
 
-/// The next step for the driver.
+/// A task of a plan.
 #[derive(Clone, Debug, PartialEq)]
-#[allow(clippy::large_enum_variant, reason = "a command is made and carried out at once, never kept")]
 #[non_exhaustive]
-pub enum PlanCommand<'a> {
-    /// Append this derived record.
-    Append(RecordBody),
-    /// Append `Asked`, and ask the planner; [`PlanMachine::task`] is the task so far.
+pub enum PlanTask {
+    /// Append `Asked`, and ask the planner; [`PlanMachine::task`] is the plan so far.
     MakePlan {
-        /// The command id, which the answer must carry.
+        /// The command that the answer must name.
         command: CommandId,
-        /// The number of the attempt, from 0.
+        /// From 0.
         attempt: u32,
-        /// The reason for another plan; `None` for the first plan.
-        reason: Option<&'a str>,
+        /// Why another plan is wanted; none for the first.
+        reason: Option<String>,
     },
-    /// Start this subtask: append `ToolStarted`, or `ToolRefused` if it cannot start.
+    /// Start the subtask of this call: append `ToolStarted`, or `ToolRefused` if it cannot start.
     Start {
-        /// The call that executes the subtask.
+        /// The call.
         call: CallId,
-        /// The subtask.
-        subtask: &'a SubTask,
-        /// The tool to use, if the subtask names one: its own, or a fallback tool.
-        tool: Option<&'a str>,
     },
-    /// Expand this loop, whose list is known: append `Unfolded` with its subtasks, or `ToolRefused` if it
-    /// cannot be expanded.
+    /// The list of this loop is known: append `Unfolded` with its subtasks, or `ToolRefused` if it cannot be
+    /// followed.
     Unfold {
         /// The call of the loop.
         call: CallId,
-        /// The loop.
-        subtask: &'a SubTask,
     },
-    /// Append `Concluding`, and make the final answer; [`PlanMachine::misfit`] is the last answer if it did
-    /// not fit its schema.
+    /// Append `Concluding`, and compose the final answer; [`PlanMachine::misfit`] is the last one, if it did not
+    /// have its form.
     Conclude {
-        /// The command id, which the answer must carry.
+        /// The command that the answer must name.
         command: CommandId,
     },
     /// Check the answer against [`PlanMachine::form`], then append `FormChecked`.
     CheckForm {
         /// The answer.
-        answer: &'a str,
+        answer: String,
     },
-    /// Wait for running work, or until a time, then append `ClockRead`.
-    Wait {
-        /// The time of the next retry, if there is one.
-        until: Option<Timestamp>,
-    },
-    /// The run is suspended until a person answers or the pause ends.
-    Suspend,
-    /// Wait for a goal, since the run has none yet.
-    WaitForGoal,
-    /// The run has ended.
-    Done(&'a Outcome),
 }
 
 /// The state of a plan's run: a fold of its records.
@@ -341,9 +321,9 @@ impl PlanMachine {
     }
 
     /// Returns the next command. Without a new record it is always the same.
-    pub fn next(&self) -> PlanCommand<'_> {
+    pub fn next(&self) -> Next<PlanTask> {
         if let Some(outcome) = &self.ended {
-            return PlanCommand::Done(outcome);
+            return Next::Done(Outcome::clone(outcome));
         }
         if let Phase::Broken { kind, error } = &self.phase {
             return self.finish(self.failed_outcome(*kind, error.clone()));
@@ -355,19 +335,19 @@ impl PlanMachine {
             return self.finish(self.outcome(OutcomeStatus::Limit(limit)));
         }
         if let Some(limit) = self.budget.reached().filter(|limit| self.stops_at(limit)) {
-            return PlanCommand::Append(RecordBody::LimitReached(limit));
+            return Next::Append(RecordBody::LimitReached(limit));
         }
         match &self.phase {
-            Phase::Fresh => PlanCommand::WaitForGoal,
-            Phase::Planning(ask) => self.make_plan(ask).unwrap_or(PlanCommand::Wait { until: None }),
-            Phase::Confirming { call, asked: Asked::No } => PlanCommand::Append(self.confirmation(*call)),
+            Phase::Fresh => Next::AwaitPrompt,
+            Phase::Planning(ask) => self.make_plan(ask).unwrap_or(Next::Wait(None)),
+            Phase::Confirming { call, asked: Asked::No } => Next::Append(self.confirmation(*call)),
             Phase::Confirming { call, .. } => self.suspend(vec![*call]),
             Phase::Following => self.follow(),
             Phase::Concluding { command, asked: Asked::No, .. } => {
-                PlanCommand::Conclude { command: *command }
+                Next::Do(PlanTask::Conclude { command: *command })
             }
-            Phase::Concluding { .. } => PlanCommand::Wait { until: None },
-            Phase::Matching { answer } => PlanCommand::CheckForm { answer },
+            Phase::Concluding { .. } => Next::Wait(None),
+            Phase::Matching { answer } => Next::Do(PlanTask::CheckForm { answer: answer.clone() }),
             Phase::Concluded { answer } => {
                 let mut outcome = self.outcome(OutcomeStatus::Finished);
                 outcome.set_answer(answer.as_str());
@@ -389,11 +369,11 @@ impl PlanMachine {
         }
     }
 
-    fn follow(&self) -> PlanCommand<'_> {
+    fn follow(&self) -> Next<PlanTask> {
         if !self.paused {
             let is_held = |id: &SubTaskId| self.is_held(id);
             if let Some(node) = self.nodes.first_gated(is_held) {
-                return PlanCommand::Append(match node.state {
+                return Next::Append(match node.state {
                     NodeState::ToReview => self.review(node),
                     NodeState::ToDecide => self.decision(node),
                     NodeState::InDoubt => self.doubt(node),
@@ -401,7 +381,7 @@ impl PlanMachine {
                 });
             }
             if let Some(proposed) = self.proposed.as_ref().filter(|proposed| proposed.asked == Asked::No) {
-                return PlanCommand::Append(self.change(proposed));
+                return Next::Append(self.change(proposed));
             }
             if let Some(command) = self.replan.as_ref().and_then(|ask| self.make_plan(ask)) {
                 return command;
@@ -417,7 +397,7 @@ impl PlanMachine {
             self.proposed.is_none() && self.replan.as_ref().is_some_and(|ask| ask.asked == Asked::Yes);
         let until = self.nodes.next_due().filter(|_| !self.paused);
         if self.nodes.running() > 0 || is_asked || until.is_some() {
-            return PlanCommand::Wait { until };
+            return Next::Wait(until);
         }
         let mut waiting = self.nodes.questions();
         waiting.extend(self.proposed.as_ref().map(|proposed| proposed.call));
@@ -427,38 +407,38 @@ impl PlanMachine {
         self.finish(self.stuck())
     }
 
-    fn make_plan<'a>(&self, ask: &'a Ask) -> Option<PlanCommand<'a>> {
+    fn make_plan(&self, ask: &Ask) -> Option<Next<PlanTask>> {
         let Ask { command, attempt, asked: Asked::No, reason, .. } = ask else { return None };
-        Some(PlanCommand::MakePlan { command: *command, attempt: *attempt, reason: reason.as_deref() })
+        Some(Next::Do(PlanTask::MakePlan { command: *command, attempt: *attempt, reason: reason.clone() }))
     }
 
     /// Returns the command for a ready subtask: start it, or skip it if its condition does not hold.
-    fn begin<'a>(&'a self, node: &'a PlanNode) -> PlanCommand<'a> {
+    fn begin(&self, node: &PlanNode) -> Next<PlanTask> {
         let call = node.call();
         match self.condition_of(node) {
             Ok(false) => {
                 let condition = node.subtask.rules.when.as_deref().unwrap_or_default();
                 let reason = format!("the condition does not hold: {condition}");
-                PlanCommand::Append(RecordBody::Plan(Box::new(PlanRecord::Skipped { call, reason })))
+                Next::Append(RecordBody::Plan(Box::new(PlanRecord::Skipped { call, reason })))
             }
             Ok(true) if node.subtask.rules.each.is_some() => match node.items {
-                None => PlanCommand::Unfold { call, subtask: &node.subtask },
-                Some(_) => PlanCommand::Append(RecordBody::Plan(Box::new(PlanRecord::Joined { call }))),
+                None => Next::Do(PlanTask::Unfold { call }),
+                Some(_) => Next::Append(RecordBody::Plan(Box::new(PlanRecord::Joined { call }))),
             },
             // A condition without a value makes the start fail, just as an argument without a value does.
-            Ok(true) | Err(_) => PlanCommand::Start { call, subtask: &node.subtask, tool: node.tool() },
+            Ok(true) | Err(_) => Next::Do(PlanTask::Start { call }),
         }
     }
 
-    fn suspend(&self, waiting: Vec<CallId>) -> PlanCommand<'_> {
+    fn suspend(&self, waiting: Vec<CallId>) -> Next<PlanTask> {
         match self.suspended {
-            true => PlanCommand::Suspend,
-            false => PlanCommand::Append(RecordBody::Suspended { waiting }),
+            true => Next::Suspend,
+            false => Next::Append(RecordBody::Suspended { waiting }),
         }
     }
 
-    fn finish(&self, outcome: Outcome) -> PlanCommand<'_> {
-        PlanCommand::Append(RecordBody::RunFinished(Box::new(outcome)))
+    fn finish(&self, outcome: Outcome) -> Next<PlanTask> {
+        Next::Append(RecordBody::RunFinished(Box::new(outcome)))
     }
 
     fn asked_for(&mut self, goal: &str) {

@@ -2,20 +2,17 @@
 
 use std::sync::Arc;
 
-use archon_run::{Mailbox, cancelled_alone, left_behind};
+use archon_run::{RunDriver, RunLog, cancelled_alone, left_behind};
 use archon_types::{
     Agent, Answer, ApprovalRequest, Approver, BoxFuture, CallId, Context, ExecutionLimits, FailureKind,
-    FormCheck, InboxEntry, Journal, LogAppender, LongTerm, Message, MoreLimits, OpenMode, Origin, Outcome,
-    OutcomeStatus, PendingApproval, PlanRecord, Planner, PromptSource, Record, RecordBody, ResponseFormat,
-    RunId, RunKind, RunRefused, RunStarted, SessionPlace, Spending, Task, Toolbox, check_called,
+    FormCheck, InboxEntry, Journal, LongTerm, Message, MoreLimits, OpenMode, Origin, Outcome, OutcomeStatus,
+    PendingApproval, PlanRecord, Planner, PromptSource, Record, RecordBody, ResponseFormat, RunId, RunKind,
+    RunRefused, RunStarted, SessionPlace, Spending, Task, Toolbox, check_called,
 };
 
 use crate::{
     Conclude, LastResults, OneWorker, PlanControl, PlanMachine, PlanNode, PlanProblem, PlanRunError,
-    PlanningAgentOptions, Workers, check, driver,
-    following::{Following, Said},
-    open_questions,
-    parts::Parts,
+    PlanningAgentOptions, Workers, check, following::Following, open_questions, parts::Parts,
     problem::ProblemKind,
 };
 
@@ -188,12 +185,10 @@ impl PlanningAgent {
         if let Some(problem) = started.config.form().and_then(ResponseFormat::schema_problem) {
             return Err(PlanRunError::Form { problem });
         }
-        let context = &cancelled_alone(context);
         let journal = context.journal(&self.parts.journal);
         let opening = self.opening(goal, place.background, context).await;
-        let (log, records) = LogAppender::begin(&**journal, started, opening, context).await?;
-        let said = Said { open: Vec::new(), mailbox: Mailbox::of(journal.inbox(), context, &[]) };
-        self.drive(fold_plan(context, &records)?, log, said, context).await
+        let (log, records) = RunLog::begin(&**journal, started, opening, context).await?;
+        self.drive(fold_plan(context, &records)?, log, Vec::new()).await
     }
 
     /// Returns the first records of the run after its start.
@@ -333,15 +328,12 @@ impl PlanningAgent {
             Some(goal) => self.opening(goal, String::new(), &context).await,
             None => Vec::new(),
         };
-        let said = Said {
-            open: questions.into_iter().map(|(call, request)| (call, request.clone())).collect(),
-            mailbox: Mailbox::of(journal.inbox(), &context, &open.records),
-        };
-        let mut log = open.log(context.clone());
+        let questions = questions.into_iter().map(|(call, request)| (call, request.clone())).collect();
+        let mut log = RunLog::resume(&**journal, open, context);
         let raised = (!more.is_empty()).then_some(RecordBody::LimitsRaised(*more));
         let first = raised.into_iter().chain([RecordBody::Resumed]).chain(answered).chain(opening).collect();
         log.step(first, |record| machine.apply(record)).await?;
-        self.drive(machine, log, said, &context).await
+        self.drive(machine, log, questions).await
     }
 
     /// Returns the record of an acceptable answer; `None` if the answer was posted to the child run that
@@ -370,13 +362,12 @@ impl PlanningAgent {
     async fn drive(
         &self,
         machine: PlanMachine,
-        log: LogAppender,
-        said: Said,
-        context: &Context,
+        log: RunLog,
+        open: Vec<(CallId, ApprovalRequest)>,
     ) -> Result<Outcome, PlanRunError> {
-        let following =
-            Following::new(self.parts.clone(), machine, log, context.clone(), self.control.clone(), said);
-        Ok(driver::drive(following).await?)
+        let (parts, control, context) = (self.parts.clone(), self.control.clone(), log.context().clone());
+        let mut following = Following { parts, control, context, open, deciding: Vec::new() };
+        Ok(RunDriver::new(machine, log).drive(&mut following).await?)
     }
 
     fn started(&self, place: &SessionPlace, context: &Context) -> RunStarted {

@@ -23,6 +23,7 @@ use crate::{
     drive::panic_text,
     fold, fold_before, fold_chain, fold_with, is_paired,
     resume::{seen_files, spoken, started},
+    run_log::step,
     tool_batch::NoTools,
 };
 
@@ -46,7 +47,7 @@ pub struct ReactAgentOptions {
     pub agent_id: AgentId,
     /// The name of this configuration in loop ids. Default: provider, model and level of thinking.
     pub config_id: Option<String>,
-    /// The model, as the provider names it.
+    /// The model, by the provider's name for it.
     pub model: String,
     /// The system prompt.
     pub system: Option<String>,
@@ -346,7 +347,7 @@ impl ReactAgent {
         tracing::warn!(run = %context.run, %error, "the run is not kept");
         bodies.insert(1, RecordBody::NotKept { reason: error.to_string() });
         let mut log = RunLog::not_kept(context.clone());
-        let records = log.append_all(bodies).await?;
+        let records = log.append(bodies).await?;
         Ok((log, records))
     }
 
@@ -357,8 +358,8 @@ impl ReactAgent {
     ) -> Result<(RunLog, Vec<Arc<Record>>), JournalError> {
         let journal = self.journal(context);
         let open = journal.open(&context.run, OpenMode::Create).await?;
-        let mut log = RunLog::new(open.writer, 0, context.clone()).with_inbox(journal.inbox(), &[]);
-        let records = log.append_all(bodies).await?;
+        let mut log = RunLog::resume(&**journal, open, context.clone());
+        let records = log.append(bodies).await?;
         Ok((log, records))
     }
 
@@ -464,17 +465,16 @@ impl ReactAgent {
                 return Err(LoopError::ProcessesLeft { run: context.run.clone(), group: group.id });
             }
         }
-        let mut log = RunLog::new(open.writer, open.records.len() as u64, context.clone())
-            .with_inbox(journal.inbox(), &open.records);
+        let mut log = RunLog::resume(&**journal, open, context.clone());
         let raised = (!more.is_empty()).then_some(RecordBody::LimitsRaised(*more));
-        for record in log.append_all(raised.into_iter().chain([RecordBody::Resumed]).collect()).await? {
+        for record in log.append(raised.into_iter().chain([RecordBody::Resumed]).collect()).await? {
             machine.apply(&record);
         }
         for body in self.opened(opening, window, context).await {
-            log.step(&mut machine, body).await?;
+            step(&mut log, &mut machine, body).await?;
         }
         if let Some((command, attempt)) = machine.open_request() {
-            log.step(&mut machine, RecordBody::CallLost { command, attempt }).await?;
+            step(&mut log, &mut machine, RecordBody::CallLost { command, attempt }).await?;
         }
         drive(&self.driver(context), &mut machine, &mut log, context).await
     }

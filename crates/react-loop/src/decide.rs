@@ -7,7 +7,7 @@ use archon_types::{
     RecordBody, RunId, Subject, ToolSpec,
 };
 
-use crate::{CallState, Driver, ReactMachine, RunLog, interrupt::Watch};
+use crate::{CallState, Driver, ReactMachine, RunLog, interrupt::Watch, run_log::step};
 
 /// Puts all open questions to the approver and appends its answers. Without an answer the run suspends.
 pub(crate) async fn decide(
@@ -25,7 +25,7 @@ pub(crate) async fn decide(
     };
     let Some(decisions) = decisions else {
         // A question expired, or the run was cancelled.
-        return log.step(machine, RecordBody::ClockRead).await;
+        return step(log, machine, RecordBody::ClockRead).await;
     };
     let mut answered = false;
     for ((call, request), decision) in calls.into_iter().zip(&requests).zip(decisions) {
@@ -36,11 +36,11 @@ pub(crate) async fn decide(
             continue;
         }
         answered = true;
-        log.step(machine, RecordBody::ToolAnswered { call, answer }).await?;
+        step(log, machine, RecordBody::ToolAnswered { call, answer }).await?;
     }
     if !answered {
         let suspension = machine.suspension();
-        log.step(machine, suspension).await?;
+        step(log, machine, suspension).await?;
     }
     // The time that people took does not count for the run.
     watch.renew(machine.deadline());

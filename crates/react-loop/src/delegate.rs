@@ -7,7 +7,7 @@ use archon_types::{
     ToolResult, ToolResultStatus, ToolSpec, metadata,
 };
 
-use crate::{CallState, Driver, ReactMachine, RunLog, fold, sub_agent::COST};
+use crate::{CallState, Driver, ReactMachine, RunLog, fold, run_log::step, sub_agent::COST};
 
 /// Records the lease of a call that starts a child run, unless it was recorded before a crash.
 pub(crate) async fn grant(
@@ -16,7 +16,7 @@ pub(crate) async fn grant(
     call: CallId,
 ) -> Result<(), JournalError> {
     match machine.lease_due(call) {
-        Some(granted) => log.step(machine, granted).await,
+        Some(granted) => step(log, machine, granted).await,
         None => Ok(()),
     }
 }
@@ -106,8 +106,8 @@ pub(crate) async fn close(
         }
         _ => None,
     };
-    let Some(settled) = settled else { return log.step(machine, body).await };
-    for record in log.append_all(vec![settled, body]).await? {
+    let Some(settled) = settled else { return step(log, machine, body).await };
+    for record in log.append(vec![settled, body]).await? {
         machine.apply(&record);
     }
     Ok(())

@@ -19,6 +19,7 @@ use crate::{
     hooked::{self, Turns},
     interrupt::Watch,
     retry::draw_jitter,
+    run_log::{receive, step},
     single_call,
     summarize::summarize,
     tool_batch,
@@ -71,33 +72,33 @@ impl Driver {
                     // The machine may now ask for something else: longer instructions leave less room in the
                     // window.
                     if let Some(read) = self.read_instructions(machine, &mut watch).await {
-                        log.step(machine, read).await?;
+                        step(log, machine, read).await?;
                     }
                     continue;
                 }
                 Command::AskModel { attempt: 0, turn, .. } if !turns.may_begin(machine, turn).await => {
-                    log.step(machine, RecordBody::Vetoed { hook: HookPoint::BeforeTurn }).await?;
+                    step(log, machine, RecordBody::Vetoed { hook: HookPoint::BeforeTurn }).await?;
                 }
                 Command::AskModel { command, attempt, turn } => {
                     let answer = self.asked((command, attempt, turn), machine, log, &mut watch).await?;
                     if let RecordBody::ModelFailed { failure, .. } = &answer {
                         turns.failed(&failure.message).await;
                     }
-                    log.step(machine, answer).await?;
+                    step(log, machine, answer).await?;
                 }
                 Command::Summarize(due) => {
                     let summary = self.summary(machine, &due, &mut watch).await;
-                    log.step(machine, summary).await?;
+                    step(log, machine, summary).await?;
                 }
                 Command::CheckGoal(due) => {
                     let verdict = self.verdict(machine, &due, &mut watch).await;
-                    log.step(machine, verdict).await?;
+                    step(log, machine, verdict).await?;
                 }
-                Command::CheckForm => log.step(machine, machine.form_record()).await?,
+                Command::CheckForm => step(log, machine, machine.form_record()).await?,
                 Command::RunCalls(_) => tool_batch::run(self, machine, log, &mut watch, context).await?,
                 Command::WaitUntil(due) => {
                     watch.wait_until(due).await;
-                    log.step(machine, RecordBody::ClockRead).await?;
+                    step(log, machine, RecordBody::ClockRead).await?;
                 }
                 Command::Decide => decide::decide(self, machine, log, &mut watch, context).await?,
                 Command::Suspended => return Ok(machine.suspended_outcome()),
@@ -170,7 +171,7 @@ impl Driver {
     ) -> Result<RecordBody, JournalError> {
         let request = machine.request();
         let request_hash = request.content_hash();
-        log.step(machine, RecordBody::ModelAsked { command, attempt, turn, request_hash }).await?;
+        step(log, machine, RecordBody::ModelAsked { command, attempt, turn, request_hash }).await?;
         let span = tracing::info_span!("model_call", turn, attempt);
         let context = watch.context();
         Ok(self.ask(machine, request, (command, attempt), watch, context).instrument(span).await)
@@ -280,7 +281,7 @@ fn not_here(machine: &ReactMachine) -> ProviderError {
 async fn listen(machine: &mut ReactMachine, log: &mut RunLog, context: &Context) -> Result<(), JournalError> {
     // The inbox comes first: its message says who cancelled the run.
     if context.cancel.is_cancelled() || is_open_to_messages(&machine.next()) {
-        log.receive(machine).await?;
+        receive(log, machine).await?;
     }
     if context.cancel.is_cancelled() {
         note_cancel(machine, log).await?;
@@ -298,9 +299,9 @@ fn is_open_to_messages(next: &Command<'_>) -> bool {
     }
 }
 
-pub(crate) async fn note_cancel(machine: &mut ReactMachine, log: &mut RunLog) -> Result<(), JournalError> {
+async fn note_cancel(machine: &mut ReactMachine, log: &mut RunLog) -> Result<(), JournalError> {
     if machine.ended().is_none() && !machine.is_cancelled() {
-        log.step(machine, RecordBody::CancelRequested { reason: "cancelled by the caller".into() }).await?;
+        step(log, machine, RecordBody::CancelRequested { reason: "cancelled by the caller".into() }).await?;
     }
     Ok(())
 }

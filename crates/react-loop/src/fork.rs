@@ -53,7 +53,7 @@ pub async fn fork(
     started.origin = Origin::Continues { run: run.clone(), records, continuation };
     let open = journal.open(&context.run, OpenMode::Create).await?;
     let mut new = RunLog::new(open.writer, 0, context.clone());
-    new.append(RecordBody::RunStarted(Box::new(started))).await?;
+    new.append(vec![RecordBody::RunStarted(Box::new(started))]).await?;
     let session = parent.session.clone();
     Ok(Fork { run: context.run.clone(), session, of: run.clone(), records, turns, wants_answer })
 }

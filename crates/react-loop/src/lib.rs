@@ -65,6 +65,7 @@ mod window;
 
 pub use action_parser::{ParseFailure, Written, WrittenCall, parse_answer};
 pub use agent::{ReactAgent, ReactAgentOptions, conversation};
+pub use archon_run::RunLog;
 pub use calls::{CallStage, CallState, Consent};
 pub use circuit_breaker::Breaker;
 pub use driver::Driver;
@@ -80,7 +81,6 @@ pub use parallel::{Parallel, ParallelOutcome, stands_at};
 pub use post::post;
 pub use replay::{Replay, replay, replay_with};
 pub use resume::{Undo, fold, fold_undone, fold_with};
-pub use run_log::RunLog;
 pub use sub_agent::SubAgentTool;
 pub use text_mode::decode_answer;
 pub use window::{

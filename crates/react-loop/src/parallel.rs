@@ -7,21 +7,20 @@
 //! loop, so that a resume finds them: a branch that ended is used as it is, one that was cut off goes on, one
 //! that never began begins.
 
-use std::{pin::pin, sync::Arc};
+use std::{sync::Arc, time::Duration};
 
-use archon_run::{Mailbox, cancelled_alone};
+use archon_run::{Executor, Heard, Machine, Next, Recorded, RunDriver, RunLog, cancelled_alone};
 use archon_types::{
     AgentEvent, AgentEvents, AgentId, AgentMessage, AssistantMessage, BranchResult, Content, Context,
-    Evaluation, EvaluationError, EvaluationStrategy, Event, ExecutionLimits, FailureKind, Journal,
-    JournalError, Lease, Message, MoreLimits, OpenMode, Origin, Outcome, OutcomeStatus, ParallelBranch,
-    ParallelChoice, Record, RecordBody, RunId, RunKind, RunStarted, SessionId, SideQuestion, Usage,
+    Evaluation, EvaluationError, EvaluationStrategy, Event, ExecutionLimits, FailureKind, InboxEntry,
+    InboxRequest, Journal, JournalError, Lease, Message, MoreLimits, OpenMode, Origin, Outcome,
+    OutcomeStatus, ParallelBranch, ParallelChoice, Record, RecordBody, RunId, RunKind, RunStarted, SessionId,
+    SideQuestion, Usage,
 };
-use futures_util::future::{Either, join_all, select};
+use futures_util::future::join_all;
 
 use crate::{
-    Command, EarlierRuns, History, LoopError, Opening, ReactAgent, ReactMachine, RunLog,
-    drive::note_cancel,
-    fold, fold_before, fold_chain,
+    EarlierRuns, History, LoopError, Opening, ReactAgent, fold_before, fold_chain,
     resume::{spoken, started},
 };
 
@@ -38,7 +37,7 @@ pub struct Parallel {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ParallelOutcome {
-    /// The session, which goes on with the chosen branch.
+    /// The session, which continues with the chosen branch.
     pub session: SessionId,
     /// The outcome of each branch, in the order of the agents.
     pub branches: Vec<Outcome>,
@@ -132,17 +131,12 @@ impl Parallel {
             ParallelBranch { run: own.run, loop_id }
         };
         let branches = self.branches.iter().enumerate().map(branch).collect();
-        let bodies = vec![
-            RecordBody::RunStarted(Box::new(started.clone())),
-            RecordBody::ParallelStarted { prompts: prompts.clone(), branches },
-        ];
-        let open = self.journal.open(&context.run, OpenMode::Create).await?;
-        let mut log = RunLog::new(open.writer, 0, context.clone()).with_inbox(self.journal.inbox(), &[]);
-        let records = log.append_all(bodies).await?;
-        let machine = ReactMachine::new(&started, records[0].at, history.clone());
-        let mut work = Work::new(self, prompts, origin, history, context);
-        work.lease = self.lease(&started);
-        work.run(machine, log).await
+        let (lease, parallel) = (self.lease(&started), self.clone());
+        let rest = vec![RecordBody::ParallelStarted { prompts: prompts.clone(), branches }];
+        let (log, _) = RunLog::begin(&*self.journal, started, rest, context).await?;
+        let context = log.context().clone();
+        let work = Work { parallel, prompts, origin, history, context, lease, again: false, lost: 0 };
+        work.drive(Choosing::default(), log).await
     }
 
     /// Resumes the parallel loop that `context` names, from the end of its log and of the logs of its
@@ -167,25 +161,24 @@ impl Parallel {
             return Err(LoopError::OtherBranches { run, found, given });
         }
         let context = open.context(&self.own(context));
-        let origin = started.origin.clone();
-        let history = fold_before(&*self.journal, &context.run, &open.records).await?.history;
-        let mut machine = fold(&context.run, &open.records, history.clone())?;
-        let ended = machine.ended().map(|outcome| outcome.status);
+        let mut machine = archon_run::fold(&open.records, |_, _| Choosing::default()).unwrap_or_default();
+        let ended = machine.outcome.as_ref().map(|outcome| outcome.status);
         if ended.is_some_and(|status| !may_go_on(status)) {
             return Err(LoopError::Ended { run: context.run });
         }
-        let mut log = RunLog::new(open.writer, open.records.len() as u64, context.clone())
-            .with_inbox(self.journal.inbox(), &open.records);
-        log.step(&mut machine, RecordBody::Resumed).await?;
-        let mut work = Work::new(self, prompts.to_vec(), origin, history, &context);
-        work.lease = self.lease(started);
-        work.again = ended.is_some();
-        work.lost = lost(&open.records);
-        if let Command::Append(RecordBody::RunFinished(_)) = machine.next() {
-            // The process died between the choice and the last record of the loop.
-            work.choice = choice(&open.records).cloned();
-        }
-        work.run(machine, log).await
+        let work = Work {
+            parallel: self.clone(),
+            prompts: prompts.to_vec(),
+            origin: started.origin.clone(),
+            history: fold_before(&*self.journal, &context.run, &open.records).await?.history,
+            context: context.clone(),
+            lease: self.lease(started),
+            again: ended.is_some(),
+            lost: lost(&open.records),
+        };
+        let mut log = RunLog::resume(&*self.journal, open, context);
+        log.step(vec![RecordBody::Resumed], |record| machine.apply(record)).await?;
+        work.drive(machine, log).await
     }
 }
 
@@ -264,15 +257,6 @@ fn lost(records: &[Arc<Record>]) -> u64 {
     reserved.fold(0, u64::saturating_add)
 }
 
-/// Awaits `work` and receives messages for the run meanwhile.
-async fn beside_pump<T>(mailbox: Option<&Mailbox>, work: impl Future<Output = T>) -> T {
-    let Some(mailbox) = mailbox else { return work.await };
-    match select(pin!(work), pin!(mailbox.pump())).await {
-        Either::Left((done, _)) => done,
-        Either::Right((never, _)) => match never {},
-    }
-}
-
 /// Derives the run id of a branch from the id of the parallel loop.
 fn branch_run(parallel: &RunId, index: impl std::fmt::Display) -> RunId {
     RunId::new(format!("{parallel}-{index}"))
@@ -286,19 +270,136 @@ fn may_go_on(status: OutcomeStatus) -> bool {
     matches!(status, OutcomeStatus::Cancelled | OutcomeStatus::Failed)
 }
 
-/// A parallel loop that is being driven.
-struct Work<'a> {
-    parallel: &'a Parallel,
+/// The state of a parallel loop: the choice, once it is made.
+#[derive(Debug, Default)]
+struct Choosing {
+    choice: Option<Box<ParallelChoice>>,
+    is_cancelled: bool,
+    is_suspended: bool,
+    outcome: Option<Box<Outcome>>,
+}
+
+/// The task of a parallel loop: run the branches and choose one.
+struct Choose;
+
+impl Machine for Choosing {
+    const KIND: RunKind = RunKind::Parallel;
+    type Task = Choose;
+
+    fn apply(&mut self, record: &Record) {
+        match &record.body {
+            RecordBody::CancelRequested { .. } => self.is_cancelled = true,
+            RecordBody::ParallelEnded(choice) => self.choice = Some(choice.clone()),
+            RecordBody::RunFinished(outcome) => self.outcome = Some(outcome.clone()),
+            RecordBody::Resumed => {
+                self.is_cancelled = false;
+                if self.outcome.take().is_some() {
+                    // The branches without an answer are resumed, and another choice follows.
+                    self.choice = None;
+                }
+            }
+            _ => {}
+        }
+        self.is_suspended = matches!(record.body, RecordBody::Suspended { .. });
+    }
+
+    fn next(&self) -> Next<Choose> {
+        match (&self.outcome, &self.choice) {
+            (Some(outcome), _) => Next::Done(Outcome::clone(outcome)),
+            (None, Some(choice)) => Next::Append(RecordBody::RunFinished(Box::new(choice.outcome.clone()))),
+            (None, None) if self.is_suspended => Next::Suspend,
+            (None, None) => Next::Do(Choose),
+        }
+    }
+}
+
+/// Runs the branches of one run, and chooses one.
+struct Branches {
+    work: Arc<Work>,
+    is_at_work: bool,
+    chosen: Option<(Vec<Outcome>, ParallelChoice)>,
+}
+
+/// The result of the branches, or of the choice.
+enum Came {
+    Ended(Vec<Outcome>),
+    Chosen(Vec<Outcome>, ParallelChoice),
+}
+
+impl Executor<Choosing> for Branches {
+    type Done = Came;
+
+    /// Cancelled branches end by themselves.
+    const GRACE: Option<Duration> = None;
+
+    async fn start(&mut self, _: Choose, run: &mut RunDriver<Choosing, Came>) -> Recorded {
+        if std::mem::replace(&mut self.is_at_work, true) {
+            return run.wait(None, self).await;
+        }
+        let work = self.work.clone();
+        run.spawn(async move { Came::Ended(work.branches().await) }, self.work.panicked());
+        Ok(())
+    }
+
+    async fn done(&mut self, came: Came, run: &mut RunDriver<Choosing, Came>) -> Recorded {
+        let work = self.work.clone();
+        let (branches, choice) = match came {
+            Came::Ended(branches) => {
+                let candidates = work.candidates(&branches).await?;
+                if let Some(reserved) = work.may_cost(&candidates) {
+                    let asked = RecordBody::AskedBeside { question: SideQuestion::Choice, reserved };
+                    run.record(vec![asked]).await?;
+                }
+                let panicked = self.work.panicked();
+                let choose = async move {
+                    let choice = work.choose(&branches, candidates).await;
+                    Came::Chosen(branches, choice)
+                };
+                run.spawn(choose, panicked);
+                return Ok(());
+            }
+            Came::Chosen(branches, choice) => (branches, choice),
+        };
+        run.receive(self).await?;
+        let status = choice.outcome.status;
+        if status == OutcomeStatus::Cancelled && !run.machine.is_cancelled {
+            let reason = "cancelled by the caller".to_owned();
+            run.record(vec![RecordBody::CancelRequested { reason }]).await?;
+        }
+        let end = match status {
+            // The open questions are in the logs of the branches.
+            OutcomeStatus::Suspended => RecordBody::Suspended { waiting: Vec::new() },
+            _ => RecordBody::ParallelEnded(Box::new(choice.clone())),
+        };
+        self.chosen = Some((branches, choice));
+        run.record(vec![end]).await
+    }
+
+    /// Takes a cancel; any other message has no effect.
+    fn meaning(&mut self, entry: InboxEntry, _: &Choosing) -> Heard {
+        Heard::Record(match entry.request {
+            InboxRequest::Cancel { reason } => RecordBody::CancelRequested { reason },
+            _ => RecordBody::ClockRead,
+        })
+    }
+
+    /// A cancel by the caller is recorded with the outcome, and only if it changed the outcome.
+    fn cancelled(&self) -> Option<RecordBody> {
+        None
+    }
+}
+
+/// The input of the branches of one run.
+struct Work {
+    parallel: Parallel,
     prompts: Vec<AgentMessage>,
     origin: Origin,
     history: History,
-    context: &'a Context,
+    context: Context,
     /// The part of the loop's limits that each branch gets, if the loop has limits.
     lease: Option<Lease>,
     /// True if the loop had ended before: branches without an answer go on.
     again: bool,
-    /// The choice that was recorded before the process died.
-    choice: Option<ParallelChoice>,
     /// The amount reserved for choices whose answers were lost.
     lost: u64,
 }
@@ -310,50 +411,32 @@ struct Candidates {
     kept: Vec<bool>,
 }
 
-impl<'a> Work<'a> {
-    fn new(
-        parallel: &'a Parallel,
-        prompts: Vec<AgentMessage>,
-        origin: Origin,
-        history: History,
-        context: &'a Context,
-    ) -> Self {
-        Self { parallel, prompts, origin, history, context, lease: None, again: false, choice: None, lost: 0 }
+impl Work {
+    async fn drive(self, machine: Choosing, log: RunLog) -> Result<ParallelOutcome, LoopError> {
+        let (work, before) = (Arc::new(self), machine.choice.clone());
+        let mut branches = Branches { work: work.clone(), is_at_work: false, chosen: None };
+        let outcome = RunDriver::new(machine, log).drive(&mut branches).await?;
+        let session = work.context.session.clone();
+        let (branches, choice) = match (branches.chosen, before) {
+            (Some(chosen), _) => chosen,
+            // The process died between the choice and the last record of the loop.
+            (None, Some(choice)) => (work.branches().await, *choice),
+            (None, None) => (Vec::new(), ParallelChoice::none(work.parallel.strategy.name(), outcome)),
+        };
+        Ok(ParallelOutcome { session, branches, choice })
     }
 
-    async fn run(self, mut machine: ReactMachine, mut log: RunLog) -> Result<ParallelOutcome, LoopError> {
-        let mailbox = log.mailbox();
-        if let Some(mailbox) = &mailbox {
-            // A waiting cancel is read before the branches start, since they may be suspended at once.
-            mailbox.look().await;
+    async fn branches(&self) -> Vec<Outcome> {
+        join_all((0..self.parallel.branches.len()).map(|index| self.branch(index))).await
+    }
+
+    /// Makes the result for a branch or a choice that panicked.
+    fn panicked(&self) -> impl FnOnce() -> Came + Send + use<> {
+        let (run, name) = (self.context.run.clone(), self.parallel.strategy.name().to_owned());
+        move || {
+            let failed = Outcome::failed(run, FailureKind::Panicked, "it panicked");
+            Came::Chosen(Vec::new(), ParallelChoice::none(&name, failed))
         }
-        let branches = (0..self.parallel.branches.len()).map(|index| self.branch(index));
-        let branches = beside_pump(mailbox.as_deref(), join_all(branches)).await;
-        let choice = match &self.choice {
-            Some(choice) => choice.clone(),
-            None => {
-                let candidates = self.candidates(&branches).await?;
-                if let Some(reserved) = self.may_cost(&candidates) {
-                    let asked = RecordBody::AskedBeside { question: SideQuestion::Choice, reserved };
-                    log.step(&mut machine, asked).await?;
-                }
-                beside_pump(mailbox.as_deref(), self.choose(&branches, candidates)).await
-            }
-        };
-        log.receive(&mut machine).await?;
-        if choice.outcome.status == OutcomeStatus::Cancelled {
-            note_cancel(&mut machine, &mut log).await?;
-        }
-        if choice.outcome.status == OutcomeStatus::Suspended {
-            // The open questions are in the logs of the branches.
-            log.step(&mut machine, RecordBody::Suspended { waiting: Vec::new() }).await?;
-            return Ok(ParallelOutcome { session: self.context.session.clone(), branches, choice });
-        }
-        if self.choice.is_none() {
-            log.step(&mut machine, RecordBody::ParallelEnded(Box::new(choice.clone()))).await?;
-        }
-        log.step(&mut machine, RecordBody::RunFinished(Box::new(choice.outcome.clone()))).await?;
-        Ok(ParallelOutcome { session: self.context.session.clone(), branches, choice })
     }
 
     /// Estimates the cost of the choice, if a model is going to make it.
@@ -365,7 +448,7 @@ impl<'a> Work<'a> {
 
     /// Runs a branch to its outcome. A branch that cannot be started counts as failed.
     async fn branch(&self, index: usize) -> Outcome {
-        let context = branch_context(self.context, index);
+        let context = branch_context(&self.context, index);
         let run = context.run.clone();
         let outcome = self.attach(&self.parallel.branches[index], &context).await;
         outcome.unwrap_or_else(|error| Outcome::failed(run, error.kind(), error.to_string()))
@@ -414,7 +497,7 @@ impl<'a> Work<'a> {
             return none(OutcomeStatus::Failed, no_answer(branches));
         }
         let evaluation = Evaluation::new(&self.prompts, self.history.messages(), &results);
-        let verdict = match strategy.evaluate(evaluation, self.context).await {
+        let verdict = match strategy.evaluate(evaluation, &self.context).await {
             Ok(verdict) => verdict,
             Err(EvaluationError::Cancelled) => return none(OutcomeStatus::Cancelled, String::new()),
             Err(error) => return none(OutcomeStatus::Failed, format!("no branch was chosen: {error}")),
@@ -439,7 +522,7 @@ impl<'a> Work<'a> {
 
     /// Returns the branches that can be chosen: those that finished, or, if none did, those that a limit
     /// stopped.
-    async fn candidates(&self, branches: &[Outcome]) -> Result<Candidates, LoopError> {
+    async fn candidates(&self, branches: &[Outcome]) -> Result<Candidates, JournalError> {
         let finished = |outcome: &Outcome| outcome.is_finished();
         let limited = |outcome: &Outcome| matches!(outcome.status, OutcomeStatus::Limit(_));
         let any = branches.iter().any(finished);
@@ -449,7 +532,7 @@ impl<'a> Work<'a> {
                 let log = match self.parallel.journal.read(&outcome.run).await {
                     Ok(log) => Some(log).filter(|log| has_ended(log)),
                     Err(JournalError::UnknownRun { .. }) => None,
-                    Err(error) => return Err(error.into()),
+                    Err(error) => return Err(error),
                 };
                 let said = match &log {
                     Some(log) => said_in(&outcome.run, log),

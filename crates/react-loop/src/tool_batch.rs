@@ -16,6 +16,7 @@ use crate::{
     interrupt::{Interrupt, Watch},
     machine::in_doubt,
     retry::draw_jitter,
+    run_log::{receive, step},
 };
 
 /// Runs the calls that have no result yet: concurrently if every tool of the turn allows it, otherwise one
@@ -38,7 +39,7 @@ pub(crate) async fn run<'c>(
     let tools = trusting.as_ref().unwrap_or(context);
     let mut batch = Batch { driver, machine, log, watch, context, tools, notice };
     if side_by_side {
-        batch.log.receive(batch.machine).await?;
+        receive(batch.log, batch.machine).await?;
         // The machine settles the calls that are not started.
         if !open.iter().any(|call| batch.is_interrupted(call)) {
             batch.run_together(open).await?;
@@ -46,7 +47,7 @@ pub(crate) async fn run<'c>(
     } else {
         let all = open.len();
         for (done, call) in open.into_iter().enumerate() {
-            batch.log.receive(batch.machine).await?;
+            receive(batch.log, batch.machine).await?;
             if batch.is_interrupted(&call) || batch.is_blocked(done) || batch.machine.is_left_alone(&call) {
                 break; // The machine settles the calls that were not started.
             }
@@ -132,7 +133,7 @@ impl Batch<'_, '_> {
             effect: ready.effect,
             child_run: self.machine.lease(ready.id).map(|_| self.context.run.of_call(ready.id)),
         });
-        for record in self.log.append_all(starts.collect()).await? {
+        for record in self.log.append(starts.collect()).await? {
             self.machine.apply(&record);
         }
         if let Some((first, _)) = ready.first() {
@@ -205,7 +206,7 @@ impl Batch<'_, '_> {
     /// Records what a call has started, unless the log has it already.
     async fn reported(&mut self, report: Report) -> Result<(), JournalError> {
         if !delegate::is_known(self.machine, &report.record) {
-            self.log.step(self.machine, report.record.clone()).await?;
+            step(self.log, self.machine, report.record.clone()).await?;
         }
         report.logged();
         Ok(())
@@ -299,7 +300,7 @@ impl Batch<'_, '_> {
         if !self.context.can_ask {
             return Ok(Some(Prepared::Refused(Box::new(nobody_to_ask(&request)))));
         }
-        self.log.step(self.machine, RecordBody::ToolAsked { call: call.id, request }).await?;
+        step(self.log, self.machine, RecordBody::ToolAsked { call: call.id, request }).await?;
         Ok(None)
     }
 
@@ -322,15 +323,14 @@ impl Batch<'_, '_> {
         request.binding = agreed.map(|binding| binding.to_string()).unwrap_or_default();
         let request =
             decide::complete(request, spec, &wanted.arguments, (self.driver, self.machine), self.context);
-        self.log.step(self.machine, RecordBody::ToolAsked { call: call.id, request }).await
+        step(self.log, self.machine, RecordBody::ToolAsked { call: call.id, request }).await
     }
 
     /// Records that the child run of a call waits for a person, and the call with it.
     async fn waits_below(&mut self, id: CallId, said: ApprovalRequest) -> Result<(), JournalError> {
         let child = self.context.run.of_call(id);
         for request in questions_below(self.driver.journal.as_deref(), &child, id, said).await {
-            self.log
-                .step(self.machine, RecordBody::ToolAsked { call: id, request: Box::new(request) })
+            step(self.log, self.machine, RecordBody::ToolAsked { call: id, request: Box::new(request) })
                 .await?;
         }
         Ok(())
@@ -354,7 +354,7 @@ impl Batch<'_, '_> {
         let failed = self.machine.tool_retry(id, result, now, || draw_jitter(self.context));
         let Some(failed) = failed else { return Ok(false) };
         tracing::warn!(run = %self.context.run, call = %id, error = %result.text(), "a tool failed and is tried again");
-        self.log.step(self.machine, failed).await?;
+        step(self.log, self.machine, failed).await?;
         Ok(true)
     }
 

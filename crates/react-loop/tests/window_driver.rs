@@ -102,7 +102,7 @@ async fn run_with(
     let mut log = RunLog::new(Box::new(Nowhere), 0, ctx.clone());
     let message = Message::user("the goal", Timestamp::default()).into();
     let prompt = RecordBody::Prompted { message, source: PromptSource::Prompt };
-    let record = log.append(prompt).await.unwrap();
+    let record = log.append(vec![prompt]).await.unwrap().remove(0);
     machine.apply(&record);
     let driver = Driver::new(Arc::new(provider.clone()), Arc::new(Talkative));
     let outcome = driver.drive(&mut machine, &mut log, &ctx).await.unwrap();

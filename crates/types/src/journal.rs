@@ -6,8 +6,8 @@ use futures_core::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AgentMessage, Inbox, Record, RecordBody, RunFilter, RunId, RunKind, RunPlace, RunStatus, SessionId,
-    TenantId, Timestamp,
+    AgentMessage, Context, Inbox, Record, RecordBody, RunFilter, RunId, RunKind, RunPlace, RunStatus,
+    SessionId, TenantId, Timestamp, not_before,
 };
 
 /// Keeps the logs of runs.
@@ -136,6 +136,27 @@ pub struct OpenRun {
     pub writer: Box<dyn RunWriter>,
 }
 
+impl OpenRun {
+    /// Returns the context for resuming a run: `given`, with the session and the tenant of the run, and a
+    /// clock that does not fall behind the end of its log.
+    pub fn context(&self, given: &Context) -> Context {
+        let mut context = given.clone();
+        if let Some(last) = self.records.last() {
+            context.clock = not_before(last.at, context.clock);
+        }
+        if let Some(RecordBody::RunStarted(started)) = self.records.first().map(|record| &record.body) {
+            context.session = started.session.clone();
+            context.tenant = started.tenant.clone();
+        }
+        context
+    }
+
+    /// Returns true if the log has a prompt.
+    pub fn is_asked(&self) -> bool {
+        self.records.iter().any(|record| matches!(record.body, RecordBody::Prompted { .. }))
+    }
+}
+
 impl std::fmt::Debug for OpenRun {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("OpenRun").field("records", &self.records.len()).finish_non_exhaustive()
@@ -156,7 +177,7 @@ pub enum Durability {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct RunHead {
-    /// The run.
+    /// Returns the id of the run.
     pub run_id: RunId,
     /// The kind of the run; none if the log cannot be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -310,7 +331,7 @@ pub enum JournalError {
     /// writer appends nothing more, so the run has no further effects.
     #[error("run {run} cannot go on: {problem} while it worked")]
     Taken {
-        /// The run.
+        /// Returns the id of the run.
         run: RunId,
         /// The file that was changed, and the change.
         problem: String,
@@ -346,7 +367,7 @@ pub enum JournalError {
         "run {run} has log format {found}, and this version reads up to {supported}: use a newer version"
     )]
     FutureFormat {
-        /// The run.
+        /// Returns the id of the run.
         run: RunId,
         /// Its format.
         found: u32,
@@ -356,7 +377,7 @@ pub enum JournalError {
     /// The log has a kind of run that this version does not know, or none.
     #[error("run {run} {}", unknown_kind(kind.as_deref()))]
     UnknownKind {
-        /// The run.
+        /// Returns the id of the run.
         run: RunId,
         /// The kind in the log; none in logs of versions before runs had kinds.
         kind: Option<String>,
@@ -364,7 +385,7 @@ pub enum JournalError {
     /// A record in the middle of the log is damaged.
     #[error("run {run} is damaged at record {record}: {problem}")]
     Corrupt {
-        /// The run.
+        /// Returns the id of the run.
         run: RunId,
         /// The index of the record, from 0.
         record: u64,

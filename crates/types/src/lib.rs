@@ -16,7 +16,7 @@
 //! | agent | [`Agent`], [`Outcome`] | takes a task, returns an outcome |
 //! | run service | [`RunService`], [`StartRun`], [`RunError`] | starts, watches, answers, resumes, forks and deletes runs |
 //! | kind of a run | [`RunKind`], [`RunAgent`] | loop, parallel, plan, team, agent call |
-//! | journal | [`Journal`], [`RunWriter`], [`LogAppender`] | appends records and reads them back |
+//! | journal | [`Journal`], [`RunWriter`] | appends records and reads them back |
 //! | child run | [`Delegation`], [`Lease`], [`CalledRun`] | a run that a call of another run started, and its part of the budget |
 //! | session | [`Session`], [`SessionRecorder`], [`SessionStore`] | the runs of a conversation as a tree, in a file that other programs can read |
 //! | inbox | [`Inbox`], [`InboxRequest`] | messages for a run: steering, answers, a cancel |
@@ -80,7 +80,6 @@ mod instructions;
 mod interruption;
 mod journal;
 mod limits;
-mod log_appender;
 mod memory;
 mod memory_store;
 mod message;
@@ -179,7 +178,6 @@ pub use instructions::Instructions;
 pub use interruption::Interruption;
 pub use journal::{Durability, Journal, JournalError, OpenMode, OpenRun, RunHead, RunWriter, Salvaged};
 pub use limits::{ExecutionLimits, LimitReached, MoreLimits, OnLimit};
-pub use log_appender::LogAppender;
 pub use memory::{
     Embedder, Episodic, LongTerm, MemoryEntry, MemoryError, MemoryKind, MemoryQuery, Recalled, Trust, Working,
 };

@@ -172,7 +172,7 @@ impl Redactor {
     }
 
     /// Replaces every secret in the input records; derived records follow from these. Records that are
-    /// appended through a [`LogAppender`](crate::LogAppender) are cleaned there.
+    /// appended through the `RunLog` of `archon-run` are cleaned there.
     pub fn clean_records(&self, bodies: &mut [RecordBody]) {
         let forms = self.forms();
         if !forms.is_empty() {

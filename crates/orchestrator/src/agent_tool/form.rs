@@ -1,11 +1,12 @@
 //! State of a call of an agent tool, folded from its log: the fields so far, the open question, the next
 //! step. No clock, no I/O.
 
-use std::time::Duration;
+use std::sync::Arc;
 
+use archon_run::{Machine, Next};
 use archon_types::{
     Answer, ApprovalRequest, FailureKind, Json, Outcome, OutcomeStatus, QuestionKind, Record, RecordBody,
-    RunId, Subject, Timestamp, binding,
+    RunId, RunKind, Subject, binding,
 };
 use serde_json::{Map, json};
 
@@ -18,9 +19,11 @@ const MAX_USELESS: u32 = 5;
 const CANCELLED_BY_USER: &str = "User cancelled this action.";
 
 /// State of a call.
-pub(super) struct Form<'a> {
-    parts: &'a Parts,
+pub(super) struct Form {
+    parts: Arc<Parts>,
     run: RunId,
+    /// Whether a person can be asked.
+    can_ask: bool,
     /// The fields so far, and the model's instruction besides them.
     given: Map<String, Json>,
     /// The open question of this run.
@@ -35,6 +38,8 @@ pub(super) struct Form<'a> {
     /// The child run, which does the work, waits for an answer to its own question.
     waits_below: bool,
     attempts: u32,
+    /// Whether the agent works in this process.
+    is_at_work: bool,
     /// The child run has a log.
     is_begun: bool,
     end: Option<End>,
@@ -49,45 +54,24 @@ enum End {
     Cancelled,
 }
 
-/// The next step.
-pub(super) enum Next {
-    /// Append this record.
-    Append(RecordBody),
-    /// Let the agent work on this task.
-    Work { attempt: u32, task: String },
-    /// Suspend the run.
-    Suspend,
-    /// Return this outcome.
-    Done(Outcome),
+/// Let the agent work on this task.
+pub(super) struct Work {
+    pub(super) attempt: u32,
+    pub(super) task: String,
 }
 
-impl<'a> Form<'a> {
-    pub(super) fn new(parts: &'a Parts, run: RunId) -> Self {
-        Self {
-            parts,
-            run,
-            given: Map::new(),
-            asked: None,
-            questions: 0,
-            problems: Vec::new(),
-            useless: 0,
-            version: None,
-            is_agreed: false,
-            waits_below: false,
-            attempts: 0,
-            is_begun: false,
-            end: None,
-            is_suspended: false,
-            outcome: None,
-        }
-    }
+impl Machine for Form {
+    const KIND: RunKind = RunKind::AgentCall;
+    type Task = Work;
 
-    pub(super) fn apply(&mut self, record: &Record) {
+    fn apply(&mut self, record: &Record) {
         match &record.body {
             RecordBody::Prompted { message, .. } => self.given = arguments(message),
             RecordBody::ToolAsked { request, .. } => self.ask(request),
             RecordBody::ToolAnswered { answer, .. } => self.answered(answer),
-            RecordBody::ToolStarted { attempt, .. } => self.attempts = attempt + 1,
+            RecordBody::ToolStarted { attempt, .. } => {
+                (self.attempts, self.is_at_work) = (attempt + 1, true);
+            }
             RecordBody::ChildBegun { .. } => self.is_begun = true,
             RecordBody::CancelRequested { .. } => self.end = Some(End::Cancelled),
             // A call that was cancelled with its caller goes on, and the child run is looked at again.
@@ -95,7 +79,7 @@ impl<'a> Form<'a> {
                 if matches!(self.end, Some(End::Cancelled)) {
                     self.end = None;
                 }
-                (self.outcome, self.waits_below) = (None, false);
+                (self.outcome, self.waits_below, self.is_at_work) = (None, false, false);
             }
             RecordBody::RunFinished(outcome) => self.outcome = Some((**outcome).clone()),
             _ => {}
@@ -103,8 +87,7 @@ impl<'a> Form<'a> {
         self.is_suspended = matches!(record.body, RecordBody::Suspended { .. });
     }
 
-    /// Returns the next step at time `now`. `can_ask`: a person can be asked.
-    pub(super) fn next(&self, now: Timestamp, can_ask: bool) -> Next {
+    fn next(&self) -> Next<Work> {
         if let Some(outcome) = &self.outcome {
             return Next::Done(outcome.clone());
         }
@@ -120,21 +103,58 @@ impl<'a> Form<'a> {
             Some(End::Cancelled) => {
                 return self.finish(Outcome::new(self.run.clone(), OutcomeStatus::Cancelled));
             }
+            None if self.is_at_work => return Next::Wait(None),
             None => {}
         }
-        // An agent that has begun has its task in its own log, so changed fields do not matter.
-        if self.attempts == 0 && self.version.as_ref().is_some_and(|asked| *asked != self.parts.version) {
+        if self.is_stale() {
             let name = &self.parts.spec.name;
             tracing::warn!(run = %self.run, "`{name}` has other fields than when it was asked about: it is not run");
             return self.finish(Outcome::failed(self.run.clone(), FailureKind::Refused, stale(name)));
         }
-        if let Some(asked) = &self.asked {
-            return match asked.is_expired(now) {
-                true => Next::Append(RecordBody::ToolAnswered { call: WORK, answer: Answer::Expired }),
-                false => self.wait(),
-            };
+        if self.asked.is_some() || self.waits_below { self.wait() } else { self.go_on() }
+    }
+
+    fn is_stopping(&self) -> bool {
+        matches!(self.end, Some(End::Cancelled))
+    }
+
+    fn knows(&self, report: &RecordBody) -> bool {
+        self.is_begun && matches!(report, RecordBody::ChildBegun { .. })
+    }
+}
+
+impl Form {
+    pub(super) fn new(parts: Arc<Parts>, run: RunId, can_ask: bool) -> Self {
+        Self {
+            parts,
+            run,
+            can_ask,
+            given: Map::new(),
+            asked: None,
+            questions: 0,
+            problems: Vec::new(),
+            useless: 0,
+            version: None,
+            is_agreed: false,
+            waits_below: false,
+            attempts: 0,
+            is_at_work: false,
+            is_begun: false,
+            end: None,
+            is_suspended: false,
+            outcome: None,
         }
-        if self.waits_below { self.wait() } else { self.go_on(now, can_ask) }
+    }
+
+    /// Returns the question that waits for an answer.
+    pub(super) fn question(&self) -> Option<&ApprovalRequest> {
+        self.asked.as_ref().filter(|_| self.outcome.is_none() && self.end.is_none() && !self.is_stale())
+    }
+
+    /// Returns whether the fields differ from those that a person was asked about. Work that has started has
+    /// its task in its own log.
+    fn is_stale(&self) -> bool {
+        self.attempts == 0 && self.version.as_ref().is_some_and(|asked| *asked != self.parts.version)
     }
 
     /// Returns whether the child run has a log.
@@ -147,32 +167,32 @@ impl<'a> Form<'a> {
         self.asked.as_ref().is_some_and(|asked| asked.is_meant(request_id, binding))
     }
 
-    fn go_on(&self, now: Timestamp, can_ask: bool) -> Next {
+    fn go_on(&self) -> Next<Work> {
         let filled = fill(&self.parts.fields, &self.given);
         if self.attempts == 0 && !self.is_agreed {
-            if let Some(problem) = self.parts.cannot_begin(&filled, can_ask) {
+            if let Some(problem) = self.parts.cannot_begin(&filled, self.can_ask) {
                 return self.finish(Outcome::failed(self.run.clone(), FailureKind::Refused, problem));
             }
-            if let Some(request) = self.question(&filled, now) {
+            if let Some(request) = self.needed(&filled) {
                 return Next::Append(RecordBody::ToolAsked { call: WORK, request: Box::new(request) });
             }
         }
-        Next::Work { attempt: self.attempts, task: task_of(&self.given, &filled.values) }
+        Next::Do(Work { attempt: self.attempts, task: task_of(&self.given, &filled.values) })
     }
 
-    fn wait(&self) -> Next {
+    fn wait(&self) -> Next<Work> {
         match self.is_suspended {
             true => Next::Suspend,
             false => Next::Append(RecordBody::Suspended { waiting: vec![WORK] }),
         }
     }
 
-    fn finish(&self, outcome: Outcome) -> Next {
+    fn finish(&self, outcome: Outcome) -> Next<Work> {
         Next::Append(RecordBody::RunFinished(Box::new(outcome)))
     }
 
-    /// Returns the question to ask a person before the agent works, if one is needed.
-    fn question(&self, filled: &Filled, now: Timestamp) -> Option<ApprovalRequest> {
+    /// What a person is to be asked before the agent works; whoever appends it says until when.
+    fn needed(&self, filled: &Filled) -> Option<ApprovalRequest> {
         let mut request = match (filled.missing.is_empty(), self.parts.needs_approval) {
             (false, _) => self.input(filled),
             (true, true) => self.consent(filled),
@@ -181,7 +201,6 @@ impl<'a> Form<'a> {
         request.agent_name.clone_from(&self.parts.spec.name);
         request.schema_version.clone_from(&self.parts.version);
         request.timeout_ms = Some(self.parts.wait_ms);
-        request.expires_at = Some(now + Duration::from_millis(self.parts.wait_ms));
         Some(request)
     }
 
@@ -230,7 +249,7 @@ impl<'a> Form<'a> {
 
     fn ask(&mut self, request: &ApprovalRequest) {
         if !request.path.is_empty() {
-            self.waits_below = true;
+            (self.waits_below, self.is_at_work) = (true, false);
             return;
         }
         // A question that is set aside or asked again replaces itself.
@@ -298,7 +317,7 @@ impl<'a> Form<'a> {
 
     /// Takes a person's plain text as the value of a field, if only one is missing.
     fn read(&mut self, text: &str) {
-        let parts = self.parts;
+        let parts = self.parts.clone();
         let missing = fill(&parts.fields, &self.given).missing;
         let mut wanted = named(&parts.fields, &missing);
         let read = match (wanted.next(), wanted.next()) {

@@ -1,241 +1,191 @@
 //! Drives a call of an agent tool: asks, waits, runs the agent, and appends each step to the log first.
 
-use std::{future::poll_fn, sync::Arc, task::Poll};
+use std::{sync::Arc, time::Duration};
 
-use archon_run::{Heard, Mailbox, Report, Reports, cancelled_alone};
+use archon_run::{Executor, Heard, Machine as _, Recorded, RunDriver, RunLog, cancelled_alone};
 use archon_types::{
-    AgentId, ApprovalSettings, BoxFuture, Context, Delegation, Effect, Encoded, FailureKind, InboxEntry,
-    InboxRequest, JournalError, Json, LogAppender, Message, OpenMode, Outcome, OutcomeStatus, PromptSource,
-    RecordBody, RunConfig, RunId, RunKind, RunStarted, SessionPlace, check_called, is_lost, questions_below,
+    AgentId, Answer, ApprovalSettings, Context, Delegation, Effect, Encoded, FailureKind, InboxEntry,
+    InboxRequest, Json, Message, OpenMode, Outcome, OutcomeStatus, PromptSource, RecordBody, RunConfig,
+    RunId, RunKind, RunStarted, SessionPlace, check_called, is_lost, questions_below,
 };
-use futures_util::FutureExt;
 use serde_json::Map;
 
 use super::{
     Parts, WORK,
-    form::{Form, Next},
+    form::{Form, Work},
 };
 use crate::TeamError;
 
 /// Time in ms between the end of the agent's work and the tool's own time limit.
 const TO_END_MS: u64 = 5_000;
 
-impl Parts {
-    /// Works on a call until it ends or is suspended. A call whose run exists is resumed.
-    pub(super) async fn run(&self, given: Map<String, Json>, by: &Delegation, context: &Context) -> Outcome {
-        let begin = self.begin(given.clone(), by, context);
-        let done: Result<_, TeamError> = by.attach(begin, self.take_up(given, by, context)).await;
+/// A call of an agent tool, and the call of the run that made it.
+#[derive(Clone)]
+pub(super) struct Call<'a> {
+    pub(super) parts: &'a Arc<Parts>,
+    pub(super) by: &'a Delegation,
+}
+
+type Run = RunDriver<Form, Outcome>;
+
+impl Call<'_> {
+    /// Works on the call until it ends or waits. What is there from before goes on.
+    pub(super) async fn run(&self, given: Map<String, Json>, context: &Context) -> Outcome {
+        let begin = self.begin(given.clone(), context);
+        let done: Result<_, TeamError> = self.by.attach(begin, self.take_up(given, context)).await;
         done.unwrap_or_else(|error| {
             let said = format!("{error} ({})", error.advice());
             Outcome::failed(context.run.clone(), FailureKind::Refused, said)
         })
     }
 
-    async fn begin(
-        &self,
-        given: Map<String, Json>,
-        by: &Delegation,
-        context: &Context,
-    ) -> Result<Outcome, TeamError> {
-        let context = &cancelled_alone(context);
-        let mailbox = Mailbox::of(by.journal.inbox(), context, &[]);
-        let started = self.started(by, context);
+    async fn begin(&self, given: Map<String, Json>, context: &Context) -> Result<Outcome, TeamError> {
+        let started = self.started(context);
         let first = vec![asked(given, context)];
-        let (log, records) = LogAppender::begin(&*by.journal, started, first, context).await?;
-        let mut form = Form::new(self, context.run.clone());
+        let (log, records) = RunLog::begin(&*self.by.journal, started, first, context).await?;
+        let mut form = self.form(context);
         records.iter().for_each(|record| form.apply(record));
-        Ok(self.drive(form, log, mailbox, by).await?)
+        Ok(RunDriver::new(form, log).drive(&mut self.clone()).await?)
     }
 
-    async fn take_up(
-        &self,
-        given: Map<String, Json>,
-        by: &Delegation,
-        context: &Context,
-    ) -> Result<Outcome, TeamError> {
-        let open = by.journal.open(&context.run, OpenMode::Existing).await?;
-        check_called(&*by.journal, &open.records).await?;
-        let mut form = Form::new(self, context.run.clone());
+    async fn take_up(&self, given: Map<String, Json>, context: &Context) -> Result<Outcome, TeamError> {
+        let journal = &*self.by.journal;
+        let open = journal.open(&context.run, OpenMode::Existing).await?;
+        check_called(journal, &open.records).await?;
+        let mut form = self.form(context);
         open.records.iter().for_each(|record| form.apply(record));
         let first = match open.is_asked() {
             true => RecordBody::Resumed,
             false => asked(given, context),
         };
         let context = open.context(&cancelled_alone(context));
-        let mailbox = Mailbox::of(by.journal.inbox(), &context, &open.records);
-        let mut log = open.log(context);
+        let mut log = RunLog::resume(journal, open, context);
         log.step(vec![first], |record| form.apply(record)).await?;
-        hear(&mut form, &mut log, mailbox.as_deref()).await?;
-        Ok(self.drive(form, log, mailbox, by).await?)
+        Ok(RunDriver::new(form, log).drive(&mut self.clone()).await?)
     }
 
-    fn started(&self, by: &Delegation, context: &Context) -> RunStarted {
+    fn form(&self, context: &Context) -> Form {
+        Form::new(self.parts.clone(), context.run.clone(), context.can_ask)
+    }
+
+    fn started(&self, context: &Context) -> RunStarted {
         let mut config = RunConfig::default();
-        config.limits = by.narrow(config.limits, context.depth);
-        config.tools = Arc::new(Encoded::new(vec![self.spec.clone()]));
+        config.limits = self.by.narrow(config.limits, context.depth);
+        config.tools = Arc::new(Encoded::new(vec![self.parts.spec.clone()]));
         config.approvals = context.can_ask.then(|| {
             let mut settings = ApprovalSettings::default();
-            settings.timeout_ms = self.wait_ms;
+            settings.timeout_ms = self.parts.wait_ms;
             settings
         });
         RunStarted::of_lead(
             context,
-            &SessionPlace::new(by.origin()),
-            AgentId::new(self.spec.name.as_str()),
+            &SessionPlace::new(self.by.origin()),
+            AgentId::new(self.parts.spec.name.as_str()),
             RunKind::AgentCall,
             config,
         )
     }
 
-    async fn drive(
-        &self,
-        mut form: Form<'_>,
-        mut log: LogAppender,
-        mailbox: Option<Arc<Mailbox>>,
-        by: &Delegation,
-    ) -> Result<Outcome, JournalError> {
-        let context = log.context().clone();
-        loop {
-            let bodies = match form.next(context.clock.now_for_others(), context.can_ask) {
-                Next::Done(outcome) => return Ok(outcome),
-                Next::Suspend => return Ok(Outcome::new(context.run.clone(), OutcomeStatus::Suspended)),
-                Next::Append(body) => vec![body],
-                Next::Work { .. } if context.cancel.is_cancelled() => {
-                    vec![ended(Outcome::new(context.run.clone(), OutcomeStatus::Cancelled))]
-                }
-                Next::Work { attempt, task } => {
-                    let reports = Reports::default();
-                    let child = self.child(by, &context).with_caller_log(reports.reporter());
-                    if form.is_begun() && is_lost(&*by.journal, &child.run).await? {
-                        let why = lost(&child.run);
-                        let outcome = ended(Outcome::failed(context.run.clone(), FailureKind::Refused, why));
-                        log.step(vec![outcome], |record| form.apply(record)).await?;
-                        continue;
-                    }
-                    let effect = Effect::Idempotent;
-                    let child_run = Some(child.run.clone());
-                    let started = RecordBody::ToolStarted { call: WORK, attempt, effect, child_run };
-                    log.step(vec![started], |record| form.apply(record)).await?;
-                    let work = self.agent.run(&task, &child);
-                    let outcome = beside(work, &reports, (&mut form, &mut log), mailbox.as_deref()).await?;
-                    self.worked(&outcome, &child, by, &context).await
-                }
-            };
-            log.step(bodies, |record| form.apply(record)).await?;
-        }
-    }
-
-    /// Makes the context of the child run. It is no deeper than the call, since the call itself costs nothing.
-    /// The work ends by its own limit before the call meets the tool's time limit.
-    fn child(&self, by: &Delegation, context: &Context) -> Context {
+    /// Makes the context of the child run. It is no deeper than the call, since the call itself costs
+    /// nothing. The work ends by its own limit before the call meets the tool's time limit.
+    fn child(&self, run: &Run) -> Context {
+        let by = self.by;
         let mut lease = by.lease;
-        if let Some(limit) = self.spec.annotations.timeout_ms {
+        if let Some(limit) = self.parts.spec.annotations.timeout_ms {
             lease.duration_ms = lease.duration_ms.min(limit.saturating_sub(TO_END_MS));
         }
-        let cancel = context.cancel.child_token();
-        let mut child = context.of_call(WORK, lease, by.max_depth, by.journal.clone(), cancel);
-        child.depth = context.depth;
-        child
+        let cancel = run.stop().child_token();
+        let mut child = run.context().of_call(WORK, lease, by.max_depth, by.journal.clone(), cancel);
+        child.depth = run.context().depth;
+        child.with_caller_log(run.reporter())
+    }
+}
+
+impl Executor<Form> for Call<'_> {
+    /// The outcome of the agent's work.
+    type Done = Outcome;
+
+    const GRACE: Option<Duration> = None;
+
+    async fn start(&mut self, Work { attempt, task }: Work, run: &mut Run) -> Recorded {
+        let own = run.context().run.clone();
+        if run.context().cancel.is_cancelled() {
+            return run.record(vec![ended(Outcome::new(own, OutcomeStatus::Cancelled))]).await;
+        }
+        let child = self.child(run);
+        if run.machine.is_begun() && is_lost(&*self.by.journal, &child.run).await? {
+            let why = lost(&child.run);
+            return run.record(vec![ended(Outcome::failed(own, FailureKind::Refused, why))]).await;
+        }
+        let child_run = Some(child.run.clone());
+        let started = RecordBody::ToolStarted { call: WORK, attempt, effect: Effect::Idempotent, child_run };
+        run.record(vec![started]).await?;
+        let (agent, of) = (self.parts.agent.clone(), child.run.clone());
+        let panicked = move || Outcome::failed(of, FailureKind::Panicked, "it panicked");
+        run.spawn(async move { agent.run(&task, &child).await }, panicked);
+        Ok(())
     }
 
     /// Returns the records of an outcome of the agent's work.
-    async fn worked(
-        &self,
-        outcome: &Outcome,
-        child: &Context,
-        by: &Delegation,
-        context: &Context,
-    ) -> Vec<RecordBody> {
+    async fn done(&mut self, outcome: Outcome, run: &mut Run) -> Recorded {
+        let name = &self.parts.spec.name;
         if outcome.status == OutcomeStatus::Suspended {
-            let said = outcome.to_question(WORK, &self.spec.name);
-            let asked = questions_below(Some(&*by.journal), &child.run, WORK, said).await;
+            let (child, said) = (run.context().run.of_call(WORK), outcome.to_question(WORK, name));
+            let asked = questions_below(Some(&*self.by.journal), &child, WORK, said).await;
             let asked = asked.into_iter().map(Box::new);
-            return asked.map(|request| RecordBody::ToolAsked { call: WORK, request }).collect();
+            return run
+                .record(asked.map(|request| RecordBody::ToolAsked { call: WORK, request }).collect())
+                .await;
         }
-        let mut own = Outcome::new(context.run.clone(), outcome.status);
+        let mut own = Outcome::new(run.context().run.clone(), outcome.status);
         own.set_answer(outcome.said().unwrap_or_default());
         own.error.clone_from(&outcome.error);
         own.failure = outcome.failure;
         own.delegated = outcome.spending();
         if outcome.status == OutcomeStatus::Cancelled {
-            return vec![ended(own)];
+            return run.record(vec![ended(own)]).await;
         }
-        let result = Box::new(outcome.to_result(&self.spec.name));
-        vec![RecordBody::ToolFinished { call: WORK, result: result.into() }, ended(own)]
+        let result = Box::new(outcome.to_result(name));
+        run.record(vec![RecordBody::ToolFinished { call: WORK, result: result.into() }, ended(own)]).await
     }
-}
 
-/// Moves the inbox of the run into its log.
-async fn hear(
-    form: &mut Form<'_>,
-    log: &mut LogAppender,
-    mailbox: Option<&Mailbox>,
-) -> Result<(), JournalError> {
-    let Some(mailbox) = mailbox else { return Ok(()) };
-    mailbox.look().await;
-    while let Some(bodies) = mailbox.take(|entry| meaning(form, entry)) {
-        log.step(bodies, |record| form.apply(record)).await?;
-    }
-    mailbox.clear().await;
-    Ok(())
-}
-
-/// Returns the effect of a message on a call.
-fn meaning(form: &Form<'_>, entry: InboxEntry) -> Heard {
-    Heard::Record(match entry.request {
-        InboxRequest::Cancel { reason } => RecordBody::CancelRequested { reason },
-        InboxRequest::Answer { request_id, binding, answer } if form.is_open(&request_id, &binding) => {
-            RecordBody::ToolAnswered { call: WORK, answer }
-        }
-        // An answer to a question that is not open, or a message that a call of an agent tool does not read.
-        _ => RecordBody::ClockRead,
-    })
-}
-
-/// Waits for the agent's work and records that its run has a log. A cancel in the inbox stops it.
-async fn beside(
-    mut work: BoxFuture<'_, Outcome>,
-    reports: &Reports,
-    (form, log): (&mut Form<'_>, &mut LogAppender),
-    mailbox: Option<&Mailbox>,
-) -> Result<Outcome, JournalError> {
-    loop {
-        // Subscribes before it reads the inbox, so that no message is missed.
-        let mut posted = mailbox.map(Mailbox::changed);
-        hear(form, log, mailbox).await?;
-        let woken = poll_fn(|task| {
-            if let Poll::Ready(outcome) = work.poll_unpin(task) {
-                return Poll::Ready(Woken::Done(outcome));
+    /// Records an open question as expired when its time is over.
+    async fn look(&mut self, run: &mut Run) -> Recorded {
+        let now = run.context().clock.now_for_others();
+        match run.machine.question().is_some_and(|asked| asked.is_expired(now)) {
+            true => {
+                let answer = Answer::Expired;
+                run.record(vec![RecordBody::ToolAnswered { call: WORK, answer }]).await
             }
-            if let Poll::Ready(report) = reports.poll(task) {
-                return Poll::Ready(Woken::Reported(report));
-            }
-            match posted.as_mut().map(|posted| posted.poll_unpin(task)) {
-                Some(Poll::Ready(())) => Poll::Ready(Woken::Spoken),
-                _ => Poll::Pending,
-            }
-        });
-        match woken.await {
-            Woken::Done(outcome) => return Ok(outcome),
-            Woken::Reported(report) => {
-                if !form.is_begun() {
-                    log.step(vec![report.record.clone()], |record| form.apply(record)).await?;
-                }
-                report.logged();
-            }
-            Woken::Spoken => {}
+            false => Ok(()),
         }
     }
-}
 
-/// An event while the agent works.
-enum Woken {
-    /// The work has ended.
-    Done(Outcome),
-    /// The child run has a log.
-    Reported(Report),
-    /// The inbox may have a message.
-    Spoken,
+    /// Adds the time at which a question expires, which the machine does not know.
+    async fn append(&mut self, mut body: RecordBody, run: &mut Run) -> Recorded {
+        if let RecordBody::ToolAsked { request, .. } = &mut body {
+            let now = run.context().clock.now_for_others();
+            request.expires_at = request.timeout_ms.map(|wait| now + Duration::from_millis(wait));
+        }
+        run.record(vec![body]).await
+    }
+
+    fn meaning(&mut self, entry: InboxEntry, form: &Form) -> Heard {
+        Heard::Record(match entry.request {
+            InboxRequest::Cancel { reason } => RecordBody::CancelRequested { reason },
+            InboxRequest::Answer { request_id, binding, answer } if form.is_open(&request_id, &binding) => {
+                RecordBody::ToolAnswered { call: WORK, answer }
+            }
+            // An answer to a question that is not open, or a message that a call of an agent tool does
+            // not read.
+            _ => RecordBody::ClockRead,
+        })
+    }
+
+    /// The outcome of the work tells that it was cancelled with the call.
+    fn cancelled(&self) -> Option<RecordBody> {
+        None
+    }
 }
 
 /// The result of a call in doubt, whose child run's log is lost.

@@ -1,12 +1,13 @@
 //! Serves the requests that members at work make through their [`Seat`](crate::Seat): read, write,
 //! wait, ask.
 
-use archon_types::{CallId, CommandId, JournalError, MessageType, TeamRecord};
+use archon_run::Recorded;
+use archon_types::{CallId, CommandId, MessageType, TeamRecord};
 use tokio::sync::oneshot;
 
-use super::Driver;
+use super::{Run, Working, team};
 use crate::{
-    JobState, Purpose, SeatError,
+    JobState, Purpose, SeatError, TeamMachine,
     desk::{Said, What},
     response::{LONGEST_KEY, is_key},
 };
@@ -23,19 +24,19 @@ pub(super) struct Ask {
     pub(super) reply: Reply,
 }
 
-impl Driver<'_> {
+impl Working<'_> {
     /// Handles one request of a member at work.
-    pub(super) async fn heard(&mut self, said: Said) -> Result<(), JournalError> {
+    pub(super) async fn heard(&mut self, run: &mut Run, said: Said) -> Recorded {
         let Said { call, what } = said;
         // Work was taken back: `reply` is dropped, which ends the member's wait with an error.
         let Some(member) =
-            self.machine.hand(call).filter(|hand| hand.is_open()).map(|hand| hand.member.clone())
+            run.machine.hand(call).filter(|hand| hand.is_open()).map(|hand| hand.member.clone())
         else {
             return Ok(());
         };
         match what {
             What::Read { key, reply } => {
-                let _ = reply.send(self.machine.board().get(&key).cloned());
+                let _ = reply.send(run.machine.board().get(&key).cloned());
             }
             What::Wait { key, newer_than, reply } => self.waits.push((call, key, newer_than, reply)),
             What::Write { key, reply, .. } if !is_key(&key) => {
@@ -43,22 +44,22 @@ impl Driver<'_> {
                 let _ = reply.send(Err(SeatError::Refused { reason }));
             }
             What::Write { key, value, expected, reply } => {
-                if let Err(stale) = self.machine.board().check(&key, expected) {
+                if let Err(stale) = run.machine.board().check(&key, expected) {
                     let _ = reply.send(Err(stale.into()));
                     return Ok(());
                 }
                 let content = serde_json::json!({ "key": key, "value": value });
                 let shared = TeamRecord::Shared { by: call, key: key.clone(), value, expected };
-                self.team_record(shared).await?;
+                run.record(vec![team(shared)]).await?;
                 self.publish(member.as_str(), archon_types::BROADCAST, MessageType::ContextUpdate, content);
-                let _ = reply.send(Ok(self.machine.board().version(&key)));
+                let _ = reply.send(Ok(run.machine.board().version(&key)));
             }
             What::Ask { to, task, may_stop, reply } => {
-                let command = match self.request_of(call, &to, &task) {
+                let command = match request_of(&run.machine, call, &to, &task) {
                     Some(command) => command,
                     None => {
-                        let command = CommandId(self.machine.jobs().len() as u64 + 1);
-                        self.team_record(TeamRecord::Requested { by: call, task, to }).await?;
+                        let command = CommandId(run.machine.jobs().len() as u64 + 1);
+                        run.record(vec![team(TeamRecord::Requested { by: call, task, to })]).await?;
                         command
                     }
                 };
@@ -68,18 +69,8 @@ impl Driver<'_> {
         Ok(())
     }
 
-    /// Finds the same request of the same delegation, made before a crash or made twice.
-    fn request_of(&self, by: CallId, to: &str, task: &str) -> Option<CommandId> {
-        let job = self.machine.jobs().iter().find(|job| {
-            let is_to = job.role.as_deref() == Some(to) || job.to.as_ref().is_some_and(|id| id.as_str() == to);
-            is_to && matches!(&job.purpose, Purpose::Request { by: asker, task: asked } if *asker == by && asked == task)
-        });
-        job.map(|job| job.command)
-    }
-
     /// Answers the members whose request is done, or whose entry has a newer version.
-    pub(super) fn answer_seats(&mut self) {
-        let machine = &self.machine;
+    pub(super) fn answer_seats(&mut self, machine: &TeamMachine) {
         let answer = |command: &CommandId| {
             let job = machine.job(*command)?;
             match &job.state {
@@ -101,4 +92,13 @@ impl Driver<'_> {
             }
         }
     }
+}
+
+/// Finds the same request of the same delegation, made before a crash or made twice.
+fn request_of(machine: &TeamMachine, by: CallId, to: &str, task: &str) -> Option<CommandId> {
+    let job = machine.jobs().iter().find(|job| {
+        let is_to = job.role.as_deref() == Some(to) || job.to.as_ref().is_some_and(|id| id.as_str() == to);
+        is_to && matches!(&job.purpose, Purpose::Request { by: asker, task: asked } if *asker == by && asked == task)
+    });
+    job.map(|job| job.command)
 }

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use archon_types::{CallId, CommandId, JournalError, TeamRecord};
+use archon_run::Recorded;
+use archon_types::{CallId, CommandId, TeamRecord};
 
-use super::Driver;
-use crate::{Hand, HandState};
+use super::{Run, Working, team};
+use crate::{Hand, TeamMachine};
 
 /// A member's run that can do nothing until others have answered.
 struct Blocked {
@@ -16,15 +17,14 @@ struct Blocked {
     may_stop: bool,
 }
 
-impl Driver<'_> {
+impl Working<'_> {
     /// Drops the runs of members whose wait cannot end before a person answers. Otherwise their
     /// timeouts would run out, and the team could not be suspended.
-    pub(super) fn stop_waiting(&mut self) {
+    pub(super) fn stop_waiting(&mut self, machine: &TeamMachine) {
         let blocked = self.blocked();
-        let may_rest = blocked.values().all(|one| one.may_stop) && self.machine.rests_without(blocked.len());
+        let may_rest = blocked.values().all(|one| one.may_stop) && machine.rests_without(blocked.len());
         for (call, one) in blocked {
-            let is_held =
-                one.is_for_requests && one.requests.iter().all(|it| self.machine.waits_for_person(*it));
+            let is_held = one.is_for_requests && one.requests.iter().all(|it| machine.waits_for_person(*it));
             let is_meant = may_rest || (one.may_stop && is_held);
             if let Some(hand) = self.hands.get_mut(&call).filter(|_| is_meant) {
                 hand.let_go.abort();
@@ -50,14 +50,14 @@ impl Driver<'_> {
     }
 
     /// Records that a run was dropped while it waits. Its requests go on without it.
-    pub(super) async fn note_waiting(&mut self, call: CallId) -> Result<(), JournalError> {
+    pub(super) async fn note_waiting(&mut self, run: &mut Run, call: CallId) -> Recorded {
         let requests = self.hands.get(&call).map(|hand| hand.waits_for.clone()).unwrap_or_default();
         self.forget(call);
-        if !self.machine.hand(call).is_some_and(Hand::is_open) {
+        if !run.machine.hand(call).is_some_and(Hand::is_open) {
             return Ok(());
         }
-        self.team_record(TeamRecord::Waits { call, requests }).await?;
-        self.tell_status(call, "waiting");
+        run.record(vec![team(TeamRecord::Waits { call, requests })]).await?;
+        self.tell_status(&run.machine, call, "waiting");
         Ok(())
     }
 
@@ -67,29 +67,5 @@ impl Driver<'_> {
         self.asks.retain(|ask| ask.by != call);
         self.waits.retain(|(by, ..)| *by != call);
         self.parts.desk.clear(&self.context.run.of_call(call));
-    }
-
-    /// Starts delegations that were in doubt and that a person allowed to run again.
-    pub(super) async fn run_answered(&mut self) -> Result<(), JournalError> {
-        for call in std::mem::take(&mut self.answered) {
-            let is_running = self.machine.hand(call).is_some_and(|hand| hand.state == HandState::Running);
-            if is_running && !self.hands.contains_key(&call) {
-                self.record(vec![self.started(call)]).await?;
-                self.run_member(call);
-            }
-        }
-        Ok(())
-    }
-
-    /// Resumes the dropped runs whose requests are done.
-    pub(super) async fn go_on(&mut self) -> Result<(), JournalError> {
-        if self.machine.is_stopping() {
-            return Ok(());
-        }
-        for call in self.machine.can_go_on() {
-            self.record(vec![self.started(call)]).await?;
-            self.run_member(call);
-        }
-        Ok(())
     }
 }

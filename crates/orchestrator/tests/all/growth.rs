@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use archon_orchestrator::{TeamCommand, TeamMachine, TeamOptions};
+use archon_orchestrator::{Next, TeamMachine, TeamOptions, TeamTask};
 use archon_testkit::{MortalJournal, VirtualClock};
 use archon_types::{
     BoxFuture, CallId, Durability, Effect, Journal, JournalError, Member, Message, OpenMode, OpenRun,
@@ -59,11 +59,11 @@ impl Starting {
         let mut begun = 0;
         loop {
             let call = match self.machine.next() {
-                TeamCommand::Append(body) => {
+                Next::Append(body) => {
                     self.apply(body);
                     continue;
                 }
-                TeamCommand::Start { call } => call,
+                Next::Do(TeamTask::Start(call)) => call,
                 _ => return begun,
             };
             self.begin(call);

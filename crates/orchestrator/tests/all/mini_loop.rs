@@ -7,6 +7,7 @@ use std::{
 };
 
 use archon_orchestrator::{Conversations, NextTurn};
+use archon_run::RunLog;
 use archon_types::{
     AgentId, BoxFuture, CallId, CommandId, Delegation, Effect, Journal, Json, Lease, LoopId, OpenMode,
     Outcome, OutcomeStatus, RecordBody, Reply, RunConfig, RunError, RunId, RunStarted, TenantId, Tool,
@@ -147,7 +148,8 @@ impl MiniLoop {
         }
         let mode = if is_new { OpenMode::Create } else { OpenMode::Existing };
         let open = self.office.journal.open(id, mode).await.unwrap();
-        open.log(context).append(bodies).await.unwrap();
+        let mut log = RunLog::new(open.writer, open.records.len() as u64, context);
+        log.append(bodies).await.unwrap();
     }
 }
 

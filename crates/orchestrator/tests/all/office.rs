@@ -7,6 +7,7 @@ use std::{
 };
 
 use archon_orchestrator::{AgentPool, AgentTool, FieldKind, InputField, MemoryIndex};
+use archon_run::RunLog;
 use archon_testkit::{MortalJournal, SeededIds, VirtualClock};
 use archon_types::{
     AgentId, Answer, BoxFuture, CallId, Clock, CommandId, Context, Delegation, Effect, Inbox, InboxEntry,
@@ -178,7 +179,8 @@ impl Office {
     async fn write(&self, run: &str, bodies: Vec<RecordBody>, context: &Context) {
         let mode = if self.journal.logs.log(run).is_empty() { OpenMode::Create } else { OpenMode::Existing };
         let open = self.journal.open(&RunId::new(run), mode).await.unwrap();
-        open.log(context.clone()).append(bodies).await.unwrap();
+        let mut log = RunLog::new(open.writer, open.records.len() as u64, context.clone());
+        log.append(bodies).await.unwrap();
     }
 
     /// What a run waits for, by its log.

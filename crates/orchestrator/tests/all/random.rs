@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
-use archon_orchestrator::{Desk, JobState, Team, TeamCommand, TeamOptions, fold};
+use archon_orchestrator::{Desk, JobState, Next, Team, TeamOptions, fold};
 use archon_testkit::{Chance, cases, first_seed};
 use archon_types::{
     AgentId, Answer, CallId, ConflictStrategy, FailureKind, Heartbeat, Outcome, OutcomeStatus, Record,
@@ -226,7 +226,7 @@ fn cancelled(team: &Team, world: &World, chance: &mut Chance, seed: u64) -> bool
     let before = log.len();
     // Those whose work was taken back may still be on their way out when all is decided.
     let is_decided = match fold(&world.context.run, &log).unwrap().next() {
-        TeamCommand::Append(RecordBody::RunFinished(outcome)) => Some(outcome.status),
+        Next::Append(RecordBody::RunFinished(outcome)) => Some(outcome.status),
         _ => None,
     };
     world.context.cancel.cancel();

@@ -7,11 +7,12 @@ use std::{
 };
 
 use archon_orchestrator::{Desk, HandState, SeatError, Team};
+use archon_run::RunLog;
 use archon_testkit::MortalJournal;
 use archon_types::{
-    AgentId, Answer, CallId, CommandId, ConflictStrategy, FailureKind, LogAppender, LoopId, Outcome,
-    OutcomeStatus, PendingApproval, RecordBody, RunConfig, RunId, RunStarted, SubTask, TeamPattern,
-    TeamRecord, pending_approvals,
+    AgentId, Answer, CallId, CommandId, ConflictStrategy, FailureKind, LoopId, Outcome, OutcomeStatus,
+    PendingApproval, RecordBody, RunConfig, RunId, RunStarted, SubTask, TeamPattern, TeamRecord,
+    pending_approvals,
 };
 use serde_json::json;
 
@@ -322,7 +323,7 @@ fn loses_its_log() -> Arc<FnAgent> {
                 LoopId::new("l"),
                 RunConfig::default(),
             );
-            let _log = LogAppender::begin(&MortalJournal::default(), started, Vec::new(), &context).await;
+            let _log = RunLog::begin(&MortalJournal::default(), started, Vec::new(), &context).await;
             std::future::pending().await
         }
     })

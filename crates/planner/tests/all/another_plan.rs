@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use archon_planner::{
-    LlmPlanner, PlanCommand, PlanControl, PlanRunError, PlanningAgent, PlanningAgentOptions, fold,
+    LlmPlanner, Next, PlanControl, PlanRunError, PlanTask, PlanningAgent, PlanningAgentOptions, fold,
 };
 use archon_testkit::{FnProvider, MortalJournal, SeededIds, VirtualClock};
 use archon_types::{
@@ -275,21 +275,20 @@ fn proposed() -> (Fed, CallId) {
     settings.replan.same_subtask = 1;
     let mut fed =
         Fed::following(settings, vec![step("walk", &[]), step("rest", &["walk"]), step("dine", &[])]);
-    let PlanCommand::Append(body) = fed.machine.next() else { panic!("the first plan is asked about, too") };
+    let Next::Append(body) = fed.machine.next() else { panic!("the first plan is asked about, too") };
     let RecordBody::ToolAsked { call, .. } = body else { panic!() };
     fed.feed(body);
     fed.feed(RecordBody::ToolAnswered { call, answer: Answer::Approve });
     let begun = fed.begin_all();
     let call_of = |id: &str| begun.iter().find(|(begun, _)| begun == id).unwrap().1;
     fed.finish(call_of("walk"), ToolResult::error("it rains"));
-    let PlanCommand::MakePlan { command, attempt, reason } = fed.machine.next() else { panic!() };
-    let reason = reason.map(str::to_owned);
+    let Next::Do(PlanTask::MakePlan { command, attempt, reason }) = fed.machine.next() else { panic!() };
     fed.plan(PlanRecord::Asked { command, attempt, reason });
     let mut diff = PlanDiff::default();
     diff.add = vec![step("museum", &[])];
     diff.remove = vec!["walk".into(), "rest".into()];
     fed.plan(PlanRecord::Changed { command, diff: Box::new(diff), warnings: vec![] });
-    let PlanCommand::Append(body) = fed.machine.next() else { panic!("{:?}", fed.machine.next()) };
+    let Next::Append(body) = fed.machine.next() else { panic!("{:?}", fed.machine.next()) };
     let RecordBody::ToolAsked { call, request } = &body else { panic!() };
     let call = *call;
     assert_eq!(
@@ -299,16 +298,12 @@ fn proposed() -> (Fed, CallId) {
     assert!(request.details["why"].as_str().unwrap().contains("it rains"));
     assert_eq!(request.details["plan"]["subtasks"].as_array().unwrap().len(), 2);
     fed.feed(body);
-    assert_eq!(
-        fed.machine.next(),
-        PlanCommand::Wait { until: None },
-        "what the change does not touch goes on"
-    );
+    assert_eq!(fed.machine.next(), Next::Wait(None), "what the change does not touch goes on");
     fed.finish(call_of("dine"), ToolResult::success("ok"));
-    let PlanCommand::Append(RecordBody::Suspended { waiting }) = fed.machine.next() else { panic!() };
+    let Next::Append(RecordBody::Suspended { waiting }) = fed.machine.next() else { panic!() };
     assert_eq!(waiting, [call]);
     fed.feed(RecordBody::Suspended { waiting });
-    assert_eq!(fed.machine.next(), PlanCommand::Suspend);
+    assert_eq!(fed.machine.next(), Next::Suspend);
     assert_eq!(ids(&fed.machine.proposal().unwrap().1), ["dine", "museum"]);
     assert_eq!(ids(&fed.machine.task()), ["walk", "rest", "dine"], "nothing has changed yet");
     // As another process finds it.
@@ -341,14 +336,13 @@ fn another_plan_that_is_the_same_is_followed_without_a_second_question() {
     settings.confirm = Confirm::Each;
     settings.replan.same_subtask = 1;
     let mut fed = Fed::following(settings, vec![step("walk", &[]), step("rest", &["walk"])]);
-    let PlanCommand::Append(body) = fed.machine.next() else { panic!() };
+    let Next::Append(body) = fed.machine.next() else { panic!() };
     let RecordBody::ToolAsked { call, .. } = body else { panic!() };
     fed.feed(body);
     fed.feed(RecordBody::ToolAnswered { call, answer: Answer::Approve });
     let walk = fed.begin_all()[0].1;
     fed.finish(walk, ToolResult::error("it rains"));
-    let PlanCommand::MakePlan { command, attempt, reason } = fed.machine.next() else { panic!() };
-    let reason = reason.map(str::to_owned);
+    let Next::Do(PlanTask::MakePlan { command, attempt, reason }) = fed.machine.next() else { panic!() };
     fed.plan(PlanRecord::Asked { command, attempt, reason });
     let mut diff = PlanDiff::default();
     diff.replace = vec![step("walk", &[]), step("rest", &["walk"])];
@@ -367,7 +361,7 @@ fn a_no_to_another_plan_ends_the_run() {
     ] {
         let (mut fed, call) = proposed();
         fed.feed(RecordBody::ToolAnswered { call, answer });
-        let PlanCommand::Append(RecordBody::RunFinished(outcome)) = fed.machine.next() else { panic!() };
+        let Next::Append(RecordBody::RunFinished(outcome)) = fed.machine.next() else { panic!() };
         let error = outcome.error.unwrap();
         assert!(error.starts_with(&format!("the other plan was not approved: {why}")), "{error}");
     }
@@ -380,21 +374,20 @@ fn what_another_plan_takes_away_does_not_begin_while_a_person_looks_at_it() {
     settings.confirm = Confirm::Each;
     let mut fed =
         Fed::following(settings, vec![step("walk", &[]), step("rest", &["walk"]), step("dine", &["walk"])]);
-    let PlanCommand::Append(body) = fed.machine.next() else { panic!() };
+    let Next::Append(body) = fed.machine.next() else { panic!() };
     let RecordBody::ToolAsked { call, .. } = body else { panic!() };
     fed.feed(body);
     fed.feed(RecordBody::ToolAnswered { call, answer: Answer::Approve });
     let walk = fed.begin_all()[0].1;
     // The walk is under way already, and what follows it is to change.
     fed.plan(PlanRecord::ReplanRequested { reason: "it rains".into(), targets: vec!["walk".into()] });
-    let PlanCommand::MakePlan { command, attempt, reason } = fed.machine.next() else { panic!() };
-    let reason = reason.map(str::to_owned);
+    let Next::Do(PlanTask::MakePlan { command, attempt, reason }) = fed.machine.next() else { panic!() };
     fed.plan(PlanRecord::Asked { command, attempt, reason });
     let mut diff = PlanDiff::default();
     diff.remove = vec!["rest".into()];
     fed.plan(PlanRecord::Changed { command, diff: Box::new(diff), warnings: vec![] });
     fed.finish(walk, ToolResult::success("ok"));
-    let PlanCommand::Append(body) = fed.machine.next() else { panic!("{:?}", fed.machine.next()) };
+    let Next::Append(body) = fed.machine.next() else { panic!("{:?}", fed.machine.next()) };
     let RecordBody::ToolAsked { call, .. } = body else { panic!() };
     fed.feed(body);
     let begun: Vec<String> = fed.begin_all().into_iter().map(|(id, _)| id).collect();

@@ -5,7 +5,7 @@ use std::{
     collections::{BinaryHeap, HashMap},
 };
 
-use archon_planner::{PlanCommand, PlanGraph, invariants};
+use archon_planner::{Next, PlanGraph, PlanTask, invariants};
 use archon_testkit::{Chance, cases, first_seed};
 use archon_types::{CallId, OutcomeStatus, PlanRecord, PlanSettings, SubTask, SubTaskId, ToolResult};
 
@@ -23,7 +23,8 @@ fn makespan(plan: &[SubTask], cap: u32) -> u64 {
     let mut of_call: HashMap<CallId, SubTaskId> = HashMap::new();
     loop {
         match fed.machine.next() {
-            PlanCommand::Start { call, subtask, .. } => {
+            Next::Do(PlanTask::Start { call }) => {
+                let subtask = fed.machine.node(call).unwrap().subtask.clone();
                 for dependency in subtask.dependencies() {
                     let end = ended.get(dependency).expect("a dependency is over before");
                     assert!(*end <= fed.now);
@@ -33,13 +34,13 @@ fn makespan(plan: &[SubTask], cap: u32) -> u64 {
                 assert!(of_call.insert(call, subtask.id.clone()).is_none(), "no call begins twice");
                 fed.start(call);
             }
-            PlanCommand::Wait { until: None } => {
+            Next::Wait(None) => {
                 let Reverse((at, CallId2(call))) = under_way.pop().expect("it waits for something");
                 fed.now = at;
                 assert!(ended.insert(of_call[&call].clone(), at).is_none(), "none is done twice");
                 fed.finish(call, ToolResult::success("ok"));
             }
-            PlanCommand::Conclude { command } => {
+            Next::Do(PlanTask::Conclude { command }) => {
                 fed.plan(PlanRecord::Concluding { command });
                 let answer = "done".to_owned();
                 fed.plan(PlanRecord::Concluded {
@@ -49,8 +50,8 @@ fn makespan(plan: &[SubTask], cap: u32) -> u64 {
                     spent: Default::default(),
                 });
             }
-            PlanCommand::Append(body) => fed.feed(body),
-            PlanCommand::Done(outcome) => {
+            Next::Append(body) => fed.feed(body),
+            Next::Done(outcome) => {
                 assert_eq!(outcome.status, OutcomeStatus::Finished, "{:?}", outcome.error);
                 break;
             }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use archon_planner::{
-    Conclude, LastResults, LlmConclusion, PlanCommand, PlanRunError, PlanningAgent, PlanningAgentOptions,
+    Conclude, LastResults, LlmConclusion, Next, PlanRunError, PlanTask, PlanningAgent, PlanningAgentOptions,
     ScriptedPlanner, fold,
 };
 use archon_testkit::{Chance, FnProvider, MortalJournal, SeededIds, VirtualClock, cases, first_seed};
@@ -301,7 +301,7 @@ fn random_checks_and_resumes_keep_the_bound_and_replay_to_the_same_state() {
             assert_eq!(state(&folded), state(&fed.machine), "seed {seed}");
             assert_eq!(folded.next(), fed.machine.next(), "seed {seed}");
             match fed.machine.next() {
-                PlanCommand::Conclude { command } => {
+                Next::Do(PlanTask::Conclude { command }) => {
                     assert_eq!(fed.machine.misfit().is_some(), checks > 0, "seed {seed}");
                     fed.plan(PlanRecord::Concluding { command });
                     if chance.percent(30) {
@@ -313,7 +313,7 @@ fn random_checks_and_resumes_keep_the_bound_and_replay_to_the_same_state() {
                     let spent = Default::default();
                     fed.plan(PlanRecord::Concluded { command, answer, citations, spent });
                 }
-                PlanCommand::CheckForm { answer } => {
+                Next::Do(PlanTask::CheckForm { answer }) => {
                     assert_eq!(answer, format!("{checks}"), "seed {seed}");
                     checks += 1;
                     let problems = match chance.percent(40) {
@@ -322,7 +322,7 @@ fn random_checks_and_resumes_keep_the_bound_and_replay_to_the_same_state() {
                     };
                     fed.feed(RecordBody::FormChecked { problems });
                 }
-                PlanCommand::Append(RecordBody::RunFinished(outcome)) => break *outcome,
+                Next::Append(RecordBody::RunFinished(outcome)) => break *outcome,
                 other => panic!("seed {seed}: {other:?}"),
             }
         };

@@ -1,6 +1,6 @@
 //! What the machine decides, record by record.
 
-use archon_planner::{NodeState, PlanCommand, PlanMachine, check_diff, difference, fold, show_diff};
+use archon_planner::{Next, NodeState, PlanMachine, PlanTask, check_diff, difference, fold, show_diff};
 use archon_types::{
     AgentState, Answer, CommandId, Confirm, Effect, OnFailure, OutcomeStatus, PlanDiff, PlanRecord,
     PlanSettings, QuestionKind, RecordBody, SubTask, SubTaskStatus, Task, ToolResult, ToolResultStatus,
@@ -36,7 +36,7 @@ fn state<'a>(fed: &'a Fed, id: &str) -> &'a NodeState {
 /// The error of a run that ends now.
 fn error(fed: &Fed) -> String {
     match fed.machine.next() {
-        PlanCommand::Append(RecordBody::RunFinished(outcome)) => outcome.error.unwrap(),
+        Next::Append(RecordBody::RunFinished(outcome)) => outcome.error.unwrap(),
         other => panic!("{other:?}"),
     }
 }
@@ -64,7 +64,7 @@ fn the_longest_way_goes_first_up_to_the_cap_and_a_failure_stops_no_sibling() {
     fed.finish(next[0].1, ok());
     expect!["1 of 5 subtasks failed: a (no). Not done because of that: b, c. A simpler goal may work."]
         .assert_eq(&error(&fed));
-    let PlanCommand::Append(RecordBody::RunFinished(outcome)) = fed.machine.next() else { panic!() };
+    let Next::Append(RecordBody::RunFinished(outcome)) = fed.machine.next() else { panic!() };
     // spec: PL-20
     assert_eq!(
         (outcome.status, outcome.said().unwrap_or_default()),
@@ -109,9 +109,11 @@ fn a_subtask_is_tried_three_times_and_then_there_is_another_plan() {
         assert_eq!((names(&begun), begun[0].1.index), (vec!["a"], attempt), "each try is a call of its own");
         fed.finish(begun[0].1, no());
     }
-    let PlanCommand::MakePlan { attempt: 0, reason: Some(reason), .. } = fed.machine.next() else { panic!() };
+    let Next::Do(PlanTask::MakePlan { attempt: 0, reason: Some(reason), .. }) = fed.machine.next() else {
+        panic!()
+    };
     expect!["subtask a (Do a) failed 3 times: no. Break it down into smaller steps, or go another way."]
-        .assert_eq(reason);
+        .assert_eq(&reason);
     assert_eq!(fed.machine.state(), AgentState::Replanning);
     assert_eq!(*state(&fed, "b"), NodeState::Waiting, "another plan may still bring it");
 }
@@ -125,7 +127,7 @@ fn subtask_that_failed_all_of_its_own_tries_is_to_be_broken_down() {
         let call = fed.begin_all()[0].1;
         fed.finish(call, no());
     }
-    let PlanCommand::MakePlan { reason: Some(reason), .. } = fed.machine.next() else { panic!() };
+    let Next::Do(PlanTask::MakePlan { reason: Some(reason), .. }) = fed.machine.next() else { panic!() };
     assert!(reason.contains("failed 2 times: no. Break it down into smaller steps"), "{reason}");
 }
 
@@ -140,12 +142,12 @@ fn a_critical_subtask_and_one_for_which_many_wait_lead_to_another_plan_at_once()
         let mut fed = Fed::following(cap(1), plan);
         let begun = fed.begin_all();
         fed.finish(begun[0].1, no());
-        assert!(matches!(fed.machine.next(), PlanCommand::MakePlan { .. }));
+        assert!(matches!(fed.machine.next(), Next::Do(PlanTask::MakePlan { .. })));
     }
     let mut fed = Fed::following(cap(2), vec![step("a", &[]), step("b", &[])]);
     let begun = fed.begin_all();
     fed.finish(begun[0].1, no());
-    assert!(matches!(fed.machine.next(), PlanCommand::Start { .. }), "it is tried again");
+    assert!(matches!(fed.machine.next(), Next::Do(PlanTask::Start { .. })), "it is tried again");
     fed.finish(begun[1].1, no());
     assert_eq!(*state(&fed, "b"), NodeState::Troubled, "the second in a row");
 }
@@ -160,10 +162,10 @@ fn a_time_out_is_tried_again_where_it_may_be_and_leads_to_another_plan_where_it_
     assert_eq!(names(&fed.begin_all()), ["a"], "nothing was done that cannot be done again");
 
     let mut fed = Fed::following(cap(1), vec![step("a", &[])]);
-    let PlanCommand::Start { call, .. } = fed.machine.next() else { panic!() };
+    let Next::Do(PlanTask::Start { call }) = fed.machine.next() else { panic!() };
     fed.feed(RecordBody::ToolStarted { call, attempt: 0, effect: Effect::SideEffect, child_run: None });
     fed.finish(call, late());
-    let PlanCommand::MakePlan { reason: Some(reason), .. } = fed.machine.next() else { panic!() };
+    let Next::Do(PlanTask::MakePlan { reason: Some(reason), .. }) = fed.machine.next() else { panic!() };
     assert!(reason.contains("it took too long"), "{reason}");
 }
 
@@ -186,7 +188,7 @@ fn after_three_other_plans_the_run_fails_and_names_them() {
     for _ in 0..3 {
         let begun = fed.begin_all();
         fed.finish(begun[0].1, no());
-        let PlanCommand::MakePlan { command, .. } = fed.machine.next() else { panic!() };
+        let Next::Do(PlanTask::MakePlan { command, .. }) = fed.machine.next() else { panic!() };
         let mut diff = PlanDiff::default();
         diff.replace = vec![step("a", &[]).with_rules(rules(|r| r.max_attempts = Some(1)))];
         fed.plan(PlanRecord::Changed { command, diff: Box::new(diff), warnings: vec![] });
@@ -211,7 +213,7 @@ fn another_plan_is_a_difference_that_touches_only_what_failed_and_what_waits_for
     fed.finish(begun[0].1, ok());
     let bad = fed.begin_all();
     fed.finish(bad[0].1, no());
-    let PlanCommand::MakePlan { command, .. } = fed.machine.next() else { panic!() };
+    let Next::Do(PlanTask::MakePlan { command, .. }) = fed.machine.next() else { panic!() };
     let wanted = Task::new("t", "g").with_subtasks(vec![
         SubTask::new("done", "something else"),
         step("other_way", &["done"]),
@@ -256,7 +258,9 @@ fn a_fallback_tool_stands_in_and_what_may_fail_is_passed_over() {
     }));
     let mut fed = Fed::following(cap(1), vec![tool, step("b", &["a"])]);
     let mut tried = Vec::new();
-    while let PlanCommand::Start { call, tool: Some(tool), .. } = fed.machine.next() {
+    while let Next::Do(PlanTask::Start { call }) = fed.machine.next()
+        && let Some(tool) = fed.machine.node(call).and_then(|node| node.tool())
+    {
         tried.push(tool.to_owned());
         fed.start(call);
         fed.finish(call, no());
@@ -269,17 +273,17 @@ fn a_fallback_tool_stands_in_and_what_may_fail_is_passed_over() {
 #[test]
 fn a_tool_whose_effect_is_unknown_is_called_again_by_a_yes_only() {
     let mut fed = Fed::following(cap(1), vec![step("a", &[]).with_tool("pay", Some(json!({})))]);
-    let PlanCommand::Start { call, .. } = fed.machine.next() else { panic!() };
+    let Next::Do(PlanTask::Start { call }) = fed.machine.next() else { panic!() };
     fed.feed(RecordBody::ToolStarted { call, attempt: 0, effect: Effect::SideEffect, child_run: None });
     fed.finish(call, ToolResult::timeout(1.0));
-    assert!(matches!(fed.machine.next(), PlanCommand::MakePlan { .. }));
+    assert!(matches!(fed.machine.next(), Next::Do(PlanTask::MakePlan { .. })));
     let mut fed = Fed::following(cap(1), vec![step("a", &[]).with_tool("pay", Some(json!({})))]);
-    let PlanCommand::Start { call, .. } = fed.machine.next() else { panic!() };
+    let Next::Do(PlanTask::Start { call }) = fed.machine.next() else { panic!() };
     fed.feed(RecordBody::ToolStarted { call, attempt: 0, effect: Effect::SideEffect, child_run: None });
     fed.feed(RecordBody::CancelRequested { reason: "enough".into() });
     fed.finish(call, ToolResult::cancelled("Cancelled"));
     fed.feed(RecordBody::Resumed);
-    let PlanCommand::Append(RecordBody::ToolAsked { call: asked, request }) = fed.machine.next() else {
+    let Next::Append(RecordBody::ToolAsked { call: asked, request }) = fed.machine.next() else {
         panic!("nobody knows whether it was paid")
     };
     assert_eq!((request.kind, asked.index), (QuestionKind::InDoubt, call.index + 1));
@@ -298,16 +302,16 @@ fn the_time_of_a_run_is_up_wherever_it_stands_and_waiting_for_people_takes_none(
     assert!(begun.is_empty());
     fed.feed(RecordBody::Suspended { waiting: vec![] });
     fed.now = 1_000_000;
-    let PlanCommand::Suspend = fed.machine.next() else { panic!() };
+    let Next::Suspend = fed.machine.next() else { panic!() };
     fed.feed(RecordBody::Resumed);
     let call = fed.machine.nodes().next().unwrap().call();
     fed.feed(RecordBody::ToolAnswered { call, answer: Answer::Approve });
     assert_eq!(names(&fed.begin_all()), ["a"]);
     fed.now += 1_000;
     fed.feed(RecordBody::ClockRead);
-    let PlanCommand::Append(RecordBody::LimitReached(limit)) = fed.machine.next() else { panic!() };
+    let Next::Append(RecordBody::LimitReached(limit)) = fed.machine.next() else { panic!() };
     fed.feed(RecordBody::LimitReached(limit));
-    let PlanCommand::Append(RecordBody::RunFinished(outcome)) = fed.machine.next() else { panic!() };
+    let Next::Append(RecordBody::RunFinished(outcome)) = fed.machine.next() else { panic!() };
     assert_eq!(outcome.status, OutcomeStatus::Limit(archon_types::LimitReached::Duration { max_ms: 1_000 }));
 }
 
@@ -324,7 +328,7 @@ fn results_reach_those_that_refer_to_them_and_what_was_known_fills_gaps() {
     fed.plan(PlanRecord::Made { command: CommandId(0), task, warnings: vec![] });
     let begun = fed.begin_all();
     fed.finish(begun[0].1, ToolResult::success("{\"n\": 7}"));
-    let PlanCommand::Start { call, .. } = fed.machine.next() else { panic!() };
+    let Next::Do(PlanTask::Start { call }) = fed.machine.next() else { panic!() };
     let properties = json!({"a": {"type": "integer"}, "t": {"type": "string"}, "unit": {"type": "string"}});
     let tool = archon_types::ToolDefinition {
         name: "calculator".into(),
@@ -344,11 +348,11 @@ fn a_reference_into_a_result_that_is_not_there_fails_before_the_start() {
     let mut fed = Fed::following(cap(1), vec![step("a", &[]), calc]);
     let begun = fed.begin_all();
     fed.finish(begun[0].1, ToolResult::success("no number"));
-    let PlanCommand::Start { call, .. } = fed.machine.next() else { panic!() };
+    let Next::Do(PlanTask::Start { call }) = fed.machine.next() else { panic!() };
     let why = fed.machine.arguments(call, None).unwrap_err().to_string();
     assert_eq!(why, "{a.number} names a part that is not there: the value is text");
     fed.feed(RecordBody::ToolRefused { call, result: ToolResult::error(why).into() });
-    assert!(matches!(fed.machine.next(), PlanCommand::MakePlan { .. }), "the same would fail again");
+    assert!(matches!(fed.machine.next(), Next::Do(PlanTask::MakePlan { .. })), "the same would fail again");
 }
 
 // spec: PL-23
@@ -357,11 +361,11 @@ fn a_pause_lets_what_runs_end_and_begins_nothing_new() {
     let mut fed = Fed::following(cap(1), vec![step("a", &[]), step("b", &["a"])]);
     let begun = fed.begin_all();
     fed.plan(PlanRecord::Paused { reason: "lunch".into() });
-    assert!(matches!(fed.machine.next(), PlanCommand::Wait { until: None }));
+    assert!(matches!(fed.machine.next(), Next::Wait(None)));
     fed.finish(begun[0].1, ok());
-    assert!(matches!(fed.machine.next(), PlanCommand::Append(RecordBody::Suspended { .. })));
+    assert!(matches!(fed.machine.next(), Next::Append(RecordBody::Suspended { .. })));
     fed.feed(RecordBody::Suspended { waiting: vec![] });
-    assert!(matches!(fed.machine.next(), PlanCommand::Suspend));
+    assert!(matches!(fed.machine.next(), Next::Suspend));
     fed.feed(RecordBody::Resumed);
     fed.plan(PlanRecord::Unpaused);
     assert_eq!(names(&fed.begin_all()), ["b"]);
@@ -381,7 +385,7 @@ fn a_gate_asks_a_person_and_stops_nobody_else() {
     let (call, text) = asked.unwrap();
     assert_eq!(text, "Pay 100 EUR?");
     fed.finish(begun[0].1, ok());
-    let PlanCommand::Append(RecordBody::Suspended { waiting }) = fed.machine.next() else { panic!() };
+    let Next::Append(RecordBody::Suspended { waiting }) = fed.machine.next() else { panic!() };
     assert_eq!(waiting, [call]);
     let before = serde_json::to_value(&fed.machine).unwrap();
     fed.feed(RecordBody::Suspended { waiting });
@@ -390,7 +394,7 @@ fn a_gate_asks_a_person_and_stops_nobody_else() {
     // The same with a no, from the state as it was written.
     fed.machine = serde_json::from_value(before).unwrap();
     fed.feed(RecordBody::ToolAnswered { call, answer: Answer::Cancel { reason: "too much".into() } });
-    let PlanCommand::MakePlan { reason: Some(reason), .. } = fed.machine.next() else { panic!() };
+    let Next::Do(PlanTask::MakePlan { reason: Some(reason), .. }) = fed.machine.next() else { panic!() };
     assert!(reason.contains("it was not approved: too much"), "{reason}");
 }
 
@@ -401,13 +405,13 @@ fn a_person_sees_the_plan_first_and_may_edit_or_refuse_it() {
     settings.confirm = Confirm::First;
     let asked = || {
         let mut fed = Fed::following(settings.clone(), vec![step("a", &[])]);
-        let PlanCommand::Append(body) = fed.machine.next() else { panic!() };
+        let Next::Append(body) = fed.machine.next() else { panic!() };
         let RecordBody::ToolAsked { call, request } = &body else { panic!() };
         assert_eq!(request.action_summary, "Follow this plan of 1 subtasks?");
         assert_eq!(request.details["subtasks"][0]["id"], "a");
         let call = *call;
         fed.feed(body);
-        assert!(matches!(fed.machine.next(), PlanCommand::Append(RecordBody::Suspended { .. })));
+        assert!(matches!(fed.machine.next(), Next::Append(RecordBody::Suspended { .. })));
         assert_eq!(fed.machine.state(), AgentState::Planning);
         (fed, call)
     };
@@ -478,7 +482,7 @@ fn damaged(machine: &PlanMachine, change: impl FnOnce(&mut serde_json::Value)) -
 fn where_nothing_can_begin_the_run_ends_and_names_what_waits() {
     let fed = Fed::following(cap(1), vec![step("a", &[]), step("b", &["a"])]);
     let machine = damaged(&fed.machine, |written| written["nodes"]["ready"] = json!([]));
-    let PlanCommand::Append(RecordBody::RunFinished(outcome)) = machine.next() else { panic!() };
+    let Next::Append(RecordBody::RunFinished(outcome)) = machine.next() else { panic!() };
     assert_eq!(outcome.error.unwrap(), "deadlock: these wait and nothing can begin: a, b");
 }
 
@@ -502,9 +506,10 @@ fn another_plan_may_change_what_it_is_asked_to_change_and_nothing_beside() {
     let begun = fed.begin_all();
     fed.finish(begun[0].1, ok());
     fed.plan(PlanRecord::ReplanRequested { reason: "it rains".into(), targets: vec!["b".into()] });
-    let PlanCommand::MakePlan { command, reason: Some("it rains"), .. } = fed.machine.next() else {
+    let Next::Do(PlanTask::MakePlan { command, reason: Some(reason), .. }) = fed.machine.next() else {
         panic!()
     };
+    assert_eq!(reason, "it rains");
     assert_eq!(fed.machine.targets(), ["b".into()]);
     let wanted = Task::new("t", "g").with_subtasks(vec![step("a", &[]), step("other", &["a"])]);
     let (diff, _) = difference(&fed.machine, &wanted);
@@ -524,7 +529,7 @@ fn another_plan_may_change_what_it_is_asked_to_change_and_nothing_beside() {
     }
     let ids: Vec<String> = fed.machine.task().subtasks.iter().map(|s| s.id.to_string()).collect();
     assert_eq!(ids, ["a", "d", "other"]);
-    assert!(matches!(fed.machine.next(), PlanCommand::Conclude { .. }), "nothing was given up");
+    assert!(matches!(fed.machine.next(), Next::Do(PlanTask::Conclude { .. })), "nothing was given up");
 }
 
 // spec: EX-07
@@ -552,7 +557,7 @@ fn ended_at_counts_nothing_against_calls_that_go_on_with_what_they_were_lent() {
     let mut started = crate::support::started();
     started.config.limits = limits;
     let mut fed = Fed::of(&started, PlanSettings::default()).follow(vec![step("a", &[])]);
-    let PlanCommand::Start { call, .. } = fed.machine.next() else { panic!() };
+    let Next::Do(PlanTask::Start { call }) = fed.machine.next() else { panic!() };
     let lease = fed.machine.lease(call).unwrap();
     assert_eq!(lease.tokens, 1_000, "it may use all there is");
     fed.feed(RecordBody::Granted { call, child: "run_1.a".into(), lease });
@@ -560,9 +565,9 @@ fn ended_at_counts_nothing_against_calls_that_go_on_with_what_they_were_lent() {
     fed.feed(RecordBody::ToolStarted { call, attempt: 0, effect: Effect::Idempotent, child_run });
     fed.now = 6_000;
     fed.feed(RecordBody::ClockRead);
-    let PlanCommand::Append(reached) = fed.machine.next() else { panic!() };
+    let Next::Append(reached) = fed.machine.next() else { panic!() };
     fed.feed(reached);
-    let PlanCommand::Append(end) = fed.machine.next() else { panic!() };
+    let Next::Append(end) = fed.machine.next() else { panic!() };
     fed.feed(end);
     let mut more = archon_types::MoreLimits::default();
     assert!(fed.machine.ended_at(&more).is_some());

@@ -1,6 +1,6 @@
 //! What is left alone: subtasks that another plan may not touch, and those whose condition does not hold.
 
-use archon_planner::{NodeState, PlanCommand, check_diff, difference};
+use archon_planner::{Next, NodeState, PlanTask, check_diff, difference};
 use archon_types::{PlanSettings, Task, ToolResult};
 use serde_json::json;
 
@@ -16,7 +16,7 @@ fn what_does_not_depend_on_what_failed_is_not_touched_though_nobody_began_it() {
     let begun = fed.begin_all();
     let bad = begun.iter().find(|(id, _)| id == "bad").expect("it begins").1;
     fed.finish(bad, ToolResult::error("it does not work"));
-    assert!(matches!(fed.machine.next(), PlanCommand::MakePlan { .. }));
+    assert!(matches!(fed.machine.next(), Next::Do(PlanTask::MakePlan { .. })));
     assert!(fed.machine.may_change(&"later".into()), "it waits: only its place keeps it as it is");
     let wanted = Task::new("t", "g").with_subtasks(vec![step("later", &[]), step("other", &[])]);
     let (diff, remarks) = difference(&fed.machine, &wanted);

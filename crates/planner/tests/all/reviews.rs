@@ -1,6 +1,6 @@
 //! A person who sees the result of a subtask before others go on with it.
 
-use archon_planner::{NodeState, PlanCommand, fold};
+use archon_planner::{Next, NodeState, PlanTask, fold};
 use archon_types::{
     Answer, CallId, OnFailure, OutcomeStatus, PlanSettings, QuestionKind, RecordBody, SubTaskStatus,
     ToolResult, ToolResultStatus,
@@ -17,7 +17,7 @@ fn asked() -> (Fed, CallId) {
     let call_of = |id: &str| begun.iter().find(|(begun, _)| begun == id).unwrap().1;
     assert_eq!(begun.len(), 2);
     fed.finish(call_of("look"), ToolResult::success("42"));
-    let PlanCommand::Append(body) = fed.machine.next() else { panic!("{:?}", fed.machine.next()) };
+    let Next::Append(body) = fed.machine.next() else { panic!("{:?}", fed.machine.next()) };
     let RecordBody::ToolAsked { call, request } = &body else { panic!() };
     assert_eq!(
         (request.action_summary.as_str(), &request.details["result"]),
@@ -27,12 +27,12 @@ fn asked() -> (Fed, CallId) {
     let call = *call;
     fed.feed(body);
     assert_eq!(fed.machine.task().subtasks[0].status(), SubTaskStatus::Completed);
-    assert_eq!(fed.machine.next(), PlanCommand::Wait { until: None }, "the other step goes on");
+    assert_eq!(fed.machine.next(), Next::Wait(None), "the other step goes on");
     fed.finish(call_of("other"), ToolResult::success("ok"));
-    let PlanCommand::Append(RecordBody::Suspended { waiting }) = fed.machine.next() else { panic!() };
+    let Next::Append(RecordBody::Suspended { waiting }) = fed.machine.next() else { panic!() };
     assert_eq!(waiting, [call]);
     fed.feed(RecordBody::Suspended { waiting });
-    assert_eq!(fed.machine.next(), PlanCommand::Suspend);
+    assert_eq!(fed.machine.next(), Next::Suspend);
     // As another process finds it.
     fed.machine = fold(&fed.records).unwrap();
     fed.feed(RecordBody::Resumed);
@@ -48,7 +48,7 @@ fn who_depends_on_a_result_waits_until_a_person_has_seen_it() {
     let begun = fed.begin_all();
     assert_eq!(begun[0].0, "use");
     fed.finish(begun[0].1, ToolResult::success("ok"));
-    assert!(matches!(fed.machine.next(), PlanCommand::Conclude { .. }));
+    assert!(matches!(fed.machine.next(), Next::Do(PlanTask::Conclude { .. })));
     assert!(fed.machine.nodes().all(|node| node.state == NodeState::Done));
     assert_eq!(fed.machine.task().subtasks[0].result().unwrap().text(), "42");
 }
@@ -62,7 +62,7 @@ fn a_no_to_a_result_ends_the_run() {
     ] {
         let (mut fed, call) = asked();
         fed.feed(RecordBody::ToolAnswered { call, answer });
-        let PlanCommand::Append(RecordBody::RunFinished(outcome)) = fed.machine.next() else { panic!() };
+        let Next::Append(RecordBody::RunFinished(outcome)) = fed.machine.next() else { panic!() };
         assert_eq!(outcome.status, OutcomeStatus::Failed);
         assert_eq!(outcome.error.unwrap(), format!("the result of look was not approved: {why}"));
     }
@@ -90,7 +90,7 @@ fn failed() -> (Fed, CallId) {
     let mut fed = Fed::following(PlanSettings::default(), steps);
     let call = fed.begin_all()[0].1;
     fed.finish(call, ToolResult::error("the line is cut"));
-    let PlanCommand::Append(body) = fed.machine.next() else { panic!("{:?}", fed.machine.next()) };
+    let Next::Append(body) = fed.machine.next() else { panic!("{:?}", fed.machine.next()) };
     let RecordBody::ToolAsked { call: asked, request } = &body else { panic!("{body:?}") };
     assert_eq!((*asked, request.kind), (call, QuestionKind::Failed));
     assert!(
@@ -100,7 +100,7 @@ fn failed() -> (Fed, CallId) {
     );
     fed.feed(body);
     assert!(!fed.machine.may_change(&"look".into()), "a person decides about it");
-    let PlanCommand::Append(body) = fed.machine.next() else { panic!() };
+    let Next::Append(body) = fed.machine.next() else { panic!() };
     fed.feed(body);
     fed.machine = fold(&fed.records).unwrap();
     fed.feed(RecordBody::Resumed);
@@ -117,7 +117,7 @@ fn failed_step_with_ask_is_tried_again_after_a_yes() {
     assert_ne!(again[0].1, call);
     // It fails once more, and a person is asked once more.
     fed.finish(again[0].1, ToolResult::failed(ToolResultStatus::Error, "no", "no"));
-    let PlanCommand::Append(RecordBody::ToolAsked { call, .. }) = fed.machine.next() else { panic!() };
+    let Next::Append(RecordBody::ToolAsked { call, .. }) = fed.machine.next() else { panic!() };
     assert_eq!(call, again[0].1);
 }
 
@@ -145,7 +145,7 @@ fn failed_step_with_ask_is_given_up_after_a_no_and_makes_no_other_plan() {
         assert_eq!(fed.begin_all(), []);
         let state = |id| fed.machine.nodes().find(|n| n.subtask.id.as_str() == id).unwrap().state.clone();
         assert_eq!((state("look"), state("use")), (NodeState::Failed, NodeState::Unreachable));
-        let PlanCommand::Append(RecordBody::RunFinished(outcome)) = fed.machine.next() else { panic!() };
+        let Next::Append(RecordBody::RunFinished(outcome)) = fed.machine.next() else { panic!() };
         assert_eq!(outcome.status, OutcomeStatus::Failed);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use archon_planner::{PlanCommand, PlanMachine};
+use archon_planner::{Next, PlanMachine, PlanTask};
 use archon_testkit::Chance;
 use archon_types::{
     AgentId, CallId, CommandId, Effect, LoopId, Message, PlanRecord, PlanSettings, PromptSource, Record,
@@ -84,11 +84,12 @@ impl Fed {
         let mut begun = Vec::new();
         loop {
             match self.machine.next() {
-                PlanCommand::Start { call, subtask, .. } => {
+                Next::Do(PlanTask::Start { call }) => {
+                    let subtask = &self.machine.node(call).unwrap().subtask;
                     begun.push((subtask.id.to_string(), call));
                     self.start(call);
                 }
-                PlanCommand::Append(body)
+                Next::Append(body)
                     if !matches!(body, RecordBody::RunFinished(_) | RecordBody::Suspended { .. }) =>
                 {
                     self.feed(body);

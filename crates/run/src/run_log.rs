@@ -3,29 +3,40 @@
 
 use std::sync::Arc;
 
-use crate::{
-    Context, Delegation, Durability, Event, Journal, JournalError, OpenMode, OpenRun, Record, RecordBody,
-    RunId, RunStarted, RunWriter, not_before,
+use archon_types::{
+    BoxFuture, Context, Delegation, Durability, Event, Journal, JournalError, OpenMode, OpenRun, Record,
+    RecordBody, RunId, RunStarted, RunWriter,
 };
 
+use crate::{Mailbox, cancelled_alone};
+
 /// Appends to one run's log and sends the records to watchers.
-pub struct LogAppender {
+pub struct RunLog {
     writer: Box<dyn RunWriter>,
     next_seq: u64,
     context: Context,
     /// The call that the run works for, until the caller's log records that this log exists.
     untold: Option<Arc<Delegation>>,
+    mailbox: Option<Arc<Mailbox>>,
 }
 
-impl LogAppender {
-    /// Creates an appender for a log that has `next_seq` records already.
+impl RunLog {
+    /// Makes a log that has `next_seq` records already, of a run without an inbox.
     pub fn new(writer: Box<dyn RunWriter>, next_seq: u64, context: Context) -> Self {
         let untold = context.delegation.clone().filter(|by| by.child == context.run);
-        Self { writer, next_seq, context, untold }
+        Self { writer, next_seq, context, untold, mailbox: None }
+    }
+
+    /// Makes a log that is not stored and goes to the watchers only.
+    pub fn not_kept(mut context: Context) -> Self {
+        // The caller must not be told of a log that does not exist.
+        context.delegation = None;
+        Self::new(Box::new(Nowhere), 0, context)
     }
 
     /// Creates the log of the run that `context` names, with all of its first records at once, so that a
-    /// crash leaves no run without a prompt. Returns the records too.
+    /// crash leaves no run without a prompt. The run gets a cancellation token of its own. Returns the
+    /// records too.
     ///
     /// # Errors
     /// The run exists, or the journal could not write its first records.
@@ -35,11 +46,19 @@ impl LogAppender {
         rest: Vec<RecordBody>,
         context: &Context,
     ) -> Result<(Self, Vec<Arc<Record>>), JournalError> {
-        let OpenRun { writer, .. } = journal.open(&context.run, OpenMode::Create).await?;
-        let mut log = Self::new(writer, 0, context.clone());
+        let open = journal.open(&context.run, OpenMode::Create).await?;
+        let mut log = Self::resume(journal, open, cancelled_alone(context));
         let first = std::iter::once(RecordBody::RunStarted(Box::new(started)));
         let records = log.append(first.chain(rest).collect()).await?;
         Ok((log, records))
+    }
+
+    /// Opens a log at its end. The token of `context` has to be the run's own.
+    pub fn resume(journal: &dyn Journal, open: OpenRun, context: Context) -> Self {
+        let mailbox = Mailbox::of(journal.inbox(), &context, &open.records);
+        let mut log = Self::new(open.writer, open.records.len() as u64, context);
+        log.mailbox = mailbox;
+        log
     }
 
     /// Appends records together, with one sync at most. When this returns they are as durable as their kinds
@@ -81,7 +100,17 @@ impl LogAppender {
         Ok(())
     }
 
-    /// Returns the run of this log.
+    /// Returns the messages for the run, if its journal has an inbox.
+    pub fn mailbox(&self) -> Option<Arc<Mailbox>> {
+        self.mailbox.clone()
+    }
+
+    /// Closes the log, so that others can open it. Nothing is appended any more.
+    pub fn close(&mut self) {
+        self.writer = Box::new(Closed(self.context.run.clone()));
+    }
+
+    /// Returns the id of the run.
     pub fn run(&self) -> &RunId {
         &self.context.run
     }
@@ -102,34 +131,35 @@ impl LogAppender {
     }
 }
 
-impl OpenRun {
-    /// Returns the context for resuming a run: `given`, with the session and the tenant of the run, and a
-    /// clock that does not fall behind the end of its log.
-    pub fn context(&self, given: &Context) -> Context {
-        let mut context = given.clone();
-        if let Some(last) = self.records.last() {
-            context.clock = not_before(last.at, context.clock);
-        }
-        if let Some(RecordBody::RunStarted(started)) = self.records.first().map(|record| &record.body) {
-            context.session = started.session.clone();
-            context.tenant = started.tenant.clone();
-        }
-        context
-    }
+/// The writer of a closed log, which refuses every record.
+struct Closed(RunId);
 
-    /// Returns true if the log has a prompt.
-    pub fn is_asked(&self) -> bool {
-        self.records.iter().any(|record| matches!(record.body, RecordBody::Prompted { .. }))
-    }
-
-    /// Creates an appender at the end of the log.
-    pub fn log(self, context: Context) -> LogAppender {
-        LogAppender::new(self.writer, self.records.len() as u64, context)
+impl RunWriter for Closed {
+    fn append<'a>(
+        &'a mut self,
+        _: &'a [Arc<Record>],
+        _: Durability,
+    ) -> BoxFuture<'a, Result<(), JournalError>> {
+        let locked = JournalError::Locked { run: self.0.clone() };
+        Box::pin(std::future::ready(Err(locked)))
     }
 }
 
-impl std::fmt::Debug for LogAppender {
+/// A writer that stores nothing.
+struct Nowhere;
+
+impl RunWriter for Nowhere {
+    fn append<'a>(
+        &'a mut self,
+        _: &'a [Arc<Record>],
+        _: Durability,
+    ) -> BoxFuture<'a, Result<(), JournalError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+}
+
+impl std::fmt::Debug for RunLog {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("LogAppender").field("next_seq", &self.next_seq).finish_non_exhaustive()
+        f.debug_struct("RunLog").field("next_seq", &self.next_seq).finish_non_exhaustive()
     }
 }

@@ -1,0 +1,263 @@
+//! The driver of all machines: it does what the machine decides, and records what happened before anything
+//! depends on it.
+
+use std::{future::poll_fn, panic::AssertUnwindSafe, sync::Arc, task::Poll};
+
+use archon_types::{
+    BoxFuture, CancellationToken, Context, FailureKind, JournalError, Outcome, OutcomeStatus, RecordBody,
+    Timestamp,
+};
+use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
+use tracing::Instrument as _;
+
+use crate::{Executor, Machine, Next, Recorded, Report, Reporter, Reports, RunLog};
+
+/// A run that is being driven: its machine, its log, its inbox and its tasks in flight.
+pub struct RunDriver<M, D> {
+    /// The state of the run.
+    pub machine: M,
+    log: RunLog,
+    context: Context,
+    tasks: FuturesUnordered<BoxFuture<'static, D>>,
+    reports: Reports,
+    stop: CancellationToken,
+}
+
+/// The end of a wait.
+enum Woken<D> {
+    Done(D),
+    Reported(Report),
+    Spoken,
+    Time,
+}
+
+impl<M: Machine, D: Send + 'static> RunDriver<M, D> {
+    /// Makes the driver of a machine that has applied all records of `log`.
+    pub fn new(machine: M, log: RunLog) -> Self {
+        let (context, tasks, reports) = (log.context().clone(), FuturesUnordered::new(), Reports::default());
+        let stop = context.cancel.child_token();
+        Self { machine, log, context, tasks, reports, stop }
+    }
+
+    /// Drives the run to its outcome, or until it is suspended.
+    ///
+    /// # Errors
+    /// Only the journal makes this fail.
+    pub async fn drive(mut self, executor: &mut impl Executor<M, Done = D>) -> Result<Outcome, JournalError> {
+        // A span, so that every log line from here on names the run.
+        let span = tracing::info_span!("run", run = %self.context.run, session = %self.context.session);
+        self.work(executor).instrument(span).await
+    }
+
+    async fn work(&mut self, executor: &mut impl Executor<M, Done = D>) -> Result<Outcome, JournalError> {
+        executor.attach(self).await?;
+        loop {
+            self.hear(executor).await?;
+            executor.look(self).await?;
+            if self.machine.is_stopping() && !self.tasks.is_empty() {
+                self.drain(executor).await?;
+            }
+            let outcome = match self.machine.next() {
+                Next::Append(body) => {
+                    executor.append(body, self).await?;
+                    continue;
+                }
+                Next::Do(task) => {
+                    executor.start(task, self).await?;
+                    continue;
+                }
+                Next::Wait(until) => {
+                    self.wait(until, executor).await?;
+                    continue;
+                }
+                Next::Suspend => Outcome::new(self.context.run.clone(), OutcomeStatus::Suspended),
+                // A run without a prompt is never driven.
+                Next::AwaitPrompt => {
+                    Outcome::failed(self.context.run.clone(), FailureKind::Refused, "nothing was asked")
+                }
+                Next::Done(outcome) => outcome,
+            };
+            executor.rested(self).await;
+            return Ok(outcome);
+        }
+    }
+
+    /// Returns the run's context. Its token is the run's own.
+    pub fn context(&self) -> &Context {
+        &self.context
+    }
+
+    /// Cancels everything under way; a child of the run's own token.
+    pub fn stop(&self) -> &CancellationToken {
+        &self.stop
+    }
+
+    /// Returns whether tasks are in flight.
+    pub fn is_busy(&self) -> bool {
+        !self.tasks.is_empty()
+    }
+
+    /// Returns the end for calls of the reports of processes and child runs.
+    pub fn reporter(&self) -> Arc<Reporter> {
+        self.reports.reporter()
+    }
+
+    /// Appends records in one write, and applies them to the machine.
+    ///
+    /// # Errors
+    /// The journal could not keep them; nothing that depends on them may happen.
+    pub async fn record(&mut self, bodies: Vec<RecordBody>) -> Recorded {
+        self.log.step(bodies, |record| self.machine.apply(record)).await
+    }
+
+    /// Starts a task. Its result goes to [`Executor::done`]; if the task panics, `panicked` makes the result.
+    pub fn spawn(
+        &mut self,
+        work: impl Future<Output = D> + Send + 'static,
+        panicked: impl FnOnce() -> D + Send + 'static,
+    ) {
+        let work = AssertUnwindSafe(work).catch_unwind();
+        self.tasks.push(Box::pin(work.map(|done| done.unwrap_or_else(|_| panicked()))));
+    }
+
+    /// Moves the messages of the inbox into the log.
+    ///
+    /// # Errors
+    /// As [`record`](Self::record).
+    pub async fn receive(&mut self, executor: &mut impl Executor<M, Done = D>) -> Recorded {
+        let Some(mailbox) = self.log.mailbox() else { return Ok(()) };
+        mailbox.look().await;
+        while let Some(bodies) = mailbox.take(|entry| executor.meaning(entry, &self.machine)) {
+            self.record(bodies).await?;
+        }
+        mailbox.clear().await;
+        Ok(())
+    }
+
+    /// Records that the caller has cancelled the run.
+    async fn hear(&mut self, executor: &mut impl Executor<M, Done = D>) -> Recorded {
+        let is_new = self.context.cancel.is_cancelled() && !self.machine.is_stopping();
+        match executor.cancelled().filter(|_| is_new) {
+            Some(cancelled) if !matches!(self.machine.next(), Next::Done(_)) => {
+                self.record(vec![cancelled]).await
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Waits for the next event, and handles it.
+    ///
+    /// # Errors
+    /// As [`record`](Self::record).
+    pub async fn wait(
+        &mut self,
+        until: Option<Timestamp>,
+        executor: &mut impl Executor<M, Done = D>,
+    ) -> Recorded {
+        let mailbox = self.log.mailbox();
+        // Subscribes before it reads the inbox, so that no message is missed.
+        let posted = mailbox.as_ref().map(|mailbox| mailbox.changed());
+        self.receive(executor).await?;
+        if self.machine.is_stopping() || !executor.may_wait(self).await? {
+            return Ok(());
+        }
+        match self.woken(until, posted, executor).await {
+            Woken::Done(done) => {
+                // The cancel is recorded first, so that a call which it stopped does not count as
+                // failed.
+                self.hear(executor).await?;
+                executor.done(done, self).await
+            }
+            Woken::Reported(report) => self.write_down(report).await,
+            Woken::Spoken => Ok(()),
+            Woken::Time => executor.tick(self).await,
+        }
+    }
+
+    async fn woken(
+        &mut self,
+        until: Option<Timestamp>,
+        mut posted: Option<BoxFuture<'_, ()>>,
+        executor: &mut impl Executor<M, Done = D>,
+    ) -> Woken<D> {
+        let mut timer = until.map(|until| self.context.clock.sleep_until(until));
+        let is_known = self.context.cancel.is_cancelled();
+        let mut cancelled = Box::pin(self.context.cancel.cancelled());
+        let (tasks, reports) = (&mut self.tasks, &self.reports);
+        poll_fn(|task| {
+            if let Poll::Ready(Some(done)) = tasks.poll_next_unpin(task) {
+                return Poll::Ready(Woken::Done(done));
+            }
+            if let Poll::Ready(came) = executor.poll(task) {
+                return Poll::Ready(came.map_or(Woken::Spoken, Woken::Done));
+            }
+            if let Poll::Ready(report) = reports.poll(task) {
+                return Poll::Ready(Woken::Reported(report));
+            }
+            let is_spoken_to = (!is_known && cancelled.as_mut().poll(task).is_ready())
+                || posted.as_mut().is_some_and(|posted| posted.as_mut().poll(task).is_ready());
+            if is_spoken_to {
+                return Poll::Ready(Woken::Spoken);
+            }
+            match &mut timer {
+                Some(timer) => timer.as_mut().poll(task).map(|()| Woken::Time),
+                None => Poll::Pending,
+            }
+        })
+        .await
+    }
+
+    /// Stops the tasks in flight: gives them time to end, then drops them.
+    ///
+    /// # Errors
+    /// As [`record`](Self::record).
+    pub async fn drain<X: Executor<M, Done = D>>(&mut self, executor: &mut X) -> Recorded {
+        self.stop.cancel();
+        executor.stopped();
+        let clock = self.context.clock.clone();
+        let mut over = X::GRACE.map(|grace| clock.sleep_until(clock.now() + grace));
+        while !self.tasks.is_empty() {
+            let (tasks, reports) = (&mut self.tasks, &self.reports);
+            let next = poll_fn(|task| {
+                if let Poll::Ready(done) = tasks.poll_next_unpin(task) {
+                    return Poll::Ready(done.map(Woken::Done));
+                }
+                if let Poll::Ready(report) = reports.poll(task) {
+                    return Poll::Ready(Some(Woken::Reported(report)));
+                }
+                match &mut over {
+                    Some(over) => over.as_mut().poll(task).map(|()| None),
+                    None => Poll::Pending,
+                }
+            });
+            match next.await {
+                Some(Woken::Done(done)) => executor.done(done, self).await?,
+                Some(Woken::Reported(report)) => self.write_down(report).await?,
+                _ => break,
+            }
+        }
+        self.tasks = FuturesUnordered::new();
+        Ok(())
+    }
+
+    /// Records the processes and child runs that calls have started; they wait for that before they work.
+    async fn write_down(&mut self, report: Report) -> Recorded {
+        if !self.machine.knows(&report.record) {
+            self.record(vec![report.record.clone()]).await?;
+        }
+        report.logged();
+        Ok(())
+    }
+}
+
+impl<M, D> Drop for RunDriver<M, D> {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+impl<M, D> std::fmt::Debug for RunDriver<M, D> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RunDriver").field("run", &self.context.run).finish_non_exhaustive()
+    }
+}
