@@ -9,7 +9,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use archon_run::{Executor, Heard, Machine, Next, Recorded, RunDriver, RunLog, cancelled_alone};
+use archon_run::{Executor, Heard, Machine, Next, Recorded, Reporter, RunDriver, RunLog, cancelled_alone};
 use archon_types::{
     AgentEvent, AgentEvents, AgentId, AgentMessage, AssistantMessage, BranchResult, Content, Context,
     Evaluation, EvaluationError, EvaluationStrategy, Event, ExecutionLimits, FailureKind, InboxEntry,
@@ -317,49 +317,32 @@ impl Machine for Choosing {
 struct Branches {
     work: Arc<Work>,
     is_at_work: bool,
-    chosen: Option<(Vec<Outcome>, ParallelChoice)>,
+    chosen: Option<Chosen>,
 }
 
-/// The result of the branches, or of the choice.
-enum Came {
-    Ended(Vec<Outcome>),
-    Chosen(Vec<Outcome>, ParallelChoice),
-}
+/// The outcomes of the branches, and the choice.
+type Chosen = (Vec<Outcome>, ParallelChoice);
+type Run = RunDriver<Choosing, Result<Chosen, JournalError>>;
 
 impl Executor<Choosing> for Branches {
-    type Done = Came;
+    type Done = Result<Chosen, JournalError>;
 
     /// Cancelled branches end by themselves.
     const GRACE: Option<Duration> = None;
 
-    async fn start(&mut self, _: Choose, run: &mut RunDriver<Choosing, Came>) -> Recorded {
+    async fn start(&mut self, _: Choose, run: &mut Run) -> Recorded {
         if std::mem::replace(&mut self.is_at_work, true) {
             return run.wait(None, self).await;
         }
-        let work = self.work.clone();
-        run.spawn(async move { Came::Ended(work.branches().await) }, self.work.panicked());
+        let (work, reporter) = (self.work.clone(), run.reporter());
+        let failed = Outcome::failed(run.context().run.clone(), FailureKind::Panicked, "it panicked");
+        let none = ParallelChoice::none(work.parallel.strategy.name(), failed);
+        run.spawn(async move { work.chosen(&reporter).await }, move || Ok((Vec::new(), none)));
         Ok(())
     }
 
-    async fn done(&mut self, came: Came, run: &mut RunDriver<Choosing, Came>) -> Recorded {
-        let work = self.work.clone();
-        let (branches, choice) = match came {
-            Came::Ended(branches) => {
-                let candidates = work.candidates(&branches).await?;
-                if let Some(reserved) = work.may_cost(&candidates) {
-                    let asked = RecordBody::AskedBeside { question: SideQuestion::Choice, reserved };
-                    run.record(vec![asked]).await?;
-                }
-                let panicked = self.work.panicked();
-                let choose = async move {
-                    let choice = work.choose(&branches, candidates).await;
-                    Came::Chosen(branches, choice)
-                };
-                run.spawn(choose, panicked);
-                return Ok(());
-            }
-            Came::Chosen(branches, choice) => (branches, choice),
-        };
+    async fn done(&mut self, chosen: Self::Done, run: &mut Run) -> Recorded {
+        let (branches, choice) = chosen?;
         run.receive(self).await?;
         let status = choice.outcome.status;
         if status == OutcomeStatus::Cancelled && !run.machine.is_cancelled {
@@ -367,7 +350,7 @@ impl Executor<Choosing> for Branches {
             run.record(vec![RecordBody::CancelRequested { reason }]).await?;
         }
         let end = match status {
-            // The open questions are in the logs of the branches.
+            // The questions are in the logs of the branches.
             OutcomeStatus::Suspended => RecordBody::Suspended { waiting: Vec::new() },
             _ => RecordBody::ParallelEnded(Box::new(choice.clone())),
         };
@@ -430,13 +413,15 @@ impl Work {
         join_all((0..self.parallel.branches.len()).map(|index| self.branch(index))).await
     }
 
-    /// Makes the result for a branch or a choice that panicked.
-    fn panicked(&self) -> impl FnOnce() -> Came + Send + use<> {
-        let (run, name) = (self.context.run.clone(), self.parallel.strategy.name().to_owned());
-        move || {
-            let failed = Outcome::failed(run, FailureKind::Panicked, "it panicked");
-            Came::Chosen(Vec::new(), ParallelChoice::none(&name, failed))
+    /// Runs the branches to their outcomes, and chooses one. A choice that may cost is in the log first.
+    async fn chosen(&self, reporter: &Reporter) -> Result<Chosen, JournalError> {
+        let branches = self.branches().await;
+        let candidates = self.candidates(&branches).await?;
+        if let Some(reserved) = self.may_cost(&candidates) {
+            reporter.report(RecordBody::AskedBeside { question: SideQuestion::Choice, reserved }).await;
         }
+        let choice = self.choose(&branches, candidates).await;
+        Ok((branches, choice))
     }
 
     /// Estimates the cost of the choice, if a model is going to make it.

@@ -206,7 +206,7 @@ impl Batch<'_, '_> {
     /// Records what a call has started, unless the log has it already.
     async fn reported(&mut self, report: Report) -> Result<(), JournalError> {
         if !delegate::is_known(self.machine, &report.record) {
-            step(self.log, self.machine, report.record.clone()).await?;
+            step(self.log, self.machine, RecordBody::clone(&report.record)).await?;
         }
         report.logged();
         Ok(())

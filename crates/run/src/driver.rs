@@ -243,7 +243,7 @@ impl<M: Machine, D: Send + 'static> RunDriver<M, D> {
     /// Records the processes and child runs that calls have started; they wait for that before they work.
     async fn write_down(&mut self, report: Report) -> Recorded {
         if !self.machine.knows(&report.record) {
-            self.record(vec![report.record.clone()]).await?;
+            self.record(vec![RecordBody::clone(&report.record)]).await?;
         }
         report.logged();
         Ok(())
@@ -261,3 +261,6 @@ impl<M, D> std::fmt::Debug for RunDriver<M, D> {
         f.debug_struct("RunDriver").field("run", &self.context.run).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -33,7 +33,7 @@ struct State {
 /// A record that a call waits to have in the log.
 pub struct Report {
     /// The record.
-    pub record: RecordBody,
+    pub record: Box<RecordBody>,
     answer: Arc<Answer>,
 }
 
@@ -79,7 +79,7 @@ impl Reporter {
             if state.is_over {
                 return false;
             }
-            state.reported.push_back(Report { record, answer: answer.clone() });
+            state.reported.push_back(Report { record: Box::new(record), answer: answer.clone() });
         }
         self.driver.wake();
         answer.known.cancelled().await;
