@@ -281,7 +281,11 @@ impl ChatDecoder {
             }
             // Some services send the field with every answer.
             None if function.is_empty() => return,
-            None => self.begin_call(None, "", name, out),
+            None => {
+                // An answer has at most one such call, so the time is enough of an id.
+                let id = format!("manual-id-{}", self.now().as_millis());
+                self.begin_call(None, &id, name, out)
+            }
         };
         self.arguments(place, function.arguments.0, out);
     }

@@ -66,7 +66,7 @@ pub(crate) const FIXTURES: &[(&str, &str, &str)] = &[
         "data: {\"choices\":[{\"delta\":{\"function_call\":{\"name\":\"add\",\"arguments\":\"{\\\"a\\\"\"}}}]}\n\n\
          data: {\"choices\":[{\"delta\":{\"function_call\":{\"arguments\":\":1}\"}},\"finish_reason\":\"function_call\"}]}\n\n\
          data: [DONE]\n\n",
-        "tools m in 0 out 0 cached 0: call manual-id-1767225600000-0 add {\"a\":1}",
+        "tools m in 0 out 0 cached 0: call manual-id-1767225600000 add {\"a\":1}",
     ),
     (
         "arguments that are cut off by the output limit",
