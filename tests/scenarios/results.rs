@@ -230,7 +230,7 @@ async fn a_file_is_not_overwritten_before_it_was_read_nor_after_somebody_changed
     let (outcome, show) = stage.play("Rewrite a.txt.").await;
     assert!(outcome.is_finished());
     let results = show.results();
-    assert!(results[0].contains("'a.txt' exists but has not been read in this session"), "{results:?}");
+    assert!(results[0].contains("File exists but has not been read in this session: 'a.txt'"), "{results:?}");
     assert_eq!(results[2], "Replaced 'a.txt' (6 bytes, 1 lines).");
     assert!(results[3].contains("'a.txt' was changed since it was read"), "{results:?}");
     assert_eq!(fs::read_to_string(&file).unwrap(), "by somebody else");

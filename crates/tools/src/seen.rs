@@ -103,8 +103,8 @@ impl Seen {
                  make the change."
             ))),
             None => Err(ToolError::InvalidArgs(format!(
-                "'{shown}' exists but has not been read in this session. It was not touched. Use read_file first, \
-                 then make the change."
+                "File exists but has not been read in this session: '{shown}'. It was not touched. Use read_file to \
+                 examine its content before you make changes."
             ))),
         }
     }

@@ -91,8 +91,8 @@ async fn a_file_is_created_with_its_folders_and_replaced_once_it_was_read() {
     );
     assert_eq!(
         write("a.txt", "lost").await,
-        "Error: 'a.txt' exists but has not been read in this session. It was not touched. Use read_file first, then make \
-         the change."
+        "Error: File exists but has not been read in this session: 'a.txt'. It was not touched. Use read_file to examine \
+         its content before you make changes."
     );
     assert_eq!(write("a.txt", "one\ntwo\nthree\n").await, "'a.txt' has exactly this content already.");
     say(&engine, "read_file", json!({ "path": "a.txt", "start_line": 1, "end_line": 1 })).await;
