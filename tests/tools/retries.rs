@@ -10,8 +10,8 @@ use archon::{
     react_loop::replay,
     store::MemoryJournal,
     types::{
-        CircuitBreaker, Durability, Effect, ErrorContext, Hooks, Message, OpenMode, OutcomeStatus, Record,
-        RecordBody, RetryConfig, Timestamp, ToolAnnotations, ToolCall,
+        CircuitBreaker, Delta, DeltaKind, Durability, Effect, ErrorContext, Event, Hooks, Message, OpenMode,
+        OutcomeStatus, Record, RecordBody, RetryConfig, Timestamp, ToolAnnotations, ToolCall,
     },
 };
 use archon_testkit::{Ended, FnProvider, VirtualClock};
@@ -66,7 +66,15 @@ fn check(show: &Show, expected: Expect) {
     expected.assert_eq(&lines(show));
 }
 
-// spec: A-28, ER-05, ER-08
+/// What is said about a call while it runs.
+fn note(event: Event) -> Option<String> {
+    match event {
+        Event::Delta(Delta { kind: DeltaKind::Progress { text, .. }, .. }) => Some(text),
+        _ => None,
+    }
+}
+
+// spec: A-28, ER-05, ER-08, TE-20
 #[tokio::test]
 async fn a_tool_that_fails_at_random_is_retried_with_backoff_and_the_task_is_done() {
     let (flaky, runs) = acts("flaky", network(Effect::ReadOnly), |n, _| match n {
@@ -94,6 +102,19 @@ async fn a_tool_that_fails_at_random_is_retried_with_backoff_and_the_task_is_don
             042 2.0 ended: fact 5
         "#]],
     );
+    // What the results say of it, and what those hear who watch the run.
+    let of_result = |r: &Arc<Record>| match &r.body {
+        RecordBody::ToolFinished { result, .. } => {
+            Some(["attempts", "retry_count", "last_error"].map(|key| result.metadata.get(key).cloned()))
+        }
+        _ => None,
+    };
+    let counted: Vec<_> = show.sink.records().iter().filter_map(of_result).collect();
+    let once = |n: i32| [Some(json!(n)), Some(json!(n - 1)), Some(json!("connection reset"))];
+    assert_eq!(counted, [once(3), once(2), [Some(json!(1)), None, None]]);
+    let notes: Vec<String> = show.sink.events().into_iter().filter_map(note).collect();
+    let said = |n| format!("Retry {n} after: connection reset\n");
+    assert_eq!(notes, [said(1), said(2), said(1)]);
     let run = outcome.run.clone();
     assert!(replay(&show.journal, &run).await.unwrap().is_identical());
     let errors = ErrorContext::of(&show.journal.read(&run).await.unwrap());

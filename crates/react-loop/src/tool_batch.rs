@@ -1,6 +1,6 @@
 //! Runs the tool calls of one turn and brings each to exactly one result.
 
-use std::{sync::Arc, task::Poll, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, task::Poll, time::Duration};
 
 use archon_run::{Report, Reports};
 use archon_types::{
@@ -37,7 +37,7 @@ pub(crate) async fn run<'c>(
     };
     let trusting = decide::trusting(machine, context);
     let tools = trusting.as_ref().unwrap_or(context);
-    let mut batch = Batch { driver, machine, log, watch, context, tools, notice };
+    let mut batch = Batch { driver, machine, log, watch, context, tools, notice, failed: BTreeMap::new() };
     if side_by_side {
         receive(batch.log, batch.machine).await?;
         // The machine settles the calls that are not started.
@@ -75,6 +75,8 @@ struct Batch<'a, 'c> {
     tools: &'a Context,
     /// A notice about the window, shown with the next call that starts.
     notice: Option<String>,
+    /// The errors of calls that are tried again.
+    failed: BTreeMap<CallId, String>,
 }
 
 impl Batch<'_, '_> {
@@ -108,6 +110,11 @@ impl Batch<'_, '_> {
     fn say_notice(&mut self, call: CallId) {
         let Some(text) = self.notice.take() else { return };
         tracing::warn!(run = %self.context.run, "{text}");
+        self.say(call, text);
+    }
+
+    /// Shows a text about a call to those who watch the run.
+    fn say(&self, call: CallId, text: String) {
         self.context.sink.emit(Event::Delta(Delta {
             run: self.context.run.clone(),
             command: call.command,
@@ -138,6 +145,11 @@ impl Batch<'_, '_> {
         }
         if let Some((first, _)) = ready.first() {
             self.say_notice(first.id);
+        }
+        for (ready, attempt) in &ready {
+            if let Some(error) = self.failed.get(&ready.id) {
+                self.say(ready.id, format!("Retry {attempt} after: {error}\n"));
+            }
         }
         self.execute(ready.into_iter().map(|(ready, _)| ready).collect()).await
     }
@@ -230,6 +242,10 @@ impl Batch<'_, '_> {
     async fn prepare(&mut self, call: CallState) -> Result<Option<(ReadyCall, u32)>, JournalError> {
         // A call that hooks let through once is not put to them again at a retry.
         let is_let_through = matches!(call.stage, CallStage::Waiting { .. });
+        if let CallStage::Waiting { result, .. } = &call.stage {
+            let error = result.error_message.clone().unwrap_or_else(|| result.text());
+            self.failed.insert(call.id, error);
+        }
         let attempt = match call.stage {
             CallStage::Requested { attempts } | CallStage::Waiting { attempts, .. } => attempts,
             CallStage::InDoubt { .. } => {
@@ -336,11 +352,18 @@ impl Batch<'_, '_> {
         Ok(())
     }
 
-    /// Redacts the result, since not every toolbox does. Tells the model if a person changed the arguments of
-    /// the call.
+    /// Redacts the result, since not every toolbox does. Counts the attempts, since a toolbox knows of its own
+    /// only. Tells the model if a person changed the arguments of the call.
     fn marked(&self, id: CallId, mut result: ToolResult) -> ToolResult {
         self.context.redactor.clean_result(&mut result);
         let call = self.machine.calls().iter().find(|call| call.id == id);
+        if let Some(CallStage::Started { attempt: attempt @ 1.., .. }) = call.map(|call| &call.stage) {
+            result.metadata.insert(metadata::ATTEMPTS.to_owned(), (attempt + 1).into());
+            result.metadata.insert(metadata::RETRY_COUNT.to_owned(), (*attempt).into());
+            if let Some(error) = self.failed.get(&id) {
+                result.metadata.insert(metadata::LAST_ERROR.to_owned(), error.as_str().into());
+            }
+        }
         if let Some(edited) = call.and_then(|call| call.consent.as_ref()?.edited.as_ref()) {
             let text = format!("[A person changed the arguments of this call to {edited}]");
             result.content.insert(0, Content::text(text));

@@ -32,7 +32,7 @@ use crate::{
     progress::Partial,
     rate::Rates,
     registry::Registered,
-    retry,
+    retry::{self, Tried},
     statistics::{Phase, Statistics},
     summary::{self, Summarizer},
 };
@@ -438,21 +438,19 @@ impl ToolEngine {
             tries != Tries::ByCaller && policy.max_retries > 0 && spec.annotations.effect.may_repeat();
         let started = run.clock.now();
         let mut context = self.with_limits(ToolContext::new(run.clone(), call_id, name), &notes);
-        let mut attempt = 1;
+        let mut tried = Tried::first();
         let mut result = loop {
             let spare = may_repeat.then(|| arguments.clone());
-            let limit = policy.limit(limit, attempt);
+            let limit = policy.limit(limit, tried.attempts);
             let result = self.run_once(id, &notes.tool, arguments, &mut context, limit).await?;
             let final_timeout = tries == Tries::HereUnlessTimedOut && is_timeout(&result);
-            let again = !final_timeout && policy.again(spec, &result, attempt);
+            let again = !final_timeout && policy.again(spec, &result, tried.attempts);
             match spare.filter(|_| again) {
                 Some(spare) => arguments = spare,
                 None => break result,
             }
-            attempt += 1;
-            let why = result.error_message.as_deref().unwrap_or_default();
-            context.on_progress(format!("Retry {} after: {why}\n", attempt - 1));
-            if retry::wait(&*run.clock, policy.delay_before(attempt), &run.cancel).await {
+            tried.again(&result, id, &mut context);
+            if retry::wait(&*run.clock, policy.delay_before(tried.attempts), &run.cancel).await {
                 break ToolResult::cancelled("Cancelled").with_metadata("error_type", "cancelled");
             }
             // The token of a call that timed out is cancelled, so the next try needs a new one.
@@ -470,7 +468,7 @@ impl ToolEngine {
             to_sum_up: self.summarizer.is_some().then_some(&to_sum_up),
             validation: notes.validation,
             execution: run.clock.now().since(started),
-            attempts: attempt,
+            tried: &tried,
         };
         GUARDS.iter().for_each(|guard| guard.after(&ended, &mut result));
         self.say_more(notes.correction.as_ref(), to_sum_up.into_inner(), &context, &mut result).await;

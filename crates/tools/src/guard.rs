@@ -6,7 +6,10 @@ use archon_types::{
     ApprovalRequest, Context, Json, OutputLevel, Preview, Subject, ToolCall, ToolContext, ToolResult,
 };
 
-use crate::{CallGuard, EngineOptions, Ruling, ToolRegistry, registry::Registered, statistics::Statistics};
+use crate::{
+    CallGuard, EngineOptions, Ruling, ToolRegistry, registry::Registered, retry::Tried,
+    statistics::Statistics,
+};
 
 /// A step that checks each call on its way to the tool, or changes its result on the way back.
 ///
@@ -119,8 +122,8 @@ pub(crate) struct Ended<'e> {
     pub(crate) execution: Duration,
     /// Receives a text that was stored in a file, if a summarizer is set.
     pub(crate) to_sum_up: Option<&'e std::sync::OnceLock<String>>,
-    /// Number of times the tool was called; 1 unless the call was retried.
-    pub(crate) attempts: u32,
+    /// The attempts; one unless the call was retried.
+    pub(crate) tried: &'e Tried,
 }
 
 /// The caller's wishes for a result.

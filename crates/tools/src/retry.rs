@@ -3,8 +3,10 @@
 
 use std::{pin::pin, time::Duration};
 
-use archon_types::{CancellationToken, Clock, Json, ToolResult, ToolSpec, metadata};
+use archon_types::{CallId, CancellationToken, Clock, Json, ToolContext, ToolResult, ToolSpec, metadata};
 use futures_util::future::{Either, select};
+
+use crate::progress::Partial;
 
 /// The retry policy of calls outside of a run. Only read-only and idempotent tools are retried.
 #[derive(Clone, Debug, PartialEq)]
@@ -71,6 +73,32 @@ impl ToolRetryPolicy {
             0 | 1 => limit,
             _ => scaled(limit, self.timeout_multiplier, attempt - 1).min(self.max_timeout.max(limit)),
         }
+    }
+}
+
+/// The attempts of one call.
+#[derive(Debug)]
+pub(crate) struct Tried {
+    /// Number of attempts, the one under way included.
+    pub(crate) attempts: u32,
+    /// The error of the attempt before.
+    pub(crate) last_error: Option<String>,
+}
+
+impl Tried {
+    /// The first attempt begins.
+    pub(crate) fn first() -> Self {
+        Self { attempts: 1, last_error: None }
+    }
+
+    /// Counts another attempt after this result, and tells those who watch the run of it.
+    pub(crate) fn again(&mut self, result: &ToolResult, id: CallId, context: &mut ToolContext) {
+        let error = result.error_message.clone().unwrap_or_default();
+        // What listened to the attempt before is closed.
+        context.progress = Some(Partial::default().listener(&context.run, id));
+        context.on_progress(format!("Retry {} after: {error}\n", self.attempts));
+        self.attempts += 1;
+        self.last_error = Some(error);
     }
 }
 

@@ -110,6 +110,12 @@ impl From<&str> for ToolResult {
 pub mod metadata {
     /// The duration of the execution, milliseconds.
     pub const EXECUTION_TIME_MS: &str = "execution_time_ms";
+    /// How often the tool was called; 0 for a call that was refused.
+    pub const ATTEMPTS: &str = "attempts";
+    /// For a call that was retried: the number of retries.
+    pub const RETRY_COUNT: &str = "retry_count";
+    /// For a call that was retried: the error of the attempt before the last one.
+    pub const LAST_ERROR: &str = "last_error";
     /// [`ToolSpec::version`](crate::ToolSpec::version).
     pub const TOOL_VERSION: &str = "tool_version";
     /// [`ToolError::code`](crate::ToolError::code) of a failure.

@@ -4,13 +4,21 @@ use std::time::Duration;
 
 use archon_types::{ToolResult, metadata};
 
-use crate::guard::{Ended, Guard};
+use crate::{
+    guard::{Ended, Guard},
+    retry::Tried,
+};
 
 pub(crate) struct Facts;
 
 impl Guard for Facts {
     fn after(&self, ended: &Ended<'_>, result: &mut ToolResult) {
-        stamp(result, ended.validation, ended.execution, ended.attempts, Some(&ended.tool.spec.version));
+        let Tried { attempts, last_error } = ended.tried;
+        stamp(result, ended.validation, ended.execution, *attempts, Some(&ended.tool.spec.version));
+        if let Some(error) = last_error {
+            result.metadata.insert(metadata::RETRY_COUNT.to_owned(), (*attempts - 1).into());
+            result.metadata.insert(metadata::LAST_ERROR.to_owned(), error.as_str().into());
+        }
     }
 }
 
@@ -29,7 +37,7 @@ pub(crate) fn stamp(
     }
     facts.insert("validation_time_ms".to_owned(), millis(validation).into());
     facts.insert(metadata::EXECUTION_TIME_MS.to_owned(), millis(execution).into());
-    facts.insert("attempts".to_owned(), attempts.into());
+    facts.insert(metadata::ATTEMPTS.to_owned(), attempts.into());
     if let Some(version) = version {
         facts.insert(metadata::TOOL_VERSION.to_owned(), version.into());
     }

@@ -10,9 +10,9 @@ use std::{
 
 use archon_tools::{Ask, EngineOptions, ErrorText, ResultSchema, ToolEngine, ToolRetryPolicy};
 use archon_types::{
-    Answer, ApprovalRequest, Approver, BoxFuture, Context, Decision, Effect, FileChange, Json, OutputLevel,
-    Preview, Tool, ToolAnnotations, ToolCall, ToolContext, ToolError, ToolInvocationRequest, ToolResult,
-    ToolResultStatus, ToolSpec,
+    Answer, ApprovalRequest, Approver, BoxFuture, Context, Decision, Delta, DeltaKind, Effect, Event,
+    FileChange, Json, OutputLevel, Preview, Tool, ToolAnnotations, ToolCall, ToolContext, ToolError,
+    ToolInvocationRequest, ToolResult, ToolResultStatus, ToolSpec,
 };
 use expect_test::expect;
 use serde_json::json;
@@ -170,11 +170,19 @@ async fn what_may_be_repeated_is_tried_again_and_the_model_sees_the_last_result(
     let read = |name: &str| spec(name).with_annotations(ToolAnnotations::read_only());
     let (tool, calls) = flaky(read("t"), 2, busy());
     let started = tokio::time::Instant::now();
-    let result = alone(&engine([tool]), "t", &paused()).await;
+    let (heard, mut run) = (Arc::new(Mutex::new(Vec::new())), paused());
+    let sink = heard.clone();
+    run.sink = Arc::new(move |event: Event| {
+        if let Event::Delta(Delta { kind: DeltaKind::Progress { text, .. }, .. }) = event {
+            sink.lock().unwrap().push(text);
+        }
+    });
+    let result = alone(&engine([tool]), "t", &run).await;
+    assert_eq!(*heard.lock().unwrap(), ["Retry 1 after: no memory\n", "Retry 2 after: no memory\n"]);
     expect![[r#"
         Success
         done
-        {"validation_time_ms":0,"execution_time_ms":2500,"attempts":3,"tool_version":"1.0.0"}
+        {"validation_time_ms":0,"execution_time_ms":2500,"attempts":3,"tool_version":"1.0.0","retry_count":2,"last_error":"no memory"}
     "#]]
     .assert_eq(&show(&result));
     assert_eq!((started.elapsed(), calls.load(Ordering::SeqCst)), (Duration::from_millis(2_500), 3));
