@@ -315,7 +315,7 @@ impl RunMemory for Remembering {
     ) -> BoxFuture<'a, Option<Told>> {
         Box::pin(async move {
             let Message::User(_) = message else { return None };
-            let recall = self.parts.memory.recall().in_session(context.session.as_str());
+            let recall = self.parts.memory.recall().in_session(context.session.clone());
             let recall = recall.without(ids_of(context, window));
             // A recall spends 0.3 of its budget on memories.
             let budget = self.parts.recall_tokens.saturating_mul(10) / 3;

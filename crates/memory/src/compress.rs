@@ -104,11 +104,11 @@ impl Compressor {
         // A summary has at most the lowest trust level of its turns.
         entry.trust = turns.iter().map(|turn| turn.trust).fold(entry.trust, Trust::min);
         let until = turns.last().map_or(0, |turn| turn.position);
-        entry.metadata.insert(SESSION.to_owned(), Json::String(conversation.session().to_owned()));
+        entry.metadata.insert(SESSION.to_owned(), Json::from(conversation.session().as_str()));
         entry.metadata.insert(UNTIL.to_owned(), Json::from(until));
         // The key facts name the session, so that they are deleted with it.
-        let of = Map::from_iter([(SESSION.to_owned(), Json::String(conversation.session().to_owned()))]);
-        let task = self.memory.task(conversation.session());
+        let of = Map::from_iter([(SESSION.to_owned(), Json::from(conversation.session().as_str()))]);
+        let task = self.memory.task(conversation.session().as_str());
         let mut as_read = MemoryFilter::all().exactly(self.memory.store().scope());
         as_read.ids = turns.iter().map(|turn| turn.id.clone()).collect();
         let _one_at_a_time = self.memory.parts.facts.lock().await;
@@ -136,7 +136,7 @@ impl Compressor {
         conversation: &Conversation,
     ) -> Result<(Vec<MemoryEntry>, Vec<MemoryEntry>), MemoryError> {
         let mut filter = MemoryFilter::all().of(&[MemoryKind::Summary]).exactly(self.memory.store().scope());
-        filter.metadata.insert(SESSION.to_owned(), Json::String(conversation.session().to_owned()));
+        filter.metadata.insert(SESSION.to_owned(), Json::from(conversation.session().as_str()));
         let listing = Listing::new(filter, MemoryOrder::First, usize::MAX >> 1);
         let mut summaries = self.memory.store().list(&listing).await?.entries;
         summaries.retain(|summary| until(summary).is_some());

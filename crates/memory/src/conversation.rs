@@ -2,6 +2,7 @@
 
 use archon_types::{
     BoxFuture, Episodic, Json, Listing, MemoryEntry, MemoryError, MemoryFilter, MemoryKind, MemoryOrder,
+    SessionId,
 };
 
 use crate::Memory;
@@ -10,16 +11,16 @@ use crate::Memory;
 #[derive(Clone)]
 pub struct Conversation {
     memory: Memory,
-    session: String,
+    session: SessionId,
 }
 
 impl Conversation {
-    pub(crate) fn new(memory: Memory, session: String) -> Self {
+    pub(crate) fn new(memory: Memory, session: SessionId) -> Self {
         Self { memory, session }
     }
 
-    /// Returns the session's name.
-    pub fn session(&self) -> &str {
+    /// Returns the session's id.
+    pub fn session(&self) -> &SessionId {
         &self.session
     }
 
@@ -35,7 +36,7 @@ impl Conversation {
     /// sessions of the same name.
     fn filter(&self) -> MemoryFilter {
         let mut filter = MemoryFilter::all().of(&[MemoryKind::Turn]).exactly(self.memory.store().scope());
-        filter.metadata.insert(SESSION.to_owned(), Json::String(self.session.clone()));
+        filter.metadata.insert(SESSION.to_owned(), Json::from(self.session.as_str()));
         filter
     }
 }
@@ -47,7 +48,7 @@ impl Episodic for Conversation {
     fn append(&self, mut entry: MemoryEntry) -> BoxFuture<'_, Result<(), MemoryError>> {
         Box::pin(async move {
             entry.kind = MemoryKind::Turn;
-            entry.metadata.insert(SESSION.to_owned(), Json::String(self.session.clone()));
+            entry.metadata.insert(SESSION.to_owned(), Json::from(self.session.as_str()));
             self.memory.keep(vec![entry]).await.map(drop)
         })
     }

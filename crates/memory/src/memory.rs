@@ -10,7 +10,7 @@ use std::{
 
 use archon_types::{
     Clock, Collection, Embedder, Ids, Listing, MemoryChange, MemoryEntry, MemoryError, MemoryFilter,
-    MemoryKind, MemoryOrder, MemoryStore, Timestamp,
+    MemoryKind, MemoryOrder, MemoryStore, SessionId, TaskId, Timestamp,
 };
 
 use crate::{
@@ -107,12 +107,12 @@ impl Memory {
     }
 
     /// Returns the turns of a session.
-    pub fn conversation(&self, session: impl Into<String>) -> Conversation {
+    pub fn conversation(&self, session: impl Into<SessionId>) -> Conversation {
         Conversation::new(self.clone(), session.into())
     }
 
     /// Returns the values of a task.
-    pub fn task(&self, task: impl Into<String>) -> TaskMemory {
+    pub fn task(&self, task: impl Into<TaskId>) -> TaskMemory {
         TaskMemory::new(self.clone(), task.into())
     }
 

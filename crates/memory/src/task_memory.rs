@@ -4,7 +4,7 @@
 //! of the same name in a nested collection is another task.
 
 use archon_types::{
-    BoxFuture, Json, MemoryChange, MemoryEntry, MemoryError, MemoryFilter, MemoryKind, Trust, Working,
+    BoxFuture, Json, MemoryChange, MemoryEntry, MemoryError, MemoryFilter, MemoryKind, TaskId, Trust, Working,
 };
 use serde_json::Map;
 
@@ -14,7 +14,7 @@ use crate::{Memory, memory::Tries};
 #[derive(Clone)]
 pub struct TaskMemory {
     memory: Memory,
-    task: String,
+    task: TaskId,
 }
 
 /// A value of a task.
@@ -25,7 +25,7 @@ pub(crate) struct AtHand {
 }
 
 impl TaskMemory {
-    pub(crate) fn new(memory: Memory, task: String) -> Self {
+    pub(crate) fn new(memory: Memory, task: TaskId) -> Self {
         Self { memory, task }
     }
 
@@ -70,9 +70,9 @@ impl TaskMemory {
     ) -> Result<(Vec<MemoryEntry>, Vec<MemoryChange>), MemoryError> {
         let now = self.memory.now();
         let entry = |(key, value): (&String, &Json)| {
-            let mut entry = MemoryEntry::new(id_of(&self.task, key), value.to_string(), now);
+            let mut entry = MemoryEntry::new(id_of(self.task.as_str(), key), value.to_string(), now);
             (entry.kind, entry.trust, entry.metadata) = (MemoryKind::Value, trust, metadata.clone());
-            entry.metadata.insert(TASK.to_owned(), Json::String(self.task.clone()));
+            entry.metadata.insert(TASK.to_owned(), Json::from(self.task.as_str()));
             entry.key = Some(key.clone());
             entry
         };
@@ -109,7 +109,7 @@ impl TaskMemory {
     /// Matches the task's values in the memory's own collection.
     fn filter(&self) -> MemoryFilter {
         let mut filter = MemoryFilter::all().of(&[MemoryKind::Value]).exactly(self.memory.store().scope());
-        filter.metadata.insert(TASK.to_owned(), Json::String(self.task.clone()));
+        filter.metadata.insert(TASK.to_owned(), Json::from(self.task.as_str()));
         filter
     }
 }
