@@ -211,7 +211,7 @@ impl RedisBus {
 
     /// Publishes a request and waits for its answer, on a connection of its own, since the wait blocks the
     /// connection.
-    async fn ask(&self, request: BusMessage, correlation: &str) -> Result<BusMessage, BusError> {
+    async fn exchange(&self, request: BusMessage, correlation: &str) -> Result<BusMessage, BusError> {
         let config = AsyncConnectionConfig::new().set_response_timeout(None);
         let connecting = self.0.client.get_multiplexed_async_connection_with_config(&config);
         let mut waiting = connecting.await.map_err(failed("connect to"))?;
@@ -272,7 +272,7 @@ impl Bus for RedisBus {
         Box::pin(async move {
             let correlation = request.correlation()?.to_owned();
             let (receiver, message_type) = (request.receiver_id.clone(), request.message_type.clone());
-            let mut asking = Box::pin(self.ask(request, &correlation));
+            let mut asking = Box::pin(self.exchange(request, &correlation));
             let answer = clock.before(deadline, |task| asking.as_mut().poll(task)).await;
             if let Some(Ok(answer)) = answer {
                 return Ok(answer);

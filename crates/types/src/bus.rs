@@ -3,6 +3,7 @@
 use std::{
     fmt,
     task::{self, Poll, ready},
+    time::Duration,
 };
 
 use futures_core::{future::BoxFuture, stream::BoxStream};
@@ -12,6 +13,9 @@ use crate::{AgentId, Clock, Ids, Json, RunId, Timestamp, iso8601};
 
 /// The receiver id that means every agent.
 pub const BROADCAST: &str = "broadcast";
+
+/// The wait of [`Bus::ask`] for an answer: 60 s.
+pub const REQUEST_WAIT: Duration = Duration::from_secs(60);
 
 /// Carries messages between agents.
 ///
@@ -27,6 +31,18 @@ pub trait Bus: Send + Sync {
         agent: &'a AgentId,
         also: &'a [MessageType],
     ) -> BoxFuture<'a, Result<BoxStream<'static, BusMessage>, BusError>>;
+
+    /// Publishes a request and waits for its answer for [`REQUEST_WAIT`].
+    ///
+    /// # Errors
+    /// As [`request`](Self::request).
+    fn ask<'a>(
+        &'a self,
+        request: BusMessage,
+        clock: &'a dyn Clock,
+    ) -> BoxFuture<'a, Result<BusMessage, BusError>> {
+        self.request(request, clock, clock.now() + REQUEST_WAIT)
+    }
 
     /// Publishes a request and waits for its answer until `deadline`.
     ///

@@ -139,7 +139,7 @@ pub use approval::{
     Answer, ApprovalRequest, ApprovalSettings, Approver, AskLater, Asker, Decision, DynApprover, FnApprover,
     OnDeny, OnExpiry, QuestionKind, binding, rebound,
 };
-pub use bus::{BROADCAST, Bus, BusError, BusMessage, Echo, MessageType};
+pub use bus::{BROADCAST, Bus, BusError, BusMessage, Echo, MessageType, REQUEST_WAIT};
 pub use called_run::{CUT_OFF, CalledRun, RunRefused, check_called, is_lost};
 pub use calls_below::MAX_TOOL_DEPTH;
 pub use carried::{Carried, CarriedMessage, CarriedResult, CarriedSpending};
