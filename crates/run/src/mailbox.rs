@@ -16,6 +16,7 @@ use archon_types::{
 
 /// The effect of a message on its run.
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "it is made and used at once, never kept")]
 #[non_exhaustive]
 pub enum Heard {
     /// Append this record after the `Received` record of the message.
