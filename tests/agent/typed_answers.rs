@@ -217,7 +217,7 @@ async fn an_answer_that_never_fits_is_a_failure_and_a_resume_tries_again() {
         let outcome = failed(stage.work().run_typed("run_1").await);
         assert_eq!((outcome.failure_kind(), outcome.said()), (Some(FailureKind::Form), Some(NO_DAYS)));
         let error = outcome.error.unwrap();
-        assert_eq!(error, format!("the answer does not fit its form (try 3 of 3): {PROBLEM}"), "{kind:?}");
+        assert_eq!(error, format!("the answer does not fit its schema (try 3 of 3): {PROBLEM}"), "{kind:?}");
         assert_eq!(stage.conclusions().len(), 3, "{kind:?}");
         // Whoever takes it up needs to know nothing of the form.
         let typed = stage.work().resume("run_1").await.typed::<Trip>().await.unwrap();

@@ -50,7 +50,7 @@ fn main() {
     assert!(missed.is_empty(), "missed: {missed:?}");
 }
 
-/// The goals that are missed, of some and whether they are reached.
+/// The names of the goals that are not reached.
 fn missed<const N: usize>(goals: [(bool, &'static str); N]) -> Vec<&'static str> {
     goals.into_iter().filter(|(reached, _)| !reached).map(|(_, goal)| goal).collect()
 }

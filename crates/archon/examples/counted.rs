@@ -35,7 +35,7 @@ use serde_json::json;
 fn main() -> Result<()> {
     let mut args = std::env::args().skip(1);
     let cell = args.next().context("counted CELL N")?;
-    let n: usize = args.next().context("counted CELL N")?.parse().context("N is no whole number")?;
+    let n: usize = args.next().context("counted CELL N")?.parse().context("N is not a whole number")?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         match cell.as_str() {

@@ -139,7 +139,7 @@ async fn an_answer_that_never_fits_is_a_failure_with_the_last_one_in_it() {
     let (problem, outcome) = untyped(stage.agent.run_typed("A trip to Paris").await);
     assert_eq!(
         problem,
-        "the answer does not fit its form (try 3 of 3): at /days: \"three\" is not of type \"integer\""
+        "the answer does not fit its schema (try 3 of 3): at /days: \"three\" is not of type \"integer\""
     );
     assert_eq!(
         (outcome.status, outcome.turns, outcome.said().unwrap_or_default()),

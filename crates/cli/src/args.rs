@@ -188,7 +188,7 @@ mod tests {
         check(
             "memory list --memory a::b",
             expect![
-                "exit 2: error: invalid value 'a::b' for '--memory <COLLECTION>': `a::b` is no collection: it has an empty part"
+                "exit 2: error: invalid value 'a::b' for '--memory <COLLECTION>': `a::b` is not a valid collection name: it has an empty part"
             ],
         );
         check("rnu hi", expect!["exit 2: error: unrecognized subcommand 'rnu'"]);

@@ -132,7 +132,7 @@ fn in_its_folder(app: &App, config: &RunConfig) -> Result<App, Failure> {
     let folder = PathBuf::from(folder);
     if !folder.is_dir() {
         return Err(Failure::usage(
-            format!("the run was begun in '{}', which is no folder any more", folder.display()),
+            format!("the run was begun in '{}', which is not a folder any more", folder.display()),
             "name the folder that its tools may see: --workspace DIR",
         ));
     }

@@ -18,7 +18,7 @@ pub(crate) struct Row {
 /// Lines on a terminal; dropping this removes them.
 pub(crate) struct Board {
     screen: MultiProgress,
-    /// The bars, each with whether it moves.
+    /// The bars; true for a line that has a spinner and shows its time.
     bars: HashMap<String, (ProgressBar, bool)>,
 }
 

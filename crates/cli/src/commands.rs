@@ -295,7 +295,7 @@ async fn last_session(runs: &Runs) -> Result<SessionId, Failure> {
         }
         if matches!(head.status, RunStatus::Running | RunStatus::Interrupted) {
             let what = format!("the last run, {}, has not ended", head.run_id);
-            return Err(Failure::usage(what, format!("take it up first: archon resume {}", head.run_id)));
+            return Err(Failure::usage(what, format!("resume it first: archon resume {}", head.run_id)));
         }
         return head.session.ok_or_else(|| archon::RunError::NothingToContinue.into());
     }

@@ -184,7 +184,7 @@ async fn key_of(store: &dyn CredentialStore, entry: &CredentialEntry) -> Result<
     key.map(|key| Secret::from(key.to_owned())).ok_or_else(|| {
         let (service, account) = (&entry.key.service, &entry.key.account);
         Failure::failed(
-            format!("what is kept for {service} ({account}) is no key"),
+            format!("what is kept for {service} ({account}) is not a key"),
             format!("keep it anew: archon credentials add {service} --account {account}"),
         )
     })

@@ -49,7 +49,7 @@ fn join(task: String, input: io::Result<Vec<u8>>) -> Result<String, Failure> {
         let advice = "keep it in a file, and let the agent read it: --tools read_file,search";
         return Err(Failure::usage(format!("standard input has more than {MOST} bytes"), advice));
     }
-    let input = String::from_utf8(input).map_err(|_| unread("it is no text in UTF-8".to_owned()))?;
+    let input = String::from_utf8(input).map_err(|_| unread("it is not UTF-8 text".to_owned()))?;
     if input.trim().is_empty() {
         return Ok(task);
     }
@@ -108,6 +108,6 @@ mod tests {
             prompt(&vec![b'x'; most + 1]),
             Err("standard input has more than 200000 bytes".to_owned())
         );
-        assert_eq!(prompt(&[0xff]), Err("cannot read standard input: it is no text in UTF-8".to_owned()));
+        assert_eq!(prompt(&[0xff]), Err("cannot read standard input: it is not UTF-8 text".to_owned()));
     }
 }

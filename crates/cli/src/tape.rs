@@ -38,7 +38,7 @@ impl Tape {
         match is_free {
             true => Ok(Self::Recording(path.to_owned(), Arc::default())),
             false => Err(Failure::usage(
-                format!("{} is there and is no cassette", path.display()),
+                format!("{} exists and is not a cassette", path.display()),
                 "name another file: --record FILE",
             )),
         }

@@ -15,7 +15,7 @@ pub enum LocalEmbedderError {
         source: std::io::Error,
     },
     /// A file has other contents than expected.
-    #[error("{path} is no file of all-MiniLM-L6-v2: {problem}")]
+    #[error("{path} is not a file of all-MiniLM-L6-v2: {problem}")]
     Content {
         /// The file.
         path: PathBuf,

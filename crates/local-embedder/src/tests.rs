@@ -84,10 +84,10 @@ fn a_file_that_is_missing_or_another_is_named() {
         |weights: &Path, tokenizer: &Path| MiniLm::load(weights, tokenizer, TINY).unwrap_err().to_string();
     let cut = folder.path().join("cut");
     fs::write(&cut, &safetensors()[..4000]).unwrap();
-    assert!(refused(&cut, &tokenizer).contains("cut is no file of all-MiniLM-L6-v2"));
-    assert!(refused(&weights, &weights).contains("tiny.safetensors is no file"));
+    assert!(refused(&cut, &tokenizer).contains("cut is not a file of all-MiniLM-L6-v2"));
+    assert!(refused(&weights, &weights).contains("tiny.safetensors is not a file"));
     let wider = MiniLm::load(&weights, &tokenizer, Sizes { hidden: 16, ..TINY }).unwrap_err().to_string();
-    assert!(wider.contains("tiny.safetensors is no file"), "{wider}");
+    assert!(wider.contains("tiny.safetensors is not a file"), "{wider}");
     let fewer = MiniLm::load(&weights, &tokenizer, Sizes { vocabulary: 11, ..TINY }).unwrap_err().to_string();
     assert!(fewer.contains("it has 12 word pieces, the model 11"), "{fewer}");
 }

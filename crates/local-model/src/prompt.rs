@@ -123,8 +123,8 @@ impl Writer<'_> {
         Prompt { text, fixed, reply, spoken, results }
     }
 
-    /// Writes the same request with another last question, to measure how likely each reply is without a
-    /// question.
+    /// Writes the request with `question` in place of the conversation, to measure how likely each reply is
+    /// whatever the conversation says.
     pub(crate) fn saying_nothing(&self, request: &Request, question: &str) -> Prompt {
         let mut request = request.clone();
         let message = Message::user(question, archon_types::Timestamp::default());

@@ -52,7 +52,7 @@ impl Expansion {
         self.check_summary(&names)?;
         names.extend(self.states().map(|state| state.ident.unraw().to_string()));
         if let Some(stray) = self.documentation.stray_argument(&names) {
-            let message = format!("`# Arguments` describes `{stray}`, which is no parameter");
+            let message = format!("`# Arguments` describes `{stray}`, which is not a parameter");
             return Err(Error::new(ident.span(), message));
         }
         match &self.attribute.name {
@@ -74,10 +74,13 @@ impl Expansion {
             return Ok(());
         };
         match nearest(stray, arguments.iter().map(String::as_str)) {
-            Some(meant) => refuse(format!("`{stray}` is no argument of the tool; did you mean `{meant}`?")),
-            None => {
-                refuse(format!("`{stray}` is no argument of the tool: the model sends {}", listed(arguments)))
+            Some(meant) => {
+                refuse(format!("`{stray}` is not an argument of the tool; did you mean `{meant}`?"))
             }
+            None => refuse(format!(
+                "`{stray}` is not an argument of the tool: the model sends {}",
+                listed(arguments)
+            )),
         }
     }
 
@@ -453,7 +456,7 @@ mod tests {
                 */
                 fn f(a: u8) {}
             ),
-            "`# Arguments` describes `b`, which is no parameter",
+            "`# Arguments` describes `b`, which is not a parameter",
         );
         check_function(
             quote!(
@@ -546,8 +549,8 @@ mod tests {
                 expected,
             );
         };
-        check("Refund {ordr}", "`ordr` is no argument of the tool; did you mean `order`?");
-        check("Refund in {db}", "`db` is no argument of the tool: the model sends `order`, `cents`");
+        check("Refund {ordr}", "`ordr` is not an argument of the tool; did you mean `order`?");
+        check("Refund in {db}", "`db` is not an argument of the tool: the model sends `order`, `cents`");
         check("Refund {}", "name the argument that is to stand there: `{order}`");
         check("Refund {order", "a `{` has no `}` after it; write `{{` for the character itself");
     }

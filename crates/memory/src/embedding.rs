@@ -52,7 +52,7 @@ pub(crate) async fn vectors(embedder: &dyn Embedder, texts: &[String]) -> Result
             return Err(failed(format!("a vector of {} dimensions, not {expected}", vector.len())));
         }
         if vector.iter().any(|x| !x.is_finite()) {
-            return Err(failed("a vector has a value that is no number".to_owned()));
+            return Err(failed("a vector has a value that is not a number".to_owned()));
         }
     }
     Ok(vectors)

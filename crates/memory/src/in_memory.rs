@@ -177,7 +177,7 @@ impl InMemoryStore {
                     narrowed(&self.scope, Some(collection))?;
                     MemoryEntry::check_embedder(id, embedder)?;
                     if vector.is_empty() || vector.iter().any(|x| !x.is_finite()) {
-                        let problem = "its vector is empty or has a value that is no number".to_owned();
+                        let problem = "its vector is empty or has a value that is not a number".to_owned();
                         return Err(MemoryError::Invalid { id: id.clone(), problem });
                     }
                     check_length(id, embedder, vector.len())?;
@@ -199,7 +199,9 @@ fn check_length(id: &str, embedder: &str, found: usize, expected: usize) -> Resu
 
 fn check_question(index: Option<&VectorIndex>, vector: &[f32]) -> Result<(), MemoryError> {
     let problem = match index.map(VectorIndex::dimensions) {
-        _ if vector.iter().any(|x| !x.is_finite()) => "the vector has a value that is no number".to_owned(),
+        _ if vector.iter().any(|x| !x.is_finite()) => {
+            "the vector has a value that is not a number".to_owned()
+        }
         Some(expected) if expected != vector.len() => {
             format!("the vector has {} dimensions, those that are kept have {expected}", vector.len())
         }

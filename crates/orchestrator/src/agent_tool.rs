@@ -188,7 +188,7 @@ impl Tool for AgentTool {
     ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
         Box::pin(async move {
             let Json::Object(given) = arguments else {
-                return Err(ToolError::InvalidArgs("the arguments are no object".to_owned()));
+                return Err(ToolError::InvalidArgs("the arguments are not an object".to_owned()));
             };
             let child = Self::context(context);
             let outcome = match child.called_by() {

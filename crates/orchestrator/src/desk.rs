@@ -64,7 +64,7 @@ pub enum SeatError {
         reason: String,
     },
     /// The member's role may not send this kind of message.
-    #[error("the role {role} sends no {message_type}")]
+    #[error("the role {role} may not send {message_type}")]
     NotAllowed {
         /// The role.
         role: String,
@@ -72,7 +72,7 @@ pub enum SeatError {
         message_type: MessageType,
     },
     /// The member's role may only ask certain others, and not this one.
-    #[error("the role {role} hands no work to {to}")]
+    #[error("the role {role} may not give work to {to}")]
     NoPeer {
         /// The role.
         role: String,

@@ -209,7 +209,7 @@ impl Executor<TeamMachine> for Working<'_> {
         self.note_beats(run, vec![RecordBody::ClockRead]).await
     }
 
-    /// Takes a cancel, and answers to the team's questions.
+    /// Returns the use of an inbox message. A team uses cancels, and the answers to its open questions.
     fn meaning(&mut self, entry: InboxEntry, machine: &TeamMachine) -> Heard {
         match entry.request {
             InboxRequest::Cancel { .. } if machine.is_stopping() => Heard::Nothing,

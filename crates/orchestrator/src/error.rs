@@ -24,7 +24,7 @@ pub enum TeamError {
         run: RunId,
     },
     /// The schema of the answer is not valid.
-    #[error("the answer cannot be held against its form: {problem}")]
+    #[error("the schema for the answer is not valid: {problem}")]
     Form {
         /// The problem with the schema.
         problem: String,

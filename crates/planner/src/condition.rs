@@ -350,7 +350,7 @@ impl Parser<'_> {
             Some(Token::Reference(reference)) => Operand::Reference(reference.clone()),
             Some(Token::Word(word)) => match serde_json::from_str(word) {
                 Ok(value) => Operand::Literal(value),
-                Err(_) => return Err(format!("{word} is no value; texts stand in quotes")),
+                Err(_) => return Err(format!("{word} is not a value; put texts in quotes")),
             },
             Some(other) => return Err(format!("a value is missing before {other}")),
             None => return Err("a value is missing at the end".to_owned()),
@@ -409,13 +409,13 @@ mod tests {
         for (text, problem) in [
             ("", "a value is missing at the end"),
             ("{kind} ==", "a value is missing at the end"),
-            ("{kind} == billing", "billing is no value; texts stand in quotes"),
+            ("{kind} == billing", "billing is not a value; put texts in quotes"),
             ("{kind} == 'billing", "a quote is not closed"),
             ("{kind == 'x'", "a brace is not closed"),
             ("{a b} == 1", "{a b} is not a reference"),
             ("(true", "a bracket is not closed"),
             ("true true", "\"true\" is one too many"),
-            ("import('os')", "import is no value; texts stand in quotes"),
+            ("import('os')", "import is not a value; put texts in quotes"),
             ("1 ; 2", "';' means nothing here"),
         ] {
             assert_eq!(Condition::parse(text).unwrap_err(), problem, "{text}");

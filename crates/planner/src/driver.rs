@@ -281,7 +281,7 @@ impl Following {
         let Some(PlanNode { subtask, .. }) = run.machine.node(call) else {
             return Err("it is not there".to_owned());
         };
-        let Some(each) = &subtask.rules.each else { return Err("it is no loop".to_owned()) };
+        let Some(each) = &subtask.rules.each else { return Err("the subtask is not a loop".to_owned()) };
         let items = match run.machine.list_of(each).map_err(|why| why.to_string())? {
             Json::Array(items) => items,
             other => return Err(format!("its list is {}, not a list", describe(&other))),

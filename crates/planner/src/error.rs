@@ -69,7 +69,7 @@ pub enum PlanRunError {
         call: CallId,
     },
     /// The schema for the answer cannot be used.
-    #[error("the answer cannot be held against its form: {problem}")]
+    #[error("the schema for the answer is not valid: {problem}")]
     Form {
         /// The problem of the schema.
         problem: String,

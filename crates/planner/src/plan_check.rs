@@ -124,7 +124,9 @@ impl PlanCheck for LlmPlanCheck {
             Err(error) => return Err(error),
         };
         match GoalVerdict::read(&answer.text()) {
-            (Some(false), why) if why.trim().is_empty() => Ok(Some("the model did not say what".to_owned())),
+            (Some(false), why) if why.trim().is_empty() => {
+                Ok(Some("the model did not say what is missing".to_owned()))
+            }
             (Some(false), why) => Ok(Some(why)),
             _ => Ok(None),
         }

@@ -104,11 +104,11 @@ pub enum ProblemKind {
     BadSchema { tool: String, problem: String },
     #[error("{reference} refers to the subtask itself")]
     RefersToItself { reference: String },
-    #[error("{reference} refers to {head}, which need not be done before")]
+    #[error("{reference} refers to {head}, which may not be done yet")]
     NotUpstream { reference: String, head: String },
     #[error("{reference} refers to nothing that is known")]
     UnknownReference { reference: String, nearest: Option<String> },
-    #[error("{reference} leads into what was known at the start, and there is nothing")]
+    #[error("{reference} points into the values known at the start, which have no such part")]
     NoSuchPart { reference: String },
     #[error("the condition {condition:?} cannot be read: {problem}")]
     BadCondition { condition: String, problem: String },

@@ -225,7 +225,7 @@ fn address(endpoint: &str, options: &AzureOptions) -> Result<(String, &'static s
     let known = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.');
     if api_version.is_empty() || !api_version.chars().all(known) {
         let what = format!("api version {api_version:?}");
-        let reason = "is no version, as 2025-04-01-preview is".to_owned();
+        let reason = "is not a version such as 2025-04-01-preview".to_owned();
         return Err(SetupError::Setting { what, reason });
     }
     let path = match options.api {

@@ -154,7 +154,7 @@ impl Bedrock {
     pub fn in_region(region: &str, options: BedrockOptions) -> Result<Self, SetupError> {
         let known = |c: char| c.is_ascii_alphanumeric() || c == '-';
         if region.is_empty() || !region.chars().all(known) {
-            let reason = "is no name of a region, as eu-central-1 is".to_owned();
+            let reason = "is not the name of a region such as eu-central-1".to_owned();
             return Err(SetupError::Setting { what: format!("region {region:?}"), reason });
         }
         let domain = if region.starts_with("cn-") { "amazonaws.com.cn" } else { "amazonaws.com" };

@@ -97,7 +97,9 @@ pub(crate) fn read(text: &str) -> Result<Vec<Call>, String> {
     match version {
         Some(VERSION) => {}
         Some(other) => return Err(format!("it has version {other}; this program reads version {VERSION}")),
-        None => return Err(format!("it is no cassette: its first line is not {{\"cassette\":{VERSION}}}")),
+        None => {
+            return Err(format!("it is not a cassette: its first line is not {{\"cassette\":{VERSION}}}"));
+        }
     }
     lines.map(|(at, line)| call(line).map_err(|what| format!("line {}: {what}", at + 1))).collect()
 }

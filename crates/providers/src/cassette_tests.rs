@@ -96,7 +96,7 @@ fn secrets_are_found_across_pieces() {
 fn what_is_no_cassette_is_refused() {
     for (text, what) in [
         ("", "it is empty"),
-        ("hello", "it is no cassette: its first line is not {\"cassette\":1}"),
+        ("hello", "it is not a cassette: its first line is not {\"cassette\":1}"),
         ("{\"cassette\":2}", "it has version 2; this program reads version 1"),
         ("{\"cassette\":1}\n\n{\"request\":{}}", "line 3: a call without its events"),
         ("{\"cassette\":1}\n{\"events\":[]}", "line 2: a call without its request"),

@@ -71,7 +71,7 @@ pub enum LoopError {
         caller: RunId,
     },
     /// The schema for answers cannot be used.
-    #[error("answers cannot be held against their form: {problem}")]
+    #[error("the schema for answers is not valid: {problem}")]
     Form {
         /// The problem of the schema.
         problem: String,
@@ -173,7 +173,9 @@ impl LoopError {
             Self::OtherBranches { .. } => "give as many branches, in the same order, as when it was started",
             Self::ProcessesLeft { .. } => "end the group by hand, then resume the run",
             Self::Panicked { .. } => "mend what panicked, then resume the run",
-            Self::AtLimit { .. } => "take it up with more of that, or continue its session with a new prompt",
+            Self::AtLimit { .. } => {
+                "resume it with a higher limit, or continue its session with a new prompt"
+            }
             Self::Ended { .. } => "continue its session with a new prompt",
         }
     }
@@ -189,7 +191,7 @@ impl From<LoopError> for RunError {
             LoopError::OtherKind { run, kind } => Self::Unsupported {
                 run,
                 kind,
-                action: "do what a loop can",
+                action: "be used as a loop",
                 instead: "resume it with the agent of its kind; steer, fork or replay the runs that it called",
             },
             error => {

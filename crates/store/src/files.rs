@@ -42,7 +42,7 @@ pub(crate) mod reads {
 pub(crate) fn refuse_irregular(path: &Path) -> io::Result<()> {
     match fs::metadata(path) {
         Ok(found) if !found.is_file() => {
-            Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"))
+            Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"))
         }
         _ => Ok(()),
     }

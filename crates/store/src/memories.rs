@@ -48,7 +48,7 @@ pub(crate) fn check(scope: &Collection, change: &MemoryChange) -> Result<(), Mem
             narrowed(scope, Some(collection))?;
             MemoryEntry::check_embedder(id, embedder)?;
             if vector.is_empty() || vector.iter().any(|x| !x.is_finite()) {
-                let problem = "its vector is empty or has a value that is no number".to_owned();
+                let problem = "its vector is empty or has a value that is not a number".to_owned();
                 return Err(MemoryError::Invalid { id: id.clone(), problem });
             }
             Ok(())
@@ -91,7 +91,9 @@ pub(crate) fn other_length(id: &str, embedder: &str, found: usize, expected: i64
 /// Checks that a question's vector can be compared with vectors of `expected` dimensions.
 pub(crate) fn check_question(vector: &[f32], expected: Option<usize>) -> Result<(), MemoryError> {
     let problem = match expected {
-        _ if vector.iter().any(|x| !x.is_finite()) => "the vector has a value that is no number".to_owned(),
+        _ if vector.iter().any(|x| !x.is_finite()) => {
+            "the vector has a value that is not a number".to_owned()
+        }
         Some(expected) if expected != vector.len() => {
             format!("the vector has {} dimensions, those that are kept have {expected}", vector.len())
         }

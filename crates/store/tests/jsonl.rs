@@ -553,7 +553,7 @@ fn a_pipe_in_the_place_of_a_log_is_waited_for_by_nobody() {
     let ids: Vec<_> = heads.iter().map(|head| head.run_id.as_str()).collect();
     assert!(ids.contains(&"r1"), "{ids:?}");
     let read = block_on(f.journal.read(&run("r2")));
-    assert!(read.unwrap_err().to_string().contains("no regular file"));
+    assert!(read.unwrap_err().to_string().contains("not a regular file"));
 }
 
 #[cfg(unix)]

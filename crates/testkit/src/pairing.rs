@@ -16,7 +16,7 @@ pub fn pairing_faults(body: &Json) -> Vec<String> {
             let id = message["tool_call_id"].as_str().unwrap_or_default();
             match open.iter().position(|open| open == id) {
                 Some(found) => drop(open.remove(found)),
-                None => faults.push(format!("message {place} answers {id:?}, which is no open call")),
+                None => faults.push(format!("message {place} answers {id:?}, which is not an open call")),
             }
             continue;
         }

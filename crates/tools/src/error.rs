@@ -38,7 +38,7 @@ pub enum Error {
         name: String,
     },
     /// A permission rule is not valid.
-    #[error("'{rule}' is no rule: {why}")]
+    #[error("'{rule}' is not a valid permission rule: {why}")]
     InvalidRule {
         /// The rule as it was written.
         rule: String,

@@ -131,7 +131,7 @@ impl FromStr for Rule {
             && !of.contains(' ')
             && !of.ends_with(":*")
         {
-            return Err(wrong("what stands between the brackets is no pattern of paths"));
+            return Err(wrong("what stands between the brackets is not a pattern of paths"));
         }
         Ok(Self {
             text: text.to_owned(),

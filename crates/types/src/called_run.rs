@@ -72,7 +72,7 @@ impl RunRefused {
         match self {
             Self::NotOfThisCall { .. } => "choose another id for one of the runs",
             Self::Ended { .. } => "begin another run",
-            Self::AtLimit { .. } => "take it up with more of that: `MoreLimits`",
+            Self::AtLimit { .. } => "resume it with higher limits: `MoreLimits`",
             Self::NoQuestion { .. } => "look at the run's questions first",
             Self::TooDeep { .. } => "raise `max_depth`",
         }

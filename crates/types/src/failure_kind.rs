@@ -121,7 +121,7 @@ impl FailureKind {
             Self::Rejected => "check the model's name and the request's options, then resume the run",
             Self::TooLong => "begin a new session, or use a model with a larger context window",
             Self::Model | Self::BadAnswer | Self::Declined => "resume the run, or choose another model",
-            Self::Form => "resume the run to try again, or ask for a simpler form",
+            Self::Form => "resume the run to try again, or ask for a simpler schema",
             Self::Limit => "resume the run with larger limits: `MoreLimits`",
             Self::Filtered => "change the prompt as the error says",
             Self::Plan => "put the goal another way, or give a plan",

@@ -72,7 +72,7 @@ pub fn misfit_note(problems: &[FormProblem], how: &str) -> String {
 /// Returns the error of a run whose last answer does not match, after `tries` tries.
 pub fn misfit_failure(problems: &[FormProblem], tries: u32) -> String {
     let line = misfit_line(problems);
-    format!("the answer does not fit its form (try {tries} of {tries}): {line}")
+    format!("the answer does not fit its schema (try {tries} of {tries}): {line}")
 }
 
 impl RunConfig {

@@ -239,7 +239,7 @@ impl MemoryEntry {
             Some(_) if self.embedder.is_none() => "its vector names no embedder",
             Some(vector) if vector.is_empty() => "its vector is empty",
             Some(vector) if vector.iter().any(|x| !x.is_finite()) => {
-                "its vector has a value that is no number"
+                "its vector has a value that is not a number"
             }
             _ if self.importance.is_some_and(|i| !(0.0..=1.0).contains(&i)) => {
                 "its importance is not between 0 and 1"
@@ -510,7 +510,7 @@ pub enum MemoryError {
         problem: String,
     },
     /// A name that is not valid for a collection.
-    #[error("`{name}` is no collection: {problem}")]
+    #[error("`{name}` is not a valid collection name: {problem}")]
     Collection {
         /// The name.
         name: String,
@@ -526,7 +526,7 @@ pub enum MemoryError {
         scope: Collection,
     },
     /// The entries that a change depends on were changed in the meantime.
-    #[error("memories were changed by somebody else while they were being changed; nothing was done")]
+    #[error("another writer changed the memories at the same time; this change was not made")]
     Changed,
     /// The store was written by a newer version.
     #[error("the memories at {place} have format {found}; this version knows up to {supported}")]

@@ -22,8 +22,9 @@ fn problems(form: &ResponseFormat, answer: &str) -> Vec<FormProblem> {
         Err(_) if answer.trim().is_empty() => return whole("it is empty"),
         Err(error) => return whole(&format!("it is not JSON: {error}")),
     };
-    schema::misfits(&form.schema, &value)
-        .unwrap_or_else(|problem| whole(&format!("nothing can be held against its form: {problem}")))
+    schema::misfits(&form.schema, &value).unwrap_or_else(|problem| {
+        whole(&format!("the value cannot be checked against its schema: {problem}"))
+    })
 }
 
 #[cfg(feature = "forms")]

@@ -97,7 +97,7 @@ pub enum RunError {
         known: Vec<String>,
     },
     /// The idempotency key belongs to a run that was started by a different request.
-    #[error("the key {key:?} started run {run}, with another {differs}")]
+    #[error("the key {key:?} already started run {run}, with a different {differs}")]
     KeyUsed {
         /// The key.
         key: String,

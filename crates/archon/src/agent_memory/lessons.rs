@@ -19,7 +19,7 @@ pub(super) struct Lessons {
 struct State {
     /// Earlier marked turns may be left in the store; true when the process starts.
     left: bool,
-    /// This pass over the store left a turn behind, so another pass must follow.
+    /// This pass over the store skipped a turn or failed at one, so another pass must follow.
     again: bool,
     /// The place in the store that this pass has reached.
     after: Option<u64>,
@@ -43,13 +43,14 @@ impl Lessons {
         Self { extractor, state: Mutex::new(state) }
     }
 
-    /// Notes that marked turns may be stored from now on. If they are not read, turns are left in the store.
+    /// Notes that marked turns may be stored from now on. Those that [`read`](Self::read) does not reach stay
+    /// in the store for a later extraction.
     pub(super) fn begin(&self) -> Begun<'_> {
         Begun { lessons: self, read: false }
     }
 
-    /// Reads the new turns, and some earlier ones that are left. Returns the first failure after it has tried
-    /// all.
+    /// Extracts facts from the new turns, and from some earlier turns that were not read yet. Tries all of
+    /// them, then returns the first failure.
     pub(super) async fn read(
         &self,
         knowledge: &Knowledge,

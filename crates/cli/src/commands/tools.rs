@@ -76,8 +76,11 @@ fn list(app: &App) -> Result<Exit, Failure> {
 async fn call(app: &App, name: String, arguments: &[String]) -> Result<Exit, Failure> {
     let Picked { tools, agents } = toolset::recorded(std::iter::once(name.as_str()), app)?;
     if !agents.is_empty() {
-        let what = format!("{name} is an agent, and works for another");
-        return Err(Failure::usage(what, format!("let one call it: archon run --tools {name} TASK")));
+        let what = format!("{name} is an agent, which only another agent can call");
+        return Err(Failure::usage(
+            what,
+            format!("start an agent that may call it: archon run --tools {name} TASK"),
+        ));
     }
     let arguments = read_arguments(arguments)?;
     let registry = ToolRegistry::new();

@@ -137,7 +137,7 @@ impl PlanView {
                 warnings.iter().for_each(|w| output.note(Look::Warning, one_line(w, 2 * SHOWN)));
             }
             PlanRecord::Rejected { problems, .. } => {
-                output.note(Look::Warning, "that is no plan that can be followed:");
+                output.note(Look::Warning, "this plan cannot be followed:");
                 let problem =
                     |p: &String| output.note(Look::Warning, format!("  {}", one_line(p, 4 * SHOWN)));
                 problems.iter().for_each(problem);

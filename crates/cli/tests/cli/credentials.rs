@@ -76,7 +76,7 @@ async fn credentials_add_keeps_a_piped_key_sealed_and_list_and_remove_never_show
 async fn credentials_add_takes_no_key_as_an_argument_and_no_wrong_service() {
     let place = Place::new();
     let ran = place.archon("credentials add", &["openai", KEY]).await;
-    ran.check_refused(2, "a key is no argument", "archon credentials add openai");
+    ran.check_refused(2, "a key cannot be an argument", "archon credentials add openai");
     assert!(!format!("{ran:?}").contains("canary"), "{ran:?}");
     let ran = place.archon("credentials add", &["opnai"]).await;
     ran.check_refused(2, "no service is called", "did you mean openai?");

@@ -306,7 +306,7 @@ async fn what_is_no_answer_is_shown_with_status_type_and_first_bytes_and_without
         vllm:m 1: error: the service refused the request (NotFound, status 404): The model `gtp-5` does not exist /  check the model's name: `archon models list`
         vllm:m 1: error: protocol: vllm@SERVER/v1, status 200, text/plain: not now **** /  check the address: something else may answer there
         vllm:m 1: error: protocol: vllm@SERVER/v1, status 200, text/event-stream: not now **** /  check the address: something else may answer there
-        vllm:m 1: error: protocol: vllm@SERVER/v1, status 200: an event that is no chunk (expected ident at line 1 column 2): not now **** /  check the address: something else may answer there
+        vllm:m 1: error: protocol: vllm@SERVER/v1, status 200: an event that is not a chunk (expected ident at line 1 column 2): not now **** /  check the address: something else may answer there
 
         openai-responses:m 1: error: protocol: openai-responses@SERVER/v1, status 200, text/html: <!DOCTYPE html><title>Gateway</title> key **** /  check the address: something else may answer there
         openai-responses:m 1: error: not authorised: status 403, text/html: <!DOCTYPE html><title>Gateway</title> key **** /  check the key: `archon doctor` shows which one is used
@@ -333,7 +333,7 @@ async fn what_is_no_answer_is_shown_with_status_type_and_first_bytes_and_without
         gemini:m 1: error: the service refused the request (NotFound, status 404): The model `gtp-5` does not exist /  check the model's name: `archon models list`
         gemini:m 1: error: protocol: gemini@SERVER/v1, status 200, text/plain: not now **** /  check the address: something else may answer there
         gemini:m 1: error: protocol: gemini@SERVER/v1, status 200, text/event-stream: not now **** /  check the address: something else may answer there
-        gemini:m 1: error: protocol: gemini@SERVER/v1, status 200: an event that is no chunk (expected ident at line 1 column 2): not now **** /  check the address: something else may answer there
+        gemini:m 1: error: protocol: gemini@SERVER/v1, status 200: an event that is not a chunk (expected ident at line 1 column 2): not now **** /  check the address: something else may answer there
 
         vertex:m 1: error: protocol: vertex@SERVER/v1, status 200, text/html: <!DOCTYPE html><title>Gateway</title> key **** /  check the address: something else may answer there
         vertex:m 1: error: not authorised: status 403, text/html: <!DOCTYPE html><title>Gateway</title> key **** /  check the key: `archon doctor` shows which one is used
@@ -342,7 +342,7 @@ async fn what_is_no_answer_is_shown_with_status_type_and_first_bytes_and_without
         vertex:m 1: error: the service refused the request (NotFound, status 404): The model `gtp-5` does not exist /  check the model's name: `archon models list`
         vertex:m 1: error: protocol: vertex@SERVER/v1, status 200, text/plain: not now **** /  check the address: something else may answer there
         vertex:m 1: error: protocol: vertex@SERVER/v1, status 200, text/event-stream: not now **** /  check the address: something else may answer there
-        vertex:m 1: error: protocol: vertex@SERVER/v1, status 200: an event that is no chunk (expected ident at line 1 column 2): not now **** /  check the address: something else may answer there
+        vertex:m 1: error: protocol: vertex@SERVER/v1, status 200: an event that is not a chunk (expected ident at line 1 column 2): not now **** /  check the address: something else may answer there
 
         azure:m 1: error: protocol: azure@SERVER/v1, status 200, text/html: <!DOCTYPE html><title>Gateway</title> key **** /  check the address: something else may answer there
         azure:m 1: error: not authorised: status 403, text/html: <!DOCTYPE html><title>Gateway</title> key **** /  check the key: `archon doctor` shows which one is used

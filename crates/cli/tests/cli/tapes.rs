@@ -39,9 +39,9 @@ async fn run_record_to_a_file_that_is_no_cassette_is_refused_and_leaves_it() {
     let place = Place::new();
     std::fs::write(place.path("notes.txt"), "mine").unwrap();
     let ran = place.archon("run --record notes.txt", &["hi"]).await;
-    ran.check_refused(2, "notes.txt is there and is no cassette", "--record FILE");
+    ran.check_refused(2, "notes.txt exists and is not a cassette", "--record FILE");
     let ran = place.archon("run --replay notes.txt", &["hi"]).await;
-    ran.check_refused(2, "notes.txt: it is no cassette", "--record FILE");
+    ran.check_refused(2, "notes.txt: it is not a cassette", "--record FILE");
     assert_eq!(std::fs::read_to_string(place.path("notes.txt")).unwrap(), "mine");
     std::fs::write(place.path("empty.jsonl"), "{\"cassette\":1}\n").unwrap();
     place.archon("run --replay empty.jsonl", &["hi"]).await.check_refused(

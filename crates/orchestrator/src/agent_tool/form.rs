@@ -278,7 +278,7 @@ impl Form {
             Answer::Reply { text } if is_consent => self.end = Some(End::Replied(text.clone())),
             Answer::Reply { text } => self.read(text),
             Answer::Expired => self.end = Some(End::Refused(NOBODY_ANSWERED.to_owned())),
-            _ => self.problems.push("That is no answer to this question".to_owned()),
+            _ => self.problems.push("That is not an answer to this question".to_owned()),
         }
         self.useless += u32::from(!self.problems.is_empty());
         if self.useless >= MAX_USELESS && self.end.is_none() {

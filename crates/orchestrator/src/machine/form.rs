@@ -57,8 +57,7 @@ impl TeamMachine {
         match (verdict, lost) {
             (FormVerdict::Fits, _) => self.fits = true,
             (_, Some(reason)) => {
-                let error =
-                    format!("the answer was not put together in the form that it must have: {reason}");
+                let error = format!("no answer that fits the schema was made: {reason}");
                 self.broken(FailureKind::Subtasks, error, answer);
             }
             (FormVerdict::Again, None) if self.lead.is_some() => self.synthesize_again(problems),

@@ -11,7 +11,7 @@ impl TeamMachine {
         outcome.delegated = self.charged();
         outcome.set_answer(self.answer.clone().unwrap_or_else(|| self.contributions()));
         if matches!(status, OutcomeStatus::Limit(_)) && self.form.is_some() {
-            outcome.error = Some("there is no answer yet in the form that it must have".to_owned());
+            outcome.error = Some("there is no answer yet that fits the schema".to_owned());
         }
         outcome
     }

@@ -59,7 +59,7 @@ fn a_role_says_and_hands_on_only_what_it_may() {
             async move {
                 let seat = desk.seat(&context.run).unwrap();
                 let said = seat.write("rain", json!(1), None).await.unwrap_err();
-                assert_eq!(said.to_string(), "the role worker sends no information_share");
+                assert_eq!(said.to_string(), "the role worker may not send information_share");
                 let asked = seat.ask("boss", "Help").await.unwrap_err();
                 assert_eq!(asked, SeatError::NoPeer { role: "worker".into(), to: "boss".into() });
                 answer(&context, "ok")

@@ -135,7 +135,7 @@ fn an_answer_that_never_fits_fails_the_run_and_a_resume_tries_as_often_again() {
     let outcome = world.start(&team, "Which city?");
     assert_eq!((outcome.failure_kind(), outcome.said()), (Some(FailureKind::Form), Some(BAD)));
     let error = outcome.error.unwrap();
-    assert_eq!(error, format!("the answer does not fit its form (try 2 of 2): {PROBLEM}"));
+    assert_eq!(error, format!("the answer does not fit its schema (try 2 of 2): {PROBLEM}"));
     assert_eq!(asked.lock().unwrap().len(), 2);
     let outcome = drive(&world.clock, team.resume(&world.context)).unwrap();
     assert_eq!((outcome.answer(), asked.lock().unwrap().len()), (Some(GOOD), 4));
@@ -196,7 +196,7 @@ fn a_lead_that_fails_leaves_no_answer_unless_the_result_fits() {
     let outcome = world.start(&team(&world, 2, None).with_lead("lead", lead), "Which city?");
     assert_eq!(outcome.failure_kind(), Some(FailureKind::Subtasks));
     let error = outcome.error.unwrap();
-    assert_eq!(error, "the answer was not put together in the form that it must have: not now");
+    assert_eq!(error, "no answer that fits the schema was made: not now");
     assert_eq!(checks(&world).len(), 1);
 }
 

@@ -61,7 +61,7 @@ impl PlanMachine {
     /// Notes in an outcome that there is no answer that fits the schema yet, and the last answer.
     pub(super) fn note_form(&self, outcome: &mut Outcome) {
         let is_left = matches!(outcome.status, OutcomeStatus::Limit(_)) && self.form.is_some();
-        outcome.error = is_left.then(|| "there is no answer yet in the form that it must have".to_owned());
+        outcome.error = is_left.then(|| "there is no answer yet that fits the schema".to_owned());
         if let Some(said) = &self.said {
             outcome.set_answer(said.as_str());
         }

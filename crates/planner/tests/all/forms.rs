@@ -144,7 +144,7 @@ async fn an_answer_that_never_fits_fails_the_run_and_a_resume_tries_as_often_aga
     let world = world((2, "It is Paris."), 1, texts(&[BAD, BAD, BAD, GOOD]));
     let outcome = world.start().await;
     assert_eq!((outcome.failure_kind(), outcome.said()), (Some(FailureKind::Form), Some(BAD)));
-    assert_eq!(outcome.error.unwrap(), format!("the answer does not fit its form (try 2 of 2): {PROBLEM}"));
+    assert_eq!(outcome.error.unwrap(), format!("the answer does not fit its schema (try 2 of 2): {PROBLEM}"));
     assert_eq!(world.model.requests().len(), 2);
     let outcome = world.agent.resume(&world.context).await.unwrap();
     assert_eq!((outcome.answer(), world.model.requests().len()), (Some(GOOD), 4));
@@ -237,7 +237,7 @@ async fn a_limit_between_two_attempts_ends_the_run_and_more_lets_it_go_on() {
     world.agent = world.agent.with_limits(limits);
     let outcome = world.start().await;
     assert_eq!(outcome.status, OutcomeStatus::Limit(LimitReached::Tokens { max: 3_000 }));
-    assert_eq!(outcome.error.as_deref(), Some("there is no answer yet in the form that it must have"));
+    assert_eq!(outcome.error.as_deref(), Some("there is no answer yet that fits the schema"));
     assert_eq!(world.model.requests().len(), 1);
     let mut more = MoreLimits::default();
     more.max_total_tokens = Some(50_000);

@@ -130,7 +130,7 @@ fn regions_have_addresses() {
         assert!(sent(&provider, &ask("m")).url.starts_with(&format!("https://{host}/model/m/")), "{region}");
     }
     let error = Bedrock::in_region("h/x@y", options()).unwrap_err().to_string();
-    assert_eq!(error, "region \"h/x@y\": is no name of a region, as eu-central-1 is");
+    assert_eq!(error, "region \"h/x@y\": is not the name of a region such as eu-central-1");
 }
 
 // spec: P-07, P-13, P-26, T-03

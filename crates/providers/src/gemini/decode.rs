@@ -196,7 +196,7 @@ impl Decoder for ChunkDecoder {
         match serde_json::from_str::<Chunk<'_>>(data) {
             Ok(chunk) => self.chunk(chunk, out)?,
             Err(e) => {
-                let what = format!("an event that is no chunk ({e}): {}", classify::first_words(data));
+                let what = format!("an event that is not a chunk ({e}): {}", classify::first_words(data));
                 let error = ProviderError::Protocol(what.into());
                 if !classify::is_torn(&e, data) {
                     return Err(error);

@@ -489,7 +489,7 @@ pub(crate) fn failure_of(status: StatusCode, headers: &HeaderMap, now: Timestamp
 /// Decompression would need more crates than this rare case is worth.
 pub(crate) fn compressed(response: &Response) -> Option<String> {
     let encoding =
-        response.headers().get(CONTENT_ENCODING)?.to_str().unwrap_or("in a way that is no text").trim();
+        response.headers().get(CONTENT_ENCODING)?.to_str().unwrap_or("in a way that is not text").trim();
     let is_plain = encoding.is_empty() || encoding.eq_ignore_ascii_case("identity");
     (!is_plain).then(|| {
         format!(

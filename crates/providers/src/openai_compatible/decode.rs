@@ -383,7 +383,7 @@ impl Decoder for ChatDecoder {
         match serde_json::from_str::<Chunk<'_>>(data) {
             Ok(chunk) => self.chunk(chunk, data, out)?,
             Err(e) => {
-                let what = format!("an event that is no chunk ({e}): {}", classify::first_words(data));
+                let what = format!("an event that is not a chunk ({e}): {}", classify::first_words(data));
                 let error = ProviderError::Protocol(what.into());
                 if !classify::is_torn(&e, data) && !"[DONE]".starts_with(data) {
                     return Err(error);

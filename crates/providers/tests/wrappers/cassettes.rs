@@ -145,5 +145,8 @@ fn files_that_cannot_be_used_are_named() {
     assert!(ReplayProvider::open(&path).is_err());
     std::fs::write(&path, "hello").unwrap();
     let error = ReplayProvider::open(&path).unwrap_err().to_string();
-    assert!(error.ends_with("x.jsonl: it is no cassette: its first line is not {\"cassette\":1}"), "{error}");
+    assert!(
+        error.ends_with("x.jsonl: it is not a cassette: its first line is not {\"cassette\":1}"),
+        "{error}"
+    );
 }

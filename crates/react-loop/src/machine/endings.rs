@@ -208,7 +208,7 @@ impl ReactMachine {
                 let mut outcome = self.outcome(OutcomeStatus::Limit(limit));
                 let is_misfit = !self.misfits.is_empty();
                 outcome.error =
-                    is_misfit.then(|| format!("the answer does not fit its form: {}", self.misfit()));
+                    is_misfit.then(|| format!("the answer does not fit its schema: {}", self.misfit()));
                 outcome
             }
         }

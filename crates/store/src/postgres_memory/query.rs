@@ -310,7 +310,7 @@ pub(super) fn read(row: &Row) -> Result<MemoryEntry, Damaged> {
         (Err(e), ..) | (_, Err(e), _) | (.., Err(e)) => return Err(damaged(e.to_string())),
     };
     let checksum = row.try_get::<_, i64>(6).ok().and_then(|sum| u32::try_from(sum).ok());
-    let Some(checksum) = checksum else { return Err(damaged("its checksum is no number".to_owned())) };
+    let Some(checksum) = checksum else { return Err(damaged("its checksum is not a number".to_owned())) };
     let mut entry = Texts { metadata, body, checksum }.read(position(row), &collection, &id)?;
     let used: Option<i64> = row.try_get(3).ok().flatten();
     entry.used = used.map(time);

@@ -14,10 +14,10 @@ pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<Result<MemoryEntry, Damage
     let text = |i: usize| row.get_ref(i).and_then(|value| Ok(value.as_str()?.to_owned()));
     let id = text(1).unwrap_or_else(|_| format!("at {position}"));
     let (Ok(collection), Ok(metadata), Ok(body)) = (text(2), text(4), text(5)) else {
-        return Ok(Err(Damaged::new(id, "a text of it is no text")));
+        return Ok(Err(Damaged::new(id, "one of its texts is not valid text")));
     };
     // A checksum that is no number counts as a wrong one.
-    let Ok(checksum) = row.get(6) else { return Ok(Err(Damaged::new(id, "its checksum is no number"))) };
+    let Ok(checksum) = row.get(6) else { return Ok(Err(Damaged::new(id, "its checksum is not a number"))) };
     let used = row.get::<_, Option<i64>>(3).ok().flatten().map(time);
     let read = Texts { metadata, body, checksum }.read(position, &collection, &id);
     Ok(read.map(|mut entry| {

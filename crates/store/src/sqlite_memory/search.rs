@@ -137,7 +137,8 @@ impl Gathered<'_> {
         Ok(())
     }
 
-    /// Returns the nearest rows of the copy. The lock is held only for the scan.
+    /// Returns the rows with the nearest vectors, from the copy of the vectors in memory. The lock is held
+    /// only for the scan.
     fn nearest(
         &self,
         range: &GroupRange,

@@ -82,7 +82,8 @@ impl Words<'_> {
         Ok(Scored { entries: added_up(scored.collect()), cut })
     }
 
-    /// Returns the entries with each of the rarest of these questions.
+    /// Returns the entries that have a word, for each of the rarest words. Each of `questions` is a full-text
+    /// query for one word.
     fn with_rare(&self, questions: Vec<String>, newest: i64) -> rusqlite::Result<Vec<Vec<i64>>> {
         let rare = if newest <= SCORED {
             questions

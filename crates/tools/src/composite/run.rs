@@ -312,7 +312,7 @@ impl NodeCall<'_> {
         at_once: usize,
     ) -> (Result<Output, Failure>, u32) {
         let Some(Json::Array(items)) = arguments.get(&each.argument).cloned() else {
-            let text = format!("'{}' is no list", each.argument);
+            let text = format!("'{}' is not a list", each.argument);
             return (Err(Failure { kind: "invalid_parameters".to_owned(), text }), 0);
         };
         let one = |(number, item): (usize, Json)| {

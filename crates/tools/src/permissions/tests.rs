@@ -26,10 +26,10 @@ fn what_is_no_rule_is_said_with_the_reason() {
         ("ba sh", "it has to begin with the name of a tool: `tool` or `tool(what it works on)`"),
         ("bash(git", "the closing bracket is missing"),
         ("bash()", "there is nothing between the brackets; leave them out"),
-        ("write_file(src/[)", "what stands between the brackets is no pattern of paths"),
+        ("write_file(src/[)", "what stands between the brackets is not a pattern of paths"),
     ] {
         let said = text.parse::<Rule>().unwrap_err().to_string();
-        assert_eq!(said, format!("'{text}' is no rule: {why}"));
+        assert_eq!(said, format!("'{text}' is not a valid permission rule: {why}"));
     }
     assert_eq!(" bash(echo (a) b:*) ".parse::<Rule>().unwrap().to_string(), "bash(echo (a) b:*)");
 }

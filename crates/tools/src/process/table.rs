@@ -53,7 +53,8 @@ impl Look {
 
 /// Returns the group that a process leads.
 pub(super) fn group_of(leader: u32) -> Result<ProcessGroup, ToolError> {
-    let pid = number(leader).ok_or_else(|| ToolError::InvalidArgs(format!("{leader} is no process")))?;
+    let pid =
+        number(leader).ok_or_else(|| ToolError::InvalidArgs(format!("{leader} is not a process id")))?;
     match rustix::process::getpgid(Some(pid)) {
         Ok(group) if group == pid => Ok(ProcessGroup::new(leader, system::started(leader))),
         Ok(_) => Err(ToolError::InvalidArgs(format!("process {leader} leads no process group"))),

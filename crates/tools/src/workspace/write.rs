@@ -105,7 +105,8 @@ impl Workspace {
         Ok(Target { name: self.display(&real), real, root, existing, control })
     }
 
-    /// Returns whether a path is the canonical one, apart from dots and the path to the workspace.
+    /// Returns true if `path` names the file directly: it leads to `real` without a link, once `.` and `..`
+    /// are resolved and a relative path is joined to the workspace.
     fn says(&self, path: &str, real: &Path) -> bool {
         plain(self.root(), path) == real
     }

@@ -135,7 +135,7 @@ fn edited_by_hand(app: &App, task: &Task) -> Result<Answer, Failure> {
     }
 }
 
-/// The variable may contain arguments, too.
+/// Opens the file in the editor and waits for it; true if it ended well. `editor` may contain arguments, too.
 fn edit(editor: &str, place: &Path) -> io::Result<bool> {
     let mut words = editor.split_whitespace();
     let program = words.next().unwrap_or("vi");

@@ -272,7 +272,7 @@ impl Place<'_> {
         for (step, after) in written.step.iter().flat_map(|step| step.after.iter().map(move |a| (step, a))) {
             let (id, after_id) = (step.id.get_ref(), after.get_ref());
             if !ids.contains(after_id) || after_id == id {
-                let what = format!("the step {id:?} comes after {after_id:?}, which is no other step");
+                let what = format!("the step {id:?} comes after {after_id:?}, which is not another step");
                 let known: Vec<_> = ids.iter().map(|id| id.as_str()).collect();
                 return Err(self.wrong(&after.span(), &what, format!("the steps are: {}", known.join(", "))));
             }
