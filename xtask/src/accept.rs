@@ -164,7 +164,7 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
 /// random cases).
 fn lines(commands: &[&str], seed: Option<&str>, fuzz_seconds: u64) -> Result<Vec<CommandLine>> {
     if let Some(seed) = seed.filter(|seed| seed.parse::<u64>().is_err()) {
-        bail!("`--seed {seed}` is no whole number; leave it out to let the tests choose");
+        bail!("`--seed {seed}` is not a whole number; leave it out to let the tests choose");
     }
     let seconds = format!(" --seconds {fuzz_seconds}");
     let whole = |line: &&str| format!("{line}{}", if line.starts_with("xtask fuzz") { &seconds } else { "" });
@@ -211,7 +211,7 @@ mod tests {
         );
         assert_eq!(
             lines(&[], Some("x"), 1).err().unwrap().to_string(),
-            "`--seed x` is no whole number; leave it out to let the tests choose"
+            "`--seed x` is not a whole number; leave it out to let the tests choose"
         );
     }
 }

@@ -49,7 +49,7 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     args.finish()?;
     let list = fs::read_to_string(&file).with_context(|| format!("cannot read {file}"))?;
     let list: Map<String, Value> =
-        serde_json::from_str(&list).with_context(|| format!("{file} is no list"))?;
+        serde_json::from_str(&list).with_context(|| format!("{file} is not a list"))?;
     let models = models(&list);
     ensure!(models.len() > 100, "{file} holds {} models of providers that we know", models.len());
     let header = json!({

@@ -53,7 +53,8 @@ impl Archon {
     }
 }
 
-/// `VmRSS` of `/proc/self/status`, in units of 1,024 bytes; see proc_pid_status(5).
+/// Returns the memory of this process: `VmRSS` of `/proc/self/status`, which counts units of 1,024 bytes; see
+/// proc_pid_status(5).
 #[cfg(target_os = "linux")]
 fn resident_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;

@@ -382,7 +382,7 @@ pub(crate) enum Asking {
 }
 
 impl Asking {
-    /// Without a terminal nobody is asked, unless runs shall be suspended.
+    /// Returns the answerer for this command: nobody without a terminal, unless runs shall be suspended.
     pub(crate) fn of(app: &App) -> Self {
         let terminal = app.output.spins && std::io::IsTerminal::is_terminal(&std::io::stdin());
         match (app.ask_later, terminal && !app.json) {

@@ -92,7 +92,7 @@ pub(crate) fn open(data_dir: &Path, sources: &Sources) -> Result<Arc<dyn Credent
     Ok(Arc::new(SqliteCredentials::open_sealed(database(data_dir), &key, Arc::new(SystemClock))?))
 }
 
-/// This build has no store.
+/// Fails: this build has no store.
 #[cfg(not(feature = "credentials"))]
 pub(crate) fn open(_: &Path, _: &Sources) -> Result<Arc<dyn CredentialStore>, Failure> {
     Err(not_built())

@@ -26,12 +26,12 @@ pub(crate) struct Failure {
 const SHOWN: usize = 600;
 
 impl Failure {
-    /// Wrong usage, or something that it needs is missing.
+    /// Creates an error for wrong usage, or for something that the command needs and is missing.
     pub(crate) fn usage(what: impl AsRef<str>, advice: impl AsRef<str>) -> Self {
         Self::new(Exit::Usage, what, advice)
     }
 
-    /// The command failed.
+    /// Creates an error for a command that failed.
     pub(crate) fn failed(what: impl AsRef<str>, advice: impl AsRef<str>) -> Self {
         Self::new(Exit::Failed, what, advice)
     }

@@ -68,7 +68,8 @@ fn read_bounded(from: impl Read) -> io::Result<Vec<u8>> {
     Ok(input)
 }
 
-/// Only pipes and files are read: a terminal is for answers, and other devices have no text.
+/// Returns true if standard input is a pipe or a file. Nothing else is read: a terminal is for answers, and
+/// other devices have no text.
 #[cfg(unix)]
 fn is_piped() -> bool {
     use std::os::{fd::AsFd as _, unix::fs::FileTypeExt as _};

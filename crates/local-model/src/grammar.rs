@@ -91,7 +91,7 @@ impl Grammar {
         &self.nodes[id.index()]
     }
 
-    /// Returns the fewest bytes of each node.
+    /// Returns, for each node, the number of bytes of its shortest text.
     pub(crate) fn shortest(&self) -> &Shortest {
         &self.shortest
     }

@@ -26,7 +26,7 @@ struct Expansion {
 pub(crate) fn expand(attribute: TokenStream, item: TokenStream, home: &str) -> Result<TokenStream> {
     let attribute = Attribute::parse(attribute)?;
     let mut function: ItemFn = parse2(item)
-        .map_err(|e| Error::new(e.span(), format!("`#[tool]` stands before a free function: {e}")))?;
+        .map_err(|e| Error::new(e.span(), format!("`#[tool]` must stand before a free function: {e}")))?;
     let parameters = signature::parameters(&mut function)?;
     let documentation = Documentation::parse(&docs::text(&function.attrs));
     let home = match &attribute.home {

@@ -170,7 +170,7 @@ impl Executor<TeamMachine> for Working<'_> {
         }
     }
 
-    /// While the team stops, only outcomes of members count.
+    /// Handles the result of a task. While the team stops, only outcomes of members count.
     async fn done(&mut self, happened: Happened, run: &mut Run) -> Recorded {
         let is_stopped = run.stop().is_cancelled();
         match happened {
@@ -226,7 +226,8 @@ impl Executor<TeamMachine> for Working<'_> {
         }
     }
 
-    /// First restarts runs in doubt that a person allowed to run again while others worked.
+    /// Returns true if the driver may wait for the next event. False means that the machine is asked again
+    /// first: runs in doubt were restarted, which a person allowed to run again while others worked.
     async fn may_wait(&mut self, run: &mut Run) -> Result<bool, JournalError> {
         if self.answered.is_empty() {
             self.stop_waiting(&run.machine);

@@ -382,7 +382,7 @@ impl TeamMachine {
         })
     }
 
-    /// Lookup tables; they are derived from the other fields.
+    /// Returns the lookup tables, which are derived from the other fields.
     fn index(&self) -> &Index {
         self.index.get_or_init(|| Index::of(self))
     }

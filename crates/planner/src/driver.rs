@@ -99,7 +99,8 @@ impl Executor<PlanMachine> for Following {
         }
     }
 
-    /// While the run stops, results count; interrupted tasks start again when the run is resumed.
+    /// Handles the result of a task. While the run stops, results count; interrupted tasks start again when
+    /// the run is resumed.
     async fn done(&mut self, happened: Happened, run: &mut Run) -> Recorded {
         let is_stopping = run.machine.is_stopping();
         match happened {

@@ -47,7 +47,9 @@ pub enum LoopError {
     )]
     Unpaired,
     /// The cost is limited and the price of the model is unknown.
-    #[error("the run may cost {max_cost} millionths at most and the price of {model} is unknown")]
+    #[error(
+        "the run may cost {max_cost} millionths of a currency unit at most and the price of {model} is unknown"
+    )]
     UnknownPrice {
         /// The model.
         model: String,

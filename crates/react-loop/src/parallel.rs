@@ -366,7 +366,8 @@ impl Executor<Choosing> for Branches {
         })
     }
 
-    /// A cancel by the caller is recorded with the outcome, and only if it changed the outcome.
+    /// Returns no record: a cancel by the caller is recorded with the outcome, and only if it changed the
+    /// outcome.
     fn cancelled(&self) -> Option<RecordBody> {
         None
     }

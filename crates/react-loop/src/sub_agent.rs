@@ -141,8 +141,8 @@ impl std::fmt::Debug for SubAgentTool {
     }
 }
 
-/// The schema does not require `task`, because the other form of arguments has none, and services refuse
-/// schemas with alternatives.
+/// Returns the schema of the tool's arguments. It does not require `task`, because the other form of
+/// arguments has none, and services refuse schemas with alternatives.
 fn parameters() -> Json {
     json!({
         "type": "object",

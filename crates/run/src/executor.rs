@@ -40,7 +40,8 @@ pub trait Executor<M: Machine>: Send + Sized {
         run.receive(self)
     }
 
-    /// Appends, before each step, what the machine cannot know.
+    /// Appends records of what the machine cannot know, such as a question that has expired. Called before
+    /// each step.
     fn look(&mut self, run: &mut RunDriver<M, Self::Done>) -> impl Future<Output = Recorded> + Send {
         let _ = run;
         std::future::ready(Ok(()))

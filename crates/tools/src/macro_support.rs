@@ -39,7 +39,7 @@ impl<T> Returned<T> {
     }
 }
 
-/// Preferred: the value converts into a result.
+/// Converts the value of a tool's function into a result by `Into<ToolResult>`; preferred to the other ways.
 pub trait IntoResultDirectly {
     /// Returns the result.
     fn take_result(&self) -> Result<ToolResult, ToolError>;
@@ -51,7 +51,7 @@ impl<T: Into<ToolResult>> IntoResultDirectly for Returned<T> {
     }
 }
 
-/// Otherwise: the value becomes a result as JSON.
+/// Converts the value of a tool's function into a result as JSON, if it has no conversion of its own.
 pub trait IntoResultFromJson {
     /// Returns the result.
     fn take_result(&self) -> Result<ToolResult, ToolError>;

@@ -268,8 +268,8 @@ fn write(path: &Path, text: &str) -> Result<PathBuf, Failure> {
     })
 }
 
-/// From the journal instead of the run service: a session is folded from the logs of its runs and their
-/// neighbours.
+/// Reads a session from the journal instead of the run service: it is folded from the logs of its runs and
+/// their neighbours.
 async fn read(app: &App, id: &SessionId) -> Result<Session, Failure> {
     Session::read(&app.journal(), id).await?.ok_or_else(|| unknown(id))
 }

@@ -191,7 +191,8 @@ impl Form {
         Next::Append(RecordBody::RunFinished(Box::new(outcome)))
     }
 
-    /// What a person is to be asked before the agent works; whoever appends it says until when.
+    /// Returns the question that a person must answer before the agent works, if there is one. It has no end
+    /// yet: the caller that appends it sets the time at which it expires.
     fn needed(&self, filled: &Filled) -> Option<ApprovalRequest> {
         let mut request = match (filled.missing.is_empty(), self.parts.needs_approval) {
             (false, _) => self.input(filled),
@@ -229,7 +230,7 @@ impl Form {
         request
     }
 
-    /// Everything that the agent will read: a person approves the instruction, too.
+    /// Returns everything that the agent will read, as a JSON object: a person approves the instruction, too.
     fn with_instruction(&self, filled: &Filled) -> Json {
         let mut values = filled.values.clone();
         if let Some(text) = instruction(&self.given) {

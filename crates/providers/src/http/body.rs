@@ -53,7 +53,7 @@ impl Body {
         Self { ahead: None, body, watch, left: MOST_BYTES, line: None }
     }
 
-    /// From now on, comments of an event stream and empty lines do not count as a sign of life.
+    /// Stops counting comments of an event stream and empty lines as a sign of life.
     pub(crate) fn ignore_comments(&mut self) {
         self.line = Some(Line::Start);
     }

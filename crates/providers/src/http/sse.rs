@@ -137,7 +137,8 @@ struct Feed {
 impl Stream for Fed {
     type Item = Result<Bytes, BodyError>;
 
-    /// It does not register a waker: [`Sse`] provides lines next, and their source wakes it.
+    /// Returns the lines that [`Sse`] fed last. It registers no waker: [`Sse`] feeds the next lines, and is
+    /// woken by their source.
     fn poll_next(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let mut feed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !mem::replace(&mut feed.has_begun, true) {

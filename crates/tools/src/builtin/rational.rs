@@ -75,6 +75,8 @@ impl Number {
         self.combine(other, |a, b, c, d| ratio(a.checked_mul(c)?, b.checked_mul(d)?), |x, y| x * y)
     }
 
+    /// Returns the quotient.
+    ///
     /// # Errors
     /// Division by zero.
     pub(crate) fn divided_by(self, other: Self) -> Outcome {
@@ -92,6 +94,8 @@ impl Number {
         self.minus(other.times(self.divided_by(other)?.floor()?)?)
     }
 
+    /// Returns the power.
+    ///
     /// # Errors
     /// A negative power of zero, and results that are no real number or too large.
     pub(crate) fn power(self, exponent: Self) -> Outcome {

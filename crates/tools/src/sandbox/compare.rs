@@ -137,7 +137,8 @@ fn find_all(cage: &Cage, denied: &Denied, closed: &BTreeSet<PathBuf>) -> (Places
     }
 }
 
-/// Also logs a warning for the person, because the model may not pass it on.
+/// Returns the text for the model, and also logs it as a warning for the person, because the model may not
+/// pass it on.
 fn warn(told: String) -> String {
     tracing::warn!(target: "archon::tools", "{told}");
     told

@@ -87,7 +87,7 @@ fn takes_more(group: u32, most: u64) -> bool {
         && members.iter().map(|process| shared(*process)).sum::<u64>() > most
 }
 
-/// Other systems do not report memory without another program.
+/// Returns false: systems other than Linux do not report memory without another program.
 #[cfg(not(target_os = "linux"))]
 fn takes_more(_: u32, _: u64) -> bool {
     false

@@ -64,7 +64,7 @@ fn read(file: &Path, text: &str) -> Result<WorkflowTemplate, Failure> {
     })
 }
 
-/// A value is text if its parameter is a string, and JSON otherwise.
+/// Reads the values of `--set NAME=VALUE`. A value is text if its parameter is a string, and JSON otherwise.
 fn values(template: &WorkflowTemplate, set: &[String]) -> Result<Map<String, Json>, Failure> {
     let mut values = Map::new();
     for word in set {
