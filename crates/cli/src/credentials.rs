@@ -85,7 +85,7 @@ pub(crate) fn open(data_dir: &Path, sources: &Sources) -> Result<Arc<dyn Credent
 
     let key = match sources.env.get(SEALING_KEY).filter(|digits| !digits.is_empty()) {
         Some(digits) => SealingKey::from_hex(digits).map_err(|e| {
-            Failure::usage(format!("the variable {SEALING_KEY}: {e}"), "mend it, or unset it")
+            Failure::usage(format!("the variable {SEALING_KEY}: {e}"), "correct it, or unset it")
         })?,
         None => SealingKey::in_file(data_dir.join("credentials.key"))?,
     };

@@ -291,7 +291,7 @@ fn advice(code: ModelErrorCode) -> &'static str {
     match code {
         ModelErrorCode::Auth => "check the key: `archon doctor` shows which one is used",
         ModelErrorCode::Unreachable => {
-            "start the service, or mend the address: `archon doctor` shows what runs here"
+            "start the service, or correct the address: `archon doctor` shows what runs here"
         }
         ModelErrorCode::Network | ModelErrorCode::Timeout => {
             "check the connection, and that the service runs: `archon doctor`"

@@ -20,7 +20,7 @@ pub(crate) fn all(app: &App) -> Result<Permissions, Failure> {
     if let Some(kept) = kept(app) {
         let remembered = kept.rules().map_err(|e| {
             let file = kept.file.display();
-            Failure::usage(format!("cannot read {file}: {e}"), "mend the file, or move it away")
+            Failure::usage(format!("cannot read {file}: {e}"), "fix the file, or move it away")
         })?;
         rules.allow.extend(remembered);
     }

@@ -119,7 +119,7 @@ pub(crate) fn check_plan(task: &Task) -> Result<(), String> {
     let mut by_id: BTreeMap<&SubTaskId, &SubTask> = BTreeMap::new();
     for subtask in &task.subtasks {
         if by_id.insert(&subtask.id, subtask).is_some() {
-            return Err(format!("the subtask {} is there twice", subtask.id));
+            return Err(format!("the subtask {} is in the plan twice", subtask.id));
         }
     }
     if let Some(subtask) = task.subtasks.iter().find(|subtask| subtask.rules.each.is_some()) {
@@ -129,7 +129,10 @@ pub(crate) fn check_plan(task: &Task) -> Result<(), String> {
     for subtask in &task.subtasks {
         for needed in subtask.dependencies() {
             if !by_id.contains_key(needed) {
-                return Err(format!("the subtask {} depends on {needed}, which is not there", subtask.id));
+                return Err(format!(
+                    "the subtask {} depends on {needed}, which the plan does not have",
+                    subtask.id
+                ));
             }
         }
         waits.insert(&subtask.id, subtask.dependencies().len());

@@ -230,7 +230,7 @@ async fn executed(
             let child = context.run.of_call(call);
             Happened::Asked(call, questions_below(Some(&*journal), &child, call, *said).await)
         }
-        _ => ended(call, ToolResult::error("the tool came to something unknown")),
+        _ => ended(call, ToolResult::error("the call ended in a way that this version does not know")),
     }
 }
 

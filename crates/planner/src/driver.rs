@@ -280,7 +280,7 @@ impl Following {
 
     fn unfolded(&self, run: &Run, call: CallId) -> Result<PlanRecord, String> {
         let Some(PlanNode { subtask, .. }) = run.machine.node(call) else {
-            return Err("it is not there".to_owned());
+            return Err("the plan does not have the subtask".to_owned());
         };
         let Some(each) = &subtask.rules.each else { return Err("the subtask is not a loop".to_owned()) };
         let items = match run.machine.list_of(each).map_err(|why| why.to_string())? {

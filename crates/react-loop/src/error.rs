@@ -65,7 +65,7 @@ pub enum LoopError {
         model: String,
     },
     /// A run with this id exists, and another call or none started it.
-    #[error("run {run} is there already and was not started by this call of run {caller}")]
+    #[error("run {run} exists already, and was not started by this call of run {caller}")]
     NotOfThisCall {
         /// The run.
         run: RunId,
@@ -174,7 +174,7 @@ impl LoopError {
             }
             Self::OtherBranches { .. } => "give as many branches, in the same order, as when it was started",
             Self::ProcessesLeft { .. } => "end the group by hand, then resume the run",
-            Self::Panicked { .. } => "mend what panicked, then resume the run",
+            Self::Panicked { .. } => "fix what panicked, then resume the run",
             Self::AtLimit { .. } => {
                 "resume it with a higher limit, or continue its session with a new prompt"
             }

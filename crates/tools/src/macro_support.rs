@@ -81,7 +81,7 @@ impl<E> Failed<E> {
     }
 }
 
-/// Preferred: the error converts into a tool error.
+/// Converts a function's error into a tool error by `Into`; preferred to the other way.
 pub trait IntoErrorDirectly {
     /// Returns the error.
     fn take_error(&self) -> ToolError;
@@ -93,8 +93,8 @@ impl<E: Into<ToolError>> IntoErrorDirectly for Failed<E> {
     }
 }
 
-/// Otherwise: the model reads the error's text, with its causes if `{:#}` shows them. For errors that do not
-/// implement `std::error::Error`, or are not `Send`.
+/// Converts any other error: the model reads its text, with its causes if `{:#}` shows them. For errors that do
+/// not implement `std::error::Error`, or are not `Send`.
 pub trait IntoErrorFromText {
     /// Returns the error.
     fn take_error(&self) -> ToolError;

@@ -135,7 +135,7 @@ impl EvaluationError {
         match self {
             Self::TooMany { .. } => "give it fewer branches, or use another strategy",
             Self::Cancelled => "resume the run: branches with an answer keep it",
-            Self::Other(_) => "use another strategy, or mend this one",
+            Self::Other(_) => "use another strategy, or fix this one",
         }
     }
 }

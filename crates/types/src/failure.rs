@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{ModelPrice, RetryConfig, ThinkingLevel};
 
-/// The policy for failures that retries do not mend, as the log has it. Keys are counted, never named.
+/// The policy for failures that retries do not fix, as the log has it. Keys are counted, never named.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -139,7 +139,7 @@ pub struct ModelTarget {
     pub thinking: Option<ThinkingLevel>,
 }
 
-/// The fallback that a run uses after a failure that a retry does not mend.
+/// The fallback that a run uses after a failure that a retry does not fix.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]

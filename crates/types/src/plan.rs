@@ -323,7 +323,7 @@ impl PlanError {
             Self::Unfit { .. } => "say the goal in other words, or use a stronger model",
             Self::UnknownPrice { .. } => "set the model's price, or no limit of money",
             Self::OverBudget { .. } => "allow more",
-            Self::Fixed => "mend what failed, or change the template and start again",
+            Self::Fixed => "fix what failed, or change the template and start again",
             Self::Cancelled => "start the task again",
         }
     }

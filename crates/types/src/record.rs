@@ -113,7 +113,7 @@ pub enum RecordBody {
         /// The failure.
         failure: ModelFailure,
     },
-    /// After a failure that a retry does not mend, the run uses a fallback from here on. Derived.
+    /// After a failure that a retry does not fix, the run uses a fallback from here on. Derived.
     SteppedDown {
         /// The command whose request is sent again.
         command: CommandId,
@@ -538,7 +538,7 @@ pub struct RunConfig {
     pub limits: ExecutionLimits,
     /// The retries of failed model calls.
     pub retry: RetryConfig,
-    /// The policy for failures that retries do not mend; without it the run fails, and a failing tool is
+    /// The policy for failures that retries do not fix; without it the run fails, and a failing tool is
     /// never left alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<FailurePolicy>,

@@ -94,7 +94,7 @@ impl Task {
             match task.get_subtask(&subtask.id) {
                 None => task.subtasks.push(subtask),
                 Some(other) if other.status != SubTaskStatus::Completed => {
-                    return Err(PlanError::Invalid { id: subtask.id, problem: "is there twice".to_owned() });
+                    return Err(PlanError::Invalid { id: subtask.id, problem: "appears twice".to_owned() });
                 }
                 Some(done) if done.description == subtask.description => {}
                 Some(_) => return Err(PlanError::IdTaken { id: subtask.id }),

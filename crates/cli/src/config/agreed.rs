@@ -78,7 +78,7 @@ impl Agreements {
         let what = format!("cannot {what} {}: {e}", self.0.display());
         Failure::failed(
             what,
-            "mend the file or its folder, or move it away and agree again with `archon trust`",
+            "fix the file or its folder, or move it away and agree again with `archon trust`",
         )
     }
 }

@@ -431,8 +431,8 @@ fn a_plan_that_cannot_be_followed_is_refused() {
             vec![step("a", "", "w", &["b"]), step("b", "", "w", &["a"])],
             "these subtasks wait for each other: a, b",
         ),
-        (vec![step("a", "", "w", &["x"])], "the subtask a depends on x, which is not there"),
-        (vec![step("a", "", "w", &[]), step("a", "", "w", &[])], "the subtask a is there twice"),
+        (vec![step("a", "", "w", &["x"])], "the subtask a depends on x, which the plan does not have"),
+        (vec![step("a", "", "w", &[]), step("a", "", "w", &[])], "the subtask a is in the plan twice"),
     ] {
         let world = World::new();
         let team = world.team(plan, &["w"], |_| {}).with_member(member("ann", "w"), FnAgent::saying("done"));

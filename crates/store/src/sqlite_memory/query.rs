@@ -179,7 +179,8 @@ fn statement(scope: &Collection, listing: &Listing, rows: i64) -> Result<(String
     Ok((sql, values))
 }
 
-/// Returns true if an index leads to few entries, by more than their collection.
+/// Returns true if the filter has a condition with an index of its own, so that few entries are read: a key,
+/// a session or ids, and not only the collection.
 fn is_narrow(filter: &MemoryFilter) -> bool {
     let key = filter.key.is_some() || filter.key_prefix.as_ref().is_some_and(|prefix| !prefix.is_empty());
     key || session_of(filter).is_some() || !filter.ids.is_empty()

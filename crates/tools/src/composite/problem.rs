@@ -44,7 +44,7 @@ pub enum CompositeProblem {
         tools: Vec<String>,
     },
     /// Composites are nested too deeply.
-    #[error("composites are {depth} deep in each other, 10 is the most: {}", tools.join(" → "))]
+    #[error("composites are nested {depth} deep, and at most 10 are allowed: {}", tools.join(" → "))]
     TooDeep {
         /// The depth.
         depth: usize,

@@ -215,5 +215,5 @@ fn a_planner_replans_by_planning_again_and_keeps_what_is_done() {
     let (clash, _) = replan(&old, vec![SubTask::new("a", "Something else")]);
     assert_eq!(clash, Err(PlanError::IdTaken { id: "a".into() }));
     let (twice, _) = replan(&old, vec![SubTask::new("c", "x"), SubTask::new("c", "x")]);
-    assert_eq!(twice.unwrap_err().to_string(), "the plan's subtask c is there twice");
+    assert_eq!(twice.unwrap_err().to_string(), "the plan's subtask c appears twice");
 }
