@@ -93,8 +93,8 @@ impl<E: Into<ToolError>> IntoErrorDirectly for Failed<E> {
     }
 }
 
-/// Converts any other error: the model reads its text, with its causes if `{:#}` shows them. For errors that do
-/// not implement `std::error::Error`, or are not `Send`.
+/// Converts any other error: the model reads its text, with its causes if `{:#}` shows them. For errors that
+/// do not implement `std::error::Error`, or are not `Send`.
 pub trait IntoErrorFromText {
     /// Returns the error.
     fn take_error(&self) -> ToolError;
