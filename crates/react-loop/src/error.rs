@@ -47,9 +47,7 @@ pub enum LoopError {
     )]
     Unpaired,
     /// The cost is limited and the price of the model is unknown.
-    #[error(
-        "the run may cost {max_cost} millionths of a currency unit at most and the price of {model} is unknown"
-    )]
+    #[error("the run may cost {max_cost} millionths of a currency unit, and the price of {model} is unknown")]
     UnknownPrice {
         /// The model.
         model: String,

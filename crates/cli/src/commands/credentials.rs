@@ -56,7 +56,7 @@ async fn add(app: &App, name: &str, account: &str, key: &[String]) -> Result<Exi
     let service = Service::named(name)?;
     if !key.is_empty() {
         return Err(Failure::usage(
-            "a key cannot be an argument: other programs of this machine see it there, and the shell keeps it",
+            "a key cannot be an argument: other programs could see it there, and the shell keeps it",
             format!(
                 "replace the key if it is in use, then type the new one when asked: archon credentials add {name}"
             ),
