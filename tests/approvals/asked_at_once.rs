@@ -196,6 +196,22 @@ async fn both_questions_are_shown_at_once_and_an_edit_changes_the_call() {
 
 // spec: AP-05
 #[tokio::test]
+async fn calls_that_were_answered_run_in_the_order_of_the_answers() {
+    let (done, clock) = (Done::default(), VirtualClock::new());
+    let (outcome, show) = stage(&done, &clock, &Person::default()).play("Plan the trip.").await;
+    let later = again(&show, &done, &clock, Person::default());
+    for open in later.approvals(None).await.unwrap().iter().rev() {
+        assert!(later.answer(&open.request.request_id, Answer::Approve).await.unwrap());
+    }
+    let outcome = later.resume(outcome.run).await.unwrap().reply().await.ended();
+    assert_eq!(did(&done), ["book_flight Oslo", "send_email Ann"]);
+    // The model reads the results in the order of its calls.
+    assert_eq!(outcome.said(), Some("send_email done for Ann / book_flight done for Oslo"));
+    assert!(replay(&show.journal, &outcome.run).await.unwrap().is_identical());
+}
+
+// spec: AP-05
+#[tokio::test]
 async fn an_edit_that_does_not_fit_the_tool_runs_nothing() {
     let (done, clock) = (Done::default(), VirtualClock::new());
     let edit = Answer::Edit { arguments: json!({"to": 7}) };

@@ -24,6 +24,15 @@ pub struct CallState {
     /// The lease of the child run, and its spending.
     #[serde(default, skip_serializing_if = "Loan::is_none")]
     pub(crate) loan: Loan,
+    /// Position of the call among those of its turn that a person answered, from 1; 0 if nobody was asked. Calls run in
+    /// this order.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub answer_place: u32,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 /// A person's consent to a call.
@@ -108,6 +117,7 @@ impl CallState {
             consent: None,
             is_begun: false,
             loan: Loan::default(),
+            answer_place: 0,
         }
     }
 

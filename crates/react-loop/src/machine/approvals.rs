@@ -36,9 +36,13 @@ impl ReactMachine {
         let Some(asked) = self.calls().iter().find(|call| call.id == id && call.is_asked()) else { return };
         let is_below = asked.is_asked_below();
         let is_doubt = asked.questions().any(|request| request.kind == QuestionKind::InDoubt);
-        self.with_call(id, |call| match is_below {
-            true => call.look_again(),
-            false => call.answered(answer, &settings, at),
+        let before = self.calls().iter().map(|call| call.answer_place).max().unwrap_or_default();
+        self.with_call(id, |call| {
+            call.answer_place = before.saturating_add(1);
+            match is_below {
+                true => call.look_again(),
+                false => call.answered(answer, &settings, at),
+            }
         });
         if is_below {
             return;

@@ -74,7 +74,8 @@ impl ReactMachine {
         left.into_iter().cloned().collect()
     }
 
-    /// Returns the calls without a result or question, of the first batch that has any.
+    /// Returns the calls without a result or question, of the first batch that has any. Calls that a person answered come
+    /// in the order of the answers.
     fn left<'c>(&self, calls: &'c [CallState]) -> Vec<&'c CallState> {
         let size = match self.config.tool_execution {
             ToolExecutionStrategy::Batched { size } => usize::try_from(size.max(1)).unwrap_or(usize::MAX),
@@ -82,7 +83,9 @@ impl ReactMachine {
         };
         let is_left = |call: &&CallState| call.result().is_none() && !call.is_asked();
         let mut batches = calls.chunks(size).map(|batch| batch.iter().filter(is_left).collect::<Vec<_>>());
-        batches.find(|left| !left.is_empty()).unwrap_or_default()
+        let mut left = batches.find(|left| !left.is_empty()).unwrap_or_default();
+        left.sort_by_key(|call| call.answer_place);
+        left
     }
 
     /// Returns true if the call failed and waits for its retry.
