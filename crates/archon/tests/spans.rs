@@ -5,14 +5,16 @@
 use std::{
     io,
     sync::{Arc, Mutex},
+    time::Duration,
 };
 
 use archon::{
-    Archon, RunId, RunOptions, SystemClock,
+    Archon, Context, OutcomeStatus, RunId, RunOptions, SystemClock, Toolbox,
     providers::{ScriptedProvider, Step},
     tool,
+    types::{BoxFuture, CallId, Clock, Effect, Encoded, Executed, Prepared, ReadyCall, ToolCall, ToolSpec},
 };
-use archon_testkit::{Ended, SeededIds};
+use archon_testkit::{Ended, SeededIds, VirtualClock};
 use serde_json::json;
 
 #[derive(Clone, Default)]
@@ -130,7 +132,47 @@ async fn plan() {
     assert!(agent.planning(Noisy).run_with("work", options).await.ended().is_finished());
 }
 
-// spec: OB-03, OB-02
+/// Tools that do not end when they are cancelled. Each call cancels its run.
+struct Stubborn(Arc<Encoded<Vec<ToolSpec>>>);
+
+impl Toolbox for Stubborn {
+    fn specs(&self) -> Arc<Encoded<Vec<ToolSpec>>> {
+        self.0.clone()
+    }
+
+    fn prepare<'a>(&'a self, id: CallId, call: &'a ToolCall, _: &'a Context) -> BoxFuture<'a, Prepared> {
+        let ready = ReadyCall::new(id, call.clone(), Effect::ReadOnly);
+        Box::pin(std::future::ready(Prepared::Ready(ready)))
+    }
+
+    fn execute<'a>(&'a self, _: ReadyCall, run: &'a Context) -> BoxFuture<'a, Executed> {
+        run.cancel.cancel();
+        Box::pin(std::future::pending())
+    }
+}
+
+async fn stopped() {
+    let clock = VirtualClock::new();
+    let specs = vec![ToolSpec::new("stay", "Stays, for a test.", json!({ "type": "object" }))];
+    let agent = Archon::builder()
+        .provider(Arc::new(ScriptedProvider::new([Step::call("c1", "stay", json!({}))])), "scripted")
+        .toolbox(Arc::new(Stubborn(Arc::new(Encoded::new(specs)))))
+        .clock(Arc::new(clock.clone()))
+        .ids(Arc::new(SeededIds::new(5)))
+        .build()
+        .unwrap();
+    let mut options = RunOptions::default();
+    options.run = Some(RunId::new("five"));
+    let began = clock.now();
+    let run = agent.start("work", options).await.unwrap();
+    // The deadline of the run, and the time that a cancelled call has for its cleanup.
+    clock.until_asleep(2).await;
+    assert_eq!(clock.next_deadline(), Some(began + Duration::from_millis(500)));
+    clock.advance(Duration::from_millis(500));
+    assert_eq!(run.reply().await.ended().status, OutcomeStatus::Cancelled);
+}
+
+// spec: OB-03, OB-02, TE-30
 #[test]
 fn what_a_tool_logs_names_its_run_and_its_call() {
     let lines = Lines::default();
@@ -149,6 +191,7 @@ fn what_a_tool_logs_names_its_run_and_its_call() {
         remember().await;
         #[cfg(feature = "planner")]
         plan().await;
+        stopped().await;
     });
     let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
     let names_its_run = |what: &str, run: &str| {
@@ -164,6 +207,8 @@ fn what_a_tool_logs_names_its_run_and_its_call() {
     if cfg!(feature = "planner") {
         names_its_run("a plan is made", "four");
     }
+    let dropped = text.lines().find(|line| line.contains("a tool call did not end in time and is dropped"));
+    assert!(dropped.is_some_and(|line| line.contains("WARN") && line.contains("run=five")), "{text}");
     for name in ["one", "two"] {
         let said: Vec<&str> = text.lines().filter(|line| line.ends_with(&format!(" {name}"))).collect();
         assert_eq!(said.len(), 3, "{text}");

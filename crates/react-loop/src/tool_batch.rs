@@ -207,6 +207,8 @@ impl Batch<'_, '_> {
                 Next::Stopped(cause) => {
                     running.clear();
                     for id in open.drain(..) {
+                        let run = &self.context.run;
+                        tracing::warn!(%run, call = %id, ?cause, "a tool call did not end in time and is dropped");
                         self.ended(id, stopped(cause), &calls).await?;
                     }
                 }
