@@ -91,7 +91,8 @@ pub enum CompactionPolicy {
     /// Shorten tool results, then digest old turns, then drop the middle; stop as soon as it fits.
     #[default]
     Tiered,
-    /// Keep the last [`max_history_messages`](ContextConfig::max_history_messages).
+    /// Keep the last [`max_history_messages`](ContextConfig::max_history_messages), before every request above
+    /// the trigger.
     Trim,
     /// From 20 messages on, keep the last 5 and a summary of the work before.
     Summarize,

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use archon_types::{
     AssistantMessage, CLEANUP_TOOL, CallId, CleanedUp, Compaction, CompactionInput, CompactionLevel,
-    ContextConfig, ContextLevel, Message, RecordBody, RunConfig, Said, SeenResult, Speaker, Summary,
-    Timestamp, TokenCounter, Tokenizer, ToolMode, Trust, Usage, ViewPart, WindowItem,
+    CompactionPolicy, ContextConfig, ContextLevel, Message, RecordBody, RunConfig, Said, SeenResult, Speaker,
+    Summary, Timestamp, TokenCounter, Tokenizer, ToolMode, Trust, Usage, ViewPart, WindowItem,
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -159,19 +159,22 @@ impl ContextManager {
     ///
     /// The usage has to be above the trigger, and the latest compaction long enough ago unless the window is
     /// nearly full. Since that compaction the conversation must also have grown by a tenth of the budget, so
-    /// that a conversation which cannot be made smaller is not tried again in every turn.
+    /// that a conversation which cannot be made smaller is not tried again in every turn. The policy
+    /// [`CompactionPolicy::Trim`] waits for neither: it trims before every request above the trigger.
     pub fn should_compact(&self, now: Timestamp) -> bool {
         let Some(config) = &self.state.config else { return false };
         let usage = self.usage();
         if usage.ratio() <= config.trigger {
             return false;
         }
-        self.state.compacted.is_none_or(|last| {
-            let step = self.state.tracker.uncorrected(usage.budget / 10).max(1);
-            let grown = self.state.tokens >= last.tokens.saturating_add(step);
-            let cooled = now.since(last.at).as_millis() >= u128::from(config.min_interval_ms);
-            grown && (cooled || usage.ratio() > NEARLY_FULL)
-        })
+        let Some(last) = self.state.compacted else { return true };
+        if config.policy == CompactionPolicy::Trim {
+            return self.state.tokens > last.tokens;
+        }
+        let step = self.state.tracker.uncorrected(usage.budget / 10).max(1);
+        let grown = self.state.tokens >= last.tokens.saturating_add(step);
+        let cooled = now.since(last.at).as_millis() >= u128::from(config.min_interval_ms);
+        grown && (cooled || usage.ratio() > NEARLY_FULL)
     }
 
     /// Returns the smaller view that the strategy makes of the present one. Changes nothing; the record of

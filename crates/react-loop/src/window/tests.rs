@@ -255,6 +255,26 @@ fn trimming_keeps_the_goal_and_the_last_messages() {
     assert_eq!(view.last(), Some(&ViewPart::Keep { from: 43, to: 82 }));
 }
 
+// spec: C-06
+#[test]
+fn trimming_waits_for_no_time_and_no_growth() {
+    let mut config = window(10_000);
+    config.policy = CompactionPolicy::Trim;
+    config.max_history_messages = 30;
+    let mut manager = manager(config);
+    // Even the last thirty messages are above the trigger.
+    work(&mut manager, 20, 100);
+    compacted(&mut manager, 0);
+    assert!(manager.usage().ratio() > 0.8, "{:?}", manager.usage());
+    assert!(!manager.should_compact(at(0)), "nothing came in");
+    for _ in 0..3 {
+        work(&mut manager, 1, 100);
+        assert!(manager.should_compact(at(0)));
+        compacted(&mut manager, 0);
+        assert!(manager.messages().len() <= 32, "the goal, what stands for the rest, and thirty");
+    }
+}
+
 // spec: C-08
 #[test]
 fn the_summary_policy_keeps_five_messages_of_twenty() {
