@@ -1,6 +1,6 @@
 //! Makes the outcome of a team's run.
 
-use archon_types::{FailureKind, Outcome, OutcomeStatus, Spending};
+use archon_types::{FailureKind, Outcome, OutcomeStatus, Spending, SubTask};
 
 use super::{JobState, TeamMachine, progress::skips};
 use crate::response::text_of;
@@ -62,16 +62,38 @@ impl TeamMachine {
     fn failed(&self) -> Option<String> {
         let failed = self.jobs.iter().filter(|job| job.subtask().is_some() && !skips(job));
         let failed = failed.filter_map(|job| match &job.state {
-            JobState::Failed { reason } => Some(format!("{} ({reason})", job.subtask()?.id)),
+            JobState::Failed { reason } => Some((job.subtask()?, reason)),
             _ => None,
         });
-        let failed: Vec<String> = failed.collect();
+        let failed: Vec<(&SubTask, &String)> = failed.collect();
+        if failed.is_empty() {
+            return None;
+        }
         let all = self.steps().count();
         let given_up = match self.given_up.join(" / ") {
             none if none.is_empty() => none,
-            plans => format!(". Plans that were given up: {plans}. A simpler goal may work."),
+            plans => format!(". Plans that were given up: {plans}. {}", simpler_goal(&failed, all)),
         };
-        (!failed.is_empty())
-            .then(|| format!("{} of {all} subtasks failed: {}{given_up}", failed.len(), failed.join("; ")))
+        let reasons: Vec<String> =
+            failed.iter().map(|(subtask, reason)| format!("{} ({reason})", subtask.id)).collect();
+        Some(format!("{} of {all} subtasks failed: {}{given_up}", failed.len(), reasons.join("; ")))
     }
 }
+
+/// Names a goal that may be reached: the same one without what failed.
+fn simpler_goal(failed: &[(&SubTask, &String)], all: usize) -> String {
+    let quoted = |(subtask, _): &(&SubTask, &String)| {
+        let text: String = subtask.description.chars().take(LONGEST).collect();
+        format!("'{text}'")
+    };
+    match failed.len() < all {
+        true => {
+            let parts: Vec<String> = failed.iter().map(quoted).collect();
+            format!("A simpler goal may work: the same without {}.", parts.join(" and "))
+        }
+        false => "A simpler goal may work: a part of this one.".to_owned(),
+    }
+}
+
+/// Characters of a description in the name of a goal.
+const LONGEST: usize = 200;

@@ -45,7 +45,7 @@ impl PlanMachine {
         if !self.given_up.is_empty() {
             text.push_str(&format!(". Plans that were given up: {}", self.given_up.join(" / ")));
         }
-        text.push_str(". A simpler goal may work.");
+        text.push_str(&format!(". {}", simpler_goal(&failed, all)));
         self.failed_outcome(FailureKind::Subtasks, text)
     }
 
@@ -60,6 +60,24 @@ impl PlanMachine {
         done.map(text).collect::<Vec<_>>().join("\n\n")
     }
 }
+
+/// Names a goal that may be reached: the same one without what failed.
+fn simpler_goal(failed: &[&PlanNode], all: usize) -> String {
+    let quoted = |node: &&PlanNode| {
+        let text: String = node.subtask.description.chars().take(LONGEST).collect();
+        format!("'{text}'")
+    };
+    match failed.len() < all {
+        true => {
+            let parts: Vec<String> = failed.iter().map(quoted).collect();
+            format!("A simpler goal may work: the same without {}.", parts.join(" and "))
+        }
+        false => "A simpler goal may work: a part of this one.".to_owned(),
+    }
+}
+
+/// Characters of a description in the name of a goal.
+const LONGEST: usize = 200;
 
 fn names(nodes: &[&PlanNode]) -> String {
     nodes.iter().map(|node| node.subtask.id.as_str()).collect::<Vec<_>>().join(", ")
