@@ -175,7 +175,8 @@ impl Fold {
     }
 
     fn prompted(&mut self, message: &Message, source: PromptSource, at: Timestamp) {
-        let text = message.text();
+        // What the model is told from memory nobody said.
+        let text = Content::join_text(message.said()).into_owned();
         match self.rounds.last_mut() {
             Some(round) if round.status == RoundStatus::Pending => round.ask(&text),
             Some(round) if round.is_open() && source == PromptSource::Steer => round.ask(&text),

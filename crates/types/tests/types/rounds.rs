@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use archon_types::{
-    CallId, CommandId, Content, ConversationRound, OutcomeStatus, PromptSource, Record, RecordBody,
-    RoundStatus, ToolCall, ToolResult,
+    CallId, CommandId, Content, ConversationRound, Message, OutcomeStatus, PromptSource, Record, RecordBody,
+    RoundStatus, Told, ToolCall, ToolResult, Trust, UserMessage,
 };
 use expect_test::expect;
 use serde_json::json;
@@ -32,6 +32,17 @@ fn call(id: &str, name: &str, arguments: archon_types::Json) -> Content {
 
 fn result(index: u32, result: ToolResult) -> RecordBody {
     RecordBody::ToolFinished { call: CallId::new(CommandId(0), index), result: Arc::new(result) }
+}
+
+// spec: T-36
+#[test]
+fn the_message_of_a_round_is_what_the_person_said_without_what_was_told_from_memory() {
+    let mut user = UserMessage::new(vec!["Where do I live?".into()], at(0));
+    user.tell(Told::new("You live in Bern.", Trust::Trusted));
+    let message = Message::User(user).into();
+    let rounds =
+        rounds(vec![RecordBody::Prompted { message, source: PromptSource::Prompt }, ask("And since when?")]);
+    assert_eq!(rounds[0].user_message, "Where do I live?\nAnd since when?");
 }
 
 // spec: T-36
