@@ -5,7 +5,7 @@ use std::{collections::VecDeque, mem};
 use archon_types::{AssistantMessage, Json, ModelEvent, ProviderError, StopReason, Timestamp};
 use eventsource_stream::Event as SseEvent;
 
-use super::wire::{Block, Delta, Event, Kind, Message, StopDetails};
+use super::wire::{Block, Delta, Event, Kind, Message, StopDetails, is_known};
 use crate::answer_limits::Said;
 use crate::{
     answer::Answer,
@@ -62,7 +62,7 @@ impl MessagesDecoder {
         event: Event<'_>,
         out: &mut VecDeque<ModelEvent>,
     ) -> Result<Progress, ProviderError> {
-        if let Some(usage) = &event.usage {
+        if let Some(usage) = event.usage.as_ref().filter(|_| is_known(&event.kind)) {
             usage.update(self.answer.usage());
         }
         match &*event.kind {
@@ -253,6 +253,7 @@ impl Decoder for MessagesDecoder {
             Ok(event) => self.decode(event, out),
             // An unknown kind of event may have any content.
             Err(_) if Kind::of(data).is_some_and(|kind| !kind.is_known()) => Ok(Progress::More),
+            Err(_) if !event.event.is_empty() && !is_known(&event.event) => Ok(Progress::More),
             Err(e) => {
                 let what = format!("an event that is none ({e}): {}", classify::first_words(data));
                 let error = ProviderError::Protocol(what.into());

@@ -89,6 +89,9 @@ fn text_pings_comments_and_what_is_not_known() {
         stream(&[begin(1, json!({"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}))]),
         // In an event of an unknown kind even the known fields may have other types.
         stream(&[json!({"type": "novelty", "index": "x", "delta": 7, "message": [], "usage": "much"})]),
+        // It changes no counts, and need not be JSON.
+        stream(&[json!({"type": "novelty", "usage": {"input_tokens": 999, "output_tokens": 999}})]),
+        "event: note\ndata: back in a moment\n\n".to_owned(),
         stream(&[arguments(1, "{\"q\":1}"), end(1), begin(2, json!({"type": "text", "text": "!"})), end(2)]),
         // Data over several lines, without a space after the colon.
         "event:message_delta\n".to_owned(),

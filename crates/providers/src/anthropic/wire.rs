@@ -37,8 +37,13 @@ impl<'a> Kind<'a> {
 
     /// Returns true if the decoder reads events of this type.
     pub(super) fn is_known(&self) -> bool {
-        KNOWN.contains(&&*self.name)
+        is_known(&self.name)
     }
+}
+
+/// Whether we read events of this kind.
+pub(super) fn is_known(kind: &str) -> bool {
+    KNOWN.contains(&kind)
 }
 
 const KNOWN: [&str; 9] = [
