@@ -28,6 +28,7 @@ fn well_meant_actions_are_understood() {
         "Thought: I need it. Action: {'tool': 'calculator', 'arguments': {'expression': '15 * 3'}}",
         "Thought: x\nAction: {\"tool\": \"calculator\", \"arguments\": {\"expression\": \"15 * 3\"}}\n",
         "ACTION:\n```json\n{\"tool_name\": \"calculator\", \"args\": {\"expression\": \"15 * 3\"}}\n```",
+        "Action: {tool: calculator, arguments: {expression: '15 * 3'}}",
         "Action: {action: 'calculator', action_input: {expression: '15 * 3',},}",
         "Action: {\"name\": \"calculator\", \"arguments\": {\"expression\": \"15 * 3\"}} Observation: 45",
         "Action: {\"tool\": \"calculator\", \"arguments\": {\"expression\": \"15 * 3\"",

@@ -27,6 +27,9 @@ pub(crate) fn calls(text: &str) -> Option<Vec<WrittenCall>> {
     (!calls.is_empty()).then_some(calls)
 }
 
+/// Words that are values.
+const LITERALS: [&str; 6] = ["True", "False", "None", "true", "false", "null"];
+
 fn name(text: &str) -> Option<(&str, &str)> {
     let end = text.find(|c: char| !c.is_alphanumeric() && !matches!(c, '_' | '.')).unwrap_or(text.len());
     (end > 0 && !text.starts_with(|c: char| c.is_numeric())).then(|| text.split_at(end))
@@ -43,7 +46,12 @@ fn arguments(mut text: &str) -> Option<(Map<String, Json>, &str)> {
         let (key, behind) = name(text)?;
         let behind = behind.trim_start().strip_prefix('=')?;
         let end = end_of_value(behind)?;
-        let object = format!("{{\"value\":{}}}", behind[..end].trim());
+        let value = behind[..end].trim();
+        // A word without quotes is a text in JSON that a model writes, and a variable in Python.
+        if value.starts_with(char::is_alphabetic) && !LITERALS.contains(&value) {
+            return None;
+        }
+        let object = format!("{{\"value\":{value}}}");
         let mut fields =
             object_at(&object, OpenEnd::Refuse).ok().filter(|found| found.end == object.len())?.fields;
         if fields.len() != 1 || all.insert(key.to_owned(), fields.remove("value")?).is_some() {

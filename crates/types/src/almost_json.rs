@@ -1,6 +1,6 @@
 //! A lenient parser for JSON as models write it: single and curly quotes, Python's literals, bare keys, line
-//! breaks in strings, extra commas, a missing bracket. It never changes the content of a string, and never
-//! closes an unterminated one.
+//! breaks in strings, extra commas, a missing bracket, a bare word as a value. It never changes the content of
+//! a string, and never closes an unterminated one.
 
 use std::borrow::Cow;
 
@@ -93,6 +93,9 @@ struct Plain<'a> {
     is_deep: bool,
 }
 
+/// Words that are values.
+const LITERALS: [&str; 8] = ["true", "false", "null", "True", "False", "None", "NaN", "Infinity"];
+
 /// The most levels; the parser recurses for each.
 const DEEPEST: usize = 128;
 
@@ -167,6 +170,10 @@ impl<'a> Plain<'a> {
 
     /// Copies a bare word, with Python's literals as JSON's. Returns its length.
     fn word(&mut self, rest: &str) -> usize {
+        if let Some(end) = self.bare_text(rest) {
+            self.text.extend(["\"", &rest[..end], "\""]);
+            return end;
+        }
         let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
         self.text.push_str(match &rest[..end] {
             "True" => "true",
@@ -175,6 +182,17 @@ impl<'a> Plain<'a> {
             word => word,
         });
         end
+    }
+
+    /// Returns the end of a string without quotes: one word between a colon and the end of the value. None for a
+    /// literal, and for a word that was cut off or goes on.
+    fn bare_text(&self, rest: &str) -> Option<usize> {
+        if !self.text.trim_end().ends_with(':') {
+            return None;
+        }
+        let end = rest.find(|c: char| !c.is_alphanumeric() && !matches!(c, '_' | '-' | '.'))?;
+        let is_end = rest[end..].trim_start().starts_with([',', '}', ']']);
+        (is_end && !LITERALS.contains(&&rest[..end])).then_some(end)
     }
 
     /// Copies a string that begins with the quote at `from`. Returns the position of its last quote; a string
@@ -328,6 +346,10 @@ mod tests {
             ),
             ("{\"a\": \"two\nlines\t\"}", json!({"a": "two\nlines\t"})),
             ("{a: 1, b: [2, 3,],}", json!({"a": 1, "b": [2, 3]})),
+            (
+                "{tool: web-search, a: {b: x.y}, 'c': [true, None]}",
+                json!({"tool": "web-search", "a": {"b": "x.y"}, "c": [true, null]}),
+            ),
             (r#"{"a": "a } b \" { c", x: 1}"#, json!({"a": "a } b \" { c", "x": 1})),
             // Missing brackets, where the writer went on or was done.
             (r#"{"a": {"b": 1```"#, json!({"a": {"b": 1}})),
@@ -356,7 +378,7 @@ mod tests {
         }
         let deep = format!("{}{}", "{'a':".repeat(50_000), "}".repeat(50_000));
         assert_eq!(read(&deep), Err(NoObject::Bad));
-        for text in [r#"{"a": }"#, r#"{"a" 1}"#, "{'a': [1}]"] {
+        for text in [r#"{"a": }"#, r#"{"a" 1}"#, "{'a': [1}]", "{a: two words}"] {
             assert_eq!(read(text), Err(NoObject::Bad), "{text}");
         }
     }
