@@ -10,7 +10,11 @@ use archon::{
     BuildError, SubAgentTool,
     prelude::*,
     providers::{ScriptedProvider, Step},
-    types::{Context, ContextConfig, GoalCheck, Json, SubTask, Task, ToolAnnotations, ToolCall, ToolSpec},
+    store::MemoryJournal,
+    types::{
+        AgentMessage, Context, ContextConfig, ExtensionMessage, GoalCheck, Journal, Json, Origin, RecordBody,
+        RunAgent, RunFilter, RunSettings, SubTask, Task, ToolAnnotations, ToolCall, ToolSpec,
+    },
 };
 use archon_testkit::{FnProvider, SeededIds, VirtualClock};
 use futures_util::StreamExt;
@@ -36,6 +40,42 @@ async fn an_agent_a_tool_and_a_registry_are_names_of_the_facade() {
     let context = Context::new("run_1".into(), "s".into(), clock, ids);
     let outcome = archon::Agent::run(&*agent, "Do it", &context).await;
     assert_eq!(outcome.said(), Some("Done."));
+}
+
+// spec: T-05
+#[tokio::test]
+async fn extension_messages_are_kept_in_every_log_and_no_model_reads_them() {
+    let model = FnProvider::new(|_, _| FnProvider::text("Done."));
+    let journal = MemoryJournal::new();
+    let agent = builder(model.clone()).journal(Arc::new(journal.clone())).build().unwrap();
+    let pane = || AgentMessage::from(ExtensionMessage::new("ui_update", json!({ "pane": "left pane" })));
+    let prompts = || vec![pane(), AgentMessage::from("Do it"), pane()];
+    let talk = agent.conversation();
+    for _ in 0..2 {
+        let run = talk.prompt_messages(prompts()).await.unwrap();
+        assert_eq!(run.reply().await.unwrap().into_text().unwrap(), "Done.");
+    }
+    let planner = FnPlanner::new(|goal, _| async move {
+        Ok(Task::new("t", goal).with_subtasks(vec![SubTask::new("a", "Do it")]))
+    });
+    let (clock, ids) = (Arc::new(VirtualClock::new()), Arc::new(SeededIds::new(2)));
+    let context = Context::new("plan".into(), "s".into(), clock, ids);
+    let planning = agent.planning(planner);
+    let outcome = RunAgent::begin(&planning, prompts(), Origin::Prompt, RunSettings::default(), &context);
+    assert!(outcome.await.unwrap().is_finished());
+
+    let mut kept = Vec::new();
+    for head in journal.list(&RunFilter::all().top_level()).await.unwrap() {
+        let records = journal.read(&head.run_id).await.unwrap();
+        let is_pane =
+            |body: &RecordBody| matches!(body, RecordBody::Prompted { message, .. } if *message == pane());
+        kept.push(records.iter().filter(|record| is_pane(&record.body)).count());
+    }
+    assert_eq!(kept, [2, 2, 2], "two runs of the conversation, and the plan");
+    assert!(model.requests().len() > 2);
+    for request in model.requests() {
+        assert!(!format!("{request:?}").contains("left pane"), "{request:?}");
+    }
 }
 
 /// A tool that needs consent.

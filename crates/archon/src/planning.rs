@@ -9,8 +9,8 @@ use archon_planner::{
 use archon_providers::{FallbackProvider, KeyRotationProvider, RetryProvider};
 use archon_react_loop::{Fallback, LoopError, ReactAgent};
 use archon_types::{
-    Agent, Answer, CallId, Clock, Context, ExecutionLimits, FallbackModel, Ids, MoreLimits, Origin, Outcome,
-    Planner, Provider, Reply, RetryConfig, RunAgent, RunId, SubTask, Toolbox,
+    Agent, Answer, CallId, Clock, Context, ExecutionLimits, ExtensionMessage, FallbackModel, Ids, MoreLimits,
+    Origin, Outcome, Planner, Provider, Reply, RetryConfig, RunAgent, RunId, SubTask, Toolbox,
 };
 
 use crate::{Archon, RunError, RunHandle, RunOptions};
@@ -257,8 +257,20 @@ impl Planning {
         origin: Origin,
         context: &Context,
     ) -> Result<Outcome, RunError> {
+        self.begin_with(goal, Vec::new(), origin, context).await
+    }
+
+    /// As [`begin`](Self::begin), with entries of the application that the log keeps.
+    pub(crate) async fn begin_with(
+        &self,
+        goal: &str,
+        extensions: Vec<ExtensionMessage>,
+        origin: Origin,
+        context: &Context,
+    ) -> Result<Outcome, RunError> {
         let context = &self.archon.own(context);
-        let place = self.archon.place(origin, goal, context).await?;
+        let mut place = self.archon.place(origin, goal, context).await?;
+        place.extensions = extensions;
         let outcome = self.agent.start_in(place, goal, context).await?;
         self.archon.remember(&outcome, context).await?;
         Ok(outcome)

@@ -109,7 +109,7 @@ impl RunAgent for crate::Planning {
         Box::pin(async move {
             settings.refuse_for(RunKind::Plan)?;
             let goal = AgentMessage::joined_text(&prompts)?;
-            self.limited(settings.limits).begin(&goal, origin, context).await
+            self.limited(settings.limits).begin_with(&goal, extensions(prompts), origin, context).await
         })
     }
 
@@ -151,7 +151,7 @@ impl RunAgent for crate::Teamwork {
         Box::pin(async move {
             settings.refuse_for(RunKind::Team)?;
             let goal = AgentMessage::joined_text(&prompts)?;
-            self.limited(settings.limits).begin(&goal, origin, context).await
+            self.limited(settings.limits).begin_with(&goal, extensions(prompts), origin, context).await
         })
     }
 
@@ -162,4 +162,14 @@ impl RunAgent for crate::Teamwork {
     ) -> BoxFuture<'a, Result<Outcome, RunError>> {
         Box::pin(async move { self.take_up(more, context).await })
     }
+}
+
+/// The entries that no model reads.
+#[cfg(any(feature = "planner", feature = "orchestrator"))]
+fn extensions(prompts: Vec<AgentMessage>) -> Vec<archon_types::ExtensionMessage> {
+    let extension = |message| match message {
+        AgentMessage::Extension(extension) => Some(extension),
+        AgentMessage::Llm(_) => None,
+    };
+    prompts.into_iter().filter_map(extension).collect()
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use archon_orchestrator::{Team, TeamOptions};
 use archon_react_loop::LoopError;
 use archon_types::{
-    Agent, Answer, CallId, Context, ExecutionLimits, Member, MoreLimits, Origin, Outcome, Planner, Reply,
-    RunAgent, RunError, RunId,
+    Agent, Answer, CallId, Context, ExecutionLimits, ExtensionMessage, Member, MoreLimits, Origin, Outcome,
+    Planner, Reply, RunAgent, RunError, RunId,
 };
 
 use crate::{Archon, RunHandle, RunOptions};
@@ -169,8 +169,20 @@ impl Teamwork {
         origin: Origin,
         context: &Context,
     ) -> Result<Outcome, RunError> {
+        self.begin_with(goal, Vec::new(), origin, context).await
+    }
+
+    /// As [`begin`](Self::begin), with entries of the application that the log keeps.
+    pub(crate) async fn begin_with(
+        &self,
+        goal: &str,
+        extensions: Vec<ExtensionMessage>,
+        origin: Origin,
+        context: &Context,
+    ) -> Result<Outcome, RunError> {
         let context = &self.asking(self.archon.own(context));
-        let place = self.archon.place(origin, goal, context).await?;
+        let mut place = self.archon.place(origin, goal, context).await?;
+        place.extensions = extensions;
         let outcome = self.team.start_in(place, goal, context).await?;
         self.archon.remember(&outcome, context).await?;
         Ok(outcome)

@@ -176,7 +176,8 @@ impl Team {
             return Err(TeamError::Form { problem });
         }
         let journal = context.journal(&self.parts.journal);
-        let opening = self.opening(goal, place.background, context);
+        let mut opening = self.opening(goal, place.background.clone(), context);
+        opening.extend(place.extension_records());
         let (log, records) = RunLog::begin(&**journal, started, opening, context).await?;
         let machine = fold(&context.run, &records)?;
         Ok(drive(&self.parts, machine, log).await?)

@@ -186,7 +186,8 @@ impl PlanningAgent {
             return Err(PlanRunError::Form { problem });
         }
         let journal = context.journal(&self.parts.journal);
-        let opening = self.opening(goal, place.background, context).await;
+        let mut opening = self.opening(goal, place.background.clone(), context).await;
+        opening.extend(place.extension_records());
         let (log, records) = RunLog::begin(&**journal, started, opening, context).await?;
         self.drive(fold_plan(context, &records)?, log, Vec::new()).await
     }

@@ -1,6 +1,6 @@
 //! The place in a conversation at which a run of several agents begins.
 
-use crate::Origin;
+use crate::{AgentMessage, ExtensionMessage, Origin, PromptSource, RecordBody};
 
 /// The start of a plan or a team: the run that it continues, and background for its agents.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,11 +13,21 @@ pub struct SessionPlace {
     /// Background for the agents besides the goal: the project's instructions, memories, and earlier
     /// messages. It is logged, so that the run can be resumed without anything else.
     pub background: String,
+    /// Entries of the application that the log keeps beside the goal. No agent reads them.
+    pub extensions: Vec<ExtensionMessage>,
 }
 
 impl SessionPlace {
     /// Creates a place without further data.
     pub fn new(origin: Origin) -> Self {
-        Self { origin, earlier: 0, background: String::new() }
+        Self { origin, earlier: 0, background: String::new(), extensions: Vec::new() }
+    }
+
+    /// Returns the records that keep the extensions.
+    pub fn extension_records(&self) -> impl Iterator<Item = RecordBody> {
+        self.extensions.iter().cloned().map(|extension| RecordBody::Prompted {
+            message: AgentMessage::from(extension),
+            source: PromptSource::Prompt,
+        })
     }
 }
