@@ -12,7 +12,10 @@ use archon::{
     Archon, Context, OutcomeStatus, RunId, RunOptions, SystemClock, Toolbox,
     providers::{ScriptedProvider, Step},
     tool,
-    types::{BoxFuture, CallId, Clock, Effect, Encoded, Executed, Prepared, ReadyCall, ToolCall, ToolSpec},
+    types::{
+        BoxFuture, CallId, Clock, ContextConfig, Effect, Encoded, Executed, Prepared, ReadyCall, ToolCall,
+        ToolSpec,
+    },
 };
 use archon_testkit::{Ended, SeededIds, VirtualClock};
 use serde_json::json;
@@ -132,6 +135,23 @@ async fn plan() {
     assert!(agent.planning(Noisy).run_with("work", options).await.ended().is_finished());
 }
 
+/// A result that nearly fills the window.
+async fn fill() {
+    let steps = vec![Step::call("c1", "noisy", json!({ "text": "word ".repeat(2_000) })), Step::text("done")];
+    let mut context = ContextConfig::new(1_500);
+    context.system_prompt_tokens = 0;
+    let agent = Archon::builder()
+        .provider(Arc::new(ScriptedProvider::new(steps)), "scripted")
+        .tool(noisy)
+        .context(context)
+        .ids(Arc::new(SeededIds::new(6)))
+        .build()
+        .unwrap();
+    let mut options = RunOptions::default();
+    options.run = Some(RunId::new("six"));
+    assert!(agent.run_with("work", options).await.ended().is_finished());
+}
+
 /// Tools that do not end when they are cancelled. Each call cancels its run.
 struct Stubborn(Arc<Encoded<Vec<ToolSpec>>>);
 
@@ -172,7 +192,7 @@ async fn stopped() {
     assert_eq!(run.reply().await.ended().status, OutcomeStatus::Cancelled);
 }
 
-// spec: OB-03, OB-02, TE-30
+// spec: OB-03, OB-02, TE-30, C-10
 #[test]
 fn what_a_tool_logs_names_its_run_and_its_call() {
     let lines = Lines::default();
@@ -192,6 +212,7 @@ fn what_a_tool_logs_names_its_run_and_its_call() {
         #[cfg(feature = "planner")]
         plan().await;
         stopped().await;
+        fill().await;
     });
     let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
     let names_its_run = |what: &str, run: &str| {
@@ -207,6 +228,8 @@ fn what_a_tool_logs_names_its_run_and_its_call() {
     if cfg!(feature = "planner") {
         names_its_run("a plan is made", "four");
     }
+    let full = text.lines().find(|line| line.contains("Context at ") && line.contains("run=six"));
+    assert!(full.is_some(), "{text}");
     let dropped = text.lines().find(|line| line.contains("a tool call did not end in time and is dropped"));
     assert!(dropped.is_some_and(|line| line.contains("WARN") && line.contains("run=five")), "{text}");
     for name in ["one", "two"] {

@@ -62,6 +62,10 @@ pub(crate) async fn run<'c>(
     if let Some(change) = machine.window().usage().change_since(before) {
         tracing::debug!(run = %context.run, "{change}");
     }
+    let (urgency, reason) = machine.window().usage().urgency();
+    if urgency > before.urgency().0 {
+        tracing::info!(run = %context.run, ?urgency, "{reason}");
+    }
     Ok(())
 }
 
