@@ -188,6 +188,7 @@ impl EarlierRuns {
             messages: Arc::new(chain.carried.iter().map(|entry| entry.message.clone()).collect()),
             entries: chain.carried.clone(),
             counted_by: carried.counted_by,
+            status: carried.status,
             spent: carried.spent,
             trusted: carried.trusted.clone(),
             workspace: carried.workspace.clone(),
@@ -257,7 +258,8 @@ impl EarlierRuns {
         (carried.messages, carried.seen) = self.above(parts);
         carried.base = parts.last().map(|part| part.run.clone());
         carried.runs = u32::try_from(self.runs).unwrap_or(u32::MAX);
-        (carried.counted_by, carried.spent) = (self.history.counted_by, self.history.spent);
+        (carried.counted_by, carried.status) = (self.history.counted_by, self.history.status);
+        carried.spent = self.history.spent;
         carried.trusted.clone_from(&self.history.trusted);
         carried.workspace.clone_from(&self.history.workspace);
         carried

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Message, RunId, Speaker, Tokenizer, ToolResult, Trust};
+use crate::{ContextLevel, Message, RunId, Speaker, Tokenizer, ToolResult, Trust};
 
 /// The state at the end of the runs before a run, as a fold of their logs: the conversation, or its last part
 /// if `base` has the rest. Few runs of a session have one, and each message of a session is in few of them.
@@ -27,6 +27,9 @@ pub struct Carried {
     /// The tokenizer that counted the messages; none if they are not counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counted_by: Option<Tokenizer>,
+    /// The level of the window of which the model was told last.
+    #[serde(skip_serializing_if = "ContextLevel::is_normal")]
+    pub status: ContextLevel,
     /// The used part of a budget that branches share.
     pub spent: CarriedSpending,
     /// Rules under which nobody is asked for the rest of the session, in `workspace`.

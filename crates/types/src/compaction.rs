@@ -206,4 +206,8 @@ impl ContextLevel {
             _ => Self::Critical,
         }
     }
+
+    pub(crate) fn is_normal(&self) -> bool {
+        *self == Self::Normal
+    }
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use archon_types::{
-    AssistantMessage, CarriedResult, CarriedSpending, Content, Message, Record, RecordBody, Said, Speaker,
-    Tokenizer, Trust,
+    AssistantMessage, CarriedResult, CarriedSpending, Content, ContextLevel, Message, Record, RecordBody,
+    Said, Speaker, Tokenizer, Trust,
 };
 
 use super::{Messages, entries::Entry};
@@ -16,6 +16,8 @@ pub struct History {
     pub(crate) entries: Vec<Entry>,
     /// The tokenizer that counted the entries; `None` if they are not counted.
     pub(crate) counted_by: Option<Tokenizer>,
+    /// The level of the window of which the model was told last.
+    pub(crate) status: ContextLevel,
     /// The spending of the earlier runs, for a run that shares their budget.
     pub(crate) spent: CarriedSpending,
     /// Permission rules of "always allow" answers, valid for the rest of the session in `workspace`.

@@ -107,7 +107,9 @@ impl ContextManager {
         let mut state = State { config: run.context.clone(), ..State::default() };
         state.cleans_up = run.tools.iter().any(|tool| tool.name == CLEANUP_TOOL);
         state.results = ResultSizes::of(&run.tools);
-        let History { messages, mut entries, counted_by, .. } = history;
+        let History { messages, mut entries, counted_by, status, .. } = history;
+        // The model reads in the history what it was told.
+        state.status = status;
         if let Some(config) = &run.context {
             let counter = parts.counter(config.tokenizer);
             if counted_by != Some(config.tokenizer) {
@@ -461,7 +463,8 @@ impl ContextManager {
             None => self.state.entries.iter().map(|e| e.seen_as(e.entered().clone(), e.tokens)).collect(),
             Some(_) => self.items().into_iter().map(|item| self.carried(item)).collect(),
         };
-        History { messages: self.view, entries, counted_by, ..History::default() }
+        let status = self.state.status;
+        History { messages: self.view, entries, counted_by, status, ..History::default() }
     }
 
     /// Returns an item as an entry of the next run. A digest of several messages has no author; it gets the

@@ -486,6 +486,45 @@ fn next_run(manager: ContextManager) -> ContextManager {
     ContextManager::new(&run, None, manager.into_history(), ContextParts::default())
 }
 
+// spec: C-12
+#[test]
+fn due_in_a_later_run_of_the_session_tells_a_new_level_alone() {
+    use archon_types::{ContextLevel, RecordBody};
+    let mut run = RunConfig::default();
+    let mut config = window(10_000);
+    config.trigger = 2.0; // Never compacted.
+    run.context = Some(config);
+    let tell = |manager: &mut ContextManager| match manager.due(at(1)) {
+        Some(RecordBody::ContextStatus { level, text }) => {
+            manager.told(level, &text, at(1));
+            Some(level)
+        }
+        due => {
+            assert_eq!(due, None);
+            None
+        }
+    };
+    let mut manager = ContextManager::new(&run, None, History::default(), ContextParts::default());
+    let mut levels = Vec::new();
+    for (chars, runs) in [(28_000, 3), (4_600, 3)] {
+        manager.push_prompt(Message::user("x".repeat(chars), at(0)), Speaker::Person);
+        for _ in 0..runs {
+            levels.push(tell(&mut manager));
+            manager = ContextManager::new(&run, None, manager.into_history(), ContextParts::default());
+        }
+    }
+    let (moderate, aggressive) = (Some(ContextLevel::Moderate), Some(ContextLevel::Aggressive));
+    assert_eq!(levels, [moderate, None, None, aggressive, None, None]);
+    // A compaction makes room, and the level that is reached after it is new.
+    let view = vec![ViewPart::Keep { from: 0, to: 1 }];
+    let trimmed = Compaction::new(CompactionLevel::Trim, manager.whole().len() as u64, view);
+    manager.compacted(&trimmed, at(2));
+    let mut later = ContextManager::new(&run, None, manager.into_history(), ContextParts::default());
+    assert_eq!(tell(&mut later), None);
+    later.push_prompt(Message::user("x".repeat(4_600), at(3)), Speaker::Person);
+    assert_eq!(tell(&mut later), aggressive);
+}
+
 // spec: M-23, M-25
 #[test]
 fn a_model_is_believed_no_more_than_what_stands_before_it() {

@@ -91,7 +91,7 @@ fn carried() -> Carried {
     }];
     let seen = ToolResult::default().with_metadata(metadata::SEEN, json!({"file": "/w/a.rs", "version": {}}));
     carried.seen = vec![CarriedResult { tool: "read_file".into(), result: seen }];
-    carried.counted_by = Some(Tokenizer::Cl100k);
+    (carried.counted_by, carried.status) = (Some(Tokenizer::Cl100k), ContextLevel::Moderate);
     carried.spent = CarriedSpending { turns: 3, tokens: 900, money: 12 };
     (carried.trusted, carried.workspace) = (vec!["bash(ls:*)".into()], Some("/w".into()));
     (carried.bytes, carried.bytes_said, carried.bytes_carried) = (300, 4_000, 9_000);
