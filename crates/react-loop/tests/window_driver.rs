@@ -8,8 +8,8 @@ use std::sync::Arc;
 use archon_react_loop::{Driver, ReactMachine, RunLog};
 use archon_testkit::{FnProvider, RecordingSink, SeededIds, VirtualClock};
 use archon_types::{
-    AssistantMessage, BoxFuture, CLEANUP_TOOL, CallId, CleanedUp, CompactionLevel, Content, Context,
-    ContextConfig, DeltaKind, Durability, Effect, Encoded, Event, Executed, JournalError, Message,
+    AssistantMessage, BoxFuture, CLEANUP_TOOL, CallId, CleanedUp, CompactionLevel, CompactionPolicy, Content,
+    Context, ContextConfig, DeltaKind, Durability, Effect, Encoded, Event, Executed, JournalError, Message,
     ModelEvent, OutcomeStatus, Prepared, PromptSource, ProviderError, ReadyCall, Record, RecordBody,
     ResultTokens, RunConfig, RunStarted, RunWriter, StopReason, Timestamp, ToolCall, ToolResult, ToolSpec,
     Toolbox, metadata,
@@ -162,8 +162,15 @@ async fn a_model_gives_up_what_it_has_read_and_every_request_after_it_holds_a_no
 
 /// Works until the summary was asked for, gives it, and ends.
 async fn summed_up(summary: impl Fn() -> Events + Send + Sync + 'static) -> (FnProvider, RecordingSink) {
+    summed_up_by(CompactionPolicy::Tiered, summary).await
+}
+
+async fn summed_up_by(
+    policy: CompactionPolicy,
+    summary: impl Fn() -> Events + Send + Sync + 'static,
+) -> (FnProvider, RecordingSink) {
     let mut config = window(3_000);
-    config.summary_tokens = Some(99);
+    (config.policy, config.summary_tokens, config.max_history_messages) = (policy, Some(99), 10);
     let (outcome, provider, sink) = run(config, move |n, request| {
         let sees_less = request.messages.iter().any(|m| m.text().starts_with('['));
         match request.system.is_some() {
@@ -202,6 +209,27 @@ async fn the_model_is_asked_once_for_a_summary_and_reads_it_from_then_on() {
     assert_eq!(next.messages.iter().filter(|m| m.text() == summary).count(), 1);
     assert_eq!(next.messages[0].text(), "the goal");
     assert_eq!(levels(&sink), [CompactionLevel::Summarize]);
+}
+
+// spec: C-17
+#[tokio::test]
+async fn compaction_of_each_policy_uses_the_summary_that_was_paid_for() {
+    // The goal, what else stays at the beginning, the summary, and the latest messages, whole turns of them:
+    // two of each, and a note of how full the window is.
+    for (policy, kept) in [
+        (CompactionPolicy::Tiered, 1 + 2 + 1 + 11),
+        (CompactionPolicy::Trim, 1 + 1 + 9),
+        (CompactionPolicy::Summarize, 1 + 1 + 5),
+    ] {
+        let (provider, sink) = summed_up_by(policy, || FnProvider::text("He wants to reach the goal.")).await;
+        let requests = provider.requests();
+        assert_eq!(requests.iter().filter(|request| request.system.is_some()).count(), 1, "{policy:?}");
+        let texts: Vec<String> = requests.last().unwrap().messages.iter().map(|m| m.text()).collect();
+        let summary = "[Earlier conversation summarized]\nHe wants to reach the goal.";
+        let said = texts.iter().filter(|text| *text == summary).count();
+        assert_eq!((texts[0].as_str(), said), ("the goal", 1), "{policy:?}");
+        assert_eq!((texts.len(), levels(&sink)), (kept, vec![CompactionLevel::Summarize]), "{policy:?}");
+    }
 }
 
 // spec: C-17

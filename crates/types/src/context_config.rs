@@ -26,8 +26,9 @@ pub struct ContextConfig {
     pub min_interval_ms: u64,
     /// The built-in compaction.
     pub policy: CompactionPolicy,
-    /// The most tokens of a model's summary of old turns, which is made when cutting tool results is no
-    /// longer enough. Default none: old turns are then shortened without a model.
+    /// The most tokens of a model's summary of old turns. The summary is made when cutting tool results is no
+    /// longer enough, and always where the policy cuts no results. Default none: old turns are then shortened
+    /// without a model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub summary_tokens: Option<u32>,
     /// The number of messages that trimming keeps. Default 40.
@@ -91,8 +92,8 @@ pub enum CompactionPolicy {
     /// Shorten tool results, then digest old turns, then drop the middle; stop as soon as it fits.
     #[default]
     Tiered,
-    /// Keep the last [`max_history_messages`](ContextConfig::max_history_messages), before every request above
-    /// the trigger.
+    /// Keep the last [`max_history_messages`](ContextConfig::max_history_messages), and a summary of what was
+    /// before, before every request above the trigger.
     Trim,
     /// From 20 messages on, keep the last 5 and a summary of the work before.
     Summarize,

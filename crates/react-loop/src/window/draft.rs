@@ -103,10 +103,10 @@ impl<'a> Draft<'a> {
 
     /// Returns a draft in which a model's summary replaces the messages that it covers.
     pub(crate) fn summarized(&self, summary: Option<&Summary>) -> Option<Self> {
-        let Summary { from, to, text: Some(text), .. } = summary? else { return None };
-        let inside = |item: &WindowItem| item.part.range().start >= *from && item.part.range().end <= *to;
-        let start = self.items.iter().position(inside)?;
-        let end = start + self.items[start..].iter().take_while(|item| inside(item)).count();
+        let summary = summary?;
+        let text = summary.text.as_deref()?;
+        let start = self.items.iter().position(|item| is_of(summary, item))?;
+        let end = start + self.items[start..].iter().take_while(|item| is_of(summary, item)).count();
         let mut shorter = self.clone();
         let text = digest::of_model(text);
         shorter.replace(start..end, |stretch| digest_of(stretch, &text, self.input).map(|item| vec![item]));
@@ -115,21 +115,60 @@ impl<'a> Draft<'a> {
 
     /// Removes the messages in `range` and puts one summary of at most `lines` lines in their place.
     pub(crate) fn drop_range(&mut self, range: Range<usize>, lines: usize) {
-        let gone: Vec<WindowItem> = self.items[range.clone()].iter().filter(|i| !i.pinned).cloned().collect();
-        let summary = digest::summary(&gone, lines);
-        // Messages that are shorter than their summary stay.
-        if self.input.counter.count(&summary) >= tokens_of(&gone) {
-            return;
+        let gone = self.droppable(range.clone());
+        self.drop_for(range, digest::summary(&gone, lines));
+    }
+
+    /// Removes the messages in `range` and puts `text` in their place. Returns false, and changes nothing, if
+    /// the messages are shorter than the text.
+    fn drop_for(&mut self, range: Range<usize>, text: String) -> bool {
+        if self.input.counter.count(&text) >= tokens_of(&self.droppable(range.clone())) {
+            return false;
         }
-        let (input, mut summary) = (self.input, Some(summary));
-        self.replace(range, |stretch| digest_of(stretch, &summary.take()?, input).map(|item| vec![item]));
+        let (input, mut text) = (self.input, Some(text));
+        self.replace(range, |stretch| digest_of(stretch, &text.take()?, input).map(|item| vec![item]));
+        true
     }
 
     /// Removes the messages before the last `keep` ones. The last turn always stays whole.
     pub(crate) fn trim(&mut self, keep: usize, lines: usize) {
+        self.drop_range(0..self.cut(keep), lines);
+    }
+
+    /// As [`trim`](Self::trim), with a model's summary. Messages that came in after the model was asked get a
+    /// summary of `lines` lines behind it.
+    pub(crate) fn trimmed(&self, keep: usize, lines: usize, summary: Option<&Summary>) -> Option<Self> {
+        let summary = summary?;
+        let mut text = digest::of_model(summary.text.as_deref()?);
+        let gone = self.droppable(0..self.cut(keep));
+        let (of_model, since): (Vec<_>, Vec<_>) = gone.into_iter().partition(|item| is_of(summary, item));
+        if of_model.is_empty() {
+            return None;
+        }
+        if !since.is_empty() {
+            text = format!("{text}\n{}", digest::summary(&since, lines));
+        }
+        let mut shorter = self.clone();
+        shorter.drop_for(0..self.cut(keep), text).then_some(shorter)
+    }
+
+    /// Returns the messages that trimming removes, and their range, if they are longer than a model's summary
+    /// can be.
+    pub(crate) fn to_trim(&self, keep: usize) -> Option<(Range<u64>, Vec<WindowItem>)> {
+        let gone = self.droppable(0..self.cut(keep));
+        let (first, last) = (gone.first()?.part.range(), gone.last()?.part.range());
+        let longest = self.input.config.summary_tokens.map_or(0, u64::from);
+        (tokens_of(&gone) > longest).then_some((first.start..last.end, gone))
+    }
+
+    /// Returns the place at which trimming to the last `keep` messages cuts.
+    fn cut(&self, keep: usize) -> usize {
         let cut = self.end_of_turn(self.len().saturating_sub(keep));
-        let cut = if cut == self.len() { self.start_of_turn(cut.saturating_sub(1)) } else { cut };
-        self.drop_range(0..cut, lines);
+        if cut == self.len() { self.start_of_turn(cut.saturating_sub(1)) } else { cut }
+    }
+
+    fn droppable(&self, range: Range<usize>) -> Vec<WindowItem> {
+        self.items[range].iter().filter(|item| !item.pinned).cloned().collect()
     }
 
     /// Replaces each stretch between pinned messages by the result of `change`.
@@ -188,6 +227,12 @@ fn digest_of(stretch: &[WindowItem], text: &str, input: CompactionInput<'_>) -> 
     let (from, to) = (first.part.range().start, last.part.range().end);
     let message = digest_message(text, &last.message);
     Some(changed(&ViewPart::Digest { from, to, text: text.to_owned() }, message, input.counter))
+}
+
+/// Returns true if a model's summary covers the message.
+fn is_of(summary: &Summary, item: &WindowItem) -> bool {
+    let range = item.part.range();
+    range.start >= summary.from && range.end <= summary.to
 }
 
 fn tokens_of(items: &[WindowItem]) -> u64 {

@@ -15,7 +15,7 @@ use archon_types::{
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{
-    ContextParts, ContextUsage, History, Messages, QueueNotice, Tiered, ToolGate, cleanup, digest,
+    ContextParts, ContextUsage, History, Messages, QueueNotice, ToolGate, cleanup, digest,
     entries::{Entry, items, kept, parts},
     file_reads::{self, FileReads},
     name_calls,
@@ -213,7 +213,7 @@ impl ContextManager {
         }
         let view = self.items();
         let input = CompactionInput::new(&view, self.target(config), config, self.counter());
-        let (range, items) = Tiered::wants_summary(input)?;
+        let (range, items) = tiers::wants_summary(input)?;
         // The transcript has to fit into the window, too.
         let transcript = digest::transcript(&items, self.usage().budget.saturating_mul(2));
         Some(SummaryDue { from: range.start, to: range.end, max_tokens, transcript })

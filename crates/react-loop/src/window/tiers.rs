@@ -47,7 +47,7 @@ impl CompactionStrategy for Tiered {
 
 impl Tiered {
     /// Returns the old turns to summarize, if shortening tool results is not enough.
-    pub(crate) fn wants_summary(input: CompactionInput<'_>) -> Option<(Range<u64>, Vec<WindowItem>)> {
+    fn wants_summary(input: CompactionInput<'_>) -> Option<(Range<u64>, Vec<WindowItem>)> {
         let mut draft = Draft::new(input);
         draft.deduplicate();
         let middle = draft.middle();
@@ -59,31 +59,44 @@ impl Tiered {
     }
 }
 
-/// The strategy that keeps the last messages and a summary of those before.
+/// The strategy that keeps the last messages and a summary of those before: a model's, if there is one.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Trim;
 
 impl CompactionStrategy for Trim {
     fn compact(&self, input: CompactionInput<'_>) -> Option<View> {
-        let mut draft = Draft::new(input);
-        draft.trim(input.config.max_history_messages as usize, SUMMARY_LINES);
-        Some((CompactionLevel::Trim, draft.view()))
+        Some(trim(input, input.config.max_history_messages as usize, CompactionLevel::Trim))
     }
 }
 
-/// The strategy that, for 20 messages and more, keeps the last 5 and a summary of the actions and
-/// observations before them.
+/// The strategy that, for 20 messages and more, keeps the last 5 and a summary of those before: a model's, if
+/// there is one, or else the actions and observations.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Summarize;
 
 impl CompactionStrategy for Summarize {
     fn compact(&self, input: CompactionInput<'_>) -> Option<View> {
-        let mut draft = Draft::new(input);
-        if draft.len() < 20 {
-            return None;
-        }
-        draft.trim(5, SUMMARY_LINES);
-        Some((CompactionLevel::DropMiddle, draft.view()))
+        (input.items.len() >= FULL).then(|| trim(input, LAST, CompactionLevel::DropMiddle))
+    }
+}
+
+/// Keeps the last messages and a summary of those before: a model's, if there is one.
+fn trim(input: CompactionInput<'_>, keep: usize, level: CompactionLevel) -> View {
+    let mut draft = Draft::new(input);
+    if let Some(summarized) = draft.trimmed(keep, SUMMARY_LINES, input.summary) {
+        return (CompactionLevel::Summarize, summarized.view());
+    }
+    draft.trim(keep, SUMMARY_LINES);
+    (level, draft.view())
+}
+
+/// Returns the old turns to summarize for the built-in strategy of the policy, if it needs a summary.
+pub(crate) fn wants_summary(input: CompactionInput<'_>) -> Option<(Range<u64>, Vec<WindowItem>)> {
+    match input.config.policy {
+        CompactionPolicy::Trim => Draft::new(input).to_trim(input.config.max_history_messages as usize),
+        CompactionPolicy::Summarize if input.items.len() < FULL => None,
+        CompactionPolicy::Summarize => Draft::new(input).to_trim(LAST),
+        _ => Tiered::wants_summary(input),
     }
 }
 
@@ -120,3 +133,89 @@ pub(crate) fn recover(input: CompactionInput<'_>, step: u32) -> View {
 
 /// Lines of the summary that replaces removed messages.
 const SUMMARY_LINES: usize = 20;
+
+/// The least number of messages of which [`Summarize`] makes fewer.
+const FULL: usize = 20;
+/// The number of messages that it keeps.
+const LAST: usize = 5;
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use archon_types::{
+        AssistantMessage, Content, ContextConfig, Message, Summary, Timestamp, TokenEstimate, ToolCall,
+        ToolResult,
+    };
+    use serde_json::json;
+
+    use super::*;
+
+    // spec: C-17
+    #[test]
+    fn trim_with_a_summary_says_it_once_and_sums_up_what_came_in_since_by_itself() {
+        let at = Timestamp::default();
+        let call = ToolCall::new("a", "search", json!({"query": "rust"}));
+        let answer =
+            |content| Message::Assistant(AssistantMessage { content, ..AssistantMessage::default() });
+        let words = || answer(vec![Content::text("word ".repeat(40))]);
+        let messages = [
+            (Message::user("the goal", at), true),
+            (words(), false),
+            (Message::user("never delete anything", at), true),
+            (words(), false),
+            (answer(vec![Content::from(call.clone())]), false),
+            (Message::tool_result(&call, &ToolResult::success("found"), at), false),
+            (words(), false),
+        ];
+        let items: Vec<WindowItem> = (0..)
+            .zip(messages)
+            .map(|(from, (message, pinned))| {
+                let part = ViewPart::Keep { from, to: from + 1 };
+                WindowItem { part, message: Arc::new(message), tokens: 50, pinned }
+            })
+            .collect();
+        let mut config = ContextConfig::new(1_000);
+        (config.policy, config.max_history_messages) = (CompactionPolicy::Trim, 1);
+        let mut input = CompactionInput::new(&items, 100, &config, &TokenEstimate);
+        let summary = Summary { from: 1, to: 4, text: Some("It went on.".into()), ..Summary::default() };
+        input.summary = Some(&summary);
+        let keep = |from, to| ViewPart::Keep { from, to };
+        let text = "[Earlier conversation summarized]\nIt went on.\n## Previous Context Summary\n\
+                    - Action: search {\"query\":\"rust\"}\n- Observation: found";
+        let digest = ViewPart::Digest { from: 1, to: 2, text: text.into() };
+        let view = vec![keep(0, 1), digest, keep(2, 3), keep(6, 7)];
+        assert_eq!(Trim.compact(input), Some((CompactionLevel::Summarize, view)));
+        // One that is longer than what it stands for, or of other messages, is not used.
+        let long = Summary { text: Some("word ".repeat(400)), ..summary.clone() };
+        let other = Summary { from: 6, to: 7, ..summary.clone() };
+        for unused in [&long, &other] {
+            input.summary = Some(unused);
+            assert_eq!(Trim.compact(input).map(|(level, _)| level), Some(CompactionLevel::Trim));
+        }
+    }
+
+    // spec: C-17
+    #[test]
+    fn wants_summary_where_less_is_left_out_than_it_may_take_asks_for_none() {
+        let part = |from| ViewPart::Keep { from, to: from + 1 };
+        let message = Arc::new(Message::Assistant(AssistantMessage::default()));
+        let item =
+            |from| WindowItem { part: part(from), message: message.clone(), tokens: 50, pinned: false };
+        for (policy, messages, tokens, expected) in [
+            (CompactionPolicy::Trim, 41, 49, Some(0..1)),
+            (CompactionPolicy::Trim, 41, 50, None),
+            (CompactionPolicy::Trim, 40, 1, None),
+            (CompactionPolicy::Summarize, 19, 1, None),
+            (CompactionPolicy::Summarize, 20, 749, Some(0..15)),
+            (CompactionPolicy::Summarize, 20, 750, None),
+        ] {
+            let items: Vec<WindowItem> = (0..messages).map(item).collect();
+            let mut config = ContextConfig::new(1_000);
+            (config.policy, config.summary_tokens) = (policy, Some(tokens));
+            let input = CompactionInput::new(&items, 100, &config, &TokenEstimate);
+            let wanted = wants_summary(input).map(|(stretch, _)| stretch);
+            assert_eq!(wanted, expected, "{policy:?} {messages} {tokens}");
+        }
+    }
+}
