@@ -4,12 +4,12 @@
 use std::time::Duration;
 
 use archon_types::{
-    Answer, CallId, Effect, OnCritical, OnFailure, SubTaskId, Timestamp, ToolResult, ToolResultStatus,
-    metadata,
+    Answer, CallId, Content, Effect, OnCritical, OnFailure, SubTaskId, Timestamp, ToolResult,
+    ToolResultStatus, metadata,
 };
 use petgraph::graph::NodeIndex;
 
-use super::{Ask, NodeState, Phase, PlanMachine};
+use super::{Ask, NodeState, Phase, PlanMachine, questions::refusal};
 
 /// Permission to make the same call again.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -63,7 +63,8 @@ impl PlanMachine {
                 self.nodes.release(index);
             }
             Answer::Reply { text } => self.replied(call, text, at),
-            _ => {
+            no => {
+                let failure = failure.map(|failure| not_again(failure, &refusal(no)));
                 self.nodes.end(index, NodeState::Failed, failure, at);
                 self.nodes.abandon(index);
             }
@@ -204,6 +205,16 @@ pub(super) fn why(result: &ToolResult) -> String {
     let line = line.join(" ");
     let line = line.strip_prefix("Error: ").unwrap_or(&line).trim_end_matches('.');
     line.chars().take(LONGEST).collect()
+}
+
+/// Returns a failure after which a person said no to another try, with the person's reason.
+fn not_again(mut failure: ToolResult, reason: &str) -> ToolResult {
+    let said = format!("It is not tried again: {reason}");
+    // A long failure leaves room for the reason.
+    let why: String = why(&failure).chars().take(LONGEST / 2).collect();
+    failure.error_message = Some(format!("{why}. {said}"));
+    failure.content.push(Content::text(said));
+    failure
 }
 
 /// Most characters of a failure text.

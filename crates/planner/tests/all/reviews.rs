@@ -139,13 +139,25 @@ fn failed_step_with_ask_takes_a_reply_as_its_result_and_an_empty_one_for_none() 
 // spec: AP-09
 #[test]
 fn failed_step_with_ask_is_given_up_after_a_no_and_makes_no_other_plan() {
-    for answer in [Answer::Cancel { reason: "leave it".into() }, Answer::Expired] {
+    let long = "too dear ".repeat(40);
+    for (answer, why) in [
+        (Answer::Cancel { reason: "leave it".into() }, "leave it"),
+        (Answer::Cancel { reason: long.clone() }, long.trim()),
+        (Answer::Cancel { reason: String::new() }, "no reason was given"),
+        (Answer::Expired, "nobody answered in time"),
+    ] {
         let (mut fed, call) = failed();
         fed.feed(RecordBody::ToolAnswered { call, answer });
         assert_eq!(fed.begin_all(), []);
         let state = |id| fed.machine.nodes().find(|n| n.subtask.id.as_str() == id).unwrap().state.clone();
         assert_eq!((state("look"), state("use")), (NodeState::Failed, NodeState::Unreachable));
+        let result = fed.machine.node(call).unwrap().result.clone().unwrap();
+        assert!(result.text().starts_with("Error: the line is cut"), "{}", result.text());
         let Next::Append(RecordBody::RunFinished(outcome)) = fed.machine.next() else { panic!() };
         assert_eq!(outcome.status, OutcomeStatus::Failed);
+        let error = outcome.error.unwrap();
+        let expected =
+            format!("1 of 2 subtasks failed: look (the line is cut. It is not tried again: {why}). Not done");
+        assert!(error.starts_with(&expected), "{error}");
     }
 }
