@@ -4,7 +4,10 @@ use std::collections::HashMap;
 
 use archon_types::{Json, OnFailure, SubTask, SubTaskId, SubTaskRules};
 
-use super::{OnError, OnErrorWord, TemplateProblem, TemplateStep, WorkflowTemplate, in_place::OUTER};
+use super::{
+    OnError, OnErrorWord, TemplateProblem, TemplateStep, WorkflowTemplate,
+    in_place::{OUTER, unmarked},
+};
 use crate::{
     condition::Condition,
     references::{Piece, Reference, pieces, reference, references},
@@ -28,6 +31,7 @@ pub(super) fn steps(
         subtasks: Vec::new(),
         owners: HashMap::new(),
         problems: Vec::new(),
+        is_of_item: false,
     };
     let ends = expansion.block(&template.steps, "step", &Place::default(), Ends::default());
     match expansion.problems.is_empty() {
@@ -64,6 +68,9 @@ pub(super) struct Expansion<'a> {
     /// For each name, the subtasks that give it its value.
     pub(super) owners: HashMap<String, Vec<SubTaskId>>,
     pub(super) problems: Vec<TemplateProblem>,
+    /// The steps are for one item of a list that is not known yet. Their texts are filled once more for each
+    /// item.
+    pub(super) is_of_item: bool,
 }
 
 /// The context of a step: the surrounding condition and the depth.
@@ -117,6 +124,7 @@ impl Expansion<'_> {
     }
 
     fn choice(&mut self, step: &TemplateStep, id: &str, place: &Place, before: Vec<SubTaskId>) -> Ends {
+        self.no_question(step, id, "a choice");
         let condition = step.condition.as_deref().unwrap_or_default();
         let condition = self.condition(condition);
         let inside = |condition: String| {
@@ -141,6 +149,7 @@ impl Expansion<'_> {
             Json::Array(items) => items,
             list => return self.later(step, id, place, before, list),
         };
+        self.no_question(step, id, "a loop over a list that is known at the start");
         let name = step.item.clone().unwrap_or_else(|| "item".to_owned());
         let inside = Place { depth: place.depth + 1, ..place.clone() };
         let outer = self.values.get(&name).cloned();
@@ -178,7 +187,7 @@ impl Expansion<'_> {
         }
         let dependencies = self.dependencies(step, id, used, before);
         let description = match (&step.description, &step.tool) {
-            (Some(text), _) => text_with(&braced_text(text), &self.values),
+            (Some(text), _) => self.text(&braced_text(text)),
             (None, Some(tool)) => format!("Run {tool}"),
             (None, None) => String::new(),
         };
@@ -215,7 +224,22 @@ impl Expansion<'_> {
         for reference in references(&question).iter().filter(|reference| !reference.may_be_text()) {
             self.owner(&reference.head, id);
         }
-        Some(text_with(question.as_str().unwrap_or_default(), &self.values))
+        Some(self.text(question.as_str().unwrap_or_default()))
+    }
+
+    /// Adds a problem if the step has a question. A step without a subtask cannot wait for a person.
+    fn no_question(&mut self, step: &TemplateStep, id: &str, kind: &'static str) {
+        if step.approve.is_some() {
+            self.problems.push(TemplateProblem::NotAsked { step: id.to_owned(), kind });
+        }
+    }
+
+    /// Returns a text for people and models, filled with the known values.
+    fn text(&self, text: &str) -> String {
+        match self.is_of_item {
+            true => text_to_fill(text, &self.values),
+            false => text_with(text, &self.values),
+        }
     }
 
     /// Returns the dependencies of a step: those that it names or the ones above, and those that it refers
@@ -329,11 +353,13 @@ fn with_texts(value: &Json, change: &dyn Fn(&str) -> String) -> Json {
     }
 }
 
-/// Returns the text without escapes.
+/// Returns the text without escapes. References to subtasks around the template have their names in the plan.
 pub(super) fn unescaped(text: &str) -> String {
     let piece = |piece: Piece| match piece {
         Piece::Text(text) => text,
-        Piece::Reference(reference) => reference.to_string(),
+        Piece::Reference(Reference { head, path }) => {
+            Reference { head: unmarked(&head).to_owned(), path }.to_string()
+        }
     };
     pieces(text).into_iter().map(piece).collect()
 }
@@ -410,8 +436,13 @@ pub(super) fn substitute(value: &Json, values: &Values) -> Json {
 
 /// Replaces references to `values` by these values, and removes escapes.
 pub(super) fn text_with(text: &str, values: &Values) -> String {
+    unescaped(&text_to_fill(text, values))
+}
+
+/// As [`text_with`], for a text that is filled again with other values: escapes stay.
+pub(super) fn text_to_fill(text: &str, values: &Values) -> String {
     match substitute_text(text, values) {
-        Json::String(text) => unescaped(&text),
+        Json::String(text) => text,
         other => other.to_string(),
     }
 }

@@ -15,6 +15,11 @@ use crate::references::{Piece, Reference, pieces};
 /// Prefix of references to subtasks outside of a template, since its own steps may have the same names.
 pub(super) const OUTER: &str = "outer__";
 
+/// Returns the name that a reference has in the plan around the template.
+pub(super) fn unmarked(head: &str) -> &str {
+    head.strip_prefix(OUTER).unwrap_or(head)
+}
+
 /// The subtasks of a plan whose templates were replaced, and the names that replace the old ones.
 #[derive(Default)]
 pub(crate) struct Replaced {
@@ -231,9 +236,6 @@ fn with_names(subtask: &SubTask, id: SubTaskId, name: &dyn Fn(&str) -> String) -
     let mut rules = subtask.rules.clone();
     rules.save_as = rules.save_as.as_deref().map(name);
     rules.when = rules.when.as_deref().map(|condition| text_with_heads(condition, name));
-    // The question is for a person, so outer names are shown as the plan has them.
-    let unmarked = |head: &str| head.strip_prefix(OUTER).unwrap_or(head).to_owned();
-    rules.gate = rules.gate.as_deref().map(|question| text_with_heads(question, &unmarked));
     let mut new = SubTask::new(id, subtask.description.clone()).with_rules(rules);
     new.expected_output.clone_from(&subtask.expected_output);
     new.critical = subtask.critical;
@@ -258,7 +260,12 @@ fn each_with_names(each: &ForEach, id: &str, name: &dyn Fn(&str) -> String) -> F
     };
     let step = |step: &SubTask| {
         let after: Vec<String> = step.dependencies().iter().map(|id| named(id.as_str())).collect();
-        with_names(step, named(step.id.as_str()).into(), &named).after(after)
+        let mut new = with_names(step, named(step.id.as_str()).into(), &named).after(after);
+        // Its texts are filled once more for each item.
+        let around = |head: &str| unmarked(head).to_owned();
+        new.description = text_with_heads(&new.description, &around);
+        new.rules.gate = new.rules.gate.as_deref().map(|question| text_with_heads(question, &around));
+        new
     };
     let mut new = each.clone();
     new.list = with_heads(&each.list, name);

@@ -6,7 +6,11 @@ use archon_types::{ForEach, Json, SubTask, SubTaskId};
 
 use super::{
     TemplateProblem, TemplateStep,
-    expand::{Ends, Expansion, Place, Values, after, condition_with, literal_value, substitute, text_with},
+    expand::{
+        Ends, Expansion, Place, Values, after, condition_with, literal_value, substitute, text_to_fill,
+        text_with, unescaped,
+    },
+    in_place::unmarked,
 };
 use crate::references::{Piece, pieces, references};
 
@@ -47,8 +51,11 @@ impl Expansion<'_> {
         let mut each = ForEach::new(list, item.clone(), inner);
         each.results = ends.results;
         each.max_items = step.max_items.unwrap_or(each.max_items);
-        let mut subtask =
-            SubTask::new(id, format!("For each {item} of {head}: {}", words.join("; "))).after(dependencies);
+        let mut description = format!("For each {item} of {}: {}", unmarked(&head), words.join("; "));
+        if !self.is_of_item {
+            description = unescaped(&description);
+        }
+        let mut subtask = SubTask::new(id, description).after(dependencies);
         subtask.rules.each = Some(Box::new(each));
         subtask.rules.when.clone_from(&place.condition);
         subtask.rules.save_as.clone_from(&step.save_as);
@@ -76,6 +83,7 @@ impl Expansion<'_> {
             subtasks: Vec::new(),
             owners: self.owners.clone(),
             problems: Vec::new(),
+            is_of_item: true,
         };
         let inside = Place { condition: None, depth: place.depth + 1 };
         let ends = inner.block(&step.body, &format!("{id}_do"), &inside, Ends::default());
@@ -102,7 +110,7 @@ pub(crate) fn unfold(whole: &SubTask, each: &ForEach, items: &[Json]) -> (Vec<Su
         }
         values.insert(each.item.clone(), literal_value(item));
         for step in &each.steps {
-            let mut new = of_item(step, number, &values, &names);
+            let mut new = of_item(step, number, (&values, text_with), &names);
             if step.dependencies().is_empty() {
                 // Subtasks outside of the loop that it refers to are done already.
                 new = new.after(whole.dependencies().to_vec());
@@ -124,14 +132,19 @@ fn numbered(name: &str, number: usize) -> String {
     format!("{name}_{number}")
 }
 
-/// Returns a step of a loop for one item.
-fn of_item(step: &SubTask, number: usize, values: &Values, names: &HashSet<String>) -> SubTask {
+/// Returns a step of a loop for one item. `text` fills its description and its question with `values`.
+fn of_item(
+    step: &SubTask,
+    number: usize,
+    (values, text): (&Values, fn(&str, &Values) -> String),
+    names: &HashSet<String>,
+) -> SubTask {
     let mut rules = step.rules.clone();
     rules.save_as = rules.save_as.map(|name| numbered(&name, number));
     rules.when = rules.when.map(|condition| condition_with(&condition, values));
     rules.each = rules.each.map(|each| Box::new(inner_of_item(&each, number, values, names)));
-    rules.gate = rules.gate.map(|question| text_with(&question, values));
-    let description = text_with(&step.description, values);
+    rules.gate = rules.gate.map(|question| text(&question, values));
+    let description = text(&step.description, values);
     let mut new = SubTask::new(numbered(step.id.as_str(), number), description).with_rules(rules);
     new.expected_output.clone_from(&step.expected_output);
     new.critical = step.critical;
@@ -156,7 +169,7 @@ fn inner_of_item(each: &ForEach, number: usize, outer: &Values, names: &HashSet<
     let all: HashSet<String> = names.union(&own).cloned().collect();
     let mut new = each.clone();
     new.list = substitute(&each.list, outer);
-    new.steps = each.steps.iter().map(|step| of_item(step, number, &values, &all)).collect();
+    new.steps = each.steps.iter().map(|step| of_item(step, number, (&values, text_to_fill), &all)).collect();
     new.results = each.results.iter().map(|id| numbered(id.as_str(), number).into()).collect();
     new
 }

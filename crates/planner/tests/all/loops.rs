@@ -385,3 +385,93 @@ fn the_question_before_a_step_names_a_result_around_its_template_as_the_plan_doe
     let task = TemplatePlanner::new(registry).expand(Task::new("t", "g").with_subtasks(plan)).unwrap();
     assert_eq!(task.subtasks[1].rules.gate.as_deref(), Some("Send it to {read.name}?"));
 }
+
+// spec: EX-06, EX-07
+#[tokio::test]
+async fn what_a_parameter_holds_is_no_name_of_a_loops_item_in_a_description_nor_in_a_question() {
+    let template: WorkflowTemplate = serde_json::from_value(json!({
+        "name": "say",
+        "parameters": [{"name": "what"}],
+        "steps": [
+            {"tool": "search", "id": "found"},
+            {"for_each": "{{found}}", "id": "all", "as": "page", "do": [
+                {
+                    "description": "Say {{what}} of {{page.url}} {page}",
+                    "approve": "{{what}} of {{page.url}}?",
+                },
+                {"for_each": "{{page.of}}", "do": [
+                    {"description": "Say {{what}} of {{item}}", "approve": "{{what}} of {{item}}?"},
+                ]},
+            ]},
+        ],
+    }))
+    .unwrap();
+    let given = json!({"what": "{page} and {item}"});
+    let plan = template.instantiate("t", "g", given.as_object().unwrap()).unwrap().subtasks;
+    let shown = "For each page of found: Say {page} and {item} of {page.url} {page}; \
+                 For each item of page: Say {page} and {item} of {item}";
+    assert_eq!(plan[1].description, shown);
+    let finds = json!([{"url": "{item}", "of": ["{page}"]}]);
+    let questions = asked(finds.clone(), plan.clone()).await;
+    assert_eq!(questions, ["{page} and {item} of {item}?", "{page} and {item} of {page}?"]);
+    let approved = |mut step: SubTask| {
+        fn no_gates(step: &mut SubTask) {
+            step.rules.gate = None;
+            step.rules.each.iter_mut().flat_map(|each| &mut each.steps).for_each(no_gates);
+        }
+        no_gates(&mut step);
+        step
+    };
+    let ran = followed(finds, plan.into_iter().map(approved).collect()).await;
+    let machine = fold(&ran.journal.log("run_1")).unwrap();
+    let said: Vec<&str> = machine.nodes().map(|node| node.subtask.description.as_str()).collect();
+    assert!(said.contains(&"Say {page} and {item} of {item} {page}"), "{said:#?}");
+    assert!(said.contains(&"Say {page} and {item} of {page}"), "{said:#?}");
+}
+
+// spec: EX-06, EX-07
+#[test]
+fn instantiate_with_approve_of_a_choice_or_a_known_loop_is_refused_by_name() {
+    for (step, kind) in [
+        (json!({"if": "1 == 1", "approve": "Sure?", "then": [{"tool": "fetch"}]}), "a choice"),
+        (
+            json!({"for_each": [1], "approve": "Sure?", "do": [{"tool": "fetch"}]}),
+            "a loop over a list that is known at the start",
+        ),
+    ] {
+        let problems = template(json!([step])).instantiate("t", "g", &serde_json::Map::new()).unwrap_err();
+        let says =
+            format!("step step1 is {kind}, which begins nothing itself: say `approve` of the steps inside");
+        assert_eq!(problems.iter().map(ToString::to_string).collect::<Vec<_>>(), [says]);
+    }
+}
+
+// spec: EX-06, EX-08
+#[test]
+fn a_description_names_a_result_around_its_template_as_the_plan_does() {
+    let mut registry = TemplateRegistry::new();
+    let each = json!([{"description": "Tell {{who}} of {{item}}", "approve": "Tell {{who}}?"}]);
+    let flow = json!({
+        "name": "flow",
+        "parameters": [{"name": "who"}, {"name": "list", "type": "array"}],
+        "steps": [
+            {"description": "Write to {{who}} {outer__who}"},
+            {"for_each": "{{list}}", "do": each},
+        ],
+    });
+    registry.add(serde_json::from_value(flow).unwrap());
+    let given = json!({"who": "{read.name}", "list": "{read}"});
+    let plan = vec![
+        SubTask::new("read", "Read").with_tool("search", None),
+        SubTask::new("send", "Send").with_tool("flow", Some(given)).after(["read"]),
+    ];
+    let task = TemplatePlanner::new(registry).expand(Task::new("t", "g").with_subtasks(plan)).unwrap();
+    let shown: Vec<&str> = task.subtasks.iter().map(|step| step.description.as_str()).collect();
+    assert_eq!(
+        shown[1..],
+        ["Write to {read.name} {outer__who}", "For each item of read: Tell {read.name} of {item}"]
+    );
+    let step = &task.subtasks[2].rules.each.as_ref().unwrap().steps[0];
+    assert_eq!(step.rules.gate.as_deref(), Some("Tell {read.name}?"));
+    assert_eq!(step.description, "Tell {read.name} of {item}");
+}
