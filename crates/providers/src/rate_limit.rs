@@ -3,8 +3,8 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use archon_types::{
-    BoxStream, CancellationToken, Capabilities, Clock, ModelEvent, Provider, ProviderError, Redactor,
-    Request, TokenBucket,
+    BoxStream, CancellationToken, Clock, ModelEvent, Provider, ProviderError, Request, TokenBucket,
+    provider_methods_of,
 };
 use tokio::sync::Mutex;
 
@@ -68,13 +68,7 @@ impl RateLimitProvider {
 }
 
 impl Provider for RateLimitProvider {
-    fn id(&self) -> &str {
-        self.inner.id()
-    }
-
-    fn secrets(&self) -> Vec<Redactor> {
-        self.inner.secrets()
-    }
+    provider_methods_of!(inner: id, secrets, capabilities);
 
     fn stream(
         &self,
@@ -88,10 +82,6 @@ impl Provider for RateLimitProvider {
             inner.stream(asked, token)
         });
         Box::pin(Attempts::new(first, self.id(), &request, cancel, Err))
-    }
-
-    fn capabilities(&self, model: &str) -> Capabilities {
-        self.inner.capabilities(model)
     }
 }
 

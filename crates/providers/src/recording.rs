@@ -8,8 +8,8 @@ use std::{
 };
 
 use archon_types::{
-    BoxStream, CancellationToken, Capabilities, ModelEvent, Provider, ProviderError, Redactor, Request,
-    Secret, StopReason,
+    BoxStream, CancellationToken, ModelEvent, Provider, ProviderError, Request, Secret, StopReason,
+    provider_methods_of,
 };
 
 use crate::{
@@ -87,13 +87,7 @@ impl RecordingProvider {
 }
 
 impl Provider for RecordingProvider {
-    fn id(&self) -> &str {
-        self.inner.id()
-    }
-
-    fn secrets(&self) -> Vec<Redactor> {
-        self.inner.secrets()
-    }
+    provider_methods_of!(inner: id, secrets, capabilities);
 
     fn stream(
         &self,
@@ -103,10 +97,6 @@ impl Provider for RecordingProvider {
         let (this, asked) = (self.clone(), request.clone());
         let keep = move |heard: Heard| this.keep(&asked, &heard);
         Box::pin(Tap::new(self.inner.stream(request, cancel), keep))
-    }
-
-    fn capabilities(&self, model: &str) -> Capabilities {
-        self.inner.capabilities(model)
     }
 }
 

@@ -7,8 +7,8 @@ use std::{
 };
 
 use archon_types::{
-    BoxStream, CancellationToken, Capabilities, Message, ModelEvent, Provider, ProviderError, Redactor,
-    Request, StopReason, Usage,
+    BoxStream, CancellationToken, Message, ModelEvent, Provider, ProviderError, Request, StopReason, Usage,
+    provider_methods_of,
 };
 
 use crate::tap::{Heard, Tap, played};
@@ -100,13 +100,7 @@ impl CachingProvider {
 }
 
 impl Provider for CachingProvider {
-    fn id(&self) -> &str {
-        self.inner.id()
-    }
-
-    fn secrets(&self) -> Vec<Redactor> {
-        self.inner.secrets()
-    }
+    provider_methods_of!(inner: id, secrets, capabilities);
 
     fn stream(
         &self,
@@ -123,10 +117,6 @@ impl Provider for CachingProvider {
             Ok(())
         };
         Box::pin(Tap::new(self.inner.stream(request, cancel), keep))
-    }
-
-    fn capabilities(&self, model: &str) -> Capabilities {
-        self.inner.capabilities(model)
     }
 }
 

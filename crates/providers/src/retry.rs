@@ -3,8 +3,8 @@
 use std::{fmt, sync::Arc};
 
 use archon_types::{
-    BoxStream, CancellationToken, Capabilities, Clock, ModelEvent, Provider, ProviderError, Redactor,
-    Request, RetryConfig,
+    BoxStream, CancellationToken, Capabilities, Clock, ModelEvent, Provider, ProviderError, Request,
+    RetryConfig, provider_methods_of,
 };
 
 use crate::attempts::{Attempts, at_once};
@@ -60,13 +60,7 @@ impl RetryProvider {
 }
 
 impl Provider for RetryProvider {
-    fn id(&self) -> &str {
-        self.inner.id()
-    }
-
-    fn secrets(&self) -> Vec<Redactor> {
-        self.inner.secrets()
-    }
+    provider_methods_of!(inner: id, secrets);
 
     fn stream(
         &self,

@@ -9,8 +9,7 @@ use std::{
 };
 
 use archon_types::{
-    BoxStream, CancellationToken, Capabilities, Content, ModelEvent, Provider, ProviderError, Redactor,
-    Request,
+    BoxStream, CancellationToken, Content, ModelEvent, Provider, ProviderError, Request, provider_methods_of,
 };
 use futures_core::Stream;
 
@@ -37,13 +36,7 @@ impl ThinkingTagsProvider {
 }
 
 impl Provider for ThinkingTagsProvider {
-    fn id(&self) -> &str {
-        self.inner.id()
-    }
-
-    fn secrets(&self) -> Vec<Redactor> {
-        self.inner.secrets()
-    }
+    provider_methods_of!(inner: id, secrets, capabilities);
 
     fn stream(
         &self,
@@ -58,10 +51,6 @@ impl Provider for ThinkingTagsProvider {
             is_open: true,
             out: VecDeque::new(),
         })
-    }
-
-    fn capabilities(&self, model: &str) -> Capabilities {
-        self.inner.capabilities(model)
     }
 }
 

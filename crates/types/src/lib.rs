@@ -95,6 +95,7 @@ mod price;
 mod process;
 mod projection;
 mod provider;
+mod provider_wrapper;
 mod record;
 mod record_name;
 mod redactor;

@@ -13,8 +13,9 @@ use crate::{
 
 /// A service or an engine that runs models.
 ///
-/// A wrapper (recorder, cache, limit) is itself a provider. The stream is boxed because providers are passed
-/// as `Arc<dyn Provider>` everywhere.
+/// A wrapper (recorder, cache, limit) is itself a provider;
+/// [`provider_methods_of`](crate::provider_methods_of) writes the methods that it does not change. The stream
+/// is boxed because providers are passed as `Arc<dyn Provider>` everywhere.
 pub trait Provider: Send + Sync {
     /// Returns a stable lower-case name, for instance `openai`.
     fn id(&self) -> &str;

@@ -3,10 +3,7 @@
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
-use archon_types::{
-    BoxStream, CancellationToken, Capabilities, ModelEvent, Provider, ProviderError, Redactor, Request,
-    likeness,
-};
+use archon_types::{Capabilities, Provider, likeness, provider_methods_of};
 
 use super::{Line, ModelInfo, known_models, listed, model_info, source_of};
 use crate::error::SetupError;
@@ -180,21 +177,7 @@ impl CatalogueProvider {
 }
 
 impl Provider for CatalogueProvider {
-    fn id(&self) -> &str {
-        self.inner.id()
-    }
-
-    fn secrets(&self) -> Vec<Redactor> {
-        self.inner.secrets()
-    }
-
-    fn stream(
-        &self,
-        request: Request,
-        cancel: CancellationToken,
-    ) -> BoxStream<'static, Result<ModelEvent, ProviderError>> {
-        self.inner.stream(request, cancel)
-    }
+    provider_methods_of!(inner: id, secrets, stream);
 
     fn capabilities(&self, model: &str) -> Capabilities {
         let mut can = self.inner.capabilities(model);

@@ -1,6 +1,6 @@
 //! Recording and replaying: the same answers, no secrets in the file, and what is missing is said.
 
-use archon_providers::{RecordingProvider, ReplayProvider};
+use archon_providers::{CatalogueProvider, RecordingProvider, ReplayProvider};
 use archon_types::ToolCall;
 use serde_json::json;
 
@@ -94,6 +94,29 @@ async fn recording_beside_another_keeps_both_in_one_cassette_without_the_keys_of
     let model = replay.models().next().unwrap();
     assert_eq!(replay.capabilities(model).context_window, Some(77));
     assert_eq!(end(conversation(&replay, "b")).await.unwrap().text(), "say ****");
+}
+
+// A wrapper that leaves one out would keep a key in the logs of its runs.
+#[test]
+fn every_wrapper_has_the_id_the_secrets_and_the_window_of_the_provider_inside() {
+    let folder = tempfile::tempdir().unwrap();
+    let inner: Arc<dyn Provider> = Arc::new(Keyed(shared([]).1, "the key".to_owned()));
+    let clock: Arc<dyn Clock> = Arc::new(VirtualClock::new());
+    let limiter = RateLimiter::per_minute(1, clock.clone());
+    let wrappers: [Arc<dyn Provider>; 6] = [
+        Arc::new(RecordingProvider::create(inner.clone(), folder.path().join("calls.jsonl")).unwrap()),
+        Arc::new(CachingProvider::new(inner.clone())),
+        Arc::new(ThinkingTagsProvider::new(inner.clone())),
+        Arc::new(RateLimitProvider::new(inner.clone(), limiter)),
+        Arc::new(RetryProvider::new(inner.clone(), clock)),
+        Arc::new(CatalogueProvider::new(inner, Arc::default())),
+    ];
+    for (place, wrapper) in wrappers.iter().enumerate() {
+        let hidden: Vec<String> =
+            wrapper.secrets().iter().map(|redactor| redactor.clean("say the key".to_owned())).collect();
+        assert_eq!((wrapper.id(), hidden), ("scripted", vec!["say ****".to_owned()]), "wrapper {place}");
+        assert_eq!(wrapper.capabilities("m").context_window, Some(77), "wrapper {place}");
+    }
 }
 
 /// A provider that is sent a key, and knows its window.
