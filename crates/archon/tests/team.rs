@@ -13,8 +13,8 @@ use archon::{
     types::{
         Agent, Answer, AskLater, BoxFuture, CallId, CancellationToken, CommandId, Context, Decision,
         DynApprover, FnApprover, Journal, Json, Member, Message, Outcome, PlanError, Planner,
-        PlanningContext, RecordBody, Role, SubTask, SubTaskRules, Task, TaskId, ToolAnnotations, ToolCall,
-        ToolSpec,
+        PlanningContext, RecordBody, Role, RunFilter, SubTask, SubTaskRules, Task, TaskId, ToolAnnotations,
+        ToolCall, ToolSpec,
     },
 };
 use archon_testkit::{Ended, FnProvider};
@@ -254,7 +254,7 @@ impl Helped {
 
     fn open(&self, approver: Arc<dyn DynApprover>) -> (Archon, Teamwork) {
         let desk = Desk::new();
-        let (journal, asked) = (Arc::new(self.journal.clone()), self.asked.clone());
+        let asked = self.asked.clone();
         let writer = FnProvider::new(move |_, request| {
             *asked.lock().unwrap() += 1;
             match request.messages.iter().last().map(|last| &**last) {
@@ -267,6 +267,17 @@ impl Helped {
                 }
             }
         });
+        let ada = Arc::new(self.agent(writer, desk.tools(), &approver));
+        self.team(desk, ada, approver)
+    }
+
+    fn agent(&self, model: FnProvider, tools: Vec<Arc<dyn Tool>>, approver: &Arc<dyn DynApprover>) -> Archon {
+        let agent = Archon::builder().provider(Arc::new(model), "mock").tools(tools);
+        agent.approver(approver.clone()).journal(Arc::new(self.journal.clone())).build().unwrap()
+    }
+
+    /// The team of a writer and the helper.
+    fn team(&self, desk: Desk, ada: Arc<dyn Agent>, approver: Arc<dyn DynApprover>) -> (Archon, Teamwork) {
         let helper = FnProvider::new(|_, request| {
             let results = request.messages.iter().filter(|m| matches!(&***m, Message::ToolResult(_)));
             let results: Vec<String> = results.map(|result| result.text()).collect();
@@ -279,18 +290,40 @@ impl Helped {
                 }
             }
         });
-        let agent = |model: FnProvider, tools: Vec<Arc<dyn Tool>>| {
-            let agent = Archon::builder().provider(Arc::new(model), "mock").tools(tools);
-            Arc::new(agent.approver(approver.clone()).journal(journal.clone()).build().unwrap())
-        };
-        let (ada, ben) = (agent(writer, desk.tools()), agent(helper, vec![self.email()]));
+        let (journal, ben) =
+            (Arc::new(self.journal.clone()), self.agent(helper, vec![self.email()], &approver));
         let lead = Archon::builder().provider(Arc::new(ScriptedProvider::texts(["It is done."])), "mock");
         let lead = lead.agent_id("lead").journal(journal.clone()).approver(approver.clone()).build().unwrap();
         let mut options = lead.team_options();
         options.roles = vec![Role::new("writer", ""), Role::new("helper", "")];
         let team = lead.team_with(OneStep, options);
-        let team = team.member(Member::new("ada", "writer"), ada).member(Member::new("ben", "helper"), ben);
+        let team = team.member(Member::new("ada", "writer"), ada);
+        let team = team.member(Member::new("ben", "helper"), Arc::new(ben));
         (lead, team.with(|team| team.with_desk(desk)))
+    }
+
+    /// The same, where the writer follows a plan: it asks the helper, and beside that looks until a person is
+    /// asked.
+    fn open_planned(&self, looked: &Arc<Mutex<u32>>) -> (Archon, Teamwork) {
+        let (desk, journal, looked) = (Desk::new(), self.journal.clone(), looked.clone());
+        let look = FnTool::new(
+            ToolSpec::new("look", "Looks.", json!({"type": "object"})),
+            move |_: Json, _: ToolContext| {
+                let (journal, looked) = (journal.clone(), looked.clone());
+                async move {
+                    while !is_asked(&journal).await {
+                        tokio::task::yield_now().await;
+                    }
+                    *looked.lock().unwrap() += 1;
+                    Ok(ToolResult::success("It is there."))
+                }
+            },
+        );
+        let approver: Arc<dyn DynApprover> = Arc::new(AskLater);
+        let tools = desk.tools().into_iter().chain([Arc::new(look) as Arc<dyn Tool>]).collect();
+        let model = FnProvider::new(|_, _| FnProvider::text("All is known."));
+        let ada = self.agent(model, tools, &approver).planning(AskAndLook).agent().clone();
+        self.team(desk, Arc::new(ada), approver)
     }
 
     /// What the writer's model read as the result of its call.
@@ -302,6 +335,53 @@ impl Helped {
         });
         results.collect()
     }
+}
+
+/// A plan of two steps that do not wait for each other.
+struct AskAndLook;
+
+impl Planner for AskAndLook {
+    async fn create_plan(&self, goal: &str, _: &PlanningContext) -> Result<Task, PlanError> {
+        let what = json!({ "to": "helper", "task": "Write to ann and bob" });
+        let steps = vec![
+            SubTask::new("ask", "Ask").with_tool("ask_member", Some(what)),
+            SubTask::new("look", "Look").with_tool("look", Some(json!({}))),
+        ];
+        Ok(Task::new(TaskId::new("t"), goal).with_subtasks(steps))
+    }
+}
+
+/// Returns true if a run was told that one below it asks a person.
+async fn is_asked(journal: &MemoryJournal) -> bool {
+    for head in journal.list(&RunFilter::all()).await.unwrap() {
+        let asked = archon::types::pending_approvals(&journal.read(&head.run_id).await.unwrap());
+        if asked.iter().any(|pending| !pending.request.path.is_empty()) {
+            return true;
+        }
+    }
+    false
+}
+
+// spec: MA-15, PL-11
+#[tokio::test]
+async fn a_plan_whose_step_asks_a_member_rests_when_its_other_steps_are_done() {
+    let (office, looked) = (Helped::new(), Arc::default());
+    let outcome = office.open_planned(&looked).1.run("Tell them").await.ended();
+    assert_eq!(outcome.status, OutcomeStatus::Suspended, "{outcome:?}");
+    assert_eq!(*looked.lock().unwrap(), 1, "nothing of the plan was cut off");
+    assert_eq!(office.told(&outcome.run).await, ["It is there."]);
+    let (archon, team) = office.open_planned(&looked);
+    for asked in archon.approvals(None).await.unwrap() {
+        assert!(archon.answer(&asked.request.request_id, Answer::Approve).await.unwrap());
+    }
+    let done = team.resume(outcome.run.clone()).await.unwrap().reply().await.ended();
+    assert_eq!((done.status, done.said()), (OutcomeStatus::Finished, Some("It is done.")), "{done:?}");
+    assert_eq!(office.told(&outcome.run).await, ["It is there.", "2 sent."]);
+    assert_eq!(
+        (*looked.lock().unwrap(), office.sent.lock().unwrap().len()),
+        (1, 2),
+        "and nothing done twice"
+    );
 }
 
 // spec: MA-15, AP-05

@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use archon_types::{CallId, Json, MessageType, Role, RunId, SharedItem};
+use archon_types::{CallId, CallsUnderWay, Json, MessageType, Role, RunId, SharedItem};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::{board::Stale, vital::Vital};
@@ -109,8 +109,8 @@ pub(crate) enum What {
     Ask {
         to: String,
         task: String,
-        /// The run does nothing else meanwhile, so it may be dropped.
-        may_stop: bool,
+        /// The calls of the asker's run that are under way. `None`: the run must not be dropped.
+        under_way: Option<CallsUnderWay>,
         reply: oneshot::Sender<Result<String, SeatError>>,
     },
 }
@@ -156,18 +156,24 @@ impl Seat {
     /// [`SeatError::Refused`] with the chain of delegations or the failure; [`SeatError::Over`]; or
     /// the member's role does not allow it.
     pub async fn ask(&self, to: &str, task: &str) -> Result<String, SeatError> {
-        self.ask_as(to, task, true).await
+        self.ask_beside(to, task, Some(CallsUnderWay::new(1))).await
     }
 
-    /// As [`ask`](Self::ask); `may_stop` says whether the run may be dropped while it waits.
-    pub(crate) async fn ask_as(&self, to: &str, task: &str, may_stop: bool) -> Result<String, SeatError> {
+    /// As [`ask`](Self::ask). The run may be dropped only if every call under way waits for the team, and
+    /// never without `under_way`.
+    pub(crate) async fn ask_beside(
+        &self,
+        to: &str,
+        task: &str,
+        under_way: Option<CallsUnderWay>,
+    ) -> Result<String, SeatError> {
         self.may(MessageType::HelpRequest)?;
         if let Some(role) =
             self.role.as_ref().filter(|r| !r.peers.is_empty() && !r.peers.iter().any(|p| p == to))
         {
             return Err(SeatError::NoPeer { role: role.name.clone(), to: to.to_owned() });
         }
-        self.say(|reply| What::Ask { to: to.to_owned(), task: task.to_owned(), may_stop, reply }).await?
+        self.say(|reply| What::Ask { to: to.to_owned(), task: task.to_owned(), under_way, reply }).await?
     }
 
     /// Gives a sign of life. Every event that the member's run emits gives one, too.

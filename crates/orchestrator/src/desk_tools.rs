@@ -6,7 +6,9 @@
 
 use std::sync::Arc;
 
-use archon_types::{BoxFuture, Json, Tool, ToolAnnotations, ToolContext, ToolError, ToolResult, ToolSpec};
+use archon_types::{
+    BoxFuture, CallsUnderWay, Json, Tool, ToolAnnotations, ToolContext, ToolError, ToolResult, ToolSpec,
+};
 use serde_json::json;
 
 use crate::{Desk, Seat, SeatError, response::text_of};
@@ -54,9 +56,7 @@ impl Tool for DeskTool {
             match self.what {
                 What::Share => share(&seat, &arguments).await,
                 What::Read => read(&seat, &arguments).await,
-                // A call inside another tool does not allow it: dropping the run would cut off that tool's
-                // other steps.
-                What::Ask => ask(&seat, &arguments, context.run.tools_above.is_empty()).await,
+                What::Ask => ask(&seat, &arguments, context.run.under_way.clone()).await,
             }
         })
     }
@@ -79,9 +79,13 @@ async fn read(seat: &Seat, arguments: &Json) -> Result<ToolResult, ToolError> {
     Ok(ToolResult::success(said))
 }
 
-async fn ask(seat: &Seat, arguments: &Json, may_stop: bool) -> Result<ToolResult, ToolError> {
+async fn ask(
+    seat: &Seat,
+    arguments: &Json,
+    under_way: Option<CallsUnderWay>,
+) -> Result<ToolResult, ToolError> {
     let (to, task) = (text(arguments, "to")?, text(arguments, "task")?);
-    let answer = seat.ask_as(to, task, may_stop).await.map_err(refused)?;
+    let answer = seat.ask_beside(to, task, under_way).await.map_err(refused)?;
     Ok(ToolResult::success(answer))
 }
 

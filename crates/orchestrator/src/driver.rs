@@ -246,6 +246,8 @@ impl Executor<TeamMachine> for Working<'_> {
         let _ = self.outbox.poll(task);
         match self.said.poll_recv(task) {
             Poll::Ready(Some(said)) => Poll::Ready(Some(Happened::Said(said))),
+            // A waiting member may have nothing else under way any more, and can then be stopped.
+            _ if self.asks.iter().any(|ask| ask.under_way() < ask.seen) => Poll::Ready(None),
             _ => Poll::Pending,
         }
     }

@@ -151,6 +151,7 @@ async fn run_tool(
     let mut context = trusting(run);
     context.cancel = run.stop().clone();
     context.processes = Some(run.reporter());
+    context.under_way = Some(run.under_way());
     let spec = toolbox.specs().iter().find(|spec| spec.name == tool_call.name).cloned();
     let (tool_call, edited, agreed) = agreed(run, call, tool_call, spec.as_ref());
     // A given consent counts even if nobody can be asked any more.

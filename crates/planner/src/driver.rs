@@ -152,6 +152,10 @@ impl Executor<PlanMachine> for Following {
         self.control.poll(task).map(|()| None)
     }
 
+    fn polled(&self) -> usize {
+        self.deciding.len()
+    }
+
     fn stopped(&mut self) {
         self.deciding.clear();
     }

@@ -4,9 +4,9 @@ use std::{collections::BTreeMap, sync::Arc, task::Poll, time::Duration};
 
 use archon_run::{Report, Reports};
 use archon_types::{
-    ApprovalRequest, CLEANUP_TOOL, CallId, Content, Context, Delta, DeltaKind, Event, Executed, Hooks,
-    JournalError, Prepared, ReadyCall, RecordBody, SeenResult, ToolCall, ToolResult, ToolResultStatus,
-    ToolSpec, Toolbox, metadata, questions_below,
+    ApprovalRequest, CLEANUP_TOOL, CallId, CallsUnderWay, Content, Context, Delta, DeltaKind, Event,
+    Executed, Hooks, JournalError, Prepared, ReadyCall, RecordBody, SeenResult, ToolCall, ToolResult,
+    ToolResultStatus, ToolSpec, Toolbox, metadata, questions_below,
 };
 use futures_util::{StreamExt, stream::FuturesUnordered};
 
@@ -166,6 +166,7 @@ impl Batch<'_, '_> {
         let mut context = hooked.unwrap_or_else(|| self.tools.clone());
         context.processes = Some(reports.reporter());
         context.results = self.seen_by(&ready);
+        context.under_way = Some(CallsUnderWay::new(ready.len()));
         let (toolbox, context) = (&self.driver.toolbox, &context);
         let calls: Calls = match self.driver.hooks {
             Some(_) => ready.iter().map(|ready| (ready.id, ready.call.clone())).collect(),

@@ -4,8 +4,8 @@
 use std::{future::poll_fn, panic::AssertUnwindSafe, sync::Arc, task::Poll};
 
 use archon_types::{
-    BoxFuture, CancellationToken, Context, FailureKind, JournalError, Outcome, OutcomeStatus, RecordBody,
-    Timestamp,
+    BoxFuture, CallsUnderWay, CancellationToken, Context, FailureKind, JournalError, Outcome, OutcomeStatus,
+    RecordBody, Timestamp,
 };
 use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 use tracing::Instrument as _;
@@ -20,6 +20,8 @@ pub struct RunDriver<M, D> {
     context: Context,
     tasks: FuturesUnordered<BoxFuture<'static, D>>,
     reports: Reports,
+    /// The number of tasks in flight, for tools.
+    under_way: CallsUnderWay,
     stop: CancellationToken,
 }
 
@@ -36,7 +38,7 @@ impl<M: Machine, D: Send + 'static> RunDriver<M, D> {
     pub fn new(machine: M, log: RunLog) -> Self {
         let (context, tasks, reports) = (log.context().clone(), FuturesUnordered::new(), Reports::default());
         let stop = context.cancel.child_token();
-        Self { machine, log, context, tasks, reports, stop }
+        Self { machine, log, context, tasks, reports, under_way: CallsUnderWay::default(), stop }
     }
 
     /// Drives the run to its outcome, or until it is suspended.
@@ -100,6 +102,12 @@ impl<M: Machine, D: Send + 'static> RunDriver<M, D> {
     /// Returns the end for calls of the reports of processes and child runs.
     pub fn reporter(&self) -> Arc<Reporter> {
         self.reports.reporter()
+    }
+
+    /// Returns the number of tasks in flight, as tools see it in
+    /// [`Context::under_way`](archon_types::Context::under_way).
+    pub fn under_way(&self) -> CallsUnderWay {
+        self.under_way.clone()
     }
 
     /// Appends records in one write, and applies them to the machine.
@@ -184,7 +192,8 @@ impl<M: Machine, D: Send + 'static> RunDriver<M, D> {
         let is_known = self.context.cancel.is_cancelled();
         let mut cancelled = Box::pin(self.context.cancel.cancelled());
         let (tasks, reports) = (&mut self.tasks, &self.reports);
-        poll_fn(|task| {
+        self.under_way.set(tasks.len() + executor.polled());
+        let woken = poll_fn(|task| {
             if let Poll::Ready(Some(done)) = tasks.poll_next_unpin(task) {
                 return Poll::Ready(Woken::Done(done));
             }
@@ -204,7 +213,9 @@ impl<M: Machine, D: Send + 'static> RunDriver<M, D> {
                 None => Poll::Pending,
             }
         })
-        .await
+        .await;
+        self.under_way.set_busy();
+        woken
     }
 
     /// Stops the tasks in flight: gives them time to end, then drops them.

@@ -91,6 +91,11 @@ pub trait Executor<M: Machine>: Send + Sized {
         Poll::Pending
     }
 
+    /// Returns the number of events that [`poll`](Self::poll) waits for and that must not be cut off.
+    fn polled(&self) -> usize {
+        0
+    }
+
     /// Called when the run stops: only tasks in flight are waited for.
     fn stopped(&mut self) {}
 

@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Clock, CredentialStore, Delegation, FailureKind, Ids, LimitReached, NullSink, ProcessLog, Redactor,
-    Reply, ResponseFormat, RunConfig, RunError, RunId, SeenResult, SessionId, Sink, Spending, StopReason,
-    Subject, TenantId, ToolSpec, Usage,
+    CallsUnderWay, Clock, CredentialStore, Delegation, FailureKind, Ids, LimitReached, NullSink, ProcessLog,
+    Redactor, Reply, ResponseFormat, RunConfig, RunError, RunId, SeenResult, SessionId, Sink, Spending,
+    StopReason, Subject, TenantId, ToolSpec, Usage,
 };
 
 /// Works on tasks: a ReAct agent, a planning agent, a team or a remote agent.
@@ -258,6 +258,10 @@ pub struct Context {
     /// The results that the run's model sees, oldest first; set by the loop for the tool that removes results
     /// from the window ([`CLEANUP_TOOL`](crate::CLEANUP_TOOL)).
     pub results: Option<Arc<[SeenResult]>>,
+    /// The calls of the run that are under way; set by the loop that runs them. While a call waits for other members of
+    /// a team, the run may be dropped, and later resumed, if nothing else is under way. Without it the run is never
+    /// dropped; so it is for calls that a tool makes.
+    pub under_way: Option<CallsUnderWay>,
 }
 
 /// The permission bound of a run: the most that it may do. A bound can only restrict.
@@ -302,6 +306,7 @@ impl Context {
             ceiling: None,
             tools_above: Arc::new([]),
             results: None,
+            under_way: None,
         }
     }
 }

@@ -235,7 +235,7 @@ impl Context {
         let mut child = self.clone();
         child.depth += 1;
         child.cancel = cancel;
-        child.agreed_above = false;
+        (child.agreed_above, child.under_way) = (false, None);
         child.run = self.run.of_call(call);
         child.session = SessionId::new(child.run.as_str().replace('.', "-"));
         child.delegation = Some(Arc::new(Delegation::new(self.run.clone(), call, lease, max_depth, journal)));

@@ -131,6 +131,7 @@ mod tool_execution;
 mod tool_result;
 mod toolbox;
 mod transcript;
+mod under_way;
 
 pub use agent::{Agent, AgentState, Ceiling, Context, Outcome, OutcomeStatus, Permit, ReactState};
 pub use agent_event::AgentEvent;
@@ -252,6 +253,7 @@ pub use tool_execution::ToolExecutionStrategy;
 pub use tool_result::{DataFile, ToolResult, ToolResultStatus, metadata};
 pub use toolbox::{Executed, Prepared, ReadyCall, Toolbox};
 pub use transcript::Transcript;
+pub use under_way::CallsUnderWay;
 
 pub(crate) use time::iso8601;
 

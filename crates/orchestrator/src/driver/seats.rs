@@ -2,7 +2,7 @@
 //! wait, ask.
 
 use archon_run::Recorded;
-use archon_types::{CallId, CommandId, MessageType, TeamRecord};
+use archon_types::{CallId, CallsUnderWay, CommandId, MessageType, TeamRecord};
 use tokio::sync::oneshot;
 
 use super::{Run, Working, team};
@@ -19,9 +19,17 @@ type Reply = oneshot::Sender<Result<String, SeatError>>;
 pub(super) struct Ask {
     pub(super) command: CommandId,
     pub(super) by: CallId,
-    /// The asker's run may be dropped while it waits.
-    pub(super) may_stop: bool,
+    under_way: Option<CallsUnderWay>,
+    /// The number of calls under way when the team looked last.
+    pub(super) seen: usize,
     pub(super) reply: Reply,
+}
+
+impl Ask {
+    /// The number of calls of its run that are under way; the largest number if the run must not be dropped.
+    pub(super) fn under_way(&self) -> usize {
+        self.under_way.as_ref().map_or(usize::MAX, CallsUnderWay::count)
+    }
 }
 
 impl Working<'_> {
@@ -54,7 +62,7 @@ impl Working<'_> {
                 self.publish(member.as_str(), archon_types::BROADCAST, MessageType::ContextUpdate, content);
                 let _ = reply.send(Ok(run.machine.board().version(&key)));
             }
-            What::Ask { to, task, may_stop, reply } => {
+            What::Ask { to, task, under_way, reply } => {
                 let command = match request_of(&run.machine, call, &to, &task) {
                     Some(command) => command,
                     None => {
@@ -63,7 +71,7 @@ impl Working<'_> {
                         command
                     }
                 };
-                self.asks.push(Ask { command, by: call, may_stop, reply });
+                self.asks.push(Ask { command, by: call, under_way, seen: 0, reply });
             }
         }
         Ok(())

@@ -12,39 +12,54 @@ use crate::{Hand, TeamMachine};
 struct Blocked {
     /// Its requests to other members.
     requests: Vec<CommandId>,
-    /// It waits for requests only, not for a shared entry.
-    is_for_requests: bool,
-    may_stop: bool,
+    /// The number of shared entries that it waits for.
+    entries: usize,
+    /// The number of its calls that are under way.
+    under_way: usize,
+}
+
+impl Blocked {
+    /// Returns true if its run can be dropped and nothing is cut off: every call under way waits for the team.
+    fn may_stop(&self) -> bool {
+        self.under_way <= self.requests.len() + self.entries
+    }
+
+    /// Returns true if it waits for requests only, not for a shared entry.
+    fn is_for_requests(&self) -> bool {
+        self.entries == 0
+    }
 }
 
 impl Working<'_> {
     /// Drops the runs of members whose wait cannot end before a person answers. Otherwise their
     /// timeouts would run out, and the team could not be suspended.
     pub(super) fn stop_waiting(&mut self, machine: &TeamMachine) {
+        self.asks.iter_mut().for_each(|ask| ask.seen = ask.under_way());
         let blocked = self.blocked();
-        let may_rest = blocked.values().all(|one| one.may_stop) && machine.rests_without(blocked.len());
+        let may_rest = blocked.values().all(Blocked::may_stop) && machine.rests_without(blocked.len());
         for (call, one) in blocked {
-            let is_held = one.is_for_requests && one.requests.iter().all(|it| machine.waits_for_person(*it));
-            let is_meant = may_rest || (one.may_stop && is_held);
+            let is_held =
+                one.is_for_requests() && one.requests.iter().all(|it| machine.waits_for_person(*it));
+            let is_meant = may_rest || (one.may_stop() && is_held);
             if let Some(hand) = self.hands.get_mut(&call).filter(|_| is_meant) {
                 hand.let_go.abort();
-                hand.waits_for = if one.is_for_requests { one.requests } else { Vec::new() };
+                hand.waits_for = if one.is_for_requests() { one.requests } else { Vec::new() };
             }
         }
     }
 
     /// Collects the members at work that wait for others of the team.
     fn blocked(&self) -> BTreeMap<CallId, Blocked> {
-        let nothing = || Blocked { requests: Vec::new(), is_for_requests: true, may_stop: true };
+        let nothing = || Blocked { requests: Vec::new(), entries: 0, under_way: 0 };
         let mut blocked = BTreeMap::new();
         // A closed reply belongs to a member that has given up waiting.
         for ask in self.asks.iter().filter(|ask| !ask.reply.is_closed()) {
             let one = blocked.entry(ask.by).or_insert_with(nothing);
             one.requests.push(ask.command);
-            one.may_stop &= ask.may_stop;
+            one.under_way = one.under_way.max(ask.under_way());
         }
         for (call, ..) in self.waits.iter().filter(|(.., reply)| !reply.is_closed()) {
-            blocked.entry(*call).or_insert_with(nothing).is_for_requests = false;
+            blocked.entry(*call).or_insert_with(nothing).entries += 1;
         }
         blocked
     }

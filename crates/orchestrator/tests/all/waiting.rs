@@ -10,9 +10,9 @@ use archon_orchestrator::{Desk, HandState, SeatError, Team};
 use archon_run::RunLog;
 use archon_testkit::MortalJournal;
 use archon_types::{
-    AgentId, Answer, CallId, CommandId, ConflictStrategy, FailureKind, LoopId, Outcome, OutcomeStatus,
-    PendingApproval, RecordBody, RunConfig, RunId, RunStarted, SubTask, TeamPattern, TeamRecord,
-    pending_approvals,
+    AgentId, Answer, CallId, CallsUnderWay, CommandId, ConflictStrategy, FailureKind, LoopId, Outcome,
+    OutcomeStatus, PendingApproval, RecordBody, RunConfig, RunId, RunStarted, SubTask, TeamPattern,
+    TeamRecord, ToolContext, pending_approvals,
 };
 use serde_json::json;
 
@@ -304,6 +304,49 @@ fn who_waits_for_what_is_shared_or_for_somebody_busy_rests_with_the_team() {
     let said = outcome.said().unwrap_or_default();
     assert!(said.contains("[r] Ok(String(\"much\"))") && said.contains("[w] shared"), "{outcome:?}");
     assert_eq!(world.delegations().len(), 4);
+}
+
+/// A member whose loop runs `ask_member` beside something else that takes 30 s.
+fn asks_and_works(desk: &Desk, done: &Arc<Mutex<usize>>) -> Arc<FnAgent> {
+    let (desk, done) = (desk.clone(), done.clone());
+    FnAgent::new(move |_, mut context| {
+        let (desk, done) = (desk.clone(), done.clone());
+        async move {
+            let under_way = CallsUnderWay::new(2);
+            context.under_way = Some(under_way.clone());
+            let tool = desk.tools().into_iter().find(|tool| tool.spec().name == "ask_member").unwrap();
+            let call = ToolContext::new(context.clone(), "c".into(), "ask_member");
+            let asked = tool.call(json!({"to": "helper", "task": "Which colour?"}), &call);
+            let work = async {
+                pause(&context, 30_000).await;
+                *done.lock().unwrap() += 1;
+                under_way.set(1);
+            };
+            let (told, ()) = futures_util::future::join(asked, work).await;
+            answer(&context, &told.unwrap().text())
+        }
+    })
+}
+
+// spec: MA-15
+#[test]
+fn ask_member_beside_other_work_of_its_run_rests_when_that_is_done() {
+    let (world, desk, done) = (World::new(), Desk::new(), Arc::new(Mutex::new(0)));
+    let team = world
+        .team(one_step(), &["writer", "helper"], |_| {})
+        .with_member(member("ann", "writer"), asks_and_works(&desk, &done))
+        .with_member(member("hal", "helper"), asks_then_shares(&desk))
+        .with_desk(desk);
+    let begun = world.context.clock.now();
+    assert_eq!(world.start(&team, "Write").status, OutcomeStatus::Suspended);
+    assert_eq!(*done.lock().unwrap(), 1, "nothing was cut off");
+    let took = world.context.clock.now().since(begun).as_secs();
+    assert_eq!(took, 30, "and then nobody waits on");
+    let asked = open(&world);
+    let outcome = drive(&world.clock, team.answer(asked[0].call, Answer::Approve, &world.context)).unwrap();
+    world.check_log();
+    assert_eq!(outcome.said(), Some("[w] shared"), "{outcome:?}");
+    assert_eq!(world.delegations().len(), 2);
 }
 
 /// A helper that begins a log in a journal that is not the team's, so that it is lost; then it hangs, and when it begins
