@@ -6,7 +6,8 @@ use archon_react_loop::{ReactAgent, stands_at};
 use archon_types::{
     Agent, BoxFuture, Clock, Context, CredentialStore, Event, ExecutionLimits, Fork, Ids, InboxEntry,
     InboxRequest, Journal, Message, MoreLimits, NullSink, Origin, Outcome, Record, RecordBody, Reply,
-    ResponseFormat, RunAgent, RunConfig, RunFilter, RunHead, RunId, SessionId, Sink, TenantId, Toolbox,
+    ResponseFormat, RunAgent, RunConfig, RunFilter, RunHead, RunId, SessionId, Sink, Spending, TenantId,
+    Toolbox,
 };
 
 use crate::{
@@ -364,6 +365,10 @@ impl Agent for Archon {
 
     fn in_form(&self, form: &ResponseFormat) -> Option<Arc<dyn Agent>> {
         self.agent.in_form(form)
+    }
+
+    fn used<'a>(&'a self, run: &'a RunId, journal: &'a dyn Journal) -> BoxFuture<'a, Option<Spending>> {
+        self.agent.used(run, journal)
     }
 }
 

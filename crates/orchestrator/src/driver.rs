@@ -412,7 +412,8 @@ impl Working<'_> {
                 let asked = questions_below(Some(&*journal), &outcome.run, call, said).await;
                 let asked =
                     asked.into_iter().map(|one| RecordBody::ToolAsked { call, request: Box::new(one) });
-                run.record(asked.collect()).await?;
+                let settled = self.settled_so_far(&run.machine, call).await;
+                run.record(settled.into_iter().chain(asked).collect()).await?;
                 self.tell_status(&run.machine, call, "waiting");
                 Ok(())
             }

@@ -7,8 +7,8 @@ use archon_types::{
     Agent, AgentId, Answer, BoxFuture, Bus, CallId, Context, DynPlanner, ExecutionLimits, FailureKind,
     FormCheck, InboxEntry, Journal, JournalError, Member, Message, MoreLimits, OpenMode, Origin, Outcome,
     OutcomeStatus, PendingApproval, Planner, PromptSource, Record, RecordBody, ResponseFormat, Role,
-    RunConfig, RunId, RunKind, RunRefused, RunStarted, SessionPlace, SubTask, TeamRecord, TeamSettings,
-    check_called, pending_approvals,
+    RunConfig, RunId, RunKind, RunRefused, RunStarted, SessionPlace, Spending, SubTask, TeamRecord,
+    TeamSettings, check_called, pending_approvals,
 };
 
 use crate::{Desk, TeamError, TeamMachine, TeamProblem, check_team, driver::drive};
@@ -335,6 +335,10 @@ impl Agent for Team {
                 Outcome::failed(context.run.clone(), FailureKind::Refused, said)
             })
         })
+    }
+
+    fn used<'a>(&'a self, run: &'a RunId, journal: &'a dyn Journal) -> BoxFuture<'a, Option<Spending>> {
+        Box::pin(async move { Some(fold(run, &journal.read(run).await.ok()?).ok()?.charged()) })
     }
 }
 

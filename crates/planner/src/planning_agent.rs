@@ -438,6 +438,10 @@ impl Agent for PlanningAgent {
             })
         })
     }
+
+    fn used<'a>(&'a self, run: &'a RunId, journal: &'a dyn Journal) -> BoxFuture<'a, Option<Spending>> {
+        Box::pin(async move { Some(crate::fold(&journal.read(run).await.ok()?)?.spending()) })
+    }
 }
 
 impl std::fmt::Debug for PlanningAgent {

@@ -12,14 +12,14 @@ use archon_types::{
     GoalCheck, HookPoint, Hooks, InputFilter, Instructions, Journal, JournalError, Lease, Message,
     ModelPrice, MoreLimits, OnStorageFailure, OpenMode, Origin, Outcome, OutcomeStatus, Provider, QueueMode,
     Record, RecordBody, Redactor, RequestOptions, ResponseFormat, RetryConfig, RunConfig, RunId, RunKind,
-    RunMemory, Said, ToolExecutionStrategy, ToolMode, Toolbox, TurnTrigger, check_called,
+    RunMemory, Said, Spending, ToolExecutionStrategy, ToolMode, Toolbox, TurnTrigger, check_called,
 };
 use futures_util::FutureExt;
 use tracing::Instrument as _;
 
 use crate::{
     Command, ContextParts, Driver, EarlierRuns, Fallback, History, LlmJudge, LoopError, Messages, Opening,
-    ReactMachine, RunLog,
+    ReactMachine, RunLog, delegate,
     drive::panic_text,
     fold, fold_before, fold_chain, fold_with, is_paired,
     resume::{seen_files, spoken, started},
@@ -648,6 +648,10 @@ impl Agent for ReactAgent {
             agent.options.request.response_format = Some(form.clone());
             Arc::new(agent) as Arc<dyn Agent>
         })
+    }
+
+    fn used<'a>(&'a self, run: &'a RunId, journal: &'a dyn Journal) -> BoxFuture<'a, Option<Spending>> {
+        Box::pin(delegate::used(journal, run))
     }
 }
 

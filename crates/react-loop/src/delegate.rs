@@ -131,7 +131,7 @@ async fn settlement(
 }
 
 /// Returns the spending of a run from its log. An open model call counts with the amount reserved for it.
-async fn used(journal: &dyn Journal, run: &RunId) -> Option<Spending> {
+pub(crate) async fn used(journal: &dyn Journal, run: &RunId) -> Option<Spending> {
     let records = journal.read(run).await.ok()?;
     match records.last().map(|last| &last.body) {
         Some(RecordBody::RunFinished(outcome)) => Some(outcome.spending()),

@@ -62,6 +62,16 @@ impl Budget {
         self.ledger.settle(loan, spent);
     }
 
+    /// See [`Ledger::hold_rest`].
+    pub fn hold_rest(&mut self, loan: &mut Loan) {
+        self.ledger.hold_rest(loan);
+    }
+
+    /// See [`Ledger::release_rest`].
+    pub fn release_rest(&mut self, loan: &mut Loan) {
+        self.ledger.release_rest(loan);
+    }
+
     /// See [`Ledger::close`].
     pub fn close(&mut self, loan: &mut Loan) {
         self.ledger.close(loan);

@@ -17,6 +17,9 @@ pub struct Ledger {
 pub struct Loan {
     granted: Option<(CallId, Lease)>,
     settled: Option<Spending>,
+    /// The child run rests: the rest of its lease stays reserved until it is resumed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    is_rest_held: bool,
 }
 
 impl Loan {
@@ -28,6 +31,16 @@ impl Loan {
     /// Returns the spending of the child run, if it is known.
     pub fn settled(&self) -> Option<Spending> {
         self.settled
+    }
+
+    /// Returns the amount that is reserved for the call.
+    fn held(&self) -> Spending {
+        let Some((_, lease)) = &self.granted else { return Spending::default() };
+        match self.settled {
+            None => at_most(lease),
+            Some(spent) if self.is_rest_held => less(at_most(lease), spent),
+            Some(_) => Spending::default(),
+        }
     }
 
     /// Says whether there is no lease.
@@ -57,7 +70,7 @@ impl Ledger {
     pub fn grant(&mut self, loan: &mut Loan, call: CallId, lease: Lease) {
         if loan.lease(call).is_none() {
             self.close(loan);
-            *loan = Loan { granted: Some((call, lease)), settled: None };
+            *loan = Loan { granted: Some((call, lease)), ..Loan::default() };
             self.held += at_most(&lease);
         }
     }
@@ -65,17 +78,34 @@ impl Ledger {
     /// Records the total spending of the call's child run, and releases its lease. Spending that was recorded
     /// before the child run was resumed does not count twice.
     pub fn settle(&mut self, loan: &mut Loan, spent: Spending) {
+        self.held = less(self.held, loan.held());
         let before = loan.settled.replace(spent);
-        if let (None, Some((_, lease))) = (before, &loan.granted) {
-            self.held = less(self.held, at_most(lease));
-        }
+        loan.is_rest_held = false;
         self.spent += less(spent, before.unwrap_or_default());
+    }
+
+    /// Reserves the rest of a settled lease again: the child run rests and is resumed later.
+    pub fn hold_rest(&mut self, loan: &mut Loan) {
+        if loan.settled.is_some() && !loan.is_rest_held {
+            loan.is_rest_held = true;
+            self.held += loan.held();
+        }
+    }
+
+    /// Releases the rest of the lease of a child run that rests and is not resumed.
+    pub fn release_rest(&mut self, loan: &mut Loan) {
+        if loan.is_rest_held {
+            self.held = less(self.held, loan.held());
+            loan.is_rest_held = false;
+        }
     }
 
     /// Closes the lease of a call that has ended. If its spending is unknown, the whole lease counts as
     /// spent.
     pub fn close(&mut self, loan: &mut Loan) {
-        if let (Some((_, lease)), None) = (loan.granted, loan.settled) {
+        if let Some((_, lease)) = loan.granted
+            && (loan.settled.is_none() || loan.is_rest_held)
+        {
             self.settle(loan, at_most(&lease));
         }
     }
@@ -125,6 +155,29 @@ mod tests {
         ledger.close(&mut one);
         ledger.close(&mut two);
         assert_eq!((ledger.held(), ledger.spent()), (Spending::default(), Spending::new(90, 9)));
+    }
+
+    #[test]
+    fn lease_of_a_child_run_that_rests_stays_reserved_until_it_is_settled_released_or_closed() {
+        type End = fn(&mut Ledger, &mut Loan);
+        let cases: [(End, u64, u64); 4] = [
+            (Ledger::hold_rest, 70, 30),
+            (|ledger, loan| ledger.settle(loan, Spending::new(40, 0)), 0, 40),
+            (Ledger::release_rest, 0, 30),
+            // It was resumed, and its spending is unknown.
+            (Ledger::close, 0, 100),
+        ];
+        for (end, held, spent) in cases {
+            let (mut ledger, mut loan) = (Ledger::default(), Loan::default());
+            ledger.grant(&mut loan, call(0), Lease::new(100, 1));
+            ledger.hold_rest(&mut loan);
+            assert_eq!(ledger.held(), Spending::new(100, 0), "nothing is settled");
+            ledger.settle(&mut loan, Spending::new(30, 0));
+            ledger.hold_rest(&mut loan);
+            assert_eq!((ledger.held(), ledger.spent()), (Spending::new(70, 0), Spending::new(30, 0)));
+            end(&mut ledger, &mut loan);
+            assert_eq!((ledger.held(), ledger.spent()), (Spending::new(held, 0), Spending::new(spent, 0)));
+        }
     }
 
     #[test]

@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    CallsUnderWay, Clock, CredentialStore, Delegation, FailureKind, Ids, LimitReached, NullSink, ProcessLog,
-    Redactor, Reply, ResponseFormat, RunConfig, RunError, RunId, SeenResult, SessionId, Sink, Spending,
-    StopReason, Subject, TenantId, ToolSpec, Usage,
+    CallsUnderWay, Clock, CredentialStore, Delegation, FailureKind, Ids, Journal, LimitReached, NullSink,
+    ProcessLog, Redactor, Reply, ResponseFormat, RunConfig, RunError, RunId, SeenResult, SessionId, Sink,
+    Spending, StopReason, Subject, TenantId, ToolSpec, Usage,
 };
 
 /// Works on tasks: a ReAct agent, a planning agent, a team or a remote agent.
@@ -36,6 +36,13 @@ pub trait Agent: Send + Sync {
         let _ = form;
         None
     }
+
+    /// Returns the spending of a run of this agent that has no outcome yet, from its log in `journal`.
+    /// Default none: then the run counts with its whole lease.
+    fn used<'a>(&'a self, run: &'a RunId, journal: &'a dyn Journal) -> BoxFuture<'a, Option<Spending>> {
+        let _ = (run, journal);
+        Box::pin(std::future::ready(None))
+    }
 }
 
 impl<A: Agent + ?Sized> Agent for Arc<A> {
@@ -53,6 +60,10 @@ impl<A: Agent + ?Sized> Agent for Arc<A> {
 
     fn in_form(&self, form: &ResponseFormat) -> Option<Arc<dyn Agent>> {
         (**self).in_form(form)
+    }
+
+    fn used<'a>(&'a self, run: &'a RunId, journal: &'a dyn Journal) -> BoxFuture<'a, Option<Spending>> {
+        (**self).used(run, journal)
     }
 }
 
@@ -258,9 +269,9 @@ pub struct Context {
     /// The results that the run's model sees, oldest first; set by the loop for the tool that removes results
     /// from the window ([`CLEANUP_TOOL`](crate::CLEANUP_TOOL)).
     pub results: Option<Arc<[SeenResult]>>,
-    /// The calls of the run that are under way; set by the loop that runs them. While a call waits for other members of
-    /// a team, the run may be dropped, and later resumed, if nothing else is under way. Without it the run is never
-    /// dropped; so it is for calls that a tool makes.
+    /// The calls of the run that are under way; set by the loop that runs them. While a call waits for other
+    /// members of a team, the run may be dropped, and later resumed, if nothing else is under way. Without it
+    /// the run is never dropped; so it is for calls that a tool makes.
     pub under_way: Option<CallsUnderWay>,
 }
 

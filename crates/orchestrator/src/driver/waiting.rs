@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use archon_run::Recorded;
-use archon_types::{CallId, CommandId, TeamRecord};
+use archon_types::{BoxFuture, CallId, CommandId, RecordBody, TeamRecord};
 
 use super::{Run, Working, team};
 use crate::{Hand, TeamMachine};
@@ -19,7 +19,8 @@ struct Blocked {
 }
 
 impl Blocked {
-    /// Returns true if its run can be dropped and nothing is cut off: every call under way waits for the team.
+    /// Returns true if its run can be dropped and nothing is cut off: every call under way waits for the
+    /// team.
     fn may_stop(&self) -> bool {
         self.under_way <= self.requests.len() + self.entries
     }
@@ -71,9 +72,27 @@ impl Working<'_> {
         if !run.machine.hand(call).is_some_and(Hand::is_open) {
             return Ok(());
         }
-        run.record(vec![team(TeamRecord::Waits { call, requests })]).await?;
+        let settled = self.settled_so_far(&run.machine, call).await;
+        let waits = team(TeamRecord::Waits { call, requests });
+        run.record(settled.into_iter().chain([waits]).collect()).await?;
         self.tell_status(&run.machine, call, "waiting");
         Ok(())
+    }
+
+    /// Returns the record of what a run used that now rests. It may never be resumed.
+    pub(super) fn settled_so_far(
+        &self,
+        machine: &TeamMachine,
+        call: CallId,
+    ) -> BoxFuture<'static, Option<RecordBody>> {
+        let agent = machine.hand(call).and_then(|hand| self.parts.agent(&hand.member));
+        let child = self.context.run.of_call(call);
+        let journal = self.context.journal(&self.parts.journal).clone();
+        Box::pin(async move {
+            let agent = agent?;
+            let spent = agent.used(&child, &*journal).await?;
+            Some(RecordBody::Settled { call, child, spent })
+        })
     }
 
     /// Drops all state of a member's run that has ended or was dropped.

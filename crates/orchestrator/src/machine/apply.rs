@@ -75,6 +75,22 @@ impl TeamMachine {
         }
     }
 
+    /// Reserves the rest of the lease of a run that rests.
+    fn hold_rest(&mut self, call: CallId) {
+        let Some(hand) = self.hand_mut(call) else { return };
+        let mut money = std::mem::take(&mut hand.money);
+        self.budget.hold_rest(&mut money);
+        self.put_money(call, money);
+    }
+
+    /// Releases the lease of a run that rests and is not resumed.
+    fn release_rest(&mut self, call: CallId) {
+        let Some(hand) = self.hand_mut(call).filter(|hand| hand.rests()) else { return };
+        let mut money = std::mem::take(&mut hand.money);
+        self.budget.release_rest(&mut money);
+        self.put_money(call, money);
+    }
+
     fn put_money(&mut self, call: CallId, money: Loan) {
         if let Some(hand) = self.hand_mut(call) {
             hand.money = money;
@@ -206,6 +222,7 @@ impl TeamMachine {
     fn take_from(&mut self, call: CallId, reason: &str) {
         let is_silent = self.is_silent(call);
         let is_over = self.job(call.command).is_none_or(|job| job.is_over() || self.is_orphan(job));
+        self.release_rest(call);
         let Some(hand) = self.hand_mut(call).filter(|hand| hand.is_open()) else { return };
         (hand.state, hand.problem) = (HandState::Taken, Some(reason.to_owned()));
         let member = hand.member.clone();
@@ -266,6 +283,7 @@ impl TeamMachine {
         } else if let Some(hand) = self.hand_mut(call).filter(|hand| hand.state == HandState::Running) {
             hand.state = HandState::Asked;
             hand.is_doubted = request.kind == QuestionKind::InDoubt && request.path.is_empty();
+            self.hold_rest(call);
         }
     }
 
@@ -317,6 +335,7 @@ impl TeamMachine {
         }
         if let Answer::Cancel { reason } = answer {
             let result = ToolResult::error(format!("a person said no: {reason}"));
+            self.release_rest(call);
             return self.finished(call, &result);
         }
         (hand.state, hand.since, hand.heard) = (HandState::Running, now, now);
@@ -356,6 +375,7 @@ impl TeamMachine {
     fn waits(&mut self, call: CallId, requests: &[CommandId]) {
         if let Some(hand) = self.hand_mut(call).filter(|hand| hand.state == HandState::Running) {
             (hand.state, hand.waits_for) = (HandState::Waiting, requests.to_vec());
+            self.hold_rest(call);
         }
     }
 

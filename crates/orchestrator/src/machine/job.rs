@@ -285,4 +285,9 @@ impl Hand {
         use HandState::{Asked, Chosen, Running, Waiting};
         matches!(self.state, Chosen | Running | Asked | Waiting)
     }
+
+    /// Returns true if its run has begun and waits for a person or for other members.
+    pub(crate) fn rests(&self) -> bool {
+        matches!(self.state, HandState::Asked | HandState::Waiting)
+    }
 }

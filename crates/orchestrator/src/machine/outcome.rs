@@ -17,10 +17,14 @@ impl TeamMachine {
     }
 
     /// The spending of the run. A delegation that never reported its spending counts with its whole lease.
-    fn charged(&self) -> Spending {
+    pub(crate) fn charged(&self) -> Spending {
         let mut budget = self.budget.clone();
         for (_, hand) in self.hands() {
-            budget.close(&mut hand.money.clone());
+            let mut money = hand.money.clone();
+            if hand.rests() {
+                budget.release_rest(&mut money);
+            }
+            budget.close(&mut money);
         }
         budget.spent()
     }

@@ -10,9 +10,9 @@ use archon_orchestrator::{Desk, HandState, SeatError, Team};
 use archon_run::RunLog;
 use archon_testkit::MortalJournal;
 use archon_types::{
-    AgentId, Answer, CallId, CallsUnderWay, CommandId, ConflictStrategy, FailureKind, LoopId, Outcome,
-    OutcomeStatus, PendingApproval, RecordBody, RunConfig, RunId, RunStarted, SubTask, TeamPattern,
-    TeamRecord, ToolContext, pending_approvals,
+    Agent, AgentId, Answer, BoxFuture, CallId, CallsUnderWay, CommandId, ConflictStrategy, Context,
+    FailureKind, Journal, LoopId, Outcome, OutcomeStatus, PendingApproval, RecordBody, RunConfig, RunId,
+    RunStarted, Spending, SubTask, TeamPattern, TeamRecord, ToolContext, pending_approvals,
 };
 use serde_json::json;
 
@@ -414,6 +414,66 @@ fn who_waits_for_work_in_doubt_goes_on_when_a_person_says_so_while_others_work()
         assert_eq!(outcome.status, OutcomeStatus::Finished, "{outcome:?}");
         assert_eq!(seen.told(), [expected, expected]);
         assert_eq!(world.delegations().len(), 5);
+    }
+}
+
+/// A member whose log says that it used seven tokens of its ten until it was stopped.
+struct Logged(Arc<FnAgent>);
+
+impl Agent for Logged {
+    fn name(&self) -> &str {
+        "logged"
+    }
+
+    fn run<'a>(&'a self, task: &'a str, context: &'a Context) -> BoxFuture<'a, Outcome> {
+        self.0.run(task, context)
+    }
+
+    fn used<'a>(&'a self, _: &'a RunId, _: &'a dyn Journal) -> BoxFuture<'a, Option<Spending>> {
+        Box::pin(std::future::ready(Some(Spending::new(7, 0))))
+    }
+}
+
+/// Returns true for the record of seven tokens.
+fn is_settled(body: &RecordBody) -> bool {
+    matches!(body, RecordBody::Settled { spent, .. } if *spent == Spending::new(7, 0))
+}
+
+// spec: MA-15, MA-23
+#[test]
+fn what_a_member_used_that_waits_counts_once_whether_it_goes_on_or_loses_its_work() {
+    for redundancy in [1, 2] {
+        let (world, seen, desk) = (World::new(), Seen::default(), Desk::new());
+        let team = world
+            .team(one_step(), &["writer", "helper"], |options| options.settings.redundancy = redundancy)
+            .with_member(member("ann", "writer"), Arc::new(Logged(seen.asking(&desk, "helper"))))
+            .with_member(member("hal", "helper"), Arc::new(Logged(asks_then_shares(&desk))));
+        let team = match redundancy {
+            1 => team,
+            _ => team.with_member(member("abe", "writer"), seen.saying("first", 1_000)),
+        };
+        let team = team.with_desk(desk);
+        let outcome = world.start(&team, "Write");
+        assert_eq!(
+            count(&world, "run_1", is_settled),
+            2,
+            "who waits for a member, and who waits for a person"
+        );
+        // Both go on and use ten; or both lose their work to a third, who uses ten.
+        let (outcome, expected) = match redundancy {
+            1 => {
+                assert_eq!(outcome.status, OutcomeStatus::Suspended);
+                let call = open(&world)[0].call;
+                (drive(&world.clock, team.answer(call, Answer::Approve, &world.context)).unwrap(), 10 + 10)
+            }
+            _ => (outcome, 7 + 7 + 10),
+        };
+        world.check_log();
+        assert_eq!(
+            (outcome.status, outcome.delegated.tokens),
+            (OutcomeStatus::Finished, expected),
+            "{outcome:?}"
+        );
     }
 }
 
