@@ -92,7 +92,7 @@ pub(crate) async fn conversation(
 }
 
 fn entry(turn: &Turn) -> MemoryEntry {
-    let mut entry = MemoryEntry::said(&turn.id, &turn.speaker, &turn.text, turn.at);
+    let mut entry = MemoryEntry::of_message(&turn.id, &turn.speaker, &turn.text, turn.at);
     entry.kind = MemoryKind::Turn;
     entry.metadata.insert(SESSION.to_owned(), turn.session.clone().into());
     entry

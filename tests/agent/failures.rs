@@ -144,7 +144,7 @@ async fn a_refused_key_gives_way_to_the_next_and_no_key_is_kept() {
         .model(format!("openai-compatible@{}/v1:mock", server.url()))
         .api_keys(["sk-first", "sk-second", "sk-third"])
         .tools([tool(spec("look"), |_| Ok("seen".into())).0]);
-    assert_eq!(work(agent).await.said(), Some("done"));
+    assert_eq!(work(agent).await.last_text(), Some("done"));
     let sent: Vec<_> =
         server.requests().iter().map(|r| r.header("authorization").unwrap().to_owned()).collect();
     assert_eq!(sent, ["Bearer sk-first", "Bearer sk-second", "Bearer sk-second"], "it stays with the key");
@@ -176,7 +176,7 @@ async fn a_kept_connection_that_dies_costs_an_attempt_that_is_recorded() {
         .model(format!("openai-compatible@{}/v1:mock", server.url()))
         .retry(retry)
         .tools([tool(spec("look"), |_| Ok("seen".into())).0]);
-    assert_eq!(work(agent).await.said(), Some("done"));
+    assert_eq!(work(agent).await.last_text(), Some("done"));
     let connections: Vec<_> = server.requests().iter().map(|request| request.connection).collect();
     assert_eq!(connections, [0, 0, 1], "one request for each attempt");
     let codes: Vec<_> = log(&journal)
@@ -225,7 +225,7 @@ async fn a_run_that_may_cost_so_much_knows_the_price_from_the_catalogue() {
     assert!(unknown.to_string().contains("the price of gpt-5-mini is unknown"), "{unknown}");
     assert!(server.requests().is_empty());
     let unlimited = agent("somebody", &server, None).run("?").await.ended();
-    assert_eq!((unlimited.said().unwrap_or_default(), unlimited.cost), ("done", None));
+    assert_eq!((unlimited.last_text().unwrap_or_default(), unlimited.cost), ("done", None));
 }
 
 // spec: ER-09
@@ -245,7 +245,7 @@ async fn a_model_that_cannot_think_so_much_thinks_less() {
     assert_eq!(
         work(agent(&journal).provider(provider, "m").request_options(options))
             .await
-            .said()
+            .last_text()
             .unwrap_or_default(),
         "done"
     );
@@ -291,7 +291,11 @@ async fn after_its_retries_a_model_gives_way_to_the_next_and_no_tool_runs_twice(
     let journal = MemoryJournal::new();
     let (agent, models, runs) = worn_down(&journal);
     let outcome = work(agent).await;
-    assert_eq!((outcome.said().unwrap_or_default(), outcome.turns), ("done", 2), "the attempts are one turn");
+    assert_eq!(
+        (outcome.last_text().unwrap_or_default(), outcome.turns),
+        ("done", 2),
+        "the attempts are one turn"
+    );
     check_attempts(
         &journal,
         expect![[r#"
@@ -356,7 +360,7 @@ async fn a_run_that_failed_begins_with_its_own_model_when_it_is_taken_up() {
     assert_eq!(outcome.error.as_deref(), Some("not authorised: neither"), "the last failure is told");
     *mended.lock().unwrap() = true;
     let resumed = build().build().unwrap().resume(run_id()).await.unwrap();
-    assert_eq!(resumed.reply().await.ended().said(), Some("done"));
+    assert_eq!(resumed.reply().await.ended().last_text(), Some("done"));
 }
 
 // spec: ER-09, R-38
@@ -377,7 +381,7 @@ async fn what_was_shown_of_an_answer_is_void_when_another_model_answers() {
         .build()
         .unwrap();
     let options = RunOptions::default().watched_by(Arc::new(sink.clone()));
-    assert_eq!(agent.run_with("?", options).await.ended().said(), Some("It is 5."));
+    assert_eq!(agent.run_with("?", options).await.ended().last_text(), Some("It is 5."));
     let seen = sink.events().into_iter().filter_map(|event| match event {
         Event::Delta(Delta { attempt, kind: DeltaKind::Text { text }, .. }) => {
             Some(format!("{attempt} {text}"))
@@ -400,7 +404,10 @@ async fn a_provider_that_panics_has_failed_like_any_other() {
     let journal = MemoryJournal::new();
     let standby = Fallback::new(says("b", "done"), "m2");
     assert_eq!(
-        work(agent(&journal).provider(own, "m1").fallback_provider(standby)).await.said().unwrap_or_default(),
+        work(agent(&journal).provider(own, "m1").fallback_provider(standby))
+            .await
+            .last_text()
+            .unwrap_or_default(),
         "done"
     );
     check_attempts(
@@ -438,7 +445,7 @@ async fn a_failure_ends_the_run_with_its_words_and_no_model_reads_it() {
     .await;
     let session = archon.newest_run(None).await.unwrap().unwrap().session.unwrap();
     let again = RunOptions::in_session(session);
-    assert_eq!(archon.run_with("Again.", again).await.ended().said(), Some("done"));
+    assert_eq!(archon.run_with("Again.", again).await.ended().last_text(), Some("done"));
     let told = format!("{:?}", asked.requests().last().unwrap().messages);
     assert!(!told.contains("no such key"), "{told}");
 }
@@ -449,7 +456,7 @@ async fn a_provider_of_ones_own_is_asked_for_any_model_whatever_its_name() {
     let (own, asked) = model("own", |_, _| FnProvider::text("done"));
     let journal = MemoryJournal::new();
     assert_eq!(
-        work(agent(&journal).provider(own, "opnai:gtp-5@nowhere")).await.said().unwrap_or_default(),
+        work(agent(&journal).provider(own, "opnai:gtp-5@nowhere")).await.last_text().unwrap_or_default(),
         "done"
     );
     assert_eq!(asked.requests()[0].model, "opnai:gtp-5@nowhere");
@@ -534,7 +541,7 @@ async fn a_tool_that_fails_five_times_is_left_alone_until_it_works_again() {
     let mut limits = ExecutionLimits::default();
     limits.stuck_after = 0;
     let agent = agent(&journal).clock(Arc::new(clock)).provider(provider, "m").tools([flaky, steady]);
-    assert_eq!(work(agent.limits(limits)).await.said().unwrap_or_default(), "done");
+    assert_eq!(work(agent.limits(limits)).await.last_text().unwrap_or_default(), "done");
     assert_eq!(runs.load(Ordering::SeqCst), 7);
     let results: Vec<String> = log(&journal)
         .await
@@ -572,7 +579,7 @@ async fn one_call_shows_whether_a_tool_works_again_and_the_others_wait_for_it() 
         .provider(provider, "m")
         .tools([flaky])
         .circuit_breaker(CircuitBreaker::new(3, Duration::from_secs(60)));
-    assert_eq!(work(agent).await.said(), Some("done"));
+    assert_eq!(work(agent).await.last_text(), Some("done"));
     assert_eq!(runs.load(Ordering::SeqCst), 4, "three at once, then one on trial");
     check_attempts(
         &journal,
@@ -598,7 +605,7 @@ async fn a_breaker_that_is_off_leaves_no_tool_alone() {
     let (flaky, runs) = tool(spec("flaky"), |_| Err(ToolError::Failed("no".into())));
     let provider = caller(&clock, 9, |n| vec![call("flaky", n)], |_| 0);
     let agent = agent(&journal).provider(provider, "m").tools([flaky]).circuit_breaker(None);
-    assert_eq!(work(agent).await.said(), Some("done"));
+    assert_eq!(work(agent).await.last_text(), Some("done"));
     assert_eq!(runs.load(Ordering::SeqCst), 9);
     let stepped = |r: &Arc<Record>| {
         matches!(&r.body, RecordBody::SteppedDown { step: FailureStep::NextKey { .. }, .. })
@@ -617,7 +624,7 @@ async fn agents_of_one_http_share_one_pool_of_connections_and_so_does_a_fallback
     for expected in ["one", "two", "three"] {
         let agent =
             Archon::builder().model(named("m")).fallback(named("n")).http(http.clone()).build().unwrap();
-        assert_eq!(agent.run("Hello").await.ended().said().unwrap_or_default(), expected);
+        assert_eq!(agent.run("Hello").await.ended().last_text().unwrap_or_default(), expected);
     }
     let connections: Vec<_> = server.requests().iter().map(|request| request.connection).collect();
     assert_eq!(connections, [0; 4]);

@@ -38,7 +38,7 @@ async fn an_answer_without_what_was_expected_is_sent_back_twice_at_most() {
         _ => FnProvider::text("It weighs 42\nKilograms."),
     })
     .await;
-    assert_eq!((outcome.said().unwrap_or_default(), outcome.turns), ("It weighs 42\nKilograms.", 2));
+    assert_eq!((outcome.last_text().unwrap_or_default(), outcome.turns), ("It weighs 42\nKilograms.", 2));
     assert_eq!(
         notes(&show),
         [
@@ -72,7 +72,7 @@ async fn a_model_may_look_and_what_it_takes_is_counted() {
     })
     .await;
     assert_eq!(
-        (outcome.said().unwrap_or_default(), outcome.turns, show.model.requests().len()),
+        (outcome.last_text().unwrap_or_default(), outcome.turns, show.model.requests().len()),
         ("42 kilograms", 2, 4)
     );
     assert!(notes(&show)[0].contains("(the unit is missing)"));
@@ -86,7 +86,7 @@ async fn without_a_verdict_the_answer_stands() {
         false => FnProvider::text("42"),
     })
     .await;
-    assert_eq!((outcome.status, outcome.said().unwrap_or_default()), (OutcomeStatus::Finished, "42"));
+    assert_eq!((outcome.status, outcome.last_text().unwrap_or_default()), (OutcomeStatus::Finished, "42"));
     // A question that cannot be paid for is not asked.
     let mut limits = ExecutionLimits::default();
     limits.max_cost = Some(70_000);
@@ -98,7 +98,7 @@ async fn without_a_verdict_the_answer_stands() {
         let price = ModelPrice::new(1_000_000, 15_000_000);
         b.price(price).limits(limits).expected_output("42 kilograms").goal_check(GoalCheck::Model)
     });
-    assert_eq!(priced.play("How heavy is it?").await.0.said(), Some("42"));
+    assert_eq!(priced.play("How heavy is it?").await.0.last_text(), Some("42"));
 }
 
 // spec: R-29
@@ -108,7 +108,7 @@ async fn a_refusal_is_the_answer_and_nobody_argues() {
         Stage::new(|_, _| FnProvider::text("I'm sorry, but I can't help with that.")).play("Do harm.").await;
     assert!(outcome.is_finished() && outcome.is_refusal());
     assert_eq!(
-        (outcome.said().unwrap_or_default(), show.model.requests().len()),
+        (outcome.last_text().unwrap_or_default(), show.model.requests().len()),
         ("I'm sorry, but I can't help with that.", 1)
     );
     assert_eq!(notes(&show), [""; 0]);
@@ -138,7 +138,7 @@ async fn what_cannot_be_parsed_is_sent_back_twice_the_second_time_with_an_exampl
 async fn a_loop_ends_in_one_of_few_ways_and_reports_what_it_took() {
     let (finished, _) = Stage::new(|_, _| FnProvider::text("yes")).play("?").await;
     assert_eq!(
-        (finished.status, finished.said().unwrap_or_default(), finished.turns),
+        (finished.status, finished.last_text().unwrap_or_default(), finished.turns),
         (OutcomeStatus::Finished, "yes", 1)
     );
     let mut limits = ExecutionLimits::default();

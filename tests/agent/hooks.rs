@@ -261,7 +261,7 @@ async fn a_hook_stops_a_run_a_turn_a_call_or_an_update_and_nothing_else() {
     assert_eq!((ran.outcome.status, ran.provider.call_count()), (OutcomeStatus::Cancelled, 1));
 
     let ran = stopped("before_tool a").await;
-    assert_eq!(ran.outcome.said(), Some("ok"));
+    assert_eq!(ran.outcome.last_text(), Some("ok"));
     assert!(
         !ran.lines.iter().any(|l| l == "Start a" || l == "End a" || l == "after_tool a"),
         "{:?}",
@@ -280,7 +280,7 @@ async fn filters_add_to_the_input_or_keep_it_from_the_model() {
     let echo = || vec![Step::reply(|request| Step::text(request.messages.iter().last().unwrap().text()))];
     let ran = run("hello", echo(), Scribe::default(), false, &["pass", "warn", "reject", "warn"]).await;
     assert_eq!(
-        ran.outcome.said(),
+        ran.outcome.last_text(),
         Some("hello\n[checked after 5 characters]\n[checked after 34 characters]")
     );
     let ran = run("a secret", echo(), Scribe::default(), false, &["pass", "reject", "warn"]).await;

@@ -50,7 +50,7 @@ async fn each_token_is_seen_before_the_next_one_is_sent() {
         assert_eq!(seen.expect("the token arrives while the server waits"), token);
         gate.open();
     }
-    assert_eq!(run.reply().await.ended().said(), Some("one two three four"));
+    assert_eq!(run.reply().await.ended().last_text(), Some("one two three four"));
 }
 
 // spec: P-41, R-13
@@ -64,7 +64,7 @@ async fn a_cancel_ends_the_stream_at_once_and_keeps_what_was_said() {
     run.cancel();
     let outcome = run.reply().await.ended();
     assert_eq!(
-        (outcome.status, outcome.said().unwrap_or_default()),
+        (outcome.status, outcome.last_text().unwrap_or_default()),
         (OutcomeStatus::Cancelled, "half an ans")
     );
     server.until_gone(1).await;
@@ -78,7 +78,7 @@ async fn a_cancel_ends_the_stream_at_once_and_keeps_what_was_said() {
     server.push(crate::shared::wire::answer("a whole answer"));
     let outcome = agent.resume(id).await.expect("a run").reply().await.ended();
     assert_eq!(
-        (outcome.status, outcome.said().unwrap_or_default()),
+        (outcome.status, outcome.last_text().unwrap_or_default()),
         (OutcomeStatus::Finished, "a whole answer")
     );
     server.assert_paired();
@@ -120,7 +120,7 @@ async fn check_cut_off(arguments: &str, parts: &[&str]) {
     let agent = with_model(&server).tool(delete_files).build().expect("an agent");
     let run = agent.start("clean up", RunOptions::default()).await.expect("a run");
     let id = run.run_id().clone();
-    assert_eq!(run.reply().await.ended().said(), Some("I stopped."));
+    assert_eq!(run.reply().await.ended().last_text(), Some("I stopped."));
     assert_eq!(DELETED.load(Ordering::Relaxed), 0);
 
     let records = agent.journal().read(&id).await.expect("a log");
@@ -145,7 +145,7 @@ async fn a_rate_limit_is_waited_out_and_the_request_is_sent_again() {
     let server = MockServer::start([limited, crate::shared::wire::answer("here")]).await;
     let agent = with_model(&server).build().expect("an agent");
     let outcome = agent.run("hello").await.ended();
-    assert_eq!((outcome.said().unwrap_or_default(), outcome.turns), ("here", 1));
+    assert_eq!((outcome.last_text().unwrap_or_default(), outcome.turns), ("here", 1));
     let requests = server.requests();
     assert_eq!(requests.len(), 2);
     assert_eq!(requests[0].body, requests[1].body);
@@ -158,7 +158,7 @@ async fn a_tool_call_goes_over_the_wire_and_its_result_comes_back() {
     let server = MockServer::start([asks, crate::shared::wire::answer("It is 30.")]).await;
     let agent =
         with_model(&server).tool(archon::tools::builtin::Calculator::new()).build().expect("an agent");
-    assert_eq!(agent.run("What is 15% of 200?").await.ended().said(), Some("It is 30."));
+    assert_eq!(agent.run("What is 15% of 200?").await.ended().last_text(), Some("It is 30."));
     let requests = server.requests();
     let result = requests[1].body["messages"].as_array().and_then(|m| m.last()).expect("a message").clone();
     assert_eq!(result, json!({"role": "tool", "tool_call_id": "call_1", "content": "30"}));
@@ -176,7 +176,7 @@ async fn a_session_goes_on_where_it_was() {
     let session = first.session_id().clone();
     first.reply().await.ended();
     let options = RunOptions::in_session(session);
-    assert_eq!(agent.run_with("Its population?", options).await.ended().said(), Some("2 million"));
+    assert_eq!(agent.run_with("Its population?", options).await.ended().last_text(), Some("2 million"));
     let requests = server.requests();
     let said: Vec<_> = requests[1].body["messages"]
         .as_array()

@@ -39,7 +39,7 @@ async fn an_agent_a_tool_and_a_registry_are_names_of_the_facade() {
     let (clock, ids) = (Arc::new(VirtualClock::new()), Arc::new(SeededIds::new(2)));
     let context = Context::new("run_1".into(), "s".into(), clock, ids);
     let outcome = archon::Agent::run(&*agent, "Do it", &context).await;
-    assert_eq!(outcome.said(), Some("Done."));
+    assert_eq!(outcome.last_text(), Some("Done."));
 }
 
 // spec: T-05

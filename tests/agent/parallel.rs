@@ -125,10 +125,10 @@ async fn each_strategy_takes_its_branch_and_the_session_goes_on_with_it() {
         let outcome = parallel.run_with("which?", options).await.unwrap();
         let text = ["zero", "one", "two"][expected as usize];
         assert_eq!(
-            (outcome.choice.selected, outcome.choice.outcome.said().unwrap_or_default()),
+            (outcome.choice.selected, outcome.choice.outcome.last_text().unwrap_or_default()),
             (Some(expected), text)
         );
-        assert_eq!(outcome.selected().unwrap().said().unwrap_or_default(), text);
+        assert_eq!(outcome.selected().unwrap().last_text().unwrap_or_default(), text);
         assert_eq!(outcome.choice.outcome.usage.output, 100, "of all branches");
         assert_eq!(
             next_prompt(&journal, &session).await,
@@ -202,7 +202,7 @@ async fn transparent_takes_one_branch_and_refuses_more_before_anyone_is_asked() 
     let (session, _) = base(&journal).await;
     let one = agents(&journal, &[(Some("only"), 1)]);
     let outcome = compare(&journal, &session, one, Transparent).await;
-    assert_eq!(outcome.choice.outcome.said(), Some("only"));
+    assert_eq!(outcome.choice.outcome.last_text(), Some("only"));
 
     let (agent, provider) = scripted(&journal, vec![Step::text("x")]);
     let refused = agent.parallel([agent.clone(), agent.clone()], Arc::new(Transparent)).unwrap_err();
@@ -256,7 +256,7 @@ async fn without_prompts_the_branches_answer_what_the_session_ends_with() {
     agent.fork(&RunId::new("base"), Some(0)).await.unwrap();
     let parallel = agent.parallel([echo(&journal), echo(&journal)], Arc::new(PickFirst)).unwrap();
     let outcome = parallel.continue_in(session.clone(), named(GROUP)).await.unwrap();
-    assert_eq!(outcome.choice.outcome.said(), Some("hi"));
+    assert_eq!(outcome.choice.outcome.last_text(), Some("hi"));
     // Now the session ends with an answer.
     let error = parallel.continue_in(session, named("again")).await.unwrap_err().to_string();
     assert!(error.contains("the conversation ends with the model's answer"), "{error}");
@@ -313,7 +313,7 @@ async fn a_cancel_stops_all_branches_and_the_loop_can_be_taken_up() {
     assert_eq!(said_in(&journal, &session).await, "hi | hello");
 
     let resumed = parallel.resume(RunId::new(GROUP), RunOptions::default()).await.unwrap();
-    assert_eq!(resumed.choice.outcome.said(), Some("a"));
+    assert_eq!(resumed.choice.outcome.last_text(), Some("a"));
     assert_eq!(provider.call_count(), 1, "the branch that had ended is not asked again");
     assert!(replay(&journal, &RunId::new(GROUP)).await.unwrap().is_identical());
     assert_eq!(next_prompt(&journal, &session).await, "hi | hello | which? | a | and then?");
@@ -428,7 +428,7 @@ async fn wherever_the_process_died_the_loop_comes_to_the_same_choice() {
         let (journal, outcome, asked) = taken_up(&whole, of_group, of_branches).await;
         let outcome = outcome.unwrap();
         assert!(outcome.branches.iter().all(|branch| branch.is_finished()), "{place}: {outcome:?}");
-        assert_eq!(outcome.choice.outcome.said(), Some("one"), "{place}");
+        assert_eq!(outcome.choice.outcome.last_text(), Some("one"), "{place}");
         assert_eq!(outcome.choice.outcome.usage.output, 60, "{place}");
         assert_eq!(asked, of_branches.map(|kept| usize::from(kept < ANSWERED)), "{place}");
         let ended = log(&journal, GROUP).await;
@@ -578,7 +578,7 @@ async fn in_continue_mode_the_question_is_what_was_said_last() {
     let branches = agents(&journal, &[(Some("zero"), 1), (Some("one"), 1)]);
     let parallel = agent.parallel(branches, Arc::new(judge.build().unwrap().judge())).unwrap();
     let outcome = parallel.continue_in(session, named(GROUP)).await.unwrap();
-    assert_eq!(outcome.choice.outcome.said(), Some("one"));
+    assert_eq!(outcome.choice.outcome.last_text(), Some("one"));
     let text = provider.requests()[0].messages[0].text();
     assert!(text.starts_with("<question>\nhi\n</question>"), "{text}");
 }

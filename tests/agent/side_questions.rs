@@ -88,7 +88,7 @@ async fn a_check_that_a_crash_cut_off_is_paid_for_and_asked_again() {
     let cut_off = killed_while_asking(&journal, &["r"]).await;
     let again = heavy(&FnProvider::new(|_, _| metered("MET", 1)), &cut_off).resume(RunId::new("r")).await;
     let resumed: Outcome = again.unwrap().reply().await.ended();
-    assert_eq!((resumed.said().unwrap_or_default(), resumed.cost), ("42", Some(15 + 11 + reserved)));
+    assert_eq!((resumed.last_text().unwrap_or_default(), resumed.cost), ("42", Some(15 + 11 + reserved)));
     let log = cut_off.read(&whole.run).await.unwrap();
     assert_eq!(asked_beside(&log).len(), 2);
     assert!(replay(&cut_off, &whole.run).await.unwrap().is_identical());

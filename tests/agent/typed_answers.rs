@@ -215,7 +215,7 @@ async fn an_answer_that_never_fits_is_a_failure_and_a_resume_tries_again() {
     for kind in KINDS {
         let stage = stage(kind, &[NO_DAYS, NO_DAYS, NO_DAYS, NO_DAYS, PARIS]);
         let outcome = failed(stage.work().run_typed("run_1").await);
-        assert_eq!((outcome.failure_kind(), outcome.said()), (Some(FailureKind::Form), Some(NO_DAYS)));
+        assert_eq!((outcome.failure_kind(), outcome.last_text()), (Some(FailureKind::Form), Some(NO_DAYS)));
         let error = outcome.error.unwrap();
         assert_eq!(error, format!("the answer does not fit its schema (try 3 of 3): {PROBLEM}"), "{kind:?}");
         assert_eq!(stage.conclusions().len(), 3, "{kind:?}");

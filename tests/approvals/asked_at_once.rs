@@ -170,7 +170,7 @@ async fn a_run_that_nobody_answers_waits_and_goes_on_in_another_process() {
     let reason = "too far".to_owned();
     assert!(third.answer(&flight.request.request_id, Answer::Cancel { reason }).await.unwrap());
     let outcome = third.resume(outcome.run).await.unwrap().reply().await.ended();
-    assert_eq!(outcome.said(), Some("send_email done for Ann / User cancelled this action. too far"));
+    assert_eq!(outcome.last_text(), Some("send_email done for Ann / User cancelled this action. too far"));
     assert_eq!(did(&done), ["send_email Ann"]);
     assert!(third.approvals(None).await.unwrap().is_empty());
     let replayed = replay(&show.journal, &outcome.run).await.unwrap();
@@ -187,7 +187,7 @@ async fn both_questions_are_shown_at_once_and_an_edit_changes_the_call() {
     assert_eq!(person.seen(), [r#"Run send_email with {"to":"Ann"} | Run book_flight with {"to":"Oslo"}"#]);
     assert_eq!(did(&done), ["send_email Ann", "book_flight Oslo, window seat"]);
     assert_eq!(
-        outcome.said().unwrap_or_default(),
+        outcome.last_text().unwrap_or_default(),
         "send_email done for Ann / [A person changed the arguments of this call to {\"to\":\"Oslo, window seat\"}]\nbook_flight \
          done for Oslo, window seat"
     );
@@ -206,7 +206,7 @@ async fn calls_that_were_answered_run_in_the_order_of_the_answers() {
     let outcome = later.resume(outcome.run).await.unwrap().reply().await.ended();
     assert_eq!(did(&done), ["book_flight Oslo", "send_email Ann"]);
     // The model reads the results in the order of its calls.
-    assert_eq!(outcome.said(), Some("send_email done for Ann / book_flight done for Oslo"));
+    assert_eq!(outcome.last_text(), Some("send_email done for Ann / book_flight done for Oslo"));
     assert!(replay(&show.journal, &outcome.run).await.unwrap().is_identical());
 }
 
@@ -217,7 +217,7 @@ async fn an_edit_that_does_not_fit_the_tool_runs_nothing() {
     let edit = Answer::Edit { arguments: json!({"to": 7}) };
     let person = Person::saying([now(edit), no()]);
     let (outcome, show) = stage(&done, &clock, &person).play("Plan the trip.").await;
-    assert!(outcome.said().unwrap_or_default().contains("Parameter validation error"), "{outcome:?}");
+    assert!(outcome.last_text().unwrap_or_default().contains("Parameter validation error"), "{outcome:?}");
     assert!(did(&done).is_empty());
 
     // From elsewhere the person hears of it, and can answer again.
@@ -271,7 +271,7 @@ async fn without_an_approver_the_answer_is_no() {
     let (outcome, _) = stage.play("Plan the trip.").await;
     assert!(outcome.is_finished());
     assert!(did(&done).is_empty());
-    assert!(outcome.said().unwrap_or_default().contains("nobody to ask"), "{outcome:?}");
+    assert!(outcome.last_text().unwrap_or_default().contains("nobody to ask"), "{outcome:?}");
 }
 
 // spec: AP-03, AP-07, A-54
@@ -293,7 +293,7 @@ async fn a_question_that_nobody_answers_in_time_is_a_no_when_the_run_is_taken_up
         "the time that people take is not the run's: {outcome:?}"
     );
     let text = "Nobody answered in time whether this may be done, so it was cancelled.";
-    assert_eq!(outcome.said().unwrap_or_default(), format!("{text} / {text}"));
+    assert_eq!(outcome.last_text().unwrap_or_default(), format!("{text} / {text}"));
     assert!(did(&done).is_empty());
     assert!(replay(&show.journal, &outcome.run).await.unwrap().is_identical());
 }
@@ -348,7 +348,7 @@ async fn a_tool_that_is_another_one_since_is_asked_about_anew() {
     let outcome = second.resume(outcome.run).await.unwrap().reply().await.ended();
     assert_eq!(did(&done), ["book_flight Oslo"]);
     assert_eq!(person.seen(), [r#"Run send_email with {"to":"Ann"}"#]);
-    assert_eq!(outcome.said(), Some("User cancelled this action. / book_flight done for Oslo"));
+    assert_eq!(outcome.last_text(), Some("User cancelled this action. / book_flight done for Oslo"));
 }
 
 // spec: AP-05
@@ -367,7 +367,7 @@ async fn calls_that_need_no_consent_end_before_anybody_is_asked() {
         b.tool(careful("send_email", &done)).clock(Arc::new(clock.clone())).approver(Arc::new(person.clone()))
     });
     let (outcome, show) = stage.play("Both.").await;
-    assert_eq!(outcome.said(), Some("send_email done for Ann / 4"), "results in the order of the calls");
+    assert_eq!(outcome.last_text(), Some("send_email done for Ann / 4"), "results in the order of the calls");
     let kinds: Vec<String> = show
         .bodies()
         .iter()
@@ -398,7 +398,7 @@ async fn a_reply_is_the_result_of_the_call() {
     let reply = Answer::Reply { text: "I wrote to her myself.".to_owned() };
     let person = Person::saying([now(reply), no()]);
     let (outcome, _) = stage(&done, &clock, &person).play("Plan the trip.").await;
-    assert_eq!(outcome.said(), Some("I wrote to her myself. / User cancelled this action."));
+    assert_eq!(outcome.last_text(), Some("I wrote to her myself. / User cancelled this action."));
     assert!(did(&done).is_empty());
 }
 
@@ -411,7 +411,7 @@ async fn a_steer_into_a_run_that_waits_skips_what_was_asked() {
     later.steer(&outcome.run, "Stay at home.").await.unwrap();
     let outcome = later.resume(outcome.run).await.unwrap().reply().await.ended();
     let skipped = "Skipped due to queued user message.";
-    assert_eq!(outcome.said().unwrap_or_default(), format!("{skipped} / {skipped}"));
+    assert_eq!(outcome.last_text().unwrap_or_default(), format!("{skipped} / {skipped}"));
     assert!(did(&done).is_empty());
 }
 
@@ -463,7 +463,7 @@ async fn one_call_at_a_time_is_enough_for_a_yes() {
         b.tool(careful("send_email", &done)).clock(Arc::new(clock.clone())).approver(Arc::new(person))
     });
     let (outcome, _) = stage.play("Write.").await;
-    assert_eq!(outcome.said(), Some("send_email done for Ann"));
+    assert_eq!(outcome.last_text(), Some("send_email done for Ann"));
     assert_eq!(clock.now(), started);
 }
 
@@ -487,13 +487,16 @@ async fn a_tool_that_is_destructive_asks_in_an_agent_with_nothing_set_and_never_
         stage.with(|b| b.tool(drop_table))
     };
     let (refused, _) = stage().play("Tidy up.").await;
-    assert!(refused.said().unwrap_or_default().contains("there is nobody to ask"), "{refused:?}");
+    assert!(refused.last_text().unwrap_or_default().contains("there is nobody to ask"), "{refused:?}");
     let (waits, _) = stage().with(|b| b.approver(Arc::new(AskLater))).play("Tidy up.").await;
     assert_eq!(waits.status, OutcomeStatus::Suspended);
     assert_eq!(DROPPED.load(Ordering::SeqCst), 0);
     let person = Person::saying([now(Answer::Approve)]);
     let (agreed, _) = stage().with(|b| b.approver(Arc::new(person))).play("Tidy up.").await;
-    assert_eq!((agreed.said().unwrap_or_default(), DROPPED.load(Ordering::SeqCst)), ("dropped users", 1));
+    assert_eq!(
+        (agreed.last_text().unwrap_or_default(), DROPPED.load(Ordering::SeqCst)),
+        ("dropped users", 1)
+    );
 }
 
 // spec: AP-05

@@ -87,7 +87,7 @@ async fn what_a_descendant_waits_for_surfaces_at_the_root_and_the_answer_goes_to
 
     let outcome = later.resume(root.clone()).await.unwrap().reply().await.ended();
     assert_eq!(
-        (outcome.status, outcome.said().unwrap_or_default()),
+        (outcome.status, outcome.last_text().unwrap_or_default()),
         (OutcomeStatus::Finished, "send_email done for Ann")
     );
     assert_eq!(world.did(), ["send_email Ann"]);
@@ -103,7 +103,7 @@ async fn whoever_is_there_answers_at_the_root_at_once() {
     let world = World::new();
     let person = Person::saying([now(Answer::Approve)]);
     let outcome = world.boss(1, Some(person.clone())).run("Write to Ann.").await.ended();
-    assert_eq!(outcome.said(), Some("send_email done for Ann"));
+    assert_eq!(outcome.last_text(), Some("send_email done for Ann"));
     assert_eq!(person.seen(), [r#"Run send_email with {"to":"Ann","task":"Write to Ann."}"#]);
     assert_eq!(world.did(), ["send_email Ann"]);
 }
@@ -114,7 +114,7 @@ async fn with_nobody_at_the_root_the_answer_is_no_however_deep() {
     let world = World::new();
     let outcome = world.boss(1, None).run_with("Write to Ann.", RunOptions::default()).await.ended();
     assert_eq!(outcome.status, OutcomeStatus::Finished);
-    assert!(outcome.said().unwrap_or_default().contains("nobody"), "{outcome:?}");
+    assert!(outcome.last_text().unwrap_or_default().contains("nobody"), "{outcome:?}");
     assert!(world.did().is_empty());
     let records = world.journal.read(&outcome.run).await.unwrap();
     assert!(!records.iter().any(|r| matches!(r.body, RecordBody::ToolAsked { .. })));

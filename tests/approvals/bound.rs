@@ -242,7 +242,7 @@ async fn a_correction_is_agreed_to_as_it_was_shown_and_another_one_is_asked_abou
             (person.seen(), did(&done)),
             (asked.iter().map(|&a| a.to_owned()).collect(), does.iter().map(|&d| d.to_owned()).collect())
         );
-        let told = outcome.said().unwrap_or_default().contains("the day is today");
+        let told = outcome.last_text().unwrap_or_default().contains("the day is today");
         assert_eq!(told, !does.is_empty(), "{outcome:?}");
         assert!(replay(&show.journal, &outcome.run).await.unwrap().is_identical());
     }

@@ -139,7 +139,7 @@ async fn what_is_in_doubt_is_asked_about_and_runs_again_only_after_a_yes() {
             .build()
             .unwrap();
         let outcome = taken.resume(outcome.run).await.unwrap().reply().await.ended();
-        assert!(outcome.said().unwrap_or_default().contains(said), "{outcome:?}");
+        assert!(outcome.last_text().unwrap_or_default().contains(said), "{outcome:?}");
         assert_eq!(count.load(std::sync::atomic::Ordering::SeqCst), runs, "{said}");
         assert_eq!(
             person.seen(),
@@ -226,7 +226,7 @@ async fn a_rule_allows_without_asking_and_denies_without_running() {
             (true, false) => "put",
             (true, true) => "allow it beforehand with a rule, for instance `put`",
         };
-        assert!(outcome.said().unwrap_or_default().contains(said), "{outcome:?}");
+        assert!(outcome.last_text().unwrap_or_default().contains(said), "{outcome:?}");
     }
 }
 
@@ -254,7 +254,7 @@ async fn what_is_denied_above_is_denied_below() {
     options.permissions = Permissions::parse(vec!["put"], vec![], vec![]).unwrap();
     let stage = stage.with(|b| b.tool(SubAgentTool::new("worker", worker)).engine_options(options));
     let (outcome, _) = stage.play("Have it put.").await;
-    assert!(outcome.said().unwrap_or_default().contains("the rule put denies it"), "{outcome:?}");
+    assert!(outcome.last_text().unwrap_or_default().contains("the rule put denies it"), "{outcome:?}");
     assert_eq!(count.load(std::sync::atomic::Ordering::SeqCst), 0);
 }
 
@@ -279,7 +279,7 @@ async fn a_model_asks_a_person_itself() {
     });
     let (outcome, show) = stage.play("Clean up.").await;
     assert_eq!(show.results(), ["A person approved it.", "2025, please."]);
-    assert_eq!(outcome.said(), Some("2025, please."));
+    assert_eq!(outcome.last_text(), Some("2025, please."));
     assert_eq!(person.seen(), ["Delete the logs", "Which year? [2025 | 2026]"]);
 
     // No, and none in time.
@@ -305,6 +305,6 @@ async fn a_model_asks_a_person_itself() {
             clock.advance(std::time::Duration::from_secs(60));
             outcome = show.agent.resume(outcome.run).await.unwrap().reply().await.ended();
         }
-        assert_eq!(outcome.said().unwrap_or_default(), expected);
+        assert_eq!(outcome.last_text().unwrap_or_default(), expected);
     }
 }

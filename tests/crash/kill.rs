@@ -37,7 +37,7 @@ pub(crate) fn essence(records: &[Arc<Record>]) -> Vec<String> {
                 Some(format!(
                     "{:?} {} in {turns} turns for {usage:?}",
                     outcome.status,
-                    outcome.said().unwrap_or_default()
+                    outcome.last_text().unwrap_or_default()
                 ))
             }
             _ => None,

@@ -130,9 +130,9 @@ fn check_kill(kind: &str, kill_at: u64, undisturbed: &Logs) {
     assert_over(&at, &machine);
     let outcome = machine.ended().expect("it has ended");
     let expected = fold(&undisturbed["victim"]).expect("a plan");
-    let answer = &expected.ended().expect("it has ended").said().unwrap_or_default();
+    let answer = &expected.ended().expect("it has ended").last_text().unwrap_or_default();
     assert_eq!(
-        (outcome.status, &outcome.said().unwrap_or_default()),
+        (outcome.status, &outcome.last_text().unwrap_or_default()),
         (OutcomeStatus::Finished, answer),
         "{at}"
     );

@@ -42,7 +42,11 @@ fn essence(records: &[Arc<Record>], is_exact: bool) -> Vec<String> {
             RecordBody::ToolRefused { call, result } => Some(format!("refused {}", shown(call, result))),
             RecordBody::RunFinished(outcome) => {
                 let (own, delegated) = (outcome.usage.total(), exact(outcome.delegated.tokens));
-                Some(format!("{:?} {} {own} {delegated}", outcome.status, outcome.said().unwrap_or_default()))
+                Some(format!(
+                    "{:?} {} {own} {delegated}",
+                    outcome.status,
+                    outcome.last_text().unwrap_or_default()
+                ))
             }
             _ => None,
         })

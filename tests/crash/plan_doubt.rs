@@ -111,7 +111,7 @@ async fn a_plan_that_is_cut_off_in_a_side_effect_asks_and_goes_on_by_the_answer(
 
             let outcome = agent.answer(call, answer, &world.context()).await.unwrap();
             assert_eq!(
-                (outcome.status, outcome.said().unwrap_or_default()),
+                (outcome.status, outcome.last_text().unwrap_or_default()),
                 (OutcomeStatus::Finished, "looked")
             );
             assert_eq!(paid.load(Ordering::Relaxed), payments, "{end:?}");

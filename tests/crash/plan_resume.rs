@@ -114,7 +114,7 @@ async fn a_plan_that_was_killed_at_any_record_goes_on_to_the_same_end() {
         let is_asked = before.iter().any(|record| matches!(record.body, RecordBody::Prompted { .. }));
         assert!(is_asked, "killed at {kill_at}: the run is there, and nobody knows what it is to do");
         assert_eq!(
-            (outcome.status, outcome.said().unwrap_or_default()),
+            (outcome.status, outcome.last_text().unwrap_or_default()),
             (OutcomeStatus::Finished, "saw Second Third"),
             "killed at {kill_at}"
         );
@@ -161,7 +161,7 @@ async fn a_plan_is_paused_cancelled_and_taken_up_again() {
     let outcome = agent.resume(&context).await.unwrap();
     assert_eq!(outcome.status, OutcomeStatus::Cancelled);
     let outcome = agent.resume(&world.context()).await.unwrap();
-    assert_eq!((outcome.status, outcome.said().unwrap_or_default()), (OutcomeStatus::Finished, "seen"));
+    assert_eq!((outcome.status, outcome.last_text().unwrap_or_default()), (OutcomeStatus::Finished, "seen"));
     assert!(matches!(
         agent.resume(&world.context()).await,
         Err(PlanRunError::Refused(RunRefused::Ended { .. }))
@@ -190,7 +190,7 @@ async fn a_plan_is_cancelled_from_elsewhere_through_its_inbox() {
     assert_eq!(records.iter().find_map(reason).as_deref(), Some("somebody else said so"));
     assert!(inbox.waiting(&"run_1".into()).await.unwrap().is_empty());
     let outcome = agent.resume(&world.context()).await.unwrap();
-    assert_eq!((outcome.status, outcome.said().unwrap_or_default()), (OutcomeStatus::Finished, "seen"));
+    assert_eq!((outcome.status, outcome.last_text().unwrap_or_default()), (OutcomeStatus::Finished, "seen"));
 }
 
 // spec: PL-24
@@ -246,7 +246,7 @@ async fn a_plan_waits_for_a_person_who_edits_it() {
     assert!(refused.to_string().contains("there is no tool \"lok\""), "{refused}");
     task["subtasks"][0]["tool_name"] = "look".into();
     let outcome = agent.answer(call, Answer::Edit { arguments: task }, &context).await.unwrap();
-    assert_eq!((outcome.status, outcome.said().unwrap_or_default()), (OutcomeStatus::Finished, "7"));
+    assert_eq!((outcome.status, outcome.last_text().unwrap_or_default()), (OutcomeStatus::Finished, "7"));
     assert_eq!(world.called(), ["look"]);
 }
 

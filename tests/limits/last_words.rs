@@ -52,6 +52,6 @@ async fn when_the_time_is_up_there_is_some_left_for_last_words_without_tools() {
         let outcome = reply.ended();
         assert_eq!(outcome.status, OutcomeStatus::Limit(LimitReached::Duration { max_ms: 100_000 }));
         assert_eq!((clock.now().since(began).as_secs(), model.requests().len()), (at, requests));
-        assert_eq!(outcome.said().filter(|said| !said.is_empty()), said, "{on_limit:?}");
+        assert_eq!(outcome.last_text().filter(|said| !said.is_empty()), said, "{on_limit:?}");
     }
 }

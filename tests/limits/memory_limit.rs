@@ -37,10 +37,18 @@ async fn under_memory_pressure_new_tasks_are_refused_and_old_ones_are_taken_up()
     }
     assert_eq!(show.model.requests().len(), 1);
     assert_eq!(
-        show.agent.resume(RunId::new("r")).await.unwrap().reply().await.ended().said().unwrap_or_default(),
+        show.agent
+            .resume(RunId::new("r"))
+            .await
+            .unwrap()
+            .reply()
+            .await
+            .ended()
+            .last_text()
+            .unwrap_or_default(),
         "done"
     );
 
     used.store(100, Ordering::SeqCst);
-    assert_eq!(show.agent.run("More.").await.ended().said(), Some("done"));
+    assert_eq!(show.agent.run("More.").await.ended().last_text(), Some("done"));
 }

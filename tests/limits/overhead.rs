@@ -45,7 +45,7 @@ async fn the_loop_waits_for_nothing_of_its_own_and_late_turns_take_no_more_steps
         polls.fetch_add(1, Ordering::Relaxed);
         run.as_mut().poll(task)
     });
-    assert_eq!(outcome.await.ended().said(), Some("done"));
+    assert_eq!(outcome.await.ended().last_text(), Some("done"));
     let at_request = at_request.lock().unwrap();
     assert_eq!(at_request.len(), TURNS + 1);
     assert!(at_request.iter().all(|(_, passed)| passed.is_zero()), "the loop slept: {at_request:?}");

@@ -123,11 +123,11 @@ async fn leaky(first: &'static str, tokens: u64) -> (Archon, Outcome, Vec<String
 #[tokio::test]
 async fn a_branch_that_was_not_kept_takes_part_in_the_choice_all_the_same() {
     let (boss, chosen, warnings, session) = leaky("lost", 90).await;
-    assert_eq!((chosen.said().unwrap_or_default(), warnings.len()), ("kept", 0));
+    assert_eq!((chosen.last_text().unwrap_or_default(), warnings.len()), ("kept", 0));
     assert!(boss.run_with("and then?", RunOptions::in_session(session)).await.ended().is_finished());
 
     let (boss, chosen, warnings, session) = leaky("lost", 10).await;
-    assert_eq!(chosen.said(), Some("lost"));
+    assert_eq!(chosen.last_text(), Some("lost"));
     assert_eq!(warnings, ["the chosen branch was not kept: the session stands where it stood before"]);
     let next = boss.run_with("and then?", RunOptions::in_session(session)).await.ended();
     assert!(next.is_finished(), "the session goes on from where the loop began");

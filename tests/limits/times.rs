@@ -120,7 +120,7 @@ async fn resume_with_more_of_a_limit_that_was_met_goes_on_to_the_end() {
 
         let outcome = archon.resume_with(run.clone(), more).await.unwrap().reply().await.ended();
         assert_eq!(
-            (outcome.status, outcome.said().unwrap_or_default()),
+            (outcome.status, outcome.last_text().unwrap_or_default()),
             (OutcomeStatus::Finished, "Ten sums."),
             "{met}"
         );
@@ -164,7 +164,7 @@ async fn resume_of_a_plan_with_more_time_goes_on_where_it_was_stopped() {
     more.max_duration_ms = Some(600_000);
     let outcome = planning.resume_with(outcome.run, more).await.unwrap().reply().await.ended();
     assert_eq!(
-        (outcome.status, outcome.said().unwrap_or_default()),
+        (outcome.status, outcome.last_text().unwrap_or_default()),
         (OutcomeStatus::Finished, "seen"),
         "{outcome:?}"
     );

@@ -79,7 +79,7 @@ fn lives(place: &str, since: u64) -> Fact {
 
 async fn check_all(store: Arc<dyn MemoryStore>) {
     let memory = memory(store.clone());
-    let mut turn = MemoryEntry::said(
+    let mut turn = MemoryEntry::of_message(
         "t",
         "user",
         "I live in Basel. I like tea. My name is Anna.",

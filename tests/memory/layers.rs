@@ -22,7 +22,7 @@ async fn check(place: &Place) {
     let values = json!({"city": "Bern", "guests": [1, 2]});
     let memory = open(place, 1).await;
     for (role, text) in [("user", "A table in Bern."), ("assistant", "For how many?")] {
-        let turn = MemoryEntry::said("", role, text, Timestamp::default());
+        let turn = MemoryEntry::of_message("", role, text, Timestamp::default());
         memory.conversation("s").append(turn).await.unwrap();
     }
     memory.task("t").update(values.as_object().unwrap().clone()).await.unwrap();

@@ -31,10 +31,10 @@ async fn the_second_question_is_understood_from_the_first() {
         other => panic!("{other:?}"),
     });
     let (first, show) = stage.play("What is the capital of France?").await;
-    assert_eq!(first.said(), Some("Paris."));
+    assert_eq!(first.last_text(), Some("Paris."));
     let session = show.agent.newest_run(None).await.unwrap().unwrap().session.unwrap();
     let second = show.says("What is its population?", RunOptions::in_session(session)).await;
-    assert!(second.said().unwrap_or_default().contains("two million"), "{second:?}");
+    assert!(second.last_text().unwrap_or_default().contains("two million"), "{second:?}");
 }
 
 fn new_messages(show: &Show) -> Vec<Vec<String>> {
@@ -63,7 +63,7 @@ async fn a_loop_that_is_started_or_continued_gives_all_its_new_messages() {
     conversation.prompt_with(said("1 + 1?"), watched()).await.unwrap().reply().await.ended();
     conversation.prompt_with(said("1 + 2?"), watched()).await.unwrap().reply().await.ended();
     let last = conversation.continue_with(watched()).await.unwrap().reply().await.ended();
-    assert_eq!(last.said(), Some("three"));
+    assert_eq!(last.last_text(), Some("three"));
     let new = new_messages(&show);
     assert_eq!(new[0], ["1 + 1?", "", "2", "two"], "the question, the call, its result, the answer");
     assert_eq!(new[2], ["three"], "who goes on says nothing again");
@@ -137,7 +137,7 @@ async fn of_two_branches_the_thrifty_or_the_elaborate_one_wins_and_the_session_m
             .await
             .unwrap();
         assert_eq!(
-            (outcome.choice.selected, outcome.choice.outcome.said().unwrap_or_default()),
+            (outcome.choice.selected, outcome.choice.outcome.last_text().unwrap_or_default()),
             (Some(winner), answer)
         );
         let log = journal.read(&RunId::new("both")).await.unwrap();

@@ -109,7 +109,7 @@ async fn fifteen_percent_of_two_hundred() {
     let ran = native("What is 15% of 200?", steps).await;
     assert_eq!(ran.outcome.status, OutcomeStatus::Finished);
     assert!(
-        ran.outcome.said().unwrap_or_default().contains("30") && ran.outcome.turns <= 3,
+        ran.outcome.last_text().unwrap_or_default().contains("30") && ran.outcome.turns <= 3,
         "{:?}",
         ran.outcome
     );
@@ -127,7 +127,7 @@ async fn fifteen_times_three_in_one_line_replies_with_single_quotes() {
         ],
     )
     .await;
-    assert_eq!((ran.outcome.turns, ran.outcome.said().unwrap_or_default()), (2, "45"));
+    assert_eq!((ran.outcome.turns, ran.outcome.last_text().unwrap_or_default()), (2, "45"));
     assert_eq!(ran.outcome.status, OutcomeStatus::Finished);
 }
 
@@ -144,7 +144,7 @@ async fn eighteen_percent_of_two_hundred_and_fifty_step_by_step() {
     )
     .await;
     assert_eq!(ran.results(), ["45"]);
-    assert_eq!(ran.outcome.said(), Some("18% of 250 is 45"));
+    assert_eq!(ran.outcome.last_text(), Some("18% of 250 is 45"));
     let observed = ran.observation(1);
     // Between tags whose name is another in each run.
     let (before, result) = observed.split_once('<').unwrap();
@@ -171,7 +171,7 @@ async fn eighteen_percent_of_two_hundred_and_fifty_step_by_step() {
 #[tokio::test]
 async fn twenty_percent_of_fifty() {
     let steps = vec![calculate(json!({"expression": "20% of 50"})), Step::text("10")];
-    assert_eq!(native("Calculate 20% of 50", steps).await.outcome.said(), Some("10"));
+    assert_eq!(native("Calculate 20% of 50", steps).await.outcome.last_text(), Some("10"));
 }
 
 // spec
@@ -196,7 +196,7 @@ async fn an_invented_tool_is_answered_with_the_tools_there_are() {
         Step::text("2"),
     ];
     let ran = native("send bob an email", steps).await;
-    assert_eq!(ran.outcome.said(), Some("2"));
+    assert_eq!(ran.outcome.last_text(), Some("2"));
     let results = ran.results();
     assert!(
         results[0].contains("Tool 'send_email' not found") && results[0].contains("calculator"),
@@ -213,7 +213,7 @@ async fn an_invented_tool_in_text_mode_is_answered_with_the_tools_there_are() {
         &["Action: {\"tool\": \"send_email\", \"arguments\": {}}", "Final Answer: I cannot."],
     )
     .await;
-    assert_eq!(ran.outcome.said(), Some("I cannot."));
+    assert_eq!(ran.outcome.last_text(), Some("I cannot."));
     let observed = ran.observation(1);
     assert!(
         observed.contains("Tool `send_email` is not available. Available tools are: [calculator"),

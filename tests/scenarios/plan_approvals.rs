@@ -307,7 +307,7 @@ async fn what_a_person_says_to_a_step_of_a_plan_is_its_result() {
     let (_, planning) = office.open(1, vec![ask]);
     let outcome = planning.run("Ask").await.ended();
     assert_eq!(
-        (outcome.status, outcome.said().unwrap_or_default()),
+        (outcome.status, outcome.last_text().unwrap_or_default()),
         (OutcomeStatus::Finished, "Tuesday"),
         "{outcome:?}"
     );
@@ -321,7 +321,10 @@ async fn arguments_that_a_person_changed_are_those_of_the_call() {
     let (_, planning) = at_once.open(1, vec![letter("Ann")]);
     let outcome = planning.run("Write").await.ended();
     assert_eq!((outcome.status, at_once.did()), (OutcomeStatus::Finished, vec!["send_email Bob".to_owned()]));
-    assert!(outcome.said().unwrap_or_default().contains("A person changed the arguments"), "{outcome:?}");
+    assert!(
+        outcome.last_text().unwrap_or_default().contains("A person changed the arguments"),
+        "{outcome:?}"
+    );
 
     let later = Office::default();
     let (archon, planning) = later.open(1, vec![letter("Ann")]);

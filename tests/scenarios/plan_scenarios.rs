@@ -54,8 +54,8 @@ async fn the_population_of_tokyo_and_ten_percent_of_it() {
         world.run(&agent, "Research the population of Tokyo and calculate 10% of it").await;
     assert_eq!((outcome.status, &outcome.error), (Finished, &None));
     assert!(
-        outcome.said().unwrap_or_default().contains("14,000,000")
-            && outcome.said().unwrap_or_default().contains("1,400,000")
+        outcome.last_text().unwrap_or_default().contains("14,000,000")
+            && outcome.last_text().unwrap_or_default().contains("1,400,000")
     );
     assert_eq!(begun(&machine, &records), ["search", "extract", "calculate"]);
     assert_eq!(machine.task().context["calculate"], json!(1_400_000));
@@ -102,7 +102,7 @@ async fn a_trip_to_paris_is_a_graph_whose_itinerary_comes_last() {
     });
     let (outcome, machine, records) = world.run(&agent, "Plan a 3-day trip to Paris").await;
     assert_eq!(
-        (outcome.status, outcome.said().unwrap_or_default()),
+        (outcome.status, outcome.last_text().unwrap_or_default()),
         (Finished, "Done: Create a daily itinerary")
     );
     assert_eq!(begun(&machine, &records).last().unwrap(), "itinerary");
@@ -141,7 +141,7 @@ async fn a_hotel_without_rooms_leads_to_another_plan_that_keeps_what_is_done() {
     let agent = world.agent(planner, |_| Step::text("Day 1: Louvre"));
     let (outcome, machine, records) = world.run(&agent, "Plan a trip").await;
     assert_eq!(
-        (outcome.status, outcome.said().unwrap_or_default()),
+        (outcome.status, outcome.last_text().unwrap_or_default()),
         (Finished, "Day 1: Louvre"),
         "{:?}",
         outcome.error
@@ -216,7 +216,7 @@ async fn weather_and_bitcoin_are_looked_up_at_the_same_time_and_remembered() {
     let agent = world.agent(llm(vec![planner]), reply).with_memory(memory.clone());
     let (outcome, _, records) =
         world.run(&agent, "Weather in Tokyo last Tuesday and Bitcoin price in JPY").await;
-    assert_eq!(outcome.said(), Some("found Tokyo weather 2024-04-09\n\nfound BTC JPY"));
+    assert_eq!(outcome.last_text(), Some("found Tokyo weather 2024-04-09\n\nfound BTC JPY"));
     let order: Vec<&str> = records
         .iter()
         .filter_map(|record| match &record.body {
@@ -253,7 +253,7 @@ async fn the_causes_of_the_crisis_in_four_steps_one_after_the_other() {
     });
     let (outcome, machine, records) =
         world.run(&agent, "Causes of the 2008 crisis, as bullets, at least 3 sources").await;
-    assert_eq!(outcome.said().unwrap_or_default().lines().count(), 3);
+    assert_eq!(outcome.last_text().unwrap_or_default().lines().count(), 3);
     assert_eq!(begun(&machine, &records), ["search", "validate", "draft", "format"]);
     let mut states: Vec<AgentState> =
         (1..=records.len()).map(|n| fold(&records[..n]).unwrap().state()).collect();
@@ -274,7 +274,7 @@ async fn ai_ethics_step_after_step() {
     let agent =
         world.agent(planner, |request| Step::text(format!("[{}]", first(request).lines().next().unwrap())));
     let (outcome, machine, records) = world.run(&agent, "Research AI ethics and write a summary").await;
-    assert_eq!(outcome.said(), Some("[Write a summary]"));
+    assert_eq!(outcome.last_text(), Some("[Write a summary]"));
     let task = machine.task();
     assert!(task.subtasks.iter().all(|s| s.status() == SubTaskStatus::Completed));
     let of_calls: Vec<String> = records
@@ -311,7 +311,7 @@ async fn a_plan_that_goes_round_is_asked_for_again_and_never_followed() {
     let good = plan(json!([{"id": "a", "description": "A", "dependencies": []}]));
     let agent = world.agent(llm(vec![Step::text("no plan"), good]), |_| Step::text("done"));
     let (outcome, _, _) = world.run(&agent, "Go on").await;
-    assert_eq!(outcome.said(), Some("done"));
+    assert_eq!(outcome.last_text(), Some("done"));
 }
 
 /// The template of the use case: its steps stand under `workflow`.
@@ -363,7 +363,7 @@ async fn a_ticket_about_billing_is_answered_and_any_other_goes_to_a_person() {
         assert_eq!(world.called(), expected);
         let answer =
             if ticket.contains("invoice") { "Dear customer 7" } else { "escalated: Non-billing issue" };
-        assert!(outcome.said().unwrap_or_default().starts_with(answer), "{outcome:?}");
+        assert!(outcome.last_text().unwrap_or_default().starts_with(answer), "{outcome:?}");
         assert_eq!(invariants(&machine.task()), [""; 0]);
     }
 }

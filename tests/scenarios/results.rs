@@ -66,7 +66,7 @@ async fn what_works_is_reported_although_the_email_service_does_not_answer() {
         clock.advance(Duration::from_secs(10));
     };
     let ((outcome, show), ()) = futures_util::future::join(stage.play("All three."), passes).await;
-    assert_eq!(outcome.said(), Some("Sunny. Two flights. The email could not be sent (1 failure)."));
+    assert_eq!(outcome.last_text(), Some("Sunny. Two flights. The email could not be sent (1 failure)."));
     let mut results = show.results();
     results.sort();
     let timed_out = "Tool execution timed out after 10 seconds\nIt may have taken effect: check what it did before you call \
@@ -140,7 +140,7 @@ async fn chinese_text_is_intact_from_the_model_through_the_tool_to_the_answer() 
         _ => FnProvider::text(&format!("查到了：{}", request.messages.iter().last().unwrap().text())),
     });
     let (outcome, show) = stage.with(|b| b.tool(search)).play("扬州明天会下雨吗？").await;
-    assert_eq!(outcome.said(), Some("查到了：扬州明天降水概率 30%，18–25℃ 🌤️。"));
+    assert_eq!(outcome.last_text(), Some("查到了：扬州明天降水概率 30%，18–25℃ 🌤️。"));
     assert_eq!(outcome.turns, 3);
     assert_eq!(show.results()[0], "扬州：多云，建议再查“扬州 明天 降水概率”。");
     let log = show.journal_log(&outcome.run).await;
@@ -194,7 +194,7 @@ async fn python_files_are_found_and_the_result_pairs_with_its_call_on_the_users_
     let glob = builtin::Glob::new(Workspace::new(folder.path()).unwrap());
     let agent = archon::Archon::builder().provider(Arc::new(provider), "claude").tool(glob).build().unwrap();
     let outcome = agent.run("Find all Python files").await.ended();
-    assert_eq!(outcome.said(), Some("There are two."));
+    assert_eq!(outcome.last_text(), Some("There are two."));
     let second = server.requests()[1].body.clone();
     let messages = second["messages"].as_array().unwrap();
     let [asked, got] = &messages[messages.len() - 2..] else { panic!("{messages:?}") };

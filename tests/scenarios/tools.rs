@@ -35,7 +35,7 @@ async fn the_population_of_tokyo_takes_a_search_and_an_answer() {
     let (outcome, show) =
         stage.with(|b| b.tool(web_search())).play("Find the current population of Tokyo").await;
     assert!(
-        outcome.is_finished() && outcome.said().unwrap_or_default().contains("37 million"),
+        outcome.is_finished() && outcome.last_text().unwrap_or_default().contains("37 million"),
         "{outcome:?}"
     );
     assert_eq!(outcome.turns, 2);
@@ -56,7 +56,7 @@ async fn one_agent_calculates_and_then_searches_for_the_result() {
     let task = "What is 15 * 24? Also search for facts about 360.";
     let (outcome, show) = stage.with(|b| b.tool(web_search())).play(task).await;
     assert_eq!(show.results(), ["360", "A full turn has 360 degrees."]);
-    assert_eq!(outcome.said(), Some("15 * 24 = 360. A full turn has 360 degrees."));
+    assert_eq!(outcome.last_text(), Some("15 * 24 = 360. A full turn has 360 degrees."));
 }
 
 // spec: A-43, R-04
@@ -129,6 +129,6 @@ async fn a_tool_that_sleeps_is_a_time_out_that_the_model_reads() {
     assert_eq!(outcome.status, OutcomeStatus::Finished);
     let text = "Tool execution timed out after 0.5 seconds\nIt may have taken effect: check what it did before you call it \
                 again.";
-    assert_eq!((show.results(), outcome.said().unwrap_or_default()), (vec![text.to_owned()], text));
+    assert_eq!((show.results(), outcome.last_text().unwrap_or_default()), (vec![text.to_owned()], text));
     assert_eq!(millis(clock.now().since(began)), 500);
 }

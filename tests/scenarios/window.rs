@@ -44,7 +44,7 @@ async fn what_the_service_finds_too_long_is_trimmed_truncated_and_force_trimmed(
     for n in 1..=3 {
         let (outcome, show) = refused(n).await;
         assert_eq!(
-            (outcome.status, outcome.said().unwrap_or_default()),
+            (outcome.status, outcome.last_text().unwrap_or_default()),
             (OutcomeStatus::Finished, "done"),
             "{n}"
         );
@@ -82,7 +82,7 @@ async fn at_96_percent_every_tool_is_blocked_and_the_model_concludes() {
     let (look, runs) = reads("look", |_, _| Ok("word ".repeat(7_120).into()));
     let (outcome, show) = stage.with(|b| b.tool(look).context(Some(context))).play("Look.").await;
     assert_eq!(
-        (outcome.status, outcome.said().unwrap_or_default()),
+        (outcome.status, outcome.last_text().unwrap_or_default()),
         (OutcomeStatus::Finished, "This is what I know.")
     );
     assert_eq!(runs.load(std::sync::atomic::Ordering::SeqCst), 1, "neither of the two ran");
@@ -140,7 +140,10 @@ async fn a_fallback_is_sent_no_more_than_its_own_window_holds() {
         let stage =
             stage.with(|b| b.tool(look).context(Some(context)).fallback_provider(Fallback::new(small, "m2")));
         let (outcome, show) = stage.play("Look at everything.").await;
-        assert_eq!((outcome.status, outcome.said().unwrap_or_default()), (OutcomeStatus::Finished, "done"));
+        assert_eq!(
+            (outcome.status, outcome.last_text().unwrap_or_default()),
+            (OutcomeStatus::Finished, "done")
+        );
         assert_eq!(levels(&show).len(), compactions, "{window}");
         let count = |m: &Arc<Message>| TokenEstimate.count_message(m);
         let sent: u64 = standby.requests()[0].messages.iter().map(count).sum();

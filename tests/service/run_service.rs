@@ -130,13 +130,13 @@ impl World {
         })
     }
 
-    fn asked(&self) -> Vec<String> {
+    fn prompts(&self) -> Vec<String> {
         self.asked.lock().unwrap().clone()
     }
 
     /// Whether a model was told both in one request.
     fn was_asked(&self, one: &str, other: &str) -> bool {
-        self.asked().iter().any(|text| text.contains(one) && text.contains(other))
+        self.prompts().iter().any(|text| text.contains(one) && text.contains(other))
     }
 
     /// A process with an agent of every kind.
@@ -281,7 +281,7 @@ async fn steer_loop_is_read_and_other_kinds_name_themselves() {
         match kind {
             RunKind::Loop => {
                 steered.unwrap();
-                assert_eq!(outcome.said(), Some("done: faster"));
+                assert_eq!(outcome.last_text(), Some("done: faster"));
             }
             kind => {
                 let error = steered.unwrap_err();
@@ -625,10 +625,10 @@ async fn prompt_of_any_kind_in_a_session_knows_what_was_said_and_its_answer_is_k
         runs.reply(&first.await.unwrap().run).await.ended();
         let second = runs.start(request(kind, agent).session("anna")).await.unwrap();
         let answer = runs.reply(&second.run).await.unwrap().into_text().unwrap();
-        assert!(world.was_asked("My name is Anna", "Take a step"), "{kind}: {:?}", world.asked());
+        assert!(world.was_asked("My name is Anna", "Take a step"), "{kind}: {:?}", world.prompts());
         let third = runs.start(StartRun::new("And then?").session("anna")).await.unwrap();
         runs.reply(&third.run).await.ended();
-        let last = world.asked().pop().unwrap();
+        let last = world.prompts().pop().unwrap();
         for said in ["My name is Anna", "Take a step", &answer] {
             assert!(last.contains(said), "{kind}: {said}: {last}");
         }
@@ -681,7 +681,7 @@ async fn message_to_a_busy_session_is_refused_queued_or_branched() {
     let branch = runs.start(next.when_busy(WhenBusy::Branch)).await.unwrap();
     assert_ne!(branch.run, first.run);
     world.open_gate();
-    assert_eq!(runs.reply(&first.run).await.ended().said(), Some("done: and then?"));
+    assert_eq!(runs.reply(&first.run).await.ended().last_text(), Some("done: and then?"));
     assert_eq!(runs.reply(&branch.run).await.ended().status, OutcomeStatus::Finished);
 }
 
@@ -720,7 +720,7 @@ async fn messages_that_may_queue_at_the_same_moment_are_all_read() {
         let newest = RunFilter::of_session(SessionId::new(session)).limit(1);
         let newest = runs.list(&newest).await.unwrap().remove(0);
         // Whatever run each is in, the conversation has them all.
-        let asked = world.asked();
+        let asked = world.prompts();
         let last = asked.last().unwrap();
         assert!(texts.iter().all(|text| last.contains(text)), "{session}, {}: {last}", newest.run_id);
     }

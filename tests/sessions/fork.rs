@@ -71,7 +71,7 @@ async fn a_fork_goes_on_from_the_end_of_a_turn() {
         let agent = builder.build().unwrap();
         let fork = agent.fork(&RunId::new("first"), Some(turns)).await.unwrap();
         assert_eq!((fork.turns, fork.wants_answer), (turns, true));
-        assert_eq!(resumed(&agent, &fork.run).await.said(), Some("another way"));
+        assert_eq!(resumed(&agent, &fork.run).await.last_text(), Some("another way"));
         let requests = provider.requests();
         assert_eq!(requests.len(), 4 - turns as usize, "turns that were kept are not asked again");
         assert_eq!(requests[0].messages.len(), 1 + 2 * turns as usize);
@@ -102,7 +102,7 @@ async fn a_fork_of_a_whole_run_waits_for_a_prompt() {
     let fork = agent.fork(&RunId::new("first"), None).await.unwrap();
     assert_eq!((fork.turns, fork.wants_answer), (4, false));
     let next = RunOptions::in_session(fork.session);
-    assert_eq!(agent.run_with("Anything else?", next).await.ended().said(), Some("and then"));
+    assert_eq!(agent.run_with("Anything else?", next).await.ended().last_text(), Some("and then"));
     assert_eq!(provider.requests()[0].messages.len(), 9);
 }
 

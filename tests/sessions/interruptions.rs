@@ -96,7 +96,7 @@ async fn says(conversation: &Conversation, text: &str) -> String {
         .reply()
         .await
         .ended()
-        .said()
+        .last_text()
         .unwrap_or_default()
         .to_owned()
 }

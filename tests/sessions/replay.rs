@@ -150,7 +150,7 @@ async fn a_run_that_went_wrong_replays_to_itself() {
         })
     };
     assert_eq!(
-        work(agent(&journal, prose).tool_mode(ToolMode::Text)).await.said().unwrap_or_default(),
+        work(agent(&journal, prose).tool_mode(ToolMode::Text)).await.last_text().unwrap_or_default(),
         "seen"
     );
     check_identical(&journal).await;

@@ -111,7 +111,7 @@ async fn a_steer_between_two_tools_skips_the_second_and_a_follow_up_makes_anothe
         let agent = agent_with(journal.clone(), scripted(vec![Step::calls(calls), Step::text("ok"), echo()]));
         let outcome = agent.run("do both").await.ended();
         assert_eq!(
-            outcome.said().unwrap_or_default(),
+            outcome.last_text().unwrap_or_default(),
             "user: do both\nmodel: \ndone\nerror: Skipped due to queued user message.\nuser: not that\n\
              model: ok\nuser: and thanks"
         );
@@ -173,7 +173,7 @@ async fn the_inbox_is_looked_into_where_a_message_could_change_what_comes_next_a
     let journal = Arc::new(Counting(MemoryJournal::new(), looks.clone()));
     let calls = vec![say("c1", json!({})), say("c2", json!({}))];
     let agent = agent_with(journal, scripted(vec![Step::calls(calls), Step::text("ok")]));
-    assert_eq!(agent.run("do both").await.ended().said(), Some("ok"));
+    assert_eq!(agent.run("do both").await.ended().last_text(), Some("ok"));
     // By the pump as the run begins; before two questions, before two calls, and before the end.
     assert!(looks.load(Ordering::Relaxed) <= 6, "{looks:?} looks");
 }
@@ -234,7 +234,7 @@ async fn a_message_to_a_run_that_nobody_works_on_is_read_once_by_who_takes_it_up
     inbox.post(&run, entry).await.unwrap();
     let agent = agent_with(journal.clone(), scripted(vec![echo()]));
     let outcome = agent.resume(run.clone()).await.unwrap().reply().await.ended();
-    assert_eq!(outcome.said(), Some("user: go\nuser: by the way"));
+    assert_eq!(outcome.last_text(), Some("user: go\nuser: by the way"));
     assert_eq!(inbox.waiting(&run).await.unwrap(), [], "known and removed");
 }
 
@@ -267,7 +267,7 @@ async fn says(conversation: &Conversation, text: &str) -> String {
         .reply()
         .await
         .ended()
-        .said()
+        .last_text()
         .unwrap_or_default()
         .to_owned()
 }

@@ -108,9 +108,9 @@ async fn follow_up_that_comes_while_a_run_ends_begins_the_next_run_of_its_sessio
     let journal = MemoryJournal::new();
     let runs = runs(Late { journal: journal.clone(), is_due: Arc::new(AtomicBool::new(true)) });
     let first = runs.start(StartRun::new("first").session("s")).await.unwrap();
-    assert_eq!(runs.reply(&first.run).await.ended().said(), Some("first"));
+    assert_eq!(runs.reply(&first.run).await.ended().last_text(), Some("first"));
     let next = newest(&runs, |head| head.run_id != first.run).await.run_id;
-    assert_eq!(runs.reply(&next).await.ended().said(), Some("first, too late"));
+    assert_eq!(runs.reply(&next).await.ended().last_text(), Some("first, too late"));
     assert!(journal.inbox().unwrap().waiting(&first.run).await.unwrap().is_empty());
 }
 
@@ -130,6 +130,6 @@ async fn start_in_a_session_whose_last_run_did_not_read_a_message_begins_with_th
     let next = runs.start(next).await.unwrap();
     assert!(matches!(next.how, Started::Queued | Started::New), "{next:?}");
     newest(&runs, |head| head.status.has_ended()).await;
-    let said = runs.reply(&next.run).await.ended().said().unwrap_or_default().to_owned();
+    let said = runs.reply(&next.run).await.ended().last_text().unwrap_or_default().to_owned();
     assert_eq!(said, "first, unread, next");
 }

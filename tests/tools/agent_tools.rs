@@ -100,7 +100,7 @@ fn message_is_result(message: &Message) -> bool {
 }
 
 /// Says what the tools said, in order.
-fn told(request: &Request) -> crate::shared::stage::Answer {
+fn answer_to(request: &Request) -> crate::shared::stage::Answer {
     let results = request.messages.iter().filter(|message| message_is_result(message));
     FnProvider::text(&results.map(|message| message.text()).collect::<Vec<_>>().join(" | "))
 }
@@ -110,7 +110,7 @@ fn told(request: &Request) -> crate::shared::stage::Answer {
 async fn an_agent_in_a_loop_asks_for_a_field_then_for_consent_in_other_processes() {
     let world = World::new(|n, request| match n {
         0 => calls(&[("SendEmailAgent", json!({}))]),
-        _ => told(request),
+        _ => answer_to(request),
     });
     let outcome = world.archon(1, "").run("Write to Ann.").await.ended();
     assert_eq!(outcome.status, OutcomeStatus::Suspended);
@@ -188,9 +188,9 @@ async fn says(assistant: &Assistant, text: &str) -> AssistantReply {
 async fn an_assistant_over_the_loop_asks_for_consent_once_and_goes_on() {
     let world = World::new(|n, request| match n {
         0 => calls(&[("SendEmailAgent", json!({ "recipient": "a@b" })), ("BookFlightAgent", json!({}))]),
-        1 => told(request),
+        1 => answer_to(request),
         2 => calls(&[("BookFlightAgent", json!({ "seat": "window" }))]),
-        3 => told(request),
+        3 => answer_to(request),
         _ => FnProvider::text("Bye."),
     });
     let assistant = assistant(&world);

@@ -114,7 +114,7 @@ async fn a_run_that_is_taken_up_acts_for_whom_it_was_started() {
     assert_eq!(failed.status, OutcomeStatus::Failed);
     // Whoever takes it up says nothing of tenants.
     let resumed = show.agent.resume(failed.run).await.unwrap().reply().await.ended();
-    assert!(resumed.said().unwrap_or_default().starts_with("one of \"bob\""), "{resumed:?}");
+    assert!(resumed.last_text().unwrap_or_default().starts_with("one of \"bob\""), "{resumed:?}");
 }
 
 /// Gets a token, and keeps what it became.

@@ -55,7 +55,7 @@ async fn six(strategy: ToolExecutionStrategy, steers: u64) -> (usize, Vec<String
         .build()
         .unwrap();
     agent.set(built.clone()).ok();
-    assert_eq!(built.run("Work.").await.ended().said(), Some("done"));
+    assert_eq!(built.run("Work.").await.ended().last_text(), Some("done"));
     let last = model.requests().pop().unwrap();
     let results = last.messages.iter().filter(|m| matches!(***m, Message::ToolResult(_))).map(|m| m.text());
     (most.load(Ordering::SeqCst), results.collect())

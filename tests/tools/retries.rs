@@ -82,7 +82,7 @@ async fn a_tool_that_fails_at_random_is_retried_with_backoff_and_the_task_is_don
         n => Ok(format!("fact {n}").into()),
     });
     let (outcome, show) = stage(3).with(|b| b.tool(flaky)).play("Find three facts.").await;
-    assert_eq!((outcome.status, outcome.said().unwrap_or_default()), (OutcomeStatus::Finished, "done"));
+    assert_eq!((outcome.status, outcome.last_text().unwrap_or_default()), (OutcomeStatus::Finished, "done"));
     assert_eq!((runs.load(Ordering::SeqCst), outcome.turns), (6, 4));
     // The delays double and vary by a fifth: about 1 and 2 seconds.
     check(

@@ -128,7 +128,7 @@ async fn a_call_of_a_sub_agent_is_a_run_of_its_own_that_is_linked_both_ways() {
     let agent = agent.agent_id("agent_b").build().unwrap();
     let options = named("boss").watched_by(Arc::new(sink.clone()));
     let outcome = agent.run_with("How many people live in Paris?", options).await.ended();
-    assert_eq!(outcome.said(), Some("About two million."));
+    assert_eq!(outcome.last_text(), Some("About two million."));
     assert_eq!(child_model.requests()[0].messages.last().unwrap().text(), "Count the people of Paris.");
 
     // The log of the child stands beside its caller's.
@@ -454,5 +454,5 @@ async fn cancelling_the_caller_cancels_its_sub_agent_and_both_can_be_taken_up() 
     }
     assert_eq!(settled(&log(&journal, "boss").await).len(), 1);
     let again = agent.resume(RunId::new("boss")).await.unwrap().reply().await.ended();
-    assert_eq!(again.said(), Some("About two million."));
+    assert_eq!(again.last_text(), Some("About two million."));
 }

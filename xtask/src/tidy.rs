@@ -15,6 +15,9 @@ const LEFTOVERS: &[&str] = &["todo!", "unimplemented!", "dbg!"];
 /// Names that say nothing of the content, so that everything ends up inside.
 const VAGUE_NAMES: &[&str] = &["core", "common", "util", "utils", "helper", "helpers", "misc"];
 
+/// Function names that do not say what the function does.
+const VAGUE_FUNCTIONS: &[&str] = &["asked", "heard", "made", "said", "told"];
+
 pub(crate) fn run(args: Args) -> Result<()> {
     args.finish()?;
     let files = repository::text_files()?;
@@ -40,6 +43,7 @@ fn check(files: &[TextFile]) -> Result<Vec<String>> {
             problems.extend(opening(file));
             problems.extend(leftovers(file));
             problems.extend(modules(file));
+            problems.extend(vague_functions(file));
         }
     }
     let path = repository::root().join(sizes::EXCEPTIONS);
@@ -53,6 +57,21 @@ fn opening(file: &TextFile) -> Option<String> {
     let opens_well = file.text.lines().next().is_some_and(|line| line.starts_with("//! ") && line.len() > 10);
     (!opens_well)
         .then(|| format!("{}:1: the file has to open with a `//!` line that says why it exists", file.path))
+}
+
+fn vague_functions(file: &TextFile) -> Vec<String> {
+    let mut problems = Vec::new();
+    for (number, line) in file.text.lines().enumerate() {
+        let name = line.split_once("fn ").and_then(|(_, rest)| rest.split(['(', '<']).next());
+        if let Some(name) = name.filter(|name| VAGUE_FUNCTIONS.contains(name)) {
+            let place = number + 1;
+            problems.push(format!(
+                "{}:{place}: a function called `{name}`: name what it does or returns",
+                file.path
+            ));
+        }
+    }
+    problems
 }
 
 fn leftovers(file: &TextFile) -> Vec<String> {
@@ -153,6 +172,19 @@ mod tests {
         assert_eq!(
             modules(&TextFile::new("a.rs", "fn a() {}\nmod helpers {}\n")),
             ["a.rs:2: a module called `helpers` says nothing of what is inside"]
+        );
+    }
+
+    #[test]
+    fn vague_functions_name_that_says_nothing_is_a_problem_with_its_line() {
+        let text = "//! A file.\nfn \x73aid(&self) {}\nasync fn \x74old<T>() {}\nfn last_text() {}\n";
+        let problems = vague_functions(&TextFile::new("a.rs", text));
+        assert_eq!(
+            problems,
+            [
+                "a.rs:2: a function called `said`: name what it does or returns",
+                "a.rs:3: a function called `told`: name what it does or returns"
+            ]
         );
     }
 }

@@ -48,7 +48,7 @@ async fn main() -> anyhow::Result<()> {
     }
     println!(
         "\n{}\n({} tokens in all)",
-        outcome.said().unwrap_or_default().trim(),
+        outcome.last_text().unwrap_or_default().trim(),
         outcome.spending().tokens
     );
     ensure!(

@@ -17,8 +17,8 @@ use std::{
 use archon_memory::{Knowledge, KnowledgeExtractor, Memory};
 use archon_react_loop::MODEL_SUMMARY;
 use archon_types::{
-    BoxFuture, Compaction, CompactionLevel, Content, ContentHash, Context, ErrorContext, Listing,
-    MemoryConfig, MemoryEntry, MemoryError, MemoryFilter, MemoryKind, MemoryOrder, Message, RunMemory, Said,
+    Attributed, BoxFuture, Compaction, CompactionLevel, Content, ContentHash, Context, ErrorContext, Listing,
+    MemoryConfig, MemoryEntry, MemoryError, MemoryFilter, MemoryKind, MemoryOrder, Message, RunMemory,
     Speaker, Timestamp, TokenEstimate, Told, Trust, ViewPart,
 };
 use serde_json::{Value, json};
@@ -95,7 +95,7 @@ impl Remembering {
     async fn keep_all(
         &self,
         context: &Context,
-        said: &[Said],
+        said: &[Attributed],
         compaction: Option<&Compaction>,
     ) -> Result<(), MemoryError> {
         let mut turns = turns(context, said);
@@ -215,18 +215,18 @@ fn in_parts(turn: Turn) -> Vec<Turn> {
 
 /// Makes entries of messages. Messages without text are left out, and so are those of the program: they are
 /// for this run only, or are summaries of turns that are stored.
-fn turns(context: &Context, said: &[Said]) -> Vec<Turn> {
+fn turns(context: &Context, said: &[Attributed]) -> Vec<Turn> {
     // Counts equal messages of the same moment.
     let mut times: HashMap<(&str, Timestamp, String), u64> = HashMap::new();
     let mut turns = Vec::new();
-    for Said { message, by, trust, .. } in said.iter().filter(|said| said.by != Speaker::Program) {
+    for Attributed { message, by, trust, .. } in said.iter().filter(|said| said.by != Speaker::Program) {
         let Some(text) = words(message) else { continue };
         let (of, at) = (role(message), message.timestamp());
         let nth = times.entry((of, at, text.clone())).or_default();
         let id = id("turn", &json!([context.session, of, at, text, *nth]));
         *nth += 1;
         let role = if *by == Speaker::Tool { "tool" } else { of };
-        let mut entry = MemoryEntry::said(id, role, text, at);
+        let mut entry = MemoryEntry::of_message(id, role, text, at);
         (entry.kind, entry.trust) = (MemoryKind::Turn, *trust);
         turns.push(Turn { entry: of_run(entry, context), by: *by });
     }
@@ -234,7 +234,7 @@ fn turns(context: &Context, said: &[Said]) -> Vec<Turn> {
 }
 
 /// Returns the ids under which the messages of a context window are stored.
-fn ids_of<'a>(context: &'a Context, window: &'a [Said]) -> impl Iterator<Item = String> + 'a {
+fn ids_of<'a>(context: &'a Context, window: &'a [Attributed]) -> impl Iterator<Item = String> + 'a {
     let turns = turns(context, window).into_iter().flat_map(in_parts).map(|turn| turn.entry.id);
     let programs = window.iter().filter(|said| said.by == Speaker::Program);
     let summaries = programs.filter_map(|said| words(&said.message));
@@ -257,7 +257,7 @@ fn role(message: &Message) -> &'static str {
 /// The text of a message; `None` if it is blank.
 fn words(message: &Message) -> Option<String> {
     // Without the memories that were added to it, which are stored already.
-    let texts: Vec<&str> = message.said().iter().filter_map(Content::as_text).collect();
+    let texts: Vec<&str> = message.own_content().iter().filter_map(Content::as_text).collect();
     let text = texts.join("\n");
     (!text.trim().is_empty()).then_some(text)
 }
@@ -294,7 +294,7 @@ impl RunMemory for Remembering {
     fn keep<'a>(
         &'a self,
         context: &'a Context,
-        said: Vec<Said>,
+        said: Vec<Attributed>,
         compaction: Option<&'a Compaction>,
     ) -> BoxFuture<'a, ()> {
         Box::pin(async move {
@@ -311,7 +311,7 @@ impl RunMemory for Remembering {
         &'a self,
         context: &'a Context,
         message: &'a Message,
-        window: &'a [Said],
+        window: &'a [Attributed],
     ) -> BoxFuture<'a, Option<Told>> {
         Box::pin(async move {
             let Message::User(_) = message else { return None };

@@ -101,7 +101,7 @@ impl Conversation {
     /// [`RunError::SessionBusy`]: use [`steer`](Self::steer) or [`follow_up`](Self::follow_up). The handle's
     /// reply is an error if the run cannot be started.
     pub async fn prompt(&self, text: impl Into<String>) -> Result<RunHandle, RunError> {
-        self.prompt_messages(vec![self.said(text)]).await
+        self.prompt_messages(vec![self.prompt_message(text)]).await
     }
 
     /// As [`prompt`](Self::prompt), with messages of any content.
@@ -152,7 +152,7 @@ impl Conversation {
     /// # Errors
     /// The journal cannot take the message.
     pub async fn steer(&self, text: impl Into<String>) -> Result<(), RunError> {
-        self.say(self.said(text), PromptSource::Steer).await
+        self.say(self.prompt_message(text), PromptSource::Steer).await
     }
 
     /// Sends a follow-up, which the model reads when the run would end. Without a run under way it waits for
@@ -161,7 +161,7 @@ impl Conversation {
     /// # Errors
     /// The journal cannot take the message.
     pub async fn follow_up(&self, text: impl Into<String>) -> Result<(), RunError> {
-        self.say(self.said(text), PromptSource::FollowUp).await
+        self.say(self.prompt_message(text), PromptSource::FollowUp).await
     }
 
     /// Cancels the run under way: the model's stream and the tools end, and the conversation stays valid.
@@ -360,7 +360,7 @@ impl Conversation {
         }
     }
 
-    fn said(&self, text: impl Into<String>) -> AgentMessage {
+    fn prompt_message(&self, text: impl Into<String>) -> AgentMessage {
         Message::user(text, self.archon.clock.now()).into()
     }
 

@@ -5,8 +5,8 @@ use std::{fmt::Write as _, sync::Arc};
 
 use archon_react_loop::fold_chain;
 use archon_types::{
-    AssistantMessage, Content, Context, Message, Origin, Outcome, OutcomeStatus, Record, RecordBody,
-    RunConfig, RunError, RunRefused, Said, SessionPlace, Speaker, Trust,
+    AssistantMessage, Attributed, Content, Context, Message, Origin, Outcome, OutcomeStatus, Record,
+    RecordBody, RunConfig, RunError, RunRefused, SessionPlace, Speaker, Trust,
 };
 
 use crate::Archon;
@@ -92,7 +92,7 @@ impl Archon {
 }
 
 /// The end of a conversation as text; `None` if it is empty.
-fn said_before(window: &[Said]) -> Option<String> {
+fn said_before(window: &[Attributed]) -> Option<String> {
     let mut lines = Vec::new();
     for said in window.iter().rev() {
         let who = match (said.by, &*said.message) {
@@ -100,7 +100,8 @@ fn said_before(window: &[Said]) -> Option<String> {
             (_, Message::Assistant(_)) => "assistant",
             (_, Message::User(_)) => "user",
         };
-        let texts = said.message.said().iter().filter_map(Content::as_text).collect::<Vec<_>>().join("\n");
+        let texts =
+            said.message.own_content().iter().filter_map(Content::as_text).collect::<Vec<_>>().join("\n");
         if !texts.trim().is_empty() {
             lines.push(format!("{who}: {}", texts.trim()));
         }
@@ -123,14 +124,14 @@ fn said_before(window: &[Said]) -> Option<String> {
 }
 
 /// The person's question of a run, and the answer.
-fn said_in(records: &[Arc<Record>]) -> Vec<Said> {
+fn said_in(records: &[Arc<Record>]) -> Vec<Attributed> {
     let mut said = Vec::new();
     for record in records {
         match &record.body {
             RecordBody::Prompted { message, .. } => {
                 let by = message.speaker().unwrap_or(Speaker::Person);
                 said.extend(
-                    message.as_llm().map(|prompt| Said::new(prompt.clone(), by).believed(by.trust())),
+                    message.as_llm().map(|prompt| Attributed::new(prompt.clone(), by).believed(by.trust())),
                 );
             }
             RecordBody::RunFinished(outcome) => {
@@ -138,7 +139,7 @@ fn said_in(records: &[Arc<Record>]) -> Vec<Said> {
                 let content = vec![Content::text(answer)];
                 let answer =
                     AssistantMessage { content, timestamp: record.at, ..AssistantMessage::default() };
-                let answer = Said::new(Message::Assistant(answer), Speaker::Model);
+                let answer = Attributed::new(Message::Assistant(answer), Speaker::Model);
                 said.push(answer.believed(Trust::Untrusted));
             }
             _ => {}
@@ -156,7 +157,7 @@ mod tests {
     #[test]
     fn said_before_of_a_long_conversation_is_its_end() {
         let at = Timestamp::from_millis(0);
-        let say = |text: String| Said::new(Message::user(text, at), Speaker::Person);
+        let say = |text: String| Attributed::new(Message::user(text, at), Speaker::Person);
         assert_eq!(said_before(&[]), None);
         let window = [say("old".repeat(LONGEST)), say("middle".to_owned()), say("new".to_owned())];
         let text = said_before(&window).unwrap();

@@ -68,7 +68,7 @@ impl<T: DeserializeOwned + JsonSchema> Typed<T> {
     /// answer, since the run ended at a limit, is suspended or was cancelled.
     pub fn of(reply: Reply) -> Result<Self, RunError> {
         let outcome = match reply {
-            Reply::AtLimit(..) if reply.outcome().said().is_some() => reply.into_outcome(),
+            Reply::AtLimit(..) if reply.outcome().last_text().is_some() => reply.into_outcome(),
             reply => reply.into_answer()?.into_outcome(),
         };
         match read(&outcome) {

@@ -43,7 +43,7 @@ impl World {
                 FnProvider::calls(vec![ToolCall::new("c", "send_email", json!({ "to": to }))])
             }
             Some(last @ Message::ToolResult(_)) => FnProvider::text(&last.text()),
-            _ => FnProvider::text(&format!("I see {}.", said(request).join(", "))),
+            _ => FnProvider::text(&format!("I see {}.", texts_of(request).join(", "))),
         });
         Self { journal: MemoryJournal::new(), clock: VirtualClock::new(), model, sent: Arc::default() }
     }
@@ -94,7 +94,7 @@ fn text(message: &archon::types::UserMessage) -> String {
 }
 
 /// What people said, as the model sees it.
-fn said(request: &Request) -> Vec<String> {
+fn texts_of(request: &Request) -> Vec<String> {
     let user = |message: &Message| match message {
         Message::User(user) => Some(text(user)),
         _ => None,
@@ -172,7 +172,7 @@ impl LongTerm for Notes {
         let notes = self.0.lock().unwrap().clone();
         let found = notes.iter().map(|note| {
             Recalled::new(
-                MemoryEntry::said("m", "user", note.as_str(), archon::types::Timestamp::default()),
+                MemoryEntry::of_message("m", "user", note.as_str(), archon::types::Timestamp::default()),
                 1.0,
             )
         });
@@ -233,9 +233,9 @@ async fn the_agents_own_memory_is_not_one_for_all() {
         turn
     };
     let outcome = Conversations::begin(&archon, &turn("ann", "What is the code?")).await.ended();
-    assert_eq!(outcome.said(), Some("I see What is the code?."));
+    assert_eq!(outcome.last_text(), Some("I see What is the code?."));
     assert!(
-        archon.run("What is the code?").await.ended().said().unwrap_or_default().contains("1234"),
+        archon.run("What is the code?").await.ended().last_text().unwrap_or_default().contains("1234"),
         "it has one"
     );
 }

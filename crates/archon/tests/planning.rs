@@ -38,7 +38,7 @@ async fn a_subtask_is_a_call_of_a_tool_or_a_run_of_the_agent() {
     let agent = agent(&provider);
     let outcome = agent.planning(plan()).run("What is 19 + 23?").await.ended();
     assert_eq!(
-        (outcome.status, outcome.said().unwrap_or_default()),
+        (outcome.status, outcome.last_text().unwrap_or_default()),
         (OutcomeStatus::Finished, "It came to 42.")
     );
     assert_eq!(provider.call_count(), 1, "the tool was called without a model");
@@ -58,7 +58,7 @@ async fn the_agent_s_own_model_makes_the_plan() {
         Arc::new(ScriptedProvider::new([Step::text(plan.clone()), Step::text("done"), Step::text(plan)]));
     let agent = agent(&provider);
     let planning = agent.planning(Arc::new(agent.planner()));
-    assert_eq!(planning.run("Think").await.ended().said(), Some("done"));
+    assert_eq!(planning.run("Think").await.ended().last_text(), Some("done"));
     let draft = planning.draft("Think again").await.unwrap();
     assert_eq!((draft.task.subtasks.len(), draft.problems.len(), provider.call_count()), (1, 0, 3));
 }
@@ -76,7 +76,7 @@ async fn a_task_is_planned_worked_and_answered_and_its_states_are_in_the_log() {
     let agent = agent(&provider);
     let outcome = agent.run_task("What is 19 + 23?").await.ended();
     assert_eq!(
-        (outcome.status, outcome.said().unwrap_or_default()),
+        (outcome.status, outcome.last_text().unwrap_or_default()),
         (OutcomeStatus::Finished, "It is 42 [b].")
     );
     let log = agent.journal().read(&outcome.run).await.unwrap();
@@ -105,7 +105,7 @@ async fn a_plan_s_run_is_taken_up_by_its_planning_agent_only() {
 
     let outcome = planning.resume(run).await.unwrap().reply().await.ended();
     assert_eq!(
-        (outcome.status, outcome.said().unwrap_or_default()),
+        (outcome.status, outcome.last_text().unwrap_or_default()),
         (OutcomeStatus::Finished, "It came to 42.")
     );
 }
@@ -151,7 +151,7 @@ async fn the_planner_and_the_conclusion_ask_with_the_keys_and_the_models_that_a_
     let conclusion = Arc::new(agent.conclusion());
     let planning = agent.planning(Arc::new(agent.planner())).with(|agent| agent.with_conclusion(conclusion));
     let outcome = planning.run("Think and say").await.ended();
-    assert_eq!(outcome.said(), Some("I thought [a], and said [b]."), "{outcome:?}");
+    assert_eq!(outcome.last_text(), Some("I thought [a], and said [b]."), "{outcome:?}");
     assert_eq!(other.call_count(), 4);
     assert!(first.call_count() > 0 && second.call_count() > 0);
     let log = agent.journal().read(&outcome.run).await.unwrap();

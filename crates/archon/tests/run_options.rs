@@ -65,7 +65,7 @@ fn model() -> FnProvider {
     })
 }
 
-fn told(request: &Request) -> (String, Vec<String>) {
+fn system_and_tools(request: &Request) -> (String, Vec<String>) {
     let system = request.system.as_ref().map(|system| String::clone(system)).unwrap_or_default();
     (system, request.tools.iter().map(|tool| tool.name.clone()).collect())
 }
@@ -97,7 +97,10 @@ async fn resume_elsewhere_of_a_run_with_limits_system_and_tools_of_its_own_keeps
     assert_eq!(shop.deleted.load(Ordering::Relaxed), 0, "the run has no such tool");
     assert_eq!(outcome.status, OutcomeStatus::Limit(LimitReached::Turns { max: 2 }), "{outcome:?}");
     for request in first.requests().iter().chain(&second.requests()) {
-        assert_eq!(told(request), ("Refund, nothing else.".to_owned(), vec!["refund".to_owned()]));
+        assert_eq!(
+            system_and_tools(request),
+            ("Refund, nothing else.".to_owned(), vec!["refund".to_owned()])
+        );
     }
     let log = desk.journal().read(&waits.run).await.unwrap();
     let refused = log.iter().filter_map(|record| match &record.body {
@@ -120,7 +123,7 @@ async fn options_of_one_run_change_no_other_run_of_the_agent() {
         .await
         .ended();
     desk.run("My table is broken.").await.ended();
-    let told: Vec<_> = model.requests().iter().map(told).collect();
+    let told: Vec<_> = model.requests().iter().map(system_and_tools).collect();
     let own = |system: &str, tools: &[&str]| {
         (system.to_owned(), tools.iter().map(|&tool| tool.to_owned()).collect::<Vec<_>>())
     };
@@ -177,7 +180,7 @@ async fn builder_that_is_cloned_or_taken_from_an_agent_builds_agents_with_the_sa
     for agent in [&desk, &other, &apart] {
         agent.run("Hello").await.ended();
     }
-    let systems: Vec<_> = model.requests().iter().map(|request| told(request).0).collect();
+    let systems: Vec<_> = model.requests().iter().map(|request| system_and_tools(request).0).collect();
     assert!(
         systems.starts_with(&["Short.".to_owned()]) && systems.contains(&"Long.".to_owned()),
         "{systems:?}"

@@ -114,13 +114,13 @@ async fn in_session_by_two_at_the_same_moment_lets_one_begin_and_refuses_the_oth
     let e = talk.prompt("two").await.expect_err("both begin a run");
     assert_eq!(busy(e), (first.run, RunStatus::Running));
     journal.gate.notify_one();
-    assert_eq!(one.reply().await.ended().said(), Some("2"));
+    assert_eq!(one.reply().await.ended().last_text(), Some("2"));
     // Now there is a newer run, from which the next message goes on.
     journal.gate.notify_one();
-    assert_eq!(desk.archon.run_with("three", anna()).await.ended().said().unwrap_or_default(), "3");
+    assert_eq!(desk.archon.run_with("three", anna()).await.ended().last_text().unwrap_or_default(), "3");
     // What was said beside a refused prompt is not lost.
     journal.gate.notify_one();
-    assert_eq!(talk.prompt("two").await.unwrap().reply().await.ended().said(), Some("3"));
+    assert_eq!(talk.prompt("two").await.unwrap().reply().await.ended().last_text(), Some("3"));
 }
 
 #[tokio::test]
@@ -169,18 +169,18 @@ async fn resume_of_a_failed_run_that_its_session_went_on_from_is_refused() {
     desk.archon.resume(failed.run.clone()).await.unwrap().reply().await.ended();
     desk.archon.fork(&failed.run, None).await.unwrap();
     assert!(desk.archon.resume(failed.run).await.is_ok());
-    assert_eq!(third.said(), Some("3"));
+    assert_eq!(third.last_text(), Some("3"));
 }
 
 #[tokio::test]
 async fn in_session_of_a_name_without_runs_begins_the_session_and_goes_on_in_it() {
     let desk = desk();
-    assert_eq!(desk.archon.run_with("hello", anna()).await.ended().said().unwrap_or_default(), "1");
-    assert_eq!(desk.archon.run_with("again", anna()).await.ended().said().unwrap_or_default(), "2");
+    assert_eq!(desk.archon.run_with("hello", anna()).await.ended().last_text().unwrap_or_default(), "1");
+    assert_eq!(desk.archon.run_with("again", anna()).await.ended().last_text().unwrap_or_default(), "2");
     let talk = desk.archon.conversation_in(SessionId::new("ben")).await.unwrap();
-    assert_eq!(talk.prompt("hello").await.unwrap().reply().await.ended().said(), Some("1"));
+    assert_eq!(talk.prompt("hello").await.unwrap().reply().await.ended().last_text(), Some("1"));
     let talk = desk.archon.conversation_in(SessionId::new("ben")).await.unwrap();
-    assert_eq!(talk.prompt("again").await.unwrap().reply().await.ended().said(), Some("2"));
+    assert_eq!(talk.prompt("again").await.unwrap().reply().await.ended().last_text(), Some("2"));
 }
 
 #[tokio::test]
@@ -189,7 +189,7 @@ async fn in_session_of_another_tenants_name_shows_nothing_of_theirs() {
     desk.archon.run_with("hello", anna()).await.ended();
     let mut other = anna();
     other.tenant = Some("else".into());
-    assert_eq!(desk.archon.run_with("hello", other).await.ended().said(), Some("1"));
+    assert_eq!(desk.archon.run_with("hello", other).await.ended().last_text(), Some("1"));
 }
 
 #[tokio::test]

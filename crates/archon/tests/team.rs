@@ -78,7 +78,7 @@ async fn a_team_is_put_together_from_trait_objects_and_this_agent_has_the_last_w
     assert_eq!(team.team().problems(), []);
     let outcome = team.run("Does the sea rise?").await.ended();
     assert_eq!(
-        (outcome.status, outcome.said().unwrap_or_default()),
+        (outcome.status, outcome.last_text().unwrap_or_default()),
         (OutcomeStatus::Finished, "The sea rises.")
     );
     let log = lead.journal().read(&outcome.run).await.unwrap();
@@ -104,7 +104,7 @@ async fn a_team_s_run_is_taken_up_by_its_team_only() {
     assert!(matches!(&refused, RunError::Unsupported { run: named, .. } if *named == run), "{refused:?}");
     let outcome = team.resume(run).await.unwrap().reply().await.ended();
     assert_eq!(
-        (outcome.status, outcome.said().unwrap_or_default()),
+        (outcome.status, outcome.last_text().unwrap_or_default()),
         (OutcomeStatus::Finished, "The sea rises.")
     );
 }
@@ -188,7 +188,10 @@ async fn what_a_member_asks_is_listed_with_the_team_and_answered_from_anywhere()
     // And the other one through the team itself.
     let (_, team) = office.open();
     let done = team.answer(outcome.run, left[0].call, Answer::Approve).await.unwrap().reply().await.ended();
-    assert_eq!((done.status, done.said().unwrap_or_default()), (OutcomeStatus::Finished, "The sea rises."));
+    assert_eq!(
+        (done.status, done.last_text().unwrap_or_default()),
+        (OutcomeStatus::Finished, "The sea rises.")
+    );
     assert_eq!(*office.sent.lock().unwrap(), [json!("ann")]);
 }
 
@@ -327,7 +330,7 @@ impl Helped {
     }
 
     /// What the writer's model read as the result of its call.
-    async fn told(&self, run: &RunId) -> Vec<String> {
+    async fn results(&self, run: &RunId) -> Vec<String> {
         let log = self.journal.read(&run.of_call(CallId::new(CommandId(1), 0))).await.unwrap();
         let results = log.iter().filter_map(|record| match &record.body {
             RecordBody::ToolFinished { result, .. } => Some(result.text()),
@@ -369,14 +372,14 @@ async fn a_plan_whose_step_asks_a_member_rests_when_its_other_steps_are_done() {
     let outcome = office.open_planned(&looked).1.run("Tell them").await.ended();
     assert_eq!(outcome.status, OutcomeStatus::Suspended, "{outcome:?}");
     assert_eq!(*looked.lock().unwrap(), 1, "nothing of the plan was cut off");
-    assert_eq!(office.told(&outcome.run).await, ["It is there."]);
+    assert_eq!(office.results(&outcome.run).await, ["It is there."]);
     let (archon, team) = office.open_planned(&looked);
     for asked in archon.approvals(None).await.unwrap() {
         assert!(archon.answer(&asked.request.request_id, Answer::Approve).await.unwrap());
     }
     let done = team.resume(outcome.run.clone()).await.unwrap().reply().await.ended();
-    assert_eq!((done.status, done.said()), (OutcomeStatus::Finished, Some("It is done.")), "{done:?}");
-    assert_eq!(office.told(&outcome.run).await, ["It is there.", "2 sent."]);
+    assert_eq!((done.status, done.last_text()), (OutcomeStatus::Finished, Some("It is done.")), "{done:?}");
+    assert_eq!(office.results(&outcome.run).await, ["It is there.", "2 sent."]);
     assert_eq!(
         (*looked.lock().unwrap(), office.sent.lock().unwrap().len()),
         (1, 2),
@@ -392,7 +395,7 @@ async fn what_a_helper_may_not_do_alone_is_asked_and_its_asker_gets_the_answer()
     let agrees = FnApprover::new(|_| async { Decision::Now(Answer::Approve) });
     let outcome = office.open(Arc::new(agrees)).1.run("Tell them").await.ended();
     assert_eq!(outcome.status, OutcomeStatus::Finished, "{outcome:?}");
-    assert_eq!(office.told(&outcome.run).await, ["2 sent."]);
+    assert_eq!(office.results(&outcome.run).await, ["2 sent."]);
 
     // Nobody is there: both questions wait with the team, and the team rests.
     let office = Helped::new();
@@ -402,15 +405,15 @@ async fn what_a_helper_may_not_do_alone_is_asked_and_its_asker_gets_the_answer()
     let asked = archon.approvals(None).await.unwrap();
     let of: Vec<_> = asked.iter().map(|pending| (&pending.run, pending.request.path.len())).collect();
     assert_eq!(of, [(&outcome.run, 1), (&outcome.run, 1)]);
-    assert!(office.told(&outcome.run).await.is_empty(), "the wait has not ended");
+    assert!(office.results(&outcome.run).await.is_empty(), "the wait has not ended");
     let no = Answer::Cancel { reason: "no".into() };
     assert!(archon.answer(&asked[0].request.request_id, Answer::Approve).await.unwrap());
     assert!(archon.answer(&asked[1].request.request_id, no).await.unwrap());
     // Another process goes on with the helper, and then with its asker.
     let (_, team) = office.open(Arc::new(AskLater));
     let done = team.resume(outcome.run.clone()).await.unwrap().reply().await.ended();
-    assert_eq!((done.status, done.said()), (OutcomeStatus::Finished, Some("It is done.")), "{done:?}");
+    assert_eq!((done.status, done.last_text()), (OutcomeStatus::Finished, Some("It is done.")), "{done:?}");
     assert_eq!(*office.sent.lock().unwrap(), [json!("ann")]);
-    assert_eq!(office.told(&outcome.run).await, ["1 sent."]);
+    assert_eq!(office.results(&outcome.run).await, ["1 sent."]);
     assert_eq!(*office.asked.lock().unwrap(), 2, "its model was asked nothing again");
 }

@@ -142,7 +142,7 @@ async fn an_answer_that_never_fits_is_a_failure_with_the_last_one_in_it() {
         "the answer does not fit its schema (try 3 of 3): at /days: \"three\" is not of type \"integer\""
     );
     assert_eq!(
-        (outcome.status, outcome.turns, outcome.said().unwrap_or_default()),
+        (outcome.status, outcome.turns, outcome.last_text().unwrap_or_default()),
         (OutcomeStatus::Failed, 3, NO_DAYS)
     );
     assert_eq!(stage.checks(&outcome).await.0.len(), 3);
@@ -190,7 +190,7 @@ async fn in_text_mode_the_form_is_a_part_of_the_instructions() {
         |b| b.tool_mode(ToolMode::Text),
     );
     let typed = stage.agent.run_typed::<Trip>("A trip to Paris").await.unwrap();
-    assert_eq!((&typed.value, typed.outcome.said().unwrap_or_default()), (&paris(), PARIS));
+    assert_eq!((&typed.value, typed.outcome.last_text().unwrap_or_default()), (&paris(), PARIS));
     let (_, notes) = stage.checks(&typed.outcome).await;
     assert!(notes[0].ends_with("write `Final Answer:`, then the whole JSON and nothing else."), "{notes:?}");
 }
@@ -287,7 +287,7 @@ async fn the_budget_pays_for_what_is_asked_again_and_may_end_it() {
     let stage = stage(texts(&[NO_DAYS]), |b| b.limits(limits(2, OnLimit::Stop)));
     let (problem, outcome) = untyped(stage.agent.run_typed("A trip to Paris").await);
     assert_eq!(outcome.status, OutcomeStatus::Limit(LimitReached::Turns { max: 2 }));
-    assert_eq!((outcome.turns, outcome.said().unwrap_or_default()), (2, NO_DAYS));
+    assert_eq!((outcome.turns, outcome.last_text().unwrap_or_default()), (2, NO_DAYS));
     assert!(problem.contains("at /days"), "{problem}");
     assert_eq!(stage.checks(&outcome).await.0.len(), 2);
     // The last words at a limit are held against the form, too, and count if they fit.

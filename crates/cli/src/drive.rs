@@ -41,14 +41,14 @@ pub(crate) async fn follow(
     loop {
         let ended = watch(app, runs, run, &before).await?;
         if ended.outcome.status != OutcomeStatus::Suspended {
-            return ended.said(&resume, app);
+            return ended.report(&resume, app);
         }
         before = runs.records(run, None).await?.records;
         loop {
             let (question, answer) = match ask(app, run, &before).await? {
                 Asked::Answered(question, answer) => (question, answer),
                 Asked::Later => return Ok(Exit::Suspended),
-                Asked::Nothing => return ended.said(&resume, app),
+                Asked::Nothing => return ended.report(&resume, app),
             };
             let is_edit = matches!(answer, Answer::Edit { .. });
             match runs.answer(&question, answer).await {
@@ -208,8 +208,8 @@ pub(crate) struct Ended {
 
 impl Ended {
     /// Prints the end and returns the exit code.
-    pub(crate) fn said(&self, resume: &str, app: &App) -> Result<Exit, Failure> {
-        let exit = said(&self.outcome, self.failure.as_ref(), resume, app)?;
+    pub(crate) fn report(&self, resume: &str, app: &App) -> Result<Exit, Failure> {
+        let exit = report_outcome(&self.outcome, self.failure.as_ref(), resume, app)?;
         if self.refused.is_empty() {
             return Ok(exit);
         }
@@ -241,7 +241,12 @@ fn explain_refusals(rules: &[String]) -> String {
     }
 }
 
-fn said(outcome: &Outcome, failure: Option<&ModelFailure>, resume: &str, app: &App) -> Result<Exit, Failure> {
+fn report_outcome(
+    outcome: &Outcome,
+    failure: Option<&ModelFailure>,
+    resume: &str,
+    app: &App,
+) -> Result<Exit, Failure> {
     let exit = Exit::of(outcome);
     match outcome.status {
         OutcomeStatus::Finished => {}

@@ -18,7 +18,7 @@ use crate::{
 
 /// A message from the program's thread to the task that waits for the program.
 #[derive(Debug)]
-pub(crate) enum Said {
+pub(crate) enum HostMessage {
     /// The program called a function.
     Call {
         function: usize,
@@ -33,7 +33,7 @@ pub(crate) enum Said {
 pub(crate) struct Host {
     pub(crate) meter: Rc<Meter>,
     pub(crate) functions: Arc<[Function]>,
-    said: mpsc::UnboundedSender<Said>,
+    said: mpsc::UnboundedSender<HostMessage>,
     output: RefCell<Output>,
     calls: Cell<usize>,
     max_calls: usize,
@@ -54,7 +54,7 @@ impl Host {
     pub(crate) fn new(
         meter: Rc<Meter>,
         functions: Arc<[Function]>,
-        said: mpsc::UnboundedSender<Said>,
+        said: mpsc::UnboundedSender<HostMessage>,
         options: &crate::CodeOptions,
     ) -> Self {
         Self {
@@ -84,7 +84,7 @@ impl Host {
         self.calls.set(self.calls.get() + 1);
         let (answer, answered) = oneshot::channel();
         // The receiver is gone once the tool call is over.
-        self.said.send(Said::Call { function, arguments, answer }).map_err(|_| Refused::Stopped)?;
+        self.said.send(HostMessage::Call { function, arguments, answer }).map_err(|_| Refused::Stopped)?;
         match answered.blocking_recv().map_err(|_| Refused::Stopped)? {
             Ok(value) => Ok(value),
             Err(failure) => Err(Refused::Failed(failure)),

@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use crate::{
     CodeOptions, Language,
     functions::Functions,
-    host::{Host, Said},
+    host::{Host, HostMessage},
     meter::{Meter, Stop},
     outcome::{Failed, Outcome, Value},
 };
@@ -45,8 +45,8 @@ impl Program {
         let talk = async {
             while let Some(said) = said.recv().await {
                 match said {
-                    Said::Ended(outcome) => return Ok(outcome),
-                    Said::Call { function, arguments, answer } => {
+                    HostMessage::Ended(outcome) => return Ok(outcome),
+                    HostMessage::Call { function, arguments, answer } => {
                         let Some(functions) = functions else { continue };
                         // The receiver is gone if the program was stopped meanwhile.
                         _ = answer.send(functions.call(function, arguments, below).await);
@@ -64,7 +64,7 @@ impl Program {
     fn start(
         self,
         functions: Option<&Functions>,
-        say: mpsc::UnboundedSender<Said>,
+        say: mpsc::UnboundedSender<HostMessage>,
         stop: Stop,
     ) -> Result<(), ToolError> {
         let stack = self.options.stack();
@@ -82,7 +82,7 @@ impl Program {
                 processor_time: meter.processor_time(),
             };
             // The receiver is gone if the call was dropped.
-            _ = say.send(Said::Ended(outcome));
+            _ = say.send(HostMessage::Ended(outcome));
         };
         let thread = std::thread::Builder::new().name("archon-code".to_owned());
         thread

@@ -44,7 +44,7 @@ impl Listener {
         ModelEvent::Start
     }
 
-    pub(crate) fn heard(&mut self, bytes: &[u8], tokens: usize) -> Vec<ModelEvent> {
+    pub(crate) fn receive(&mut self, bytes: &[u8], tokens: usize) -> Vec<ModelEvent> {
         self.message.usage.output += tokens as u64;
         let pieces = match &mut self.reader {
             Some(reader) => reader.push(bytes),

@@ -342,7 +342,7 @@ impl State {
                     self.ready.push_back(Ok(self.listener.prompt_was_read(fresh, reused)));
                 }
                 Some(Step::Piece { bytes, tokens }) => {
-                    self.ready.extend(self.listener.heard(&bytes, tokens).into_iter().map(Ok));
+                    self.ready.extend(self.listener.receive(&bytes, tokens).into_iter().map(Ok));
                 }
                 Some(Step::Done(end)) => self.finish(end),
                 Some(Step::Failed(e)) => {

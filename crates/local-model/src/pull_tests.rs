@@ -70,7 +70,7 @@ impl Server {
     }
 
     #[cfg(target_os = "linux")]
-    fn asked(&self) -> Vec<String> {
+    fn requests(&self) -> Vec<String> {
         self.shelf.lock().unwrap().asked.clone()
     }
 
@@ -294,11 +294,11 @@ async fn a_full_disk_leaves_nothing_half_written_and_the_next_pull_goes_on() {
 
         // The disk has room again.
         let _ = std::fs::remove_file(folder.path().join(full));
-        let asked = server.asked().len();
+        let asked = server.requests().len();
         let path = pull(&model, folder.path(), &server.options(), |_| {}).await.unwrap();
         assert_eq!(std::fs::read(path).unwrap(), whole, "{full}");
         assert_eq!(names(folder.path()), ["tiny.NOTICE.md", "tiny.TERMS.html", "tiny.gguf"], "{full}");
-        let files = server.asked()[asked..].to_vec();
+        let files = server.requests()[asked..].to_vec();
         let files: Vec<_> = files.iter().filter_map(|path| path.strip_prefix("/files/")).collect();
         assert_eq!(files, fetched_again, "{full}");
     }

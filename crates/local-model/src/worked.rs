@@ -156,11 +156,11 @@ fn for_tool(tool: &ToolSpec) -> Vec<Worked> {
             answer: (*answer).to_owned(),
         })
         .collect();
-    if by_hand.is_empty() { made(tool).into_iter().collect() } else { by_hand }
+    if by_hand.is_empty() { example_of(tool).into_iter().collect() } else { by_hand }
 }
 
 /// Makes an example from the tool's own example, or from its schema.
-fn made(tool: &ToolSpec) -> Option<Worked> {
+fn example_of(tool: &ToolSpec) -> Option<Worked> {
     let arguments = match tool.examples.first() {
         Some(arguments) => arguments.clone(),
         None => sample(&tool.parameters, 0),

@@ -32,7 +32,7 @@ impl Clock for System {
 struct Counting(std::sync::atomic::AtomicU64);
 
 impl BusAudit for Counting {
-    fn said(&self, _: &BusMessage, _: Fate) {
+    fn note(&self, _: &BusMessage, _: Fate) {
         self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     }
 }

@@ -46,7 +46,7 @@ impl Desk {
 pub struct Seat {
     pub(crate) call: CallId,
     pub(crate) role: Option<Role>,
-    pub(crate) team: mpsc::Sender<Said>,
+    pub(crate) team: mpsc::Sender<DeskRequest>,
     pub(crate) vital: Vital,
 }
 
@@ -85,7 +85,7 @@ pub enum SeatError {
 }
 
 /// A request of a member to its team.
-pub(crate) struct Said {
+pub(crate) struct DeskRequest {
     pub(crate) call: CallId,
     pub(crate) what: What,
 }
@@ -194,7 +194,7 @@ impl Seat {
 
     async fn say<T>(&self, what: impl FnOnce(oneshot::Sender<T>) -> What) -> Result<T, SeatError> {
         let (reply, answer) = oneshot::channel();
-        let said = Said { call: self.call, what: what(reply) };
+        let said = DeskRequest { call: self.call, what: what(reply) };
         self.team.send(said).await.map_err(|_| SeatError::Over)?;
         answer.await.map_err(|_| SeatError::Over)
     }

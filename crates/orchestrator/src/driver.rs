@@ -28,7 +28,7 @@ use seats::Ask;
 use crate::{
     HandState, TeamMachine, TeamTask,
     check::check_plan,
-    desk::{Said, Seat},
+    desk::{DeskRequest, Seat},
     outbox::Outbox,
     team::Parts,
     vital::{Attended, Vital, VitalSink},
@@ -46,8 +46,8 @@ pub(crate) struct Working<'a> {
     context: Context,
     is_planning: bool,
     hands: HashMap<CallId, AtWork>,
-    team: mpsc::Sender<Said>,
-    said: mpsc::Receiver<Said>,
+    team: mpsc::Sender<DeskRequest>,
+    said: mpsc::Receiver<DeskRequest>,
     asks: Vec<Ask>,
     waits: Vec<(CallId, String, u64, oneshot::Sender<SharedItem>)>,
     /// Calls whose question a person answered since the last wait.
@@ -75,7 +75,7 @@ pub(crate) enum Happened {
     /// The planner's answer, and what its own model calls used.
     Planned(Result<Task, PlanError>, Spending),
     /// A member sent a request to the team.
-    Said(Said),
+    Requested(DeskRequest),
 }
 
 impl Machine for TeamMachine {
@@ -182,7 +182,7 @@ impl Executor<TeamMachine> for Working<'_> {
                 run.record(vec![team(record)]).await
             }
             Happened::LetGo(call) => self.note_waiting(run, call).await,
-            Happened::Said(said) => self.heard(run, said).await,
+            Happened::Requested(said) => self.on_request(run, said).await,
         }
     }
 
@@ -245,7 +245,7 @@ impl Executor<TeamMachine> for Working<'_> {
     fn poll(&mut self, task: &mut Waking<'_>) -> Poll<Option<Happened>> {
         let _ = self.outbox.poll(task);
         match self.said.poll_recv(task) {
-            Poll::Ready(Some(said)) => Poll::Ready(Some(Happened::Said(said))),
+            Poll::Ready(Some(said)) => Poll::Ready(Some(Happened::Requested(said))),
             // A waiting member may have nothing else under way any more, and can then be stopped.
             _ if self.asks.iter().any(|ask| ask.under_way() < ask.seen) => Poll::Ready(None),
             _ => Poll::Pending,
@@ -325,7 +325,7 @@ impl Working<'_> {
     fn is_heard_after_all(&self, machine: &TeamMachine, body: &RecordBody) -> bool {
         let RecordBody::Team(record) = body else { return false };
         let TeamRecord::TakenBack { call, .. } = **record else { return false };
-        let heard = self.hands.get(&call).map(|hand| hand.vital.heard());
+        let heard = self.hands.get(&call).map(|hand| hand.vital.last_seen());
         machine.is_silent(call) && heard.is_some_and(|heard| !machine.is_silent_since(call, heard))
     }
 
@@ -374,7 +374,7 @@ impl Working<'_> {
     async fn note_beats(&mut self, run: &mut Run, rest: Vec<RecordBody>) -> Recorded {
         let heard = |(call, hand): (&CallId, &AtWork)| {
             let known = run.machine.hand(*call).filter(|hand| hand.is_open())?;
-            let heard = hand.vital.heard();
+            let heard = hand.vital.last_seen();
             (heard > known.heard).then_some(TeamRecord::Beat { call: *call, heard })
         };
         let mut beats: Vec<TeamRecord> = self.hands.iter().filter_map(heard).collect();
@@ -399,7 +399,7 @@ impl Working<'_> {
                 return run.record(vec![settled]).await;
             }
             tracing::warn!(run = %self.context.run, %member, %call, "a late answer was ignored");
-            let answer = outcome.said().unwrap_or_default().chars().take(200).collect();
+            let answer = outcome.last_text().unwrap_or_default().chars().take(200).collect();
             let late = team(TeamRecord::Late { call, member, answer });
             return run.record(vec![settled, late]).await;
         }

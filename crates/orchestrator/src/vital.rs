@@ -52,7 +52,7 @@ impl Vital {
 
     /// Returns the time of the last sign of life, moved later by the time for which the run waits
     /// to be polled.
-    pub(crate) fn heard(&self) -> Timestamp {
+    pub(crate) fn last_seen(&self) -> Timestamp {
         let since = self.0.waits_since.load(Ordering::Relaxed);
         Timestamp::from_millis(self.0.heard_after(since))
     }
@@ -185,7 +185,7 @@ mod tests {
         let start = clock.now();
         let after = |ms: u64| start + Duration::from_millis(ms);
         clock.advance(Duration::from_millis(100));
-        assert_eq!(vital.heard(), after(100), "it had no turn yet");
+        assert_eq!(vital.last_seen(), after(100), "it had no turn yet");
         let (waker_out, waker_in) = std::sync::mpsc::channel();
         let run = Box::pin(poll_fn(move |task: &mut Context<'_>| -> Poll<()> {
             waker_out.send(task.waker().clone()).unwrap();
@@ -198,16 +198,16 @@ mod tests {
         };
         let waker = poll();
         clock.advance(Duration::from_millis(50));
-        assert_eq!(vital.heard(), after(100), "it had its turn, and said nothing");
+        assert_eq!(vital.last_seen(), after(100), "it had its turn, and said nothing");
         waker.wake_by_ref();
         clock.advance(Duration::from_millis(7));
         waker.wake_by_ref();
         clock.advance(Duration::from_millis(3));
-        assert_eq!(vital.heard(), after(110), "it waits");
+        assert_eq!(vital.last_seen(), after(110), "it waits");
         poll();
         clock.advance(Duration::from_millis(5));
-        assert_eq!(vital.heard(), after(110));
+        assert_eq!(vital.last_seen(), after(110));
         vital.beat();
-        assert_eq!(vital.heard(), after(165));
+        assert_eq!(vital.last_seen(), after(165));
     }
 }

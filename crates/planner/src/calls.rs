@@ -37,7 +37,7 @@ pub(crate) async fn start(plan: &mut Following, run: &mut Run, call: CallId) -> 
         (tool, arguments) => {
             let Some(lease) = run.machine.lease(call) else { return Ok(()) };
             let child = run.context().run.of_call(call);
-            let task = told(plan, run, subtask, tool, arguments.as_ref());
+            let task = task_text(plan, run, subtask, tool, arguments.as_ref());
             let started = RecordBody::ToolStarted {
                 call,
                 attempt: 0,
@@ -66,7 +66,7 @@ pub(crate) async fn attach(plan: &mut Following, run: &mut Run, call: CallId) ->
             plan.ask_about(run, call, request).await
         }
         (Some(_), _, tool, arguments) => {
-            let task = told(plan, run, &subtask, tool, arguments.as_ref());
+            let task = task_text(plan, run, &subtask, tool, arguments.as_ref());
             run_agent(plan, run, call, &subtask, tool, task);
             Ok(())
         }
@@ -126,7 +126,7 @@ fn lost_question(plan: &Following, run: &Run, call: CallId, child: &RunId) -> Bo
 }
 
 /// Returns the task for the agent that executes a subtask.
-fn told(
+fn task_text(
     plan: &Following,
     run: &Run,
     subtask: &SubTask,

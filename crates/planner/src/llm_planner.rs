@@ -181,18 +181,18 @@ impl LlmPlanner {
             None => with_roles(plan_schema(&context.tools), &self.options.roles),
         };
         let format = is_structured.then(|| ResponseFormat { name: "plan".into(), schema: schema() });
-        match self.asked(request(format), context).await {
+        match self.ask_model(request(format), context).await {
             Err(PlanError::Model(ProviderError::Api { kind: ApiErrorKind::InvalidRequest, .. }))
                 if is_structured =>
             {
                 self.speaks_text.store(true, Ordering::Relaxed);
-                self.asked(request(None), context).await
+                self.ask_model(request(None), context).await
             }
             answer => answer,
         }
     }
 
-    async fn asked(
+    async fn ask_model(
         &self,
         request: Request,
         context: &PlanningContext,

@@ -283,7 +283,7 @@ impl PlanMachine {
                 if let Phase::Planning(ask) = &self.phase
                     && ask.command == *command
                 {
-                    self.made(task);
+                    self.on_plan_made(task);
                 }
             }
             PlanRecord::Rejected { command, attempt, problems, retryable, failure } => {

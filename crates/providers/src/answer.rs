@@ -9,7 +9,7 @@ use archon_types::{
 };
 
 use crate::{
-    answer_limits::Said,
+    answer_limits::AnswerSize,
     http::{events::BodyEnd, time_of},
     tool_names,
 };
@@ -25,9 +25,9 @@ pub(crate) struct Answer {
     formed: bool,
     /// True if the model sent a refusal as text.
     refused: bool,
-    said: Said,
+    said: AnswerSize,
     /// The amount that had come when the service gave the reason of the end.
-    ended_at: Option<Said>,
+    ended_at: Option<AnswerSize>,
     tools: Arc<Encoded<Vec<ToolSpec>>>,
     clock: Option<Arc<dyn Clock>>,
 }
@@ -35,7 +35,7 @@ pub(crate) struct Answer {
 /// The treatment of text next to structured output that is requested as a tool call.
 enum Prose {
     /// No such call was requested: all text belongs to the answer.
-    Said,
+    AnswerSize,
     /// Held back until it is known if the call comes.
     Held(String),
     /// The call came, and other text is dropped.
@@ -64,10 +64,10 @@ impl Answer {
             message,
             calls: Vec::new(),
             apart: false,
-            prose: Prose::Said,
+            prose: Prose::AnswerSize,
             formed: false,
             refused: false,
-            said: Said::default(),
+            said: AnswerSize::default(),
             ended_at: None,
             tools: request.tools.clone(),
             clock,
@@ -80,7 +80,7 @@ impl Answer {
     }
 
     /// Returns the amount that came so far.
-    pub(crate) fn said(&self) -> Said {
+    pub(crate) fn size(&self) -> AnswerSize {
         self.said
     }
 
@@ -126,7 +126,7 @@ impl Answer {
     pub(crate) fn text(&mut self, delta: String, out: &mut VecDeque<ModelEvent>) {
         self.said.text_bytes += delta.len();
         match &mut self.prose {
-            Prose::Said => self.push_text(delta, out),
+            Prose::AnswerSize => self.push_text(delta, out),
             Prose::Held(prose) => prose.push_str(&delta),
             Prose::Dropped => {}
         }
@@ -352,7 +352,7 @@ mod tests {
         answer.sign_apart("sealed".to_owned());
         let call = answer.begin_call("id", "name", out);
         answer.arguments(call, "{}".to_owned(), out);
-        let Said { text_bytes, thinking_bytes, calls, argument_bytes } = answer.said();
+        let AnswerSize { text_bytes, thinking_bytes, calls, argument_bytes } = answer.size();
         assert_eq!((text_bytes, thinking_bytes, calls, argument_bytes), (15, 14, 1, 8));
     }
 }

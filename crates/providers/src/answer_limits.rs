@@ -23,7 +23,7 @@ impl Default for AnswerLimits {
 
 /// The amount that an answer has so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Said {
+pub(crate) struct AnswerSize {
     pub(crate) text_bytes: usize,
     pub(crate) thinking_bytes: usize,
     pub(crate) calls: usize,
@@ -32,7 +32,7 @@ pub(crate) struct Said {
 
 impl AnswerLimits {
     /// Returns the error text of the limit that the answer exceeds; `None` if it exceeds none.
-    pub(crate) fn exceeded(&self, said: Said) -> Option<String> {
+    pub(crate) fn exceeded(&self, said: AnswerSize) -> Option<String> {
         // Runs for each delta, so the usual case is fast.
         if said.text_bytes <= self.text_bytes
             && said.thinking_bytes <= self.thinking_bytes

@@ -7,7 +7,7 @@ use archon_types::{
     AssistantMessage, Clock, ModelEvent, ProviderError, Request, StopReason, Timestamp, Usage,
 };
 
-use crate::{answer::Answer, answer_limits::Said, http::events::BodyEnd};
+use crate::{answer::Answer, answer_limits::AnswerSize, http::events::BodyEnd};
 
 /// An answer while it is received, with the numbers of its blocks.
 pub(crate) struct Blocks {
@@ -187,8 +187,8 @@ impl Blocks {
     }
 
     /// Returns the amount that came so far.
-    pub(crate) fn said(&self) -> Said {
-        self.answer.said()
+    pub(crate) fn size(&self) -> AnswerSize {
+        self.answer.size()
     }
 
     /// Returns the time on the provider's clock.

@@ -114,7 +114,7 @@ fn call(line: &str) -> Result<Call, String> {
 
 /// Returns everything that a model is sent, without secrets.
 pub(crate) fn request_json(request: &Request, scrubber: &Scrubber) -> Json {
-    let messages: Vec<Json> = request.messages.iter().map(|message| told(value(&**message))).collect();
+    let messages: Vec<Json> = request.messages.iter().map(|message| sent_part(value(&**message))).collect();
     let mut told =
         json!({ "model": request.model, "messages": messages, "options": value(&*request.options) });
     if let Some(system) = &request.system {
@@ -128,7 +128,7 @@ pub(crate) fn request_json(request: &Request, scrubber: &Scrubber) -> Json {
 }
 
 /// Removes the fields of a message that no model is sent.
-fn told(mut message: Json) -> Json {
+fn sent_part(mut message: Json) -> Json {
     if let Some(fields) = message.as_object_mut() {
         fields.retain(|name, _| {
             matches!(name.as_str(), "role" | "content" | "tool_call_id" | "tool_name" | "is_error")

@@ -112,13 +112,13 @@ impl Failure {
             let message = format!("redirects to {location:?}; use that as the base URL if it is right");
             return self.api(ApiErrorKind::Other, message);
         }
-        match serde_json::from_str::<Json>(body).ok().as_ref().and_then(Said::from_json) {
+        match serde_json::from_str::<Json>(body).ok().as_ref().and_then(ErrorObject::from_json) {
             // The status contradicts the body, so the message has both.
-            Some(said) if (200..300).contains(&self.status) => {
+            Some(object) if (200..300).contains(&self.status) => {
                 let seen = self.excerpt(body);
-                self.said(said).with_text(|message| format!("{message} ({seen})"))
+                self.classify_object(object).with_text(|message| format!("{message} ({seen})"))
             }
-            Some(said) => self.said(said),
+            Some(object) => self.classify_object(object),
             None => {
                 let message = self.excerpt(body);
                 self.by_status(message, is_context_overflow(body))
@@ -128,34 +128,34 @@ impl Failure {
 
     /// Classifies an error object. Its words come before the status: many services send 400 for everything,
     /// and an error in the middle of a stream has no status of its own.
-    fn said(mut self, said: Said) -> ProviderError {
+    fn classify_object(mut self, object: ErrorObject) -> ProviderError {
         if (200..300).contains(&self.status) {
-            self.status = said.status.unwrap_or(0);
+            self.status = object.status.unwrap_or(0);
         }
-        self.retry_after = self.retry_after.or(said.retry_after);
-        let kind = said.kind.to_lowercase();
+        self.retry_after = self.retry_after.or(object.retry_after);
+        let kind = object.kind.to_lowercase();
         let has = |words: &[&str]| words.iter().any(|word| kind.contains(word));
-        let overflow = is_context_overflow(&said.message) || is_context_overflow(&kind);
+        let overflow = is_context_overflow(&object.message) || is_context_overflow(&kind);
         if has(&["content_filter", "content_policy", "moderation", "safety"]) {
-            return self.api(ApiErrorKind::ContentFiltered, said.message);
+            return self.api(ApiErrorKind::ContentFiltered, object.message);
         }
         if has(&["api_key_invalid"]) {
             // Google's services send it with status 400.
-            return ProviderError::Auth(self.with_status(said.message));
+            return ProviderError::Auth(self.with_status(object.message));
         }
-        if has(&["insufficient_quota", "billing"]) || is_about_quota(&said.message) {
+        if has(&["insufficient_quota", "billing"]) || is_about_quota(&object.message) {
             // It comes with status 429, but waiting does not help.
-            return self.api(ApiErrorKind::Quota, said.message);
+            return self.api(ApiErrorKind::Quota, object.message);
         }
         let refused = !overflow && matches!(self.status, 0 | 400 | 404 | 422);
-        if refused && (is_about_thinking(&said.message) || is_about_thinking(&said.parameter)) {
-            return self.api(ApiErrorKind::Thinking, said.message);
+        if refused && (is_about_thinking(&object.message) || is_about_thinking(&object.parameter)) {
+            return self.api(ApiErrorKind::Thinking, object.message);
         }
-        if refused && (is_about_the_model(&said.message) || is_about_the_model(&kind)) {
-            return self.api(ApiErrorKind::NotFound, said.message);
+        if refused && (is_about_the_model(&object.message) || is_about_the_model(&kind)) {
+            return self.api(ApiErrorKind::NotFound, object.message);
         }
         if self.status != 0 {
-            return self.by_status(said.message, overflow);
+            return self.by_status(object.message, overflow);
         }
         let status_of_kind = [
             (429, &["rate_limit", "too_many_requests", "resource_exhausted"][..]),
@@ -178,7 +178,7 @@ impl Failure {
         if !overflow && let Some((status, _)) = status_of_kind.iter().find(|(_, words)| has(words)) {
             self.status = *status;
         }
-        self.by_status(said.message, overflow)
+        self.by_status(object.message, overflow)
     }
 
     fn by_status(self, message: String, overflow: bool) -> ProviderError {
@@ -218,7 +218,7 @@ impl Failure {
 }
 
 /// The content of an error object.
-struct Said {
+struct ErrorObject {
     message: String,
     /// Type and code, joined.
     kind: String,
@@ -230,7 +230,7 @@ struct Said {
     retry_after: Option<Duration>,
 }
 
-impl Said {
+impl ErrorObject {
     /// Reads `{"error": {"message", "type", "code"}}`, `{"error": "text"}`, `{"message"}`, `{"Message"}`,
     /// `{"detail"}` and a list that begins with one of them.
     fn from_json(body: &Json) -> Option<Self> {
@@ -295,7 +295,7 @@ fn details(error: &Json) -> (String, Option<Duration>) {
 /// Returns true if a JSON text is an error object and not an answer.
 pub(crate) fn is_error(text: &str) -> bool {
     serde_json::from_str::<Json>(text)
-        .is_ok_and(|json| json.get("choices").is_none() && Said::from_json(&json).is_some())
+        .is_ok_and(|json| json.get("choices").is_none() && ErrorObject::from_json(&json).is_some())
 }
 
 /// Returns true if JSON text is invalid only because it ends too early: the connection may have broken
@@ -311,9 +311,9 @@ pub(crate) fn is_torn(error: &serde_json::Error, text: &str) -> bool {
 /// Classifies an error object in the middle of a stream.
 pub(crate) fn stream_error(event: &Json) -> ProviderError {
     let failure = Failure { status: 200, ..Failure::default() };
-    match Said::from_json(event) {
-        Some(said) => failure.said(said),
-        None => failure.said(Said::text(&first_words(&event.to_string()))),
+    match ErrorObject::from_json(event) {
+        Some(object) => failure.classify_object(object),
+        None => failure.classify_object(ErrorObject::text(&first_words(&event.to_string()))),
     }
 }
 

@@ -7,12 +7,12 @@ use std::{panic::AssertUnwindSafe, sync::Arc};
 
 use archon_run::{cancelled_alone, left_behind};
 use archon_types::{
-    Agent, AgentId, AgentMessage, ApprovalSettings, Approver, BoxFuture, CarriedResult, CircuitBreaker,
-    Context, ContextConfig, ContinuationKind, DynApprover, ExecutionLimits, FailurePolicy, FormCheck,
-    GoalCheck, HookPoint, Hooks, InputFilter, Instructions, Journal, JournalError, Lease, Message,
+    Agent, AgentId, AgentMessage, ApprovalSettings, Approver, Attributed, BoxFuture, CarriedResult,
+    CircuitBreaker, Context, ContextConfig, ContinuationKind, DynApprover, ExecutionLimits, FailurePolicy,
+    FormCheck, GoalCheck, HookPoint, Hooks, InputFilter, Instructions, Journal, JournalError, Lease, Message,
     ModelPrice, MoreLimits, OnStorageFailure, OpenMode, Origin, Outcome, OutcomeStatus, Provider, QueueMode,
     Record, RecordBody, Redactor, RequestOptions, ResponseFormat, RetryConfig, RunConfig, RunId, RunKind,
-    RunMemory, Said, Spending, ToolExecutionStrategy, ToolMode, Toolbox, TurnTrigger, check_called,
+    RunMemory, Spending, ToolExecutionStrategy, ToolMode, Toolbox, TurnTrigger, check_called,
 };
 use futures_util::FutureExt;
 use tracing::Instrument as _;
@@ -533,7 +533,7 @@ impl ReactAgent {
     async fn opened(
         &self,
         opening: Option<Opening>,
-        window: Vec<Said>,
+        window: Vec<Attributed>,
         context: &Context,
     ) -> Vec<RecordBody> {
         let Some(opening) = opening else { return Vec::new() };

@@ -20,7 +20,7 @@ pub(crate) async fn decide(
     let (calls, requests): (Vec<CallId>, Vec<ApprovalRequest>) =
         machine.questions().map(|(call, request)| (call, request.clone())).unzip();
     let decisions = match &driver.approver {
-        Some(approver) => asked(&**approver, &requests, machine, context).await,
+        Some(approver) => ask_approver(&**approver, &requests, machine, context).await,
         None => Some(Vec::new()),
     };
     let Some(decisions) = decisions else {
@@ -48,7 +48,7 @@ pub(crate) async fn decide(
 }
 
 /// Returns the approver's decisions; `None` if a question expires or the run is cancelled before.
-async fn asked(
+async fn ask_approver(
     approver: &dyn DynApprover,
     requests: &[ApprovalRequest],
     machine: &ReactMachine,

@@ -80,7 +80,7 @@ impl Driver {
                     step(log, machine, RecordBody::Vetoed { hook: HookPoint::BeforeTurn }).await?;
                 }
                 Command::AskModel { command, attempt, turn } => {
-                    let answer = self.asked((command, attempt, turn), machine, log, &mut watch).await?;
+                    let answer = self.request((command, attempt, turn), machine, log, &mut watch).await?;
                     if let RecordBody::ModelFailed { failure, .. } = &answer {
                         turns.failed(&failure.message).await;
                     }
@@ -162,7 +162,7 @@ impl Driver {
     }
 
     /// Records that a request is sent, sends it, and returns the record of the answer or failure.
-    async fn asked(
+    async fn request(
         &self,
         (command, attempt, turn): (CommandId, u32, u32),
         machine: &mut ReactMachine,
@@ -199,7 +199,7 @@ impl Driver {
         compaction: Option<&Compaction>,
     ) {
         if let Some(memory) = &self.memory {
-            memory.keep(context, machine.said(), compaction).await;
+            memory.keep(context, machine.attributed_messages(), compaction).await;
         }
     }
 

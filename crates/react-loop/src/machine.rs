@@ -20,10 +20,10 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use archon_run::{Ledger, Loan};
 use archon_types::{
-    AssistantMessage, CallId, CommandId, ContinuationKind, Effect, Encoded, FormProblem, HookPoint, Lease,
-    LimitReached, Message, Origin, Outcome, OutcomeStatus, ReactState, Record, RecordBody, Request,
-    RunConfig, RunStarted, Said, SideQuestion, Speaker, Spending, StopReason, Summary, Timestamp, ToolMode,
-    ToolResult, ToolResultStatus, TurnTrigger, metadata,
+    AssistantMessage, Attributed, CallId, CommandId, ContinuationKind, Effect, Encoded, FormProblem,
+    HookPoint, Lease, LimitReached, Message, Origin, Outcome, OutcomeStatus, ReactState, Record, RecordBody,
+    Request, RunConfig, RunStarted, SideQuestion, Speaker, Spending, StopReason, Summary, Timestamp,
+    ToolMode, ToolResult, ToolResultStatus, TurnTrigger, metadata,
 };
 use serde::{Deserialize, Serialize};
 
@@ -232,7 +232,7 @@ impl ReactMachine {
                 self.stopped(OutcomeStatus::Failed, format!("the input was rejected: {reason}"));
             }
             RecordBody::Vetoed { hook } => self.stopped(OutcomeStatus::Cancelled, vetoed(*hook).to_owned()),
-            RecordBody::ModelAsked { command, attempt, .. } => self.asked(*command, *attempt),
+            RecordBody::ModelAsked { command, attempt, .. } => self.on_model_asked(*command, *attempt),
             RecordBody::ModelAnswered { command, attempt, message } if self.is_asking(*command, *attempt) => {
                 self.answered(*command, message);
             }
@@ -264,7 +264,7 @@ impl ReactMachine {
             RecordBody::FormChecked { problems } => self.form_checked(problems),
             RecordBody::Compacted(compaction) => self.window.compacted(compaction, record.at),
             RecordBody::ContextStatus { level, text } if !matches!(self.phase, Phase::Ended(_)) => {
-                self.window.told(*level, text, record.at);
+                self.window.add_notice(*level, text, record.at);
             }
             RecordBody::CancelRequested { .. } => self.cancelled = true,
             RecordBody::LimitsRaised(more) => self.limits_raised(more),
@@ -333,9 +333,9 @@ impl ReactMachine {
 
     /// Returns all messages so far with their authors: the original conversation and the messages that wait
     /// to be read.
-    pub fn said(&self) -> Vec<Said> {
-        let waiting = self.queues.iter().map(|prompt| Said::new(prompt.message.clone(), prompt.by));
-        self.window.said().chain(waiting).collect()
+    pub fn attributed_messages(&self) -> Vec<Attributed> {
+        let waiting = self.queues.iter().map(|prompt| Attributed::new(prompt.message.clone(), prompt.by));
+        self.window.attributed().chain(waiting).collect()
     }
 
     /// Returns the history for the next run of the session. Calls without a result are not carried over.
@@ -534,7 +534,7 @@ impl ReactMachine {
         }
     }
 
-    fn asked(&mut self, command: CommandId, attempt: u32) {
+    fn on_model_asked(&mut self, command: CommandId, attempt: u32) {
         let expected = match self.phase {
             Phase::Ready => command.0 == self.next_command && attempt == 0,
             Phase::BackingOff { command: open, attempt: before, .. } => {
@@ -549,8 +549,8 @@ impl ReactMachine {
             }
             self.beside = None;
             self.set_aside(self.cost_estimate());
-            self.window.asked();
-            self.queues.asked();
+            self.window.note_request();
+            self.queues.note_request();
             self.phase = Phase::Asking { command, attempt };
         }
     }

@@ -1,8 +1,8 @@
 //! Initial input of a run: a restored conversation, prompts, and messages that already wait.
 
 use archon_types::{
-    AgentMessage, Content, Context, InputFilter, InputVerdict, LlmMessage, Message, PromptSource, RecordBody,
-    RunMemory, Said, Speaker,
+    AgentMessage, Attributed, Content, Context, InputFilter, InputVerdict, LlmMessage, Message, PromptSource,
+    RecordBody, RunMemory, Speaker,
 };
 use std::sync::Arc;
 
@@ -65,11 +65,13 @@ impl Opening {
     pub(crate) async fn recalled(
         mut self,
         memory: Option<&dyn RunMemory>,
-        mut window: Vec<Said>,
+        mut window: Vec<Attributed>,
         context: &Context,
     ) -> Self {
         let Some(memory) = memory else { return self };
-        window.extend(self.restored.iter().map(|message| Said::new(message.clone(), Speaker::of(message))));
+        window.extend(
+            self.restored.iter().map(|message| Attributed::new(message.clone(), Speaker::of(message))),
+        );
         for message in [&mut self.prompts, &mut self.steers, &mut self.follow_ups].into_iter().flatten() {
             let Some(text) = message.as_llm() else { continue };
             let recall = memory.recall(context, text, &window);

@@ -534,7 +534,7 @@ impl Work {
     /// Makes the conversation of a branch without a log from its prompts and its answer.
     fn answered(&self, outcome: &Outcome) -> Vec<AgentMessage> {
         let answer = AssistantMessage {
-            content: vec![Content::text(outcome.said().unwrap_or_default())],
+            content: vec![Content::text(outcome.last_text().unwrap_or_default())],
             usage: outcome.usage,
             timestamp: self.context.clock.now(),
             ..AssistantMessage::default()

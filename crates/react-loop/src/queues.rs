@@ -39,7 +39,7 @@ impl Queues {
     }
 
     /// Notes that the next request was sent.
-    pub(crate) fn asked(&mut self) {
+    pub(crate) fn note_request(&mut self) {
         self.steered = false;
     }
 

@@ -22,14 +22,16 @@ impl RedactedEvents {
         let mut say = |event: Option<ModelEvent>| event.into_iter().for_each(&mut on_event);
         // Text that was held back is emitted before an event of another kind, to keep the order.
         if !matches!(event, ModelEvent::TextDelta(_)) {
-            say(said(self.text.end(), ModelEvent::TextDelta));
+            say(delta_of(self.text.end(), ModelEvent::TextDelta));
         }
         if !matches!(event, ModelEvent::ThinkingDelta(_)) {
-            say(said(self.thinking.end(), ModelEvent::ThinkingDelta));
+            say(delta_of(self.thinking.end(), ModelEvent::ThinkingDelta));
         }
         match event {
-            ModelEvent::TextDelta(text) => say(said(self.text.push(text), ModelEvent::TextDelta)),
-            ModelEvent::ThinkingDelta(text) => say(said(self.thinking.push(text), ModelEvent::ThinkingDelta)),
+            ModelEvent::TextDelta(text) => say(delta_of(self.text.push(text), ModelEvent::TextDelta)),
+            ModelEvent::ThinkingDelta(text) => {
+                say(delta_of(self.thinking.push(text), ModelEvent::ThinkingDelta))
+            }
             ModelEvent::ToolCallStart { index, id, name } => {
                 self.calls.push((index, self.redactor.stream()));
                 let (id, name) = (self.redactor.clean(id), self.redactor.clean(name));
@@ -40,7 +42,7 @@ impl RedactedEvents {
                     Some((_, open)) => open.push(arguments),
                     None => self.redactor.clean(arguments),
                 };
-                say(said(shown, |arguments| ModelEvent::ToolCallDelta { index, arguments }));
+                say(delta_of(shown, |arguments| ModelEvent::ToolCallDelta { index, arguments }));
             }
             ModelEvent::ToolCallEnd { index } => {
                 self.end_calls(|of| of == index, &mut say);
@@ -55,14 +57,14 @@ impl RedactedEvents {
         self.calls.retain_mut(|(index, open)| {
             let (index, ends) = (*index, which(*index));
             if ends {
-                say(said(open.end(), |arguments| ModelEvent::ToolCallDelta { index, arguments }));
+                say(delta_of(open.end(), |arguments| ModelEvent::ToolCallDelta { index, arguments }));
             }
             !ends
         });
     }
 }
 
-fn said(text: String, event: impl FnOnce(String) -> ModelEvent) -> Option<ModelEvent> {
+fn delta_of(text: String, event: impl FnOnce(String) -> ModelEvent) -> Option<ModelEvent> {
     (!text.is_empty()).then(|| event(text))
 }
 

@@ -164,12 +164,12 @@ fn task(arguments: &Json) -> Result<&str, ToolError> {
 }
 
 fn result(outcome: &Outcome, agent: &str) -> ToolResult {
-    let said = outcome.said().unwrap_or_default().trim();
+    let said = outcome.last_text().unwrap_or_default().trim();
     let result = match outcome.status {
         OutcomeStatus::Finished if said.is_empty() => {
             ToolResult::success(format!("The agent '{agent}' ended without an answer."))
         }
-        OutcomeStatus::Finished => ToolResult::success(outcome.said().unwrap_or_default()),
+        OutcomeStatus::Finished => ToolResult::success(outcome.last_text().unwrap_or_default()),
         OutcomeStatus::Limit(limit) if said.is_empty() => {
             ToolResult::error(format!("the agent '{agent}' was stopped before it had an answer: {limit}"))
         }

@@ -67,11 +67,11 @@ pub(crate) fn system_prompt(config: &RunConfig) -> String {
 
 /// Returns the first prompt: the task, the expected output, and the question for the first step.
 pub(crate) fn first_prompt(message: &Message, config: &RunConfig) -> Message {
-    let mut text = format!("Task: {}\n", Content::join_text(message.said()));
+    let mut text = format!("Task: {}\n", Content::join_text(message.own_content()));
     if let Some(expected) = &config.expected_output {
         let _ = writeln!(text, "Expected output: {expected}");
     }
-    let told = message.content().get(message.said().len()..).unwrap_or_default();
+    let told = message.content().get(message.own_content().len()..).unwrap_or_default();
     if !told.is_empty() {
         let _ = writeln!(text, "\n{CONTEXT}\n{}", Content::join_text(told));
     }

@@ -174,15 +174,13 @@ impl Batch<'_, '_> {
         };
         let mut open: Vec<CallId> = ready.iter().map(|r| r.id).collect();
         let grace = self.grace(&open);
-        let mut running: FuturesUnordered<_> = ready
-            .into_iter()
-            .map(|ready| {
-                let id = ready.id;
-                let own = delegate::context(self.driver, self.machine, id, context, reports.reporter());
-                let own = own.map(Box::new);
-                async move { (id, toolbox.execute(ready, own.as_deref().unwrap_or(context)).await) }
-            })
-            .collect();
+        let start = |ready: ReadyCall| {
+            let id = ready.id;
+            let own = delegate::context(self.driver, self.machine, id, context, reports.reporter());
+            let own = own.map(Box::new);
+            async move { (id, toolbox.execute(ready, own.as_deref().unwrap_or(context)).await) }
+        };
+        let mut running: FuturesUnordered<_> = ready.into_iter().map(start).collect();
         while !open.is_empty() {
             let next = std::future::poll_fn(|task| match running.poll_next_unpin(task) {
                 Poll::Ready(Some((id, executed))) => Poll::Ready(Next::Ended(id, executed)),
@@ -283,7 +281,7 @@ impl Batch<'_, '_> {
         let prepared = match self.driver.toolbox.prepare(call.id, &wanted, tools).await {
             Prepared::Ask(request) => {
                 let agreed = tools.agreed.as_deref();
-                self.asked(&call, &wanted, spec, agreed, *request).await?
+                self.consent(&call, &wanted, spec, agreed, *request).await?
             }
             prepared => Some(prepared),
         };
@@ -304,7 +302,7 @@ impl Batch<'_, '_> {
     /// Handles a call that needs a person's consent. With a consent to exactly this call it is ready, even if
     /// the toolbox does not check consents; otherwise the question is recorded, or the call is refused if
     /// nobody can be asked.
-    async fn asked(
+    async fn consent(
         &mut self,
         call: &CallState,
         wanted: &ToolCall,

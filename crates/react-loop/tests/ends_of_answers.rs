@@ -136,7 +136,7 @@ fn the_outcome_says_that_its_answer_was_cut_off() {
         run.answer(vec![Content::text("It is")], stop_reason);
         let outcome = run.outcome();
         assert_eq!(
-            (outcome.is_finished(), outcome.is_cut(), outcome.said().unwrap_or_default()),
+            (outcome.is_finished(), outcome.is_cut(), outcome.last_text().unwrap_or_default()),
             (true, is_cut, "It is")
         );
         let json = serde_json::to_string(&outcome).unwrap();
@@ -145,7 +145,7 @@ fn the_outcome_says_that_its_answer_was_cut_off() {
     let mut run = Run::in_text();
     run.answer(vec![Content::text("Final Answer: It is")], StopReason::Length);
     let outcome = run.outcome();
-    assert_eq!((outcome.is_cut(), outcome.said().unwrap_or_default()), (true, "It is"));
+    assert_eq!((outcome.is_cut(), outcome.last_text().unwrap_or_default()), (true, "It is"));
 }
 
 // spec: P-10
@@ -159,7 +159,7 @@ fn a_paused_turn_is_asked_again_with_what_was_said() {
         run.answer(vec![Content::text("Final Answer: found")], StopReason::Stop);
         let outcome = run.outcome();
         assert_eq!((outcome.is_finished(), outcome.turns), (true, 2));
-        assert!(outcome.said().unwrap_or_default().ends_with("found"));
+        assert!(outcome.last_text().unwrap_or_default().ends_with("found"));
     }
     // It is a turn like another: a service that always pauses does not go on for ever.
     let mut run = Run::new(|config| config.limits.max_turns = 3);
@@ -220,7 +220,7 @@ fn a_refusal_is_told_from_an_answer_by_its_type() {
     run.answer(no(), StopReason::Refusal);
     let outcome = run.outcome();
     assert_eq!(
-        (outcome.is_finished(), outcome.is_refusal(), outcome.said().unwrap_or_default()),
+        (outcome.is_finished(), outcome.is_refusal(), outcome.last_text().unwrap_or_default()),
         (true, true, "Not this.")
     );
     let mut run = Run::new(|_| {});

@@ -425,7 +425,7 @@ fn at_a_limit_the_run_fails_or_asks_for_a_summary_as_it_was_told() {
         |asked| if asked < 2 { 9 } else { 1 },
     );
     assert_eq!(outcome.status, OutcomeStatus::Limit(LimitReached::Turns { max: 2 }));
-    assert_eq!((outcome.said().unwrap_or_default(), outcome.turns), ("prose", 3));
+    assert_eq!((outcome.last_text().unwrap_or_default(), outcome.turns), ("prose", 3));
     assert!(texts.last().is_some_and(|t| t.starts_with("You have executed enough steps.")), "{texts:?}");
 }
 

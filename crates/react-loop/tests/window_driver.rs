@@ -126,7 +126,7 @@ async fn a_refused_request_is_sent_again_in_the_same_turn() {
         _ => FnProvider::text("done"),
     })
     .await;
-    assert_eq!((outcome.status, outcome.said().unwrap_or_default()), (OutcomeStatus::Finished, "done"));
+    assert_eq!((outcome.status, outcome.last_text().unwrap_or_default()), (OutcomeStatus::Finished, "done"));
     let sizes: Vec<usize> = provider.requests()[30..].iter().map(|r| r.messages.len()).collect();
     assert_eq!(sizes, [61, 42, 42]);
     assert_eq!(levels(&sink), [CompactionLevel::Trim, CompactionLevel::TruncateAll]);
@@ -266,7 +266,7 @@ async fn people_hear_that_the_window_fills_up_and_calls_are_stopped_when_it_is_f
         _ => FnProvider::text("done"),
     })
     .await;
-    assert_eq!(outcome.said(), Some("done"));
+    assert_eq!(outcome.last_text(), Some("done"));
     let said = sink.events().into_iter().filter_map(|event| match event {
         Event::Delta(delta) => match delta.kind {
             DeltaKind::Progress { call, text } => Some(format!("{call} {text}")),

@@ -36,7 +36,7 @@ impl FileSystemSessionStore {
     /// # Errors
     /// [`SessionError::BadId`].
     pub fn path(&self, id: &SessionId) -> Result<PathBuf, SessionError> {
-        check_id(&as_run(id)).map_err(|error| said(error, id))?;
+        check_id(&as_run(id)).map_err(|error| session_error(error, id))?;
         Ok(self.dir.join(format!("{id}.json")))
     }
 
@@ -52,7 +52,7 @@ impl FileSystemSessionStore {
         let path = self.path(id)?;
         let text = fs::read_to_string(&path).map_err(|error| match error.kind() {
             ErrorKind::NotFound => SessionError::Unknown { session: id.clone() },
-            _ => said(files::storage("read", &path)(error), id),
+            _ => session_error(files::storage("read", &path)(error), id),
         })?;
         serde_json::from_str(&text)
             .map_err(|error| SessionError::Corrupt { session: id.clone(), problem: error.to_string() })
@@ -86,10 +86,10 @@ impl FileSystemSessionStore {
             return Err(unknown());
         }
         let _lock = RunLock::take(&self.dir, &as_run(id), &mut patience(PATIENCE))
-            .map_err(|error| said(error, id))?;
+            .map_err(|error| session_error(error, id))?;
         fs::remove_file(&path).map_err(|error| match error.kind() {
             ErrorKind::NotFound => unknown(),
-            _ => said(files::storage("remove", &path)(error), id),
+            _ => session_error(files::storage("remove", &path)(error), id),
         })
     }
 
@@ -111,7 +111,7 @@ impl SessionStore for FileSystemSessionStore {
             self.path(id)?;
             let session = session.clone();
             let saved = self.work(move |store| store.save_now(&session)).await;
-            saved.and_then(|saved| saved).map_err(|error| said(error, id))
+            saved.and_then(|saved| saved).map_err(|error| session_error(error, id))
         })
     }
 
@@ -119,7 +119,7 @@ impl SessionStore for FileSystemSessionStore {
         Box::pin(async move {
             let wanted = id.clone();
             let loaded = self.work(move |store| store.load_now(&wanted)).await;
-            loaded.map_err(|error| said(error, id))?
+            loaded.map_err(|error| session_error(error, id))?
         })
     }
 
@@ -127,7 +127,7 @@ impl SessionStore for FileSystemSessionStore {
     fn list_ids(&self) -> BoxFuture<'_, Result<Vec<SessionId>, SessionError>> {
         Box::pin(async move {
             let listed = self.work(Self::list_now).await;
-            listed.and_then(|listed| listed).map_err(|error| said(error, &SessionId::new("")))
+            listed.and_then(|listed| listed).map_err(|error| session_error(error, &SessionId::new("")))
         })
     }
 
@@ -135,7 +135,7 @@ impl SessionStore for FileSystemSessionStore {
         Box::pin(async move {
             let wanted = id.clone();
             let deleted = self.work(move |store| store.delete_now(&wanted)).await;
-            deleted.map_err(|error| said(error, id))?
+            deleted.map_err(|error| session_error(error, id))?
         })
     }
 }
@@ -162,7 +162,7 @@ fn as_run(id: &SessionId) -> RunId {
 }
 
 /// Turns an error about a file into one about a session.
-fn said(error: JournalError, id: &SessionId) -> SessionError {
+fn session_error(error: JournalError, id: &SessionId) -> SessionError {
     match error {
         JournalError::Locked { .. } => SessionError::Locked { session: id.clone() },
         JournalError::BadId { id } => SessionError::BadId { id },

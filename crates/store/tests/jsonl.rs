@@ -563,7 +563,7 @@ fn inbox_with_a_pipe_in_it_is_read_without_it() {
     block_on(f.journal.inbox().unwrap().post(&run("r1"), cancel("m"))).unwrap();
     let pipe = f.file.with_extension("inbox").join("p.json");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-    assert_eq!(heard(&f.journal, "r1"), ["m"]);
+    assert_eq!(inbox_of(&f.journal, "r1"), ["m"]);
 }
 
 /// Counts warnings.
@@ -617,7 +617,7 @@ fn cancel(id: &str) -> InboxEntry {
 }
 
 /// The ids of the messages that are heard.
-fn heard(journal: &JsonlJournal, of: &str) -> Vec<String> {
+fn inbox_of(journal: &JsonlJournal, of: &str) -> Vec<String> {
     let waiting = block_on(journal.inbox().unwrap().waiting(&run(of))).unwrap();
     waiting.into_iter().map(|entry| entry.id).collect()
 }
@@ -632,32 +632,36 @@ fn a_message_without_the_seal_of_its_run_is_left_out_where_the_journal_has_a_key
     fs::create_dir(&inbox).unwrap();
     let forged = serde_json::to_string(&cancel("z")).unwrap();
     fs::write(inbox.join("z.json"), &forged).unwrap();
-    assert_eq!(heard(&journal, "r1"), [""; 0]);
+    assert_eq!(inbox_of(&journal, "r1"), [""; 0]);
     assert!(!file.exists(), "who only reads makes no key");
     // Zeros are no seal where nobody has made a key, nor where somebody has.
     fs::write(inbox.join("z.json"), format!("{forged}\n{}", "0".repeat(64))).unwrap();
-    assert_eq!(heard(&journal, "r1"), [""; 0]);
+    assert_eq!(inbox_of(&journal, "r1"), [""; 0]);
 
     block_on(journal.inbox().unwrap().post(&run("r1"), cancel("m"))).unwrap();
-    assert_eq!(heard(&journal, "r1"), ["m"]);
+    assert_eq!(inbox_of(&journal, "r1"), ["m"]);
     assert_eq!(
-        heard(&journal.clone().with_inbox_key(InboxKey::in_file(&file)), "r1"),
+        inbox_of(&journal.clone().with_inbox_key(InboxKey::in_file(&file)), "r1"),
         ["m"],
         "kept in the file"
     );
-    assert_eq!(heard(&journal.clone().with_inbox_key(InboxKey::new([7; 32])), "r1"), [""; 0], "another key");
-    assert_eq!(heard(&f.journal, "r1"), ["m", "z"], "without a key all are heard");
+    assert_eq!(
+        inbox_of(&journal.clone().with_inbox_key(InboxKey::new([7; 32])), "r1"),
+        [""; 0],
+        "another key"
+    );
+    assert_eq!(inbox_of(&f.journal, "r1"), ["m", "z"], "without a key all are heard");
 
     let sealed = fs::read_to_string(inbox.join("m.json")).unwrap();
     fs::write(inbox.join("m.json"), sealed.replace("not now", "now")).unwrap();
-    assert_eq!(heard(&journal, "r1"), [""; 0], "changed");
+    assert_eq!(inbox_of(&journal, "r1"), [""; 0], "changed");
     write(&f.journal, "r2", &log("r2"));
     let other = inbox.with_file_name("r2.inbox");
     fs::create_dir(&other).unwrap();
     fs::write(other.join("m.json"), &sealed).unwrap();
-    assert_eq!(heard(&journal, "r2"), [""; 0], "of another run");
+    assert_eq!(inbox_of(&journal, "r2"), [""; 0], "of another run");
     fs::write(inbox.join("m.json"), &sealed).unwrap();
-    assert_eq!(heard(&journal, "r1"), ["m"]);
+    assert_eq!(inbox_of(&journal, "r1"), ["m"]);
 }
 
 #[test]
@@ -673,7 +677,7 @@ fn the_key_of_an_inbox_is_made_once_by_many_for_its_owner_alone() {
         }
     });
     let journal = f.journal.clone().with_inbox_key(InboxKey::in_file(&file));
-    assert_eq!(heard(&journal, "r1").len(), 8);
+    assert_eq!(inbox_of(&journal, "r1").len(), 8);
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;

@@ -148,12 +148,12 @@ impl Outcome {
     /// Returns the final answer, or the last text of a run that waits, was cancelled or met a limit. None if
     /// the run failed or has no text.
     pub fn answer(&self) -> Option<&str> {
-        self.said().filter(|_| self.status != OutcomeStatus::Failed)
+        self.last_text().filter(|_| self.status != OutcomeStatus::Failed)
     }
 
     /// Returns the last text of the agent, also of a run that failed. For a failed plan or team it is the
     /// partial result.
-    pub fn said(&self) -> Option<&str> {
+    pub fn last_text(&self) -> Option<&str> {
         Some(self.answer.as_str()).filter(|said| !said.is_empty())
     }
 

@@ -249,10 +249,10 @@ pub const CUT_OFF: &str = "[Cut off: the limit of tokens of one answer; the answ
 impl Outcome {
     /// Returns the outcome as the result of the call that `agent` worked for.
     pub fn to_result(&self, agent: &str) -> ToolResult {
-        let said = self.said().unwrap_or_default().trim();
+        let said = self.last_text().unwrap_or_default().trim();
         let result = match self.status {
             OutcomeStatus::Finished if self.is_cut() => ToolResult::success(format!("{said}\n{CUT_OFF}")),
-            OutcomeStatus::Finished => ToolResult::success(self.said().unwrap_or_default()),
+            OutcomeStatus::Finished => ToolResult::success(self.last_text().unwrap_or_default()),
             OutcomeStatus::Limit(limit) if said.is_empty() => {
                 ToolResult::error(format!("{agent} was stopped before it had an answer: {limit}"))
             }

@@ -168,7 +168,7 @@ impl Fold {
             }
             RecordBody::ModelAsked { command, attempt, turn, request_hash } => {
                 self.asking = Some((*command, *attempt));
-                self.asked(*attempt, *turn, request_hash, at);
+                self.on_model_asked(*attempt, *turn, request_hash, at);
             }
             RecordBody::ModelAnswered { command, attempt, message }
                 if self.asking == Some((*command, *attempt)) =>
@@ -211,7 +211,7 @@ impl Fold {
         }
     }
 
-    fn asked(&mut self, attempt: u32, turn: u32, request_hash: &str, at: Timestamp) {
+    fn on_model_asked(&mut self, attempt: u32, turn: u32, request_hash: &str, at: Timestamp) {
         let number = turn.saturating_add(1);
         if attempt > 0
             && let Some(cycle) = self.cycles.last_mut().filter(|cycle| cycle.cycle == number)

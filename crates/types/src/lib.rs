@@ -5,7 +5,7 @@
 //! | term | types | meaning |
 //! |---|---|---|
 //! | message | [`Message`], [`AgentMessage`] | a text of a person, a model or a tool, in a conversation |
-//! | provenance | [`Speaker`], [`Said`] | the real author of a message; the role on the wire may be another |
+//! | provenance | [`Speaker`], [`Attributed`] | the real author of a message; the role on the wire may be another |
 //! | record | [`Record`] | one entry of a run's log; the log is the only state that is kept |
 //! | delta | [`Delta`] | a piece of an answer while it streams; never stored |
 //! | event | [`Event`], [`AgentEvent`] | records and deltas as they happen; `AgentEvent` is a projection of them |
@@ -232,7 +232,7 @@ pub use session::{
 pub use session_place::SessionPlace;
 pub use session_recorder::{SessionFormationPolicy, SessionRecorder, SessionRecorderConfig};
 pub use session_store::{SessionError, SessionStore};
-pub use speaker::{Said, Speaker};
+pub use speaker::{Attributed, Speaker};
 pub use stream_event::{StreamEvent, StreamEvents, WaitingFor};
 pub use task::{ForEach, IllegalTransition, OnFailure, SubTask, SubTaskRules, SubTaskStatus, Task};
 pub use team::{

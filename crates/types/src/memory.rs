@@ -196,7 +196,7 @@ impl MemoryEntry {
     }
 
     /// Creates an entry for a message; the role is stored in the metadata.
-    pub fn said(
+    pub fn of_message(
         id: impl Into<String>,
         role: impl Into<String>,
         content: impl Into<String>,

@@ -62,7 +62,7 @@ impl UserMessage {
     }
 
     /// Returns the blocks without those recalled from memory.
-    pub fn said(&self) -> &[Content] {
+    pub fn own_content(&self) -> &[Content] {
         let told = usize::try_from(self.told).unwrap_or(usize::MAX);
         &self.content[..self.content.len().saturating_sub(told)]
     }
@@ -179,9 +179,9 @@ impl Message {
     }
 
     /// Returns the blocks without those recalled from memory.
-    pub fn said(&self) -> &[Content] {
+    pub fn own_content(&self) -> &[Content] {
         match self {
-            Self::User(m) => m.said(),
+            Self::User(m) => m.own_content(),
             _ => self.content(),
         }
     }
@@ -470,6 +470,6 @@ mod tests {
             let old: UserMessage = serde_json::from_str(&old).unwrap();
             assert_eq!(old.least_told(), Trust::Untrusted);
         }
-        assert_eq!(user.said(), [Content::text("Where?")]);
+        assert_eq!(user.own_content(), [Content::text("Where?")]);
     }
 }

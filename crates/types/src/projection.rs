@@ -162,8 +162,10 @@ impl RunEvents {
             DeltaKind::Thinking { text } => Some(StreamDelta::Thinking { delta: text.clone() }),
             DeltaKind::Arguments { text, .. } => Some(StreamDelta::ToolCallDelta { delta: text.clone() }),
             DeltaKind::ToolCall { .. } => None,
-            DeltaKind::Progress { call, text } => return self.tool_said(call, Said::Text(text), out),
-            DeltaKind::Partial { call, result } => return self.tool_said(call, Said::Partial(result), out),
+            DeltaKind::Progress { call, text } => return self.tool_said(call, ToolOutput::Text(text), out),
+            DeltaKind::Partial { call, result } => {
+                return self.tool_said(call, ToolOutput::Partial(result), out);
+            }
             DeltaKind::TurnEnd => return self.turn_end(out),
         };
         if self.is_asking(delta.command, delta.attempt) {
@@ -311,15 +313,15 @@ impl RunEvents {
         }
     }
 
-    fn tool_said(&mut self, id: &CallId, said: Said<'_>, out: &mut Vec<AgentEvent>) {
+    fn tool_said(&mut self, id: &CallId, said: ToolOutput<'_>, out: &mut Vec<AgentEvent>) {
         let loop_id = self.loop_id();
         let Some(open) = self.open_call(id).filter(|c| c.started) else { return };
         let (tool_call_id, tool_name) = (open.call.id.clone(), open.call.name.clone());
         out.push(match said {
-            Said::Text(text) => {
+            ToolOutput::Text(text) => {
                 AgentEvent::ProgressMessage { loop_id, tool_call_id, tool_name, text: text.to_owned() }
             }
-            Said::Partial(result) => AgentEvent::ToolExecutionUpdate {
+            ToolOutput::Partial(result) => AgentEvent::ToolExecutionUpdate {
                 loop_id,
                 tool_call_id,
                 tool_name,
@@ -434,7 +436,7 @@ impl RunEvents {
 }
 
 /// The output of a running tool.
-enum Said<'a> {
+enum ToolOutput<'a> {
     Text(&'a str),
     Partial(&'a ToolResult),
 }

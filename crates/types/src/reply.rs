@@ -111,7 +111,7 @@ pub struct FinalAnswer {
 impl FinalAnswer {
     /// Returns the text of the answer; empty only if the model returned no text.
     pub fn text(&self) -> &str {
-        self.outcome.said().unwrap_or_default()
+        self.outcome.last_text().unwrap_or_default()
     }
 
     /// Returns the text of the answer, by value.
@@ -160,7 +160,7 @@ impl Unfinished {
 
     /// Returns the last text of the agent; at a limit it may be a usable partial answer.
     pub fn partial(&self) -> Option<&str> {
-        self.outcome.said()
+        self.outcome.last_text()
     }
 
     /// Returns the outcome from the run's log: turns, tokens, cost.

@@ -139,7 +139,7 @@ impl Fold {
                     self.prompted(message, *source, record.at);
                 }
             }
-            RecordBody::ModelAsked { .. } => self.asked(),
+            RecordBody::ModelAsked { .. } => self.on_model_asked(),
             RecordBody::ModelAnswered { command, message, .. } => {
                 let calls = message.tool_calls().cloned();
                 self.calls.extend((0..).map(|i| CallId::new(*command, i)).zip(calls));
@@ -152,7 +152,7 @@ impl Fold {
             RecordBody::RunFinished(outcome) => self.with_round(|r| {
                 let finished = outcome.status == OutcomeStatus::Finished;
                 r.status = if finished { RoundStatus::Completed } else { RoundStatus::Error };
-                r.final_answer = outcome.said().map(str::to_owned);
+                r.final_answer = outcome.last_text().map(str::to_owned);
             }),
             RecordBody::Resumed => self.with_round(|r| {
                 if r.status == RoundStatus::Error {
@@ -176,7 +176,7 @@ impl Fold {
 
     fn prompted(&mut self, message: &Message, source: PromptSource, at: Timestamp) {
         // What the model is told from memory nobody said.
-        let text = Content::join_text(message.said()).into_owned();
+        let text = Content::join_text(message.own_content()).into_owned();
         match self.rounds.last_mut() {
             Some(round) if round.status == RoundStatus::Pending => round.ask(&text),
             Some(round) if round.is_open() && source == PromptSource::Steer => round.ask(&text),
@@ -208,7 +208,7 @@ impl Fold {
     }
 
     /// Handles a model request: for the current round, or for follow-ups that waited until it was over.
-    fn asked(&mut self) {
+    fn on_model_asked(&mut self) {
         if self.rounds.last().is_some_and(|r| !r.is_open()) {
             for (i, (text, at)) in std::mem::take(&mut self.waiting).into_iter().enumerate() {
                 match i {

@@ -3,7 +3,7 @@
 
 use futures_core::future::BoxFuture;
 
-use crate::{Compaction, Context, MemoryConfig, Message, Said, Trust};
+use crate::{Attributed, Compaction, Context, MemoryConfig, Message, Trust};
 
 /// Text recalled from memory for a prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub trait RunMemory: Send + Sync {
     fn keep<'a>(
         &'a self,
         context: &'a Context,
-        said: Vec<Said>,
+        said: Vec<Attributed>,
         compaction: Option<&'a Compaction>,
     ) -> BoxFuture<'a, ()>;
 
@@ -48,7 +48,7 @@ pub trait RunMemory: Send + Sync {
         &'a self,
         context: &'a Context,
         message: &'a Message,
-        window: &'a [Said],
+        window: &'a [Attributed],
     ) -> BoxFuture<'a, Option<Told>> {
         let _ = (context, message, window);
         Box::pin(std::future::ready(None))

@@ -50,7 +50,7 @@ impl Speaker {
 /// An original message with its provenance.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct Said {
+pub struct Attributed {
     /// The original message, even if the model reads a changed or shortened one.
     pub message: Arc<Message>,
     /// The speaker.
@@ -59,7 +59,7 @@ pub struct Said {
     pub trust: Trust,
 }
 
-impl Said {
+impl Attributed {
     /// Creates a message of a speaker. A model's message starts untrusted, because its context is unknown
     /// here.
     pub fn new(message: impl Into<Arc<Message>>, by: Speaker) -> Self {
@@ -85,9 +85,12 @@ mod tests {
     #[test]
     fn nobody_vouches_for_a_model_of_which_nobody_knows_what_it_had_read() {
         let message = Message::user("The code is 7431.", Timestamp::default());
-        let trust = |by| Said::new(message.clone(), by).trust;
+        let trust = |by| Attributed::new(message.clone(), by).trust;
         assert_eq!((trust(Speaker::Model), trust(Speaker::Person)), (Trust::Untrusted, Trust::Trusted));
-        assert_eq!(Said::new(message.clone(), Speaker::Model).believed(Trust::Model).trust, Trust::Model);
+        assert_eq!(
+            Attributed::new(message.clone(), Speaker::Model).believed(Trust::Model).trust,
+            Trust::Model
+        );
     }
 
     // spec: M-23

@@ -159,7 +159,7 @@ fn without_colours(line: &str) -> String {
 mod tests {
     use super::*;
 
-    fn heard(messages: &[&str], words: &[&str]) -> Work {
+    fn work_after(messages: &[&str], words: &[&str]) -> Work {
         let mut work = Work::default();
         messages.iter().for_each(|line| work.message(line));
         words.iter().for_each(|line| work.word(line));
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn message_of_a_build_script_is_no_crate_and_a_program_is_kept() {
-        let work = heard(
+        let work = work_after(
             &[
                 r#"{"reason":"compiler-artifact","target":{"name":"build-script-build","kind":["custom-build"]},"executable":null,"fresh":false}"#,
                 r#"{"reason":"build-script-executed","package_id":"x"}"#,
@@ -193,13 +193,13 @@ mod tests {
             "\x1b[1m\x1b[32m  Downloaded\x1b[0m serde v1.0.0",
             "  Downloaded a v1.0",
         ];
-        let work = heard(&[], &[&progress[..], &error[..]].concat());
+        let work = work_after(&[], &[&progress[..], &error[..]].concat());
         assert_eq!(work.complaints(), error.join("\n"));
         assert_eq!((work.fetched, work.now.as_str()), (2, "got a"));
     }
 
     #[test]
     fn word_of_the_sum_of_downloads_is_no_crate() {
-        assert_eq!(heard(&[], &["  Downloaded 12 crates (3.4MB) in 1.2s"]).fetched, 0);
+        assert_eq!(work_after(&[], &["  Downloaded 12 crates (3.4MB) in 1.2s"]).fetched, 0);
     }
 }

@@ -340,7 +340,7 @@ fn asked_otherwise(
     request: &StartRun,
 ) -> Option<&'static str> {
     let texts = |prompts: &[AgentMessage]| {
-        let said = prompts.iter().filter_map(AgentMessage::as_llm).map(Message::said);
+        let said = prompts.iter().filter_map(AgentMessage::as_llm).map(Message::own_content);
         said.map(Content::join_text).collect::<Vec<_>>().join("\n\n")
     };
     let (config, settings) = (&started.config, &request.settings);

@@ -53,7 +53,7 @@ pub(crate) async fn measure(agent: &Archon, verbose: bool) -> Result<Vec<String>
         let problems = check(&begun_at(&task), &CheckOptions::new(tools.clone()));
         let is_valid = task.subtasks.len() >= *subtasks && !problems.iter().any(|p| p.is_error());
         let is_followed = outcome.status == OutcomeStatus::Finished;
-        let said = outcome.said().unwrap_or_default().trim();
+        let said = outcome.last_text().unwrap_or_default().trim();
         let is_right = is_followed
             && !said.is_empty()
             && answer.iter().all(|any| any.split('|').any(|part| says(said, part)));

@@ -38,7 +38,7 @@ pub(crate) async fn measure(agent: &Archon, verbose: bool) -> Result<Vec<String>
         });
         let called: Vec<String> =
             calls.flatten().map(|call| format!("{} {}", call.name, call.arguments)).collect();
-        let said = outcome.said().unwrap_or_default().trim();
+        let said = outcome.last_text().unwrap_or_default().trim();
         let fits = match answer {
             Some(words) => words.split('|').any(|word| says(said, word)),
             None => !said.is_empty(),

@@ -75,7 +75,7 @@ pub(crate) async fn measure(agent: &Archon, verbose: bool) -> Result<Vec<String>
 
 async fn run(agent: &Archon, task: &Task) -> Result<Outcome> {
     let outcome = archon::Outcome::of_result(agent.run(&task.task).await)?;
-    let said = outcome.said().unwrap_or_default();
+    let said = outcome.last_text().unwrap_or_default();
     let (mut calls, mut results) = (Vec::new(), Vec::new());
     for record in agent.journal().read(&outcome.run).await? {
         match &record.body {

@@ -205,7 +205,7 @@ fn warn_of_collection(app: &App, words: &[String]) {
 }
 
 fn to_remember(words: &[String]) -> Result<String, Failure> {
-    let text = super::run::said(words, "the text to remember")?;
+    let text = super::run::words_or_stdin(words, "the text to remember")?;
     match (text.trim(), words) {
         ("", [word]) if word == "-" => {
             let advice = "pipe text into the command, or say the text to remember as an argument";
@@ -243,13 +243,13 @@ fn row(entry: &MemoryEntry) -> String {
 }
 
 /// Selects everything but the marks of forgotten entries.
-fn told() -> MemoryFilter {
+fn not_forgotten() -> MemoryFilter {
     MemoryFilter::all().of(&MemoryKind::TOLD)
 }
 
 async fn list(app: &App, of: &Of, limit: usize) -> Result<Exit, Failure> {
     let memory = open(app, &of.collection).await?;
-    let page = memory.store().list(&Listing::new(told(), MemoryOrder::Latest, limit)).await?;
+    let page = memory.store().list(&Listing::new(not_forgotten(), MemoryOrder::Latest, limit)).await?;
     for damaged in &page.damaged {
         app.output.note(Look::Dim, format!("{} is damaged: {}", damaged.id, damaged.problem));
     }
@@ -277,7 +277,7 @@ async fn forget(app: &App, of: &Of, ids: Vec<String>) -> Result<Exit, Failure> {
 async fn stats(app: &App, of: &Of) -> Result<Exit, Failure> {
     let memory = open(app, &of.collection).await?;
     let mut counts: BTreeMap<(String, &str), u64> = BTreeMap::new();
-    let (mut damaged, mut listing) = (0, Listing::new(told(), MemoryOrder::First, 1_000));
+    let (mut damaged, mut listing) = (0, Listing::new(not_forgotten(), MemoryOrder::First, 1_000));
     loop {
         let page = memory.store().list(&listing).await?;
         damaged += page.damaged.len();

@@ -152,7 +152,7 @@ pub(super) async fn say_what_became(
                 exit = if outcome.is_finished() { exit } else { Exit::of(&outcome) };
                 (
                     RunStatus::from(outcome.status),
-                    outcome.error.clone().or(outcome.said().map(str::to_owned)).unwrap_or_default(),
+                    outcome.error.clone().or(outcome.last_text().map(str::to_owned)).unwrap_or_default(),
                 )
             }
             Err(error) => {

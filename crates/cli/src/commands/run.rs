@@ -70,7 +70,7 @@ impl RunArgs {
 
 /// Returns the task: these words with piped text, or the text on standard input.
 pub(crate) fn task(app: &App, words: &[String]) -> Result<String, Failure> {
-    let text = said(words, "the task")?;
+    let text = words_or_stdin(words, "the task")?;
     if text.trim().is_empty() {
         return Err(archon::RunError::EmptyPrompt.into());
     }
@@ -81,7 +81,7 @@ pub(crate) fn task(app: &App, words: &[String]) -> Result<String, Failure> {
 }
 
 /// Returns these words joined, or for `-` the text on standard input. `what` names them in errors.
-pub(crate) fn said(words: &[String], what: &str) -> Result<String, Failure> {
+pub(crate) fn words_or_stdin(words: &[String], what: &str) -> Result<String, Failure> {
     let mut text = words.join(" ");
     if text == "-" {
         text.clear();

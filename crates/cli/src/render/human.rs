@@ -112,7 +112,7 @@ impl Human {
                 let text = message.as_llm().map(archon::types::Message::text).unwrap_or_default();
                 output.note(Look::Dim, format!("> {}", one_line(&text, 2 * SHOWN)));
             }
-            RecordBody::ModelAsked { .. } => self.asked(output),
+            RecordBody::ModelAsked { .. } => self.begin_request(output),
             RecordBody::ModelAnswered { message, .. } => self.answered(message, output),
             RecordBody::ModelFailed { attempt, failure, .. } => self.failed(*attempt, failure, output),
             RecordBody::ToolStarted { call, attempt, .. } => {
@@ -174,7 +174,7 @@ impl Human {
         }
     }
 
-    fn asked(&mut self, output: &Output) {
+    fn begin_request(&mut self, output: &Output) {
         self.stream = if self.text_mode { Stream::text_mode() } else { Stream::native() };
         output.wait("thinking");
     }
@@ -252,7 +252,7 @@ impl Human {
             team.leave(output);
         }
         self.stream.close_line(output);
-        let answer = outcome.said().unwrap_or_default().trim();
+        let answer = outcome.last_text().unwrap_or_default().trim();
         // If a limit left no answer, the outcome has the limit's name instead, which the last line shows.
         let is_limit = matches!(outcome.status, OutcomeStatus::Limit(limit) if answer == limit.to_string());
         if !answer.is_empty() && answer != self.shown && !is_limit {
@@ -307,7 +307,7 @@ impl Human {
 /// Returns the end of a run in a few words.
 fn name_ending(outcome: &Outcome) -> String {
     match outcome.status {
-        OutcomeStatus::Finished if outcome.said().unwrap_or_default().trim().is_empty() => {
+        OutcomeStatus::Finished if outcome.last_text().unwrap_or_default().trim().is_empty() => {
             "finished with an empty answer".to_owned()
         }
         OutcomeStatus::Finished if outcome.is_refusal() => "finished; the model declined".to_owned(),

@@ -26,7 +26,7 @@ fn about(body: &RecordBody) -> String {
             let (model, provider) = (&s.config.model, &s.config.provider);
             one_line(&format!("session {}, model {model} ({provider})", s.session), SHOWN)
         }
-        RecordBody::Prompted { message, .. } => said(message),
+        RecordBody::Prompted { message, .. } => prompt_line(message),
         RecordBody::ModelAsked { turn, attempt, request_hash, .. } => {
             format!("turn {turn}, attempt {attempt}, request {request_hash}")
         }
@@ -68,7 +68,7 @@ fn about(body: &RecordBody) -> String {
             format!("waiting for {}", calls.join(", "))
         }
         RecordBody::RunFinished(outcome) => {
-            let why = outcome.error.as_deref().or(outcome.said()).unwrap_or_default();
+            let why = outcome.error.as_deref().or(outcome.last_text()).unwrap_or_default();
             format!("{:?}, {} turns: {}", outcome.status, outcome.turns, one_line(why, SHOWN))
         }
         of_a_call => about_call(of_a_call),
@@ -221,7 +221,7 @@ fn answered(message: &AssistantMessage) -> String {
     one_line(&message.content.iter().filter_map(part).collect::<Vec<_>>().join(" "), 2 * SHOWN)
 }
 
-fn said(message: &AgentMessage) -> String {
+fn prompt_line(message: &AgentMessage) -> String {
     one_line(&message.as_llm().map(Message::text).unwrap_or_default(), SHOWN)
 }
 

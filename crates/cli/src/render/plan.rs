@@ -89,7 +89,7 @@ impl PlanView {
     /// Shows a record; returns whether it was one of the plan's own.
     pub(super) fn show(&self, record: &Record, output: &Output) -> bool {
         match &record.body {
-            RecordBody::Plan(said) => self.said(said, output),
+            RecordBody::Plan(record) => self.show_record(record, output),
             RecordBody::ToolStarted { call, attempt, .. } => {
                 let Some(node) = self.machine.node(*call) else { return false };
                 self.began(node, *attempt, output);
@@ -122,8 +122,8 @@ impl PlanView {
         (self.machine.nodes().filter(|node| node.lets_go()).count(), self.machine.nodes().count())
     }
 
-    fn said(&self, said: &PlanRecord, output: &Output) {
-        match said {
+    fn show_record(&self, record: &PlanRecord, output: &Output) {
+        match record {
             PlanRecord::Asked { attempt, reason, .. } => {
                 if let (0, Some(reason)) = (attempt, reason) {
                     output.note(Look::Warning, format!("planning again: {}", one_line(reason, 2 * SHOWN)));

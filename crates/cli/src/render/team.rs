@@ -55,7 +55,7 @@ impl TeamView {
     pub(super) fn learn(&mut self, record: &Record) {
         match &record.body {
             RecordBody::RunStarted(_) => return,
-            RecordBody::Team(said) => match &**said {
+            RecordBody::Team(record) => match &**record {
                 TeamRecord::Formed { lead, .. } => (self.is_formed, self.lead) = (true, lead.clone()),
                 TeamRecord::Delegated { call, task, .. } => {
                     self.tasks.insert(*call, one_line(task, SHOWN));
@@ -105,7 +105,7 @@ impl TeamView {
             return false;
         }
         match &record.body {
-            RecordBody::Team(said) => self.said(said, output),
+            RecordBody::Team(record) => self.show_record(record, output),
             RecordBody::ToolStarted { call, .. } => self.began(*call, output),
             RecordBody::ToolFinished { call, result } => self.ended(*call, result, record.at, output),
             RecordBody::Suspended { .. } => {
@@ -118,11 +118,11 @@ impl TeamView {
         true
     }
 
-    fn said(&self, said: &TeamRecord, output: &Output) {
+    fn show_record(&self, record: &TeamRecord, output: &Output) {
         let warn = |text: String| output.note(Look::Warning, one_line(&text, 4 * SHOWN));
         let note = |text: String| output.note(Look::Dim, one_line(&text, 4 * SHOWN));
         let who = |call: CallId| self.member(call).map_or_else(|| call.to_string(), |who| who.to_string());
-        match said {
+        match record {
             TeamRecord::Formed { members, lead, .. } => {
                 let members: Vec<_> =
                     members.iter().map(|m| format!("{} ({})", m.id, m.roles.join(", "))).collect();

@@ -80,7 +80,7 @@ fn finished(seq: u64, status: Value, answer: &str) -> Event {
     record(seq, body)
 }
 
-fn asked(seq: u64, command: u64) -> Event {
+fn model_asked(seq: u64, command: u64) -> Event {
     record(seq, json!({"type": "model_asked", "command": command, "attempt": 0, "turn": command}))
 }
 
@@ -90,7 +90,7 @@ fn a_run() -> Vec<Event> {
     let id = |index: u32| json!({"command": 0, "index": index});
     vec![
         started("native"),
-        asked(1, 0),
+        model_asked(1, 0),
         delta(0, DeltaKind::Thinking { text: "It is a ".into() }),
         delta(0, DeltaKind::Thinking { text: "percentage.".into() }),
         text(0, "I will "),
@@ -120,7 +120,7 @@ fn a_run() -> Vec<Event> {
                 "result": {"status": "error", "content": [{"type": "text", "text": "Error: no such tool\nTools: calculator"}]},
             }),
         ),
-        asked(32, 1),
+        model_asked(32, 1),
         text(1, "15% of 200 "),
         text(1, "is **30**."),
         answered(60, 1, json!([{"type": "text", "text": "15% of 200 is **30**."}])),
@@ -187,7 +187,7 @@ fn for_programs_every_event_is_a_line_of_json() {
 fn in_text_mode_the_answer_begins_at_its_mark() {
     let events = [
         started("text"),
-        asked(1, 0),
+        model_asked(1, 0),
         text(0, "Thought: easy.\nFinal"),
         text(0, " Ans"),
         text(0, "wer: "),
@@ -215,7 +215,7 @@ fn failures_limits_and_cancels_are_said() {
     let cancelled = json!({"code": "cancelled", "message": "cancelled", "retryable": false});
     let events = [
         started("native"),
-        asked(1, 0),
+        model_asked(1, 0),
         text(0, "half an ans"),
         record(2, json!({"type": "model_failed", "command": 0, "attempt": 0, "failure": failure})),
         record(3, json!({"type": "noted", "text": "Say it shorter."})),
@@ -280,14 +280,14 @@ fn of_an_agent_that_is_called_people_see_the_call_and_that_it_is_complete() {
     let result = json!({"content": [{"type": "text", "text": "2,102,650"}], "child_run": "run_1.0-0"});
     let mut events = vec![
         started("native"),
-        asked(1, 0),
+        model_asked(1, 0),
         answered(2, 0, json!([call])),
         record(3, json!({"type": "tool_started", "call": id, "attempt": 0, "effect": "idempotent"})),
     ];
     events.extend(a_run().into_iter().map(of_child));
     events.extend([
         record(63, json!({"type": "tool_finished", "call": id, "result": result})),
-        asked(64, 1),
+        model_asked(64, 1),
         answered(65, 1, json!([{"type": "text", "text": "About two million."}])),
         finished(66, json!({"status": "finished"}), "About two million."),
     ]);
@@ -356,7 +356,7 @@ fn human_same_failure_again_is_shown_once() {
         false,
         &[
             started("native"),
-            asked(1, 0),
+            model_asked(1, 0),
             failed(2, 0),
             failed(3, 1),
             failed(4, 2),
@@ -379,10 +379,10 @@ fn human_resumed_says_that_an_answer_is_given_again() {
         false,
         &[
             started("native"),
-            asked(1, 0),
+            model_asked(1, 0),
             record(2, json!({"type": "model_failed", "command": 0, "attempt": 0, "failure": failure})),
             record(3, json!({"type": "resumed"})),
-            asked(4, 1),
+            model_asked(4, 1),
             answered(5, 1, whole),
             record(6, json!({"type": "resumed"})),
         ],

@@ -66,14 +66,14 @@ const MOST_JUDGED: usize = 100;
 const LONGEST_TOKEN: usize = 32;
 
 /// The progress of the answer.
-struct Said {
+struct AnswerProgress {
     copying: Option<Copying>,
     tokens: usize,
     /// The most tokens of the answer.
     limit: usize,
 }
 
-impl Said {
+impl AnswerProgress {
     fn left(&self) -> usize {
         self.limit.saturating_sub(self.tokens)
     }
@@ -82,7 +82,7 @@ impl Said {
 impl Worker<'_> {
     fn generate(&mut self, job: &mut Generation) -> Result<End, LocalModelError> {
         let reused = self.keep(&job.prompt)?;
-        let mut said = Said { copying: None, tokens: 0, limit: job.max_tokens };
+        let mut said = AnswerProgress { copying: None, tokens: 0, limit: job.max_tokens };
         if !self.read(&job.prompt, reused, &stop(job))? {
             return Ok(End::Cancelled);
         }
@@ -119,7 +119,7 @@ impl Worker<'_> {
     }
 
     /// Writes the answer token by token, and completes it within its limit if possible.
-    fn write(&mut self, job: &mut Generation, said: &mut Said) -> Result<End, LocalModelError> {
+    fn write(&mut self, job: &mut Generation, said: &mut AnswerProgress) -> Result<End, LocalModelError> {
         loop {
             if stop(job)() {
                 return Ok(End::Cancelled);
@@ -161,7 +161,13 @@ impl Worker<'_> {
 
     /// Returns the end of a text that follows a grammar, if it fits into the tokens that are left now and
     /// would no longer fit after these bytes. If it does not fit even now, the answer is cut off.
-    fn due_end(&self, bytes: &[u8], tokens: usize, job: &Generation, said: &Said) -> Option<Vec<u8>> {
+    fn due_end(
+        &self,
+        bytes: &[u8],
+        tokens: usize,
+        job: &Generation,
+        said: &AnswerProgress,
+    ) -> Option<Vec<u8>> {
         let matcher = job.matcher.as_ref()?;
         let mut after = matcher.clone();
         if !after.advance(bytes) {
@@ -183,7 +189,11 @@ impl Worker<'_> {
 
     /// Ends a repeating answer: closes the open string, or else the whole text, if the grammar allows it.
     /// Returns `None` if the answer continues.
-    fn break_off(&mut self, job: &mut Generation, said: &mut Said) -> Result<Option<End>, LocalModelError> {
+    fn break_off(
+        &mut self,
+        job: &mut Generation,
+        said: &mut AnswerProgress,
+    ) -> Result<Option<End>, LocalModelError> {
         let Some(matcher) = &job.matcher else { return Ok(Some(End::Length)) };
         let mut closed = matcher.clone();
         if closed.advance(b"\"") && (closed.may_end() || self.end(&closed, said.left() - 1).is_some()) {
@@ -196,7 +206,7 @@ impl Worker<'_> {
     }
 
     /// Chooses the next token from the logits of the context.
-    fn next(&self, job: &mut Generation, said: &Said) -> Result<Token, LocalModelError> {
+    fn next(&self, job: &mut Generation, said: &AnswerProgress) -> Result<Token, LocalModelError> {
         let vocabulary = &self.model.vocabulary;
         let mut logits = self.logits(LAST_ROW)?.to_vec();
         if let Some(copying) = &said.copying {
@@ -271,7 +281,12 @@ impl Worker<'_> {
     }
 
     /// Writes a text that the model does not choose. Returns true if the answer ends with it.
-    fn say(&mut self, text: &[u8], job: &mut Generation, said: &mut Said) -> Result<bool, LocalModelError> {
+    fn say(
+        &mut self,
+        text: &[u8],
+        job: &mut Generation,
+        said: &mut AnswerProgress,
+    ) -> Result<bool, LocalModelError> {
         let tokens = self.model.tokens(text);
         if pass_on(text, tokens.len(), job, said) {
             return Ok(true);
@@ -405,7 +420,7 @@ impl Worker<'_> {
 const LAST_ROW: i32 = -1;
 
 /// Sends the bytes on. Returns true if the grammar allows nothing more.
-fn pass_on(bytes: &[u8], tokens: usize, job: &mut Generation, said: &mut Said) -> bool {
+fn pass_on(bytes: &[u8], tokens: usize, job: &mut Generation, said: &mut AnswerProgress) -> bool {
     said.tokens += tokens;
     let _ = job.steps.send(Step::Piece { bytes: bytes.to_vec(), tokens });
     if let Some(copying) = &mut said.copying {

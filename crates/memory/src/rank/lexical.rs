@@ -115,7 +115,7 @@ mod tests {
 
     use super::*;
 
-    fn asked(words: &str) -> Vec<(String, f32)> {
+    fn query_words(words: &str) -> Vec<(String, f32)> {
         let mut terms = Analyzer::default().terms(words);
         terms.sort();
         terms.dedup();
@@ -123,7 +123,7 @@ mod tests {
     }
 
     fn coverage_of(question: &str, texts: &[&str]) -> Vec<f32> {
-        let asked = asked(question);
+        let asked = query_words(question);
         let mut counts = Counts::new(&asked);
         texts.iter().for_each(|text| counts.add(&Analyzer::default(), &[text]));
         counts.coverage()
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn a_session_is_one_long_text() {
-        let asked = asked("dog owl elk");
+        let asked = query_words("dog owl elk");
         let mut counts = Counts::new(&asked);
         for text in ["dog", "owl", "elk", "elk"] {
             counts.add(&Analyzer::default(), &[text]);

@@ -10,7 +10,7 @@ use archon_types::{
 };
 use serde_json::{Map, json};
 
-use crate::support::said;
+use crate::support::entry;
 
 /// What somebody else does.
 type Work = BoxFuture<'static, ()>;
@@ -71,8 +71,8 @@ async fn facts(store: &Arc<dyn MemoryStore>) -> Vec<(String, Option<u64>)> {
     facts.into_iter().map(|fact| (fact.content, fact.valid_to.map(Timestamp::as_millis))).collect()
 }
 
-fn entry(id: &str, text: &str) -> MemoryEntry {
-    let mut entry = said("user", text);
+fn note(id: &str, text: &str) -> MemoryEntry {
+    let mut entry = entry("user", text);
     (entry.id, entry.kind) = (id.into(), MemoryKind::Note);
     entry
 }
@@ -125,11 +125,11 @@ async fn of_two_who_say_how_many_objects_there_are_the_first_is_right() {
 #[tokio::test]
 async fn no_turn_of_an_untrusted_import_slips_in_behind_one_that_is_said_meanwhile() {
     let (_, of) = two();
-    memory_of(of.clone(), 9).conversation("s").append(said("user", "An import's")).await.unwrap();
+    memory_of(of.clone(), 9).conversation("s").append(entry("user", "An import's")).await.unwrap();
     let lines = memory_of(of, 9).export().await.unwrap().join("\n");
     let (first, store) = two();
     let second = overtaken(&store, async move {
-        first.conversation("s").append(said("user", "A person's")).await.unwrap();
+        first.conversation("s").append(entry("user", "A person's")).await.unwrap();
     });
     let imported = second.import(lines.as_bytes(), Trust::Untrusted, |_| {}).await.unwrap();
     assert_eq!((imported.kept, imported.refused.len()), (0, 1));
@@ -141,7 +141,7 @@ async fn no_turn_of_an_untrusted_import_slips_in_behind_one_that_is_said_meanwhi
 async fn what_is_cleared_while_a_model_sums_it_up_does_not_come_back() {
     let (first, store) = two();
     for n in 0..4 {
-        first.conversation("s").append(said("user", &format!("The secret number is {n}."))).await.unwrap();
+        first.conversation("s").append(entry("user", &format!("The secret number is {n}."))).await.unwrap();
     }
     let cleared = first.clone();
     let second = overtaken(&store, async move { cleared.conversation("s").clear().await.unwrap() });
@@ -157,7 +157,7 @@ async fn what_is_cleared_while_a_model_sums_it_up_does_not_come_back() {
 #[tokio::test]
 async fn what_is_forgotten_while_it_is_read_does_not_come_back() {
     let (first, store) = two();
-    let mut turn = Knowledge::left_unread(said("user", "I live in Bern."), &RuleExtractor);
+    let mut turn = Knowledge::left_unread(entry("user", "I live in Bern."), &RuleExtractor);
     (turn.id, turn.kind) = ("turn".into(), MemoryKind::Turn);
     first.keep(vec![turn.clone()]).await.unwrap();
     let second = overtaken(&store, async move {
@@ -172,7 +172,7 @@ async fn what_is_forgotten_while_it_is_read_does_not_come_back() {
 #[tokio::test]
 async fn a_fact_that_is_learnt_while_its_text_is_forgotten_goes_with_it() {
     let (first, store) = two();
-    let mut turn = Knowledge::left_unread(said("user", "I live in Bern."), &RuleExtractor);
+    let mut turn = Knowledge::left_unread(entry("user", "I live in Bern."), &RuleExtractor);
     (turn.id, turn.kind) = ("turn".into(), MemoryKind::Turn);
     first.keep(vec![turn.clone()]).await.unwrap();
     first.knowledge().learn([lives("Rome", 1)]).await.unwrap();
@@ -202,13 +202,13 @@ async fn a_value_that_a_person_sets_meanwhile_is_not_overwritten_by_a_model() {
 async fn a_note_that_is_written_anew_while_it_is_merged_or_evicted_stays() {
     for evict in [false, true] {
         let (first, store) = two();
-        let mut important = entry("b", "Tea at five");
+        let mut important = note("b", "Tea at five");
         important.importance = Some(0.9);
-        first.keep(vec![entry("a", "Tea at five"), important]).await.unwrap();
+        first.keep(vec![note("a", "Tea at five"), important]).await.unwrap();
         let renewed = first.clone();
         let second = overtaken(&store, async move {
             for id in ["a", "b"] {
-                renewed.keep(vec![entry(id, &format!("Coffee at six, says {id}"))]).await.unwrap();
+                renewed.keep(vec![note(id, &format!("Coffee at six, says {id}"))]).await.unwrap();
             }
         });
         if evict {

@@ -11,7 +11,7 @@ use archon_types::{
     Trust,
 };
 
-use crate::support::{cases, memory, said, seed};
+use crate::support::{cases, entry, memory, seed};
 
 fn at(ms: u64) -> Timestamp {
     Timestamp::from_millis(ms)
@@ -387,7 +387,7 @@ async fn a_text_is_forgotten_with_the_facts_that_only_it_said_and_the_answers_th
 #[tokio::test]
 async fn facts_go_with_the_turns_that_are_cleared_or_purged_and_stay_with_those_that_are_evicted() {
     let turn = |id: &str, text: &str, at_ms: u64| {
-        let mut turn = said("user", text);
+        let mut turn = entry("user", text);
         (turn.id, turn.timestamp) = (id.to_owned(), at(at_ms));
         Knowledge::left_unread(turn, &RuleExtractor)
     };
@@ -436,7 +436,7 @@ async fn what_a_merged_note_said_rests_on_the_one_that_stays() {
     let (memory, _) = memory("user:x");
     let knowledge = memory.knowledge();
     for (id, at_ms) in [("old", 100), ("new", 200)] {
-        let mut note = said("user", "Alice lives in Bern.");
+        let mut note = entry("user", "Alice lives in Bern.");
         (note.id, note.timestamp) = (id.to_owned(), at(at_ms));
         memory.keep(vec![note]).await.unwrap();
     }

@@ -11,7 +11,7 @@ use archon_types::{
 };
 use serde_json::{Map, json};
 
-use crate::support::{contents, said};
+use crate::support::{contents, entry};
 
 /// The memories of these collections in one store, with their clock.
 fn memories<const N: usize>(of: [&str; N]) -> ([Memory; N], VirtualClock) {
@@ -84,7 +84,7 @@ async fn what_a_team_learns_ends_no_fact_of_a_member() {
 async fn a_team_clears_its_own_session_and_task_and_no_members() {
     let ([alice, team], _) = memories(["team:eng:alice", "team:eng"]);
     for (memory, name) in [(&alice, "alice"), (&team, "team")] {
-        memory.conversation("main").append(said("user", &format!("I am of {name}."))).await.unwrap();
+        memory.conversation("main").append(entry("user", &format!("I am of {name}."))).await.unwrap();
         memory.task("t").set("owner", json!(name)).await.unwrap();
     }
     // Neither takes the other's for its own.
@@ -111,8 +111,8 @@ async fn a_team_clears_its_own_session_and_task_and_no_members() {
 async fn a_teams_summary_stands_for_its_own_turns_alone() {
     let ([alice, team], _) = memories(["team:eng:alice", "team:eng"]);
     for n in 0..4 {
-        alice.conversation("main").append(said("user", &format!("Alice says {n}."))).await.unwrap();
-        team.conversation("main").append(said("user", &format!("The team says {n}."))).await.unwrap();
+        alice.conversation("main").append(entry("user", &format!("Alice says {n}."))).await.unwrap();
+        team.conversation("main").append(entry("user", &format!("The team says {n}."))).await.unwrap();
     }
     let model = FnProvider::new(|_, request| {
         let asked = request.messages.iter().map(|message| message.text()).collect::<String>();

@@ -10,7 +10,7 @@ use archon_types::{
 };
 use serde_json::{Map, json};
 
-use crate::support::{memory, said};
+use crate::support::{entry, memory};
 
 /// A model that answers every question with this.
 fn answering(answer: &str) -> FnProvider {
@@ -84,7 +84,7 @@ async fn what_no_longer_holds_and_what_tasks_have_at_hand_is_not_summed_up() {
     ending.until = Some(clock.now() + Duration::from_secs(60));
     memory.knowledge().learn([lives("Bern", 1_000), lives("Chur", 2_000), ending]).await.unwrap();
     memory.task("t").set("goal", json!("a table for two")).await.unwrap();
-    memory.conversation("s").append(said("user", "I moved.")).await.unwrap();
+    memory.conversation("s").append(entry("user", "I moved.")).await.unwrap();
     let model = answering(SUMMARY);
     assert_eq!(summarized(&memory, None, &model).await.ids.len(), 3);
     let since = |ms| Timestamp::from_millis(ms);

@@ -18,8 +18,8 @@ pub(crate) fn memory(of: &str) -> (Memory, VirtualClock) {
     (memory.with_embedder(Arc::new(HashEmbedder)), clock)
 }
 
-pub(crate) fn said(role: &str, text: &str) -> MemoryEntry {
-    let mut entry = MemoryEntry::said("", role, text, Timestamp::default());
+pub(crate) fn entry(role: &str, text: &str) -> MemoryEntry {
+    let mut entry = MemoryEntry::of_message("", role, text, Timestamp::default());
     entry.trust = match role {
         "user" => Trust::Trusted,
         "assistant" => Trust::Model,

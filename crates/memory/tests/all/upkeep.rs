@@ -19,7 +19,7 @@ use futures_util::FutureExt as _;
 use serde_json::{Map, json};
 use tokio::sync::Semaphore;
 
-use crate::support::{contents, memory, said};
+use crate::support::{contents, entry, memory};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
@@ -91,11 +91,11 @@ async fn sessions_stand_beside_each_other_and_old_ones_go() {
         for session in &sessions[n.saturating_sub(1)..=n] {
             memory
                 .conversation(*session)
-                .append(said("user", &format!("{session} on day {n}")))
+                .append(entry("user", &format!("{session} on day {n}")))
                 .await
                 .unwrap();
         }
-        memory.conversation(*session).append(said("assistant", "Noted.")).await.unwrap();
+        memory.conversation(*session).append(entry("assistant", "Noted.")).await.unwrap();
         clock.advance(DAY);
     }
     assert_eq!(turns("january", None).await, ["january on day 0", "Noted.", "january on day 1"]);
@@ -113,7 +113,7 @@ async fn sessions_stand_beside_each_other_and_old_ones_go() {
 async fn what_is_older_than_a_limit_is_purged() {
     let (memory, clock) = memory("user:x");
     for n in 0..4 {
-        memory.conversation("s").append(said("user", &format!("day {n}"))).await.unwrap();
+        memory.conversation("s").append(entry("user", &format!("day {n}"))).await.unwrap();
         clock.advance(DAY);
     }
     let limit = Timestamp::from_millis(clock.now().as_millis() - 2 * 24 * 3_600_000);
@@ -129,7 +129,7 @@ async fn a_fact_that_was_ended_by_one_that_is_purged_holds_on() {
     let fact =
         |place: &str, at| Fact::new("Alice", "lives in", place).since(since(at)).trusted(Trust::Trusted);
     let knowledge = memory.knowledge();
-    memory.conversation("s").append(said("user", "Long ago.")).await.unwrap();
+    memory.conversation("s").append(entry("user", "Long ago.")).await.unwrap();
     knowledge.learn([fact("Basel", 200), fact("Chur", 250)]).await.unwrap();
     clock.advance(DAY);
     knowledge.learn([fact("Bern", 100)]).await.unwrap();
@@ -307,7 +307,7 @@ async fn a_text_that_an_embedder_refuses_keeps_no_other_from_its_vector() {
 #[tokio::test]
 async fn memories_move_and_bad_lines_stay_behind() {
     let (from, _) = memory("user:a");
-    from.conversation("s").append(said("user", "Zürich, naïve, 🏔")).await.unwrap();
+    from.conversation("s").append(entry("user", "Zürich, naïve, 🏔")).await.unwrap();
     from.knowledge().learn([Fact::new("a", "b", "c").trusted(Trust::Trusted)]).await.unwrap();
     let mut lines = from.export().await.unwrap().join("\n").into_bytes();
     let (same, _) = memory("user:a");
@@ -356,7 +356,7 @@ async fn an_import_takes_the_place_of_nothing_that_is_believed_more() {
 async fn an_import_adds_nothing_to_a_session_that_is_believed_more() {
     let (from, _) = memory("user:a");
     for (session, role) in [("mine", "user"), ("mine", "tool"), ("models", "assistant"), ("pages", "tool")] {
-        from.conversation(session).append(said(role, &format!("{role} in {session}"))).await.unwrap();
+        from.conversation(session).append(entry(role, &format!("{role} in {session}"))).await.unwrap();
     }
     let own = from.export().await.unwrap().join("\n");
     let turn = |id: &str, kind: &str, session: &str| {
@@ -491,7 +491,7 @@ async fn lines_of_facts_are_what_they_say_and_replace_only_their_own() {
             Arc::new(SeededIds::new(3)),
         )
     };
-    let mut trusted = said("user", "Anna's own");
+    let mut trusted = entry("user", "Anna's own");
     trusted.id = "same".into();
     of(within).keep(vec![trusted]).await.unwrap();
     let team = of(store.collection(Collection::new("team").unwrap()).unwrap());

@@ -41,7 +41,7 @@ impl Call<'_> {
 
     async fn begin(&self, given: Map<String, Json>, context: &Context) -> Result<Outcome, TeamError> {
         let started = self.started(context);
-        let first = vec![asked(given, context)];
+        let first = vec![prompt_of(given, context)];
         let (log, records) = RunLog::begin(&*self.by.journal, started, first, context).await?;
         let mut form = self.form(context);
         records.iter().for_each(|record| form.apply(record));
@@ -56,7 +56,7 @@ impl Call<'_> {
         open.records.iter().for_each(|record| form.apply(record));
         let first = match open.is_asked() {
             true => RecordBody::Resumed,
-            false => asked(given, context),
+            false => prompt_of(given, context),
         };
         let context = open.context(&cancelled_alone(context));
         let mut log = RunLog::resume(journal, open, context);
@@ -138,7 +138,7 @@ impl Executor<Form> for Call<'_> {
                 .await;
         }
         let mut own = Outcome::new(run.context().run.clone(), outcome.status);
-        own.set_answer(outcome.said().unwrap_or_default());
+        own.set_answer(outcome.last_text().unwrap_or_default());
         own.error.clone_from(&outcome.error);
         own.failure = outcome.failure;
         own.delegated = outcome.spending();
@@ -196,7 +196,7 @@ fn lost(child: &RunId) -> String {
     )
 }
 
-fn asked(given: Map<String, Json>, context: &Context) -> RecordBody {
+fn prompt_of(given: Map<String, Json>, context: &Context) -> RecordBody {
     let message = Message::user(Json::Object(given).to_string(), context.clock.now()).into();
     RecordBody::Prompted { message, source: PromptSource::Prompt }
 }

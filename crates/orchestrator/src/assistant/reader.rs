@@ -88,7 +88,7 @@ impl ModelReader {
         Self { provider, model: model.into() }
     }
 
-    async fn ask(&self, text: &str, asked: &[PendingApproval]) -> Result<Vec<Said>, String> {
+    async fn ask(&self, text: &str, asked: &[PendingApproval]) -> Result<Vec<ReadAnswer>, String> {
         let mut stream = self.provider.stream(self.request(text, asked), CancellationToken::new());
         while let Some(event) = stream.next().await {
             if let ModelEvent::Done(answer) = event.map_err(|error| error.to_string())? {
@@ -129,11 +129,11 @@ Leave out every question that the message does not clearly answer. The message i
 
 #[derive(Deserialize)]
 struct Answers {
-    answers: Vec<Said>,
+    answers: Vec<ReadAnswer>,
 }
 
 #[derive(Deserialize)]
-struct Said {
+struct ReadAnswer {
     number: usize,
     decision: String,
     #[serde(default)]
@@ -141,13 +141,13 @@ struct Said {
 }
 
 /// Parses the JSON object in the model's answer, which may have text around it.
-fn parse(text: &str) -> Result<Vec<Said>, String> {
+fn parse(text: &str) -> Result<Vec<ReadAnswer>, String> {
     let (start, end) = (text.find('{'), text.rfind('}'));
     let object = start.zip(end).and_then(|(start, end)| text.get(start..=end)).ok_or("there is no JSON")?;
     serde_json::from_str::<Answers>(object).map(|read| read.answers).map_err(|error| error.to_string())
 }
 
-impl Said {
+impl ReadAnswer {
     fn into_answer(self) -> Option<Answer> {
         let has_fields = self.fields.as_object().is_some_and(|fields| !fields.is_empty());
         match self.decision.as_str() {
@@ -174,7 +174,7 @@ impl AnswerReader for ModelReader {
                 tracing::warn!(problem, "an answer could not be read, so the person is asked again");
                 Vec::new()
             });
-            let id = |said: &Said| {
+            let id = |said: &ReadAnswer| {
                 said.number
                     .checked_sub(1)
                     .and_then(|index| asked.get(index))

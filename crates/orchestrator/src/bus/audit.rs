@@ -13,7 +13,7 @@ use archon_types::{BusMessage, DeathCause};
 /// something slow should hand the message over and return.
 pub trait BusAudit: Send + Sync {
     /// A message was accepted, or could not be delivered.
-    fn said(&self, message: &BusMessage, fate: Fate);
+    fn note(&self, message: &BusMessage, fate: Fate);
 }
 
 /// Fate of a message.
@@ -48,7 +48,7 @@ impl MemoryAudit {
 }
 
 impl BusAudit for MemoryAudit {
-    fn said(&self, message: &BusMessage, fate: Fate) {
+    fn note(&self, message: &BusMessage, fate: Fate) {
         let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
         if said.len() == self.most {
             said.pop_front();

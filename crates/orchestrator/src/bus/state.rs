@@ -152,7 +152,7 @@ impl State {
             tracing::debug!(name, seq = message.seq, "a message of an unknown type is passed on as it is");
         }
         if let Some(audit) = options.audit.as_deref().filter(|_| is_heard) {
-            audit.said(&message, Fate::Accepted(self.targets.len()));
+            audit.note(&message, Fate::Accepted(self.targets.len()));
         }
         let expires = now + message.ttl_ms.map_or(options.ttl, Duration::from_millis);
         if !is_heard {
@@ -205,7 +205,7 @@ impl State {
         self.next_seq += 1;
         message.seq = self.next_seq;
         if let Some(audit) = &options.audit {
-            audit.said(&message, Fate::Answered);
+            audit.note(&message, Fate::Answered);
         }
         let _ = answer.send(message);
         Ok(Ok(()))
@@ -303,7 +303,7 @@ impl State {
     pub(super) fn bury(&mut self, message: BusMessage, cause: DeathCause, options: &BusOptions) {
         tracing::debug!(seq = message.seq, receiver = %message.receiver_id, ?cause, "a message is a dead letter");
         if let Some(audit) = &options.audit {
-            audit.said(&message, Fate::Dead(cause));
+            audit.note(&message, Fate::Dead(cause));
         }
         while self.dead.len() >= options.dead_letters.max(1) {
             self.dead.pop_front();

@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 use super::{Run, Working, team};
 use crate::{
     JobState, Purpose, SeatError, TeamMachine,
-    desk::{Said, What},
+    desk::{DeskRequest, What},
     response::{LONGEST_KEY, is_key},
 };
 
@@ -34,8 +34,8 @@ impl Ask {
 
 impl Working<'_> {
     /// Handles one request of a member at work.
-    pub(super) async fn heard(&mut self, run: &mut Run, said: Said) -> Recorded {
-        let Said { call, what } = said;
+    pub(super) async fn on_request(&mut self, run: &mut Run, said: DeskRequest) -> Recorded {
+        let DeskRequest { call, what } = said;
         // Work was taken back: `reply` is dropped, which ends the member's wait with an error.
         let Some(member) =
             run.machine.hand(call).filter(|hand| hand.is_open()).map(|hand| hand.member.clone())

@@ -60,7 +60,7 @@ impl TeamMachine {
                 self.put_money(*call, money);
             }
             RecordBody::ToolFinished { call, result } => self.finished(*call, result),
-            RecordBody::ToolAsked { call, request } => self.asked(*call, request),
+            RecordBody::ToolAsked { call, request } => self.on_tool_asked(*call, request),
             RecordBody::ToolAnswered { call, answer } => self.answered(*call, answer),
             RecordBody::FormChecked { problems } => self.form_checked(problems),
             RecordBody::CancelRequested { .. } => self.cancelled = true,
@@ -273,7 +273,7 @@ impl TeamMachine {
         }
     }
 
-    fn asked(&mut self, call: CallId, request: &ApprovalRequest) {
+    fn on_tool_asked(&mut self, call: CallId, request: &ApprovalRequest) {
         if let Some(job) = self.job_mut(call.command)
             && job.is_question()
         {

@@ -35,7 +35,7 @@ impl TeamMachine {
     /// Opens a conflict if the answers to one job contradict each other; returns false if they do not.
     pub(super) fn dispute(&mut self, command: CommandId) -> bool {
         let Some(job) = self.job(command) else { return false };
-        let claims = said(job);
+        let claims = claims_of(job);
         if groups(&claims, self.settings.conflicts.tolerance).len() < 2 {
             return false;
         }
@@ -329,7 +329,7 @@ impl Conflict {
 }
 
 /// The answers to a job as claims, in the order in which they came.
-fn said(job: &Job) -> Vec<Claim> {
+fn claims_of(job: &Job) -> Vec<Claim> {
     let mut hands: Vec<_> =
         (0..).zip(&job.hands).filter(|(_, hand)| hand.state == HandState::Answered).collect();
     hands.sort_by_key(|(_, hand)| hand.place);

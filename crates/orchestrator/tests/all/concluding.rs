@@ -54,7 +54,7 @@ fn a_reviewer_who_asks_somebody_is_heard() {
         .with_lead("lead", lead)
         .with_desk(desk);
     let outcome = world.start(&team, "Do it");
-    assert_eq!((outcome.said().unwrap_or_default(), rounds.load(Ordering::SeqCst)), ("second draft", 2));
+    assert_eq!((outcome.last_text().unwrap_or_default(), rounds.load(Ordering::SeqCst)), ("second draft", 2));
 }
 
 // spec: MA-25, ER-16
@@ -69,7 +69,7 @@ fn an_answer_that_was_put_together_after_a_person_was_asked_is_the_answer() {
     assert_eq!(world.start(&team, "Do it").status, OutcomeStatus::Suspended);
     let call = CallId::new(CommandId(3), 0);
     let outcome = drive(&world.clock, team.answer(call, Answer::Approve, &world.context)).unwrap();
-    assert_eq!(outcome.said(), Some("the draft"));
+    assert_eq!(outcome.last_text(), Some("the draft"));
 }
 
 // spec: MA-25, MA-19
@@ -87,7 +87,7 @@ fn a_contradiction_in_the_answer_itself_is_settled_and_the_answer_is_given() {
         .with_member(member("w", "worker"), claims("work", 10))
         .with_member(member("e", "expert"), FnAgent::saying(r#"{"result": {"winner": "w"}}"#))
         .with_lead("lead", claims("the draft", 20));
-    assert_eq!(world.start(&team, "Do it").said(), Some("the draft"));
+    assert_eq!(world.start(&team, "Do it").last_text(), Some("the draft"));
     assert!(world.delegations().iter().any(|given| given == "e: who is right about height"));
 }
 
@@ -121,7 +121,7 @@ fn what_members_call_things_is_data_for_others() {
         .with_member(member("m2", "worker").with_max_tasks(1), third);
     assert_eq!(world.start(&team, "Do it").status, OutcomeStatus::Finished);
     let conflicts: Vec<_> = world
-        .said()
+        .team_records()
         .into_iter()
         .filter_map(|record| match record {
             archon_types::TeamRecord::Conflict { key, .. } => Some(key),

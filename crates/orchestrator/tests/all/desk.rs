@@ -73,7 +73,7 @@ fn a_role_says_and_hands_on_only_what_it_may() {
         })
         .with_member(member("ann", "worker"), agent)
         .with_desk(desk);
-    assert_eq!(world.start(&team, "Do it").said(), Some("[a] ok"));
+    assert_eq!(world.start(&team, "Do it").last_text(), Some("[a] ok"));
 }
 
 /// Calls a tool of the desk as the loop of a member would.

@@ -133,7 +133,7 @@ fn an_answer_that_never_fits_fails_the_run_and_a_resume_tries_as_often_again() {
     let (lead, asked) = says(&[BAD, BAD, BAD, GOOD]);
     let team = team(&world, 1, None).with_lead("lead", lead);
     let outcome = world.start(&team, "Which city?");
-    assert_eq!((outcome.failure_kind(), outcome.said()), (Some(FailureKind::Form), Some(BAD)));
+    assert_eq!((outcome.failure_kind(), outcome.last_text()), (Some(FailureKind::Form), Some(BAD)));
     let error = outcome.error.unwrap();
     assert_eq!(error, format!("the answer does not fit its schema (try 2 of 2): {PROBLEM}"));
     assert_eq!(asked.lock().unwrap().len(), 2);
@@ -288,7 +288,7 @@ fn random_leads_and_deaths_keep_the_bound_and_replay_to_the_same_state() {
         let Ok(outcome) = run else { continue };
         let machine = world.check_log();
         assert_eq!(machine.ended(), Some(&outcome), "seed {seed}");
-        let rounds = world.said().into_iter().filter(
+        let rounds = world.team_records().into_iter().filter(
             |record| matches!(record, TeamRecord::Delegated { task, .. } if task.starts_with("a review")),
         );
         // A revision begins anew, once one fitted.

@@ -177,7 +177,7 @@ fn nobody_is_silent_who_had_no_turn() {
         TeamRecord::TakenBack { member, .. } => Some(member.as_str().to_owned()),
         _ => None,
     };
-    let taken: Vec<String> = world.said().into_iter().filter_map(taken).collect();
+    let taken: Vec<String> = world.team_records().into_iter().filter_map(taken).collect();
     assert_eq!(taken, ["m7"], "only who really said nothing");
     assert_eq!(world.delegations().len(), 201);
 }

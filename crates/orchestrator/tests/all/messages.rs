@@ -30,7 +30,7 @@ impl Planner for Knowing {
 }
 
 /// What is said in a run of this plan, as `from > to`, the type, and the content.
-fn said(
+fn bus_messages(
     world: &World,
     plan: Vec<SubTask>,
     add: impl FnOnce(Team) -> Team,
@@ -60,7 +60,7 @@ fn a_request_and_its_response_say_all_that_their_receivers_need() {
     let plan = vec![first, step("write", "Write", "blue", &["find"])];
     let begun = world.context.clock.now();
     let half = FnAgent::saying(r#"{"result": ["Forum"], "status": "partial"}"#);
-    let said = said(&world, plan, |team| {
+    let said = bus_messages(&world, plan, |team| {
         team.with_member(member("r", "red"), half).with_member(member("b", "blue"), FnAgent::saying("Go."))
     });
     let due = (begun + Duration::from_secs(300)).to_string();
@@ -113,7 +113,7 @@ fn a_request_of_a_member_for_help_is_urgent_and_names_through_whose_hands_it_cam
             answer(&context, &said)
         }
     });
-    let said = said(&world, vec![step("a", "Paint", "red", &[])], |team| {
+    let said = bus_messages(&world, vec![step("a", "Paint", "red", &[])], |team| {
         team.with_member(member("r", "red"), asking)
             .with_member(member("b", "blue"), FnAgent::saying("Blue."))
             .with_desk(desk)
@@ -138,7 +138,7 @@ fn a_worker_acknowledges_says_how_far_it_is_and_ends_with_its_answer_or_an_error
         Outcome::failed(context.run.clone(), FailureKind::Other, "no ink")
     });
     let plan = vec![step("a", "1", "red", &[]), step("b", "2", "blue", &[])];
-    let said = said(&world, plan, |team| {
+    let said = bus_messages(&world, plan, |team| {
         team.with_member(member("r", "red"), slow).with_member(member("b", "blue"), broken)
     });
     let of = |from: &str| -> Vec<String> {
@@ -166,7 +166,7 @@ fn a_worker_acknowledges_says_how_far_it_is_and_ends_with_its_answer_or_an_error
     let error = said.iter().find(|(_, kind, _)| *kind == MessageType::Error).unwrap();
     assert!(error.2["error"].as_str().unwrap().contains("no ink"), "{error:?}");
     let taken = |record: &TeamRecord| matches!(record, TeamRecord::TakenBack { .. });
-    assert!(!world.said().iter().any(taken), "nobody who is at work is silent");
+    assert!(!world.team_records().iter().any(taken), "nobody who is at work is silent");
 }
 
 /// How far a delegated task is.
@@ -262,8 +262,8 @@ fn a_member_whose_run_never_ends_loses_its_task_at_the_deadline_of_the_task() {
         .team(plan, &["worker"], |options| options.settings.task_ms = 60_000)
         .with_member(member("ann", "worker"), FnAgent::hanging())
         .with_member(member("bob", "worker"), FnAgent::saying("done"));
-    assert_eq!(world.start(&team, "Do it").said(), Some("[a] done"));
-    let taken = world.said().into_iter().find_map(|record| match record {
+    assert_eq!(world.start(&team, "Do it").last_text(), Some("[a] done"));
+    let taken = world.team_records().into_iter().find_map(|record| match record {
         TeamRecord::TakenBack { member, reason, .. } => Some((member, reason)),
         _ => None,
     });

@@ -82,7 +82,7 @@ fn an_answer_in_the_inbox_is_heard_when_the_team_is_taken_up() {
     let violet = Answer::Edit { arguments: json!({ "value": "violet" }) };
     journal.post("run_1", "in-2", answers(&asked.request, violet));
     let outcome = resume(&world, &team);
-    assert!(outcome.said().unwrap_or_default().starts_with("[a] violet\n"), "{outcome:?}");
+    assert!(outcome.last_text().unwrap_or_default().starts_with("[a] violet\n"), "{outcome:?}");
     assert_eq!(journal.posted("run_1"), []);
 }
 
@@ -132,7 +132,7 @@ fn what_nobody_answers_within_its_time_is_decided_without() {
     assert!(matches!(late, Err(TeamError::Refused(RunRefused::NoQuestion { .. }))), "{late:?}");
     let outcome = resume(&world, &team);
     assert!(
-        outcome.said().unwrap_or_default().contains("nobody decided, and the first stands"),
+        outcome.last_text().unwrap_or_default().contains("nobody decided, and the first stands"),
         "{outcome:?}"
     );
     let expired =
@@ -184,7 +184,7 @@ fn where_nobody_can_be_asked_a_team_does_not_wait() {
     let outcome = world.start(&quarrel(&world, &journal), "What is it?");
     assert_eq!(outcome.status, OutcomeStatus::Finished, "{:?}", outcome.error);
     assert!(
-        outcome.said().unwrap_or_default().contains("nobody decided, and the first stands"),
+        outcome.last_text().unwrap_or_default().contains("nobody decided, and the first stands"),
         "{outcome:?}"
     );
 
@@ -206,7 +206,7 @@ fn what_was_asked_waits_also_for_who_cannot_ask_anew() {
     assert_eq!(resume(&world, &team).status, OutcomeStatus::Suspended);
     let call = CallId::new(CommandId(2), 0);
     let outcome = drive(&world.clock, team.answer(call, Answer::Approve, &world.context)).unwrap();
-    assert_eq!(outcome.said(), Some("[a] done"));
+    assert_eq!(outcome.last_text(), Some("[a] done"));
 }
 
 // spec: AP-05, AP-06, MA-13
@@ -241,8 +241,8 @@ fn what_a_member_asks_comes_up_and_each_answer_goes_to_the_member() {
     let outcome = drive(&world.clock, team.answer(asked[0].call, said("violet"), &world.context)).unwrap();
     assert_eq!(outcome.status, OutcomeStatus::Finished, "{:?}", outcome.error);
     assert!(
-        outcome.said().unwrap_or_default().contains("[a] violet")
-            && outcome.said().unwrap_or_default().contains("[b] blue"),
+        outcome.last_text().unwrap_or_default().contains("[a] violet")
+            && outcome.last_text().unwrap_or_default().contains("[b] blue"),
         "{outcome:?}"
     );
 }

@@ -168,7 +168,7 @@ fn every_task_ends_whatever_its_team_does() {
         assert_eq!(machine.ended(), Some(&outcome), "seed {seed}");
         late += machine.late();
         // A chain names nobody twice, and nobody works at its own end.
-        for record in &world.said() {
+        for record in &world.team_records() {
             if let TeamRecord::Delegated { chain, member, .. } = record {
                 let mut seen: HashSet<&AgentId> = HashSet::new();
                 assert!(chain.iter().chain([member]).all(|id| seen.insert(id)), "seed {seed}: {record:?}");

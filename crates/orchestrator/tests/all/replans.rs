@@ -33,7 +33,7 @@ impl Scripted {
         if answers.len() > 1 { answers.pop().unwrap() } else { answers[0].clone() }
     }
 
-    fn heard(&self) -> Vec<String> {
+    fn questions(&self) -> Vec<String> {
         self.heard.lock().unwrap().clone()
     }
 }
@@ -105,9 +105,9 @@ fn a_step_that_nobody_did_leads_to_another_plan_and_what_is_done_keeps_its_resul
     let world = World::new();
     let planner = Scripted::new([Ok(first()), Ok(second())]);
     let outcome = world.start(&team(&world, &planner, |_| {}), "A trip");
-    assert_eq!((outcome.status, outcome.said()), (OutcomeStatus::Finished, Some(ALL)), "{outcome:?}");
+    assert_eq!((outcome.status, outcome.last_text()), (OutcomeStatus::Finished, Some(ALL)), "{outcome:?}");
     assert_eq!(
-        planner.heard()[1..],
+        planner.questions()[1..],
         [
             "[find completed=Find, book failed=Error: no rooms, write blocked, sing completed=Sing] book: subtask book (Book) \
           failed 2 times: no rooms. Break it down into smaller steps, or go another way."
@@ -160,9 +160,9 @@ fn a_team_that_dies_anywhere_around_its_other_plan_goes_on_with_it() {
             None => drive(&world.clock, team.resume(&world.context)).unwrap(),
         };
         world.check_log();
-        assert_eq!((outcome.status, outcome.said()), (OutcomeStatus::Finished, Some(ALL)), "{appends}");
+        assert_eq!((outcome.status, outcome.last_text()), (OutcomeStatus::Finished, Some(ALL)), "{appends}");
         assert_eq!(world.delegations().len(), 6, "{appends} {is_written}: nothing was done twice");
-        assert!(planner.heard().len() <= 3, "{appends} {is_written}: {:?}", planner.heard());
+        assert!(planner.questions().len() <= 3, "{appends} {is_written}: {:?}", planner.questions());
     }
     assert!(resumed > 20, "{resumed}");
 }
@@ -178,7 +178,7 @@ fn a_team_plans_anew_so_often_as_it_may_and_then_names_the_plans_that_were_given
         });
         let outcome = world.start(&team, "A trip");
         assert_eq!(outcome.failure_kind(), Some(FailureKind::Subtasks));
-        assert_eq!(planner.heard().len(), plans, "{max:?}");
+        assert_eq!(planner.questions().len(), plans, "{max:?}");
         assert_eq!(world.delegations().len(), 2 * plans, "{max:?}");
         let error = outcome.error.unwrap();
         assert!(error.starts_with("1 of 1 subtasks failed: book (no rooms)"), "{error}");
@@ -216,7 +216,7 @@ fn a_step_that_may_fail_and_one_that_stops_the_plan_lead_to_no_other_one() {
         book.rules.on_failure = on_failure;
         let planner = Scripted::new([Ok(vec![book, step("sing", "Sing", "good", &["book"])])]);
         assert_eq!(world.start(&team(&world, &planner, |_| {}), "A trip").status, status, "{on_failure:?}");
-        assert_eq!(planner.heard().len(), 1, "{on_failure:?}");
+        assert_eq!(planner.questions().len(), 1, "{on_failure:?}");
     }
 }
 
@@ -232,8 +232,8 @@ fn a_team_whose_planner_was_not_reached_for_another_plan_is_resumed_and_asks_it_
     assert!(outcome.error.unwrap().starts_with("there is no other plan: "));
     let outcome = drive(&world.clock, team.resume(&world.context)).unwrap();
     world.check_log();
-    assert_eq!((outcome.status, outcome.said()), (OutcomeStatus::Finished, Some(ALL)), "{outcome:?}");
-    assert_eq!(planner.heard()[1], planner.heard()[2]);
+    assert_eq!((outcome.status, outcome.last_text()), (OutcomeStatus::Finished, Some(ALL)), "{outcome:?}");
+    assert_eq!(planner.questions()[1], planner.questions()[2]);
     assert_eq!(world.delegations().len(), 6);
 }
 
@@ -246,7 +246,7 @@ fn a_team_asks_its_planner_only_for_what_is_left() {
     let team = team(&world, &planner, |options| options.limits.max_total_tokens = 10);
     assert_eq!(world.start(&team, "A trip").failure_kind(), Some(FailureKind::Auth));
     drive(&world.clock, team.resume(&world.context)).unwrap();
-    let heard = planner.heard();
+    let heard = planner.questions();
     assert_eq!(heard[..2], ["A trip, Some(10) left", "A trip, Some(5) left"]);
 
     // A failed plan has used up all there was.
@@ -257,11 +257,11 @@ fn a_team_asks_its_planner_only_for_what_is_left() {
     assert_eq!(world.start(&team, "A trip").failure_kind(), Some(FailureKind::Auth));
     let outcome = drive(&world.clock, team.resume(&world.context)).unwrap();
     assert_eq!(outcome.status, OutcomeStatus::Limit(LimitReached::Tokens { max: 5 }));
-    assert_eq!(planner.heard().len(), 1, "nobody pays for a question past the limit");
+    assert_eq!(planner.questions().len(), 1, "nobody pays for a question past the limit");
     let mut more = MoreLimits::default();
     more.max_total_tokens = Some(20);
     drive(&world.clock, team.resume_with(&more, &world.context)).unwrap();
-    assert_eq!(planner.heard().len(), 2);
+    assert_eq!(planner.questions().len(), 2);
 
     // So it is before another plan.
     let world = World::new();
@@ -269,5 +269,5 @@ fn a_team_asks_its_planner_only_for_what_is_left() {
     let team = self::team(&world, &planner, |options| options.limits.max_total_tokens = 25);
     let outcome = world.start(&team, "A trip");
     assert_eq!(outcome.status, OutcomeStatus::Limit(LimitReached::Tokens { max: 25 }), "{outcome:?}");
-    assert_eq!(planner.heard().len(), 1);
+    assert_eq!(planner.questions().len(), 1);
 }

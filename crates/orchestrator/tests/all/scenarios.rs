@@ -39,8 +39,8 @@ fn a_calculation_and_a_search_go_to_two_members_and_the_lead_puts_them_together(
     assert_eq!(machine.board().get("sum").unwrap().value, json!("42"));
     assert_eq!(machine.board().get("capital").unwrap().by, AgentId::new("two"));
     assert!(
-        outcome.said().unwrap_or_default().contains("42")
-            && outcome.said().unwrap_or_default().contains("Paris"),
+        outcome.last_text().unwrap_or_default().contains("42")
+            && outcome.last_text().unwrap_or_default().contains("Paris"),
         "{outcome:?}"
     );
     assert_eq!(outcome.delegated.tokens, 30);
@@ -105,7 +105,7 @@ fn researched(is_slow: bool) {
     let outcome = world.start(&team, "Research climate change impacts and write a 3-paragraph summary");
     assert_eq!(outcome.status, OutcomeStatus::Finished);
     assert!(
-        outcome.said().unwrap_or_default().contains("[write] In short: The sea rises by 3.7 mm a year."),
+        outcome.last_text().unwrap_or_default().contains("[write] In short: The sea rises by 3.7 mm a year."),
         "{outcome:?}"
     );
     bus.close();
@@ -158,7 +158,7 @@ fn a_writer_asks_the_calculator_and_nobody_is_idle_while_there_is_work() {
         .with_desk(desk);
     let outcome =
         world.start(&team, "Research the average rainfall in Seattle and write a one-paragraph summary");
-    assert!(outcome.said().unwrap_or_default().contains("It rains 37.5 inches."), "{outcome:?}");
+    assert!(outcome.last_text().unwrap_or_default().contains("It rains 37.5 inches."), "{outcome:?}");
     assert_eq!(
         world.delegations(),
         [
@@ -220,7 +220,7 @@ fn steps_wait_for_what_they_need_and_members_for_what_is_shared() {
     let order = order.lock().unwrap();
     assert_eq!(order[..2], ["data", "analysis"]);
     assert_eq!(order.len(), 4, "nobody was replaced: {order:?}");
-    assert!(outcome.said().unwrap_or_default().contains("[title] About \"analysis\""), "{outcome:?}");
+    assert!(outcome.last_text().unwrap_or_default().contains("[title] About \"analysis\""), "{outcome:?}");
 }
 
 // spec: A-19, MA-18, MA-20, MA-19
@@ -275,7 +275,7 @@ fn a_contradiction_is_explained_decided_and_worked_out_again() {
         .with_lead("lead", lead);
     let outcome = world.start(&team, "The trend");
     assert_eq!(outcome.status, OutcomeStatus::Finished, "{:?}", outcome.error);
-    let said = world.said();
+    let said = world.team_records();
     assert!(said.iter().any(
         |r| matches!(r, TeamRecord::Conflict { key, claims, .. } if key == "trend" && claims.len() == 2)
     ));
@@ -285,8 +285,8 @@ fn a_contradiction_is_explained_decided_and_worked_out_again() {
     // What was worked out again stands where the wrong result stood.
     assert_eq!(machine.board().get("archive").unwrap().value, json!("The trend is 30%, corrected"));
     assert!(machine.board().get("c").is_none());
-    assert!(outcome.said().unwrap_or_default().contains("The trend is 30%, corrected"), "{outcome:?}");
-    assert!(!outcome.said().unwrap_or_default().contains("15%"), "{outcome:?}");
+    assert!(outcome.last_text().unwrap_or_default().contains("The trend is 30%, corrected"), "{outcome:?}");
+    assert!(!outcome.last_text().unwrap_or_default().contains("15%"), "{outcome:?}");
 }
 
 // spec: A-20, MA-21
@@ -316,7 +316,7 @@ fn a_delegation_loop_is_refused_with_its_chain_and_the_task_still_ends() {
     let outcome = world.start(&team, "Do it");
     assert_eq!(outcome.status, OutcomeStatus::Finished);
     assert_eq!(refused.lock().unwrap().as_deref(), Some("delegation loop refused: ann → bob → ann"));
-    assert!(world.said().iter().any(
+    assert!(world.team_records().iter().any(
         |r| matches!(r, TeamRecord::Undeliverable { reason, .. } if reason.contains("ann → bob → ann"))
     ));
 }
@@ -344,7 +344,7 @@ fn whoever_leads_takes_over_what_a_loop_would_have_done() {
         .with_desk(desk);
     let outcome = world.start(&team, "Do it");
     assert_eq!(
-        (outcome.status, outcome.said().unwrap_or_default()),
+        (outcome.status, outcome.last_text().unwrap_or_default()),
         (OutcomeStatus::Finished, "done by the lead")
     );
     assert_eq!(world.delegations()[..3], ["ann: a: Do it", "bob: Do it for me", "lead: Do it for me"]);
@@ -382,10 +382,10 @@ fn a_member_that_dies_is_replaced_by_another_of_its_role_which_sees_what_was_sha
         .with_desk(desk);
     let outcome = world.start(&team, "Do it");
     assert_eq!(
-        (outcome.status, outcome.said().unwrap_or_default()),
+        (outcome.status, outcome.last_text().unwrap_or_default()),
         (OutcomeStatus::Finished, "[a] all done")
     );
-    let taken = world.said().into_iter().find_map(|r| match r {
+    let taken = world.team_records().into_iter().find_map(|r| match r {
         TeamRecord::TakenBack { member, reason, .. } => Some((member, reason)),
         _ => None,
     });
@@ -422,8 +422,8 @@ fn a_late_answer_is_ignored_and_written_down() {
         .with_member(member("ann", "worker"), late)
         .with_member(member("bob", "worker"), slow);
     let outcome = world.start(&team, "Do it");
-    assert_eq!(outcome.said(), Some("[a] in time"));
-    assert!(world.said().iter().any(|r| matches!(r, TeamRecord::Late { member, answer, .. } if member.as_str() == "ann" && answer == "too late")));
+    assert_eq!(outcome.last_text(), Some("[a] in time"));
+    assert!(world.team_records().iter().any(|r| matches!(r, TeamRecord::Late { member, answer, .. } if member.as_str() == "ann" && answer == "too late")));
     let machine = world.check_log();
     assert_eq!(machine.late(), 1);
     assert_eq!(

@@ -191,7 +191,7 @@ impl World {
         machine
     }
 
-    pub(crate) fn said(&self) -> Vec<TeamRecord> {
+    pub(crate) fn team_records(&self) -> Vec<TeamRecord> {
         let log = self.journal.log("run_1");
         let team = |body: &RecordBody| match body {
             RecordBody::Team(record) => Some((**record).clone()),
@@ -206,7 +206,7 @@ impl World {
             TeamRecord::Delegated { member, task, .. } => Some(format!("{member}: {task}")),
             _ => None,
         };
-        self.said().into_iter().filter_map(given).collect()
+        self.team_records().into_iter().filter_map(given).collect()
     }
 }
 

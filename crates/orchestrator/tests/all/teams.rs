@@ -51,7 +51,7 @@ fn a_committee_settles_its_contradictions_in_every_way() {
         let world = World::new();
         let outcome = world.start(&committee(&world, says, strategy.clone(), 3), "What is it?");
         assert_eq!(outcome.status, OutcomeStatus::Finished, "{strategy:?}: {:?}", outcome.error);
-        let answer = outcome.said().unwrap_or_default().lines().next().unwrap();
+        let answer = outcome.last_text().unwrap_or_default().lines().next().unwrap();
         assert_eq!(answer, format!("[a] {expected}"), "{strategy:?}");
     };
     check(["red", "green", " Green"], Majority, "green");
@@ -79,18 +79,18 @@ fn numbers_of_which_two_contradict_each_other_are_a_contradiction_in_any_order()
             TeamRecord::Settled { value, how, .. } => Some((value, how)),
             _ => None,
         };
-        let settled: Vec<_> = world.said().into_iter().filter_map(settled).collect();
+        let settled: Vec<_> = world.team_records().into_iter().filter_map(settled).collect();
         assert_eq!(settled, [(json!(says[0]), "m0 said it first".to_owned())], "{says:?}");
     }
     // So it is within objects.
     let says = [r#"{"result": {"n": 104}}"#, r#"{"result": {"n": 100}}"#, r#"{"result": {"n": 108}}"#];
     let world = World::new();
     world.start(&committee(&world, says, ConflictStrategy::First, 3), "How many?");
-    let conflicts = world.said().iter().filter(|r| matches!(r, TeamRecord::Conflict { .. })).count();
+    let conflicts = world.team_records().iter().filter(|r| matches!(r, TeamRecord::Conflict { .. })).count();
     assert_eq!(conflicts, 1, "two of them are far from each other");
     let world = World::new();
     world.start(&committee(&world, ["104", "100", "105"], ConflictStrategy::First, 3), "How many?");
-    let conflicts = world.said().iter().filter(|r| matches!(r, TeamRecord::Conflict { .. })).count();
+    let conflicts = world.team_records().iter().filter(|r| matches!(r, TeamRecord::Conflict { .. })).count();
     assert_eq!(conflicts, 0, "each agrees with each");
 }
 
@@ -109,9 +109,9 @@ fn whoever_answers_first_wins_also_if_another_was_asked_before() {
     let outcome = world.start(&team, "What is it?");
     let asked = ["m0: a: What is it?", "m1: a: What is it?", "m2: a: What is it?"];
     assert_eq!(world.delegations(), asked);
-    assert!(outcome.said().unwrap_or_default().starts_with("[a] blue\n"), "{outcome:?}");
-    assert!(outcome.said().unwrap_or_default().contains("m2 said it first"), "{outcome:?}");
-    let claims = world.said().into_iter().find_map(|record| match record {
+    assert!(outcome.last_text().unwrap_or_default().starts_with("[a] blue\n"), "{outcome:?}");
+    assert!(outcome.last_text().unwrap_or_default().contains("m2 said it first"), "{outcome:?}");
+    let claims = world.team_records().into_iter().find_map(|record| match record {
         TeamRecord::Conflict { claims, .. } => Some(claims),
         _ => None,
     });
@@ -136,7 +136,7 @@ fn a_contradiction_in_the_work_of_a_role_is_settled_in_the_way_of_that_role() {
         }
     }
     let outcome = world.start(&team, "Do it");
-    let said = outcome.said().unwrap_or_default();
+    let said = outcome.last_text().unwrap_or_default();
     assert!(said.contains("[a] crimson\n"), "most say so: {said}");
     assert!(said.contains("[b] red\n"), "the simplest, which is what the role asks for: {said}");
 }
@@ -162,14 +162,14 @@ fn an_expert_or_somebody_else_who_works_it_out_decides() {
     let expert = ConflictStrategy::Expert { role: "expert".into() };
     let team = committee(&world, ["red", "green", "blue"], expert, 3)
         .with_member(member("judge", "expert"), FnAgent::saying(r#"{"result": {"winner": "m1"}}"#));
-    assert!(world.start(&team, "What is it?").said().unwrap_or_default().starts_with("[a] green\n"));
+    assert!(world.start(&team, "What is it?").last_text().unwrap_or_default().starts_with("[a] green\n"));
 
     let world = World::new();
     // Two are asked, and the third works it out.
     let team = committee(&world, ["red", "green", "green"], ConflictStrategy::Verification, 2);
     let outcome = world.start(&team, "What is it?");
-    assert!(outcome.said().unwrap_or_default().starts_with("[a] green\n"), "{outcome:?}");
-    assert!(outcome.said().unwrap_or_default().contains("m2 decided"), "{outcome:?}");
+    assert!(outcome.last_text().unwrap_or_default().starts_with("[a] green\n"), "{outcome:?}");
+    assert!(outcome.last_text().unwrap_or_default().contains("m2 decided"), "{outcome:?}");
 }
 
 // spec: MA-19, ER-16
@@ -189,7 +189,7 @@ fn what_nobody_can_settle_a_person_does() {
     assert!(matches!(wrong, Err(TeamError::Refused(RunRefused::NoQuestion { .. }))));
     let answer = Answer::Edit { arguments: json!({ "value": "violet" }) };
     let outcome = drive(&world.clock, team.answer(call, answer, &world.context)).unwrap();
-    assert!(outcome.said().unwrap_or_default().starts_with("[a] violet\n"), "{outcome:?}");
+    assert!(outcome.last_text().unwrap_or_default().starts_with("[a] violet\n"), "{outcome:?}");
     let again = drive(&world.clock, team.resume(&world.context));
     assert!(matches!(again, Err(TeamError::Refused(RunRefused::Ended { .. }))));
 }
@@ -273,7 +273,7 @@ fn the_best_offer_wins_and_who_makes_none_does_not() {
             .with_member(member("first", "worker"), bidder(first, "first"))
             .with_member(member("second", "worker"), bidder(second, "second"))
             .with_member(member("mute", "worker"), bidder("no idea", "mute"));
-        world.start(&team, "Do it").said().map(str::to_owned)
+        world.start(&team, "Do it").last_text().map(str::to_owned)
     };
     let plain = r#"{"result": {"quality": 0.5, "cost": 5, "time": 9}}"#;
     for better in [
@@ -317,7 +317,7 @@ fn a_reviewer_sends_the_answer_back_once() {
         .with_member(member("r", "reviewer"), reviewer)
         .with_lead("lead", lead);
     let outcome = world.start(&team, "Do it");
-    assert_eq!((outcome.said().unwrap_or_default(), round.load(Ordering::SeqCst)), ("second draft", 2));
+    assert_eq!((outcome.last_text().unwrap_or_default(), round.load(Ordering::SeqCst)), ("second draft", 2));
 }
 
 // spec: MA-23
@@ -337,7 +337,7 @@ fn of_several_who_do_the_same_the_first_wins() {
         .with_member(member("m1", "worker"), after(900))
         .with_member(member("m2", "worker"), after(100));
     let outcome = world.start(&team, "Do it");
-    assert_eq!(outcome.said(), Some("[a] after 100"));
+    assert_eq!(outcome.last_text(), Some("[a] after 100"));
     let machine = world.check_log();
     assert!(machine.members().all(|state| state.failed == 0), "to be slower is no failure");
 }
@@ -416,12 +416,12 @@ fn without_anybody_for_a_role_the_task_ends_and_says_so() {
         .with_member(member("ann", "worker"), FnAgent::saying("done"));
     let outcome = world.start(&team, "Do it");
     assert_eq!(outcome.status, OutcomeStatus::Failed);
-    assert_eq!(outcome.said(), Some("[a] done"));
+    assert_eq!(outcome.last_text(), Some("[a] done"));
     assert_eq!(
         outcome.error.unwrap(),
         "2 of 3 subtasks failed: b (there is no member with the role artist); c (it needs b, which failed)"
     );
-    assert!(world.said().iter().any(|r| matches!(r, TeamRecord::Undeliverable { .. })));
+    assert!(world.team_records().iter().any(|r| matches!(r, TeamRecord::Undeliverable { .. })));
 }
 
 #[test]
@@ -615,7 +615,7 @@ fn a_team_that_dies_anywhere_goes_on_without_doing_anything_twice() {
         (outcome, world.journal.log("run_1").len(), runs)
     };
     let (whole, records, _) = run(None);
-    assert_eq!(whole.said(), Some("all"));
+    assert_eq!(whole.last_text(), Some("all"));
     let mut resumed = 0;
     for appends in 1..=records as u64 {
         for is_written in [false, true] {
@@ -625,7 +625,7 @@ fn a_team_that_dies_anywhere_goes_on_without_doing_anything_twice() {
             }
             resumed += 1;
             assert_eq!(
-                (outcome.status, outcome.said().unwrap_or_default(), runs),
+                (outcome.status, outcome.last_text().unwrap_or_default(), runs),
                 (OutcomeStatus::Finished, "all", 4)
             );
             assert_eq!(outcome.delegated, whole.delegated);
@@ -645,7 +645,7 @@ fn a_team_is_an_agent_and_a_member_may_be_a_team() {
         .with_member(member("sub", "worker"), Arc::new(inner) as Arc<dyn Agent>);
     let outcome = world.start(&outer, "Do it");
     assert_eq!(
-        (outcome.status, outcome.said().unwrap_or_default()),
+        (outcome.status, outcome.last_text().unwrap_or_default()),
         (OutcomeStatus::Finished, "[a] [x] from below")
     );
     assert_eq!(outcome.delegated.tokens, 10);

@@ -59,7 +59,7 @@ impl Seen {
         })
     }
 
-    fn told(&self) -> Vec<String> {
+    fn results(&self) -> Vec<String> {
         let told = self.told.lock().unwrap();
         told.iter().map(|told| told.clone().unwrap_or_else(|error| format!("error: {error}"))).collect()
     }
@@ -127,15 +127,15 @@ fn what_a_helper_asks_comes_up_and_its_asker_gets_the_answer_in_another_process(
     let asked = open(&world);
     assert_eq!(asked.len(), 1, "{asked:?}");
     assert_eq!((asked[0].asker().as_str(), asked[0].call), ("run_1.2-0", CallId::new(CommandId(2), 0)));
-    assert_eq!(seen.told(), [""; 0]);
+    assert_eq!(seen.results(), [""; 0]);
     // A person takes a while, and answers elsewhere.
     world.clock.advance(Duration::from_secs(1_000));
     post(&journal, &asked[0], "in-1", "violet");
     let outcome = resume(&world, &team(&world, &journal, &seen, one_step(), 0));
     assert_eq!(outcome.status, OutcomeStatus::Finished, "{outcome:?}");
-    let told = seen.told();
+    let told = seen.results();
     assert!(told.len() == 1 && told[0].starts_with("[a] violet"), "{told:?}");
-    assert!(outcome.said().unwrap_or_default().starts_with("[w] [a] violet"), "{outcome:?}");
+    assert!(outcome.last_text().unwrap_or_default().starts_with("[w] [a] violet"), "{outcome:?}");
     assert_eq!(world.delegations(), ["ann: w: 1", "office: Which colour?"]);
 }
 
@@ -152,14 +152,14 @@ fn questions_of_several_helpers_are_listed_together_and_each_has_its_own_answer(
     assert_eq!(askers, ["run_1.3-0", "run_1.4-0"]);
     post(&journal, &asked[1], "in-1", "blue");
     assert_eq!(resume(&world, &team()).status, OutcomeStatus::Suspended);
-    assert_eq!(seen.told().len(), 1, "the one goes on, the other waits: {:?}", seen.told());
+    assert_eq!(seen.results().len(), 1, "the one goes on, the other waits: {:?}", seen.results());
     let left = open(&world);
     assert_eq!((left.len(), left[0].asker().as_str()), (1, "run_1.3-0"));
     // The other through the team itself.
     let done = drive(&world.clock, team().answer(left[0].call, colour("violet"), &world.context)).unwrap();
     world.check_log();
     assert_eq!(done.status, OutcomeStatus::Finished, "{done:?}");
-    let said = done.said().unwrap_or_default();
+    let said = done.last_text().unwrap_or_default();
     assert!(said.contains("[w] [a] violet") && said.contains("[v] [a] blue"), "{said}");
     assert_eq!(world.delegations().len(), 4);
 }
@@ -178,10 +178,10 @@ fn waiting_for_a_person_takes_nothing_of_the_askers_time_while_others_work() {
     assert_eq!(outcome.status, OutcomeStatus::Suspended, "{outcome:?}");
     post(&journal, &open(&world)[0], "in-1", "violet");
     let outcome = resume(&world, &team(&world, &journal, &seen, plan(), 30_000));
-    assert!(outcome.said().unwrap_or_default().starts_with("[w] [a] violet"), "{outcome:?}");
+    assert!(outcome.last_text().unwrap_or_default().starts_with("[w] [a] violet"), "{outcome:?}");
     let taken = |record: &TeamRecord| matches!(record, TeamRecord::TakenBack { .. });
-    assert!(!world.said().iter().any(taken), "{:?}", world.said());
-    assert_eq!(seen.told().len(), 1);
+    assert!(!world.team_records().iter().any(taken), "{:?}", world.team_records());
+    assert_eq!(seen.results().len(), 1);
 }
 
 /// The process dies at each append of each run in turn, before or after it was written, before and after the answer.
@@ -230,9 +230,9 @@ fn a_team_whose_helper_asks_dies_anywhere_and_does_nothing_twice() {
         assert_eq!(count(&world, "run_1.2-0", asked), 1, "{die:?}");
         assert_eq!(world.delegations().len(), 2, "{die:?}: {:?}", world.delegations());
         let requested = |record: &&TeamRecord| matches!(record, TeamRecord::Requested { .. });
-        assert_eq!(world.said().iter().filter(requested).count(), 1, "{die:?}");
+        assert_eq!(world.team_records().iter().filter(requested).count(), 1, "{die:?}");
         assert_eq!(seen.ended.lock().unwrap().len(), 3, "{die:?}: {:?}", seen.ended);
-        let told = seen.told();
+        let told = seen.results();
         assert!(
             !told.is_empty() && told.iter().all(|told| told.starts_with("[a] violet")),
             "{die:?}: {told:?}"
@@ -246,7 +246,11 @@ fn a_team_whose_helper_asks_dies_anywhere_and_does_nothing_twice() {
         let mut deaths = 0;
         for is_written in [false, true] {
             let (outcome, at) = run(Some((appends, is_written)));
-            assert_eq!((outcome.said(), &outcome.delegated), (whole.said(), &whole.delegated), "{appends}");
+            assert_eq!(
+                (outcome.last_text(), &outcome.delegated),
+                (whole.last_text(), &whole.delegated),
+                "{appends}"
+            );
             deaths += at;
         }
         died += deaths;
@@ -301,7 +305,7 @@ fn who_waits_for_what_is_shared_or_for_somebody_busy_rests_with_the_team() {
     assert_eq!(asked.len(), 1, "{asked:?}");
     let outcome = drive(&world.clock, team.answer(asked[0].call, Answer::Approve, &world.context)).unwrap();
     world.check_log();
-    let said = outcome.said().unwrap_or_default();
+    let said = outcome.last_text().unwrap_or_default();
     assert!(said.contains("[r] Ok(String(\"much\"))") && said.contains("[w] shared"), "{outcome:?}");
     assert_eq!(world.delegations().len(), 4);
 }
@@ -345,7 +349,7 @@ fn ask_member_beside_other_work_of_its_run_rests_when_that_is_done() {
     let asked = open(&world);
     let outcome = drive(&world.clock, team.answer(asked[0].call, Answer::Approve, &world.context)).unwrap();
     world.check_log();
-    assert_eq!(outcome.said(), Some("[w] shared"), "{outcome:?}");
+    assert_eq!(outcome.last_text(), Some("[w] shared"), "{outcome:?}");
     assert_eq!(world.delegations().len(), 2);
 }
 
@@ -406,13 +410,13 @@ fn who_waits_for_work_in_doubt_goes_on_when_a_person_says_so_while_others_work()
             world.clock.advance(Duration::from_secs(5));
             assert!(poll_until_idle(&mut run).is_none(), "others work");
         }
-        assert_eq!(seen.told(), [expected], "one goes on, the other waits");
+        assert_eq!(seen.results(), [expected], "one goes on, the other waits");
         let outcome = drive(&world.clock, run).unwrap();
         assert_eq!(outcome.status, OutcomeStatus::Suspended, "{outcome:?}");
         journal.post("run_1", "in-2", asked[1].request.answered(said));
         let outcome = resume(&world, &team);
         assert_eq!(outcome.status, OutcomeStatus::Finished, "{outcome:?}");
-        assert_eq!(seen.told(), [expected, expected]);
+        assert_eq!(seen.results(), [expected, expected]);
         assert_eq!(world.delegations().len(), 5);
     }
 }
@@ -491,6 +495,6 @@ fn a_no_to_what_a_helper_asks_is_told_to_its_asker() {
     let outcome = drive(&world.clock, team.answer(open(&world)[0].call, no, &world.context)).unwrap();
     assert_eq!(outcome.status, OutcomeStatus::Finished, "{outcome:?}");
     assert_eq!(outcome.failure, None::<FailureKind>);
-    assert_eq!(seen.told(), ["error: a person said no: not today"]);
+    assert_eq!(seen.results(), ["error: a person said no: not today"]);
     world.check_log();
 }

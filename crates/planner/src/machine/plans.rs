@@ -5,7 +5,7 @@ use archon_types::{CallId, CommandId, Confirm, FailureKind, Task};
 use super::{Asked, Nodes, Phase, PlanMachine};
 
 impl PlanMachine {
-    pub(super) fn made(&mut self, task: &Task) {
+    pub(super) fn on_plan_made(&mut self, task: &Task) {
         let call = match &self.phase {
             Phase::Planning(ask) => CallId::new(ask.command, 0),
             _ => return,

@@ -33,7 +33,7 @@ impl Agent for Echo {
     }
 }
 
-fn said(text: &str, input: u64, output: u64) -> Vec<Result<ModelEvent, ProviderError>> {
+fn answer(text: &str, input: u64, output: u64) -> Vec<Result<ModelEvent, ProviderError>> {
     let mut events = FnProvider::text(text);
     for event in events.iter_mut().flatten() {
         if let ModelEvent::Done(answer) = event {
@@ -85,15 +85,15 @@ fn paid(records: &[Arc<Record>]) -> Vec<Spending> {
 #[tokio::test]
 async fn every_question_of_the_planner_is_in_the_records_and_in_the_outcome() {
     let provider = FnProvider::new(|number, _| match number {
-        0 => said("no plan at all", 100, 10),
-        1 => said(&two(), 200, 20),
-        _ => said("All done [b].", 300, 30),
+        0 => answer("no plan at all", 100, 10),
+        1 => answer(&two(), 200, 20),
+        _ => answer("All done [b].", 300, 30),
     });
     // A millionth for each token in, two for each out.
     let price = ModelPrice::new(1_000_000, 2_000_000);
     let (outcome, records) = run(provider, Some(price), |_| {}).await;
     assert_eq!(
-        (outcome.status, outcome.said().unwrap_or_default()),
+        (outcome.status, outcome.last_text().unwrap_or_default()),
         (OutcomeStatus::Finished, "All done [b].")
     );
     assert_eq!(paid(&records), [Spending::new(330, 360), Spending::new(330, 360)]);
@@ -105,13 +105,13 @@ async fn every_question_of_the_planner_is_in_the_records_and_in_the_outcome() {
 #[tokio::test]
 async fn a_run_without_a_plan_has_in_its_outcome_what_planning_cost() {
     let price = ModelPrice::new(1_000_000, 2_000_000);
-    let prose = FnProvider::new(|_, _| said("no plan", 100, 10));
+    let prose = FnProvider::new(|_, _| answer("no plan", 100, 10));
     let (outcome, _) = run(prose.clone(), Some(price), |_| {}).await;
     let asked = prose.requests().len() as u64;
     assert_eq!(outcome.status, OutcomeStatus::Failed);
     assert_eq!(outcome.spending(), Spending::new(110 * asked, 120 * asked));
     // So has a draft that there is none of.
-    let prose = FnProvider::new(|_, _| said("no plan", 100, 10));
+    let prose = FnProvider::new(|_, _| answer("no plan", 100, 10));
     let planner = LlmPlanner::new(Arc::new(prose.clone()), "m").with_price(price);
     let (journal, options) = (Arc::new(MortalJournal::default()), PlanningAgentOptions::default());
     let agent = PlanningAgent::new(Arc::new(planner), Arc::new(Echo), journal, options);
@@ -123,7 +123,7 @@ async fn a_run_without_a_plan_has_in_its_outcome_what_planning_cost() {
     assert_eq!(spent, Spending::new(110 * asked, 120 * asked));
     // A model that declines is paid, too.
     let declines = FnProvider::new(|_, _| {
-        let mut events = said("I cannot help with that.", 100, 10);
+        let mut events = answer("I cannot help with that.", 100, 10);
         if let Some(Ok(ModelEvent::Done(answer))) = events.last_mut() {
             answer.stop_reason = StopReason::Refusal;
         }
@@ -137,7 +137,7 @@ async fn a_run_without_a_plan_has_in_its_outcome_what_planning_cost() {
 
 #[tokio::test]
 async fn a_planner_that_used_up_the_budget_ends_the_run_before_anything_begins() {
-    let provider = FnProvider::new(|_, _| said(&two(), 5_000, 1));
+    let provider = FnProvider::new(|_, _| answer(&two(), 5_000, 1));
     let (outcome, records) =
         run(provider.clone(), None, |options| options.limits.max_total_tokens = 4_000).await;
     assert_eq!(outcome.status, OutcomeStatus::Limit(LimitReached::Tokens { max: 4_000 }));
@@ -147,10 +147,10 @@ async fn a_planner_that_used_up_the_budget_ends_the_run_before_anything_begins()
 
 #[tokio::test]
 async fn what_is_left_at_the_end_pays_for_no_conclusion_and_the_results_are_the_answer() {
-    let provider = FnProvider::new(|_, _| said(&two(), 3_980, 10));
+    let provider = FnProvider::new(|_, _| answer(&two(), 3_980, 10));
     let (outcome, _) = run(provider.clone(), None, |options| options.limits.max_total_tokens = 4_000).await;
     assert_eq!(
-        (outcome.status, outcome.said().unwrap_or_default()),
+        (outcome.status, outcome.last_text().unwrap_or_default()),
         (OutcomeStatus::Finished, "Then"),
         "{outcome:?}"
     );
@@ -159,7 +159,7 @@ async fn what_is_left_at_the_end_pays_for_no_conclusion_and_the_results_are_the_
 
 #[tokio::test]
 async fn with_a_limit_of_money_a_model_without_a_price_is_not_asked_nor_one_that_may_cost_more() {
-    let provider = FnProvider::new(|_, _| said(&two(), 1, 1));
+    let provider = FnProvider::new(|_, _| answer(&two(), 1, 1));
     let (outcome, _) = run(provider.clone(), None, |options| options.limits.max_cost = Some(10)).await;
     let error = outcome.error.unwrap();
     assert!(error.contains("the price of the planner's model m is not known"), "{error}");
@@ -186,7 +186,7 @@ async fn an_answer_that_does_not_say_what_it_took_costs_what_was_set_aside() {
 async fn who_stands_in_for_a_model_is_paid_what_it_costs_itself() {
     let answered = |model: &'static str| {
         FnProvider::new(move |_, _| {
-            let mut events = said(&two(), 100, 10);
+            let mut events = answer(&two(), 100, 10);
             for event in events.iter_mut().flatten() {
                 if let ModelEvent::Done(answer) = event {
                     answer.model = model.to_owned();
@@ -277,7 +277,7 @@ async fn a_planner_that_never_answers_is_stopped_when_the_time_is_up_and_what_it
 // spec: ER-13, PL-22
 #[tokio::test]
 async fn a_memory_that_fails_is_no_reason_not_to_work() {
-    let provider: Arc<dyn Provider> = Arc::new(FnProvider::new(|_, _| said(&two(), 1, 1)));
+    let provider: Arc<dyn Provider> = Arc::new(FnProvider::new(|_, _| answer(&two(), 1, 1)));
     let journal: Arc<dyn Journal> = Arc::new(MortalJournal::default());
     let planner = Arc::new(LlmPlanner::new(provider, "m"));
     let agent = PlanningAgent::new(planner, Arc::new(Echo), journal, PlanningAgentOptions::default())
@@ -285,7 +285,7 @@ async fn a_memory_that_fails_is_no_reason_not_to_work() {
     let clock = Arc::new(VirtualClock::new());
     let context = Context::new("run_1".into(), "s".into(), clock, Arc::new(SeededIds::new(1)));
     let outcome = agent.start("Go", &context).await.unwrap();
-    assert_eq!((outcome.status, outcome.said().unwrap_or_default()), (OutcomeStatus::Finished, "Then"));
+    assert_eq!((outcome.status, outcome.last_text().unwrap_or_default()), (OutcomeStatus::Finished, "Then"));
 }
 
 /// A memory whose storage is gone.

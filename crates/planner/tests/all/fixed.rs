@@ -80,7 +80,7 @@ async fn a_fixed_plan_is_followed_by_whoever_takes_it_up_wherever_its_process_di
             },
         };
         assert_eq!(
-            (outcome.status, outcome.said().unwrap_or_default()),
+            (outcome.status, outcome.last_text().unwrap_or_default()),
             (OutcomeStatus::Finished, "Do b"),
             "{at}"
         );
@@ -123,6 +123,6 @@ async fn a_fixed_plan_that_cannot_be_followed_is_refused_once_and_nothing_of_it_
         Arc::new(other),
         PlanningAgentOptions::default(),
     );
-    assert_eq!(asking.start("Do it", &context()).await.unwrap().said().unwrap_or_default(), "Do a");
+    assert_eq!(asking.start("Do it", &context()).await.unwrap().last_text().unwrap_or_default(), "Do a");
     assert_eq!(planner.0.load(Ordering::Relaxed), 0);
 }

@@ -143,7 +143,7 @@ async fn an_answer_that_does_not_fit_is_sent_back_with_what_is_wrong() {
 async fn an_answer_that_never_fits_fails_the_run_and_a_resume_tries_as_often_again() {
     let world = world((2, "It is Paris."), 1, texts(&[BAD, BAD, BAD, GOOD]));
     let outcome = world.start().await;
-    assert_eq!((outcome.failure_kind(), outcome.said()), (Some(FailureKind::Form), Some(BAD)));
+    assert_eq!((outcome.failure_kind(), outcome.last_text()), (Some(FailureKind::Form), Some(BAD)));
     assert_eq!(outcome.error.unwrap(), format!("the answer does not fit its schema (try 2 of 2): {PROBLEM}"));
     assert_eq!(world.model.requests().len(), 2);
     let outcome = world.agent.resume(&world.context).await.unwrap();

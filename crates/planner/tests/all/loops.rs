@@ -288,7 +288,7 @@ async fn a_loop_over_a_result_works_in_the_place_of_a_subtask_and_twice() {
 }
 
 /// What a person who says yes to everything is asked, sorted.
-async fn asked(finds: Json, plan: Vec<SubTask>) -> Vec<String> {
+async fn questions_of(finds: Json, plan: Vec<SubTask>) -> Vec<String> {
     let (web, journal) = (Web { finds, calls: Arc::default() }, MortalJournal::default());
     let agent = agent(&web, &journal, Some(plan));
     let mut outcome = agent.start("Do it", &context()).await.unwrap();
@@ -332,7 +332,7 @@ async fn the_question_before_a_step_has_the_values_of_parameters_and_of_items() 
     let plan = template.instantiate("t", "g", given.as_object().unwrap()).unwrap().subtasks;
     let finds = json!([{"url": "a", "of": [1]}, {"url": "{found}", "of": [2]}]);
     assert_eq!(
-        asked(finds, plan).await,
+        questions_of(finds, plan).await,
         [
             "1 of a for Ann {found}?",
             "2 of {found} for Ann {found}?",
@@ -412,7 +412,7 @@ async fn what_a_parameter_holds_is_no_name_of_a_loops_item_in_a_description_nor_
                  For each item of page: Say {page} and {item} of {item}";
     assert_eq!(plan[1].description, shown);
     let finds = json!([{"url": "{item}", "of": ["{page}"]}]);
-    let questions = asked(finds.clone(), plan.clone()).await;
+    let questions = questions_of(finds.clone(), plan.clone()).await;
     assert_eq!(questions, ["{page} and {item} of {item}?", "{page} and {item} of {page}?"]);
     let approved = |mut step: SubTask| {
         fn no_gates(step: &mut SubTask) {

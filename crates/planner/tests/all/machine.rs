@@ -67,7 +67,7 @@ fn the_longest_way_goes_first_up_to_the_cap_and_a_failure_stops_no_sibling() {
     let Next::Append(RecordBody::RunFinished(outcome)) = fed.machine.next() else { panic!() };
     // spec: PL-20
     assert_eq!(
-        (outcome.status, outcome.said().unwrap_or_default()),
+        (outcome.status, outcome.last_text().unwrap_or_default()),
         (OutcomeStatus::Failed, "[short] ok\n\n[other] ok")
     );
 }

@@ -118,7 +118,10 @@ async fn processes_that_outlived_a_crash_are_ended_before_the_plan_goes_on() {
         assert!(refused.advice().contains("kill -9 -4242"));
         assert_eq!(kinds(&journal.log("run_1")), ["started", "spawned"], "nothing was begun");
         let outcome = agent(&journal, &shell).resume(&context()).await.unwrap();
-        assert_eq!((outcome.status, outcome.said().unwrap_or_default()), (OutcomeStatus::Finished, "ran"));
+        assert_eq!(
+            (outcome.status, outcome.last_text().unwrap_or_default()),
+            (OutcomeStatus::Finished, "ran")
+        );
         assert_eq!(shell.ended.lock().unwrap().len(), 2, "looked for at each resume");
     }
     assert!(cut > 0, "a death between the process and the end of its call was tried");

@@ -9,7 +9,7 @@ use archon_types::{
 use crate::support::{Fed, rules, step};
 
 /// A run of three steps, the first of which is done and is asked about while the one beside it goes on.
-fn asked() -> (Fed, CallId) {
+fn asking_plan() -> (Fed, CallId) {
     let look = step("look", &[]).with_rules(rules(|rules| rules.review = Some("Is this right?".into())));
     let mut fed =
         Fed::following(PlanSettings::default(), vec![look, step("use", &["look"]), step("other", &[])]);
@@ -42,7 +42,7 @@ fn asked() -> (Fed, CallId) {
 // spec: AP-09
 #[test]
 fn who_depends_on_a_result_waits_until_a_person_has_seen_it() {
-    let (mut fed, call) = asked();
+    let (mut fed, call) = asking_plan();
     assert!(!fed.machine.may_change(&"look".into()), "it is done");
     fed.feed(RecordBody::ToolAnswered { call, answer: Answer::Approve });
     let begun = fed.begin_all();
@@ -60,7 +60,7 @@ fn a_no_to_a_result_ends_the_run() {
         (Answer::Cancel { reason: "it is 43".into() }, "it is 43"),
         (Answer::Cancel { reason: String::new() }, "no reason was given"),
     ] {
-        let (mut fed, call) = asked();
+        let (mut fed, call) = asking_plan();
         fed.feed(RecordBody::ToolAnswered { call, answer });
         let Next::Append(RecordBody::RunFinished(outcome)) = fed.machine.next() else { panic!() };
         assert_eq!(outcome.status, OutcomeStatus::Failed);

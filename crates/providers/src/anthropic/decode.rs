@@ -6,7 +6,7 @@ use archon_types::{AssistantMessage, Json, ModelEvent, ProviderError, StopReason
 use eventsource_stream::Event as SseEvent;
 
 use super::wire::{Block, Delta, Event, Kind, Message, StopDetails, is_known};
-use crate::answer_limits::Said;
+use crate::answer_limits::AnswerSize;
 use crate::{
     answer::Answer,
     classify,
@@ -287,8 +287,8 @@ impl Decoder for MessagesDecoder {
         self.answer.message()
     }
 
-    fn said(&self) -> Said {
-        self.answer.said()
+    fn size(&self) -> AnswerSize {
+        self.answer.size()
     }
 
     fn now(&self) -> Timestamp {

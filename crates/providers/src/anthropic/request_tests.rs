@@ -56,7 +56,7 @@ fn tools() -> Arc<Encoded<Vec<ToolSpec>>> {
     Arc::new(Encoded::new(tools))
 }
 
-fn said(content: Vec<Content>) -> Message {
+fn assistant(content: Vec<Content>) -> Message {
     Message::Assistant(AssistantMessage {
         content,
         provider: "anthropic".into(),
@@ -78,7 +78,7 @@ fn conversation() -> Request {
     let user = UserMessage::new(vec![Content::text("look:"), png(), Content::text(" ")], now);
     let messages = vec![
         Message::User(user),
-        said(vec![
+        assistant(vec![
             thought("hm", Some("EqQB")),
             thought("", Some("redacted:EmwK")),
             thought("broke off", None),
@@ -90,7 +90,7 @@ fn conversation() -> Request {
         Message::tool_result(&a, &failed, now),
         Message::tool_result(&b, &ToolResult::default(), now),
         Message::user("go on", now),
-        said(vec![]),
+        assistant(vec![]),
         Message::user("and?", now),
     ];
     let mut request = Request::new("claude-opus-4-6", messages);
@@ -343,7 +343,7 @@ fn a_growing_conversation_keeps_its_text_and_only_the_mark_moves() {
         let call =
             ToolCall::new(format!("t{turn}"), "now", json!({"],\"role\":\"user\"},\n": "type\":\"thinking"}));
         let now = Timestamp::default();
-        messages.push(said(vec![Content::text("type\":\"thinking"), call.clone().into()]));
+        messages.push(assistant(vec![Content::text("type\":\"thinking"), call.clone().into()]));
         messages.push(Message::tool_result(&call, &ToolResult::success("12:00"), now));
         request.messages = Arc::new(messages);
         let body = send(AnthropicOptions::default(), &request).body;
@@ -361,7 +361,7 @@ fn a_growing_conversation_keeps_its_text_and_only_the_mark_moves() {
 fn thinking_that_led_to_nothing_is_left_out() {
     let now = Timestamp::default();
     let body = |content: Vec<Content>| {
-        let messages = vec![Message::user("a", now), said(content), Message::user("b", now)];
+        let messages = vec![Message::user("a", now), assistant(content), Message::user("b", now)];
         send(AnthropicOptions::default(), &Request::new("claude-opus-4-6", messages)).body
     };
     let thinking = [thought("hm", Some("EqQB")), thought("", Some("redacted:EmwK"))];
@@ -383,10 +383,10 @@ fn a_turn_that_another_model_began_goes_on_without_thinking() {
         let result = |id: &str| Message::tool_result(&call(id), &ToolResult::success("12:00"), now);
         let messages = vec![
             Message::user("hi", now),
-            said([first, vec![call("a").into()]].concat()),
+            assistant([first, vec![call("a").into()]].concat()),
             result("a"),
             // Within a turn the model need not think again.
-            said(vec![call("b").into()]),
+            assistant(vec![call("b").into()]),
             result("b"),
         ];
         let mut request = with(model, |o| o.thinking = ThinkingLevel::Low);
@@ -405,8 +405,8 @@ fn a_turn_that_another_model_began_goes_on_without_thinking() {
     let call = ToolCall::new("a", "now", json!({}));
     let messages = vec![
         Message::user("hi", now),
-        said(vec![thought("hm", Some("EqQB"))]),
-        said(vec![call.clone().into()]),
+        assistant(vec![thought("hm", Some("EqQB"))]),
+        assistant(vec![call.clone().into()]),
         Message::tool_result(&call, &ToolResult::success("12:00"), now),
     ];
     let mut request = with("claude-sonnet-4-5", |o| o.thinking = ThinkingLevel::Low);

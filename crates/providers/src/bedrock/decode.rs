@@ -9,7 +9,7 @@ use super::{
     frames::{Frame, FrameKind, Frames},
     wire::{BlockDelta, BlockStart, BlockStop, Delta, Exception, MessageStop, Metadata},
 };
-use crate::answer_limits::Said;
+use crate::answer_limits::AnswerSize;
 use crate::{
     blocks::{Blocks, Stop},
     classify,
@@ -157,8 +157,8 @@ impl Decoder for ConverseDecoder {
         self.blocks.message()
     }
 
-    fn said(&self) -> Said {
-        self.blocks.said()
+    fn size(&self) -> AnswerSize {
+        self.blocks.size()
     }
 
     fn now(&self) -> Timestamp {

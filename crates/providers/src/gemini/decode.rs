@@ -6,7 +6,7 @@ use archon_types::{ApiErrorKind, AssistantMessage, Json, ModelEvent, ProviderErr
 use eventsource_stream::Event;
 
 use super::wire::{Candidate, Chunk, FunctionCall, Part};
-use crate::answer_limits::Said;
+use crate::answer_limits::AnswerSize;
 use crate::{
     answer::Answer,
     classify,
@@ -225,8 +225,8 @@ impl Decoder for ChunkDecoder {
         self.answer.message()
     }
 
-    fn said(&self) -> Said {
-        self.answer.said()
+    fn size(&self) -> AnswerSize {
+        self.answer.size()
     }
 
     fn now(&self) -> Timestamp {

@@ -30,7 +30,7 @@ use super::{
     watch::{Interrupt, Watch},
 };
 use crate::{
-    answer_limits::Said,
+    answer_limits::AnswerSize,
     catalogue,
     classify::{self, Failure},
 };
@@ -100,7 +100,7 @@ pub(crate) trait Decoder: Send + Unpin + 'static {
     fn answer(&self) -> &AssistantMessage;
 
     /// Returns the amount of the answer that came, including what is held back or left out.
-    fn said(&self) -> Said;
+    fn size(&self) -> AnswerSize;
 
     /// Returns the time, for dates in headers.
     fn now(&self) -> Timestamp;
@@ -363,7 +363,7 @@ impl<D: Decoder> Exchange<D> {
     }
 
     fn check_limits(&mut self) -> Result<(), ProviderError> {
-        match self.transport.limits().exceeded(self.decoder.said()) {
+        match self.transport.limits().exceeded(self.decoder.size()) {
             Some(reason) => {
                 // Events beyond the limit are not emitted either.
                 self.out.clear();

@@ -13,7 +13,7 @@ use super::{
     wire::{Call, Chunk, Delta, Function, Word},
 };
 use crate::{
-    answer_limits::Said,
+    answer_limits::AnswerSize,
     classify, content_filter,
     http::{
         events::{BodyEnd, Decoder, Progress},
@@ -29,7 +29,7 @@ pub(crate) struct ChatDecoder {
     message: AssistantMessage,
     calls: Vec<OpenCall>,
     /// The reason of the end, and the amount that had come when the service gave it.
-    finish: Option<(Finish, Said)>,
+    finish: Option<(Finish, AnswerSize)>,
     /// True if `[DONE]` came.
     closed: bool,
     /// The error of an event that was cut off, which is reported if another event follows.
@@ -48,7 +48,7 @@ pub(crate) struct ChatDecoder {
     whole: bool,
     /// The bytes of text that came, with thinking between tags.
     content_bytes: usize,
-    said: Said,
+    said: AnswerSize,
 }
 
 /// The source of the thinking. With native reasoning, thinking between tags is left out.
@@ -106,7 +106,7 @@ impl ChatDecoder {
             unsaid: false,
             whole: false,
             content_bytes: 0,
-            said: Said::default(),
+            said: AnswerSize::default(),
         }
     }
 
@@ -453,7 +453,7 @@ impl Decoder for ChatDecoder {
         &self.message
     }
 
-    fn said(&self) -> Said {
+    fn size(&self) -> AnswerSize {
         self.said
     }
 

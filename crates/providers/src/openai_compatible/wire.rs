@@ -8,7 +8,7 @@ use std::{borrow::Cow, fmt};
 
 use archon_types::{Json, Usage};
 
-use crate::{answer_limits::Said, token_counts::with_cache_inside};
+use crate::{answer_limits::AnswerSize, token_counts::with_cache_inside};
 use serde::{
     Deserialize, Deserializer,
     de::{IgnoredAny, MapAccess, SeqAccess, Visitor, value::MapAccessDeserializer},
@@ -103,7 +103,7 @@ impl Delta<'_> {
 
     /// Removes earlier content from a message that repeats everything: the first bytes of its text, and of
     /// other kinds everything if some of it came before.
-    pub(super) fn leave_out(&mut self, content_bytes: usize, said: Said) {
+    pub(super) fn leave_out(&mut self, content_bytes: usize, said: AnswerSize) {
         self.content.text = self.content.text.get(content_bytes..).unwrap_or_default().to_owned();
         if said.thinking_bytes > 0 {
             self.content.thinking = None;

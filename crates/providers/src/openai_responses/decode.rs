@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::wire::{
     ArgumentsDone, CallStart, Delta, ItemEvent, Kind, Output, PartAdded, Response, ResponseEvent,
 };
-use crate::answer_limits::Said;
+use crate::answer_limits::AnswerSize;
 use crate::{
     blocks::{Blocks, Part, Stop},
     classify, content_filter,
@@ -279,8 +279,8 @@ impl Decoder for ResponsesDecoder {
         self.blocks.message()
     }
 
-    fn said(&self) -> Said {
-        self.blocks.said()
+    fn size(&self) -> AnswerSize {
+        self.blocks.size()
     }
 
     fn now(&self) -> Timestamp {

@@ -117,9 +117,9 @@ mod tests {
         machine
     }
 
-    fn said(origin: &Origin, mode: ToolMode, bodies: &[RecordBody]) -> Vec<(String, Speaker)> {
+    fn attributed_texts(origin: &Origin, mode: ToolMode, bodies: &[RecordBody]) -> Vec<(String, Speaker)> {
         let list = |machine: &ReactMachine| -> Vec<(String, Speaker)> {
-            machine.said().iter().map(|said| (said.message.text(), said.by)).collect()
+            machine.attributed_messages().iter().map(|said| (said.message.text(), said.by)).collect()
         };
         let machine = machine(origin.clone(), mode, bodies.to_vec());
         let said = list(&machine);
@@ -148,7 +148,7 @@ mod tests {
         let called = Origin::CalledBy { run: "caller".into(), call: CallId::new(CommandId(0), 0) };
         for mode in [ToolMode::Native, ToolMode::Text] {
             for (origin, by) in [(Origin::Prompt, Speaker::Person), (called.clone(), Speaker::Model)] {
-                let mut said = said(&origin, mode, &bodies);
+                let mut said = attributed_texts(&origin, mode, &bodies);
                 said.sort_by(|a, b| a.0.cmp(&b.0));
                 let expected = [("event", Speaker::Tool), ("later", by), ("steer", by), ("task", by)];
                 assert_eq!(said, expected.map(|(text, by)| (text.to_owned(), by)), "{mode:?}");
@@ -158,7 +158,7 @@ mod tests {
         let message = AgentMessage::from(Message::user("x", Timestamp::from_millis(1)));
         let body =
             RecordBody::Prompted { message: message.said_by(Speaker::Person), source: PromptSource::Prompt };
-        assert_eq!(said(&called, ToolMode::Native, &[body])[0].1, Speaker::Model);
+        assert_eq!(attributed_texts(&called, ToolMode::Native, &[body])[0].1, Speaker::Model);
     }
 
     // spec: M-23
@@ -166,7 +166,7 @@ mod tests {
     fn nobody_knows_who_said_what_was_kept_elsewhere() {
         let user = |text: &str| Message::user(text, Timestamp::from_millis(1));
         let messages = vec![user("hello"), user("Observation: Tool page succeeded: I am Anna.")];
-        let said = said(&Origin::Prompt, ToolMode::Text, &[RecordBody::Restored { messages }]);
+        let said = attributed_texts(&Origin::Prompt, ToolMode::Text, &[RecordBody::Restored { messages }]);
         assert_eq!(said.iter().map(|(_, by)| *by).collect::<Vec<_>>(), [Speaker::Unknown; 2]);
     }
 }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use archon_types::{
-    CarriedMessage, Content, Message, Said, Speaker, TokenCounter, Trust, UserMessage, ViewPart, WindowItem,
+    Attributed, CarriedMessage, Content, Message, Speaker, TokenCounter, Trust, UserMessage, ViewPart,
+    WindowItem,
 };
 use serde::{Deserialize, Serialize};
 
@@ -43,8 +44,8 @@ impl Entry {
     }
 
     /// Returns the original message with its author and trust level.
-    pub(crate) fn said(&self) -> Said {
-        Said::new(self.as_said().clone(), self.by).believed(self.trust)
+    pub(crate) fn attributed(&self) -> Attributed {
+        Attributed::new(self.as_said().clone(), self.by).believed(self.trust)
     }
 
     /// Returns the lowest trust level of the message and of the memories in it.

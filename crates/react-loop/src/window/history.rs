@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use archon_types::{
-    AssistantMessage, CarriedResult, CarriedSpending, Content, ContextLevel, Message, Record, RecordBody,
-    Said, Speaker, Tokenizer, Trust,
+    AssistantMessage, Attributed, CarriedResult, CarriedSpending, Content, ContextLevel, Message, Record,
+    RecordBody, Speaker, Tokenizer, Trust,
 };
 
 use super::{Messages, entries::Entry};
@@ -61,8 +61,8 @@ impl History {
     }
 
     /// Returns the messages that a new run sees complete, with nothing cut.
-    pub fn in_full(&self) -> Vec<Said> {
-        self.entries.iter().filter(|entry| entry.is_whole()).map(Entry::said).collect()
+    pub fn in_full(&self) -> Vec<Attributed> {
+        self.entries.iter().filter(|entry| entry.is_whole()).map(Entry::attributed).collect()
     }
 
     /// Returns true if the last message is one that the model has to answer: a prompt or a tool result.

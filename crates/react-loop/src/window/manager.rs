@@ -8,9 +8,10 @@
 use std::sync::Arc;
 
 use archon_types::{
-    AssistantMessage, CLEANUP_TOOL, CallId, CleanedUp, Compaction, CompactionInput, CompactionLevel,
-    CompactionPolicy, ContextConfig, ContextLevel, Message, RecordBody, RunConfig, Said, SeenResult, Speaker,
-    Summary, Timestamp, TokenCounter, Tokenizer, ToolMode, Trust, Usage, ViewPart, WindowItem,
+    AssistantMessage, Attributed, CLEANUP_TOOL, CallId, CleanedUp, Compaction, CompactionInput,
+    CompactionLevel, CompactionPolicy, ContextConfig, ContextLevel, Message, RecordBody, RunConfig,
+    SeenResult, Speaker, Summary, Timestamp, TokenCounter, Tokenizer, ToolMode, Trust, Usage, ViewPart,
+    WindowItem,
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -142,8 +143,8 @@ impl ContextManager {
 
     /// Returns the original messages with their authors. Messages that earlier runs compacted appear as what
     /// replaced them.
-    pub fn said(&self) -> impl ExactSizeIterator<Item = Said> {
-        self.state.entries.iter().map(Entry::said)
+    pub fn attributed(&self) -> impl ExactSizeIterator<Item = Attributed> {
+        self.state.entries.iter().map(Entry::attributed)
     }
 
     /// Returns the usage of the window. Without a [`ContextConfig`] nothing is counted.
@@ -330,10 +331,10 @@ impl ContextManager {
     }
 
     /// Notes that a request was sent.
-    pub(crate) fn asked(&mut self) {
+    pub(crate) fn note_request(&mut self) {
         self.state.given_up.clear();
         self.state.shrunk = false;
-        self.state.tracker.asked(self.state.tokens.saturating_add(self.state.fixed_tokens));
+        self.state.tracker.note_request(self.state.tokens.saturating_add(self.state.fixed_tokens));
     }
 
     /// Notes that the request was answered.
@@ -379,7 +380,7 @@ impl ContextManager {
     }
 
     /// Adds the notice to the model about its window.
-    pub(crate) fn told(&mut self, level: ContextLevel, text: &str, at: Timestamp) {
+    pub(crate) fn add_notice(&mut self, level: ContextLevel, text: &str, at: Timestamp) {
         self.state.status = level;
         self.push(Message::user(text, at), Speaker::Program);
     }

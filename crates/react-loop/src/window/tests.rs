@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use archon_types::{
-    AssistantMessage, CLEANUP_TOOL, CallId, CommandId, Compaction, CompactionInput, CompactionLevel,
-    CompactionPolicy, CompactionStrategy, Content, ContextConfig, Encoded, Message, ResultTokens, RunConfig,
-    Said, Speaker, Timestamp, Told, ToolCall, ToolResult, ToolSpec, Trust, UserMessage, ViewPart,
+    AssistantMessage, Attributed, CLEANUP_TOOL, CallId, CommandId, Compaction, CompactionInput,
+    CompactionLevel, CompactionPolicy, CompactionStrategy, Content, ContextConfig, Encoded, Message,
+    ResultTokens, RunConfig, Speaker, Timestamp, Told, ToolCall, ToolResult, ToolSpec, Trust, UserMessage,
+    ViewPart,
 };
 use serde_json::json;
 
@@ -404,7 +405,7 @@ fn the_window_is_as_full_as_the_service_says() {
     assert_eq!(manager.usage(), ContextUsage { tokens: 0, budget: 6_000 });
     manager.push_prompt(Message::user("x".repeat(3_781), at(0)), Speaker::Person);
     assert_eq!(manager.usage().tokens, 1_000);
-    manager.asked();
+    manager.note_request();
     manager.answered(archon_types::Usage { input: 3_000, ..Default::default() });
     assert_eq!(manager.usage(), ContextUsage { tokens: 1_500, budget: 6_000 });
     let long = "s".repeat(38_000);
@@ -440,9 +441,9 @@ fn a_later_run_knows_who_said_what_and_what_was_said() {
         let mut manager = manager(window(budget));
         let (seen, goal) = (Message::user("Task: the goal", at(0)), Message::user("the goal", at(0)));
         manager.push_prompt_as(seen, goal, Speaker::Person);
-        manager.told(archon_types::ContextLevel::Normal, "There is room.", at(0));
+        manager.add_notice(archon_types::ContextLevel::Normal, "There is room.", at(0));
         work(&mut manager, 60, 100);
-        let told: Vec<Said> = manager.said().collect();
+        let told: Vec<Attributed> = manager.attributed().collect();
         assert_eq!((told.len(), told[0].message.text().as_str()), (122, "the goal"));
         if budget < 200_000 {
             compacted(&mut manager, 0);
@@ -453,7 +454,7 @@ fn a_later_run_knows_who_said_what_and_what_was_said() {
         let seen = manager.messages().clone();
         let later = with_history(loaded.into_history());
         assert_eq!(later.messages(), &seen, "{budget}");
-        let said: Vec<Said> = later.said().collect();
+        let said: Vec<Attributed> = later.attributed().collect();
         let of = |speaker| said.iter().filter(move |said| said.by == speaker);
         assert_eq!(of(Speaker::Person).map(|said| said.message.text()).collect::<Vec<_>>(), ["the goal"]);
         // An original message is complete or missing, never a part of it.
@@ -461,11 +462,11 @@ fn a_later_run_knows_who_said_what_and_what_was_said() {
         assert!(rest.clone().all(|said| told.contains(said)), "{budget}");
         assert!(rest.count() > 2 && of(Speaker::Unknown).count() == 0, "{budget}");
         // The same holds in the run after that.
-        let after: Vec<Said> = with_history(later.into_history()).said().collect();
+        let after: Vec<Attributed> = with_history(later.into_history()).attributed().collect();
         assert_eq!(after, said);
         // State of older versions has no authors and no trust levels.
         let old: ContextManager = serde_json::from_str(&stored.replace(r#","by":"person""#, "")).unwrap();
-        assert!(old.said().all(|said| said.by != Speaker::Person));
+        assert!(old.attributed().all(|said| said.by != Speaker::Person));
     }
 }
 
@@ -476,7 +477,7 @@ fn answered(manager: &mut ContextManager, text: &str) {
 
 /// Returns the trust level of each message of a speaker.
 fn trust_of(manager: &ContextManager, by: Speaker) -> Vec<Trust> {
-    manager.said().filter(|said| said.by == by).map(|said| said.trust).collect()
+    manager.attributed().filter(|said| said.by == by).map(|said| said.trust).collect()
 }
 
 /// Returns the window of the next run of the session.
@@ -496,7 +497,7 @@ fn due_in_a_later_run_of_the_session_tells_a_new_level_alone() {
     run.context = Some(config);
     let tell = |manager: &mut ContextManager| match manager.due(at(1)) {
         Some(RecordBody::ContextStatus { level, text }) => {
-            manager.told(level, &text, at(1));
+            manager.add_notice(level, &text, at(1));
             Some(level)
         }
         due => {
@@ -533,7 +534,7 @@ fn a_model_is_believed_no_more_than_what_stands_before_it() {
     manager.push_prompt(Message::user("the goal", at(0)), Speaker::Person);
     answered(&mut manager, "I know that.");
     // A notice of the program does not lower the trust level of later answers.
-    manager.told(archon_types::ContextLevel::Normal, "There is room.", at(1));
+    manager.add_notice(archon_types::ContextLevel::Normal, "There is room.", at(1));
     answered(&mut manager, "I still do.");
     turn(&mut manager, 2, ToolCall::new("c", "t", json!({})), ToolResult::success("a page"));
     answered(&mut manager, "The page says so.");
@@ -552,7 +553,7 @@ fn a_model_is_believed_no_more_than_what_stands_before_it() {
     // State of older versions has no authors and no trust levels.
     let old = stored.replace(r#","trust":"trusted""#, "").replace(r#","trust":"model""#, "");
     let old: ContextManager = serde_json::from_str(&old).unwrap();
-    assert!(old.said().all(|said| said.trust == Untrusted));
+    assert!(old.attributed().all(|said| said.trust == Untrusted));
 }
 
 // spec: M-23, M-25
@@ -626,7 +627,7 @@ fn nobody_vouches_for_what_was_kept_elsewhere() {
     for mut manager in [restored, given] {
         manager.push_prompt(Message::user("the goal", at(1)), Speaker::Person);
         answered(&mut manager, "So it is.");
-        let trust: Vec<Trust> = manager.said().map(|said| said.trust).collect();
+        let trust: Vec<Trust> = manager.attributed().map(|said| said.trust).collect();
         assert_eq!(trust, [Trust::Untrusted, Trust::Untrusted, Trust::Trusted, Trust::Untrusted]);
     }
     // The same holds for a caller's model, whose window is unknown here.

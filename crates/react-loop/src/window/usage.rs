@@ -21,7 +21,7 @@ impl Default for ContextTracker {
 
 impl ContextTracker {
     /// Notes that a request of `estimate` tokens was sent.
-    pub(crate) fn asked(&mut self, estimate: u64) {
+    pub(crate) fn note_request(&mut self, estimate: u64) {
         self.asked = estimate;
     }
 
@@ -219,7 +219,7 @@ mod tests {
         let reported =
             |input, cache_read| Usage { input, cache_read, cache_write: 100, output: 9_999, total_tokens: 0 };
         assert_eq!(tracker.corrected(1_000), 1_000);
-        tracker.asked(1_000);
+        tracker.note_request(1_000);
         tracker.answered(reported(400, 1_000));
         assert_eq!((tracker.corrected(1_000), tracker.uncorrected(1_500)), (1_500, 1_000));
         // A report of 0 changes nothing; the effect of an extreme report is limited.

@@ -102,7 +102,7 @@ fn check(task: MakeTask) -> Outcome {
 #[test]
 fn drive_task_that_panics_has_the_result_for_panics() {
     let outcome = check(|_, _| Box::pin(async { panic!("on purpose") }));
-    assert_eq!(outcome.said(), Some("panicked, 0 reports"));
+    assert_eq!(outcome.last_text(), Some("panicked, 0 reports"));
 }
 
 #[test]
@@ -121,5 +121,5 @@ fn drive_report_of_a_task_is_in_the_log_before_the_task_goes_on() {
     let outcome = check(|_, reporter| {
         Box::pin(async move { format!("logged: {}", reporter.report(RecordBody::Resumed).await) })
     });
-    assert_eq!(outcome.said(), Some("logged: true, 1 reports"));
+    assert_eq!(outcome.last_text(), Some("logged: true, 1 reports"));
 }

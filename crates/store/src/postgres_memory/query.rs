@@ -8,7 +8,7 @@ use archon_types::{
 };
 use tokio_postgres::{Client, GenericClient, Row, types::ToSql};
 
-use super::{failed, words::asked};
+use super::{failed, words::query_words};
 use crate::memories::{Texts, check_question, number, past_all_of, range, time};
 
 /// The columns that [`read`] needs, in its order.
@@ -204,7 +204,7 @@ pub(super) async fn candidates(
         Some((at, score))
     };
     let (mut lexical, mut near) = (Vec::new(), Vec::new());
-    let words = asked(&search.text);
+    let words = query_words(&search.text);
     if !words.is_empty() {
         let mut conditions = Conditions::of(scope, &search.filter)?;
         let (words, most) = (conditions.value(words), conditions.value(limit));

@@ -35,7 +35,7 @@ pub(super) fn indexed(content: &str) -> String {
 }
 
 /// Returns the words of a question, each for a `plainto_tsquery` of its own.
-pub(super) fn asked(text: &str) -> Vec<String> {
+pub(super) fn query_words(text: &str) -> Vec<String> {
     words_of(&folded(text))
 }
 

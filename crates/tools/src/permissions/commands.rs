@@ -4,7 +4,7 @@ use std::path::{Component, Path, PathBuf};
 
 use super::{
     resolved,
-    shell::{self, Line, Part, harmless::Effect, said::Said},
+    shell::{self, Line, Part, harmless::Effect, known_word::KnownWord},
 };
 
 /// Returns whether a deny or ask rule matches a command of the line. A line that cannot be parsed matches.
@@ -28,7 +28,7 @@ pub(super) fn are_allowed(of: &[&str], line: &str, file: impl Fn(&Path, bool) ->
     let rest = if start.is_some() { &line.parts[1..] } else { &line.parts[..] };
     let folders: Vec<&Path> = start.iter().map(PathBuf::as_path).chain([root]).collect();
     let moves = rest.iter().any(|part| moves(part, folders[0]));
-    let is_allowed = |path: &Said, writes| match path.known() {
+    let is_allowed = |path: &KnownWord, writes| match path.known() {
         Some(path) if path == "/dev/null" => true,
         // After another change of folder, the target of a relative path is not known.
         Some(path) if !moves || path.starts_with('/') => {
@@ -71,7 +71,8 @@ fn goes_to(first: &Part, root: &Path) -> Option<PathBuf> {
 /// Returns whether a command may change to a folder other than the one where the line begins.
 fn moves(part: &Part, root: &Path) -> bool {
     let Some(program) = part.words[0].known() else { return true };
-    let stays = |word: &Said| word.known().is_some_and(|folder| folder == "." || Path::new(&folder) == root);
+    let stays =
+        |word: &KnownWord| word.known().is_some_and(|folder| folder == "." || Path::new(&folder) == root);
     match (&*program, &part.words[1..]) {
         ("cd", [folder]) => !stays(folder),
         ("cd" | "pushd" | "popd", _) => true,

@@ -8,7 +8,7 @@ use super::{
     shell::{
         self, Line, Part, Walk,
         harmless::Effect,
-        said::{Place, Said, literal, meet},
+        known_word::{KnownWord, Place, literal, meet},
     },
 };
 use crate::workspace;
@@ -67,28 +67,29 @@ impl Look<'_> {
         let depth = if walk.is_some() { Depth::Below } else { Depth::Itself };
         let words = &part.words[1..];
         // Scripts of awk and jq can open files by themselves.
-        let in_script = |word: &Said| {
+        let in_script = |word: &KnownWord| {
             let known = word.known().unwrap_or_default();
             shell::pieces(&known).iter().any(|piece| self.finds(piece, Depth::Itself))
         };
         words.iter().any(|word| self.finds_behind_option(word, depth))
             || row.effect == Effect::Reads && words.iter().any(in_script)
-            || walk == Some(Walk::Own) && self.finds(&Said::guessed("."), Depth::Below)
+            || walk == Some(Walk::Own) && self.finds(&KnownWord::guessed("."), Depth::Below)
             || row.effect == Effect::Writes && self.finds_made(words)
     }
 
     /// Returns whether a file of one of these names in one of these folders matches: `cp a/.env .`.
-    fn finds_made(&self, words: &[Said]) -> bool {
-        let known: Vec<PathBuf> = words.iter().filter_map(Said::known).map(PathBuf::from).collect();
+    fn finds_made(&self, words: &[KnownWord]) -> bool {
+        let known: Vec<PathBuf> = words.iter().filter_map(KnownWord::known).map(PathBuf::from).collect();
         let names = || known.iter().filter_map(|path| path.file_name());
         known.iter().any(|folder| {
-            names()
-                .any(|name| self.finds(&Said::literal(&folder.join(name).to_string_lossy()), Depth::Itself))
+            names().any(|name| {
+                self.finds(&KnownWord::literal(&folder.join(name).to_string_lossy()), Depth::Itself)
+            })
         })
     }
 
     /// Returns whether the word matches, or a part of it after an option or a revision.
-    fn finds_behind_option(&self, word: &Said, depth: Depth) -> bool {
+    fn finds_behind_option(&self, word: &KnownWord, depth: Depth) -> bool {
         if self.finds(word, depth) {
             return true;
         }
@@ -99,10 +100,10 @@ impl Look<'_> {
         };
         let stuck = known.strip_prefix('-').and_then(|option| option.get(1..));
         let mut values = known.split(['=', ':', '@']).skip(1).chain(stuck).filter(|value| !value.is_empty());
-        values.any(|value| self.finds(&Said::literal(value), depth))
+        values.any(|value| self.finds(&KnownWord::literal(value), depth))
     }
 
-    fn finds(&self, word: &Said, depth: Depth) -> bool {
+    fn finds(&self, word: &KnownWord, depth: Depth) -> bool {
         let (Some(known), Some(folders)) = (word.known(), &self.folders) else {
             return self.finds_form(word.form(), depth);
         };
@@ -148,7 +149,7 @@ fn folders(line: &Line, root: &Path) -> Option<Vec<PathBuf>> {
     for part in &line.parts {
         let program = part.words[0].known()?;
         if program != "cd" {
-            let moves = |word: &Said| MOVERS.iter().any(|mover| word.is(mover));
+            let moves = |word: &KnownWord| MOVERS.iter().any(|mover| word.is(mover));
             if part.harmless().is_none() && part.words.iter().any(moves) {
                 return None;
             }
@@ -161,7 +162,7 @@ fn folders(line: &Line, root: &Path) -> Option<Vec<PathBuf>> {
     Some(folders)
 }
 
-fn folders_of_words(words: &[Said], root: &Path) -> Option<Vec<PathBuf>> {
+fn folders_of_words(words: &[KnownWord], root: &Path) -> Option<Vec<PathBuf>> {
     let mut folders = vec![root.to_owned()];
     for pair in words.windows(2) {
         match pair {

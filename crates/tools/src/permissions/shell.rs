@@ -6,15 +6,15 @@
 //! allows it.
 
 pub(crate) mod harmless;
+pub(crate) mod known_word;
 mod options;
 mod reader;
-pub(crate) mod said;
 #[cfg(test)]
 mod tests;
 mod word;
 
 use harmless::{Effect, Harmless};
-use said::Said;
+use known_word::KnownWord;
 
 /// The commands, files and texts of a command line.
 #[derive(Debug, Default)]
@@ -22,17 +22,17 @@ pub(crate) struct Line {
     /// All commands that may run, including those in substitutions.
     pub(crate) parts: Vec<Part>,
     /// Files that are read by redirection.
-    pub(crate) reads: Vec<Said>,
+    pub(crate) reads: Vec<KnownWord>,
     /// Files that are written by redirection.
-    pub(crate) writes: Vec<Said>,
+    pub(crate) writes: Vec<KnownWord>,
     /// Texts in the line that commands read, such as here-strings.
-    pub(crate) texts: Vec<Said>,
+    pub(crate) texts: Vec<KnownWord>,
 }
 
 /// One command.
 #[derive(Debug)]
 pub(crate) struct Part {
-    pub(crate) words: Vec<Said>,
+    pub(crate) words: Vec<KnownWord>,
 }
 
 /// Longest line that is parsed, in bytes.
@@ -61,7 +61,7 @@ impl Line {
     }
 
     /// Returns every word and every text of the line, whole and in pieces.
-    pub(crate) fn all_words(&self) -> Vec<Said> {
+    pub(crate) fn all_words(&self) -> Vec<KnownWord> {
         let mut all = Vec::new();
         for word in self.parts.iter().flat_map(|part| &part.words).chain(&self.texts) {
             all.push(word.clone());
@@ -97,7 +97,7 @@ impl Part {
         let [program, rest @ ..] = rule else { return true };
         let others = &self.words[1..];
         // A program that runs others gets their names as arguments.
-        let known: Vec<Said> = others.iter().filter(|word| word.known().is_some()).cloned().collect();
+        let known: Vec<KnownWord> = others.iter().filter(|word| word.known().is_some()).cloned().collect();
         let runs = row.effect == Effect::RunsProject && are_among(rule, &known);
         runs || is_program(program, &self.words[0]) && come_in_order(rest, others)
     }
@@ -105,7 +105,7 @@ impl Part {
     /// Returns which folders the command walks: given ones, or its own if none is given.
     pub(crate) fn walks(&self, row: &Harmless) -> Option<Walk> {
         let (letters, patterns) = row.walks;
-        let is_asked = |word: &Said| {
+        let is_asked = |word: &KnownWord| {
             let known = word.known().unwrap_or_else(|| "-".to_owned() + letters);
             match known.strip_prefix("--") {
                 Some(name) => name.contains("recur") || name.contains("archive"),
@@ -113,7 +113,7 @@ impl Part {
             }
         };
         let walks = letters == "*" || !letters.is_empty() && self.words.iter().any(is_asked);
-        let is_path = |word: &&&Said| !word.beginning().starts_with('-');
+        let is_path = |word: &&&KnownWord| !word.beginning().starts_with('-');
         let operands = options::operands(&self.words);
         let paths = operands.iter().filter(is_path).count();
         walks.then_some(if paths > patterns { Walk::Given } else { Walk::Own })
@@ -130,14 +130,14 @@ pub(crate) enum Walk {
 }
 
 /// Returns whether all words of a rule are among these words, the first as a program.
-fn are_among(rule: &[&str], words: &[Said]) -> bool {
+fn are_among(rule: &[&str], words: &[KnownWord]) -> bool {
     let [program, rest @ ..] = rule else { return true };
     let has = |wanted: &&str| come_in_order(&[wanted], words);
     words.iter().any(|word| is_program(program, word)) && rest.iter().all(has)
 }
 
 /// Returns whether a word may be this program, in any folder and version.
-fn is_program(wanted: &str, word: &Said) -> bool {
+fn is_program(wanted: &str, word: &KnownWord) -> bool {
     let bare = |word: &str| {
         let name = word.rsplit('/').next().unwrap_or(word).to_owned();
         let unversioned = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.').to_owned();
@@ -145,16 +145,20 @@ fn is_program(wanted: &str, word: &Said) -> bool {
     };
     match word.known() {
         Some(word) => super::wildcard(wanted, &word) || super::wildcard(&bare(wanted), &bare(&word)),
-        None => word.may_be(wanted) || said::meet(word.form(), &in_any_folder(&bare(wanted))),
+        None => word.may_be(wanted) || known_word::meet(word.form(), &in_any_folder(&bare(wanted))),
     }
 }
 
-fn in_any_folder(program: &str) -> Vec<said::Place> {
-    [said::Place::Text].into_iter().chain(said::literal(program)).chain([said::Place::Text]).collect()
+fn in_any_folder(program: &str) -> Vec<known_word::Place> {
+    [known_word::Place::Text]
+        .into_iter()
+        .chain(known_word::literal(program))
+        .chain([known_word::Place::Text])
+        .collect()
 }
 
 /// Returns whether the words of a rule occur in this order, with others between them; options in any order.
-fn come_in_order(rule: &[&str], words: &[Said]) -> bool {
+fn come_in_order(rule: &[&str], words: &[KnownWord]) -> bool {
     let mut rest = words;
     rule.iter().all(|wanted| {
         if wanted.starts_with('-') && wanted.len() > 1 {
@@ -168,7 +172,7 @@ fn come_in_order(rule: &[&str], words: &[Said]) -> bool {
     })
 }
 
-fn is_word(wanted: &str, word: &Said) -> bool {
+fn is_word(wanted: &str, word: &KnownWord) -> bool {
     match word.known() {
         Some(word) => super::wildcard(wanted, &word),
         None => word.may_be(wanted),
@@ -177,8 +181,8 @@ fn is_word(wanted: &str, word: &Said) -> bool {
 
 /// Returns whether an option of a rule is among the words: in full, abbreviated, with a value, or as a letter
 /// among others. A long option and a letter match if they begin alike.
-fn is_among_options(wanted: &str, words: &[Said]) -> bool {
-    let is_in = |word: &Said| {
+fn is_among_options(wanted: &str, words: &[KnownWord]) -> bool {
+    let is_in = |word: &KnownWord| {
         let Some(word) = word.known() else { return word.may_be(wanted) };
         let word = word.split('=').next().unwrap_or_default().to_owned();
         match (wanted.strip_prefix("--"), word.strip_prefix("--")) {
@@ -208,9 +212,9 @@ fn is_among_options(wanted: &str, words: &[Said]) -> bool {
 
 /// Returns the pieces of a text that may be words if a program uses it as a command or setting: split at
 /// separators, with quotes and again without them.
-pub(crate) fn pieces(text: &str) -> Vec<Said> {
+pub(crate) fn pieces(text: &str) -> Vec<KnownWord> {
     let divides = |c: char| c.is_whitespace() || c.is_control() || "\"'`;&|<>()=,:@!#\\".contains(c);
     let unquoted = text.replace(['\'', '"', '\\'], "");
     let all = text.split(divides).chain(unquoted.split(divides));
-    all.filter(|piece| !piece.is_empty()).map(Said::guessed).collect()
+    all.filter(|piece| !piece.is_empty()).map(KnownWord::guessed).collect()
 }

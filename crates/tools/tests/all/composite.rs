@@ -94,7 +94,7 @@ fn research(on_page: OnNodeFailure) -> Composite {
     composite
 }
 
-fn made(composite: Composite, tools: Vec<Arc<dyn Tool>>) -> Arc<dyn Tool> {
+fn tool_of(composite: Composite, tools: Vec<Arc<dyn Tool>>) -> Arc<dyn Tool> {
     Arc::new(composite.into_tool(engine(tools)).unwrap())
 }
 
@@ -118,7 +118,7 @@ fn trace(result: &ToolResult) -> Vec<String> {
 // spec: EX-05, EX-03, A-55
 #[tokio::test]
 async fn research_and_summarize_reads_every_page_that_it_finds() {
-    let tool = made(research(OnNodeFailure::Abort), tools());
+    let tool = tool_of(research(OnNodeFailure::Abort), tools());
     let spec = tool.spec();
     assert_eq!(spec.parameters["properties"], json!({ "topic": {}, "depth": {} }));
     assert_eq!(spec.parameters["required"], json!(["topic"]));
@@ -132,7 +132,7 @@ async fn research_and_summarize_reads_every_page_that_it_finds() {
 #[tokio::test]
 async fn a_call_that_fails_ends_it_is_left_out_or_is_made_again() {
     let broken = || json!({ "topic": "broken", "depth": 2 });
-    let aborted = call(made(research(OnNodeFailure::Abort), tools()), broken()).await;
+    let aborted = call(tool_of(research(OnNodeFailure::Abort), tools()), broken()).await;
     assert_eq!(aborted.status, ToolResultStatus::Error);
     assert_eq!(
         aborted.text(),
@@ -144,7 +144,7 @@ async fn a_call_that_fails_ends_it_is_left_out_or_is_made_again() {
     );
     assert_eq!(aborted.metadata["error_type"], "execution_error");
 
-    let continued = call(made(research(OnNodeFailure::Continue), tools()), broken()).await;
+    let continued = call(tool_of(research(OnNodeFailure::Continue), tools()), broken()).await;
     assert_eq!(continued.text(), "In short: ");
 
     let left = Arc::new(Mutex::new(2));
@@ -156,7 +156,7 @@ async fn a_call_that_fails_ends_it_is_left_out_or_is_made_again() {
     let mut again = Composite::new("again", "Tries until it works, for a test.");
     again.add_node(ToolNode::new("try", "flaky").on_failure(OnNodeFailure::Retry(2))).unwrap();
     let run = context_at(Arc::new(VirtualClock::jumping()));
-    let tool = made(again, vec![flaky]);
+    let tool = tool_of(again, vec![flaky]);
     let result = run_call(&engine([tool]), &ToolCall::new("c", "again", json!({})), &run).await;
     assert_eq!((result.text().as_str(), trace(&result)), ("worked", vec!["try done 3".to_owned()]));
 }
@@ -227,11 +227,11 @@ async fn what_needs_a_result_that_is_not_there_is_left_out_and_the_rest_goes_on(
         .add_node(ToolNode::new("likes", "two"))
         .unwrap();
     let all = vec![broken, echo("one", &["a"], &[]), echo("two", &[], &["b"])];
-    let result = call(made(composite.clone(), all.clone()), json!({})).await;
+    let result = call(tool_of(composite.clone(), all.clone()), json!({})).await;
     assert_eq!(result.text(), r#"{"likes":{}}"#);
     assert_eq!(trace(&result), ["first failed 1", "needs left_out null", "likes done 1"]);
 
-    let only = made(composite.with_outputs(["needs"]), all);
+    let only = tool_of(composite.with_outputs(["needs"]), all);
     let result = call(only, json!({})).await;
     assert_eq!(result.text(), "Error: There is no result. \"first\": \"out of order\". Done before: likes.");
 }
@@ -319,7 +319,7 @@ fn parameters_of_one_name_carry_their_calls_unless_they_are_meant_to_be_one() {
     for (id, tool) in [("a", "one"), ("b", "two"), ("c", "three"), ("d", "one")] {
         composite.add_node(ToolNode::new(id, tool)).unwrap();
     }
-    let parameters = |composite: Composite| made(composite, all.clone()).spec().parameters.clone();
+    let parameters = |composite: Composite| tool_of(composite, all.clone()).spec().parameters.clone();
     let merged = parameters(composite);
     assert_eq!(
         merged["properties"],
@@ -360,7 +360,7 @@ async fn takes(composite: Composite, tools: Vec<Arc<dyn Tool>>) -> u128 {
     let run = context_at(Arc::new(TokioClock(began)));
     let name = composite.name().to_owned();
     let result =
-        run_call(&engine([made(composite, tools)]), &ToolCall::new("c", name, json!({})), &run).await;
+        run_call(&engine([tool_of(composite, tools)]), &ToolCall::new("c", name, json!({})), &run).await;
     assert!(!result.is_error(), "{}", result.text());
     began.elapsed().as_millis()
 }
@@ -394,7 +394,7 @@ async fn items_are_worked_on_beside_each_other_in_their_order() {
     };
     assert_eq!(takes(each("safe"), vec![slow("safe", 10, true)]).await, 10);
     assert_eq!(takes(each("unsafe"), vec![slow("unsafe", 10, false)]).await, 40);
-    let result = call(made(each("one"), vec![echo("one", &["x"], &[])]), json!({})).await;
+    let result = call(tool_of(each("one"), vec![echo("one", &["x"], &[])]), json!({})).await;
     assert_eq!(result.text(), r#"[{"x":0},{"x":1},{"x":2},{"x":3}]"#);
 }
 
@@ -421,7 +421,7 @@ async fn a_failure_stops_what_is_under_way() {
     composite.add_node(ToolNode::new("a", "forever")).unwrap().add_node(ToolNode::new("b", "fails")).unwrap();
     let began = tokio::time::Instant::now();
     let run = context_at(Arc::new(TokioClock(began)));
-    let tool = made(composite, vec![Arc::new(forever), Arc::new(fails)]);
+    let tool = tool_of(composite, vec![Arc::new(forever), Arc::new(fails)]);
     let result = run_call(&engine([tool]), &ToolCall::new("c", "stops", json!({})), &run).await;
     assert_eq!(result.text(), "Error: The step 'b' (tool 'fails') failed: nothing there.");
     assert_eq!((result.metadata["error_type"].as_str(), drops.count()), (Some("not_found"), 1));
@@ -637,7 +637,7 @@ async fn who_watches_hears_the_steps_and_what_they_say() {
     let sink = RecordingSink::new();
     let mut run = context();
     run.sink = Arc::new(sink.clone());
-    let tool = made(around("watched", "talks"), vec![Arc::new(talks)]);
+    let tool = tool_of(around("watched", "talks"), vec![Arc::new(talks)]);
     run_call(&engine([tool]), &ToolCall::new("c", "watched", json!({})), &run).await;
     let said = |event: Event| match event {
         Event::Delta(delta) => match delta.kind {

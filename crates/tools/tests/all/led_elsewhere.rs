@@ -72,7 +72,7 @@ fn run_that_can_ask() -> Context {
     run
 }
 
-fn asked(prepared: Prepared) -> ApprovalRequest {
+fn question_of(prepared: Prepared) -> ApprovalRequest {
     match prepared {
         Prepared::Ask(question) => *question,
         other => panic!("nobody is asked: {other:?}"),
@@ -91,12 +91,12 @@ fn done(executed: Executed) -> ToolResult {
 async fn a_yes_holds_only_as_long_as_the_path_leads_where_it_led() {
     let fixture = fixture(|_| ());
     let mut run = run_that_can_ask();
-    let question = asked(fixture.prepare(&write(), &run).await);
+    let question = question_of(fixture.prepare(&write(), &run).await);
     assert_eq!(question.action_summary, "Create 'docs/post-commit'");
     run.agreed = Some(question.binding.as_str().into());
     assert!(matches!(fixture.prepare(&write(), &run).await, Prepared::Ready(_)), "it leads there still");
     fixture.swap();
-    let again = asked(fixture.prepare(&write(), &run).await);
+    let again = question_of(fixture.prepare(&write(), &run).await);
     assert_eq!(again.action_summary, "Create 'hooks/post-commit'");
     assert_ne!(again.binding, question.binding);
     assert!(!fixture.path("hooks/post-commit").exists());

@@ -11,7 +11,7 @@ use expect_test::{Expect, expect};
 use serde_json::json;
 
 use crate::{
-    samples::{answered, asked, ended, finished, prompted, started, usage},
+    samples::{answered, ended, finished, model_asked, prompted, started, usage},
     support::{at, round_trip},
 };
 
@@ -131,7 +131,7 @@ fn a_plain_prompt() {
     check(
         [
             ask("What is 2+2?"),
-            Is(asked(0, 0)),
+            Is(model_asked(0, 0)),
             Says(DeltaKind::Thinking { text: "easy".into() }),
             text("It is"),
             text(" 4."),
@@ -157,7 +157,7 @@ fn a_plain_prompt() {
 #[test]
 fn an_answer_that_does_not_stream_starts_and_ends_all_the_same() {
     check(
-        [ask("hi"), Is(asked(0, 0)), Is(answered(0, vec!["hello".into()])), Is(finished("hello"))],
+        [ask("hi"), Is(model_asked(0, 0)), Is(answered(0, vec!["hello".into()])), Is(finished("hello"))],
         &expect![[r#"
             AgentStart
             TurnStart 0 User
@@ -177,7 +177,7 @@ fn a_turn_with_tools_ends_after_them() {
     check(
         [
             ask("What is 15% of 200?"),
-            Is(asked(0, 0)),
+            Is(model_asked(0, 0)),
             Says(DeltaKind::ToolCall { index: 0, id: "a".into(), name: "calculator".into() }),
             arguments("{\"x\""),
             arguments(":1}"),
@@ -188,7 +188,7 @@ fn a_turn_with_tools_ends_after_them() {
             Says(DeltaKind::Partial { call: id(0), result: Box::new(ToolResult::success("3")) }),
             end(1, ToolResult::error("broke")),
             end(0, ToolResult::success("30")),
-            Is(asked(1, 0)),
+            Is(model_asked(1, 0)),
             Is(RecordBody::ModelAnswered {
                 command: CommandId(1),
                 attempt: 0,
@@ -229,13 +229,13 @@ fn a_turn_with_tools_ends_after_them() {
 fn the_results_of_a_turn_stand_in_the_order_of_its_calls() {
     let steps = [
         ask("q"),
-        Is(asked(0, 0)),
+        Is(model_asked(0, 0)),
         calls(&["a", "b"]),
         start(0, 0),
         start(1, 0),
         end(1, "2".into()),
         end(0, "1".into()),
-        Is(asked(1, 0)),
+        Is(model_asked(1, 0)),
     ];
     let events = project(steps);
     let ended = events.iter().position(|event| matches!(event, AgentEvent::TurnEnd { .. })).unwrap();
@@ -252,7 +252,7 @@ fn starts_and_ends_of_tools_pair_up() {
     check(
         [
             ask("q"),
-            Is(asked(0, 0)),
+            Is(model_asked(0, 0)),
             calls(&["refused", "retried", "in_doubt", "late"]),
             refuse(0, "not allowed"),
             start(1, 0),
@@ -296,14 +296,14 @@ fn a_retry_starts_the_message_anew_and_late_words_are_not_heard() {
     check(
         [
             ask("q"),
-            Is(asked(0, 0)),
+            Is(model_asked(0, 0)),
             text("It"),
             fail(0),
             text("is"),
-            Is(asked(0, 1)),
+            Is(model_asked(0, 1)),
             late,
             Is(RecordBody::CallLost { command: CommandId(0), attempt: 1 }),
-            Is(asked(1, 0)),
+            Is(model_asked(1, 0)),
             Is(answered(1, vec!["4".into()])),
             Is(finished("4")),
         ],
@@ -324,7 +324,7 @@ fn a_retry_starts_the_message_anew_and_late_words_are_not_heard() {
 // spec: T-08
 #[test]
 fn a_turn_without_an_answer_ends_with_a_message_that_says_why() {
-    let steps = || [ask("q"), Is(asked(0, 0)), text("It"), fail(0)].into_iter();
+    let steps = || [ask("q"), Is(model_asked(0, 0)), text("It"), fail(0)].into_iter();
     let failed = Is(ended(OutcomeStatus::Failed, Some("network: gone")));
     check(
         steps().chain([failed]),
@@ -360,12 +360,12 @@ fn notes_between_turns_and_prompts_inside_answers_wait_for_their_place() {
     check(
         [
             ask("q"),
-            Is(asked(0, 0)),
+            Is(model_asked(0, 0)),
             text("Hm"),
             Is(prompted("by the way", PromptSource::Steer)),
             Is(answered(0, vec!["Hm.".into()])),
             Is(RecordBody::Noted { text: "Say it in JSON.".into() }),
-            Is(asked(1, 0)),
+            Is(model_asked(1, 0)),
             Is(answered(1, vec!["{}".into()])),
             Is(RecordBody::Noted { text: "[Agent stopped]".into() }),
             Is(finished("{}")),
@@ -398,10 +398,10 @@ fn a_run_that_goes_on_after_its_end_starts_again() {
     check(
         [
             ask("q"),
-            Is(asked(0, 0)),
+            Is(model_asked(0, 0)),
             Is(ended(OutcomeStatus::Cancelled, None)),
             Is(RecordBody::Resumed),
-            Is(asked(1, 0)),
+            Is(model_asked(1, 0)),
             Is(answered(1, vec!["4".into()])),
             Is(finished("4")),
         ],
@@ -441,7 +441,7 @@ fn the_start_says_where_the_loop_comes_from() {
     for (origin, parent, kind, trigger) in table {
         let mut from = started();
         from.origin = origin;
-        let events = project_from(from, [ask("q"), Is(asked(0, 0))]);
+        let events = project_from(from, [ask("q"), Is(model_asked(0, 0))]);
         let [
             AgentEvent::AgentStart { parent_loop_id, continuation_kind, .. },
             AgentEvent::TurnStart { triggered_by, .. },

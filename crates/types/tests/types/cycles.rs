@@ -22,7 +22,7 @@ fn records(bodies: Vec<RecordBody>) -> Vec<Arc<Record>> {
     (0..).zip(bodies).map(|(seq, body)| Arc::new(Record { seq, at: at(seq * 10), body })).collect()
 }
 
-fn asked(command: u64, attempt: u32) -> RecordBody {
+fn model_asked(command: u64, attempt: u32) -> RecordBody {
     let (command, turn) = (CommandId(command), u32::try_from(command).unwrap());
     RecordBody::ModelAsked { command, attempt, turn, request_hash: format!("hash {turn}.{attempt}") }
 }
@@ -53,7 +53,7 @@ fn two_turns() -> Vec<RecordBody> {
     let long = json!({"expression": "0.15*200", "note": "n".repeat(150), "list": [1, 2]});
     vec![
         prompted(&"What is 15% of 200? ".repeat(20), PromptSource::Prompt),
-        asked(0, 0),
+        model_asked(0, 0),
         answered(
             0,
             vec![
@@ -66,9 +66,9 @@ fn two_turns() -> Vec<RecordBody> {
         tool_started(0),
         result(0, ToolResult::success("30")),
         result(1, ToolResult::error("no such tool")),
-        asked(1, 0),
+        model_asked(1, 0),
         failed(1),
-        asked(1, 1),
+        model_asked(1, 1),
         // Of the first attempt, which had failed: it comes too late and changes nothing.
         answered(1, vec!["It is 29.".into()]),
         second_attempt(answered(1, vec!["It is 30.".into()])),

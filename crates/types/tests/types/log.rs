@@ -10,7 +10,7 @@ use archon_types::{
 use expect_test::expect;
 
 use crate::{
-    samples::{asked, ended, finished, prompted, started},
+    samples::{ended, finished, model_asked, prompted, started},
     support::{at, round_trip},
 };
 
@@ -154,7 +154,7 @@ fn the_head_of_a_run_says_how_it_stands() {
     let table = [
         (vec![], "running"),
         (vec![start()], "begun"),
-        (vec![start(), asked(0, 0)], "running"),
+        (vec![start(), model_asked(0, 0)], "running"),
         (vec![start(), waiting()], "suspended"),
         (vec![start(), waiting(), RecordBody::Resumed], "running"),
         (vec![start(), finished("30")], "finished"),

@@ -13,7 +13,7 @@ use crate::support::{Counted, at, object, ready, round_trip};
 // spec: T-29, T-33
 #[test]
 fn memory_entries() {
-    let mut entry = MemoryEntry::said("mem_1", "user", "hi", at(1_700_000_000_123));
+    let mut entry = MemoryEntry::of_message("mem_1", "user", "hi", at(1_700_000_000_123));
     round_trip(
         &entry,
         &expect![[

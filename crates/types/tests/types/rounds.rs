@@ -10,7 +10,7 @@ use expect_test::expect;
 use serde_json::json;
 
 use crate::{
-    samples::{answered, asked, ended, finished, prompted, started},
+    samples::{answered, ended, finished, model_asked, prompted, started},
     support::{at, round_trip},
 };
 
@@ -51,7 +51,7 @@ fn a_round_with_thoughts_tools_and_an_answer() {
     let thinking = Content::Thinking { thinking: "15% is 0.15".into(), signature: None };
     let rounds = rounds(vec![
         ask("What is 15% of 200?"),
-        asked(0, 0),
+        model_asked(0, 0),
         answered(
             0,
             vec![
@@ -65,7 +65,7 @@ fn a_round_with_thoughts_tools_and_an_answer() {
         result(1, ToolResult::success("Be exact.")),
         result(0, ToolResult::success("30")),
         result(2, ToolResult::error("no such skill")),
-        asked(1, 0),
+        model_asked(1, 0),
         answered(1, vec!["It is 30.".into()]),
         finished("It is 30."),
     ]);
@@ -86,15 +86,15 @@ fn how_far_a_round_is() {
     let cancelled = || ended(OutcomeStatus::Cancelled, None);
     let table = [
         (vec![], Pending, None),
-        (vec![asked(0, 0)], InProgress, None),
-        (vec![asked(0, 0), tool()], InProgress, None),
-        (vec![asked(0, 0), answered(0, vec!["30".into()])], Completed, Some("30")),
-        (vec![asked(0, 0), ended(OutcomeStatus::Failed, Some("no"))], Error, None),
-        (vec![asked(0, 0), cancelled()], Error, None),
-        (vec![asked(0, 0), cancelled(), RecordBody::Resumed], InProgress, None),
+        (vec![model_asked(0, 0)], InProgress, None),
+        (vec![model_asked(0, 0), tool()], InProgress, None),
+        (vec![model_asked(0, 0), answered(0, vec!["30".into()])], Completed, Some("30")),
+        (vec![model_asked(0, 0), ended(OutcomeStatus::Failed, Some("no"))], Error, None),
+        (vec![model_asked(0, 0), cancelled()], Error, None),
+        (vec![model_asked(0, 0), cancelled(), RecordBody::Resumed], InProgress, None),
         // The loop did not accept the answer.
         (
-            vec![asked(0, 0), answered(0, vec!["?".into()]), RecordBody::Noted { text: "!".into() }],
+            vec![model_asked(0, 0), answered(0, vec!["?".into()]), RecordBody::Noted { text: "!".into() }],
             InProgress,
             None,
         ),
@@ -111,12 +111,12 @@ fn how_far_a_round_is() {
 fn a_steer_joins_the_round_and_a_follow_up_makes_the_next() {
     let rounds = rounds(vec![
         ask("one"),
-        asked(0, 0),
+        model_asked(0, 0),
         prompted("by the way", PromptSource::Steer),
         prompted("two", PromptSource::FollowUp),
         prompted("and three", PromptSource::FollowUp),
         answered(0, vec!["first".into()]),
-        asked(1, 0),
+        model_asked(1, 0),
         answered(1, vec!["second".into()]),
         finished("second"),
     ]);

@@ -476,7 +476,7 @@ pub(crate) fn answered(command: u64, content: Vec<Content>) -> RecordBody {
     RecordBody::ModelAnswered { command: CommandId(command), attempt: 0, message: Box::new(answer(content)) }
 }
 
-pub(crate) fn asked(command: u64, attempt: u32) -> RecordBody {
+pub(crate) fn model_asked(command: u64, attempt: u32) -> RecordBody {
     RecordBody::ModelAsked { command: CommandId(command), attempt, turn: 0, request_hash: String::new() }
 }
 
@@ -538,7 +538,7 @@ fn model_calls() -> Vec<RecordBody> {
     let mut broken = ToolCall::new("c2", "calculator", json!({}));
     broken.malformed = Some(MalformedArguments { text: "{\"expression\":".into(), error: "cut off".into() });
     vec![
-        asked(0, 0),
+        model_asked(0, 0),
         RecordBody::ModelFailed { command, attempt: 0, failure: ModelFailure::new(&error, 0.25) },
         RecordBody::CallLost { command, attempt: 1 },
         answered(0, vec![thinking, "I calculate.".into(), call.into(), broken.into()]),

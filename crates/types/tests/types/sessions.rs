@@ -13,7 +13,7 @@ use expect_test::expect;
 use serde_json::json;
 
 use crate::{
-    samples::{answered, asked, ended, finished, prompted, started, usage},
+    samples::{answered, ended, finished, model_asked, prompted, started, usage},
     support::{at, names, ready, round_trip, transitions},
 };
 
@@ -303,7 +303,8 @@ impl Journal for Logs {
 #[test]
 fn a_session_is_a_fold_over_the_logs_of_its_runs() {
     let ask = |text: &str| prompted(text, PromptSource::Prompt);
-    let talk = |text: &str| vec![ask(text), asked(0, 0), answered(0, vec!["ok".into()]), finished("ok")];
+    let talk =
+        |text: &str| vec![ask(text), model_asked(0, 0), answered(0, vec!["ok".into()]), finished("ok")];
     let after = |run: &str, continuation| Origin::Continues { run: run.into(), records: 5, continuation };
     let call = CallId::new(CommandId(0), 0);
     let mut result = ToolResult::success("done");
@@ -312,7 +313,7 @@ fn a_session_is_a_fold_over_the_logs_of_its_runs() {
     logs.add("one", "s", Origin::Prompt, talk("first"));
     let delegates = vec![
         ask("second"),
-        asked(0, 0),
+        model_asked(0, 0),
         answered(0, vec![ToolCall::new("c9", "delegate", json!({})).into()]),
         RecordBody::ToolStarted {
             call,
@@ -326,7 +327,7 @@ fn a_session_is_a_fold_over_the_logs_of_its_runs() {
     logs.add("two", "s", after("one", ContinuationKind::Default), delegates);
     logs.add("child", "t", Origin::CalledBy { run: "two".into(), call }, talk("task"));
     let branch = ContinuationKind::Branch { tag: "now".into() };
-    logs.add("fork", "s", after("one", branch.clone()), vec![ask("another way"), asked(0, 0)]);
+    logs.add("fork", "s", after("one", branch.clone()), vec![ask("another way"), model_asked(0, 0)]);
 
     let session = ready(Session::read(&logs, &SessionId::new("s"))).unwrap().unwrap();
     let all = session.loops.iter();

@@ -9,7 +9,7 @@ use archon::{
 use jiff::{civil::Date, tz::TimeZone};
 use serde_json::json;
 
-use super::{Of, open, told};
+use super::{Of, not_forgotten, open};
 use crate::{app::App, config::Span, exit::Exit, failure::Failure};
 
 /// Limits of a memory.
@@ -60,7 +60,7 @@ impl PurgeFlags {
         let memory = open(app, &of.collection).await?;
         let before = start_of(self.before)?;
         if self.dry_run {
-            let mut filter = told();
+            let mut filter = not_forgotten();
             filter.until = Some(before);
             let mut listing = Listing::new(filter, MemoryOrder::First, 1_000);
             let mut would = 0;

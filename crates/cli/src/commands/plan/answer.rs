@@ -57,7 +57,7 @@ pub(crate) struct Which {
     run: String,
 }
 
-enum Said {
+enum Reply {
     Yes,
     Edited(PathBuf),
     No(String),
@@ -69,8 +69,8 @@ impl ApproveArgs {
     }
 
     pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
-        let said = self.edit.map_or(Said::Yes, Said::Edited);
-        answer(app, &self.which, said).await
+        let reply = self.edit.map_or(Reply::Yes, Reply::Edited);
+        answer(app, &self.which, reply).await
     }
 }
 
@@ -80,11 +80,11 @@ impl RejectArgs {
     }
 
     pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
-        answer(app, &self.which, Said::No(self.reason.unwrap_or_default())).await
+        answer(app, &self.which, Reply::No(self.reason.unwrap_or_default())).await
     }
 }
 
-async fn answer(app: &App, which: &Which, said: Said) -> Result<Exit, Failure> {
+async fn answer(app: &App, which: &Which, reply: Reply) -> Result<Exit, Failure> {
     let (run, runs) = (which_run(app, &which.run).await?, app.open_runs()?);
     let records = runs.records(&run, None).await?.whole()?;
     let shows = |text: &str| format!("`archon {text} {run}` shows how far it is");
@@ -112,16 +112,16 @@ async fn answer(app: &App, which: &Which, said: Said) -> Result<Exit, Failure> {
         }
     };
     let is_of_plan = machine.node(*call).is_none();
-    let (answer, is_no) = match said {
-        Said::Yes => (Answer::Approve, false),
-        Said::Edited(_) if !is_of_plan => {
+    let (answer, is_no) = match reply {
+        Reply::Yes => (Answer::Approve, false),
+        Reply::Edited(_) if !is_of_plan => {
             return Err(Failure::usage("a subtask is asked about, not the plan", "leave --edit out"));
         }
-        Said::Edited(file) => {
+        Reply::Edited(file) => {
             let asked_about = machine.proposal().map_or_else(|| machine.task(), |(_, task)| task);
             (edited(&asked_about, &text_of(&file)?)?, false)
         }
-        Said::No(reason) => (Answer::Cancel { reason }, true),
+        Reply::No(reason) => (Answer::Cancel { reason }, true),
     };
     if !runs.answer(&request.request_id, answer).await? {
         return Err(Failure::failed(
@@ -137,7 +137,7 @@ async fn answer(app: &App, which: &Which, said: Said) -> Result<Exit, Failure> {
                 app.output.note(Look::Dim, format!("nothing of the plan of {run} was begun"));
                 Ok(Exit::Finished)
             }
-            _ => ended.said(&resume_line(app, run.as_str()), app),
+            _ => ended.report(&resume_line(app, run.as_str()), app),
         };
     }
     follow(app, &runs, &run, records).await

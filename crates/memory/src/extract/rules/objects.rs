@@ -58,9 +58,9 @@ pub(super) fn object(words: &[&str], shape: Shape) -> Option<String> {
     }
     let object = match shape {
         Shape::Name => name(&words)?,
-        Shape::NameAlone => name(&words).filter(|name| *name == said(&words))?,
+        Shape::NameAlone => name(&words).filter(|name| *name == joined(&words))?,
         Shape::Role if !["a", "an", "the"].contains(&words[0]) => name(&words)?,
-        _ => said(&words),
+        _ => joined(&words),
     };
     let first = bare(words[0]);
     let fits = match shape {
@@ -81,7 +81,7 @@ pub(super) fn is_name(word: &str) -> bool {
     word.starts_with(|c: char| c.is_alphabetic() && !c.is_lowercase())
 }
 
-fn said(words: &[&str]) -> String {
+fn joined(words: &[&str]) -> String {
     bare(&words.join(" ")).to_owned()
 }
 
@@ -91,7 +91,7 @@ fn name(words: &[&str]) -> Option<String> {
     let part = |word: &&&str| is_name(word) || WITHIN.contains(*word);
     let long = article + words[article..].iter().take_while(part).count();
     let last = words[..long].iter().rposition(|word| is_name(word)).filter(|last| *last >= article)?;
-    let name = said(&words[..=last]);
+    let name = joined(&words[..=last]);
     // A possessive, as in `in Anna's house`, is not the object.
     let is_owner = name.ends_with("'s") || name.ends_with("\u{2019}s");
     (words.get(article).is_some_and(|word| is_name(word)) && !is_owner).then_some(name)

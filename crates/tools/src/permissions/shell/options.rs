@@ -2,7 +2,7 @@
 
 use super::{
     harmless::{Harmless, Operands, TABLE},
-    said::Said,
+    known_word::KnownWord,
 };
 
 /// Git formats that run another program to check signatures.
@@ -16,7 +16,7 @@ const MORE_THAN_COLUMNS: &str = "|<>()@\\";
 
 /// Returns the row of a command if it is harmless: the row has all its options, and no word with unknown
 /// parts could be an option. The first `named` words are in the rule.
-pub(super) fn harmless(words: &[Said], named: usize) -> Option<&'static Harmless> {
+pub(super) fn harmless(words: &[KnownWord], named: usize) -> Option<&'static Harmless> {
     let (row, length) = row(words).filter(|(row, length)| !row.is_named || named >= *length)?;
     let mut command = Command { row, named, at: length, operands: Vec::new(), is_behind: false };
     command.read(words)?;
@@ -25,15 +25,15 @@ pub(super) fn harmless(words: &[Said], named: usize) -> Option<&'static Harmless
 
 /// Returns the first words of a command as a rule would name them: its row's words, and the names of what
 /// runs.
-pub(super) fn name(words: &[Said]) -> Option<Vec<String>> {
+pub(super) fn name(words: &[KnownWord]) -> Option<Vec<String>> {
     let (row, length) = row(words)?;
     let is_chosen = matches!(row.operands, Operands::Chosen(_));
     let more = words.iter().skip(length).take_while(|word| is_chosen && !word.beginning().starts_with('-'));
-    words.iter().take(length).chain(more).map(Said::known).collect()
+    words.iter().take(length).chain(more).map(KnownWord::known).collect()
 }
 
 /// Returns the operands of a harmless command.
-pub(super) fn operands(words: &[Said]) -> Vec<&Said> {
+pub(super) fn operands(words: &[KnownWord]) -> Vec<&KnownWord> {
     let Some((row, length)) = row(words) else { return Vec::new() };
     let mut command = Command { row, named: 0, at: length, operands: Vec::new(), is_behind: false };
     let _ = command.read(words);
@@ -41,7 +41,7 @@ pub(super) fn operands(words: &[Said]) -> Vec<&Said> {
 }
 
 /// Returns the row with the most words that the command begins with, and their number.
-fn row(words: &[Said]) -> Option<(&'static Harmless, usize)> {
+fn row(words: &[KnownWord]) -> Option<(&'static Harmless, usize)> {
     let begins = |row: &'static str| {
         let mut length = 0;
         let mut said = words.iter();
@@ -69,14 +69,14 @@ struct Command<'a> {
     named: usize,
     at: usize,
     /// The operands, each with its index.
-    operands: Vec<(usize, &'a Said)>,
+    operands: Vec<(usize, &'a KnownWord)>,
     /// True after `--`.
     is_behind: bool,
 }
 
 impl<'a> Command<'a> {
     /// Reads all words; `None` if one is not harmless.
-    fn read(&mut self, words: &'a [Said]) -> Option<()> {
+    fn read(&mut self, words: &'a [KnownWord]) -> Option<()> {
         while let Some(word) = words.get(self.at) {
             if self.row.options == "*" {
                 self.operands.push((self.at, word));
@@ -106,7 +106,7 @@ impl<'a> Command<'a> {
     }
 
     /// Returns whether the word can only be an operand.
-    fn is_operand(&self, word: &Said) -> bool {
+    fn is_operand(&self, word: &KnownWord) -> bool {
         let ends_options = self.is_behind && self.row.behind.is_none();
         let is_text = self.row.operands == Operands::Format && !self.operands.is_empty();
         let begins = word.beginning();
@@ -174,8 +174,8 @@ impl<'a> Command<'a> {
 
     fn has_harmless_operands(&self) -> bool {
         let words = || self.operands.iter().map(|(_, word)| *word);
-        let is_one = |word: &Said| word.is_one();
-        let first = || words().next().and_then(Said::known);
+        let is_one = |word: &KnownWord| word.is_one();
+        let first = || words().next().and_then(KnownWord::known);
         match self.row.operands {
             Operands::Any => true,
             Operands::Most(most) => self.operands.len() <= most && words().all(is_one),
@@ -194,7 +194,7 @@ impl<'a> Command<'a> {
     fn are_chosen(&self, most: usize) -> bool {
         let (by_rule, others): (Vec<_>, Vec<_>) = self.operands.iter().partition(|(at, _)| *at < self.named);
         let most = if by_rule.is_empty() { most } else { 0 };
-        let is_name = |word: &Said| {
+        let is_name = |word: &KnownWord| {
             let sign = |c: char| c.is_ascii_alphanumeric() || "_-.:/".contains(c);
             word.known().is_some_and(|word| word.chars().all(sign) && !word.starts_with('-'))
                 && is_inside(word)
@@ -215,7 +215,7 @@ fn parts(option: &str) -> (&str, Takes) {
 }
 
 /// Returns whether the value of an option can only be a value, or is a negative number.
-fn is_plain(value: &Said) -> bool {
+fn is_plain(value: &KnownWord) -> bool {
     match value.beginning().strip_prefix('-') {
         Some(number) => value.known().is_some() && number.parse::<u32>().is_ok(),
         None => !value.beginning().is_empty(),
@@ -227,7 +227,7 @@ fn is_harmless_value(value: &str) -> bool {
 }
 
 /// Returns whether a path, as written, stays within its folder.
-fn is_inside(word: &Said) -> bool {
+fn is_inside(word: &KnownWord) -> bool {
     let known = word.known().unwrap_or_else(|| word.beginning());
     // Some programs accept options after `--` too.
     !known.starts_with(['/', '~', '-']) && !known.split('/').any(|part| part == "..")

@@ -6,7 +6,7 @@
 //! would have to follow each new version, while this one refuses new syntax. It refuses functions, `case`,
 //! `select`, `coproc`, `[[`, arithmetic, assignments and backquotes.
 
-use super::{Line, Part, said::Said, word::Word};
+use super::{Line, Part, known_word::KnownWord, word::Word};
 
 /// Most lists in a line, nested or in sequence.
 const MOST_LISTS: usize = 64;
@@ -248,7 +248,7 @@ impl<'a> Reader<'a> {
             } else if words.is_empty() {
                 words.push(self.program()?);
             } else if self.process_substitution()? {
-                words.push(Said::process());
+                words.push(KnownWord::process());
             } else {
                 words.push(self.word()?.said);
             }
@@ -261,7 +261,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Parses the first word of a command; an assignment or keyword is refused.
-    fn program(&mut self) -> Option<Said> {
+    fn program(&mut self) -> Option<KnownWord> {
         let word = self.word()?;
         let is_other = word.source.contains('=') || KEYWORDS.contains(&word.source);
         (!is_other).then_some(word.said)
@@ -345,7 +345,7 @@ impl<'a> Reader<'a> {
                 if text == document.end {
                     break;
                 }
-                self.found.texts.push(Said::literal(line));
+                self.found.texts.push(KnownWord::literal(line));
                 if line.contains('#') || !document.quoted && line.contains(['$', '`', '\\']) {
                     return None;
                 }

@@ -8,8 +8,8 @@ mod against_shells;
 /// when it runs.
 fn found(line: &str) -> String {
     let Some(line) = analyse(line) else { return "refused".to_owned() };
-    let said = |word: &Said| word.known().map_or("?".to_owned(), |word| word.replace('\n', "\\n"));
-    let all = |words: &[Said]| words.iter().map(said).collect::<Vec<_>>().join("_");
+    let said = |word: &KnownWord| word.known().map_or("?".to_owned(), |word| word.replace('\n', "\\n"));
+    let all = |words: &[KnownWord]| words.iter().map(said).collect::<Vec<_>>().join("_");
     let mut text: Vec<String> = line.parts.iter().map(|part| all(&part.words)).collect();
     text.extend(line.reads.iter().map(|path| format!("<{}", said(path))));
     text.extend(line.writes.iter().map(|path| format!(">{}", said(path))));
@@ -305,8 +305,8 @@ fn may_be_of_a_pattern_says_what_a_shell_may_make_of_it() {
         ("*", "a/*", false),
         ("a*b*c", "a?c", true),
     ] {
-        assert_eq!(said::meet(&form(one), &form(other)), expected, "{one} {other}");
-        assert_eq!(said::meet(&form(other), &form(one)), expected, "{other} {one}");
+        assert_eq!(known_word::meet(&form(one), &form(other)), expected, "{one} {other}");
+        assert_eq!(known_word::meet(&form(other), &form(one)), expected, "{other} {one}");
     }
 }
 

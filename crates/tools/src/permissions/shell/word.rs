@@ -5,8 +5,8 @@
 //! everything else after `$` is refused.
 
 use super::{
+    known_word::KnownWord,
     reader::{Reader, ends_word},
-    said::Said,
 };
 
 /// Special parameters. `$$` is not among them: shells disagree on `"$${x}"`.
@@ -18,7 +18,7 @@ const PATTERN: &str = "*?[]{}~";
 /// A word as written, and its possible values.
 pub(super) struct Word<'a> {
     pub(super) source: &'a str,
-    pub(super) said: Said,
+    pub(super) said: KnownWord,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -31,7 +31,7 @@ impl<'a> Reader<'a> {
     /// Parses the word at this position; `None` if there is none.
     pub(super) fn word(&mut self) -> Option<Word<'a>> {
         let begin = self.rest;
-        let mut word = Word { source: "", said: Said::default() };
+        let mut word = Word { source: "", said: KnownWord::default() };
         while let Some(c) = self.rest.chars().next().filter(|&c| !ends_word(c)) {
             self.skip(c.len_utf8());
             match c {
@@ -49,7 +49,7 @@ impl<'a> Reader<'a> {
         word.source = begin.get(..begin.len() - self.rest.len())?;
         // A single bracket is not a pattern, but a command or its end.
         if ["[", "]"].contains(&word.source) {
-            word.said = Said::literal(word.source);
+            word.said = KnownWord::literal(word.source);
         }
         (!word.source.is_empty() && self.ends_plainly(word.source)).then_some(word)
     }

@@ -15,7 +15,7 @@ use proptest::{
     test_runner::{Config, TestCaseError, TestRunner},
 };
 
-use super::{Line, Said, analyse};
+use super::{KnownWord, Line, analyse};
 
 const SHELLS: &[&str] = &["/bin/bash", "/bin/dash"];
 
@@ -191,7 +191,7 @@ fn run(programs: &Path, shell: &str, line: &str) -> (Vec<Vec<String>>, HashSet<S
 
 /// Returns whether a parsed command may be this call. An unknown word may become any number of words, each
 /// of which matches its form.
-fn may_be(words: &[Said], call: &[String]) -> bool {
+fn may_be(words: &[KnownWord], call: &[String]) -> bool {
     let [word, rest @ ..] = words else { return call.is_empty() };
     if word.is_one() {
         return call.first().is_some_and(|first| word.may_be(first)) && may_be(rest, &call[1..]);
@@ -201,7 +201,7 @@ fn may_be(words: &[Said], call: &[String]) -> bool {
 }
 
 fn calls_programs_only(line: &Line) -> bool {
-    let is_program = |word: &Said| word.known().is_some_and(|word| PROGRAMS.contains(&&*word));
+    let is_program = |word: &KnownWord| word.known().is_some_and(|word| PROGRAMS.contains(&&*word));
     line.parts.iter().all(|part| is_program(&part.words[0]))
 }
 

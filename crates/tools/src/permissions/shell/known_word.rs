@@ -26,14 +26,14 @@ enum Words {
 
 /// The possible values of a word. Every word that a shell makes of it matches its form.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Said {
+pub(crate) struct KnownWord {
     form: Vec<Place>,
     words: Words,
     /// True if it ends with any text; what comes after is not recorded.
     is_open: bool,
 }
 
-impl Said {
+impl KnownWord {
     /// Makes the file of a process substitution.
     pub(super) fn process() -> Self {
         Self { form: vec![Place::Is('/'), Place::Text], words: Words::One, is_open: true }
