@@ -299,6 +299,31 @@ async fn filters_add_to_the_input_or_keep_it_from_the_model() {
     assert_eq!(ran.provider.call_count(), 0);
 }
 
+// spec
+#[tokio::test]
+async fn resume_of_an_ended_run_asks_before_loop_first_and_a_refused_run_has_no_prompt() {
+    let agent = |scribe: &Scribe| {
+        let steps = [Step::error(ProviderError::Auth("no".into())), Step::text("ok")];
+        let provider = Arc::new(ScriptedProvider::new(steps));
+        Archon::builder().provider(provider, "m").hooks(Arc::new(scribe.clone())).build().unwrap()
+    };
+    let scribe = Scribe::default();
+    let allowed = agent(&scribe);
+    let failed = allowed.run("look").await.ended();
+    let before = scribe.lines().len();
+    let done = allowed.resume(failed.run).await.unwrap().reply().await.ended();
+    assert_eq!(done.last_text(), Some("ok"));
+    assert_eq!(scribe.lines()[before], "before_loop 0 0");
+
+    let refusing = agent(&Scribe::forbidding(&["before_loop"]));
+    let refused = refusing.run("look").await.ended();
+    let error = match refusing.resume(refused.run).await {
+        Ok(handle) => handle.reply().await.unwrap_err(),
+        Err(error) => error,
+    };
+    assert!(error.to_string().contains("was cut off before its prompt was kept"), "{error}");
+}
+
 /// What is wrong with the order of a run's hooks and events.
 fn faults(lines: &[String]) -> Vec<String> {
     let (mut faults, mut turn, mut asked) = (Vec::new(), false, Vec::<String>::new());

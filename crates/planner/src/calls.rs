@@ -158,7 +158,7 @@ async fn run_tool(
     let mut asking = context.clone();
     asking.can_ask |= agreed.is_some() || plan.parts.approver.is_some();
     asking.agreed = agreed.as_deref().map(Arc::from);
-    let ready = match toolbox.prepare(call, &tool_call, &asking).await {
+    let mut ready = match toolbox.prepare(call, &tool_call, &asking).await {
         Prepared::Ready(ready) => ready,
         Prepared::Refused(result) => {
             return run.record(vec![RecordBody::ToolRefused { call, result: result.into() }]).await;
@@ -184,6 +184,7 @@ async fn run_tool(
             return run.record(vec![RecordBody::ToolRefused { call, result: not_begun(why).into() }]).await;
         }
     };
+    ready.started_before = attempt;
     let started = RecordBody::ToolStarted { call, attempt, effect: ready.effect, child_run: None };
     run.record(vec![started]).await?;
     let journal = context.journal(&plan.parts.journal).clone();

@@ -438,7 +438,10 @@ impl ReactAgent {
         if started.kind != RunKind::Loop {
             return Err(LoopError::OtherKind { run: context.run.clone(), kind: started.kind });
         }
-        let history = fold_before(&**journal, &context.run, &open.records).await?.history;
+        let EarlierRuns { history, runs: earlier, .. } =
+            fold_before(&**journal, &context.run, &open.records).await?;
+        // A run that had ended begins once more, which hooks may refuse.
+        let begins_again = has_ended(&context.run, &open.records)?.then(|| history.clone());
         self.recall(&history.seen, context);
         self.recall(&seen_files(&open.records), context);
         let (parts, window) = (self.context_parts.clone(), history.in_full());
@@ -451,16 +454,20 @@ impl ReactAgent {
         }
         check_called(&**journal, &open.records).await?;
         let opening = match machine.next() {
-            Command::WaitForPrompt => {
-                Some(opening.ok_or_else(|| LoopError::NothingAsked { run: context.run.clone() })?)
-            }
+            Command::WaitForPrompt => Some(opening.ok_or_else(|| unasked(&context.run))?),
             _ => None,
         };
         // The resumed run keeps the tenant that it was started for.
         let context = &open.context(&self.own(context));
+        let driver = self.driver(context);
+        if let (Some(history), Some(outcome)) = (begins_again, machine.ended())
+            && !driver.may_begin(&history, earlier).await
+        {
+            return Ok(outcome.clone());
+        }
         let groups = left_behind(&open.records);
         if !groups.is_empty() {
-            let left = self.driver.toolbox.end_processes(&groups, context).await;
+            let left = driver.toolbox.end_processes(&groups, context).await;
             if let Some(group) = left.first() {
                 return Err(LoopError::ProcessesLeft { run: context.run.clone(), group: group.id });
             }
@@ -476,7 +483,7 @@ impl ReactAgent {
         if let Some((command, attempt)) = machine.open_request() {
             step(&mut log, &mut machine, RecordBody::CallLost { command, attempt }).await?;
         }
-        drive(&self.driver(context), &mut machine, &mut log, context).await
+        drive(&driver, &mut machine, &mut log, context).await
     }
 
     /// Handles a run that has ended and is not resumed. If its process died before the memory had kept the
@@ -581,6 +588,22 @@ async fn drive(
         Ok(outcome) => Ok(outcome?),
         Err(panic) => Err(LoopError::Panicked { run: context.run.clone(), message: panic_text(&*panic) }),
     }
+}
+
+/// Returns true if the log ends with an outcome.
+///
+/// # Errors
+/// [`NothingAsked`](LoopError::NothingAsked): hooks refused the run before its prompt was recorded.
+fn has_ended(run: &RunId, records: &[Arc<Record>]) -> Result<bool, LoopError> {
+    let is_refused = |body: &RecordBody| matches!(body, RecordBody::Vetoed { hook: HookPoint::BeforeLoop });
+    if records.iter().any(|record| is_refused(&record.body)) {
+        return Err(unasked(run));
+    }
+    Ok(records.last().is_some_and(|last| matches!(last.body, RecordBody::RunFinished(_))))
+}
+
+fn unasked(run: &RunId) -> LoopError {
+    LoopError::NothingAsked { run: run.clone() }
 }
 
 /// Checks that a run can be resumed with larger limits: it has not ended, or its outcome allows more.

@@ -287,7 +287,8 @@ impl Batch<'_, '_> {
         };
         let Some(prepared) = prepared else { return Ok(None) };
         match prepared {
-            Prepared::Ready(ready) if is_let_through || self.driver.may_run(&ready.call).await => {
+            Prepared::Ready(mut ready) if is_let_through || self.driver.may_run(&ready.call).await => {
+                ready.started_before = attempt;
                 return Ok(Some((ready, attempt)));
             }
             Prepared::Ready(ready) => {

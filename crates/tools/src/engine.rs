@@ -429,7 +429,8 @@ impl ToolEngine {
         notes: Notes,
         run: &Context,
     ) -> Result<ToolResult, Box<ApprovalRequest>> {
-        let ReadyCall { id, call: ToolCall { id: call_id, name, mut arguments, .. }, .. } = ready;
+        let ReadyCall { id, call: ToolCall { id: call_id, name, mut arguments, .. }, started_before, .. } =
+            ready;
         let spec = &notes.tool.spec;
         let limit = notes.options.timeout.or(spec.annotations.timeout()).unwrap_or(self.options.timeout);
         let policy = &self.options.retry;
@@ -469,6 +470,7 @@ impl ToolEngine {
             validation: notes.validation,
             execution: run.clock.now().since(started),
             tried: &tried,
+            started_before,
         };
         GUARDS.iter().for_each(|guard| guard.after(&ended, &mut result));
         self.say_more(notes.correction.as_ref(), to_sum_up.into_inner(), &context, &mut result).await;

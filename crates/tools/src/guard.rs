@@ -124,6 +124,8 @@ pub(crate) struct Ended<'e> {
     pub(crate) to_sum_up: Option<&'e std::sync::OnceLock<String>>,
     /// The attempts; one unless the call was retried.
     pub(crate) tried: &'e Tried,
+    /// Number of earlier starts of the call by its caller.
+    pub(crate) started_before: u32,
 }
 
 /// The caller's wishes for a result.

@@ -10,8 +10,8 @@ use std::{
 use archon_testkit::{SeededIds, VirtualClock};
 use archon_tools::{EngineOptions, IntoTool, ToolEngine, ToolRegistry, builtin::Calculator, tool};
 use archon_types::{
-    BoxFuture, CallId, CommandId, Context, Correction, Json, Tool, ToolCall, ToolContext, ToolError,
-    ToolResult, ToolSpec, Toolbox,
+    BoxFuture, CallId, CommandId, Context, Correction, Json, Prepared, Tool, ToolCall, ToolContext,
+    ToolError, ToolResult, ToolSpec, Toolbox,
 };
 use expect_test::expect;
 use serde_json::json;
@@ -86,6 +86,12 @@ fn each_call_is_logged_without_its_secrets() {
         }
         let cut_off = ToolCall::from_json_text("c4", "login", r#"{"user": "ann", "password": "hunt"#);
         runtime.block_on(engine.prepare(CallId::new(CommandId(1), 0), &cut_off, &run));
+        // Tried again by whoever asked for it.
+        let again = ToolCall::new("c5", "calculator", json!({ "expression": "1+1" }));
+        let prepared = runtime.block_on(engine.prepare(CallId::new(CommandId(1), 1), &again, &run));
+        let Prepared::Ready(mut ready) = prepared else { panic!("{prepared:?}") };
+        ready.started_before = 2;
+        runtime.block_on(engine.execute(ready, &run));
         let options = EngineOptions::default().correcting(["louder"]);
         let engine = engine.with_options(options);
         let mut spec = login.into_tool().spec().clone();
@@ -104,6 +110,8 @@ fn each_call_is_logged_without_its_secrets() {
         INFO archon::tools: tool call inspected run="run" call="call_00010003" tool="calculator" validation="validation_error" validation_ms=0 arguments={"sum":1}
         WARN archon::tools: tool call malformed run="run" call="c4" tool="login" error="EOF while parsing a string at line 1 column 33"
         INFO archon::tools: tool call inspected run="run" call="c4" tool="login" validation="malformed_arguments" validation_ms=0 arguments={}
+        INFO archon::tools: tool call inspected run="run" call="c5" tool="calculator" validation="ready" validation_ms=0 arguments={"expression":"1+1"}
+        INFO archon::tools: tool call finished run="run" call="c5" tool="calculator" attempt=3 execution_ms=0 outcome="success"
         WARN archon::tools: arguments corrected run="run" call="call_00010004" tool="shouts" correction="louder" arguments={"user":"ann","password":"****"}
         INFO archon::tools: tool call inspected run="run" call="call_00010004" tool="shouts" validation="ready" validation_ms=0 arguments={}
         INFO archon::tools: tool call finished run="run" call="call_00010004" tool="shouts" attempt=1 execution_ms=0 outcome="success""#]].assert_eq(&text.join("\n"));

@@ -75,6 +75,8 @@ pub struct ReadyCall {
     pub effect: Effect,
     /// True if it may run in parallel with other calls of its turn.
     pub concurrency_safe: bool,
+    /// Number of earlier starts of the call, set by a caller that tries it again. Default 0.
+    pub started_before: u32,
     /// Data of the toolbox, for instance the tool that was looked up.
     pub notes: Option<Box<dyn Any + Send + Sync>>,
 }
@@ -82,7 +84,7 @@ pub struct ReadyCall {
 impl ReadyCall {
     /// Creates a ready call without data of the toolbox.
     pub fn new(id: CallId, call: ToolCall, effect: Effect) -> Self {
-        Self { id, call, effect, concurrency_safe: false, notes: None }
+        Self { id, call, effect, concurrency_safe: false, started_before: 0, notes: None }
     }
 }
 

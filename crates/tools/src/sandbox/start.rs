@@ -287,7 +287,9 @@ fn limit(started: &mut Started, process: Pid, cage: &Cage, alone: bool) -> io::R
         (Resource::Cpu, options.max_cpu_time.as_secs().max(1)),
     ];
     for (resource, most) in limits.into_iter().chain(addresses) {
-        let limit = Rlimit { current: Some(most), maximum: Some(most) };
+        // At the soft limit of processor time the kernel sends a signal that says so, at the hard one SIGKILL.
+        let hard = if resource == Resource::Cpu { most.saturating_add(1) } else { most };
+        let limit = Rlimit { current: Some(most), maximum: Some(hard) };
         prlimit(Some(process), resource, limit)?;
     }
     process::mark(process, group);

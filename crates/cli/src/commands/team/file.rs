@@ -92,6 +92,7 @@ struct Limits {
     max_replans: Option<u32>,
     max_delegations: Option<u32>,
     max_revisions: Option<u32>,
+    error_budget: Option<u32>,
     redundancy: Option<u32>,
     task_seconds: Option<u64>,
     silent_seconds: Option<u64>,
@@ -306,6 +307,7 @@ impl Place<'_> {
             settings.heartbeat = Heartbeat::Events;
             (settings.beat_ms, settings.missed_beats) = (seconds.saturating_mul(1_000), 1);
         }
+        settings.error_budget = limits.error_budget.or(settings.error_budget);
         if let Some(seconds) = limits.task_seconds {
             settings.task_ms = seconds.saturating_mul(1_000);
         }
