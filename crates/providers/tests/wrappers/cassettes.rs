@@ -100,7 +100,7 @@ async fn recording_beside_another_keeps_both_in_one_cassette_without_the_keys_of
 #[test]
 fn every_wrapper_has_the_id_the_secrets_and_the_window_of_the_provider_inside() {
     let folder = tempfile::tempdir().unwrap();
-    let inner: Arc<dyn Provider> = Arc::new(Keyed(shared([]).1, "the key".to_owned()));
+    let inner: Arc<dyn Provider> = Arc::new(Keyed(shared([]).1, "the first key".to_owned()));
     let clock: Arc<dyn Clock> = Arc::new(VirtualClock::new());
     let limiter = RateLimiter::per_minute(1, clock.clone());
     let wrappers: [Arc<dyn Provider>; 6] = [
@@ -113,7 +113,7 @@ fn every_wrapper_has_the_id_the_secrets_and_the_window_of_the_provider_inside() 
     ];
     for (place, wrapper) in wrappers.iter().enumerate() {
         let hidden: Vec<String> =
-            wrapper.secrets().iter().map(|redactor| redactor.clean("say the key".to_owned())).collect();
+            wrapper.secrets().iter().map(|redactor| redactor.clean("say the first key".to_owned())).collect();
         assert_eq!((wrapper.id(), hidden), ("scripted", vec!["say ****".to_owned()]), "wrapper {place}");
         assert_eq!(wrapper.capabilities("m").context_window, Some(77), "wrapper {place}");
     }
