@@ -299,6 +299,7 @@ impl Helped {
         let lead = lead.agent_id("lead").journal(journal.clone()).approver(approver.clone()).build().unwrap();
         let mut options = lead.team_options();
         options.roles = vec![Role::new("writer", ""), Role::new("helper", "")];
+        options.limits.max_depth = 2;
         let team = lead.team_with(OneStep, options);
         let team = team.member(Member::new("ada", "writer"), ada);
         let team = team.member(Member::new("ben", "helper"), Arc::new(ben));
@@ -406,6 +407,12 @@ async fn what_a_helper_may_not_do_alone_is_asked_and_its_asker_gets_the_answer()
     let of: Vec<_> = asked.iter().map(|pending| (&pending.run, pending.request.path.len())).collect();
     assert_eq!(of, [(&outcome.run, 1), (&outcome.run, 1)]);
     assert!(office.results(&outcome.run).await.is_empty(), "the wait has not ended");
+    let log = archon.journal().read(&outcome.run).await.unwrap();
+    let used = log.iter().filter_map(|record| match &record.body {
+        RecordBody::Settled { call, spent, .. } => Some((call.command.0, spent.tokens > 0)),
+        _ => None,
+    });
+    assert_eq!(used.collect::<Vec<_>>(), [(2, true), (1, true)], "the helper's, and the asker's");
     let no = Answer::Cancel { reason: "no".into() };
     assert!(archon.answer(&asked[0].request.request_id, Answer::Approve).await.unwrap());
     assert!(archon.answer(&asked[1].request.request_id, no).await.unwrap());
