@@ -356,7 +356,9 @@ mod tests {
     fn what_leads_no_group_is_refused() {
         let mut child =
             Command::new("/bin/sh").args(["-c", "read -r _"]).stdin(Stdio::piped()).spawn().unwrap();
-        for (pid, problem) in [(child.id(), "leads no process group"), (0, "no process"), (1, "no process")] {
+        for (pid, problem) in
+            [(child.id(), "leads no process group"), (0, "not a process id"), (1, "not a process id")]
+        {
             let e = group_of(pid).unwrap_err().to_string();
             assert!(e.contains(problem), "{e}");
         }
