@@ -310,7 +310,7 @@ fn who_waits_for_what_is_shared_or_for_somebody_busy_rests_with_the_team() {
     assert_eq!(world.delegations().len(), 4);
 }
 
-/// A member whose loop runs `ask_member` beside something else that takes 30 s.
+/// A member whose loop runs `ask_member` beside something else that takes 31 s. The team looks every 15 s.
 fn asks_and_works(desk: &Desk, done: &Arc<Mutex<usize>>) -> Arc<FnAgent> {
     let (desk, done) = (desk.clone(), done.clone());
     FnAgent::new(move |_, mut context| {
@@ -322,7 +322,7 @@ fn asks_and_works(desk: &Desk, done: &Arc<Mutex<usize>>) -> Arc<FnAgent> {
             let call = ToolContext::new(context.clone(), "c".into(), "ask_member");
             let asked = tool.call(json!({"to": "helper", "task": "Which colour?"}), &call);
             let work = async {
-                pause(&context, 30_000).await;
+                pause(&context, 31_000).await;
                 *done.lock().unwrap() += 1;
                 under_way.set(1);
             };
@@ -345,7 +345,7 @@ fn ask_member_beside_other_work_of_its_run_rests_when_that_is_done() {
     assert_eq!(world.start(&team, "Write").status, OutcomeStatus::Suspended);
     assert_eq!(*done.lock().unwrap(), 1, "nothing was cut off");
     let took = world.context.clock.now().since(begun).as_secs();
-    assert_eq!(took, 30, "and then nobody waits on");
+    assert_eq!(took, 31, "and then nobody waits on");
     let asked = open(&world);
     let outcome = drive(&world.clock, team.answer(asked[0].call, Answer::Approve, &world.context)).unwrap();
     world.check_log();
