@@ -229,7 +229,7 @@ async fn texts(memory: &Memory) -> Vec<String> {
     entries.into_iter().map(|entry| entry.content).collect()
 }
 
-/// What the model read with its last request but so many.
+/// The messages of the model's request, counted from the last one.
 fn read(model: &FnProvider, before: usize) -> String {
     let request = model.requests().into_iter().rev().nth(before).unwrap();
     request.messages.iter().map(|message| message.text()).collect::<Vec<_>>().join("\n")

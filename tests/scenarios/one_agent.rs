@@ -17,7 +17,7 @@ use serde_json::json;
 
 use crate::shared::stage::names;
 
-/// What a run came to, and what it said on the way.
+/// The outcome of a run, and its events.
 struct Ran {
     outcome: archon::Outcome,
     events: Vec<Event>,
@@ -58,7 +58,7 @@ impl Ran {
             .collect()
     }
 
-    /// What the model read last when it was asked for the `n`th time, from 0.
+    /// The last message of the `n`th request to the model, from 0.
     fn observation(&self, n: usize) -> String {
         self.requests[n].messages.iter().last().map(|message| message.text()).unwrap_or_default()
     }

@@ -66,7 +66,7 @@ fn check(show: &Show, expected: Expect) {
     expected.assert_eq(&lines(show));
 }
 
-/// What is said about a call while it runs.
+/// The progress texts of a call.
 fn note(event: Event) -> Option<String> {
     match event {
         Event::Delta(Delta { kind: DeltaKind::Progress { text, .. }, .. }) => Some(text),

@@ -1,7 +1,7 @@
 //! The parts that runs of every kind need: loops, parallel loops, plans, teams and calls of agents.
 //!
-//! A machine decides, a driver does what it decides, a journal keeps it. This crate is what of that does not
-//! depend on the kind.
+//! A machine decides, a driver does what it decides, a journal keeps it. This crate holds the parts that do
+//! not depend on the kind.
 //!
 //! A [`Machine`] decides what is [`Next`]. The [`RunDriver`] does what all machines have in common, and an
 //! [`Executor`] does the tasks of one kind of machine.

@@ -22,7 +22,7 @@ const CANCELLED_BY_USER: &str = "User cancelled this action.";
 pub(super) struct Form {
     parts: Arc<Parts>,
     run: RunId,
-    /// Whether a person can be asked.
+    /// True if a person can be asked.
     can_ask: bool,
     /// The fields so far, and the model's instruction besides them.
     given: Map<String, Json>,
@@ -38,7 +38,7 @@ pub(super) struct Form {
     /// The child run, which does the work, waits for an answer to its own question.
     waits_below: bool,
     attempts: u32,
-    /// Whether the agent works in this process.
+    /// True if the agent works in this process.
     is_at_work: bool,
     /// The child run has a log.
     is_begun: bool,
