@@ -1,5 +1,7 @@
 //! `cargo xtask accept NAME`: runs an acceptance suite in full length. CI runs a seeded sample of the same
-//! tests; here nothing is sampled.
+//! tests; here nothing is sampled. `all` runs every suite and each command once.
+
+use std::time::Instant;
 
 use anyhow::{Context as _, Result, bail};
 
@@ -14,6 +16,12 @@ struct Suite {
     /// Further commands, if the local model was fetched.
     with_model: &'static [&'static str],
 }
+
+/// The name that stands for every suite.
+const ALL: &str = "all";
+
+/// The option of test programs that print what a passed test prints.
+const NOCAPTURE: &str = "--nocapture";
 
 /// Default seconds for each fuzz target: more than the default of `cargo xtask fuzz`.
 const FUZZ_SECONDS: u64 = 1800;
@@ -134,47 +142,72 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     let fuzz_seconds = fuzz_seconds.map_or(Ok(FUZZ_SECONDS), |said| fuzz::seconds(Some(&said)))?;
     let name = args.name()?;
     args.finish()?;
-    let suite = named(&name)?;
-    if suite.name == accept_demo::NAME {
-        return accept_demo::run();
+    let suites = if name == ALL { SUITES.iter().collect() } else { vec![named(&name)?] };
+    let mut failed = Vec::new();
+    let mut attempt = |step: &str, run: &dyn Fn() -> Result<()>| {
+        let begun = Instant::now();
+        let result = run();
+        println!("{step}: {} s, {}", begun.elapsed().as_secs(), if result.is_ok() { "ok" } else { "FAILED" });
+        failed.extend(result.err().map(|error| format!("{error:#}")));
+    };
+    for line in lines(&commands(&suites), seed.as_deref(), fuzz_seconds)? {
+        attempt(&line.to_string(), &|| line.run());
     }
-    if suite.name == accept_security::NAME {
-        return accept_security::run(seed.as_deref());
-    }
-    if suite.name == accept_speed::NAME {
-        return accept_speed::run();
-    }
-    for line in lines(suite.commands, seed.as_deref(), fuzz_seconds)? {
-        line.run()?;
-    }
-    let skipped = suite.with_model.join(", ");
-    match eval::fetched_model() {
-        _ if suite.with_model.is_empty() => {}
-        Some(_) => {
-            for line in lines(suite.with_model, None, fuzz_seconds)? {
-                line.run()?;
-            }
+    for suite in suites {
+        match suite.name {
+            accept_demo::NAME => attempt(suite.name, &accept_demo::run),
+            accept_security::NAME => attempt(suite.name, &|| accept_security::run(seed.as_deref())),
+            accept_speed::NAME => attempt(suite.name, &accept_speed::run),
+            _ => {}
         }
-        None => println!("SKIP: {skipped}: fetch the model first, `archon model pull {}`", eval::LOCAL_MODEL),
     }
-    Ok(())
+    if failed.is_empty() { Ok(()) } else { bail!("{} failed:\n{}", failed.len(), failed.join("\n")) }
+}
+
+/// Returns the commands of the suites. A command that another one contains (the same with fewer filters) is
+/// left out; the wider one then prints its tests' output if the narrower one would.
+fn commands(suites: &[&Suite]) -> Vec<String> {
+    let mut all: Vec<&str> = suites.iter().flat_map(|suite| suite.commands).copied().collect();
+    let models = suites.iter().flat_map(|suite| suite.with_model).copied();
+    if eval::fetched_model().is_some() {
+        all.extend(models);
+    } else {
+        for line in models {
+            println!("SKIP: {line}: fetch the model first, `archon model pull {}`", eval::LOCAL_MODEL);
+        }
+    }
+    merged(&all)
+}
+
+fn merged(all: &[&str]) -> Vec<String> {
+    let narrows = |line: &str, wide: &str| line.strip_prefix(wide).is_some_and(|rest| rest.starts_with(' '));
+    let mut kept: Vec<String> = Vec::new();
+    for line in all.iter().filter(|line| !all.iter().any(|wide| narrows(line, wide))) {
+        let prints = all.iter().any(|other| narrows(other, line) && other.ends_with(NOCAPTURE));
+        let line = if prints { format!("{line} -- {NOCAPTURE}") } else { (*line).to_owned() };
+        if !kept.contains(&line) {
+            kept.push(line);
+        }
+    }
+    kept
 }
 
 /// Returns the commands. Tests read `ARCHON_ACCEPT` (how much to run) and `ARCHON_ACCEPT_SEED` (seed of
 /// random cases).
-fn lines(commands: &[&str], seed: Option<&str>, fuzz_seconds: u64) -> Result<Vec<CommandLine>> {
+fn lines(commands: &[String], seed: Option<&str>, fuzz_seconds: u64) -> Result<Vec<CommandLine>> {
     if let Some(seed) = seed.filter(|seed| seed.parse::<u64>().is_err()) {
         bail!("`--seed {seed}` is not a whole number; leave it out to let the tests choose");
     }
     let seconds = format!(" --seconds {fuzz_seconds}");
-    let whole = |line: &&str| format!("{line}{}", if line.starts_with("xtask fuzz") { &seconds } else { "" });
+    let whole =
+        |line: &String| format!("{line}{}", if line.starts_with("xtask fuzz") { &seconds } else { "" });
     Ok(commands.iter().map(|line| with_settings(&whole(line), seed)).collect())
 }
 
 fn named(name: &str) -> Result<&'static Suite> {
     let known = SUITES.iter().find(|suite| suite.name == name);
     let there = || SUITES.iter().map(|suite| suite.name).collect::<Vec<_>>().join(", ");
-    known.with_context(|| format!("there is no acceptance suite `{name}`; there is: {}", there()))
+    known.with_context(|| format!("there is no acceptance suite `{name}`; there is: {}, {ALL}", there()))
 }
 
 fn with_settings(line: &str, seed: Option<&str>) -> CommandLine {
@@ -191,7 +224,7 @@ mod tests {
 
     #[test]
     fn a_suite_runs_in_full_with_its_seed() {
-        let lines = |name, seed| lines(named(name).unwrap().commands, seed, 30).unwrap();
+        let lines = |name, seed| lines(&commands(&[named(name).unwrap()]), seed, 30).unwrap();
         assert_eq!(
             lines("skeleton", Some("7"))[0].to_string(),
             "ARCHON_ACCEPT=full ARCHON_ACCEPT_SEED=7 cargo test --profile accept -p archon-react-loop --test machine"
@@ -203,11 +236,23 @@ mod tests {
     }
 
     #[test]
+    fn merged_leaves_out_commands_that_another_one_contains() {
+        let lines = [
+            "test -p a --test one -- two --nocapture",
+            "test -p a",
+            "test -p ab",
+            "test -p a",
+            "test -p ab c",
+        ];
+        assert_eq!(merged(&lines), ["test -p a -- --nocapture", "test -p ab"]);
+    }
+
+    #[test]
     fn what_is_not_there_is_answered_with_what_is() {
         let error = |name| named(name).err().unwrap().to_string();
         assert_eq!(
             error("lunch"),
-            "there is no acceptance suite `lunch`; there is: skeleton, engine, loop, providers, tools, planner, memory, orchestrator, faults, demo, security, speed"
+            "there is no acceptance suite `lunch`; there is: skeleton, engine, loop, providers, tools, planner, memory, orchestrator, faults, demo, security, speed, all"
         );
         assert_eq!(
             lines(&[], Some("x"), 1).err().unwrap().to_string(),

@@ -81,8 +81,8 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "accept",
-        usage: "NAME [--seed N] [--fuzz-seconds N]",
-        about: "one full-length acceptance run",
+        usage: "NAME|all [--seed N] [--fuzz-seconds N]",
+        about: "an acceptance suite in full length, or every suite",
         run: accept::run,
     },
     Command {
