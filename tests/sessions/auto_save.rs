@@ -10,11 +10,12 @@ use std::{
 
 use archon::{
     Archon, AutoSave, RunOptions, Tool, ToolContext,
+    react_loop::PickFirst,
     store::FileSystemSessionStore,
     tools::FnTool,
     types::{
-        BoxFuture, Session, SessionError, SessionId, SessionState, SessionStore, ToolAnnotations, ToolCall,
-        ToolResult, ToolSpec,
+        BoxFuture, Member, PlanError, Planner, PlanningContext, Session, SessionError, SessionId,
+        SessionState, SessionStore, SubTask, Task, ToolAnnotations, ToolCall, ToolResult, ToolSpec,
     },
 };
 use archon_testkit::{Ended, FnProvider, VirtualClock};
@@ -92,4 +93,50 @@ async fn a_session_is_saved_while_its_run_works_and_when_it_ends() {
     assert_eq!(store.saves.load(Ordering::Relaxed), 2, "changes within the pause are saved once");
     let saved = store.load(&session).await.expect("a session");
     assert_eq!(saved.loops[0].messages.len(), 4);
+}
+
+struct Steps;
+
+impl Planner for Steps {
+    async fn create_plan(&self, goal: &str, _: &PlanningContext) -> Result<Task, PlanError> {
+        Ok(Task::new("t", goal).with_subtasks(vec![SubTask::new("a", "Think")]))
+    }
+}
+
+// spec: S-12
+#[tokio::test]
+async fn run_of_every_kind_on_the_callers_task_saves_its_session() {
+    for kind in ["loop", "plan", "team", "parallel"] {
+        let dir = tempfile::tempdir().expect("a directory");
+        let store = Arc::new(FileSystemSessionStore::new(dir.path()));
+        let agent = Archon::builder()
+            .provider(Arc::new(FnProvider::new(|_, _| FnProvider::text("done"))), "scripted")
+            .system("You are brief.")
+            .save_sessions(AutoSave::new(store.clone()))
+            .build()
+            .expect("an agent");
+        let worked = match kind {
+            "loop" => agent.run("work").await.map(drop),
+            "plan" => agent.planning(Arc::new(Steps)).run("work").await.map(drop),
+            "team" => {
+                let member = Member::new("ada", "researcher");
+                agent
+                    .team(Arc::new(Steps))
+                    .member(member, Arc::new(agent.clone()))
+                    .run("work")
+                    .await
+                    .map(drop)
+            }
+            _ => {
+                let both = agent.parallel([agent.clone(), agent.clone()], Arc::new(PickFirst));
+                both.expect("two branches").run("work").await.map(drop)
+            }
+        };
+        worked.expect("a reply");
+        let saved = store.list_ids().await.expect("a list");
+        let [id] = &saved[..] else { panic!("{kind}: {saved:?}") };
+        let messages = store.load(id).await.expect("a session").loops.into_iter().flat_map(|of| of.messages);
+        assert!(messages.clone().count() >= 2, "{kind}");
+        assert!(!format!("{:?}", messages.collect::<Vec<_>>()).contains("You are brief"), "{kind}");
+    }
 }

@@ -11,7 +11,8 @@ use archon_types::{
 };
 
 use crate::{
-    ArchonBuilder, AutoSave, Conversation, MemoryLimit, RunError, RunHandle, RunOptions, claim::Start, watch,
+    ArchonBuilder, AutoSave, Conversation, MemoryLimit, RunError, RunHandle, RunOptions, auto_save::Saving,
+    claim::Start, watch,
 };
 
 /// An agent with all its parts. Cloning is cheap, and clones share everything.
@@ -82,7 +83,8 @@ impl Archon {
         let own = self.for_run(options.settings())?;
         let (context, origin) = own.prepare(options).await?;
         let prompt = Message::user(task, self.clock.now()).into();
-        Reply::of(own.agent.start(vec![prompt], origin, &context).await?)
+        let work = |context| async move { own.agent.start(vec![prompt], origin, &context).await };
+        Reply::of(self.work(context, work).await?)
     }
 
     /// Starts a task in the background and returns at once.
@@ -333,19 +335,31 @@ impl Archon {
         F: Future<Output = T> + Send + 'static,
         T: Send + 'static,
     {
-        let before = std::mem::replace(&mut context.sink, Arc::new(NullSink));
-        context.sink = Arc::new(Both(before, sink));
-        let session = context.session.clone();
-        let saving =
-            self.auto_save.as_ref().map(|saver| saver.of(session, self.journal.clone(), self.clock.clone()));
-        match saving {
-            Some(saving) => {
-                let (before, queue) = (saving.clone(), context.sink);
-                context.sink = Arc::new(Both(before, queue));
-                tokio::spawn(saving.beside(work(context)))
-            }
+        context.sink = Arc::new(Both(context.sink, sink));
+        match self.saving(&mut context) {
+            Some(saving) => tokio::spawn(saving.beside(work(context))),
             None => tokio::spawn(work(context)),
         }
+    }
+
+    /// Works on a run on the caller's own task.
+    pub(crate) async fn work<F: Future>(
+        &self,
+        mut context: Context,
+        work: impl FnOnce(Context) -> F,
+    ) -> F::Output {
+        match self.saving(&mut context) {
+            Some(saving) => saving.beside(work(context)).await,
+            None => work(context).await,
+        }
+    }
+
+    /// Returns the saver of the run's session, if sessions are saved; it gets the run's events.
+    fn saving(&self, context: &mut Context) -> Option<Arc<Saving>> {
+        let saver = self.auto_save.as_ref()?;
+        let saving = saver.of(context.session.clone(), self.journal.clone(), self.clock.clone());
+        context.sink = Arc::new(Both(saving.clone(), context.sink.clone()));
+        Some(saving)
     }
 }
 

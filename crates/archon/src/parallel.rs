@@ -6,7 +6,7 @@ use std::sync::Arc;
 use archon_react_loop::{LlmJudge, ParallelOutcome};
 use archon_types::{
     AgentMessage, EvaluationStrategy, ExecutionLimits, Message, Outcome, ParallelChoice, Reply, RunAgent,
-    RunId, SessionId,
+    RunHead, RunId, SessionId,
 };
 
 use crate::{Archon, RunError, RunOptions};
@@ -136,8 +136,10 @@ impl Parallel {
     pub async fn resume(&self, run: RunId, options: RunOptions) -> Result<ParallelReply, RunError> {
         options.refuse_settings()?;
         options.refuse_place("a run that is resumed")?;
-        let context = self.archon.context(run, SessionId::new(""), options);
-        ParallelReply::of(self.branches.resume(&context).await?)
+        let head = RunHead::of(run.clone(), &self.archon.journal.read(&run).await?);
+        let context = self.archon.context(run, head.session.unwrap_or_else(|| SessionId::new("")), options);
+        let work = |context| async move { self.branches.resume(&context).await };
+        ParallelReply::of(self.archon.work(context, work).await?)
     }
 
     async fn begin(
@@ -148,7 +150,8 @@ impl Parallel {
         options.refuse_settings()?;
         let branches = self.limited(options.settings().limits);
         let (context, origin) = self.archon.prepare(options).await?;
-        ParallelReply::of(branches.begin(prompts, origin, &context).await?)
+        let work = |context| async move { branches.begin(prompts, origin, &context).await };
+        ParallelReply::of(self.archon.work(context, work).await?)
     }
 
     pub(crate) fn archon(&self) -> &Archon {

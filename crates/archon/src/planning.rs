@@ -196,7 +196,8 @@ impl Planning {
     pub async fn run_with(&self, task: impl Into<String>, options: RunOptions) -> Result<Reply, RunError> {
         let task = task.into();
         let (own, context, origin) = self.prepare(&task, options).await?;
-        Reply::of(own.begin(&task, origin, &context).await?)
+        let work = |context| async move { own.begin(&task, origin, &context).await };
+        Reply::of(self.archon.work(context, work).await?)
     }
 
     /// Starts the run in the background and returns at once; otherwise as [`run_with`](Self::run_with).
