@@ -9,8 +9,9 @@ use std::{
 };
 
 use archon::{
-    Archon, Event, OutcomeStatus, RunError, RunOptions, Tool, ToolContext, ToolResult,
+    Archon, Event, OutcomeStatus, Reply, RunError, RunOptions, Tool, ToolContext, ToolResult,
     react_loop::replay,
+    store::JsonlJournal,
     tools::FnTool,
     types::{
         Answer, ApprovalRequest, ApprovalSettings, Approver, AskLater, Clock, Decision, Json, Message,
@@ -175,6 +176,33 @@ async fn a_run_that_nobody_answers_waits_and_goes_on_in_another_process() {
     assert!(third.approvals(None).await.unwrap().is_empty());
     let replayed = replay(&show.journal, &outcome.run).await.unwrap();
     assert!(replayed.is_identical(), "{replayed:?}");
+}
+
+// spec: AP-08
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_of_several_people_at_once_one_is_taken() {
+    let (dir, done) = (tempfile::tempdir().unwrap(), Done::default());
+    let agent = Archon::builder()
+        .provider(Arc::new(FnProvider::new(trip)), "scripted")
+        .tool(careful("send_email", &done))
+        .tool(careful("book_flight", &done))
+        .journal(Arc::new(JsonlJournal::new(dir.path())))
+        .approver(Arc::new(Person::default()))
+        .build()
+        .unwrap();
+    assert!(matches!(agent.run("Plan the trip.").await.unwrap(), Reply::Waiting(_)));
+    for question in agent.approvals(None).await.unwrap() {
+        let people = (0..8).map(|n| {
+            let (agent, question) = (agent.clone(), question.clone());
+            let answer = match n % 2 {
+                0 => Answer::Approve,
+                _ => Answer::Cancel { reason: "no".into() },
+            };
+            tokio::spawn(async move { agent.answer_pending(&question, answer).await.unwrap() })
+        });
+        let taken = futures_util::future::join_all(people).await;
+        assert_eq!(taken.into_iter().filter(|taken| *taken.as_ref().unwrap()).count(), 1);
+    }
 }
 
 // spec: A-32, AP-05, AP-13

@@ -3,24 +3,25 @@
 use std::sync::Arc;
 
 use archon_types::{
-    Answer, Clock, Ids, InboxEntry, InboxRequest, Journal, Json, PendingApproval, Prepared, RunFilter,
+    Answer, Clock, InboxRequest, Journal, JournalError, Json, PendingApproval, Prepared, RunFilter,
     RunStatus, TenantId, ToolCall, pending_approvals,
 };
 
-use crate::{Archon, RandomIds, RunError, RunOptions, SystemClock};
+use archon_react_loop::LoopError;
+
+use crate::{Archon, RunError, RunOptions, SystemClock};
 
 /// The open questions of all runs in a journal. It needs no model and no tools.
 #[derive(Clone)]
 pub struct Approvals {
     journal: Arc<dyn Journal>,
     clock: Arc<dyn Clock>,
-    ids: Arc<dyn Ids>,
 }
 
 impl Approvals {
     /// Opens the questions of a journal.
     pub fn new(journal: Arc<dyn Journal>) -> Self {
-        Self { journal, clock: Arc::new(SystemClock), ids: Arc::new(RandomIds) }
+        Self { journal, clock: Arc::new(SystemClock) }
     }
 
     /// Lists the open questions, oldest first, of all runs or of one tenant. A question of a child run is
@@ -57,9 +58,12 @@ impl Approvals {
         if pending.request.is_expired(self.clock.now()) || self.is_answered(pending).await? {
             return Ok(false);
         }
-        let entry = InboxEntry::new(self.ids.fresh("in"), self.clock.now(), pending.request.answered(answer));
-        archon_react_loop::post(&*self.journal, pending.asker(), entry).await?;
-        Ok(true)
+        let entry = pending.request.first_answer(answer, self.clock.now());
+        match archon_react_loop::post(&*self.journal, pending.asker(), entry).await {
+            // Somebody else was faster.
+            Err(LoopError::Journal(JournalError::Posted { .. })) => Ok(false),
+            posted => Ok(posted.map(|()| true)?),
+        }
     }
 
     /// Returns whether an answer is in the inbox, or has arrived in the run that asked.
@@ -83,7 +87,7 @@ impl std::fmt::Debug for Approvals {
 
 impl Archon {
     pub(crate) fn pending(&self) -> Approvals {
-        Approvals { journal: self.journal.clone(), clock: self.clock.clone(), ids: self.ids.clone() }
+        Approvals { journal: self.journal.clone(), clock: self.clock.clone() }
     }
 
     /// Lists the open questions; see [`Approvals::list`]. Expired ones, by default after 30 minutes, are left

@@ -9,9 +9,9 @@ use std::{collections::HashMap, sync::Arc};
 
 use archon_run::RunLog;
 use archon_types::{
-    Answer, ApprovalRequest, CallId, Clock, Context, Ids, InboxEntry, InboxRequest, Journal, JournalError,
-    OpenMode, PendingApproval, PoolFilter, PoolIndex, Record, RecordBody, RunFilter, RunId, RunStatus,
-    SessionId, TenantId, pending_approvals,
+    Answer, ApprovalRequest, CallId, Clock, Context, Ids, InboxRequest, Journal, JournalError, OpenMode,
+    PendingApproval, PoolFilter, PoolIndex, Record, RecordBody, RunFilter, RunId, RunStatus, SessionId,
+    TenantId, pending_approvals,
 };
 
 use crate::AgentTool;
@@ -227,11 +227,14 @@ impl AgentPool {
     /// # Errors
     /// The journal or the index failed.
     pub async fn answer(&self, entry: &PendingApproval, answer: Answer) -> Result<bool, JournalError> {
-        let is_open = !entry.request.is_expired(self.clock.now()) && !self.is_answered(entry).await?;
-        if is_open {
-            self.post(entry, answer).await?;
+        if entry.request.is_expired(self.clock.now()) || self.is_answered(entry).await? {
+            return Ok(false);
         }
-        Ok(is_open)
+        match self.post(entry, answer).await {
+            // Somebody else was faster.
+            Err(JournalError::Posted { .. }) => Ok(false),
+            posted => posted.map(|()| true),
+        }
     }
 
     /// Answers with a cancel, as a person would.
@@ -315,8 +318,7 @@ impl AgentPool {
     async fn post(&self, entry: &PendingApproval, answer: Answer) -> Result<(), JournalError> {
         let inbox = self.journal.inbox();
         let inbox = inbox.ok_or(JournalError::Unsupported { action: "take messages to runs" })?;
-        let request = entry.request.answered(answer);
-        inbox.post(entry.asker(), InboxEntry::new(self.ids.fresh("in"), self.clock.now(), request)).await
+        inbox.post(entry.asker(), entry.request.first_answer(answer, self.clock.now())).await
     }
 
     /// Writes the changed question into the logs of all runs that wait for it, the lowest first, since a

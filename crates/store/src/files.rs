@@ -55,6 +55,17 @@ pub(crate) fn read_file(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// Gives a complete file its final name. Fails with `AlreadyExists` if a file has this name, also if another
+/// process is faster.
+pub(crate) fn name_new(unfinished: &Path, path: &Path) -> io::Result<()> {
+    match fs::hard_link(unfinished, path) {
+        Err(_) if path.exists() => Err(io::ErrorKind::AlreadyExists.into()),
+        // Some file systems have no links.
+        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => fs::rename(unfinished, path),
+        linked => linked,
+    }
+}
+
 /// Creates a directory for its owner only, and syncs its name. Directories that exist keep their modes.
 pub(crate) fn create_directory(directory: &Path) -> Result<(), JournalError> {
     if directory.as_os_str().is_empty() || directory.is_dir() {

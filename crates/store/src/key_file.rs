@@ -8,7 +8,7 @@ use std::{
     path::Path,
 };
 
-use crate::files::{make_directory, read_file, sync_directory};
+use crate::files::{make_directory, name_new, read_file, sync_directory};
 
 /// 32 random bytes.
 pub(crate) type Key = [u8; 32];
@@ -31,9 +31,12 @@ pub(crate) fn make(path: &Path) -> io::Result<Key> {
     }
     // A temporary name that no other process uses: the hasher's keys are random, and differ for each hasher.
     let unfinished = path.with_extension(format!("{:016x}", RandomState::new().build_hasher().finish()));
-    let made = write_new(&unfinished).and_then(|()| name(&unfinished, path));
+    let made = write_new(&unfinished).and_then(|()| name_new(&unfinished, path));
     let _ = fs::remove_file(&unfinished);
-    made?;
+    match made {
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+        made => made?,
+    }
     sync_directory(folder).map_err(io::Error::other)?;
     read(path)?.ok_or_else(|| io::ErrorKind::NotFound.into())
 }
@@ -46,16 +49,6 @@ fn write_new(path: &Path) -> io::Result<()> {
     let mut file = options.open(path)?;
     file.write_all(&random()?)?;
     file.sync_all()
-}
-
-/// Gives the complete file its final name, and keeps an existing file with that name.
-fn name(unfinished: &Path, path: &Path) -> io::Result<()> {
-    match fs::hard_link(unfinished, path) {
-        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        // Some file systems have no links.
-        Err(_) if !path.exists() => fs::rename(unfinished, path),
-        linked => linked,
-    }
 }
 
 #[cfg(unix)]

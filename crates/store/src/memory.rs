@@ -148,9 +148,15 @@ impl MemoryJournal {
     }
 
     fn post_now(&self, run: &RunId, entry: InboxEntry) -> Result<(), JournalError> {
-        self.with_log(run, |log| log.inbox.push(entry))?;
+        let stored = self.with_log(run, |log| match log.inbox.iter().any(|other| other.id == entry.id) {
+            true => Err(JournalError::Posted { run: run.clone(), id: entry.id }),
+            false => {
+                log.inbox.push(entry);
+                Ok(())
+            }
+        })?;
         self.bell.ring();
-        Ok(())
+        stored
     }
 }
 

@@ -510,6 +510,20 @@ async fn a_message_waits_beside_the_log_until_it_is_removed_and_goes_with_the_ru
 }
 
 #[tokio::test]
+async fn post_of_an_id_that_waits_already_is_refused_and_the_first_message_stays() {
+    for (journal, _dir) in inboxes() {
+        let (id, inbox) = (run("r1"), journal.inbox().unwrap());
+        begin(&*journal).await;
+        inbox.post(&id, message("m", 7)).await.unwrap();
+        let refused = inbox.post(&id, message("m", 3)).await.unwrap_err();
+        assert!(matches!(refused, JournalError::Posted { .. }), "{refused}");
+        assert_eq!(inbox.waiting(&id).await.unwrap(), [message("m", 7)]);
+        inbox.remove(&id, &["m".into()]).await.unwrap();
+        inbox.post(&id, message("m", 3)).await.unwrap();
+    }
+}
+
+#[tokio::test]
 async fn messages_to_runs_that_are_not_there_or_with_ids_that_are_no_file_names_are_refused() {
     for (journal, _dir) in inboxes() {
         let inbox = journal.inbox().unwrap();

@@ -4,7 +4,7 @@ use futures_core::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::{CallId, InboxRequest, Json, RunId, Subject, Timestamp, ToolSpec};
+use crate::{CallId, InboxEntry, InboxRequest, Json, RunId, Subject, Timestamp, ToolSpec};
 
 /// A question to a person that has to be answered before a call takes effect.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -148,6 +148,14 @@ impl ApprovalRequest {
     pub fn answered(&self, answer: Answer) -> InboxRequest {
         let (request_id, binding) = (self.request_id.clone(), self.binding.clone());
         InboxRequest::Answer { request_id, binding, answer }
+    }
+
+    /// As [`answered`](Self::answered), with an id that is made from the question's, so that an inbox stores
+    /// only the first of two answers ([`JournalError::Posted`](crate::JournalError::Posted)).
+    pub fn first_answer(&self, answer: Answer, at: Timestamp) -> InboxEntry {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
+        let id = format!("answer-{}", self.request_id).replace(|c| !is_plain(c), "_");
+        InboxEntry::new(id, at, self.answered(answer))
     }
 
     /// Returns the run that asks, unless it is the run that logs the question.

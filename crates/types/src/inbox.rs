@@ -15,6 +15,9 @@ use crate::{AgentMessage, Answer, JournalError, Record, RecordBody, RunId, Times
 /// Keeps messages for runs until they are moved into the log.
 pub trait Inbox: Send + Sync {
     /// Leaves a message. It is on the storage medium once this returns.
+    ///
+    /// Of two messages with one id, also from two processes, one is stored: the other gets
+    /// [`JournalError::Posted`].
     fn post<'a>(&'a self, run: &'a RunId, entry: InboxEntry) -> BoxFuture<'a, Result<(), JournalError>>;
 
     /// Returns the waiting messages, oldest first.

@@ -344,6 +344,14 @@ pub enum JournalError {
         /// The runs that continue it, and the run that waits for its outcome.
         by: Vec<RunId>,
     },
+    /// A message with this id waits for the run already, for instance the answer of somebody else.
+    #[error("run {run} has a message {id} already")]
+    Posted {
+        /// The run that the message was for.
+        run: RunId,
+        /// The id of the message.
+        id: String,
+    },
     /// The journal does not support the action.
     #[error("this journal cannot {action}")]
     Unsupported {
@@ -419,6 +427,7 @@ impl JournalError {
             | Self::Locked { run }
             | Self::Taken { run, .. }
             | Self::Needed { run, .. }
+            | Self::Posted { run, .. }
             | Self::FutureFormat { run, .. }
             | Self::UnknownKind { run, .. }
             | Self::Corrupt { run, .. } => Some(run),
@@ -444,6 +453,7 @@ impl JournalError {
                 "nothing more was done; put the file back if it is gone, look with `archon runs show`, then take the run up with `archon resume`; leave the files of a run alone while it works"
             }
             Self::Needed { .. } => "delete the runs that need it first",
+            Self::Posted { .. } => "the first message counts; post another one under another id",
             Self::Unsupported { .. } => "use a journal that can",
             Self::FutureFormat { .. } | Self::FutureStore { .. } => {
                 "use the version of archon that wrote it, or a newer one"

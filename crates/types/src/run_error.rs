@@ -265,9 +265,10 @@ impl RunError {
             Self::MemoryPressure { .. } => 503,
             Self::Journal(error) => match error {
                 JournalError::UnknownRun { .. } | JournalError::BadId { .. } => 404,
-                JournalError::Locked { .. } | JournalError::Exists { .. } | JournalError::Needed { .. } => {
-                    409
-                }
+                JournalError::Locked { .. }
+                | JournalError::Exists { .. }
+                | JournalError::Needed { .. }
+                | JournalError::Posted { .. } => 409,
                 JournalError::Storage { .. } => 503,
                 _ => 500,
             },

@@ -7,6 +7,7 @@
 
 use std::{
     fs::{self, File, OpenOptions},
+    hash::{BuildHasher as _, Hasher as _, RandomState},
     io::{self, Write},
     path::Path,
 };
@@ -16,7 +17,7 @@ use archon_types::{BoxFuture, Inbox, InboxEntry, JournalError, RunId};
 use super::{JsonlJournal, RunFiles};
 use crate::{
     blocking::blocking,
-    files::{create_directory, read_file, storage, sync_directory},
+    files::{create_directory, name_new, read_file, storage, sync_directory},
     inbox_key::{InboxKey, Opener, close},
     left_out::LeftOut,
     rules::check_id,
@@ -68,15 +69,18 @@ fn write(files: &RunFiles, entry: &InboxEntry, key: Option<&InboxKey>) -> Result
     }
     let text = close(key, &files.run, entry)?;
     let path = files.inbox.join(format!("{}.json", entry.id));
-    let unfinished = files.inbox.join(format!("{}.unfinished", entry.id));
+    let unfinished =
+        files.inbox.join(format!("{}.{:016x}", entry.id, RandomState::new().build_hasher().finish()));
     let written = create_in(&files.inbox, &unfinished)?.and_then(|mut file| {
         file.write_all(text.as_bytes())?;
         file.sync_data()
     });
-    written.map_err(storage("write", &path)).inspect_err(|_| {
-        let _ = fs::remove_file(&unfinished);
+    let named = written.and_then(|()| name_new(&unfinished, &path));
+    let _ = fs::remove_file(&unfinished);
+    named.map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => JournalError::Posted { run: files.run.clone(), id: entry.id.clone() },
+        _ => storage("write", &path)(error),
     })?;
-    fs::rename(&unfinished, &path).map_err(storage("name", &path))?;
     match sync_directory(&files.inbox) {
         // A reader has taken the message already and removed the directory.
         Err(_) if !files.inbox.exists() => Ok(()),

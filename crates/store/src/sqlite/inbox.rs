@@ -74,10 +74,12 @@ fn post(
         let id = log::id(transaction, database, run)?;
         let id = id.ok_or_else(|| JournalError::UnknownRun { run: run.clone() })?;
         touch(&database.inbox_mark(run))?;
-        let insert = "INSERT OR REPLACE INTO inbox (run, id, at, message) VALUES (?1, ?2, ?3, ?4)";
+        let insert = "INSERT OR IGNORE INTO inbox (run, id, at, message) VALUES (?1, ?2, ?3, ?4)";
         let at = i64::try_from(entry.at.as_millis()).unwrap_or(i64::MAX);
-        transaction.execute(insert, (id, &entry.id, at, message)).map_err(failed)?;
-        Ok(())
+        match transaction.execute(insert, (id, &entry.id, at, message)).map_err(failed)? {
+            0 => Err(JournalError::Posted { run: run.clone(), id: entry.id.clone() }),
+            _ => Ok(()),
+        }
     })
 }
 
