@@ -366,7 +366,12 @@ impl Working<'_> {
     /// Sends a message on the bus, if the team has one.
     fn publish(&self, from: &str, to: &str, message_type: MessageType, content: Json) {
         let content = content.as_object().cloned().unwrap_or_default();
-        let message = BusMessage::new(from, to, message_type, content, self.context.clock.now());
+        // The answer to delegated work has the id of its request.
+        let pairs =
+            matches!(message_type, MessageType::TaskRequest | MessageType::TaskResponse | MessageType::Error);
+        let task = content.get("task_id").filter(|_| pairs).and_then(Json::as_str).map(str::to_owned);
+        let mut message = BusMessage::new(from, to, message_type, content, self.context.clock.now());
+        message.correlation_id = task;
         self.outbox.send(message.of_run(self.context.run.clone()));
     }
 

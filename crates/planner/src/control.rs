@@ -24,7 +24,7 @@ impl PlanControl {
         Self::default()
     }
 
-    /// Pauses the plan: nothing new starts, running work ends normally, and then the run is suspended.
+    /// Pauses the plan: no new subtask starts, running work ends normally, and then the run is suspended.
     pub fn pause(&self, reason: impl Into<String>) {
         self.say(PlanRecord::Paused { reason: reason.into() });
     }

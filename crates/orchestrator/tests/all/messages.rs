@@ -10,7 +10,7 @@ use std::{
 
 use archon_orchestrator::{Desk, HandState, Job, JobState, LocalBus, Team, TeamOptions, fold};
 use archon_types::{
-    AgentId, Bus, FailureKind, Json, MessageType, Outcome, OutcomeStatus, PlanError, Planner,
+    AgentId, Bus, BusMessage, FailureKind, Json, MessageType, Outcome, OutcomeStatus, PlanError, Planner,
     PlanningContext, Role, SubTask, Task, TeamRecord,
 };
 use futures_util::{FutureExt, StreamExt};
@@ -45,12 +45,18 @@ fn bus_messages(
     let team = Team::new(Knowing(plan), Arc::new(world.journal.clone()), options);
     world.start(&add(team).with_bus(Arc::new(bus.clone())), "A trip");
     bus.close();
+    let pairs_with_task = |message: &BusMessage| {
+        let is_status = message.message_type == MessageType::StatusUpdate;
+        let task = message.content["task_id"].as_str().filter(|_| !is_status);
+        assert_eq!(message.correlation_id.as_deref(), task);
+    };
     std::iter::from_fn(|| heard.next().now_or_never().flatten())
+        .inspect(pairs_with_task)
         .map(|m| (format!("{} > {}", m.sender_id, m.receiver_id), m.message_type, Json::Object(m.content)))
         .collect()
 }
 
-// spec: MA-02, MA-03
+// spec: T-30, MA-02, MA-03
 #[test]
 fn a_request_and_its_response_say_all_that_their_receivers_need() {
     let world = World::new();
