@@ -31,6 +31,27 @@ pub(crate) fn range(scope: &Collection, filter: &MemoryFilter) -> Result<GroupRa
     })
 }
 
+/// The treatment of rows with a damaged column that filters look at: no filter can say if it means them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Damage {
+    /// They pass all conditions but those that an index serves (collection, id, key and session), so that the
+    /// damage is found when they are read. For lists and searches.
+    Admitted,
+    /// They are compared like all others. For changes, which must not delete what they may not mean.
+    Compared,
+}
+
+impl Damage {
+    /// Returns a condition that admits what `compared` does, and damaged rows as it is said here. `sound` is
+    /// the condition that a row is not damaged.
+    pub(crate) fn or_admitted(self, compared: String, sound: &str) -> String {
+        match self {
+            Self::Admitted => format!("(({compared}) OR NOT ({sound}))"),
+            Self::Compared => compared,
+        }
+    }
+}
+
 /// Makes the checks of a change that need no database.
 pub(crate) fn check(scope: &Collection, change: &MemoryChange) -> Result<(), MemoryError> {
     match change {
@@ -102,7 +123,8 @@ pub(crate) fn check_question(vector: &[f32], expected: Option<usize>) -> Result<
     Err(MemoryError::Question { problem })
 }
 
-/// The texts of an entry's row and their checksum. The vector and `used` are in other columns.
+/// The texts of an entry's row and their checksum. The vector, `used`, and what filters look at are in other
+/// columns.
 pub(crate) struct Texts {
     pub(crate) metadata: String,
     pub(crate) body: String,
@@ -130,6 +152,11 @@ impl Texts {
         entry.position = u64::try_from(position).unwrap_or(0);
         Ok(entry)
     }
+}
+
+/// Returns the note of an entry whose columns that filters look at are not those that were written.
+pub(crate) fn columns_damaged(id: &str) -> Damaged {
+    Damaged::new(id, "the checksum of its columns does not fit")
 }
 
 fn checksum(collection: &str, id: &str, metadata: &str, body: &str) -> u32 {

@@ -16,8 +16,8 @@ use std::{
 use archon_store::PostgresMemory;
 use archon_testkit::{all_entries, cases, check_memory_store, first_seed, foreign_memories};
 use archon_types::{
-    Collection, Listing, MemoryChange, MemoryEntry, MemoryError, MemoryFilter, MemoryOrder, MemorySearch,
-    MemoryStore, Timestamp,
+    Collection, Listing, MemoryChange, MemoryEntry, MemoryError, MemoryFilter, MemoryKind, MemoryOrder,
+    MemorySearch, MemoryStore, Timestamp, Trust, Validity,
 };
 use tokio::sync::Barrier;
 
@@ -134,6 +134,53 @@ async fn damage_and_newer_versions_are_seen() {
     schema.sql("INSERT INTO archon_test_damage.schema_version VALUES (99)").await;
     let error = schema.open().await.err().unwrap();
     assert!(matches!(error, MemoryError::FutureStore { found: 99, .. }), "{error}");
+    schema.drop().await;
+}
+
+// spec: M-20
+#[tokio::test]
+async fn a_row_with_a_damaged_filter_column_is_reported_by_filters_that_it_no_longer_meets() {
+    let Some(schema) = Schema::new("archon_test_columns").await else { return };
+    let store = schema.open().await.unwrap().collection(Collection::new("user:x").unwrap()).unwrap();
+    let mut filter = MemoryFilter::all().of(&[MemoryKind::Note]);
+    (filter.trust, filter.validity) = (Trust::Trusted, Validity::At(Timestamp::from_millis(5)));
+    (filter.from, filter.until) = (Some(Timestamp::from_millis(1)), Some(Timestamp::from_millis(5)));
+    filter.metadata.insert("color".into(), "red".into());
+    let put = |id: &str| {
+        let entry = MemoryEntry::new(id, "words", Timestamp::from_millis(1));
+        let mut entry = entry.with_vector("e:2", vec![1.0, 0.5]);
+        (entry.trust, entry.key) = (Trust::Trusted, Some("key".to_owned()));
+        entry.metadata.insert("color".into(), "red".into());
+        MemoryChange::put(entry)
+    };
+    for damage in [
+        "kind = 'turn'",
+        "trust = 0",
+        "key = 'other'",
+        "timestamp = 9",
+        "valid_from = 9",
+        "valid_to = 4",
+        "labels = '{}'",
+    ] {
+        store.apply(["one", "two"].map(put).into()).await.unwrap();
+        schema.sql(&format!("UPDATE archon_test_columns.entries SET {damage} WHERE id = 'two'")).await;
+        let page = store.list(&Listing::new(filter.clone(), MemoryOrder::First, 9)).await.unwrap();
+        let ids: Vec<&str> = page.entries.iter().map(|entry| entry.id.as_str()).collect();
+        assert_eq!((ids.as_slice(), page.damaged.len()), (&["one"][..], 1), "{damage}");
+        let problem = &page.damaged[0];
+        assert_eq!((&*problem.id, &*problem.problem), ("two", "the checksum of its columns does not fit"));
+        for mut search in
+            [MemorySearch::words("words", 9), MemorySearch::default().near("e:2", vec![1.0, 0.0])]
+        {
+            (search.filter, search.limit) = (filter.clone(), 9);
+            let found = store.candidates(&search).await.unwrap();
+            assert_eq!((found.candidates.len(), found.damaged.len()), (1, 1), "{damage}");
+        }
+        // A change does not take it for what it may not be.
+        let gone = store.apply(vec![MemoryChange::Forget(filter.clone())]).await.unwrap();
+        assert_eq!(gone, if damage.starts_with("key") { 2 } else { 1 }, "{damage}");
+        store.apply(vec![MemoryChange::forget("two")]).await.unwrap();
+    }
     schema.drop().await;
 }
 
@@ -305,8 +352,8 @@ async fn what_is_in_too_many_entries_is_left_out_of_a_question() {
     store.apply(vec![put("rare", "a garden with an okapi"), put("other", "a zebra")]).await.unwrap();
     // Entries that are found are damaged ones, which can be counted.
     let many = "INSERT INTO archon_test_rare.entries
-                (collection, id, kind, trust, timestamp, metadata, labels, body, checksum, words)
-                SELECT 'user:x', n::text, 'note', 0, 1, '{}', '{}', '', 0, to_tsvector('english', 'a garden')
+                (collection, id, kind, trust, timestamp, metadata, labels, body, checksum, columns_checksum, words)
+                SELECT 'user:x', n::text, 'note', 0, 1, '{}', '{}', '', 0, '', to_tsvector('english', 'a garden')
                 FROM generate_series(1, 25000) n";
     schema.sql(many).await;
     let ask = async |text: &str| {

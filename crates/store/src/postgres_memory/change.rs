@@ -5,10 +5,10 @@ use tokio_postgres::{Client, IsolationLevel, Transaction};
 
 use super::{
     failed,
-    query::{COLUMNS, Conditions, borrowed, labels, length_of, list, read},
+    query::{COLUMNS, Conditions, SOUND, borrowed, labels, length_of, list, read},
     words::indexed,
 };
-use crate::memories::{Texts, check, check_expected, everything, number, other_length};
+use crate::memories::{Damage, Texts, check, check_expected, everything, number, other_length};
 
 pub(super) async fn apply(
     client: &mut Client,
@@ -70,7 +70,7 @@ async fn one(
     match change {
         MemoryChange::Put(entry) => put(transaction, scope, *entry).await,
         MemoryChange::Forget(filter) => {
-            let Conditions { sql, values } = Conditions::of(scope, &filter)?;
+            let Conditions { sql, values } = Conditions::of(scope, &filter, Damage::Compared)?;
             let sql = format!("DELETE FROM entries e WHERE {sql}");
             let gone = transaction.execute(&sql, &borrowed(&values)).await;
             Ok(usize::try_from(gone.map_err(failed("write to", "entries"))?).unwrap_or(usize::MAX))
@@ -79,8 +79,9 @@ async fn one(
         MemoryChange::Embed { id, .. } if id.contains('\0') => Ok(0),
         MemoryChange::Embed { id, collection, content, embedder, vector } => {
             check_length(transaction, &id, &embedder, vector.len()).await?;
-            let sql =
-                format!("SELECT {COLUMNS} FROM entries e WHERE e.collection = $1 AND e.id = $2 FOR UPDATE");
+            let sql = format!(
+                "SELECT {COLUMNS}, {SOUND} FROM entries e WHERE e.collection = $1 AND e.id = $2 FOR UPDATE"
+            );
             let row = transaction.query_opt(&sql, &[&collection.as_str(), &id]).await;
             let entry = row.map_err(failed("read", "an entry"))?.map(|row| read(&row));
             let Some(Ok(mut entry)) = entry.filter(|e| e.as_ref().is_ok_and(|e| e.content == content)) else {
@@ -92,7 +93,7 @@ async fn one(
         MemoryChange::Use { id, at } => {
             let mut filter = archon_types::MemoryFilter::all();
             filter.ids = vec![id];
-            let mut conditions = Conditions::of(scope, &filter)?;
+            let mut conditions = Conditions::of(scope, &filter, Damage::Compared)?;
             let at = conditions.value(number(at));
             let sql = format!(
                 "UPDATE entries e SET used = greatest(coalesce(used, 0), {at}) WHERE {}",
@@ -121,12 +122,15 @@ async fn put(
     let Texts { metadata, body, checksum } = Texts::of(&entry).map_err(failed("write to", "entries"))?;
     let words = indexed(&entry.content);
     let sql = "INSERT INTO entries (collection, id, kind, trust, key, timestamp, valid_from, valid_to, used, \
-               embedder, metadata, labels, body, checksum, words, vector) \
+               embedder, metadata, labels, body, checksum, columns_checksum, words, vector) \
                VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12::text::jsonb, $13, $14, \
+               sha256(convert_to(ROW($3::text, $4::smallint, $5::text, $12::text::jsonb, $6::bigint, \
+               $7::bigint, $8::bigint)::text, 'UTF8')), \
                to_tsvector('english', $15), $16::real[]::vector) \
                ON CONFLICT (collection, id) DO UPDATE SET kind = $3, trust = $4, key = $5, timestamp = $6, \
                valid_from = $7, valid_to = $8, used = $9, embedder = $10, metadata = $11, \
-               labels = excluded.labels, body = $13, checksum = $14, words = excluded.words, \
+               labels = excluded.labels, body = $13, checksum = $14, \
+               columns_checksum = excluded.columns_checksum, words = excluded.words, \
                vector = excluded.vector";
     let done = transaction
         .execute(

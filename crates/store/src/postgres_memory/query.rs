@@ -9,9 +9,13 @@ use archon_types::{
 use tokio_postgres::{Client, GenericClient, Row, types::ToSql};
 
 use super::{failed, words::query_words};
-use crate::memories::{Texts, check_question, number, past_all_of, range, time};
+use crate::memories::{Damage, Texts, check_question, columns_damaged, number, past_all_of, range, time};
 
-/// The columns that [`read`] needs, in its order.
+/// The condition that the columns of `entries e` that filters look at are undamaged.
+pub(super) const SOUND: &str = "e.columns_checksum = sha256(convert_to(ROW(e.kind, e.trust, e.key, e.labels, \
+                                e.timestamp, e.valid_from, e.valid_to)::text, 'UTF8'))";
+
+/// The columns that [`read`] needs, in its order, and [`SOUND`] after them.
 pub(super) const COLUMNS: &str = "e.position, e.id, e.collection, e.used, e.metadata, e.body, e.checksum";
 
 /// The condition that the vector of `entries e` has the length of its embedder's vectors. One that does not
@@ -35,7 +39,7 @@ pub(super) struct Conditions {
 
 impl Conditions {
     /// Builds the conditions of a filter. The collection comes first: no query goes without it.
-    pub(super) fn of(scope: &Collection, filter: &MemoryFilter) -> Result<Self, MemoryError> {
+    pub(super) fn of(scope: &Collection, filter: &MemoryFilter, damage: Damage) -> Result<Self, MemoryError> {
         let mut conditions = Self { sql: "TRUE".to_owned(), values: Vec::new() };
         let range = range(scope, filter)?;
         if let Some(to) = range.to {
@@ -44,7 +48,13 @@ impl Conditions {
             conditions
                 .and(&format!("(e.collection = {name} OR (e.collection >= {from} AND e.collection < {to}))"));
         }
-        conditions.add(filter);
+        conditions.add_indexed(filter);
+        let indexed = std::mem::replace(&mut conditions.sql, "TRUE".to_owned());
+        conditions.add_compared(filter);
+        let compared = std::mem::replace(&mut conditions.sql, indexed);
+        if compared != "TRUE" {
+            conditions.and(&damage.or_admitted(compared, SOUND));
+        }
         Ok(conditions)
     }
 
@@ -89,22 +99,26 @@ impl Conditions {
         }
     }
 
-    fn add_metadata(&mut self, filter: &MemoryFilter) {
-        for (name, value) in &filter.metadata {
-            if let (true, Some(session)) = (name == "session", value.as_str()) {
-                let session = self.value(label(session));
-                // Written as in the index of sessions, so that it can be used.
-                self.and("jsonb_typeof(e.labels -> 'session') = 'string'");
-                self.and(&format!("e.labels ->> 'session' = {session}"));
-            }
-            let (name, value) = (self.value(label(name)), self.value(labels(&value.to_string())));
-            self.and(&format!("e.labels -> {name}::text = {value}::text::jsonb"));
+    /// Adds the conditions that an index may serve, and the one on the vector, whose damage has its own check.
+    fn add_indexed(&mut self, filter: &MemoryFilter) {
+        self.add_names(filter);
+        if let Some(session) = filter.metadata.get("session").and_then(|session| session.as_str()) {
+            let session = self.value(label(session));
+            // Written as in the index of sessions, so that it can be used.
+            self.and("jsonb_typeof(e.labels -> 'session') = 'string'");
+            self.and(&format!("e.labels ->> 'session' = {session}"));
+        }
+        if let Some(embedder) = filter.not_embedded_by.as_ref().filter(|embedder| !embedder.contains('\0')) {
+            let embedder = self.value(embedder.clone());
+            self.and(&format!("(e.embedder IS DISTINCT FROM {embedder} OR NOT {INTACT})"));
         }
     }
 
-    fn add(&mut self, filter: &MemoryFilter) {
-        self.add_names(filter);
-        self.add_metadata(filter);
+    fn add_compared(&mut self, filter: &MemoryFilter) {
+        for (name, value) in &filter.metadata {
+            let (name, value) = (self.value(label(name)), self.value(labels(&value.to_string())));
+            self.and(&format!("e.labels -> {name}::text = {value}::text::jsonb"));
+        }
         if !filter.kinds.is_empty() {
             let kinds: Vec<&'static str> = filter.kinds.iter().map(|kind| kind.as_str()).collect();
             let kinds = self.value(kinds);
@@ -132,10 +146,6 @@ impl Conditions {
             }
             _ => self.and("e.valid_to IS NULL"),
         }
-        if let Some(embedder) = filter.not_embedded_by.as_ref().filter(|embedder| !embedder.contains('\0')) {
-            let embedder = self.value(embedder.clone());
-            self.and(&format!("(e.embedder IS DISTINCT FROM {embedder} OR NOT {INTACT})"));
-        }
     }
 }
 
@@ -144,7 +154,7 @@ pub(super) async fn list(
     scope: &Collection,
     listing: &Listing,
 ) -> Result<MemoryPage, MemoryError> {
-    let mut conditions = Conditions::of(scope, &listing.filter)?;
+    let mut conditions = Conditions::of(scope, &listing.filter, Damage::Admitted)?;
     let (past, order) = match listing.order {
         MemoryOrder::First => (">", "ASC"),
         MemoryOrder::Latest => ("<", "DESC"),
@@ -156,7 +166,7 @@ pub(super) async fn list(
     let most = i64::try_from(listing.limit).unwrap_or(i64::MAX);
     let limit = conditions.value(most.saturating_add(1));
     let sql = format!(
-        "SELECT {COLUMNS}, CASE WHEN {INTACT} THEN e.vector::real[] END FROM entries e WHERE {} \
+        "SELECT {COLUMNS}, {SOUND}, CASE WHEN {INTACT} THEN e.vector::real[] END FROM entries e WHERE {} \
          ORDER BY e.position {order} LIMIT {limit}",
         conditions.sql
     );
@@ -169,7 +179,7 @@ pub(super) async fn list(
         }
         match read(row) {
             Ok(mut entry) => {
-                entry.embedding = row.try_get(7).map_err(failed("read", "a vector"))?;
+                entry.embedding = row.try_get(8).map_err(failed("read", "a vector"))?;
                 // Without its embedder, the entry counts as not embedded, so a damaged vector is made again.
                 entry.embedder = entry.embedder.filter(|_| entry.embedding.is_some());
                 page.entries.push(entry);
@@ -193,7 +203,7 @@ pub(super) async fn candidates(
     let mut damaged: BTreeMap<i64, Damaged> = BTreeMap::new();
     let limit = i64::try_from(search.limit).unwrap_or(i64::MAX);
     let mut keep = |row: &Row| -> Option<(i64, f32)> {
-        let (at, score) = (position(row), row.try_get::<_, f32>(7).ok()?);
+        let (at, score) = (position(row), row.try_get::<_, f32>(8).ok()?);
         match read(row) {
             Ok(entry) => _ = found.entry(at).or_insert_with(|| Candidate::new(entry, None, None)),
             Err(problem) => {
@@ -206,7 +216,7 @@ pub(super) async fn candidates(
     let (mut lexical, mut near) = (Vec::new(), Vec::new());
     let words = query_words(&search.text);
     if !words.is_empty() {
-        let mut conditions = Conditions::of(scope, &search.filter)?;
+        let mut conditions = Conditions::of(scope, &search.filter, Damage::Admitted)?;
         let (words, most) = (conditions.value(words), conditions.value(limit));
         let sql = by_words(&conditions.sql, &words, &most);
         let rows = client.query(&sql, &borrowed(&conditions.values)).await;
@@ -215,16 +225,17 @@ pub(super) async fn candidates(
     if let Some((embedder, vector)) = search.vector.as_ref().filter(|(embedder, _)| !embedder.contains('\0'))
     {
         check_question(vector, length_of(client, embedder).await?)?;
-        let mut conditions = Conditions::of(scope, &search.filter)?;
+        let mut conditions = Conditions::of(scope, &search.filter, Damage::Admitted)?;
         let length = conditions.value(i32::try_from(vector.len()).unwrap_or(i32::MAX));
         let (embedder, vector) = (conditions.value(embedder.clone()), conditions.value(vector.clone()));
         let most = conditions.value(limit);
-        // The zero vector has no cosine: its distance is no number.
+        // The zero vector has no cosine: its distance is no number. Only the nearest rows are read whole.
         let sql = format!(
-            "SELECT {COLUMNS}, (1 - (e.vector <=> {vector}::real[]::vector))::real FROM entries e \
+            "SELECT {COLUMNS}, {SOUND}, n.score FROM (SELECT e.position, \
+             (1 - (e.vector <=> {vector}::real[]::vector))::real AS score FROM entries e \
              WHERE e.embedder = {embedder} AND vector_dims(e.vector) = {length} \
              AND vector_norm(e.vector) > 0 AND {} \
-             ORDER BY e.vector <=> {vector}::real[]::vector, 1 LIMIT {most}",
+             ORDER BY e.vector <=> {vector}::real[]::vector, 1 LIMIT {most}) n JOIN entries e USING (position)",
             conditions.sql
         );
         let rows = client.query(&sql, &borrowed(&conditions.values)).await;
@@ -283,7 +294,7 @@ fn by_words(conditions: &str, words: &str, most: &str) -> String {
          scored AS MATERIALIZED (SELECT position, sum(weight) * 2 / (1.6 + 0.4 * size / mean) AS score \
              FROM matched JOIN weighed USING (q), whole GROUP BY position, size, mean \
              ORDER BY 2 DESC, 1 DESC LIMIT {most}) \
-         SELECT {COLUMNS}, s.score::real FROM scored s JOIN entries e USING (position) ORDER BY 8 DESC, 1 DESC"
+         SELECT {COLUMNS}, {SOUND}, s.score::real FROM scored s JOIN entries e USING (position) ORDER BY 9 DESC, 1 DESC"
     )
 }
 
@@ -309,6 +320,9 @@ pub(super) fn read(row: &Row) -> Result<MemoryEntry, Damaged> {
         (Ok(collection), Ok(metadata), Ok(body)) => (collection, metadata, body),
         (Err(e), ..) | (_, Err(e), _) | (.., Err(e)) => return Err(damaged(e.to_string())),
     };
+    if !row.try_get(7).unwrap_or(false) {
+        return Err(columns_damaged(&id));
+    }
     let checksum = row.try_get::<_, i64>(6).ok().and_then(|sum| u32::try_from(sum).ok());
     let Some(checksum) = checksum else { return Err(damaged("its checksum is not a number".to_owned())) };
     let mut entry = Texts { metadata, body, checksum }.read(position(row), &collection, &id)?;

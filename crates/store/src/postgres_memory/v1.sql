@@ -1,5 +1,7 @@
 -- Memories in a schema of PostgreSQL with pgvector, format 1. `body` is the entry as JSON without its vector, `used` and
 -- `metadata`; `checksum` is the CRC-32 of collection, id, metadata as written and body with a zero byte between.
+-- `columns_checksum` is the SHA-256 of the columns that filters look at: kind, trust, key, labels, timestamp, valid_from
+-- and valid_to, as the text of a row.
 CREATE TABLE entries (
     position   bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     collection text COLLATE "C" NOT NULL,
@@ -16,6 +18,7 @@ CREATE TABLE entries (
     labels     jsonb NOT NULL,
     body       text NOT NULL,
     checksum   bigint NOT NULL,
+    columns_checksum bytea NOT NULL,
     words      tsvector NOT NULL,
     vector     vector,
     UNIQUE (collection, id)

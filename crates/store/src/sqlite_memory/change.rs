@@ -8,10 +8,10 @@ use super::{
     damage::failed,
     database::Database,
     query::{Conditions, list_texts_in},
-    row::{bytes_of, length_of, read},
+    row::{COLUMNS, SOUND, bytes_of, length_of, read},
     words::number_of,
 };
-use crate::memories::{Texts, check, check_expected, everything, number, other_length};
+use crate::memories::{Damage, Texts, check, check_expected, everything, number, other_length};
 
 pub(super) fn apply(
     database: &Database,
@@ -105,11 +105,13 @@ impl Work<'_> {
                 self.drop_index(old)?;
             }
             let sql = "INSERT INTO entries (collection, id, kind, trust, key, session, timestamp, valid_from, \
-                       valid_to, used, embedder, metadata, body, checksum, length) \
-                       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15) \
+                       valid_to, used, embedder, metadata, body, checksum, length, columns_checksum) \
+                       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, \
+                       sum_of(?3, ?4, ?5, ?6, ?7, ?8, ?9, ?12)) \
                        ON CONFLICT (collection, id) DO UPDATE SET kind = ?3, trust = ?4, key = ?5, session = ?6, \
                        timestamp = ?7, valid_from = ?8, valid_to = ?9, used = ?10, embedder = ?11, \
-                       metadata = ?12, body = ?13, checksum = ?14, length = ?15 RETURNING position";
+                       metadata = ?12, body = ?13, checksum = ?14, length = ?15, \
+                       columns_checksum = excluded.columns_checksum RETURNING position";
             let mut insert = self.transaction.prepare_cached(sql)?;
             let position: i64 = insert.query_row(place, |row| row.get(0))?;
             let words = "INSERT INTO words (rowid, content, owners) VALUES (?1, ?2, ?3)";
@@ -195,7 +197,7 @@ impl Work<'_> {
     }
 
     fn forget(&self, filter: &MemoryFilter) -> Result<usize, MemoryError> {
-        let Conditions { sql, values } = Conditions::of(self.scope, filter)?;
+        let Conditions { sql, values } = Conditions::of(self.scope, filter, Damage::Compared)?;
         let forget = || {
             let sql = format!("SELECT e.position FROM entries e WHERE {sql}");
             let mut statement = self.transaction.prepare_cached(&sql)?;
@@ -222,10 +224,8 @@ impl Work<'_> {
     ) -> Result<usize, MemoryError> {
         self.check_length(id, embedder, vector.len())?;
         let find = || {
-            let sql = format!(
-                "SELECT {} FROM entries e WHERE e.collection = ?1 AND e.id = ?2",
-                super::row::COLUMNS
-            );
+            let sql =
+                format!("SELECT {COLUMNS}, {SOUND} FROM entries e WHERE e.collection = ?1 AND e.id = ?2");
             let mut statement = self.transaction.prepare_cached(&sql)?;
             statement.query_row([collection.as_str(), id], read).optional()
         };
@@ -238,7 +238,9 @@ impl Work<'_> {
         let texts = Texts::of(&entry).map_err(failed("write to", self.database.path()))?;
         let write = || {
             self.drop_vector(position)?;
-            let sql = "UPDATE entries SET embedder = ?2, metadata = ?3, body = ?4, checksum = ?5 WHERE position = ?1";
+            let sql = "UPDATE entries SET embedder = ?2, metadata = ?3, body = ?4, checksum = ?5, \
+                       columns_checksum = sum_of(kind, trust, key, session, timestamp, valid_from, valid_to, ?3) \
+                       WHERE position = ?1";
             let row = params![position, embedder, texts.metadata, texts.body, texts.checksum];
             self.transaction.prepare_cached(sql)?.execute(row)?;
             self.put_vector(position, collection, embedder, vector)
@@ -250,7 +252,7 @@ impl Work<'_> {
     fn used(&self, id: &str, at: Timestamp) -> Result<usize, MemoryError> {
         let mut filter = MemoryFilter::all();
         filter.ids = vec![id.to_owned()];
-        let Conditions { sql, values } = Conditions::of(self.scope, &filter)?;
+        let Conditions { sql, values } = Conditions::of(self.scope, &filter, Damage::Compared)?;
         let sql = format!("UPDATE entries AS e SET used = max(coalesce(used, 0), ?) WHERE {sql}");
         let values = [Value::Integer(number(at))].into_iter().chain(values);
         let update = || self.transaction.prepare_cached(&sql)?.execute(params_from_iter(values));

@@ -12,7 +12,12 @@ use rusqlite::{
     Connection, OpenFlags, Transaction, TransactionBehavior, config::DbConfig, functions::FunctionFlags,
 };
 
-use super::{damage::failed, row::vector_in, schema, vectors::Scan};
+use super::{
+    damage::failed,
+    row::{sum_of, vector_in},
+    schema,
+    vectors::Scan,
+};
 use crate::database_file;
 
 /// The longest time to wait for another process's transaction.
@@ -127,8 +132,11 @@ fn connect(path: &Path, access: OpenFlags) -> Result<Connection, MemoryError> {
                     .map_err(rusqlite::Error::UserFunctionError)
             };
             let (all, some) = (read(0), read(1)?);
-            // A damaged row passes the filter, so that it is reported.
-            Ok(all.map_or(true, |all| some.iter().all(|(name, value)| all.get(name) == Some(value))))
+            Ok(all.is_ok_and(|all| some.iter().all(|(name, value)| all.get(name) == Some(value))))
+        })?;
+        // `sum_of(…)`: the checksum of the columns that filters look at.
+        connection.create_scalar_function("sum_of", -1, flags, |context| {
+            Ok(sum_of((0..context.len()).map(|i| context.get_raw(i))))
         })?;
         // `is_whole(bytes, checksum, dimensions)`: true if a vector is undamaged.
         connection.create_scalar_function("is_whole", 3, flags, |context| {

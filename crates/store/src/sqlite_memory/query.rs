@@ -10,9 +10,9 @@ use rusqlite::{Connection, OptionalExtension, params, params_from_iter, types::V
 use super::{
     damage::failed,
     database::Database,
-    row::{COLUMNS, read, vector_in},
+    row::{COLUMNS, SOUND, read, vector_in},
 };
-use crate::memories::{number, past_all_of, range};
+use crate::memories::{Damage, number, past_all_of, range};
 
 /// Conditions on `entries e`, joined by AND, with the values of their parameters.
 pub(super) struct Conditions {
@@ -22,7 +22,7 @@ pub(super) struct Conditions {
 
 impl Conditions {
     /// Builds the conditions of a filter. The collection comes first: no query goes without it.
-    pub(super) fn of(scope: &Collection, filter: &MemoryFilter) -> Result<Self, MemoryError> {
+    pub(super) fn of(scope: &Collection, filter: &MemoryFilter, damage: Damage) -> Result<Self, MemoryError> {
         let mut conditions = Self { sql: "TRUE".to_owned(), values: Vec::new() };
         let range = range(scope, filter)?;
         match range.to {
@@ -34,7 +34,13 @@ impl Conditions {
             }
             None => {}
         }
-        conditions.add(filter);
+        conditions.add_indexed(filter);
+        let indexed = std::mem::replace(&mut conditions.sql, "TRUE".to_owned());
+        conditions.add_compared(filter);
+        let compared = std::mem::replace(&mut conditions.sql, indexed);
+        if compared != "TRUE" {
+            conditions.and(&damage.or_admitted(compared, SOUND), []);
+        }
         Ok(conditions)
     }
 
@@ -51,7 +57,8 @@ impl Conditions {
         }
     }
 
-    fn add(&mut self, filter: &MemoryFilter) {
+    /// Adds the conditions that an index may serve, and the one on the vector, whose damage has its own check.
+    fn add_indexed(&mut self, filter: &MemoryFilter) {
         let text = |text: &str| Value::Text(text.to_owned());
         self.one_of("e.id", filter.ids.iter().map(|id| text(id)).collect());
         if !filter.without.is_empty() {
@@ -59,7 +66,6 @@ impl Conditions {
             let ids = serde_json::to_string(&filter.without).unwrap_or_default();
             self.and("e.id NOT IN (SELECT value FROM json_each(?))", [Value::Text(ids)]);
         }
-        self.one_of("e.kind", filter.kinds.iter().map(|kind| text(kind.as_str())).collect());
         if let Some(key) = &filter.key {
             self.and("e.key = ?", [text(key)]);
         }
@@ -73,6 +79,14 @@ impl Conditions {
         if let Some(session) = session_of(filter) {
             self.and("e.session = ?", [text(session)]);
         }
+        if let Some(embedder) = &filter.not_embedded_by {
+            self.and(&format!("(e.embedder IS NOT ? OR NOT {WHOLE})"), [text(embedder)]);
+        }
+    }
+
+    fn add_compared(&mut self, filter: &MemoryFilter) {
+        let kinds = filter.kinds.iter().map(|kind| Value::Text(kind.as_str().to_owned()));
+        self.one_of("e.kind", kinds.collect());
         let rest = filter.metadata.iter().any(|(name, value)| name != "session" || !value.is_string());
         if let Some(wanted) = rest.then(|| serde_json::to_string(&filter.metadata).unwrap_or_default()) {
             self.and("has_all(e.metadata, ?)", [Value::Text(wanted)]);
@@ -94,9 +108,6 @@ impl Conditions {
                 self.and(sql, [Value::Integer(number(time)), Value::Integer(number(time))]);
             }
             _ => self.and("e.valid_to IS NULL", []),
-        }
-        if let Some(embedder) = &filter.not_embedded_by {
-            self.and(&format!("(e.embedder IS NOT ? OR NOT {WHOLE})"), [text(embedder)]);
         }
     }
 }
@@ -161,7 +172,7 @@ pub(super) fn list_texts_in(
 
 /// Returns the SQL of a listing of at most `rows` rows, with the values of its parameters.
 fn statement(scope: &Collection, listing: &Listing, rows: i64) -> Result<(String, Vec<Value>), MemoryError> {
-    let mut conditions = Conditions::of(scope, &listing.filter)?;
+    let mut conditions = Conditions::of(scope, &listing.filter, Damage::Admitted)?;
     let (past, order) = match listing.order {
         MemoryOrder::First => ("e.position > ?", "ASC"),
         MemoryOrder::Latest => ("e.position < ?", "DESC"),
@@ -175,7 +186,8 @@ fn statement(scope: &Collection, listing: &Listing, rows: i64) -> Result<(String
     let entries = if by_index { "entries e" } else { "entries e NOT INDEXED" };
     let Conditions { sql, mut values } = conditions;
     values.push(Value::Integer(rows));
-    let sql = format!("SELECT {COLUMNS} FROM {entries} WHERE {sql} ORDER BY e.position {order} LIMIT ?");
+    let sql =
+        format!("SELECT {COLUMNS}, {SOUND} FROM {entries} WHERE {sql} ORDER BY e.position {order} LIMIT ?");
     Ok((sql, values))
 }
 

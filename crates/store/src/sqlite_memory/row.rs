@@ -3,9 +3,13 @@
 use archon_types::{Damaged, MemoryEntry};
 use rusqlite::{Row, types::ValueRef};
 
-use crate::memories::{Texts, time};
+use crate::memories::{Texts, columns_damaged, time};
 
-/// The columns that [`read`] needs, in this order.
+/// The condition that the columns of `entries e` that filters look at are undamaged.
+pub(super) const SOUND: &str = "e.columns_checksum IS sum_of(e.kind, e.trust, e.key, e.session, e.timestamp, \
+                                e.valid_from, e.valid_to, e.metadata)";
+
+/// The columns that [`read`] needs, in this order, and [`SOUND`] after them.
 pub(super) const COLUMNS: &str = "e.position, e.id, e.collection, e.used, e.metadata, e.body, e.checksum";
 
 /// Returns the entry of a row, without its vector, or how it is damaged.
@@ -19,11 +23,34 @@ pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<Result<MemoryEntry, Damage
     // A checksum that is no number counts as a wrong one.
     let Ok(checksum) = row.get(6) else { return Ok(Err(Damaged::new(id, "its checksum is not a number"))) };
     let used = row.get::<_, Option<i64>>(3).ok().flatten().map(time);
+    if !row.get(7).unwrap_or(false) {
+        return Ok(Err(columns_damaged(&id)));
+    }
     let read = Texts { metadata, body, checksum }.read(position, &collection, &id);
     Ok(read.map(|mut entry| {
         entry.used = used;
         entry
     }))
+}
+
+/// Returns the checksum of columns, each with its type.
+pub(super) fn sum_of<'a>(columns: impl Iterator<Item = ValueRef<'a>>) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    for column in columns {
+        let mut add = |tag: u8, bytes: &[u8]| {
+            hasher.update(&[tag]);
+            hasher.update(&bytes.len().to_le_bytes());
+            hasher.update(bytes);
+        };
+        match column {
+            ValueRef::Null => add(0, &[]),
+            ValueRef::Integer(number) => add(1, &number.to_le_bytes()),
+            ValueRef::Real(number) => add(2, &number.to_le_bytes()),
+            ValueRef::Text(text) => add(3, text),
+            ValueRef::Blob(bytes) => add(4, bytes),
+        }
+    }
+    hasher.finalize()
 }
 
 /// Returns the number of words of a text.

@@ -10,10 +10,10 @@ use super::{
     damage::failed,
     database::{Database, lock},
     query::{Conditions, vector_at},
-    row::{COLUMNS, read},
+    row::{COLUMNS, SOUND, read},
     words,
 };
-use crate::memories::{check_question, narrowed, range};
+use crate::memories::{Damage, check_question, narrowed, range};
 
 pub(super) fn candidates(
     database: &Database,
@@ -23,7 +23,7 @@ pub(super) fn candidates(
     // Excluded ids are checked here: SQLite would parse their list anew for each entry.
     let mut filter = search.filter.clone();
     let without = std::mem::take(&mut filter.without);
-    let conditions = Conditions::of(scope, &filter)?;
+    let conditions = Conditions::of(scope, &filter, Damage::Admitted)?;
     // The index of words knows a collection only with all within it; the conditions check each entry.
     let around = GroupRange::of(narrowed(scope, search.filter.collection.as_ref())?.as_str());
     let range = range(scope, &search.filter)?;
@@ -205,7 +205,7 @@ impl Gathered<'_> {
         if self.by_position.contains_key(&position) {
             return Ok(true);
         }
-        let sql = format!("SELECT {COLUMNS} FROM entries e WHERE e.position = ?1");
+        let sql = format!("SELECT {COLUMNS}, {SOUND} FROM entries e WHERE e.position = ?1");
         let mut statement = self.connection.prepare_cached(&sql)?;
         let mut rows = statement.query([position])?;
         let Some(row) = rows.next()? else { return Ok(false) };

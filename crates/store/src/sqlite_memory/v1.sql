@@ -2,7 +2,9 @@
 
 -- One entry per row. `body` is the entry as JSON without its vector, `used` and `metadata`; the columns beside it
 -- repeat what queries look at. `checksum` is the CRC-32 of collection, id, metadata and body with a zero byte between.
--- `length` is how many words the content has.
+-- `columns_checksum` is that of the columns that filters look at: kind, trust, key, session, timestamp, valid_from,
+-- valid_to and metadata; it stands before the long texts, so that these need not be read for it. `length` is how many
+-- words the content has.
 CREATE TABLE entries (
     position   INTEGER PRIMARY KEY AUTOINCREMENT,
     collection TEXT    NOT NULL,
@@ -14,6 +16,7 @@ CREATE TABLE entries (
     timestamp  INTEGER NOT NULL,
     valid_from INTEGER,
     valid_to   INTEGER,
+    columns_checksum INTEGER NOT NULL,
     used       INTEGER,
     embedder   TEXT,
     metadata   TEXT    NOT NULL,
