@@ -161,8 +161,8 @@ pub enum TemplateProblem {
     EmptyStep { step: String },
     #[error("step {step} is a choice, a loop and a step of its own at once; it can be one of them")]
     Ambiguous { step: String },
-    #[error("step {step} is {kind}, which begins nothing itself: say `approve` of the steps inside")]
-    NotAsked { step: String, kind: &'static str },
+    #[error("step {step} is {kind}, which has no `{key}` of its own: say it of the steps inside")]
+    NotForBlock { step: String, kind: &'static str, key: &'static str },
     #[error("step {step} is inside a loop and has a name that another step has")]
     SameName { step: String },
     #[error("steps are nested more than {max} levels deep")]

@@ -19,6 +19,8 @@ pub(super) type Values = serde_json::Map<String, Json>;
 const DEEPEST: usize = 20;
 /// Most subtasks of one template.
 const MOST: usize = 1_000;
+/// A loop that is a subtask of the plan, as problems call it.
+pub(super) const LATER: &str = "a loop over a result";
 
 /// Returns the subtasks of a template with values for its parameters, and their ends.
 pub(super) fn steps(
@@ -124,7 +126,8 @@ impl Expansion<'_> {
     }
 
     fn choice(&mut self, step: &TemplateStep, id: &str, place: &Place, before: Vec<SubTaskId>) -> Ends {
-        self.no_question(step, id, "a choice");
+        self.refuse(step, id, "a choice");
+        let before = self.followed(step, id, before);
         let condition = step.condition.as_deref().unwrap_or_default();
         let condition = self.condition(condition);
         let inside = |condition: String| {
@@ -149,7 +152,8 @@ impl Expansion<'_> {
             Json::Array(items) => items,
             list => return self.later(step, id, place, before, list),
         };
-        self.no_question(step, id, "a loop over a list that is known at the start");
+        self.refuse(step, id, "a loop over a list that is known at the start");
+        let before = self.followed(step, id, before);
         let name = step.item.clone().unwrap_or_else(|| "item".to_owned());
         let inside = Place { depth: place.depth + 1, ..place.clone() };
         let outer = self.values.get(&name).cloned();
@@ -227,10 +231,14 @@ impl Expansion<'_> {
         Some(self.text(question.as_str().unwrap_or_default()))
     }
 
-    /// Adds a problem if the step has a question. A step without a subtask cannot wait for a person.
-    fn no_question(&mut self, step: &TemplateStep, id: &str, kind: &'static str) {
-        if step.approve.is_some() {
-            self.problems.push(TemplateProblem::NotAsked { step: id.to_owned(), kind });
+    /// Adds a problem for each key that has no meaning for a choice or a loop of this kind.
+    pub(super) fn refuse(&mut self, step: &TemplateStep, id: &str, kind: &'static str) {
+        let of_steps = [(step.on_error.is_some(), "on_error"), (step.attempts.is_some(), "attempts")];
+        // Neither is one subtask of the plan, which could have a result or wait for a person.
+        let of_subtask = [(step.save_as.is_some(), "save_as"), (step.approve.is_some(), "approve")];
+        let of_subtask = of_subtask.into_iter().filter(|_| kind != LATER);
+        for (_, key) in of_steps.into_iter().chain(of_subtask).filter(|(is_given, _)| *is_given) {
+            self.problems.push(TemplateProblem::NotForBlock { step: id.to_owned(), kind, key });
         }
     }
 
@@ -251,16 +259,26 @@ impl Expansion<'_> {
         used: Vec<Reference>,
         before: Vec<SubTaskId>,
     ) -> Vec<SubTaskId> {
-        let mut dependencies: Vec<SubTaskId> = match &step.after {
-            Some(after) => after.iter().flat_map(|name| self.owner(name, id)).collect(),
-            None => before,
-        };
+        let mut dependencies = self.followed(step, id, before);
         for reference in used.iter().filter(|reference| !reference.may_be_text()) {
             dependencies.extend(self.owner(&reference.head, id));
         }
         let mut seen = std::collections::HashSet::new();
         dependencies.retain(|dependency| seen.insert(dependency.clone()));
         dependencies
+    }
+
+    /// Returns the steps that a step follows: those that it names, or the ones above.
+    pub(super) fn followed(
+        &mut self,
+        step: &TemplateStep,
+        id: &str,
+        before: Vec<SubTaskId>,
+    ) -> Vec<SubTaskId> {
+        match &step.after {
+            Some(after) => after.iter().flat_map(|name| self.owner(name, id)).collect(),
+            None => before,
+        }
     }
 
     /// Returns the subtasks that give the name its value. An unknown name is reported as a problem.

@@ -7,8 +7,8 @@ use archon_types::{ForEach, Json, SubTask, SubTaskId};
 use super::{
     TemplateProblem, TemplateStep,
     expand::{
-        Ends, Expansion, Place, Values, after, condition_with, literal_value, substitute, text_to_fill,
-        text_with, unescaped,
+        Ends, Expansion, LATER, Place, Values, after, condition_with, literal_value, substitute,
+        text_to_fill, text_with, unescaped,
     },
     in_place::unmarked,
 };
@@ -33,7 +33,8 @@ impl Expansion<'_> {
             self.problems.push(TemplateProblem::UnknownList { step: id.to_owned() });
             return after(before);
         };
-        let mut dependencies = before;
+        self.refuse(step, id, LATER);
+        let mut dependencies = self.followed(step, id, before);
         dependencies.extend(self.owner(&head, id));
         let (steps, ends) = self.of_one_item(step, id, place, &item);
         let own: HashSet<SubTaskId> = steps.iter().map(|step| step.id.clone()).collect();

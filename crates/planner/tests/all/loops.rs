@@ -431,19 +431,45 @@ async fn what_a_parameter_holds_is_no_name_of_a_loops_item_in_a_description_nor_
 
 // spec: EX-06, EX-07
 #[test]
-fn instantiate_with_approve_of_a_choice_or_a_known_loop_is_refused_by_name() {
-    for (step, kind) in [
-        (json!({"if": "1 == 1", "approve": "Sure?", "then": [{"tool": "fetch"}]}), "a choice"),
-        (
-            json!({"for_each": [1], "approve": "Sure?", "do": [{"tool": "fetch"}]}),
-            "a loop over a list that is known at the start",
-        ),
+fn instantiate_with_keys_that_a_choice_or_a_loop_cannot_have_is_refused_by_name() {
+    let fetch = || json!([{"tool": "fetch"}]);
+    let all = ["on_error", "attempts", "save_as", "approve"];
+    for (step, kind, keys) in [
+        (json!({"if": "1 == 1", "then": fetch()}), "a choice", &all[..]),
+        (json!({"for_each": [1], "do": fetch()}), "a loop over a list that is known at the start", &all),
+        (json!({"for_each": "{{found}}", "do": fetch()}), "a loop over a result", &all[..2]),
     ] {
-        let problems = template(json!([step])).instantiate("t", "g", &serde_json::Map::new()).unwrap_err();
-        let says =
-            format!("step step1 is {kind}, which begins nothing itself: say `approve` of the steps inside");
-        assert_eq!(problems.iter().map(ToString::to_string).collect::<Vec<_>>(), [says]);
+        let mut step = step;
+        let given = json!({"on_error": "skip", "attempts": 2, "save_as": "name", "approve": "Sure?"});
+        step.as_object_mut().unwrap().extend(given.as_object().unwrap().clone());
+        let steps = json!([{"tool": "search", "save_as": "found"}, step]);
+        let problems = template(steps).instantiate("t", "g", &serde_json::Map::new()).unwrap_err();
+        let says = |key: &&str| {
+            format!("step step2 is {kind}, which has no `{key}` of its own: say it of the steps inside")
+        };
+        let expected: Vec<String> = keys.iter().map(says).collect();
+        assert_eq!(problems.iter().map(ToString::to_string).collect::<Vec<_>>(), expected);
     }
+}
+
+// spec: EX-06, EX-07
+#[test]
+fn instantiate_with_after_of_a_choice_or_a_loop_makes_its_steps_follow_those_alone() {
+    let fetch = || json!([{"tool": "fetch"}]);
+    for (step, id) in [
+        (json!({"if": "1 == 1", "then": fetch(), "after": ["step1"]}), "step3_then1"),
+        (json!({"if": "1 == 2", "else": fetch(), "after": ["step1"]}), "step3_else1"),
+        (json!({"for_each": [1], "do": fetch(), "after": ["step1"]}), "step3_1_1"),
+        (json!({"for_each": "{{step1}}", "do": fetch(), "after": ["step1"]}), "step3"),
+    ] {
+        let steps = json!([{"tool": "search"}, {"tool": "search"}, step]);
+        let task = template(steps).instantiate("t", "g", &serde_json::Map::new()).unwrap();
+        let step = task.subtasks.iter().find(|step| step.id.as_str() == id).unwrap();
+        assert_eq!(step.dependencies(), [archon_types::SubTaskId::from("step1")], "{id}");
+    }
+    let unknown = json!([{"tool": "search"}, {"if": "1 == 1", "after": ["step9"], "then": fetch()}]);
+    let problems = template(unknown).instantiate("t", "g", &serde_json::Map::new()).unwrap_err();
+    assert!(problems[0].to_string().starts_with("step step2 refers to \"step9\""), "{problems:?}");
 }
 
 // spec: EX-06, EX-08
