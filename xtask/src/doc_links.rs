@@ -1,9 +1,10 @@
-//! Checks that the things that pages name exist: files behind links and in code spans, names of docs/vocabulary.md, and
-//! the crates of the tables in the README and in docs/architecture.md.
+//! Checks that the things that pages name exist: files and headings behind links, files in code spans, names of
+//! docs/vocabulary.md, and the crates of the tables in the README and in docs/architecture.md.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::{Component, Path, PathBuf};
 
+use crate::markdown;
 use crate::repository::{self, TextFile};
 
 const VOCABULARY: &str = "docs/vocabulary.md";
@@ -18,8 +19,11 @@ const FOLDERS: &[&str] = &["crates/", "xtask/", "tests/", "docs/"];
 pub(crate) fn check(files: &[TextFile]) -> Vec<String> {
     let root = repository::root();
     let mut problems = Vec::new();
-    for file in files.iter().filter(|file| file.path.ends_with(".md")) {
+    let pages = || files.iter().filter(|file| file.path.ends_with(".md"));
+    let headings = pages().map(|page| (PathBuf::from(&page.path), markdown::anchors(&page.text))).collect();
+    for file in pages() {
         problems.extend(broken_links(file, |path| root.join(path).exists()));
+        problems.extend(unknown_anchors(file, &headings));
         problems.extend(missing_files(file, |path| root.join(path).exists()));
     }
     let crates: Vec<&str> = files
@@ -40,29 +44,32 @@ pub(crate) fn check(files: &[TextFile]) -> Vec<String> {
 }
 
 fn broken_links(file: &TextFile, exists: impl Fn(&Path) -> bool) -> Vec<String> {
-    let folder = Path::new(&file.path).parent().unwrap_or(Path::new(""));
+    let links = markdown::links(&file.text).into_iter();
+    let broken = links.filter(|link| !link.path.is_empty() && !exists(&target(&file.path, link.path)));
+    broken
+        .map(|link| {
+            format!("{}:{}: the link leads to {}, which is not there", file.path, link.line, link.path)
+        })
+        .collect()
+}
+
+/// Links to a heading that its page does not have; `headings` has the anchors of each page.
+fn unknown_anchors(file: &TextFile, headings: &HashMap<PathBuf, Vec<String>>) -> Vec<String> {
     let mut problems = Vec::new();
-    let mut is_code = false;
-    for (number, line) in file.text.lines().enumerate() {
-        is_code ^= line.trim_start().starts_with("```");
-        if is_code {
-            continue;
-        }
-        for target in
-            line.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(target, _)| target)
-        {
-            let path = target.split('#').next().unwrap_or_default();
-            let is_elsewhere = path.contains(':') || path.contains(' ');
-            if !path.is_empty() && !is_elsewhere && !exists(&plain(&folder.join(path))) {
-                problems.push(format!(
-                    "{}:{}: the link leads to {path}, which is not there",
-                    file.path,
-                    number + 1
-                ));
-            }
+    for link in markdown::links(&file.text) {
+        let to = if link.path.is_empty() { PathBuf::from(&file.path) } else { target(&file.path, link.path) };
+        let (Some(anchor), Some(there)) = (link.anchor, headings.get(&to)) else { continue };
+        if !there.iter().any(|known| known == anchor) {
+            let to = to.display();
+            problems.push(format!("{}:{}: {to} has no heading for #{anchor}", file.path, link.line));
         }
     }
     problems
+}
+
+/// Returns the file behind a link of the page, from the top of the repository.
+pub(crate) fn target(page: &str, link: &str) -> PathBuf {
+    plain(&Path::new(page).parent().unwrap_or(Path::new("")).join(link))
 }
 
 /// Files that the page names in a code span and that do not exist. The changelog may name files that are gone.
@@ -104,7 +111,7 @@ fn wrong_crate_table(page: &TextFile, crates: &[&str]) -> Vec<String> {
 }
 
 /// Resolves `..` and `.` in a path.
-fn plain(path: &Path) -> PathBuf {
+pub(crate) fn plain(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for component in path.components() {
         match component {
@@ -149,6 +156,23 @@ mod tests {
         let there = [Path::new("docs/b.md"), Path::new("README.md")];
         let problems = broken_links(&page("docs/x.md", text), |path| there.contains(&path));
         assert_eq!(problems, ["docs/x.md:5: the link leads to no.md, which is not there"]);
+    }
+
+    #[test]
+    fn unknown_anchors_heading_that_is_not_there_is_a_problem_with_its_line() {
+        let page =
+            page("docs/a.md", "# Top\n[a](b.md#two) [b](b.md#three) [c](#top) [d](#end) [e](c.rs#L1)\n");
+        let headings = HashMap::from([
+            (PathBuf::from("docs/a.md"), vec!["top".to_owned()]),
+            (PathBuf::from("docs/b.md"), vec!["two".to_owned()]),
+        ]);
+        assert_eq!(
+            unknown_anchors(&page, &headings),
+            [
+                "docs/a.md:2: docs/b.md has no heading for #three",
+                "docs/a.md:2: docs/a.md has no heading for #end"
+            ]
+        );
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod accept_speed;
 mod advisories;
 mod args;
 mod banned;
+mod book;
 mod callgrind;
 mod catalogue;
 mod ci;
@@ -23,6 +24,7 @@ mod instructions;
 mod kept_run;
 mod layers;
 mod locomo;
+mod markdown;
 mod metadata;
 mod native_tools;
 mod postgres;
@@ -72,6 +74,12 @@ const COMMANDS: &[Command] = &[
         run: spec::run,
     },
     Command { name: "codegen", usage: "[--check]", about: "refresh the generated pages", run: codegen::run },
+    Command {
+        name: "book",
+        usage: "[--check|--update] [--page FILE]",
+        about: "build the book; check its links and blocks and run its commands",
+        run: book::run,
+    },
     Command { name: "prepare", usage: "", about: "install the tools that ci needs", run: prepare::run },
     Command {
         name: "native-tools",

@@ -13,7 +13,7 @@ use crate::layers;
 use crate::repository::{self, TextFile};
 
 /// Pages that name everything and explain nothing.
-const INDEXES: &[&str] = &["docs/spec.md", "docs/benchmarks.md", "docs/architecture.md"];
+const INDEXES: &[&str] = &["docs/SUMMARY.md", "docs/spec.md", "docs/benchmarks.md", "docs/architecture.md"];
 /// Examples that measure, and are not for learning.
 const MEASURES: &[&str] = &["bench_driver.rs", "counted.rs", "floor.rs"];
 const TOOLS: &str = "docs/tools.md";

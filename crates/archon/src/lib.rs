@@ -201,32 +201,16 @@ pub mod tools {
 /// The types and traits that all crates share.
 pub use archon_types as types;
 
-/// The README's example compiles.
-#[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
-struct Readme;
-
-/// The page about the library compiles.
-#[cfg(all(doctest, feature = "planner", feature = "orchestrator", feature = "memory"))]
-#[doc = include_str!("../../../docs/library.md")]
-struct LibraryPage;
-
-/// The page about providers compiles.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/providers.md")]
-struct ProvidersPage;
-
-/// The guide to services compiles.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/service.md")]
-struct ServiceGuide;
-
-/// The guide to tests runs.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/testing.md")]
-struct TestingGuide;
-
-/// The guide to the bus runs.
-#[cfg(all(doctest, feature = "orchestrator"))]
-#[doc = include_str!("../../../docs/bus.md")]
-struct BusGuide;
+/// The README and the pages of the book: their Rust blocks compile.
+#[cfg(all(
+    doctest,
+    feature = "bash",
+    feature = "encryption",
+    feature = "git",
+    feature = "orchestrator",
+    feature = "planner",
+    feature = "sqlite-memory",
+    feature = "web",
+    feature = "yaml",
+))]
+mod book;

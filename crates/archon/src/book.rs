@@ -1,0 +1,19 @@
+//! Pages with Rust blocks, which are compiled and run as doctests: one line for each page. `cargo xtask book --check`
+//! fails if a page is missing. Their code may use all features of the command, so run them together with it:
+//! `cargo test --doc -p archon -p archon-cli book`.
+
+macro_rules! pages {
+    ($($name:ident: $path:literal,)*) => {$(
+        #[doc = include_str!(concat!("../../../", $path))]
+        struct $name;
+    )*};
+}
+
+pages! {
+    Readme: "README.md",
+    Bus: "docs/bus.md",
+    Library: "docs/library.md",
+    Providers: "docs/providers.md",
+    Service: "docs/service.md",
+    Testing: "docs/testing.md",
+}

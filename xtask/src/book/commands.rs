@@ -1,0 +1,281 @@
+//! Runs the commands of a page's `console` blocks in a folder of their own, against the scripted model, and compares
+//! their output with the page.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use super::output::{self, Ids};
+use super::scripted_model::{Answer, ScriptedModel};
+use crate::markdown::{self, Block, Fence};
+use crate::repository::TextFile;
+
+/// The settings of the person who reads the page.
+const SETTINGS: &str = "model = \"openai:gpt-5-mini\"\n";
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The result for a page.
+pub(crate) struct Ran {
+    pub(crate) problems: Vec<String>,
+    /// The page's text with the printed output in place of what differed.
+    pub(crate) updated: String,
+}
+
+/// A command of a block, and what the page shows below it.
+#[derive(Debug, PartialEq)]
+struct Step {
+    /// Line of the page, counted from 1.
+    line: usize,
+    command: String,
+    shown: Vec<String>,
+    /// The first line of `shown`.
+    shown_at: usize,
+}
+
+/// Runs all commands of a page in `folder`, which must not exist; `program` is the built `archon`.
+pub(crate) fn run(page: &TextFile, program: &Path, folder: &Path) -> Result<Ran> {
+    let mut place = Place::create(program, folder)?;
+    let mut problems = Vec::new();
+    let mut changes = Vec::new();
+    for block in markdown::blocks(&page.text) {
+        match block {
+            Block::Comment(line, text) => match place.answers(&text) {
+                Ok(()) => {}
+                Err(error) => problems.push(format!("{}:{line}: {error:#}", page.path)),
+            },
+            Block::Fence(fence) => {
+                place.write_file(&fence)?;
+                if fence.language() != "console" {
+                    continue;
+                }
+                for step in steps(&fence) {
+                    if let Some((problem, printed)) = place.check(&step)? {
+                        problems.push(format!("{}:{}: {problem}", page.path, step.line));
+                        changes.push((step, printed));
+                    }
+                }
+            }
+        }
+    }
+    match place.model.left() {
+        0 => {}
+        left => problems.push(format!("{}: no command used {left} of the model's answers", page.path)),
+    }
+    Ok(Ran { problems, updated: updated(&page.text, changes) })
+}
+
+/// Returns the commands of a block: lines that begin with `$ `, continued after a `\`.
+fn steps(fence: &Fence) -> Vec<Step> {
+    let mut steps: Vec<Step> = Vec::new();
+    let mut continues = false;
+    for (number, line) in (fence.line + 1..).zip(&fence.lines) {
+        if continues {
+            if let Some(step) = steps.last_mut() {
+                step.command.push('\n');
+                step.command.push_str(line.strip_prefix("> ").unwrap_or(line));
+                step.shown_at = number + 1;
+            }
+            continues = line.ends_with('\\');
+        } else if let Some(command) = line.strip_prefix("$ ") {
+            let step =
+                Step { line: number, command: command.to_owned(), shown: vec![], shown_at: number + 1 };
+            steps.push(step);
+            continues = line.ends_with('\\');
+        } else if let Some(step) = steps.last_mut() {
+            step.shown.push(line.clone());
+        }
+    }
+    steps
+}
+
+/// Returns the exit code that a command is expected to have: that of a comment `# exit 3` behind it, else 0.
+fn expected_exit(command: &str) -> i32 {
+    let comment = command.rsplit_once("# exit ").map(|(_, code)| code.trim());
+    comment.and_then(|code| code.parse().ok()).unwrap_or(0)
+}
+
+/// A home directory, with a folder for the page's project inside.
+struct Place {
+    home: PathBuf,
+    path: String,
+    model: ScriptedModel,
+    ids: Ids,
+}
+
+impl Place {
+    fn create(program: &Path, home: &Path) -> Result<Self> {
+        let settings = home.join(".config/archon");
+        fs::create_dir_all(&settings).with_context(|| format!("cannot create {}", settings.display()))?;
+        fs::create_dir_all(home.join("project"))?;
+        fs::write(settings.join("archon.toml"), SETTINGS)?;
+        let programs = program.parent().unwrap_or(program).display();
+        let path = format!("{programs}:/usr/local/bin:/usr/bin:/bin");
+        Ok(Self { home: home.to_owned(), path, model: ScriptedModel::start()?, ids: Ids::default() })
+    }
+
+    /// Takes the answers of a comment that begins with `model`.
+    fn answers(&self, comment: &str) -> Result<()> {
+        let Some(lines) = comment.strip_prefix("model\n") else { return Ok(()) };
+        lines.lines().filter(|line| !line.trim().is_empty()).try_for_each(|line| {
+            self.model.push(Answer::parse(line)?);
+            Ok(())
+        })
+    }
+
+    /// Writes a block below a comment `file: NAME` to that file of the project.
+    fn write_file(&self, fence: &Fence) -> Result<()> {
+        let Some(name) = fence.comment.as_deref().and_then(|comment| comment.strip_prefix("file: ")) else {
+            return Ok(());
+        };
+        let path = self.home.join("project").join(name.trim());
+        fs::create_dir_all(path.parent().unwrap_or(&path))?;
+        fs::write(&path, fence.lines.join("\n") + "\n")
+            .with_context(|| format!("cannot write {}", path.display()))
+    }
+
+    /// Runs a command. Returns a problem and the printed lines if the page shows something else.
+    fn check(&mut self, step: &Step) -> Result<Option<(String, Vec<String>)>> {
+        if let [id, ..] = self.ids.unknown(&step.command)[..] {
+            return Ok(Some((format!("no output above this command has {id}"), step.shown.clone())));
+        }
+        let command = self.ids.to_real(&step.command);
+        let (exit, printed) = self.execute(&command)?;
+        let (shown, lines) = (without_last_blank(&step.shown), without_last_blank(&printed));
+        let wanted = expected_exit(&step.command);
+        if exit == Some(wanted) && output::matches(shown, lines, &mut self.ids) {
+            return Ok(None);
+        }
+        self.ids.pair(&shown.join("\n"), &lines.join("\n"));
+        let lines: Vec<String> = lines.iter().map(|line| self.ids.to_page(line)).collect();
+        let ending = match exit {
+            Some(code) if code == wanted => String::new(),
+            Some(code) => format!(" and ended with exit code {code}, not {wanted}"),
+            None => " and was killed".to_owned(),
+        };
+        let problem = format!(
+            "`{}` printed{ending}:\n{}  the page shows:\n{}",
+            step.command,
+            quoted(&lines),
+            quoted(shown)
+        );
+        Ok(Some((problem, lines)))
+    }
+
+    fn execute(&self, command: &str) -> Result<(Option<i32>, Vec<String>)> {
+        // In a file, so that a process that the command leaves behind cannot block us.
+        let file = self.home.join(".output");
+        let printed = File::create(&file).with_context(|| format!("cannot write {}", file.display()))?;
+        let child = Command::new("sh")
+            .args(["-c", command])
+            .current_dir(self.home.join("project"))
+            .env_clear()
+            .env("HOME", &self.home)
+            .env("PATH", &self.path)
+            .envs([("LANG", "C.UTF-8"), ("TZ", "UTC"), ("COLUMNS", "100"), ("NO_COLOR", "1")])
+            .env("ARCHON_LOCAL_SERVERS", "none")
+            .env("ARCHON_BASE_URL", self.model.url())
+            .stdin(Stdio::null())
+            .stdout(printed.try_clone()?)
+            .stderr(printed)
+            .spawn()
+            .with_context(|| format!("cannot start `{command}`"))?;
+        let exit = wait(child, command)?;
+        let text = String::from_utf8_lossy(&fs::read(&file)?).into_owned();
+        let text = text
+            .replace(&format!("@{}", self.model.url()), "")
+            .replace(&self.model.url(), "https://api.openai.com/v1")
+            .replace(&self.home.display().to_string(), "~");
+        Ok((exit, text.lines().map(str::to_owned).collect()))
+    }
+}
+
+fn wait(mut child: Child, command: &str) -> Result<Option<i32>> {
+    let begun = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status.code());
+        }
+        if begun.elapsed() > PATIENCE {
+            child.kill()?;
+            bail!("`{command}` did not end within {} s", PATIENCE.as_secs());
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn without_last_blank(lines: &[String]) -> &[String] {
+    let kept = lines.iter().rposition(|line| !line.trim().is_empty()).map_or(0, |last| last + 1);
+    &lines[..kept]
+}
+
+fn quoted(lines: &[String]) -> String {
+    lines.iter().map(|line| format!("    {line}\n")).collect()
+}
+
+/// Puts the printed lines in place of those that the page shows.
+fn updated(text: &str, mut changes: Vec<(Step, Vec<String>)>) -> String {
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    changes.reverse();
+    for (step, printed) in changes {
+        let command = &lines[step.line - 1];
+        let indent = " ".repeat(command.len() - command.trim_start().len());
+        let from = step.shown_at - 1;
+        let to = from + without_last_blank(&step.shown).len();
+        lines.splice(from..to, printed.iter().map(|line| format!("{indent}{line}").trim_end().to_owned()));
+    }
+    lines.join("\n") + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str) -> Ran {
+        let folder = tempfile::tempdir().unwrap();
+        let page = TextFile::new("docs/a.md", text);
+        run(&page, Path::new("/usr/bin/true"), &folder.path().join("home")).unwrap()
+    }
+
+    #[test]
+    fn run_output_that_the_page_shows_is_no_problem() {
+        let text = "<!-- file: a/b.txt -->\n```text\nhello\n```\n\n```console\n$ cat a/b.txt\nhello\n\n$ pwd; false # exit 1\n~/project\n\
+                    $ printf '%s\\n' \\\n> one\none\n```\n";
+        assert_eq!(check(text).problems, [""; 0]);
+    }
+
+    #[test]
+    fn run_output_that_differs_is_a_problem_and_can_be_written_into_the_page() {
+        let text = "Run:\n\n  ```console\n  $ echo one\n  two\n\n  $ echo three\n  ```\n\nDone.\n";
+        let ran = check(text);
+        assert_eq!(
+            ran.problems,
+            [
+                "docs/a.md:4: `echo one` printed:\n    one\n  the page shows:\n    two\n",
+                "docs/a.md:7: `echo three` printed:\n    three\n  the page shows:\n"
+            ]
+        );
+        let updated =
+            "Run:\n\n  ```console\n  $ echo one\n  one\n\n  $ echo three\n  three\n  ```\n\nDone.\n";
+        assert_eq!(ran.updated, updated);
+        assert_eq!(check(updated).problems, [""; 0]);
+    }
+
+    #[test]
+    fn run_exit_code_answers_left_and_an_unknown_id_are_problems() {
+        let id = "1".repeat(32);
+        let text = format!("<!-- model\n\"a\"\nb\n-->\n```console\n$ exit 3\n$ echo run_{id}\n```\n");
+        let problems = check(&text).problems;
+        let [json, exit, unknown, left] = &problems[..] else { panic!("{problems:?}") };
+        assert!(json.starts_with("docs/a.md:1: an answer of the model is one line of JSON"), "{json}");
+        assert!(
+            exit.starts_with("docs/a.md:6: `exit 3` printed and ended with exit code 3, not 0"),
+            "{exit}"
+        );
+        assert_eq!(unknown, &format!("docs/a.md:7: no output above this command has run_{id}"));
+        assert_eq!(left, "docs/a.md: no command used 1 of the model's answers");
+    }
+}
