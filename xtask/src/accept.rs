@@ -20,6 +20,11 @@ struct Suite {
 /// The name that stands for every suite.
 const ALL: &str = "all";
 
+/// All tests of the workspace in one build, in place of the tests of each suite: most of the time of `all` would
+/// be builds of the same crates with other features. The bus needs a server of its own, and the engine from
+/// source a compiler: their suites' lines stay.
+const ALL_TESTS: &str = "xtask postgres test --profile accept --workspace --exclude archon-redis --features archon/tokens,archon/git,archon/web,archon-store/encryption,archon-store/sqlite-memory,archon-store/postgres-memory,archon-tests/postgres -- --nocapture";
+
 /// The option of test programs that print what a passed test prints.
 const NOCAPTURE: &str = "--nocapture";
 
@@ -143,6 +148,7 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     let name = args.name()?;
     args.finish()?;
     let suites = if name == ALL { SUITES.iter().collect() } else { vec![named(&name)?] };
+    let commands = if name == ALL { all_commands(commands(&suites)) } else { commands(&suites) };
     let mut failed = Vec::new();
     let mut attempt = |step: &str, run: &dyn Fn() -> Result<()>| {
         let begun = Instant::now();
@@ -150,7 +156,7 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
         println!("{step}: {} s, {}", begun.elapsed().as_secs(), if result.is_ok() { "ok" } else { "FAILED" });
         failed.extend(result.err().map(|error| format!("{error:#}")));
     };
-    for line in lines(&commands(&suites), seed.as_deref(), fuzz_seconds)? {
+    for line in lines(&commands, seed.as_deref(), fuzz_seconds)? {
         attempt(&line.to_string(), &|| line.run());
     }
     for suite in suites {
@@ -177,6 +183,17 @@ fn commands(suites: &[&Suite]) -> Vec<String> {
         }
     }
     merged(&all)
+}
+
+/// Replaces the tests of the suites by those of the workspace.
+fn all_commands(mut commands: Vec<String>) -> Vec<String> {
+    let is_covered = |line: &String| {
+        let tests = ["test --profile accept -p ", "xtask postgres test --profile accept -p "];
+        tests.iter().any(|start| line.starts_with(start)) && !line.contains("from-source")
+    };
+    commands.retain(|line| !is_covered(line));
+    commands.insert(0, ALL_TESTS.to_owned());
+    commands
 }
 
 fn merged(all: &[&str]) -> Vec<String> {
@@ -233,6 +250,14 @@ mod tests {
             lines("providers", None).last().map(ToString::to_string).as_deref(),
             Some("ARCHON_ACCEPT=full cargo xtask fuzz sse partial_json event_stream --seconds 30")
         );
+    }
+
+    #[test]
+    fn all_builds_the_tests_of_the_workspace_once() {
+        let commands = all_commands(commands(&SUITES.iter().collect::<Vec<_>>()));
+        let tests: Vec<_> = commands.iter().filter(|line| line.contains("test --profile accept")).collect();
+        assert_eq!(tests.len(), 3, "{tests:?}");
+        assert_eq!(tests[0], ALL_TESTS);
     }
 
     #[test]
