@@ -256,10 +256,12 @@ impl Money {
     }
 }
 
-/// Returns true if the service may have done work: it began to answer, or the call was not simply refused.
+/// Returns true if the service may have done work: it began to answer, or the call was neither refused nor
+/// kept from reaching it.
 fn may_have_worked(failure: &ModelFailure) -> bool {
-    use ModelErrorCode::{Api, Auth, ContextOverflow, Overloaded, RateLimited};
-    failure.partial || !matches!(failure.code, RateLimited | Overloaded | Auth | Api | ContextOverflow)
+    use ModelErrorCode::{Api, Auth, ContextOverflow, Overloaded, RateLimited, Unreachable};
+    let no_work = [RateLimited, Overloaded, Auth, Api, ContextOverflow, Unreachable];
+    failure.partial || !no_work.contains(&failure.code)
 }
 
 /// Estimated tokens of calls without a report: from services that report none, and of lost calls.
@@ -302,6 +304,8 @@ const ASSUMED_OUTPUT: u64 = 4_096;
 
 #[cfg(test)]
 mod tests {
+    use archon_types::ProviderError;
+
     use super::*;
 
     // spec: R-14
@@ -316,6 +320,19 @@ mod tests {
         meter.begin_call(1_000, 300, Some(100));
         meter.answered_beside(&Usage::default(), Some(&price), true);
         assert_eq!((meter.money.spent, meter.spent().tokens), (1_020, 415));
+    }
+
+    #[test]
+    fn failed_of_a_call_that_reached_no_service_costs_nothing() {
+        let mut meter = Meter::default();
+        for (error, cost) in [
+            (ProviderError::Unreachable("refused".into()), (0, 0)),
+            (ProviderError::Network("cut".into()), (1_000, 400)),
+        ] {
+            meter.begin_call(1_000, 300, Some(100));
+            meter.failed(&ModelFailure::new(&error, 0.0));
+            assert_eq!((meter.money.spent, meter.spent().tokens), cost, "{error}");
+        }
     }
 
     #[test]
