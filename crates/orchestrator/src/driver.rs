@@ -34,10 +34,10 @@ use crate::{
     vital::{Attended, Vital, VitalSink},
 };
 
-/// The longest time to wait for the bus to take the queued messages when a run has ended.
+/// The longest time to wait for the bus to take the queued messages when a run was cancelled or is at a limit.
 const LAST_WORDS: Duration = Duration::from_millis(40);
 
-/// The same when a run is suspended.
+/// The same when a run has ended by itself or is suspended.
 const LAST_WORDS_IN_PEACE: Duration = Duration::from_secs(2);
 
 /// The state of the executor of a team.
@@ -262,7 +262,9 @@ impl Executor<TeamMachine> for Working<'_> {
     /// Waits until the bus took all queued messages, for a short time at most.
     async fn rested(&mut self, run: &mut Run) {
         let clock = &self.context.clock;
-        let most = if run.machine.is_stopping() { LAST_WORDS } else { LAST_WORDS_IN_PEACE };
+        let status = run.machine.ended().map(|outcome| &outcome.status);
+        let is_stopped = matches!(status, Some(OutcomeStatus::Cancelled | OutcomeStatus::Limit(_)));
+        let most = if is_stopped { LAST_WORDS } else { LAST_WORDS_IN_PEACE };
         let mut over = clock.sleep_until(clock.now() + most);
         std::future::poll_fn(|task| match self.outbox.poll(task) {
             Poll::Ready(()) => Poll::Ready(()),

@@ -3,17 +3,18 @@
 use std::{
     sync::{Arc, Mutex},
     task::Poll,
+    time::Duration,
 };
 
 use archon_orchestrator::{Desk, LocalBus, SeatError, TeamOptions};
 use archon_types::{
-    AgentId, BoxFuture, Bus, BusError, BusMessage, ConflictStrategy, Heartbeat, Json, MessageType,
+    AgentId, BoxFuture, Bus, BusError, BusMessage, Clock, ConflictStrategy, Heartbeat, Json, MessageType,
     OutcomeStatus, TeamRecord,
 };
 use futures_util::{FutureExt, StreamExt, stream::BoxStream};
 use serde_json::json;
 
-use crate::support::{FnAgent, World, answer, member, pause, step};
+use crate::support::{FnAgent, World, answer, drive, member, pause, poll_until_idle, step};
 
 fn lead() -> Arc<FnAgent> {
     FnAgent::echo()
@@ -78,6 +79,58 @@ impl Bus for Slow {
     ) -> BoxFuture<'a, Result<BoxStream<'static, BusMessage>, BusError>> {
         self.0.subscribe(agent, also)
     }
+}
+
+/// A bus that needs a time for each message.
+struct Distant(LocalBus, Arc<dyn Clock>);
+
+impl Bus for Distant {
+    fn publish(&self, message: BusMessage) -> BoxFuture<'_, Result<(), BusError>> {
+        Box::pin(async move {
+            self.1.sleep_until(self.1.now() + Duration::from_millis(300)).await;
+            self.0.publish(message).await
+        })
+    }
+
+    fn subscribe<'a>(
+        &'a self,
+        agent: &'a AgentId,
+        also: &'a [MessageType],
+    ) -> BoxFuture<'a, Result<BoxStream<'static, BusMessage>, BusError>> {
+        self.0.subscribe(agent, also)
+    }
+}
+
+// spec: MA-13, OB-03
+#[test]
+fn a_run_that_ended_by_itself_waits_for_its_bus_and_a_cancelled_one_hardly() {
+    let distant = |world: &World, agent: Arc<FnAgent>| {
+        let clock: Arc<dyn Clock> = Arc::new(world.clock.clone());
+        let bus = LocalBus::new(clock.clone());
+        let team = world
+            .team(vec![step("a", "Work", "researcher", &[])], &["researcher"], |_| {})
+            .with_member(member("r", "researcher"), agent)
+            .with_bus(Arc::new(Distant(bus.clone(), clock)));
+        (team, bus)
+    };
+    let world = World::new();
+    let (team, bus) = distant(&world, FnAgent::saying("done"));
+    let also = [MessageType::TaskRequest, MessageType::TaskResponse];
+    let mut messages = bus.subscribe(&AgentId::new("r"), &also).now_or_never().unwrap().unwrap();
+    assert_eq!(world.start(&team, "Work").status, OutcomeStatus::Finished);
+    bus.close();
+    let sent = std::iter::from_fn(|| messages.next().now_or_never().flatten());
+    let sent: Vec<String> = sent.map(|message| message.message_type.to_string()).collect();
+    assert_eq!(sent, ["task_request", "task_response"]);
+
+    let world = World::new();
+    let (team, _) = distant(&world, FnAgent::hanging());
+    let mut run = Box::pin(team.start("Work", &world.context));
+    assert!(poll_until_idle(&mut run).is_none());
+    let begun = world.clock.now();
+    world.context.cancel.cancel();
+    assert_eq!(drive(&world.clock, run).unwrap().status, OutcomeStatus::Cancelled);
+    assert!(world.clock.now().since(begun) <= Duration::from_millis(250));
 }
 
 fn researched(is_slow: bool) {
