@@ -108,7 +108,9 @@ fn spec(what: What) -> ToolSpec {
         What::Share => (
             "share",
             "Shares what you found with your team, under a key. With the version that you read it is refused if \
-             somebody wrote in between; version 0 stands for none.",
+             somebody wrote in between; version 0 stands for none. If your final answer has facts on which others \
+             may differ, give it as one JSON object that names them, and contradictions are settled: \
+             {\"result\": \"your answer\", \"claims\": {\"a key\": \"a value\"}}",
             json!({"key": key, "value": {"description": "What is shared: text, or JSON."},
                 "version": {"type": "integer", "minimum": 0}}),
             json!(["key", "value"]),

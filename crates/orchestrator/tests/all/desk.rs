@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use archon_orchestrator::{Desk, SeatError};
+use archon_orchestrator::{Desk, Response, SeatError};
 use archon_types::{Context, Json, MessageType, OutcomeStatus, ToolContext};
 use serde_json::json;
 
@@ -82,6 +82,16 @@ async fn used(desk: &Desk, context: &Context, name: &str, arguments: Json) -> Re
     let context = ToolContext::new(context.clone(), "c".into(), name);
     let result = tool.call(arguments, &context).await;
     result.map(|result| result.text()).map_err(|error| error.to_string())
+}
+
+// spec: MA-18
+#[test]
+fn the_description_of_share_shows_an_answer_whose_claims_are_read() {
+    let tools = Desk::new().tools();
+    let share = tools.iter().find(|tool| tool.spec().name == "share").unwrap();
+    let description = &share.spec().description;
+    let answer = Response::read(&description[description.find('{').unwrap()..]);
+    assert_eq!((answer.text().as_str(), answer.claims.len()), ("your answer", 1));
 }
 
 // spec: MA-15, MA-16
