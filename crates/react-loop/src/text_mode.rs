@@ -8,7 +8,7 @@ use std::fmt::Write;
 
 use archon_types::{
     AssistantMessage, CommandId, Content, ContentHash, Message, RunConfig, Timestamp, ToolCall, ToolMode,
-    ToolResult, ToolResultStatus, ToolSpec, UserMessage,
+    ToolResult, ToolResultStatus, ToolSpec, UserMessage, metadata,
 };
 
 use crate::{
@@ -110,6 +110,10 @@ fn outcome_of(name: &str, result: &ToolResult, mark: Option<&str>) -> String {
                 Some((tail, partial)) => format!("Tool {name} {tail}\n{}", fenced(partial, mark)),
                 None => format!("Tool {name} {tail}"),
             }
+        }
+        // A person's no is not the tool's fault, and no data.
+        _ if result.metadata.contains_key(metadata::ANSWERED_BY) => {
+            format!("Tool {name} was not run: {text}")
         }
         _ => {
             let detail = fenced(text.strip_prefix("Error: ").unwrap_or(&text), mark);

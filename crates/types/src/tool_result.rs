@@ -145,6 +145,8 @@ pub mod metadata {
     pub const CORRECTION: &str = "correction";
     /// Advice for the model, as the model reads it.
     pub const SUGGESTION: &str = "suggestion";
+    /// For a call that a person answered or refused, so that it did not run: `person`.
+    pub const ANSWERED_BY: &str = "answered_by";
     /// For a call that was refused because nobody could be asked: the narrowest rule that allows it, or an
     /// empty text if no rule does.
     pub const NOBODY_ASKED: &str = "nobody_asked";

@@ -49,7 +49,7 @@ impl PlanMachine {
     pub(super) fn replied(&mut self, call: CallId, text: &str, at: Timestamp) {
         let Some(index) = self.nodes.index_of(call) else { return };
         self.budget.close(&mut self.nodes.get_mut(index).money);
-        self.done(index, ToolResult::success(text).with_metadata("answered_by", "person"), at);
+        self.done(index, ToolResult::success(text).with_metadata(metadata::ANSWERED_BY, "person"), at);
     }
 
     /// Applies a person's decision after a failure, other than another attempt: a result in words, no result

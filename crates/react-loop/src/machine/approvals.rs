@@ -217,8 +217,8 @@ impl CallState {
             }
             Answer::Cancel { reason } => return self.settle(cancelled(&self.call.name, reason)),
             Answer::Reply { text } => {
-                let result =
-                    Arc::new(ToolResult::success(text.as_str()).with_metadata("answered_by", "person"));
+                let result = ToolResult::success(text.as_str()).with_metadata(metadata::ANSWERED_BY, PERSON);
+                let result = Arc::new(result);
                 self.stage = CallStage::Settled { result, replied: true };
                 return;
             }
@@ -244,7 +244,7 @@ fn cancelled(_tool: &str, reason: &str) -> ToolResult {
         "" => CANCELLED_BY_USER.to_owned(),
         reason => format!("{CANCELLED_BY_USER} {reason}"),
     };
-    refusal(text, "permission_denied")
+    refusal(text, "permission_denied").with_metadata(metadata::ANSWERED_BY, PERSON)
 }
 
 /// Returns the result of a call whose question expired.
@@ -265,5 +265,41 @@ fn refusal(text: String, kind: &str) -> ToolResult {
     ToolResult::failed(ToolResultStatus::Error, text.clone(), text).with_metadata(metadata::ERROR_TYPE, kind)
 }
 
+/// The value of [`metadata::ANSWERED_BY`].
+const PERSON: &str = "person";
+
 const CANCELLED_BY_USER: &str = "User cancelled this action.";
 const NOBODY_ANSWERED: &str = "Nobody answered in time whether this may be done, so it was cancelled.";
+
+#[cfg(test)]
+mod tests {
+    use archon_types::{CommandId, Encoded, RunConfig, ToolCall, ToolMode, ToolSpec};
+    use serde_json::json;
+
+    use super::*;
+    use crate::text_mode::observation;
+
+    // spec: AP-04, R-26
+    #[test]
+    fn observation_of_a_call_that_a_person_refused_says_so_and_the_reason() {
+        let mut config = RunConfig::default();
+        config.tools = Arc::new(Encoded::new(vec![ToolSpec::new("mail", "Sends a letter.", json!({}))]));
+        (config.tool_mode, config.result_mark) = (ToolMode::Text, Some("0badcafe".to_owned()));
+        let observed = |answer: Answer| {
+            let id = CallId::new(CommandId(0), 0);
+            let mut call = CallState::requested(id, ToolCall::new("a", "mail", json!({})));
+            call.ask(&ApprovalRequest::new("q", "Send it", json!({})));
+            call.answered(&answer, &ApprovalSettings::default(), Timestamp::default());
+            let CallStage::Settled { result, .. } = call.stage.clone() else { panic!("{call:?}") };
+            call.finish(result, Timestamp::default());
+            observation(&call, &config, Timestamp::default()).text()
+        };
+        let reason = |reason: &str| Answer::Cancel { reason: reason.to_owned() };
+        let no = "Observation: Tool mail was not run: User cancelled this action.";
+        assert_eq!(observed(reason("")), no);
+        assert_eq!(observed(reason("Write to Bob first.")), format!("{no} Write to Bob first."));
+        // What a person gives in place of a result is still data.
+        let reply = Answer::Reply { text: "sent".to_owned() };
+        assert_eq!(observed(reply), "Observation: Tool mail succeeded: <0badcafe>sent</0badcafe>");
+    }
+}
