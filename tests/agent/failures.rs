@@ -613,7 +613,7 @@ async fn a_breaker_that_is_off_leaves_no_tool_alone() {
     assert!(!log(&journal).await.iter().any(stepped));
 }
 
-// spec: P-02
+// spec: P-04
 #[tokio::test]
 async fn agents_of_one_http_share_one_pool_of_connections_and_so_does_a_fallback() {
     let refused = MockResponse::json(401, &json!({ "error": { "message": "no" } }));
