@@ -1,15 +1,15 @@
 //! Approvals and what is kept: runs that died while they waited, what a person trusts, and what is in doubt.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use archon::{
-    Archon, OutcomeStatus, RunId, RunOptions, SubAgentTool,
+    Archon, OutcomeStatus, RunId, RunOptions, SubAgentTool, ToolContext, ToolResult,
     react_loop::replay,
     store::MemoryJournal,
-    tools::{Ask, EngineOptions, Permissions, builtin},
+    tools::{Ask, EngineOptions, FnTool, Permissions, builtin},
     types::{
-        Answer, ApprovalRequest, Approver, Decision, Durability, Effect, Journal, OpenMode, QuestionKind,
-        Record, RecordBody, ToolAnnotations,
+        Answer, ApprovalRequest, Approver, Decision, Durability, Effect, Journal, Json, OpenMode,
+        QuestionKind, Record, RecordBody, ToolAnnotations, ToolSpec,
     },
 };
 use archon_testkit::{Ended, FnProvider, VirtualClock};
@@ -101,6 +101,72 @@ async fn a_run_that_died_at_any_record_starts_nothing_without_a_yes_and_nothing_
         let replayed = replay(&journal, &run).await.unwrap();
         assert!(replayed.is_identical(), "cut at {n}: {replayed:?}");
     }
+}
+
+#[tokio::test]
+async fn key_of_a_call_is_its_own_and_the_same_after_a_crash() {
+    let keys = Arc::new(Mutex::new(Vec::new()));
+    let pay = || {
+        let keys = keys.clone();
+        let mut annotations = ToolAnnotations::default();
+        annotations.effect = Effect::Idempotent;
+        let spec = ToolSpec::new("pay", "Pays.", json!({"type": "object"})).with_annotations(annotations);
+        FnTool::new(spec, move |_: Json, context: ToolContext| {
+            keys.lock().unwrap().push(context.key());
+            async { Ok(ToolResult::success("paid")) }
+        })
+    };
+    // A model that repeats an id.
+    let stage = Stage::new(|n, _| match n {
+        0 | 1 => call("c0", "pay", json!({})),
+        _ => FnProvider::text("done"),
+    });
+    let (outcome, show) = stage.with(|b| b.tool(pay())).play("Pay twice.").await;
+    let log = show.journal_log(&outcome.run).await;
+    let start = log.iter().rposition(|r| matches!(r.body, RecordBody::ToolStarted { .. })).unwrap();
+    let again = Archon::builder()
+        .provider(Arc::new(FnProvider::new(|_, _| FnProvider::text("done"))), "scripted")
+        .tool(pay())
+        .journal(Arc::new(cut(&log[..=start], &outcome.run).await))
+        .clock(Arc::new(VirtualClock::new()))
+        .build()
+        .unwrap();
+    assert!(again.resume(outcome.run).await.unwrap().reply().await.ended().is_finished());
+    let keys = keys.lock().unwrap();
+    let [first, second, resumed] = &keys[..] else { panic!("{keys:?}") };
+    assert_ne!(first, second);
+    assert_eq!(second, resumed);
+}
+
+// spec: AP-05
+#[tokio::test]
+async fn question_in_doubt_about_an_approved_call_has_the_words_of_its_approval() {
+    let mut annotations = ToolAnnotations::default();
+    annotations.effect = Effect::SideEffect;
+    annotations.requires_confirmation = true;
+    let charge = || acts("charge", annotations.clone(), |_, _| Ok("charged".into())).0;
+    let stage = Stage::new(|n, _| match n {
+        0 => call("c0", "charge", json!({})),
+        _ => FnProvider::text("done"),
+    });
+    let person = Person::saying([now(Answer::Approve), now(Answer::Cancel { reason: String::new() })]);
+    let stage = stage.with(|b| b.tool(charge()).approver(Arc::new(person.clone())));
+    let (outcome, show) = stage.play("Charge it.").await;
+    let log = show.journal_log(&outcome.run).await;
+    let start = log.iter().position(|r| matches!(r.body, RecordBody::ToolStarted { .. })).unwrap();
+    let again = Archon::builder()
+        .provider(Arc::new(show.model.clone()), "scripted")
+        .tool(charge())
+        .journal(Arc::new(cut(&log[..=start], &outcome.run).await))
+        .clock(Arc::new(VirtualClock::new()))
+        .approver(Arc::new(person.clone()))
+        .build()
+        .unwrap();
+    assert!(again.resume(outcome.run).await.unwrap().reply().await.ended().is_finished());
+    assert_eq!(
+        person.seen()[1],
+        "Run charge with {}, again? It was cut off, and may have done its work: check first whether it happened."
+    );
 }
 
 // spec: AP-04

@@ -217,9 +217,9 @@ impl ArchonBuilder {
         self
     }
 
-    /// Keeps runs in the SQLite database at this path; [`build`](Self::build) creates it, and clones of this
-    /// builder share it. For several agents that work at the same time, give each of them a clone of one
-    /// [`SqliteJournal`](archon_store::SqliteJournal) with [`journal`](Self::journal) instead.
+    /// Keeps runs in the SQLite database at this path. [`build`](Self::build) creates it; agents from clones of
+    /// this builder share it. Agents from other builders share it if each gets a clone of one
+    /// [`SqliteJournal`](archon_store::SqliteJournal) with [`journal`](Self::journal).
     #[cfg(feature = "sqlite")]
     pub fn sqlite(mut self, path: impl AsRef<std::path::Path>) -> Self {
         self.journal =

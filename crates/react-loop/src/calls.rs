@@ -48,6 +48,10 @@ pub struct Consent {
     /// The arguments in the question, if the person changed them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked: Option<Json>,
+    /// [`ApprovalRequest::action_summary`] of the question, if it holds for the call as it runs: the person
+    /// did not change the arguments.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
 }
 
 /// The stage of a tool call.

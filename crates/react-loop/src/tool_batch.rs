@@ -335,6 +335,9 @@ impl Batch<'_, '_> {
         let wanted = call.wanted();
         let id = self.context.ids.fresh("approval");
         let mut request = ApprovalRequest::in_doubt(id, name, &wanted.arguments);
+        if let Some(summary) = call.consent.as_ref().and_then(|consent| consent.summary.as_deref()) {
+            request = request.in_words(summary);
+        }
         if call.is_begun {
             request = request.of_lost_run(&self.context.run.of_call(call.id));
         }

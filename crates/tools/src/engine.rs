@@ -439,6 +439,7 @@ impl ToolEngine {
             tries != Tries::ByCaller && policy.max_retries > 0 && spec.annotations.effect.may_repeat();
         let started = run.clock.now();
         let mut context = self.with_limits(ToolContext::new(run.clone(), call_id, name), &notes);
+        context.call = Some(id);
         let mut tried = Tried::first();
         let mut result = loop {
             let spare = may_repeat.then(|| arguments.clone());

@@ -118,14 +118,18 @@ impl ApprovalRequest {
         if shown.len() < text.len() {
             shown.push_str(" ...");
         }
-        let summary = format!(
-            "Run `{tool}` with {shown} again? It was cut off, and may have done its work: check first whether it happened."
-        );
+        let summary = format!("Run `{tool}` with {shown} again? {CUT_OFF}");
         let mut request = Self::new(request_id, summary, json!({ "tool": tool, "arguments": arguments }));
         request.kind = QuestionKind::InDoubt;
         request.allow_modification = false;
         request.options = ["approve", "reply", "cancel"].map(str::to_owned).into();
         request
+    }
+
+    /// Changes the question in doubt to the words in which a person agreed to the call before.
+    pub fn in_words(mut self, summary: &str) -> Self {
+        self.action_summary = format!("{summary}, again? {CUT_OFF}");
+        self
     }
 
     /// Changes the question for a call that started a child run whose log is lost.
@@ -183,6 +187,9 @@ impl ApprovalRequest {
         self
     }
 }
+
+/// The reason of a question in doubt.
+const CUT_OFF: &str = "It was cut off, and may have done its work: check first whether it happened.";
 
 /// The most characters of the arguments in the summary of a question about a call in doubt; its details have
 /// all of them.

@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 pub struct ExecutionLimits {
     /// The most model calls, without retries. Default 50.
     pub max_turns: u32,
-    /// The most tokens of all model calls together. Default 1,000,000.
+    /// The most tokens of all model calls together. Default 1,000,000. It is checked before each call, so the
+    /// last call may go beyond it.
     pub max_total_tokens: u64,
     /// The most active time in milliseconds. Time of waiting for people does not count, nor does time in
     /// which no process works on the run: between the last record of a process that died and the first of the
@@ -23,7 +24,8 @@ pub struct ExecutionLimits {
     /// The number of answers in a row that cannot be parsed at which the run fails. Default 3.
     pub max_parse_failures: u32,
     /// The most money in millionths of a currency unit, see [`ModelPrice`](crate::ModelPrice). The highest
-    /// cost of the next call is reserved before it is made. Default none; needs a price.
+    /// cost of the next call is reserved before it is made: the price of its prompt and of the longest answer,
+    /// which is `RequestOptions::max_tokens`, or 4,096 tokens. Default none; needs a price.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_cost: Option<u64>,
     /// The most levels of child runs below the run: with 1, the default, a child run can start no other. In a

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Ceiling, Context, Credentials, Json, Preview, Processes, SessionId, ToolCallId, ToolError, ToolResult,
+    CallId, Ceiling, Context, Credentials, Json, Preview, Processes, SessionId, ToolCallId, ToolError,
+    ToolResult,
 };
 
 /// A function that a model can call.
@@ -304,8 +305,10 @@ pub enum OutputLevel {
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct ToolContext {
-    /// The id of the call, as the model gave it.
+    /// The id of the call, as the model gave it; models repeat ids. See [`key`](Self::key).
     pub tool_call_id: ToolCallId,
+    /// The place of the call in its run; none outside of a run.
+    pub call: Option<CallId>,
     /// The tool's name.
     pub tool_name: String,
     /// Cancels the call; its future is dropped soon after.
@@ -333,6 +336,7 @@ impl ToolContext {
         let tool_name = tool_name.into();
         Self {
             tool_call_id,
+            call: None,
             tool_name,
             cancel,
             run,
@@ -342,6 +346,13 @@ impl ToolContext {
             subject: None,
             is_agreed: false,
         }
+    }
+
+    /// Returns a key of the call for other services, as an idempotency key: another call has another key, and
+    /// the call has the same key when it is run again after a failure or a crash.
+    pub fn key(&self) -> String {
+        let run = self.call.map(|call| self.run.run.of_call(call));
+        format!("{}.{}", run.as_ref().unwrap_or(&self.run.run), self.tool_call_id)
     }
 
     /// Returns the credentials of the run's tenant.

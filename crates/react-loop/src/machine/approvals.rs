@@ -229,7 +229,12 @@ impl CallState {
         let shown = request.details.get_mut("arguments").map(Json::take);
         let asked =
             edited.is_some().then(|| shown.or(earlier.cloned()).unwrap_or(self.call.arguments.clone()));
-        self.consent = Some(Consent { binding, edited, asked });
+        let summary = match request.kind {
+            _ if edited.is_some() => None,
+            QuestionKind::InDoubt => self.consent.take().and_then(|consent| consent.summary),
+            _ => Some(std::mem::take(&mut request.action_summary)),
+        };
+        self.consent = Some(Consent { binding, edited, asked, summary });
         self.stage = CallStage::Requested { attempts };
     }
 
