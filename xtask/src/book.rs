@@ -78,6 +78,7 @@ fn run_commands(files: &[TextFile], program: &Path, only: Option<&str>, update: 
                 println!("wrote {}", page.path);
             }
             problems.extend(ran.problems);
+            problems.extend(ran.differences.into_iter().filter(|_| !update));
         }
         Ok(problems)
     };

@@ -34,6 +34,7 @@ const STEPS: &[Step] = &[
     step("citations of the specification", "xtask spec --summary"),
     step("tools that cargo does not bring", "xtask prepare"),
     step("generated pages are current", "xtask codegen --check"),
+    step("the book: links, blocks, commands and HTML", "xtask book --check"),
     step("licences, bans and sources", "deny --offline check --hide-inclusion-graph bans licenses sources"),
     step("how many crates ours bring", "xtask deps"),
     step(

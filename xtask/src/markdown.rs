@@ -40,6 +40,8 @@ impl Fence {
 pub(crate) struct Link<'a> {
     /// The line, counted from 1.
     pub(crate) line: usize,
+    /// The byte of the page at which the address starts.
+    pub(crate) start: usize,
     /// The address before `#`; empty for a place of the same page.
     pub(crate) path: &'a str,
     /// The address after `#`.
@@ -115,14 +117,15 @@ pub(crate) fn prose(text: &str) -> Vec<(usize, &str)> {
 /// Returns the links of a page that lead to files or places of the repository.
 pub(crate) fn links(text: &str) -> Vec<Link<'_>> {
     let mut links = Vec::new();
-    for (line, text) in prose(text) {
-        for target in text.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(to, _)| to) {
+    for (line, words) in prose(text) {
+        for target in words.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(to, _)| to) {
             let (path, anchor) = match target.split_once('#') {
                 Some((path, anchor)) => (path, Some(anchor)),
                 None => (target, None),
             };
             if !target.is_empty() && !path.contains([':', ' ']) {
-                links.push(Link { line, path, anchor });
+                let start = path.as_ptr() as usize - text.as_ptr() as usize;
+                links.push(Link { line, start, path, anchor });
             }
         }
     }
@@ -187,8 +190,11 @@ mod tests {
     #[test]
     fn links_in_code_and_to_other_sites_are_left_out() {
         let text = "[a](b.md#c) [d](https://x.y/z) [e](#f)\n```\n[g](no.md)\n```\n[h](i.md)";
-        let link = |line, path, anchor| Link { line, path, anchor };
-        assert_eq!(links(text), [link(1, "b.md", Some("c")), link(1, "", Some("f")), link(5, "i.md", None)]);
+        let link = |line, path, anchor| Link { line, start: text.find(path).unwrap(), path, anchor };
+        assert_eq!(
+            links(text),
+            [link(1, "b.md", Some("c")), Link { start: 35, ..link(1, "", Some("f")) }, link(5, "i.md", None)]
+        );
     }
 
     #[test]

@@ -20,7 +20,10 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The result for a page.
 pub(crate) struct Ran {
+    /// Problems that only an author can solve.
     pub(crate) problems: Vec<String>,
+    /// Output that differs from the page.
+    pub(crate) differences: Vec<String>,
     /// The page's text with the printed output in place of what differed.
     pub(crate) updated: String,
 }
@@ -40,7 +43,7 @@ struct Step {
 pub(crate) fn run(page: &TextFile, program: &Path, folder: &Path) -> Result<Ran> {
     let mut place = Place::create(program, folder)?;
     let mut problems = Vec::new();
-    let mut changes = Vec::new();
+    let (mut differences, mut changes) = (Vec::new(), Vec::new());
     for block in markdown::blocks(&page.text) {
         match block {
             Block::Comment(line, text) => match place.answers(&text) {
@@ -53,9 +56,14 @@ pub(crate) fn run(page: &TextFile, program: &Path, folder: &Path) -> Result<Ran>
                     continue;
                 }
                 for step in steps(&fence) {
-                    if let Some((problem, printed)) = place.check(&step)? {
-                        problems.push(format!("{}:{}: {problem}", page.path, step.line));
-                        changes.push((step, printed));
+                    let at = |text| format!("{}:{}: {text}", page.path, step.line);
+                    match place.check(&step)? {
+                        Verdict::Fits => {}
+                        Verdict::Problem(problem) => problems.push(at(problem)),
+                        Verdict::Differs(difference, printed) => {
+                            differences.push(at(difference));
+                            changes.push((step, printed));
+                        }
                     }
                 }
             }
@@ -65,7 +73,14 @@ pub(crate) fn run(page: &TextFile, program: &Path, folder: &Path) -> Result<Ran>
         0 => {}
         left => problems.push(format!("{}: no command used {left} of the model's answers", page.path)),
     }
-    Ok(Ran { problems, updated: updated(&page.text, changes) })
+    Ok(Ran { problems, differences, updated: updated(&page.text, changes) })
+}
+
+enum Verdict {
+    Fits,
+    Problem(String),
+    /// The output is another one: a text for people, and the printed lines.
+    Differs(String, Vec<String>),
 }
 
 /// Returns the commands of a block: lines that begin with `$ `, continued after a `\`.
@@ -137,32 +152,26 @@ impl Place {
             .with_context(|| format!("cannot write {}", path.display()))
     }
 
-    /// Runs a command. Returns a problem and the printed lines if the page shows something else.
-    fn check(&mut self, step: &Step) -> Result<Option<(String, Vec<String>)>> {
+    fn check(&mut self, step: &Step) -> Result<Verdict> {
         if let [id, ..] = self.ids.unknown(&step.command)[..] {
-            return Ok(Some((format!("no output above this command has {id}"), step.shown.clone())));
+            return Ok(Verdict::Problem(format!("no output above this command has {id}")));
         }
-        let command = self.ids.to_real(&step.command);
-        let (exit, printed) = self.execute(&command)?;
+        let (exit, printed) = self.execute(&self.ids.to_real(&step.command))?;
         let (shown, lines) = (without_last_blank(&step.shown), without_last_blank(&printed));
-        let wanted = expected_exit(&step.command);
-        if exit == Some(wanted) && output::matches(shown, lines, &mut self.ids) {
-            return Ok(None);
-        }
+        let fits = output::matches(shown, lines, &mut self.ids);
         self.ids.pair(&shown.join("\n"), &lines.join("\n"));
         let lines: Vec<String> = lines.iter().map(|line| self.ids.to_page(line)).collect();
-        let ending = match exit {
-            Some(code) if code == wanted => String::new(),
-            Some(code) => format!(" and ended with exit code {code}, not {wanted}"),
-            None => " and was killed".to_owned(),
-        };
-        let problem = format!(
-            "`{}` printed{ending}:\n{}  the page shows:\n{}",
-            step.command,
-            quoted(&lines),
-            quoted(shown)
-        );
-        Ok(Some((problem, lines)))
+        let command = &step.command;
+        let wanted = expected_exit(command);
+        if exit != Some(wanted) {
+            let ending = exit.map_or("was killed".to_owned(), |code| format!("ended with exit code {code}"));
+            return Ok(Verdict::Problem(format!("`{command}` {ending}, not {wanted}:\n{}", quoted(&lines))));
+        }
+        if fits {
+            return Ok(Verdict::Fits);
+        }
+        let text = format!("`{command}` printed:\n{}  the page shows:\n{}", quoted(&lines), quoted(shown));
+        Ok(Verdict::Differs(text, lines))
     }
 
     fn execute(&self, command: &str) -> Result<(Option<i32>, Vec<String>)> {
@@ -244,7 +253,8 @@ mod tests {
     fn run_output_that_the_page_shows_is_no_problem() {
         let text = "<!-- file: a/b.txt -->\n```text\nhello\n```\n\n```console\n$ cat a/b.txt\nhello\n\n$ pwd; false # exit 1\n~/project\n\
                     $ printf '%s\\n' \\\n> one\none\n```\n";
-        assert_eq!(check(text).problems, [""; 0]);
+        let ran = check(text);
+        assert_eq!([ran.problems, ran.differences].concat(), [""; 0]);
     }
 
     #[test]
@@ -252,7 +262,7 @@ mod tests {
         let text = "Run:\n\n  ```console\n  $ echo one\n  two\n\n  $ echo three\n  ```\n\nDone.\n";
         let ran = check(text);
         assert_eq!(
-            ran.problems,
+            ran.differences,
             [
                 "docs/a.md:4: `echo one` printed:\n    one\n  the page shows:\n    two\n",
                 "docs/a.md:7: `echo three` printed:\n    three\n  the page shows:\n"
@@ -261,7 +271,8 @@ mod tests {
         let updated =
             "Run:\n\n  ```console\n  $ echo one\n  one\n\n  $ echo three\n  three\n  ```\n\nDone.\n";
         assert_eq!(ran.updated, updated);
-        assert_eq!(check(updated).problems, [""; 0]);
+        let again = check(updated);
+        assert_eq!([again.problems, again.differences].concat(), [""; 0]);
     }
 
     #[test]
@@ -271,10 +282,7 @@ mod tests {
         let problems = check(&text).problems;
         let [json, exit, unknown, left] = &problems[..] else { panic!("{problems:?}") };
         assert!(json.starts_with("docs/a.md:1: an answer of the model is one line of JSON"), "{json}");
-        assert!(
-            exit.starts_with("docs/a.md:6: `exit 3` printed and ended with exit code 3, not 0"),
-            "{exit}"
-        );
+        assert!(exit.starts_with("docs/a.md:6: `exit 3` ended with exit code 3, not 0:"), "{exit}");
         assert_eq!(unknown, &format!("docs/a.md:7: no output above this command has run_{id}"));
         assert_eq!(left, "docs/a.md: no command used 1 of the model's answers");
     }

@@ -1,10 +1,10 @@
 //! The book as HTML: a copy of the pages whose links fit, mdBook over it, and a check of what mdBook wrote.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 use super::checks::{self, SUMMARY};
 use crate::command_line::{CommandLine, find_on_path};
@@ -37,17 +37,21 @@ pub(crate) fn build(files: &[TextFile], target: &Path) -> Result<(PathBuf, Vec<S
 fn copy(files: &[TextFile], source: &Path) -> Result<()> {
     let manifest =
         fs::read_to_string(repository::root().join("Cargo.toml")).context("cannot read Cargo.toml")?;
-    let address = repository_address(&manifest);
-    let pages = checks::pages(files);
-    let in_book: Vec<&str> = pages.iter().map(|page| page.path.as_str()).collect();
-    for file in files {
-        let is_page = in_book.contains(&file.path.as_str()) || file.path == SUMMARY;
+    let pages: HashSet<&str> = checks::pages(files).iter().map(|page| page.path.as_str()).collect();
+    let is_in_book = |file: &&TextFile| file.path.starts_with("docs/") || pages.contains(file.path.as_str());
+    let in_book: HashSet<&str> = files.iter().filter(is_in_book).map(|file| file.path.as_str()).collect();
+    let mut copied = HashSet::new();
+    for file in files.iter().filter(is_in_book) {
+        let is_page = pages.contains(file.path.as_str()) || file.path == SUMMARY;
         let to = match file.path.as_str() {
             SETTINGS => source.join("book.toml"),
-            path if is_page || path.starts_with("docs/") => source.join("src").join(place(path)),
-            _ => continue,
+            path => source.join("src").join(place(path)),
         };
-        let text = if is_page { with_book_links(file, &in_book, address) } else { file.text.clone() };
+        ensure!(copied.insert(to.clone()), "two files are {} in the book; rename one", place(&file.path));
+        let text = match is_page {
+            true => with_book_links(file, &in_book, repository_address(&manifest)),
+            false => file.text.clone(),
+        };
         fs::create_dir_all(to.parent().unwrap_or(&to))
             .with_context(|| format!("cannot create {}", to.display()))?;
         fs::write(&to, text).with_context(|| format!("cannot write {}", to.display()))?;
@@ -55,9 +59,11 @@ fn copy(files: &[TextFile], source: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Returns the place of a file of the repository in the book.
+/// Returns the place of a file of the repository in the book. The first page has to stand at the top, since mdBook shows
+/// it as `index.html`, too.
 fn place(path: &str) -> &str {
-    path.strip_prefix("docs/").unwrap_or(path)
+    let inner = path.strip_prefix("docs/").unwrap_or(path);
+    inner.strip_prefix("book/").unwrap_or(inner)
 }
 
 fn repository_address(manifest: &str) -> Option<&str> {
@@ -65,56 +71,28 @@ fn repository_address(manifest: &str) -> Option<&str> {
     Some(line.trim().trim_matches('"').trim_end_matches('/'))
 }
 
-/// Changes links to pages of the book that stand elsewhere in it, and to files that the book does not have: these lead to
-/// the repository's address or, without one, become their text.
-fn with_book_links(page: &TextFile, in_book: &[&str], address: Option<&str>) -> String {
-    let links: HashMap<usize, Vec<&str>> =
-        markdown::links(&page.text).into_iter().fold(HashMap::new(), |mut all, link| {
-            all.entry(link.line).or_insert_with(Vec::new).push(link.path);
-            all
-        });
+/// Gives each link the address that it has in the book. A file that the book does not have is at the repository's
+/// address; without one, the link becomes its text.
+fn with_book_links(page: &TextFile, in_book: &HashSet<&str>, address: Option<&str>) -> String {
     let mut text = String::new();
-    for (number, line) in page.text.lines().enumerate() {
-        let mut line = line.to_owned();
-        for path in links.get(&(number + 1)).into_iter().flatten().filter(|path| !path.is_empty()) {
-            let to = doc_links::target(&page.path, path).display().to_string();
-            if in_book.contains(&to.as_str()) {
-                let there = relative(place(&page.path), place(&to));
-                line = line.replace(&format!("]({path}"), &format!("]({there}"));
-            } else if !(to.starts_with("docs/") && repository::root().join(&to).is_file()) {
-                line = without_link(
-                    &line,
-                    path,
-                    address.map(|address| format!("{address}/blob/main/{to}")).as_deref(),
-                );
+    let mut done = 0;
+    for link in markdown::links(&page.text).iter().filter(|link| !link.path.is_empty()) {
+        let to = doc_links::target(&page.path, link.path).display().to_string();
+        text.push_str(&page.text[done..link.start]);
+        done = link.start + link.path.len();
+        match address {
+            _ if in_book.contains(to.as_str()) => text.push_str(&relative(place(&page.path), place(&to))),
+            Some(address) => text.push_str(&format!("{address}/blob/main/{to}")),
+            None => {
+                text.truncate(text.len() - "](".len());
+                if let Some(open) = text.rfind('[') {
+                    text.remove(open);
+                }
+                done += page.text[done..].find(')').map_or(0, |end| end + 1);
             }
         }
-        text.push_str(&line);
-        text.push('\n');
     }
-    text
-}
-
-/// Gives the links to `path` another address, or takes their brackets away.
-fn without_link(line: &str, path: &str, address: Option<&str>) -> String {
-    let mut line = line.to_owned();
-    while let Some(at) = line.find(&format!("]({path}")) {
-        let Some(end) = line[at..].find(')').map(|end| at + end) else { break };
-        match (address, line[..at].rfind('[')) {
-            (Some(address), _) => {
-                let anchor = line[at..end].find('#').map_or("", |from| &line[at + from..end]).to_owned();
-                line.replace_range(at + 2..end, &format!("{address}{anchor}"));
-                break;
-            }
-            (None, Some(open)) => {
-                line.replace_range(at..=end, "");
-                line.replace_range(open..=open, "");
-            }
-            // The link's text begins on an earlier line.
-            (None, None) => line.replace_range(at + 2..end, "#"),
-        }
-    }
-    line
+    text + &page.text[done..]
 }
 
 /// Returns the way from a file to another, both from the same folder.
@@ -210,22 +188,19 @@ mod tests {
     use super::*;
 
     fn rewritten(text: &str, address: Option<&str>) -> String {
-        with_book_links(
-            &TextFile::new("docs/book/a.md", text),
-            &["docs/book/a.md", "docs/b.md", "SECURITY.md"],
-            address,
-        )
+        let in_book = HashSet::from(["docs/book/how-to/a.md", "docs/b.md", "SECURITY.md"]);
+        with_book_links(&TextFile::new("docs/book/how-to/a.md", text), &in_book, address)
     }
 
     #[test]
     fn with_book_links_links_lead_to_pages_or_to_the_repository() {
-        let text = "[b](../b.md#x) [s](../../SECURITY.md) [r](../../README.md#y)\n```text\n[r](../../README.md)\n```\n";
-        let end = "\n```text\n[r](../../README.md)\n```\n";
+        let text = "[b](../../b.md#x) [s](../../../SECURITY.md) [r\ns](../../../README.md#y).\n```text\n[r](../../../README.md)\n```\n";
+        let end = ".\n```text\n[r](../../../README.md)\n```\n";
         assert_eq!(
             rewritten(text, Some("https://a.b/c")),
-            format!("[b](../b.md#x) [s](../SECURITY.md) [r](https://a.b/c/blob/main/README.md#y){end}")
+            format!("[b](../b.md#x) [s](../SECURITY.md) [r\ns](https://a.b/c/blob/main/README.md#y){end}")
         );
-        assert_eq!(rewritten(text, None), format!("[b](../b.md#x) [s](../SECURITY.md) r{end}"));
+        assert_eq!(rewritten(text, None), format!("[b](../b.md#x) [s](../SECURITY.md) r\ns{end}"));
     }
 
     #[test]
