@@ -155,6 +155,21 @@ mod tests {
         assert!(counts.rust > 0 && counts.pages > 40, "{counts:?}");
     }
 
+    /// Without one of them, no page would be compiled, and no test would say so.
+    #[test]
+    fn features_without_which_no_page_is_compiled_are_those_of_the_command() {
+        let read = |path: &str| std::fs::read_to_string(repository::root().join(path)).unwrap();
+        let (facade, command) = (read("crates/archon/src/lib.rs"), read("crates/cli/Cargo.toml"));
+        let gate = facade.split_once("doctest,\n").unwrap().1.split_once("mod book;").unwrap().0;
+        let features: Vec<&str> =
+            gate.split("feature = \"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+        assert!(features.len() > 5, "{features:?}");
+        for feature in features {
+            let of_command = [format!("\"{feature}\""), format!("\"archon/{feature}\"")];
+            assert!(of_command.iter().any(|name| command.contains(name)), "{feature}");
+        }
+    }
+
     #[test]
     fn check_counts_the_blocks_by_their_fate() {
         let (problems, counts) = check_page(

@@ -39,7 +39,8 @@ fn copy(files: &[TextFile], source: &Path) -> Result<()> {
         fs::read_to_string(repository::root().join("Cargo.toml")).context("cannot read Cargo.toml")?;
     let pages: HashSet<&str> = checks::pages(files).iter().map(|page| page.path.as_str()).collect();
     let is_in_book = |file: &&TextFile| file.path.starts_with("docs/") || pages.contains(file.path.as_str());
-    let in_book: HashSet<&str> = files.iter().filter(is_in_book).map(|file| file.path.as_str()).collect();
+    let has_place = |path: &&str| *path != SUMMARY && *path != SETTINGS;
+    let in_book = files.iter().filter(is_in_book).map(|file| file.path.as_str()).filter(has_place).collect();
     let mut copied = HashSet::new();
     for file in files.iter().filter(is_in_book) {
         let is_page = pages.contains(file.path.as_str()) || file.path == SUMMARY;
