@@ -117,7 +117,8 @@ async fn who_waits_gets_the_message_and_nobody_elses() {
     // What somebody else says, and what a trigger says, answers nobody.
     assert_eq!(says(&assistant, "ben", "yes").await.text, "I see yes.");
     let trigger = Incoming::trigger("ann".into(), "morning", "yes");
-    assert_eq!(assistant.handle_message(trigger).await.unwrap().text, "I see [morning] yes.");
+    let morning = assistant.handle_message(trigger).await.unwrap().text;
+    assert_eq!(morning, format!("I see [morning] yes.\n\n{}", asked.text));
     assert!(world.sent.lock().unwrap().is_empty());
     // Another process, which has nothing but the journal.
     let assistant = world.assistant(2);

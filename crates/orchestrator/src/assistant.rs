@@ -5,6 +5,7 @@
 //! those of another.
 
 mod reader;
+mod shown;
 mod steps;
 
 use std::{
@@ -18,6 +19,7 @@ use archon_types::{
     TenantId, ToolSpec,
 };
 
+use self::shown::ShownQuestions;
 use crate::AgentPool;
 
 pub use reader::{AnswerReader, ModelReader, WordReader};
@@ -64,7 +66,7 @@ impl Incoming {
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct AssistantReply {
-    /// Text for the person.
+    /// Text for the person. If runs wait, it ends with the questions of the run that gets the next message.
     pub text: String,
     /// Reply of the run that answered; none if the message was refused, or the waiting runs still wait.
     pub run: Option<Reply>,
@@ -133,6 +135,7 @@ pub struct Assistant {
     capabilities: String,
     steps: Arc<dyn Steps>,
     reader: Arc<dyn AnswerReader>,
+    shown: ShownQuestions,
     turns: Mutex<HashMap<TenantId, Arc<tokio::sync::Mutex<()>>>>,
 }
 
@@ -186,6 +189,7 @@ impl Assistant {
             capabilities: String::new(),
             steps: Arc::new(PlainSteps),
             reader: Arc::new(WordReader),
+            shown: ShownQuestions::default(),
             turns: Mutex::default(),
         }
     }
@@ -219,7 +223,9 @@ impl Assistant {
 
     /// Answers a message of a person or a trigger.
     ///
-    /// If agents of the person wait, the message is for them. A trigger's message answers no question.
+    /// If agents of the person wait, the message is for the one whose questions were shown last, which the
+    /// last reply ends with. After that one it is the turn of the run that began first. A trigger's message
+    /// answers no question.
     ///
     /// # Errors
     /// The journal failed, or the conversation cannot go on.
@@ -235,11 +241,10 @@ impl Assistant {
             Some(reply) => reply,
             None => self.think_and_act(&message, background).await?,
         };
-        if !said.is_empty() {
-            said.push(std::mem::take(&mut reply.text));
-            said.retain(|text| !text.trim().is_empty());
-            reply.text = said.join("\n\n");
-        }
+        said.push(std::mem::take(&mut reply.text));
+        said.retain(|text| !text.trim().is_empty());
+        reply.text = said.join("\n\n");
+        self.show_next(&message.tenant, &mut reply).await?;
         self.steps.post_process(&message, &reply).await;
         Ok(reply)
     }
@@ -279,7 +284,7 @@ impl Assistant {
         if !self.pool.has_expired(run).await? {
             return Ok(None);
         }
-        let reply = self.resume(run, tenant).await;
+        let reply = self.resume_and_show(run, tenant).await;
         // A failed run has ended, so it is not tried again.
         if reply.as_ref().is_err_and(|error| !error.is_of_ended_run()) {
             return reply.map(Some);
@@ -298,14 +303,14 @@ impl Assistant {
         for (run, tenant) in self.pool.restore().await?.ready {
             let turn = self.turn(&tenant);
             let _turn = turn.lock().await;
-            let reply = self.resume(&run, &tenant).await;
+            let reply = self.resume_and_show(&run, &tenant).await;
             restored.push(Swept { tenant, run, reply });
         }
         Ok(restored)
     }
 
-    /// Gives the message to the tenant's run that waits longest. Runs that were answered before are resumed
-    /// first; their text comes before the reply.
+    /// Gives the message to the tenant's run whose questions were shown last. Runs that were answered before
+    /// are resumed first; their text comes before the reply.
     async fn ask_those_who_wait(
         &self,
         message: &Incoming,
@@ -323,12 +328,16 @@ impl Assistant {
             }
         }
         let waiting = self.waiting(&message.tenant).await?;
-        let Some(run) = waiting.first().map(|entry| entry.run.clone()) else { return Ok((None, said)) };
-        let asked: Vec<_> = waiting.iter().filter(|entry| entry.run == run).cloned().collect();
-        // The person has not seen a question that came up just now, so the message does not answer it.
-        let is_seen = asked.iter().all(|entry| {
-            before.waiting.iter().any(|seen| seen.request.request_id == entry.request.request_id)
-        });
+        let asked = self.next_asked(&message.tenant, &waiting).await?;
+        let Some(run) = asked.first().map(|entry| entry.run.clone()) else { return Ok((None, said)) };
+        // A message answers nothing that the person has not seen: a question that came up just now, or the
+        // next run's after the shown one has expired.
+        let is_seen = match self.shown.last(&message.tenant) {
+            Some(shown) => shown.is(&asked),
+            None => asked.iter().all(|entry| {
+                before.waiting.iter().any(|seen| seen.request.request_id == entry.request.request_id)
+            }),
+        };
         let answers = match is_seen {
             true => self.reader.read(&message.text, &asked).await,
             false => Vec::new(),
@@ -340,7 +349,7 @@ impl Assistant {
             }
         }
         if !is_answered {
-            return Ok((Some(AssistantReply { text: prompt(&asked), run: None, waiting }), said));
+            return Ok((Some(AssistantReply { waiting, ..AssistantReply::default() }), said));
         }
         Ok((Some(self.resume(&run, &message.tenant).await?), said))
     }
@@ -366,6 +375,16 @@ impl Assistant {
         }
     }
 
+    async fn resume_and_show(
+        &self,
+        run: &RunId,
+        tenant: &TenantId,
+    ) -> Result<AssistantReply, AssistantError> {
+        let mut reply = self.resume(run, tenant).await?;
+        self.show_next(tenant, &mut reply).await?;
+        Ok(reply)
+    }
+
     async fn resume(&self, run: &RunId, tenant: &TenantId) -> Result<AssistantReply, AssistantError> {
         match self.conversations.resume(run, tenant).await {
             Ok(reply) => self.settle(reply, tenant).await,
@@ -383,7 +402,8 @@ impl Assistant {
         AssistantError::Conversation { tenant: tenant.clone(), source: Box::new(error) }
     }
 
-    /// Makes the person's reply from the reply of a run that ended or is suspended.
+    /// Makes the person's reply from the reply of a run that ended or is suspended. Open questions are added
+    /// by [`show_next`](Self::show_next).
     async fn settle(&self, mut reply: Reply, tenant: &TenantId) -> Result<AssistantReply, AssistantError> {
         for _ in 0..MAX_RESUMED {
             let noted = self.pool.note(reply.run()).await?;
@@ -398,15 +418,39 @@ impl Assistant {
             };
         }
         let waiting = self.waiting(tenant).await?;
-        let own: Vec<_> = waiting.iter().filter(|entry| entry.run == *reply.run()).cloned().collect();
         let text = match &reply {
             Reply::Finished(answer) => answer.text().to_owned(),
-            Reply::Waiting(_) => prompt(&own),
             Reply::AtLimit(limit, run) => run.partial().map_or_else(|| limit.to_string(), str::to_owned),
             Reply::Cancelled(run) => run.partial().unwrap_or("cancelled").to_owned(),
             _ => String::new(),
         };
         Ok(AssistantReply { text, run: Some(reply), waiting })
+    }
+
+    /// Ends the reply with the questions of the run that gets the tenant's next message.
+    async fn show_next(&self, tenant: &TenantId, reply: &mut AssistantReply) -> Result<(), JournalError> {
+        let asked = self.next_asked(tenant, &reply.waiting).await?;
+        self.shown.show(tenant, &asked);
+        if !asked.is_empty() && !reply.text.is_empty() {
+            reply.text.push_str("\n\n");
+        }
+        reply.text.push_str(&prompt(&asked));
+        Ok(())
+    }
+
+    /// Returns the questions of the run that gets the tenant's next message: the run that was shown last, or
+    /// the one that began first if that one does not wait any more.
+    async fn next_asked(
+        &self,
+        tenant: &TenantId,
+        waiting: &[PendingApproval],
+    ) -> Result<Vec<PendingApproval>, JournalError> {
+        let shown = self.shown.last(tenant).map(|shown| shown.run);
+        let run = match shown.filter(|run| waiting.iter().any(|entry| entry.run == *run)) {
+            Some(run) => Some(run),
+            None => self.pool.oldest_run(waiting).await?,
+        };
+        Ok(waiting.iter().filter(|entry| Some(&entry.run) == run.as_ref()).cloned().collect())
     }
 
     /// Returns the questions of a tenant that wait and are not set aside.

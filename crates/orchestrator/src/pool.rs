@@ -11,7 +11,7 @@ use archon_run::RunLog;
 use archon_types::{
     Answer, ApprovalRequest, CallId, Clock, Context, Ids, InboxRequest, Journal, JournalError, OpenMode,
     PendingApproval, PoolFilter, PoolIndex, Record, RecordBody, RunFilter, RunId, RunStatus, SessionId,
-    TenantId, pending_approvals,
+    TenantId, Timestamp, pending_approvals,
 };
 
 use crate::AgentTool;
@@ -183,6 +183,36 @@ impl AgentPool {
             }
         }
         Ok(noted)
+    }
+
+    /// Returns the run that began first of those that ask; of two that began at once, the one that asked
+    /// first.
+    ///
+    /// # Errors
+    /// The journal failed.
+    pub(crate) async fn oldest_run(
+        &self,
+        waiting: &[PendingApproval],
+    ) -> Result<Option<RunId>, JournalError> {
+        let mut runs: Vec<&RunId> = Vec::new();
+        for entry in waiting {
+            if !runs.contains(&&entry.run) {
+                runs.push(&entry.run);
+            }
+        }
+        if runs.len() < 2 {
+            return Ok(runs.first().map(|run| (*run).clone()));
+        }
+        let mut oldest: Option<(Timestamp, &RunId)> = None;
+        for run in runs {
+            // A run whose log is gone comes last.
+            let gone = Timestamp::from_millis(u64::MAX);
+            let began = self.read(run).await?.first().map_or(gone, |first| first.at);
+            if oldest.is_none_or(|(at, _)| began < at) {
+                oldest = Some((began, run));
+            }
+        }
+        Ok(oldest.map(|(_, run)| run.clone()))
     }
 
     /// Returns the expired questions of all tenants. Resume their runs, so that they learn of it, and call

@@ -283,8 +283,8 @@ async fn a_trigger_comes_in_at_the_same_door_and_agrees_to_nothing() {
     let assistant = assistant(&office, &conversations);
     person(&assistant, "ann", "Go").await;
     let reply = assistant.handle_message(Incoming::trigger("ann".into(), "morning", "yes")).await.unwrap();
-    assert_eq!(reply.text, "Heard [morning] yes");
-    assert_eq!(reply.waiting.len(), 1, "it still waits");
+    let asked = &reply.waiting[0].request.action_summary;
+    assert_eq!(reply.text, format!("Heard [morning] yes\n\n{asked}"), "it still waits");
     assert!(sent.lock().unwrap().is_empty());
     assert_eq!(conversations.turns.lock().unwrap()[1].session.as_str(), "ann-trigger-morning");
 }
@@ -403,6 +403,88 @@ async fn a_yes_said_again_agrees_to_nothing_that_the_person_has_not_seen() {
     assert_eq!((sent.lock().unwrap().len(), booked.lock().unwrap().len()), (1, 0));
     person(&assistant, "ann", "yes").await;
     assert_eq!(booked.lock().unwrap().len(), 1);
+}
+
+/// Ann's email lacks its recipient, and then a trigger's flight waits for her, too.
+async fn email_and_then_flight(office: &Arc<Office>) -> (Assistant, [Arc<Mutex<Vec<Json>>>; 2]) {
+    let ((mail, sent), (book, booked)) = (email(), flight());
+    let conversations =
+        MiniLoop::new(office, vec![mail, book], |n, turn, results| match (n, turn.message.as_str()) {
+            (0, "Go") => Act::Call(vec![("SendEmailAgent", json!({}))]),
+            (0, "[travel] Go") => Act::Call(vec![("BookFlightAgent", json!({}))]),
+            (0, said) => Act::Say(format!("Heard {said}")),
+            _ => all(results),
+        });
+    let assistant = assistant(office, &conversations);
+    person(&assistant, "ann", "Go").await;
+    office.clock.advance(Duration::from_secs(60));
+    let trigger = Incoming::trigger("ann".into(), "travel", "Go");
+    let reply = assistant.handle_message(trigger).await.unwrap();
+    assert!(reply.text.contains("`recipient`"), "the oldest run is shown: {}", reply.text);
+    assert_eq!(reply.waiting.len(), 2);
+    office.clock.advance(Duration::from_secs(60));
+    (assistant, [sent, booked])
+}
+
+fn counts([sent, booked]: &[Arc<Mutex<Vec<Json>>>; 2]) -> [usize; 2] {
+    [sent.lock().unwrap().len(), booked.lock().unwrap().len()]
+}
+
+// spec: MA-33, AP-01
+#[tokio::test]
+async fn yes_with_two_waiting_runs_answers_the_one_whose_question_was_shown_last() {
+    let office = Arc::new(Office::new());
+    let (assistant, done) = email_and_then_flight(&office).await;
+    // The email's next question is newer than the flight's, and its run is older.
+    let reply = person(&assistant, "ann", "ann@example.com").await;
+    assert!(reply.text.starts_with("Run SendEmailAgent with"), "{}", reply.text);
+    assert!(!reply.text.contains("BookFlightAgent"), "{}", reply.text);
+    office.clock.advance(Duration::from_secs(60));
+    let reply = person(&assistant, "ann", "yes").await;
+    assert_eq!(counts(&done), [1, 0]);
+    let expected = r#"Sent to ann@example.com
+
+Run BookFlightAgent with {"seat":"aisle"}"#;
+    assert_eq!(reply.text, expected, "then it is the turn of the flight");
+    let reply = person(&assistant, "ann", "yes").await;
+    assert_eq!((reply.text.as_str(), counts(&done)), ("Booked a seat at the aisle", [1, 1]));
+}
+
+// spec: MA-33, AP-01
+#[tokio::test]
+async fn yes_after_the_shown_question_expired_answers_no_other_run() {
+    let office = Arc::new(Office::new());
+    let (assistant, done) = email_and_then_flight(&office).await;
+    office.clock.advance(Duration::from_secs(1_800 - 120));
+    let reply = person(&assistant, "ann", "yes").await;
+    assert_eq!(reply.text, r#"Run BookFlightAgent with {"seat":"aisle"}"#);
+    assert_eq!(counts(&done), [0, 0]);
+    person(&assistant, "ann", "yes").await;
+    assert_eq!(counts(&done), [0, 1]);
+}
+
+// spec: MA-33, MA-40
+#[tokio::test]
+async fn older_run_that_was_set_aside_does_not_take_the_answer_to_the_shown_one() {
+    let (office, (mail, sent), (book, booked)) = (Arc::new(Office::new()), email(), flight());
+    let conversations =
+        MiniLoop::new(&office, vec![mail, book], |n, turn, results| match (n, &*turn.message) {
+            (0, "Go") => Act::Call(vec![("SendEmailAgent", complete())]),
+            (0, _) => Act::Call(vec![("BookFlightAgent", json!({}))]),
+            _ => all(results),
+        });
+    let assistant = assistant(&office, &conversations);
+    let entry = person(&assistant, "ann", "Go").await.waiting.remove(0);
+    let paused = assistant.pool().pause(&entry).await.unwrap();
+    office.clock.advance(Duration::from_secs(1));
+    assert!(person(&assistant, "ann", "Book").await.text.starts_with("Run BookFlightAgent"));
+    assistant.pool().resume(&paused).await.unwrap();
+    let reply = person(&assistant, "ann", "yes").await;
+    let done = [sent, booked];
+    assert_eq!(counts(&done), [0, 1]);
+    assert!(reply.text.contains("\n\nRun SendEmailAgent with"), "{}", reply.text);
+    person(&assistant, "ann", "yes").await;
+    assert_eq!(counts(&done), [1, 1]);
 }
 
 // spec: MA-41, MA-33

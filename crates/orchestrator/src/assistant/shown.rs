@@ -1,0 +1,49 @@
+//! The questions that each tenant was shown last: a plain yes is meant for these, and for no others.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, PoisonError},
+};
+
+use archon_types::{PendingApproval, RunId, TenantId};
+
+/// The last shown questions of each tenant. They are kept in this process only.
+#[derive(Debug, Default)]
+pub(super) struct ShownQuestions(Mutex<HashMap<TenantId, Shown>>);
+
+/// The questions of a run, in the order in which they were shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Shown {
+    pub(super) run: RunId,
+    ids: Vec<String>,
+}
+
+impl ShownQuestions {
+    /// Returns what the tenant was shown last; `None` if nothing waited then, or after a restart.
+    pub(super) fn last(&self, tenant: &TenantId) -> Option<Shown> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(tenant).cloned()
+    }
+
+    /// Notes that these questions of one run are shown now.
+    pub(super) fn show(&self, tenant: &TenantId, asked: &[PendingApproval]) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match asked.first() {
+            Some(first) => {
+                let shown = Shown { run: first.run.clone(), ids: ids(asked) };
+                all.insert(tenant.clone(), shown);
+            }
+            None => drop(all.remove(tenant)),
+        }
+    }
+}
+
+impl Shown {
+    /// Returns whether exactly these questions were shown, in this order.
+    pub(super) fn is(&self, asked: &[PendingApproval]) -> bool {
+        asked.iter().all(|entry| entry.run == self.run) && self.ids == ids(asked)
+    }
+}
+
+fn ids(asked: &[PendingApproval]) -> Vec<String> {
+    asked.iter().map(|entry| entry.request.request_id.clone()).collect()
+}
