@@ -316,17 +316,31 @@ impl Form {
         }
     }
 
-    /// Takes a person's plain text as the value of a field, if only one is missing.
+    /// Takes a person's plain text: the value of the only missing field, or lines `name: value` for several.
     fn read(&mut self, text: &str) {
         let parts = self.parts.clone();
         let missing = fill(&parts.fields, &self.given).missing;
-        let mut wanted = named(&parts.fields, &missing);
-        let read = match (wanted.next(), wanted.next()) {
-            (Some(field), None) => field.read(text).map(|value| (field.name.clone(), value)),
-            _ => Err("more than one thing is missing, so each has to be named".to_owned()),
-        };
-        match read {
-            Ok((name, value)) => drop(self.given.insert(name, value)),
+        let wanted: Vec<_> = named(&parts.fields, &missing).collect();
+        if let [field] = wanted[..] {
+            return self.take_text(field, text);
+        }
+        let mut is_read = false;
+        for (name, value) in text.lines().filter_map(|line| line.split_once(':')) {
+            let name = name.trim().trim_matches('`');
+            if let Some(field) = wanted.iter().find(|field| field.name.eq_ignore_ascii_case(name)) {
+                self.take_text(field, value);
+                is_read = true;
+            }
+        }
+        if !is_read {
+            let why = "More than one thing is missing: write each on a line of its own, as `name: value`";
+            self.problems.push(why.to_owned());
+        }
+    }
+
+    fn take_text(&mut self, field: &InputField, text: &str) {
+        match field.read(text) {
+            Ok(value) => drop(self.given.insert(field.name.clone(), value)),
             Err(why) => self.problems.push(why),
         }
     }

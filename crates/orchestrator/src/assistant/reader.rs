@@ -21,7 +21,8 @@ pub trait AnswerReader: Send + Sync {
     ) -> BoxFuture<'a, Vec<(String, Answer)>>;
 }
 
-/// Understands plain words: yes and no for all questions, and a value if one field is missing.
+/// Understands plain words: yes and no for all questions, a value if one field is missing, and a line
+/// `name: value` for each of several that are.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WordReader;
 
@@ -43,6 +44,7 @@ const NO: [&str; 9] =
     ["no", "n", "no thanks", "cancel", "cancel it", "stop", "don't", "never mind", "reject"];
 
 impl WordReader {
+    /// Returns what a text that needs no interpretation answers.
     fn meaning(text: &str, asked: &[PendingApproval]) -> Vec<(String, Answer)> {
         let words = text.trim().trim_end_matches(['.', '!']).to_lowercase().replace(',', "");
         let cancel = || Answer::Cancel { reason: String::new() };
@@ -52,9 +54,12 @@ impl WordReader {
         if let [one] = asked
             && one.request.kind == QuestionKind::Input
         {
-            let gives_up = ["cancel", "cancel it", "stop", "never mind"].contains(&words.as_str());
-            let answer = if gives_up { cancel() } else { Answer::Reply { text: text.to_owned() } };
-            return all(answer);
+            return match words.as_str() {
+                "cancel" | "cancel it" | "stop" | "never mind" => all(cancel()),
+                // Only the value of a single field is clear without its name.
+                _ if missing(one) > 1 => Vec::new(),
+                _ => all(Answer::Reply { text: text.to_owned() }),
+            };
         }
         if NO.contains(&words.as_str()) {
             return all(cancel());
@@ -70,12 +75,25 @@ impl AnswerReader for WordReader {
         text: &'a str,
         asked: &'a [PendingApproval],
     ) -> BoxFuture<'a, Vec<(String, Answer)>> {
-        Box::pin(std::future::ready(Self::meaning(text, asked)))
+        let mut answers = Self::meaning(text, asked);
+        // The agent reads names and values from the text, or says why it cannot.
+        if let [one] = asked
+            && answers.is_empty()
+            && one.request.kind == QuestionKind::Input
+        {
+            answers.push((one.request.request_id.clone(), Answer::Reply { text: text.to_owned() }));
+        }
+        Box::pin(std::future::ready(answers))
     }
 }
 
+/// Returns the number of fields that a question is about.
+fn missing(asked: &PendingApproval) -> usize {
+    asked.request.details.get("missing").and_then(Json::as_array).map_or(0, Vec::len)
+}
+
 /// Understands plain words as [`WordReader`] does, and asks a model about other texts, for instance a yes to
-/// one question and a change to another.
+/// one question and a change to another, or a sentence with the values of several fields.
 #[derive(Clone)]
 pub struct ModelReader {
     provider: Arc<dyn Provider>,

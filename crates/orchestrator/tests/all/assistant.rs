@@ -9,8 +9,8 @@ use std::{
 };
 
 use archon_orchestrator::{
-    AgentTool, Assistant, AssistantReply, Background, Conversations, FieldKind, Incoming, InputField,
-    LongTermSteps, ModelReader, NextTurn, PlainSteps, RateLimited, Steps, Verdict, Zone,
+    AgentTool, AnswerReader, Assistant, AssistantReply, Background, Conversations, FieldKind, Incoming, InputField,
+    LongTermSteps, ModelReader, NextTurn, PlainSteps, RateLimited, Steps, Verdict, WordReader, Zone,
 };
 use archon_testkit::FnProvider;
 use archon_types::{
@@ -245,6 +245,47 @@ async fn a_38_a_missing_field_is_asked_for_and_the_next_message_completes_it() {
         ("Sent to ann@example.com", 1)
     );
     assert_eq!(sent.lock().unwrap().len(), 1);
+}
+
+/// Begins an email that lacks its recipient and its text.
+async fn two_are_missing(reader: impl AnswerReader + 'static) -> (Assistant, Arc<Mutex<Vec<Json>>>) {
+    let (office, (mail, sent)) = (Arc::new(Office::new()), mailer());
+    let mail = mail.field(InputField::required("body", FieldKind::Text, "What to write."));
+    let conversations = MiniLoop::new(&office, vec![Arc::new(mail)], one("SendEmailAgent", json!({})));
+    let assistant = assistant(&office, &conversations).with_reader(Arc::new(reader));
+    let reply = person(&assistant, "ann", "Send an email").await;
+    let asked = "SendEmailAgent needs `recipient`: Address of the recipient. `body`: What to write.";
+    assert_eq!(reply.text, asked);
+    (assistant, sent)
+}
+
+// spec: A-38, MA-38
+#[tokio::test]
+async fn model_reads_the_values_of_several_missing_fields_from_one_message() {
+    let model = FnProvider::new(|_, _| {
+        FnProvider::text(
+            r#"{"answers": [{"number": 1, "decision": "change", "fields": {"recipient": "ann@example.com", "body": "Hi"}}]}"#,
+        )
+    });
+    let (assistant, sent) = two_are_missing(ModelReader::new(Arc::new(model.clone()), "m")).await;
+    let reply = person(&assistant, "ann", "Say hi to ann@example.com").await;
+    assert_eq!(reply.text, "Sent to ann@example.com");
+    assert_eq!(sent.lock().unwrap()[0]["body"], "Hi");
+    assert_eq!(model.requests().len(), 1);
+}
+
+// spec: A-38, MA-38
+#[tokio::test]
+async fn several_missing_fields_are_read_from_lines_with_their_names() {
+    let (assistant, sent) = two_are_missing(WordReader).await;
+    let reply = person(&assistant, "ann", "ann@example.com").await;
+    assert!(reply.text.starts_with("More than one thing is missing: write each"), "{}", reply.text);
+    let reply = person(&assistant, "ann", "Recipient: ann\n`body`: See: https://example.com").await;
+    let expected = "`recipient` cannot be \"ann\": must contain @. SendEmailAgent needs `recipient`: Address of the recipient.";
+    assert_eq!(reply.text, expected, "what fits is kept");
+    let reply = person(&assistant, "ann", "ann@example.com").await;
+    assert_eq!(reply.text, "Sent to ann@example.com");
+    assert_eq!(sent.lock().unwrap()[0]["body"], "See: https://example.com");
 }
 
 // spec: MA-32, MA-40
