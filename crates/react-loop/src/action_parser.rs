@@ -75,10 +75,11 @@ pub fn parse_answer(text: &str, stop: StopReason) -> Result<Written, ParseFailur
     let is_cut = matches!(stop, StopReason::Length | StopReason::StopSequence);
     let open_end = if is_cut { OpenEnd::Refuse } else { OpenEnd::Close };
     let lower = text.to_ascii_lowercase();
-    let mut reader = Reader { text, lower: &lower, open_end, calls: Vec::new(), invented: false };
+    let mut reader = Reader { text, lower: &lower, open_end, calls: Vec::new(), invented: false, prose: 0 };
     match reader.read()? {
         Some(answer) => Ok(Written::Final(answer)),
         None if !reader.calls.is_empty() => Ok(Written::Calls(reader.calls)),
+        None if reader.prose > 0 => Err(ParseFailure::NoObject),
         None if stop == StopReason::Length => Err(ParseFailure::CutOff),
         None => Err(ParseFailure::Nothing),
     }
@@ -114,6 +115,8 @@ struct Reader<'a> {
     calls: Vec<WrittenCall>,
     /// True if the model wrote an observation itself.
     invented: bool,
+    /// Markers without an object, which may be words of prose.
+    prose: usize,
 }
 
 /// A parsed object: a call, or a final answer in a call's place.
@@ -139,6 +142,10 @@ impl Reader<'_> {
                 }
                 // A final answer after calls was written before their results.
                 Marker::FinalAnswer => return Ok(None),
+                // The model meant the words before as a call, so what follows builds on an invented result.
+                Marker::Observation if self.calls.is_empty() && self.prose > 0 => {
+                    return Err(ParseFailure::NoObject);
+                }
                 Marker::Observation => {
                     self.invented |= !self.calls.is_empty();
                     behind
@@ -147,6 +154,11 @@ impl Reader<'_> {
                     Ok((end, None)) => end,
                     Ok((_, Some(answer))) if self.calls.is_empty() => return Ok(Some(answer)),
                     Ok((_, Some(_))) => return Ok(None),
+                    // The word may be one of a sentence, before the action itself.
+                    Err(ParseFailure::NoObject) if self.is_prose(marker, behind) => {
+                        self.prose += 1;
+                        behind
+                    }
                     Err(failure) if self.calls.is_empty() => return Err(failure),
                     // The end of the call is unknown, so the text after it may be a part of it.
                     Err(_) => {
@@ -157,6 +169,13 @@ impl Reader<'_> {
             };
         }
         if is_marked { Ok(None) } else { self.unmarked() }
+    }
+
+    /// Returns whether the marker before `from`, which no object follows, can be a part of a sentence. `Action:
+    /// name` with `Action Input:` cannot.
+    fn is_prose(&self, marker: Marker, from: usize) -> bool {
+        let section = &self.lower[from..self.section_end(from)];
+        marker == Marker::Action && !section.contains("action input:") && self.prose < MOST_PROSE
     }
 
     fn next_marker(&self, from: usize) -> Option<(Marker, usize)> {
@@ -281,14 +300,16 @@ impl Reader<'_> {
 
     /// Returns the end of the section that the marker before `from` begins.
     fn section_end(&self, from: usize) -> usize {
-        // A thought may go on in the same line, and objects in it are no calls.
-        let is_word = |at: usize| self.lower[..at].chars().next_back().is_some_and(char::is_alphanumeric);
-        let thought =
-            self.lower[from..].match_indices("thought:").map(|(at, _)| at).find(|at| !is_word(from + at));
-        ["\naction:", "final answer:", "\nobservation:"]
+        let lower = &self.lower[from..];
+        // A thought or an observation may go on in the same line, and objects in it are no calls.
+        let is_word = |at: usize| self.lower[..from + at].chars().next_back().is_some_and(char::is_alphanumeric);
+        let in_line = ["thought:", "observation:"].iter().filter_map(|word| {
+            lower.match_indices(word).map(|(at, _)| at).find(|at| !is_word(*at))
+        });
+        ["\naction:", "final answer:"]
             .iter()
-            .filter_map(|marker| self.lower[from..].find(marker))
-            .chain(thought)
+            .filter_map(|marker| lower.find(marker))
+            .chain(in_line)
             .min()
             .map_or(self.text.len(), |at| from + at)
     }
@@ -323,6 +344,8 @@ impl Reader<'_> {
 /// rest.
 const MOST_TRIES: usize = 100;
 const MOST_CALLS: usize = 128;
+/// Most markers without an object that are passed over, for the same reason.
+const MOST_PROSE: usize = 10;
 
 /// Marker before an object, which says that it is a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

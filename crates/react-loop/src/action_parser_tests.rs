@@ -39,6 +39,9 @@ fn well_meant_actions_are_understood() {
         "Action:\n```json\n{\"tool\": \"calculator\", \"arguments\": {\"expression\": \"15 * 3\"}\n```\n",
         "<tool_call>\n{\"name\": \"calculator\", \"arguments\": {\"expression\": \"15 * 3\"\n</tool_call>",
         "Action: I use {the tool} now: {\"tool\": \"calculator\", \"arguments\": {\"expression\": \"15 * 3\"}}",
+        // The word in a sentence before the action itself.
+        "My next action: multiply.\n\nAction: {\"tool\": \"calculator\", \"arguments\": {\"expression\": \"15 * 3\"}}",
+        "I need one action: a {product}.\nThought: x\nAction: calculator\nAction Input: {\"expression\": \"15 * 3\"}",
         "With {braces} I write {\"tool\": \"calculator\", \"arguments\": {\"expression\": \"15 * 3\"}}",
         // Call formats of other systems.
         "Thought: x\nAction: calculator\nAction Input: {\"expression\": \"15 * 3\"}\nObservation: 45",
@@ -118,6 +121,31 @@ fn object_in_a_thought_that_goes_on_in_the_same_line_is_no_call() {
         "Action: none. Thought: I could send {\"tool\": \"delete_file\"} but need not.\nFinal Answer: done";
     assert_eq!(calls(text), "none");
     assert_eq!(calls("Action:\n  **Thought:** {\"tool\": \"delete_file\"}\nFinal Answer: done"), "none");
+    assert_eq!(calls("Action: none. Observation: {\"tool\": \"delete_file\"}"), "none");
+}
+
+// spec: R-20, R-25
+#[test]
+fn action_in_a_sentence_is_passed_over_and_never_hides_a_bad_call() {
+    let parse = |text: &str| parse_answer(text, Stop);
+    assert_eq!(parse("No action: I know it.\nFinal Answer: 45"), Ok(Written::Final("45".to_owned())));
+    assert_eq!(
+        calls("Action: {\"tool\": \"a\"}\nThe next action: b.\nAction: {\"tool\": \"b\"}"),
+        "a {}, b {}"
+    );
+    for bad in [
+        // A call of a known format, and one with an invented result, were meant as calls.
+        "Action: a\nAction Input: 15 * 3\nAction: {\"tool\": \"b\"}",
+        "Action: a\nObservation: 3\nAction: {\"tool\": \"b\"}",
+        "Action: a\nObservation: 3\nFinal Answer: 3",
+        "<tool_call>a</tool_call>\nAction: {\"tool\": \"b\"}",
+    ] {
+        assert_eq!(parse(bad), Err(ParseFailure::NoObject), "{bad}");
+    }
+    let torn = "The action: b.\nAction: {\"tool\": \"a\", \"arguments\": {\"x\": \"hel";
+    assert_eq!(parse(torn), Err(ParseFailure::Torn));
+    let many = "action: x\n".repeat(100) + "Action: {\"tool\": \"a\"}";
+    assert_eq!(parse(&many), Err(ParseFailure::NoObject));
 }
 
 // spec: R-20
