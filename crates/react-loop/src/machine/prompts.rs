@@ -54,6 +54,7 @@ impl ReactMachine {
     pub(super) fn answer_what_is_there(&mut self) {
         let last = self.window.messages().iter().last();
         if self.answers_history && last.is_some_and(|last| !matches!(**last, Message::Assistant(_))) {
+            self.window.pin_last();
             self.begun = true;
             self.phase = Phase::Ready;
         }

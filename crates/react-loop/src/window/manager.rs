@@ -390,14 +390,25 @@ impl ContextManager {
         self.enter(entry);
     }
 
-    /// Adds a message of a conversation that was kept elsewhere. It is untrusted.
+    /// Adds a message of a conversation that was kept elsewhere. It is untrusted. As in a conversation that
+    /// is continued from the log, only the first message of the user is pinned: a long conversation could not
+    /// be compacted otherwise.
     pub(crate) fn push_restored(&mut self, message: Message) {
-        if matches!(message, Message::User(_)) {
+        if matches!(message, Message::User(_)) && self.state.pins.is_empty() {
             self.state.pins.push(self.state.entries.len());
         }
         let by = Speaker::of(&message);
         let tokens = self.count(&message);
         self.enter(Entry::new(message.into(), tokens, by));
+    }
+
+    /// Pins the last message, which a run without a prompt of its own has to answer, if it is the user's.
+    pub(crate) fn pin_last(&mut self) {
+        let Some(last) = self.state.entries.len().checked_sub(1) else { return };
+        let is_prompt = matches!(&*self.state.entries[last].message, Message::User(_));
+        if is_prompt && self.state.pins.last() != Some(&last) {
+            self.state.pins.push(last);
+        }
     }
 
     /// Adds a prompt of this run. It is pinned.

@@ -258,6 +258,34 @@ fn trimming_keeps_the_goal_and_the_last_messages() {
 
 // spec: C-06
 #[test]
+fn trimming_leaves_out_what_the_user_said_in_a_restored_conversation() {
+    let mut config = window(4_000);
+    config.policy = CompactionPolicy::Trim;
+    let mut manager = manager(config);
+    let answer = |text: String| {
+        Message::Assistant(AssistantMessage { content: vec![Content::text(text)], ..Default::default() })
+    };
+    for n in 0..100 {
+        manager.push_restored(Message::user(format!("question {n}: {}", "word ".repeat(40)), at(n)));
+        manager.push_restored(answer(format!("answer {n}")));
+    }
+    manager.push_restored(Message::user("the last question", at(100)));
+    manager.pin_last();
+    assert!(manager.should_compact(at(0)));
+    let compaction = compacted(&mut manager, 0);
+    assert_eq!(compaction.level, CompactionLevel::Trim);
+    assert!(manager.usage().ratio() <= 0.8, "{:?}", manager.usage());
+    let texts = texts(&manager);
+    assert!(texts[0].starts_with("question 0: "), "{}", texts[0]);
+    assert_eq!((texts.len(), texts[41].as_str()), (42, "the last question"));
+    // The question of this run stays, however long its work is.
+    work(&mut manager, 40, 1);
+    compacted(&mut manager, 1);
+    assert!(self::texts(&manager).iter().any(|text| text == "the last question"));
+}
+
+// spec: C-06
+#[test]
 fn trimming_waits_for_no_time_and_no_growth() {
     let mut config = window(10_000);
     config.policy = CompactionPolicy::Trim;
