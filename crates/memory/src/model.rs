@@ -9,6 +9,10 @@ use archon_types::{
 use futures_util::StreamExt;
 use serde::de::DeserializeOwned;
 
+/// The facts that every summary keeps, for the instructions of the model that makes it.
+pub(crate) const KEEP_FACTS: &str =
+    "Keep every name, number, date, URL and every explicit instruction of the user.";
+
 /// A model that answers questions about memories.
 #[derive(Clone)]
 pub(crate) struct Model {

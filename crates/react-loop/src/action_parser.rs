@@ -302,10 +302,11 @@ impl Reader<'_> {
     fn section_end(&self, from: usize) -> usize {
         let lower = &self.lower[from..];
         // A thought or an observation may go on in the same line, and objects in it are no calls.
-        let is_word = |at: usize| self.lower[..from + at].chars().next_back().is_some_and(char::is_alphanumeric);
-        let in_line = ["thought:", "observation:"].iter().filter_map(|word| {
-            lower.match_indices(word).map(|(at, _)| at).find(|at| !is_word(*at))
-        });
+        let is_word =
+            |at: usize| self.lower[..from + at].chars().next_back().is_some_and(char::is_alphanumeric);
+        let in_line = ["thought:", "observation:"]
+            .iter()
+            .filter_map(|word| lower.match_indices(word).map(|(at, _)| at).find(|at| !is_word(*at)));
         ["\naction:", "final answer:"]
             .iter()
             .filter_map(|marker| lower.find(marker))

@@ -58,6 +58,19 @@ async fn the_newest_memories_become_one_summary_and_nothing_is_kept() {
     assert_eq!(all_entries(&**memory.store(), MemoryFilter::all()).await, before);
 }
 
+// spec: M-14
+#[tokio::test]
+async fn request_for_a_summary_of_memories_asks_to_keep_facts_and_instructions() {
+    let (memory, _) = memory("user:x");
+    memory.keep(vec![note("Never fly.", Trust::Trusted)]).await.unwrap();
+    let model = answering(SUMMARY);
+    summarized(&memory, None, &model).await;
+    let system = model.requests()[0].system.as_ref().unwrap().to_string();
+    for kept in ["name", "number", "date", "URL", "explicit instruction of the user", "third person"] {
+        assert!(system.contains(kept), "{kept}: {system}");
+    }
+}
+
 // spec: M-04
 #[tokio::test]
 async fn without_memories_no_model_is_asked() {

@@ -9,8 +9,9 @@ use std::{
 };
 
 use archon_orchestrator::{
-    AgentTool, AnswerReader, Assistant, AssistantReply, Background, Conversations, FieldKind, Incoming, InputField,
-    LongTermSteps, ModelReader, NextTurn, PlainSteps, RateLimited, Steps, Verdict, WordReader, Zone,
+    AgentTool, AnswerReader, Assistant, AssistantReply, Background, Conversations, FieldKind, Incoming,
+    InputField, LongTermSteps, ModelReader, NextTurn, PlainSteps, RateLimited, Steps, Verdict, WordReader,
+    Zone,
 };
 use archon_testkit::FnProvider;
 use archon_types::{
