@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use archon_types::{AgentId, Member, Role, SubTask, SubTaskId, Task};
+use archon_types::{AgentId, Member, PlanError, Role, SubTask, SubTaskId, Task};
 
 /// Something wrong with a team.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -144,8 +144,25 @@ pub(crate) fn check_plan(task: &Task) -> Result<(), String> {
             *count -= freed;
         }
     }
-    match waits.keys().map(|id| id.as_str()).collect::<Vec<_>>().join(", ") {
-        none if none.is_empty() => Ok(()),
-        names => Err(format!("these subtasks wait for each other: {names}")),
+    match cycle(&by_id, &waits) {
+        path if path.is_empty() => Ok(()),
+        path => Err(PlanError::Cycle { path }.to_string()),
     }
+}
+
+/// Returns a cycle among the subtasks that wait; empty if none waits. First and last are the same, and each
+/// depends on the one before it.
+fn cycle(by_id: &BTreeMap<&SubTaskId, &SubTask>, waits: &BTreeMap<&SubTaskId, usize>) -> Vec<SubTaskId> {
+    let mut way: Vec<&SubTaskId> = Vec::new();
+    let mut next = waits.keys().next().copied();
+    // Each of them waits for another one of them, so the way meets itself.
+    while let Some(at) = next.filter(|at| !way.contains(at)) {
+        way.push(at);
+        next = by_id[at].dependencies().iter().find(|needed| waits.contains_key(*needed));
+    }
+    way.drain(..way.iter().position(|at| Some(*at) == next).unwrap_or(0));
+    way.reverse();
+    let first = (0..way.len()).min_by_key(|place| way[*place]).unwrap_or(0);
+    way.rotate_left(first);
+    way.iter().chain(way.first()).map(|id| (*id).clone()).collect()
 }

@@ -194,7 +194,7 @@ fn where_there_is_no_other_plan_the_rest_is_done_and_the_run_says_why() {
     let circle = vec![step("camp", "Camp", "good", &["camp"])];
     for (planner, why) in [
         (nothing(Err(PlanError::Fixed)), "the plan is fixed"),
-        (nothing(Ok(circle)), "these subtasks wait for each other: camp"),
+        (nothing(Ok(circle)), "Cycle detected in dependency graph: camp → camp"),
     ] {
         let world = World::new();
         let outcome = world.start(&team(&world, &planner, |_| {}), "A trip");

@@ -424,12 +424,23 @@ fn without_anybody_for_a_role_the_task_ends_and_says_so() {
     assert!(world.team_records().iter().any(|r| matches!(r, TeamRecord::Undeliverable { .. })));
 }
 
+// spec: PL-06
 #[test]
 fn a_plan_that_cannot_be_followed_is_refused() {
     for (plan, problem) in [
         (
             vec![step("a", "", "w", &["b"]), step("b", "", "w", &["a"])],
-            "these subtasks wait for each other: a, b",
+            "Cycle detected in dependency graph: a → b → a",
+        ),
+        // Each depends on the one before; `0` only waits for one of them.
+        (
+            vec![
+                step("0", "", "w", &["c"]),
+                step("b", "", "w", &["a"]),
+                step("a", "", "w", &["c"]),
+                step("c", "", "w", &["b"]),
+            ],
+            "Cycle detected in dependency graph: a → b → c → a",
         ),
         (vec![step("a", "", "w", &["x"])], "the subtask a depends on x, which the plan does not have"),
         (vec![step("a", "", "w", &[]), step("a", "", "w", &[])], "the subtask a is in the plan twice"),
