@@ -116,7 +116,8 @@ impl TeamMachine {
     }
 
     /// Takes the best offer once all are there. Score: quality from 0 to 1, minus half the cost and a quarter
-    /// of the time, each relative to the highest one offered.
+    /// of the time, each relative to the highest one offered. An answer without any of these numbers is no
+    /// offer; without offers the job is assigned as any other.
     fn choose_bid(&mut self, command: CommandId) {
         let Some(job) = self.job(command) else { return };
         let bids: Vec<&Job> = job.bids.iter().filter_map(|bid| self.job(*bid)).collect();
@@ -135,7 +136,8 @@ impl TeamMachine {
                 - part(said(bid, "cost"), cost) / 2.0
                 - part(said(bid, "time"), time) / 4.0
         };
-        let offers = bids.iter().filter(|bid| bid.response.is_some());
+        let is_offer = |bid: &Job| ["quality", "cost", "time"].iter().any(|key| said(bid, key).is_some());
+        let offers = bids.iter().filter(|bid| is_offer(bid));
         // The first of equal offers wins; offers are asked in the order of the ids.
         let best = offers.fold(None::<(&Job, f64)>, |best, bid| match best {
             Some((_, highest)) if score(bid) <= highest => best,

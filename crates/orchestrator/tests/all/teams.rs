@@ -286,6 +286,12 @@ fn the_best_offer_wins_and_who_makes_none_does_not() {
         assert_eq!(winner(better, plain).as_deref(), Some("[a] first"), "{better}");
         assert_eq!(winner(plain, better).as_deref(), Some("[a] second"), "{better}");
     }
+    // An honest offer that is worth little is still better than none.
+    let poor = r#"{"result": {"quality": 0.1, "cost": 5, "time": 9}}"#;
+    for none in ["yes", "0.9", r#"{"result": {"quality": "high"}}"#, r#"{"result": 1}"#] {
+        assert_eq!(winner(none, poor).as_deref(), Some("[a] second"), "{none}");
+    }
+    assert_eq!(winner("yes", "no").as_deref(), Some("[a] first"), "nobody made an offer");
     assert_eq!(TeamPattern::default(), TeamPattern::Hierarchical);
 }
 
