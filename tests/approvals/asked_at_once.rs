@@ -430,7 +430,7 @@ async fn a_reply_is_the_result_of_the_call() {
     assert!(did(&done).is_empty());
 }
 
-// spec: AP-04
+// spec: R-09
 #[tokio::test]
 async fn a_steer_into_a_run_that_waits_skips_what_was_asked() {
     let (done, clock) = (Done::default(), VirtualClock::new());
@@ -443,7 +443,6 @@ async fn a_steer_into_a_run_that_waits_skips_what_was_asked() {
     assert!(did(&done).is_empty());
 }
 
-// spec: R-18
 #[tokio::test]
 async fn an_answer_to_a_run_under_way_is_heard_without_a_restart() {
     let (done, clock) = (Done::default(), VirtualClock::new());

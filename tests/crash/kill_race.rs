@@ -10,13 +10,13 @@ use archon::types::RecordBody;
 
 use crate::crash::kill::{check_resumed, essence, is_full, killable, log, undisturbed};
 
-// spec: S-09, S-14
+// spec: S-14
 #[test]
 fn kill_and_a_race_to_resume_with_the_file_journal_has_one_winner() {
     race("jsonl");
 }
 
-// spec: S-09, S-14
+// spec: S-14
 #[test]
 fn kill_and_a_race_to_resume_with_the_sqlite_journal_has_one_winner() {
     race("sqlite");

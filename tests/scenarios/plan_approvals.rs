@@ -169,7 +169,6 @@ async fn what_the_run_of_a_subtask_asks_surfaces_at_the_plan_and_is_answered_bel
     }
 }
 
-// spec: AP-04
 #[tokio::test]
 async fn who_is_there_is_asked_at_once() {
     for (says, done) in [
@@ -267,7 +266,7 @@ async fn nobody_s_answer_in_time_counts_as_a_no() {
     assert!(office.did().is_empty());
 }
 
-// spec: AP-04
+// spec: AP-05
 #[tokio::test]
 async fn a_yes_does_not_hold_for_a_tool_that_has_changed() {
     let mut office = Office::default();

@@ -255,7 +255,6 @@ async fn a_journal_that_cannot_delete_says_so() {
     assert_eq!(e.to_string(), "this journal cannot delete runs");
 }
 
-// spec: S-09
 #[test]
 fn of_many_that_open_a_run_at_once_exactly_one_may_write() {
     for (journal, _dir) in journals() {

@@ -134,7 +134,6 @@ fn child() {
     }
 }
 
-// spec: S-09
 #[test]
 fn of_processes_that_race_for_a_run_exactly_one_gets_it_and_its_death_frees_it() {
     for kind in KINDS {

@@ -33,7 +33,6 @@ fn sqlite(dir: &Path) -> SqliteJournal {
     SqliteJournal::open(dir.join("runs.db")).unwrap().with_lock_wait(Duration::ZERO)
 }
 
-// spec: S-09
 #[test]
 fn open_of_a_live_run_whose_lock_file_was_removed_is_refused() {
     let dir = tempfile::tempdir().unwrap();

@@ -53,7 +53,7 @@ async fn question(place: &Place) -> String {
     listed.out.split_whitespace().next().expect("an id").to_owned()
 }
 
-// spec: AP-04, PL-25
+// spec: PL-25
 #[tokio::test]
 async fn resume_of_a_killed_plan_asks_about_the_command_that_was_cut_off_and_goes_on_by_the_reply() {
     for signal in [Signal::KILL, Signal::INT, Signal::TERM, Signal::HUP] {
@@ -70,7 +70,7 @@ async fn resume_of_a_killed_plan_asks_about_the_command_that_was_cut_off_and_goe
     }
 }
 
-// spec: AP-04
+// spec: AP-06
 #[tokio::test]
 async fn approvals_list_shows_the_whole_command_that_was_cut_off() {
     let server = MockServer::start([asks_for("bash", &slow().to_string()), answer("It is paid.")]).await;

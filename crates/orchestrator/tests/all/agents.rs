@@ -285,7 +285,6 @@ async fn alone(office: &Office, tool: &AgentTool) -> Result<archon_types::ToolRe
     tool.call(json!({}), &ToolContext::new(context, "c".into(), tool.name())).await
 }
 
-// spec: MA-40
 #[tokio::test]
 async fn a_cancelled_call_goes_on_with_its_caller() {
     let office = Office::new();

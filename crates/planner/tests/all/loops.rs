@@ -129,7 +129,7 @@ fn unfolded(journal: &MortalJournal) -> Vec<String> {
     journal.log("run_1").iter().filter_map(|record| ids(&record.body)).flatten().collect()
 }
 
-// spec: EX-07, EX-05
+// spec: EX-07
 #[tokio::test]
 async fn a_loop_over_a_result_is_shown_beforehand_and_done_for_each_item() {
     let plan = plan(&research(|_| {}));
