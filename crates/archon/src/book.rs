@@ -16,4 +16,10 @@ pages! {
     Providers: "docs/providers.md",
     Service: "docs/service.md",
     Testing: "docs/testing.md",
+    TutorialATool: "docs/book/tutorials/a-tool.md",
+    TutorialFirstAgent: "docs/book/tutorials/first-agent.md",
+    TutorialKillAndResume: "docs/book/tutorials/kill-and-resume.md",
+    TutorialStreaming: "docs/book/tutorials/streaming.md",
+    TutorialStructuredOutput: "docs/book/tutorials/structured-output.md",
+    TutorialSupportDesk: "docs/book/tutorials/support-desk.md",
 }
