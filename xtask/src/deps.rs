@@ -16,7 +16,7 @@ const NOT_SHIPPED: &[&str] = &["archon-tests", "archon-evals", "xtask"];
 
 /// The most crates behind ours, with default features, the crate itself included. For comparison: rig-core
 /// 105, adk-rust 196.
-const LIMITS: &[(&str, usize)] = &[("archon-providers", 105), ("archon", 176)];
+const LIMITS: &[(&str, usize)] = &[("archon-providers", 105), ("archon", 177)];
 
 /// Libraries that the design names; their own dependencies need no purpose.
 const FRAME: &[&str] = &[

@@ -15,6 +15,7 @@ const LAYERS: &[(&str, u8)] = &[
     ("archon-macros", 1),
     ("archon-vectors", 1),
     ("archon-run", 2),
+    ("archon-process", 2),
     ("archon-testkit", 2),
     ("archon-providers", 3),
     ("archon-tools", 3),
@@ -52,11 +53,13 @@ const OUTSIDE: &[&str] = &["archon-tests", "archon-evals", "xtask"];
 /// The allowed edges. Dev edges reach the testkit only; tests that need two pillars are in `tests/`.
 const EDGES: &[Edge] = &[
     edge("archon-run", Kind::Normal, "archon-types"),
+    edge("archon-process", Kind::Normal, "archon-types"),
     edge("archon-testkit", Kind::Normal, "archon-types"),
     edge("archon-providers", Kind::Normal, "archon-types"),
     edge("archon-providers", Kind::Dev, "archon-testkit"),
     edge("archon-tools", Kind::Normal, "archon-types"),
     edge("archon-tools", Kind::Normal, "archon-macros"),
+    edge("archon-tools", Kind::Normal, "archon-process"),
     edge("archon-tools", Kind::Dev, "archon-testkit"),
     edge("archon-react-loop", Kind::Normal, "archon-types"),
     edge("archon-react-loop", Kind::Normal, "archon-run"),

@@ -16,7 +16,7 @@ use archon_types::{
 use tracing::Instrument;
 
 #[cfg(unix)]
-use crate::process::{self, CallProcesses};
+use archon_process::{self as process, CallProcesses};
 #[cfg(unix)]
 use archon_types::ProcessGroup;
 

@@ -16,7 +16,7 @@
 //! | levels of detail, and large results in files | `output.rs` |
 //! | chat template tokens in results | `chat_tokens.rs` |
 //! | [`ToolStats`], statistics | `statistics.rs` |
-//! | [`process`], processes that tools start | `process.rs` |
+//! | [`process`], processes that tools start | the crate `archon-process` |
 //! | `sandbox`, the kernel's limits around commands | `sandbox.rs` |
 //! | [`Workspace`], the folders that tools may see | `workspace.rs` |
 //! | [`is_control_file`], files that start programs | `control.rs` |
@@ -84,8 +84,11 @@ mod output;
 mod own_networks;
 mod patterns;
 mod permissions;
+/// Process groups of tool calls: in the log before they do anything, and ended with their call.
 #[cfg(unix)]
-pub mod process;
+pub mod process {
+    pub use archon_process::{RUN_VARIABLE, spawn_group};
+}
 mod progress;
 mod rate;
 mod registry;

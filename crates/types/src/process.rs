@@ -31,6 +31,13 @@ impl ProcessGroup {
 pub trait Processes: Send + Sync {
     /// Registers the group with the leader `leader`. Once this returns it is in the log.
     fn register<'a>(&'a self, leader: u32) -> BoxFuture<'a, Result<(), ToolError>>;
+
+    /// Logs a group that the call uses and does not own, such as a server that serves many calls. It goes on
+    /// when the call ends. If our process dies during the call, a resume of the run ends the group first.
+    fn uses<'a>(&'a self, group: &'a ProcessGroup) -> BoxFuture<'a, Result<(), ToolError>> {
+        let _ = group;
+        Box::pin(std::future::ready(Ok(())))
+    }
 }
 
 /// Logs the process groups of a run's calls.

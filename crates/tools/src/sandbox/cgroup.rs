@@ -16,7 +16,7 @@ use std::{
 use rustix::process::{Pid, Resource, Rlimit};
 
 use super::maker;
-use crate::process::kill_if;
+use archon_process::kill_if;
 
 /// Prefix of our cgroups' names.
 const PREFIX: &str = "archon-";

@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use crate::process::start_ticks;
+use archon_process::start_ticks;
 
 /// Returns a name with `prefix` and this process: its process namespace, its number there and its start time.
 /// `of` makes it unique within the process.

@@ -21,7 +21,7 @@ use tokio::process::Child;
 use super::{Cage, guarded::Guarded, search_path::search_path, watch::Watch};
 #[cfg(target_os = "linux")]
 use super::{kernel::Restrictions, mounts::Maker};
-use crate::process::{self, RUN_VARIABLE};
+use archon_process::{self as process, RUN_VARIABLE};
 
 /// Address space that programs reserve and never use: a WebAssembly memory takes 10 GiB.
 #[cfg(target_os = "linux")]

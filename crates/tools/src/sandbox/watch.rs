@@ -10,7 +10,7 @@ use rustix::process::Pid;
 
 use super::{Access, Cage};
 #[cfg(target_os = "linux")]
-use crate::process::members;
+use archon_process::members;
 
 /// Interval of the checks. Meanwhile a fast disk can take some hundred megabytes.
 pub(super) const EVERY: Duration = Duration::from_millis(200);

@@ -1,12 +1,19 @@
-//! Process groups of tool calls: logged before they do anything, and ended with their call.
+//! Process groups: named in a log before they do anything, and ended with their owner.
 //!
-//! A tool starts a process with [`spawn_group`], or puts it into a process group of its own and passes it to
-//! [`register_process`](ToolContext::register_process). When the call returns, is cancelled or times out,
-//! processes that are still running get SIGTERM, and SIGKILL 150 ms later; when the call is dropped, SIGKILL
-//! at once. A resumed run whose process died first ends the remaining processes of its groups, if
-//! `process/table.rs` and `process/mark.rs` can prove that they belong to the run.
+//! | owner | how |
+//! |---|---|
+//! | a tool call | [`spawn_group`], or a group of the tool's own that it passes to [`register_process`](ToolContext::register_process) |
+//! | this process, over many calls | [`KeptProcess`], for servers that tools talk to |
+//!
+//! When a call returns, is cancelled or times out, processes that are still running get SIGTERM, and SIGKILL
+//! 150 ms later; when the call is dropped, SIGKILL at once. A resumed run whose process died first ends the
+//! remaining processes of its groups ([`end_left`]), if `table.rs` and `mark.rs` can prove that they belong to
+//! the run.
+
+#![cfg(unix)]
 
 mod call;
+mod kept;
 #[cfg(target_os = "linux")]
 mod mark;
 mod table;
@@ -22,13 +29,12 @@ use std::{
 use archon_types::{Clock, ProcessGroup, RunId, ToolContext, ToolError};
 use rustix::process::{Pid, Signal};
 
-pub(crate) use call::CallProcesses;
+pub use call::CallProcesses;
+pub use kept::KeptProcess;
+pub use table::Table;
 #[cfg(target_os = "linux")]
-pub(crate) use mark::mark;
-pub(crate) use table::Table;
-#[cfg(all(target_os = "linux", feature = "bash"))]
-pub(crate) use {
-    mark::kill_if,
+pub use {
+    mark::{kill_if, mark},
     table::{members, start_ticks},
 };
 
@@ -55,7 +61,7 @@ const PASSED_ON: &[&str] = &[
 const FOLDERS: &[&str] = &["HOME", "TMPDIR"];
 
 /// Time between SIGTERM and SIGKILL.
-pub(crate) const GRACE: Duration = Duration::from_millis(150);
+const GRACE: Duration = Duration::from_millis(150);
 /// Longest wait for killed processes to disappear. It usually takes milliseconds.
 const REMOVAL: Duration = Duration::from_secs(2);
 /// Interval between checks whether a group is gone.
@@ -109,21 +115,24 @@ fn held(command: &Command, context: &ToolContext) -> Command {
 }
 
 /// Returns the variables of our environment that every process of a tool gets.
-pub(crate) fn passed_on() -> impl Iterator<Item = (&'static str, std::ffi::OsString)> {
+pub fn passed_on() -> impl Iterator<Item = (&'static str, std::ffi::OsString)> {
     PASSED_ON.iter().filter_map(|name| Some((*name, std::env::var_os(name)?)))
 }
 
 /// Kills the groups that `run` started before its process died, if they certainly belong to the run. Returns
-/// those that could not be ended.
-pub(crate) async fn end_left(groups: &[ProcessGroup], run: &RunId, clock: &dyn Clock) -> Vec<ProcessGroup> {
+/// those that could not be ended. Servers that this process keeps ([`KeptProcess`]) are left alone: a run that
+/// was dropped here has lost its call, and the server works for others.
+pub async fn end_left(groups: &[ProcessGroup], run: &RunId, clock: &dyn Clock) -> Vec<ProcessGroup> {
+    let others = |group: &&ProcessGroup| !kept::is_kept_here(group);
+    let groups: Vec<_> = groups.iter().filter(others).cloned().collect();
     let mut ours: Vec<_> = groups.iter().filter(|group| table::is_of(group, run)).cloned().collect();
     for group in &ours {
-        tracing::info!(target: "archon::tools", %run, group = group.id, "processes of before are ended");
+        tracing::info!(target: "archon::process", %run, group = group.id, "processes of before are ended");
         signal(group, Signal::KILL);
     }
     until_gone(&mut ours, REMOVAL, clock, &Table::default()).await;
     #[cfg(target_os = "linux")]
-    for group in mark::end_strays(groups, clock).await {
+    for group in mark::end_strays(&groups, clock).await {
         if !ours.contains(&group) {
             ours.push(group);
         }

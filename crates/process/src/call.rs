@@ -8,7 +8,7 @@ use rustix::process::Signal;
 use super::{GRACE, REMOVAL, Table, signal, table, until_gone};
 
 /// Ends a call's process groups: gracefully with [`end`](Self::end), or at once when it is dropped.
-pub(crate) struct CallProcesses {
+pub struct CallProcesses {
     registered: Arc<Registered>,
     table: Table,
 }
@@ -27,18 +27,18 @@ struct State {
 
 impl CallProcesses {
     /// Creates the list without groups; `table` is shared with the other calls of the engine.
-    pub(crate) fn new(call: CallId, run: &Context, table: Table) -> Self {
+    pub fn new(call: CallId, run: &Context, table: Table) -> Self {
         let registered = Registered { call, log: run.processes.clone(), state: Mutex::default() };
         Self { registered: Arc::new(registered), table }
     }
 
     /// Returns the registry for the call's tool.
-    pub(crate) fn registry(&self) -> Arc<dyn Processes> {
+    pub fn registry(&self) -> Arc<dyn Processes> {
         self.registered.clone()
     }
 
     /// Ends all remaining processes of the call: SIGTERM, and SIGKILL after the grace period.
-    pub(crate) async fn end(self, clock: &dyn Clock) {
+    pub async fn end(self, clock: &dyn Clock) {
         let mut left = self.registered.close();
         left.retain(table::is_alive);
         if left.is_empty() {
@@ -49,7 +49,7 @@ impl CallProcesses {
         left.iter().for_each(|group| signal(group, Signal::KILL));
         until_gone(&mut left, REMOVAL, clock, &self.table).await;
         for group in left {
-            tracing::error!(target: "archon::tools", group = group.id, "a process group cannot be ended");
+            tracing::error!(target: "archon::process", group = group.id, "a process group cannot be ended");
         }
     }
 }
@@ -101,6 +101,17 @@ impl Processes for Registered {
                 return Err(ToolError::Cancelled);
             }
             Ok(())
+        })
+    }
+
+    fn uses<'a>(&'a self, group: &'a ProcessGroup) -> BoxFuture<'a, Result<(), ToolError>> {
+        Box::pin(async move {
+            let logged = !self.state().is_over
+                && match &self.log {
+                    Some(log) => log.spawned(self.call, group.clone()).await,
+                    None => true,
+                };
+            if logged { Ok(()) } else { Err(ToolError::Cancelled) }
         })
     }
 }

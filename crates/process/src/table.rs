@@ -14,7 +14,7 @@ use super::number;
 /// Snapshots of all processes. Calls that end at the same time share one, because each reads a file for every
 /// process.
 #[derive(Clone, Default)]
-pub(crate) struct Table(Arc<Mutex<Arc<Look>>>);
+pub struct Table(Arc<Mutex<Arc<Look>>>);
 
 /// A snapshot of all processes.
 #[derive(Default)]
@@ -84,14 +84,14 @@ pub(super) fn is_of(group: &ProcessGroup, run: &RunId) -> bool {
 }
 
 /// Returns the processes of a group that have not ended.
-#[cfg(all(target_os = "linux", feature = "bash"))]
-pub(crate) fn members(group: u32) -> Vec<u32> {
+#[cfg(target_os = "linux")]
+pub fn members(group: u32) -> Vec<u32> {
     system::members(group)
 }
 
 /// Returns when a process was started, in clock ticks since the boot; `None` if there is no such process.
 #[cfg(target_os = "linux")]
-pub(crate) fn start_ticks(process: u32) -> Option<u64> {
+pub fn start_ticks(process: u32) -> Option<u64> {
     system::start_ticks(process)
 }
 
@@ -107,7 +107,7 @@ mod system {
 
     use archon_types::{ProcessGroup, RunId};
 
-    use crate::process::{RUN_VARIABLE, mark};
+    use crate::{RUN_VARIABLE, mark};
 
     /// A process as in `/proc/PID/stat`; see proc(5).
     pub(super) struct Process {
@@ -158,7 +158,6 @@ mod system {
         pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter_map(Process::read)
     }
 
-    #[cfg(feature = "bash")]
     pub(super) fn members(group: u32) -> Vec<u32> {
         let is_member = |process: &Process| process.group == group && !process.has_ended();
         all().filter(is_member).map(|process| process.pid).collect()
@@ -271,7 +270,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::process::{RUN_VARIABLE, signal};
+    use crate::{RUN_VARIABLE, signal};
     use rustix::process::Signal;
 
     /// Starts a group with a shell that reports when it is ready and reads until its input ends.

@@ -24,12 +24,12 @@ const TICKS: u32 = 62 - NUMBER;
 
 /// Marks a process and all its future children as members of the group that `leader` leads. If the system
 /// refuses that, they are recognised by their environment alone.
-pub(crate) fn mark(process: Pid, leader: u32) {
+pub fn mark(process: Pid, leader: u32) {
     let Some(mark) = table::start_ticks(leader).and_then(|ticks| of_parts(leader, ticks)) else { return };
     // The hard limit is inherited from us, and must not be lowered.
     let maximum = getrlimit(Resource::Rttime).maximum;
     if let Err(e) = prlimit(Some(process), Resource::Rttime, Rlimit { current: Some(mark), maximum }) {
-        tracing::debug!(target: "archon::tools", %e, "a process is not marked");
+        tracing::debug!(target: "archon::process", %e, "a process is not marked");
     }
 }
 
@@ -44,11 +44,7 @@ pub(super) fn is_of(process: u32, group: &ProcessGroup) -> bool {
 pub(super) async fn end_strays(groups: &[ProcessGroup], clock: &dyn Clock) -> Vec<ProcessGroup> {
     let end = clock.now() + REMOVAL;
     loop {
-        let strays = strays(groups);
-        for (process, group) in &strays {
-            tracing::info!(target: "archon::tools", group = group.id, process, "a process of before is ended");
-            kill_if(*process, || is_of(*process, group));
-        }
+        let strays = kill_strays(groups);
         let now = clock.now();
         if strays.is_empty() || now >= end {
             return strays.into_iter().map(|(_, group)| group.clone()).collect();
@@ -57,9 +53,19 @@ pub(super) async fn end_strays(groups: &[ProcessGroup], clock: &dyn Clock) -> Ve
     }
 }
 
+/// Kills the processes that have the mark of these groups now, and returns them.
+pub(super) fn kill_strays(groups: &[ProcessGroup]) -> Vec<(u32, &ProcessGroup)> {
+    let strays = strays(groups);
+    for (process, group) in &strays {
+        tracing::info!(target: "archon::process", group = group.id, process, "a process of before is ended");
+        kill_if(*process, || is_of(*process, group));
+    }
+    strays
+}
+
 /// Kills a process if `is_it` still holds once a handle on it is open, so that its number cannot be reused
 /// meanwhile.
-pub(crate) fn kill_if(process: u32, is_it: impl FnOnce() -> bool) {
+pub fn kill_if(process: u32, is_it: impl FnOnce() -> bool) {
     let Some(handle) = handle(process) else { return };
     if is_it() {
         // A process that has ended ignores the signal.
@@ -111,7 +117,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::process::{RUN_VARIABLE, end_left, signal};
+    use crate::{RUN_VARIABLE, end_left, signal};
 
     /// A clock with real time, because the system removes killed processes in its own time.
     struct RealClock(std::time::Instant);

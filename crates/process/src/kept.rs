@@ -1,0 +1,259 @@
+//! Processes that outlive a call: servers that tools talk to. This process owns them, not a run.
+
+use std::{
+    collections::HashSet,
+    fs::File,
+    io::{self, Write},
+    os::unix::process::{CommandExt, ExitStatusExt},
+    pin::pin,
+    process::{Command, Stdio},
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use archon_types::{Clock, ProcessGroup};
+use rustix::process::Signal;
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
+
+use super::{FOLDERS, REMOVAL, Table, passed_on, signal, table, until_gone};
+
+/// A process with its own process group, which ends when this is dropped, when [`end`](Self::end) is called,
+/// or when our process dies.
+///
+/// A shell leads the group and waits: when its input closes, because we closed it or died, it kills the group.
+/// So no process of the group outlives us, whatever signals it ignores. On Linux a process that left the group
+/// has the group's mark, and [`end`](Self::end) finds it.
+#[derive(Debug)]
+pub struct KeptProcess {
+    child: Child,
+    leader: Child,
+    group: ProcessGroup,
+}
+
+/// The groups that this process keeps.
+static KEPT: Mutex<Option<HashSet<ProcessGroup>>> = Mutex::new(None);
+
+impl KeptProcess {
+    /// Starts the command.
+    ///
+    /// Program, arguments, folder and added variables are taken from `command`. Of our environment it gets
+    /// only the harmless part, as in [`spawn_group`](crate::spawn_group). Its input and outputs are pipes. A
+    /// program that does not exist exits with code 127, as in a shell.
+    ///
+    /// # Errors
+    /// No process can be started.
+    pub fn spawn(command: &Command) -> io::Result<Self> {
+        let leader = leader().spawn()?;
+        let gone = || io::Error::from(io::ErrorKind::BrokenPipe);
+        let number = leader.id().ok_or_else(gone)?;
+        let group = table::group_of(number).map_err(|e| io::Error::other(e.to_string()))?;
+        let mut child = held(command, number).spawn()?;
+        #[cfg(target_os = "linux")]
+        if let Some(process) = child.id().and_then(super::number) {
+            super::mark(process, number);
+        }
+        kept().get_or_insert_default().insert(group.clone());
+        // The shell reads one line and leaves the rest of the pipe to the command.
+        let input = child.stdin.take().ok_or_else(gone)?;
+        let mut kept = Self { child, leader, group };
+        let input = input.into_owned_fd()?;
+        File::from(input.try_clone()?).write_all(b"\n")?;
+        kept.child.stdin = Some(ChildStdin::from_std(std::process::ChildStdin::from(input))?);
+        Ok(kept)
+    }
+
+    /// Returns the group.
+    pub fn group(&self) -> &ProcessGroup {
+        &self.group
+    }
+
+    /// Returns the process's input, output and error output; `None` for those that were taken before.
+    pub fn take_pipes(&mut self) -> (Option<ChildStdin>, Option<ChildStdout>, Option<ChildStderr>) {
+        (self.child.stdin.take(), self.child.stdout.take(), self.child.stderr.take())
+    }
+
+    /// Waits for the end of the process itself, and returns its exit code as a shell reports it.
+    pub async fn exited(&mut self) -> Option<i32> {
+        let status = self.child.wait().await.ok()?;
+        status.code().or_else(|| status.signal().map(|signal| 128 + signal))
+    }
+
+    /// Ends all processes of the group: waits `grace` for the process to end by itself, which a server does
+    /// when its input is closed, then SIGTERM, and SIGKILL after another `grace`. Returns false if some of them
+    /// cannot be ended.
+    pub async fn end(mut self, grace: Duration, clock: &dyn Clock) -> bool {
+        drop(self.child.stdin.take());
+        if !ends_within(&mut self.child, grace, clock).await {
+            self.terminate();
+            ends_within(&mut self.child, grace, clock).await;
+        }
+        signal(&self.group, Signal::KILL);
+        // Zombies stay in the group until they are waited for.
+        for child in [&mut self.child, &mut self.leader] {
+            ends_within(child, REMOVAL, clock).await;
+        }
+        let mut left = vec![self.group.clone()];
+        until_gone(&mut left, REMOVAL, clock, &Table::default()).await;
+        #[cfg(target_os = "linux")]
+        left.extend(super::mark::end_strays(std::slice::from_ref(&self.group), clock).await);
+        left.is_empty()
+    }
+
+    /// Asks the process, and not its group, to end: the shell that leads the group would end first.
+    fn terminate(&self) {
+        if let Some(process) = self.child.id().and_then(super::number) {
+            let _ = rustix::process::kill_process(process, Signal::TERM);
+        }
+    }
+}
+
+impl Drop for KeptProcess {
+    fn drop(&mut self) {
+        kept().get_or_insert_default().remove(&self.group);
+        // The leader was not waited for, so the number is still the group's.
+        if self.leader.id().is_some() {
+            signal(&self.group, Signal::KILL);
+            #[cfg(target_os = "linux")]
+            super::mark::kill_strays(std::slice::from_ref(&self.group));
+        }
+    }
+}
+
+/// Waits for the end of a process, at most `limit`; returns whether it ended.
+async fn ends_within(child: &mut Child, limit: Duration, clock: &dyn Clock) -> bool {
+    let mut ended = pin!(child.wait());
+    clock.before(clock.now() + limit, |task| ended.as_mut().poll(task)).await.is_some()
+}
+
+/// Returns whether this process keeps the group.
+pub(super) fn is_kept_here(group: &ProcessGroup) -> bool {
+    kept().as_ref().is_some_and(|groups| groups.contains(group))
+}
+
+fn kept() -> MutexGuard<'static, Option<HashSet<ProcessGroup>>> {
+    KEPT.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Makes the group's leader. It ignores SIGTERM, so that it is there until everything else has ended.
+fn leader() -> tokio::process::Command {
+    let mut leader = Command::new("/bin/sh");
+    leader.args(["-c", "trap '' TERM; read -r _; kill -KILL 0"]).env_clear().process_group(0);
+    leader.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    tokio::process::Command::from(leader)
+}
+
+/// Wraps the command in a shell of the group that waits for a line, so that it is marked before it works.
+fn held(command: &Command, group: u32) -> tokio::process::Command {
+    let mut held = Command::new("/bin/sh");
+    held.args(["-c", "read -r _ && exec \"$0\" \"$@\""]);
+    held.arg(command.get_program()).args(command.get_args());
+    held.env_clear().envs(passed_on());
+    held.envs(FOLDERS.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
+    held.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    if let Some(directory) = command.get_current_dir() {
+        held.current_dir(directory);
+    }
+    // A group's number is a process number, so it fits.
+    held.process_group(group.cast_signed());
+    held.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut held = tokio::process::Command::from(held);
+    held.kill_on_drop(true);
+    held
+}
+
+#[cfg(all(test, target_os = "linux"))]
+#[allow(clippy::unwrap_used, reason = "a test may panic")]
+mod tests {
+    use archon_types::{BoxFuture, RunId, Timestamp};
+    use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+
+    use super::*;
+    use crate::end_left;
+
+    /// A clock with real time, because the system ends processes in its own time.
+    struct RealClock(std::time::Instant);
+
+    impl Clock for RealClock {
+        fn now(&self) -> Timestamp {
+            Timestamp::from_millis(self.0.elapsed().as_millis().try_into().unwrap())
+        }
+
+        fn sleep_until(&self, deadline: Timestamp) -> BoxFuture<'static, ()> {
+            Box::pin(tokio::time::sleep(deadline.since(self.now())))
+        }
+    }
+
+    fn clock() -> RealClock {
+        RealClock(std::time::Instant::now())
+    }
+
+    fn shell(script: &str) -> KeptProcess {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", script]);
+        KeptProcess::spawn(&command).unwrap()
+    }
+
+    /// Reads a line that the script prints.
+    async fn line(of: &mut KeptProcess) -> String {
+        let mut line = String::new();
+        BufReader::new(of.child.stdout.as_mut().unwrap()).read_line(&mut line).await.unwrap();
+        line.trim().to_owned()
+    }
+
+    fn is_alive(process: &str) -> bool {
+        table::start_ticks(process.parse().unwrap()).is_some()
+    }
+
+    #[tokio::test]
+    async fn a_kept_process_reads_what_it_is_sent_and_ends_when_its_input_closes() {
+        let mut kept = shell("read -r word; echo \"got $word\"; read -r _; exit 3");
+        kept.child.stdin.as_mut().unwrap().write_all(b"one\n").await.unwrap();
+        assert_eq!(line(&mut kept).await, "got one");
+        drop(kept.child.stdin.take());
+        assert_eq!(kept.exited().await, Some(3));
+        assert!(kept.end(Duration::from_secs(5), &clock()).await);
+    }
+
+    #[tokio::test]
+    async fn end_kills_what_ignores_signals_and_what_left_the_group() {
+        let script =
+            "trap '' TERM; (trap '' TERM; exec setsid sleep 1000) & echo $!; while :; do sleep 1; done";
+        let mut kept = shell(script);
+        let grandchild = line(&mut kept).await;
+        let group = kept.group().clone();
+        assert!(is_alive(&grandchild) && table::is_alive(&group));
+        assert!(kept.end(Duration::from_millis(50), &clock()).await);
+        assert!(!is_alive(&grandchild) && !table::is_alive(&group));
+    }
+
+    #[tokio::test]
+    async fn a_dropped_process_is_killed() {
+        let mut kept = shell("echo $$; trap '' TERM; sleep 1000");
+        let process = line(&mut kept).await;
+        drop(kept);
+        while is_alive(&process) {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+
+    #[tokio::test]
+    async fn a_process_dies_with_its_keeper() {
+        let mut kept = shell("echo $$; trap '' TERM; sleep 1000");
+        let process = line(&mut kept).await;
+        // As if we had died: the system closes the leader's input.
+        drop(kept.leader.stdin.take());
+        while is_alive(&process) {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+
+    #[tokio::test]
+    async fn a_resumed_run_leaves_a_server_alone_that_this_process_keeps() {
+        let kept = shell("sleep 1000");
+        let group = kept.group().clone();
+        let left = end_left(std::slice::from_ref(&group), &RunId::from("r1"), &clock()).await;
+        assert!(left.is_empty() && table::is_alive(&group));
+        kept.end(Duration::ZERO, &clock()).await;
+        assert!(!table::is_alive(&group));
+    }
+}
