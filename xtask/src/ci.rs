@@ -79,6 +79,7 @@ const STEPS: &[Step] = &[
         "tests of programs",
         "test -p archon-code -p archon --test all --test code --features archon/code-python,archon/code-javascript",
     ),
+    step("the project of `archon new` builds and passes its tests", "xtask new"),
     step("instructions of a turn, a delta, an append and a call", "xtask instructions"),
     // With their own servers, so that no test is skipped.
     step("tests of the bus and the pool across processes", "xtask redis test -p archon-redis"),

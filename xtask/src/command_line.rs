@@ -10,16 +10,17 @@ use anyhow::{Context, Result, bail};
 
 use crate::repository;
 
-/// A program with its arguments, run at the top of the repository.
+/// A program with its arguments, run at the top of the repository unless another folder is set.
 pub(crate) struct CommandLine {
     program: String,
     args: Vec<String>,
     env: Vec<(String, String)>,
+    folder: Option<PathBuf>,
 }
 
 impl CommandLine {
     pub(crate) fn new(program: impl Into<String>) -> Self {
-        Self { program: program.into(), args: Vec::new(), env: Vec::new() }
+        Self { program: program.into(), args: Vec::new(), env: Vec::new(), folder: None }
     }
 
     /// Creates a `cargo` command from one line; no argument may contain a space.
@@ -34,6 +35,12 @@ impl CommandLine {
 
     pub(crate) fn env(mut self, name: &str, value: impl Into<String>) -> Self {
         self.env.push((name.to_owned(), value.into()));
+        self
+    }
+
+    /// Sets the folder to run in.
+    pub(crate) fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.folder = Some(folder.into());
         self
     }
 
@@ -60,7 +67,7 @@ impl CommandLine {
 
     fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
-        command.args(&self.args).current_dir(repository::root());
+        command.args(&self.args).current_dir(self.folder.clone().unwrap_or_else(repository::root));
         command.envs(self.env.iter().map(|(name, value)| (name, value)));
         command
     }

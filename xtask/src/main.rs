@@ -27,6 +27,7 @@ mod locomo;
 mod markdown;
 mod metadata;
 mod native_tools;
+mod new_project;
 mod postgres;
 mod prepare;
 mod python;
@@ -79,6 +80,12 @@ const COMMANDS: &[Command] = &[
         usage: "[--check|--update] [--page FILE]",
         about: "build the book; check its links and blocks and run its commands",
         run: book::run,
+    },
+    Command {
+        name: "new",
+        usage: "",
+        about: "make the project of `archon new` and run its tests",
+        run: new_project::run,
     },
     Command { name: "prepare", usage: "", about: "install the tools that ci needs", run: prepare::run },
     Command {

@@ -8,6 +8,7 @@ mod form;
 mod memory;
 mod model;
 mod models;
+mod new;
 mod plan;
 mod replay;
 mod resume;
@@ -78,6 +79,8 @@ pub(crate) enum Command {
     Credentials(credentials::CredentialsCommand),
     /// Agree to the settings of a project's archon.toml, or take that back
     Trust(trust::TrustArgs),
+    /// Write a small Rust project with an agent into a new folder
+    New(new::NewArgs),
     /// Show what was found on this machine, and what would be used and why
     Doctor(doctor::DoctorArgs),
     /// Print the completion script of a shell, as in `archon completions bash`
@@ -106,6 +109,7 @@ impl Command {
             | Self::Model(_)
             | Self::Credentials(_)
             | Self::Trust(_)
+            | Self::New(_)
             | Self::Completions(_)
             | Self::Schema(_) => return None,
         })
@@ -145,6 +149,7 @@ impl Command {
             Self::Model(command) => command.run(app).await,
             Self::Credentials(command) => command.run(app).await,
             Self::Trust(args) => args.run(app),
+            Self::New(args) => args.run(app),
             Self::Doctor(args) => args.run(app).await,
             Self::Completions(args) => args.run(app),
             Self::Schema(command) => command.run(app),

@@ -25,6 +25,8 @@ use crate::failure::Failure;
 pub(crate) use agents::AgentSettings;
 use agents::Agents;
 pub(crate) use agreed::Agreements;
+#[cfg(test)]
+pub(crate) use file::parse as parse_settings;
 pub(crate) use models::Models;
 pub(crate) use rules::PermissionRules;
 pub(crate) use trust::{Asks, asks};

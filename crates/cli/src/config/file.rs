@@ -30,15 +30,26 @@ pub(super) fn read(path: Option<&Path>) -> Result<Option<File>, Failure> {
         }
     };
     let mut settings = parse(path, &text)?;
-    resolve(path, &mut settings.workspace);
-    resolve(path, &mut settings.project_file);
-    resolve(path, &mut settings.data_dir);
+    resolve_paths(path, &mut settings);
     Ok(Some(File { path: path.to_owned(), text, settings }))
 }
 
-fn parse(path: &Path, text: &str) -> Result<Settings, Failure> {
+/// Makes the paths of a file relative to that file.
+pub(super) fn resolve_paths(path: &Path, settings: &mut Settings) {
+    resolve(path, &mut settings.workspace);
+    resolve(path, &mut settings.project_file);
+    resolve(path, &mut settings.data_dir);
+}
+
+/// Returns the number of the line at an offset, from 1.
+pub(crate) fn line_at(text: &str, offset: usize) -> usize {
+    text[..text.floor_char_boundary(offset)].matches('\n').count() + 1
+}
+
+/// Reads the text of a file.
+pub(crate) fn parse(path: &Path, text: &str) -> Result<Settings, Failure> {
     let wrong = |offset: usize, problem: &str, advice: String| {
-        let line = text[..offset.min(text.len())].matches('\n').count() + 1;
+        let line = line_at(text, offset);
         Failure::usage(format!("{}:{line}: {}", path.display(), problem.trim_end()), advice)
     };
     let at = |e: &toml::de::Error| e.span().map_or(0, |span| span.start);

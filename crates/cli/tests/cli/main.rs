@@ -33,6 +33,7 @@ mod limits;
 mod local;
 mod logs;
 mod memories;
+mod new;
 mod plans;
 mod prices;
 mod resumes;
