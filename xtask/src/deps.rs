@@ -43,6 +43,7 @@ const PURPOSES: &[(&str, &str)] = &[
     ("bytes", "the body of a response without copies"),
     ("chacha20poly1305", "the seal on credentials that are kept"),
     ("clap_complete", "completions for shells"),
+    ("clap_mangen", "manual pages"),
     ("futures-core", "the trait of streams"),
     ("futures-util", "waiting for one of several things"),
     ("heck", "names of types in the macro's output"),

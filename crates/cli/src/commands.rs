@@ -5,6 +5,7 @@ mod completions;
 mod credentials;
 mod doctor;
 mod form;
+mod man;
 mod memory;
 mod model;
 mod models;
@@ -85,6 +86,8 @@ pub(crate) enum Command {
     Doctor(doctor::DoctorArgs),
     /// Print the completion script of a shell, as in `archon completions bash`
     Completions(completions::CompletionsArgs),
+    /// Print the manual page, or write a page for each command into a folder
+    Man(man::ManArgs),
     /// Print a JSON Schema of this program's output or settings
     #[command(subcommand)]
     Schema(schema::SchemaCommand),
@@ -111,6 +114,7 @@ impl Command {
             | Self::Trust(_)
             | Self::New(_)
             | Self::Completions(_)
+            | Self::Man(_)
             | Self::Schema(_) => return None,
         })
     }
@@ -152,6 +156,7 @@ impl Command {
             Self::New(args) => args.run(app),
             Self::Doctor(args) => args.run(app).await,
             Self::Completions(args) => args.run(app),
+            Self::Man(args) => args.run(app),
             Self::Schema(command) => command.run(app),
         }
     }

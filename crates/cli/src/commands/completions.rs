@@ -1,23 +1,32 @@
 //! `archon completions`: prints the completion script of a shell.
 
-use clap::CommandFactory as _;
-use clap_complete::Shell;
-
-use crate::{app::App, args::Args, exit::Exit, failure::Failure};
+use crate::{app::App, exit::Exit, failure::Failure};
 
 /// Arguments of `archon completions`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct CompletionsArgs {
     /// The shell
+    #[cfg(feature = "shell")]
     #[arg(value_name = "SHELL")]
-    shell: Shell,
+    shell: clap_complete::Shell,
+    /// The shell
+    #[cfg(not(feature = "shell"))]
+    #[arg(value_name = "SHELL")]
+    _shell: String,
 }
 
 impl CompletionsArgs {
+    #[cfg(feature = "shell")]
     pub(crate) fn run(self, app: &App) -> Result<Exit, Failure> {
         let mut script = Vec::new();
-        clap_complete::generate(self.shell, &mut Args::command(), "archon", &mut script);
+        let mut command = <crate::args::Args as clap::CommandFactory>::command();
+        clap_complete::generate(self.shell, &mut command, "archon", &mut script);
         app.output.piece(&String::from_utf8_lossy(&script));
         Ok(Exit::Finished)
+    }
+
+    #[cfg(not(feature = "shell"))]
+    pub(crate) fn run(self, _: &App) -> Result<Exit, Failure> {
+        Err(Failure::usage("`archon completions` is not in this build", "build with `--features shell`"))
     }
 }

@@ -73,3 +73,14 @@ async fn tool_without_its_feature_is_refused_with_its_name() {
         }
     }
 }
+
+#[cfg(not(feature = "shell"))]
+#[tokio::test]
+async fn completions_and_man_without_the_feature_are_refused_with_its_name() {
+    for (line, what) in
+        [("completions bash", "`archon completions`"), ("man", "`archon man`"), ("man pages", "`archon man`")]
+    {
+        let refused = Place::new().archon(line, &[]).await;
+        refused.check_refused(2, &format!("{what} is not in this build"), "build with `--features shell`");
+    }
+}

@@ -147,6 +147,7 @@ async fn lists_show_relative_times_and_logs_one_format() {
     }
 }
 
+#[cfg(feature = "shell")]
 #[tokio::test]
 async fn completions_name_the_commands() {
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
@@ -155,4 +156,24 @@ async fn completions_name_the_commands() {
         assert!(ran.out.contains("approvals") && ran.out.contains("max-cost"), "{shell}");
     }
     Place::new().archon("completions", &["tcsh"]).await.check_refused(2, "'tcsh'", "bash");
+}
+
+#[cfg(feature = "shell")]
+#[tokio::test]
+async fn man_prints_a_page_and_writes_one_for_each_command() {
+    let place = Place::new();
+    let page = place.archon("man", &[]).await;
+    assert!(
+        page.code == Some(0) && page.out.starts_with(".ie") && page.out.contains(".TH archon 1"),
+        "{page:?}"
+    );
+    let written = place.archon("man", &["share/man1"]).await;
+    assert_eq!((written.code, written.out.as_str()), (Some(0), "share/man1\n"), "{written:?}");
+    for name in ["archon.1", "archon-run.1", "archon-runs-list.1"] {
+        let page = std::fs::read_to_string(place.path("share/man1").join(name)).expect(name);
+        assert!(page.contains(".SH NAME"), "{name}");
+    }
+    std::fs::write(place.path("file"), "").unwrap();
+    let refused = place.archon("man", &["file"]).await;
+    refused.check_refused(1, "cannot write the pages into file", "a folder that you can write to");
 }

@@ -1,0 +1,44 @@
+//! `archon man`: prints or writes the manual pages.
+
+use std::path::PathBuf;
+
+use crate::{app::App, exit::Exit, failure::Failure};
+
+/// Arguments of `archon man`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ManArgs {
+    /// Write a page for each command into this folder, as in ~/.local/share/man/man1 [default: print the page of archon]
+    #[arg(value_name = "DIR")]
+    folder: Option<PathBuf>,
+}
+
+impl ManArgs {
+    #[cfg(feature = "shell")]
+    pub(crate) fn run(self, app: &App) -> Result<Exit, Failure> {
+        let command = <crate::args::Args as clap::CommandFactory>::command();
+        let Some(folder) = self.folder else {
+            let mut page = Vec::new();
+            let rendered = clap_mangen::Man::new(command).render(&mut page);
+            rendered.map_err(|e| Failure::failed(format!("cannot make the page: {e}"), "report it"))?;
+            app.output.piece(&String::from_utf8_lossy(&page));
+            return Ok(Exit::Finished);
+        };
+        let shown = crate::text::visible(&folder.display().to_string());
+        std::fs::create_dir_all(&folder).and_then(|()| clap_mangen::generate_to(command, &folder)).map_err(
+            |e| {
+                Failure::failed(
+                    format!("cannot write the pages into {shown}: {e}"),
+                    "name a folder that you can write to",
+                )
+            },
+        )?;
+        app.item(&serde_json::json!({"folder": shown}), || shown.clone());
+        Ok(Exit::Finished)
+    }
+
+    #[cfg(not(feature = "shell"))]
+    pub(crate) fn run(self, _: &App) -> Result<Exit, Failure> {
+        let _ = self.folder;
+        Err(Failure::usage("`archon man` is not in this build", "build with `--features shell`"))
+    }
+}
