@@ -82,6 +82,7 @@ const PURPOSES: &[(&str, &str)] = &[
     ("tokio-postgres", "memories in PostgreSQL"),
     ("tokio-util", "cancellation"),
     ("toml", "settings"),
+    ("toml_edit", "settings that are changed and keep their comments"),
     ("tracing-subscriber", "logs on standard error"),
     ("unicode-normalization", "letters without their accents, for PostgreSQL's index of words"),
     ("crc32fast", "sums of lines in the log on disk"),

@@ -20,8 +20,8 @@ A setting is looked for in these places. Later ones win.
    such as `[permissions]` stand in files only. An empty variable counts as absent.
 4. Flags, as in `--max-turns`.
 
-`archon doctor` says which settings hold and where each comes from. A name or a value that is wrong is refused with its file and
-line.
+`archon config get` says which settings hold and where each comes from, and `archon config set NAME VALUE` changes one. A name
+or a value that is wrong is refused with its file and line; `archon config check` lists all of them.
 
 ```toml
 model = \"openai:gpt-5-mini\"

@@ -2,6 +2,7 @@
 
 mod approvals;
 mod completions;
+mod config;
 mod credentials;
 mod doctor;
 mod form;
@@ -78,6 +79,9 @@ pub(crate) enum Command {
     /// Keep keys of services, encrypted, for when the environment has none
     #[command(subcommand)]
     Credentials(credentials::CredentialsCommand),
+    /// Show, check and change settings
+    #[command(subcommand)]
+    Config(config::ConfigCommand),
     /// Agree to the settings of a project's archon.toml, or take that back
     Trust(trust::TrustArgs),
     /// Write a small Rust project with an agent into a new folder
@@ -107,6 +111,7 @@ impl Command {
             Self::Memory(command) => command.settings(),
             Self::Approvals(command) => return command.settings(),
             Self::Runs(command) => return command.settings(),
+            Self::Config(command) => return command.settings(),
             Self::Replay(_)
             | Self::Sessions(_)
             | Self::Model(_)
@@ -117,6 +122,15 @@ impl Command {
             | Self::Man(_)
             | Self::Schema(_) => return None,
         })
+    }
+
+    /// Returns whether the command works without settings, and so also while a settings file has problems.
+    pub(crate) fn is_without_settings(&self) -> bool {
+        match self {
+            Self::Config(command) => command.settings().is_none(),
+            Self::New(_) | Self::Completions(_) | Self::Man(_) | Self::Schema(_) => true,
+            _ => false,
+        }
     }
 
     /// Recording or replay of model calls.
@@ -152,6 +166,7 @@ impl Command {
             Self::Models(command) => command.run(app).await,
             Self::Model(command) => command.run(app).await,
             Self::Credentials(command) => command.run(app).await,
+            Self::Config(command) => command.run(app),
             Self::Trust(args) => args.run(app),
             Self::New(args) => args.run(app),
             Self::Doctor(args) => args.run(app).await,

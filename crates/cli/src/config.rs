@@ -5,9 +5,14 @@
 
 mod agents;
 mod agreed;
+#[cfg(feature = "setup")]
+mod edit;
 mod file;
 mod models;
+mod name;
+mod problems;
 mod rules;
+mod source;
 mod trust;
 mod value;
 
@@ -25,10 +30,15 @@ use crate::failure::Failure;
 pub(crate) use agents::AgentSettings;
 use agents::Agents;
 pub(crate) use agreed::Agreements;
+#[cfg(feature = "setup")]
+pub(crate) use edit::Edit;
 #[cfg(test)]
 pub(crate) use file::parse as parse_settings;
 pub(crate) use models::Models;
+pub(crate) use name::Name;
+pub(crate) use problems::problems;
 pub(crate) use rules::PermissionRules;
+pub(crate) use source::Source;
 pub(crate) use trust::{Asks, asks};
 use value::FromText;
 pub(crate) use value::{
@@ -190,6 +200,15 @@ pub(crate) struct Config {
     pub(crate) asks: Option<Asks>,
 }
 
+/// The owner of a settings file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Owner {
+    /// The user.
+    User,
+    /// A project, whose file may come from a stranger.
+    Project,
+}
+
 /// The sources of settings; an input, so that tests control it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sources {
@@ -212,6 +231,16 @@ impl Sources {
             user: user.map(|dir| dir.join("archon").join(FILE)),
             project: std::env::current_dir().ok().map(|dir| dir.join(FILE)),
             env,
+        }
+    }
+}
+
+impl Sources {
+    /// Returns the path of the file of this owner.
+    pub(crate) fn file(&self, owner: Owner) -> Option<&PathBuf> {
+        match owner {
+            Owner::User => self.user.as_ref(),
+            Owner::Project => self.project.as_ref(),
         }
     }
 }
@@ -239,7 +268,6 @@ impl Config {
     }
 
     /// Creates a configuration of one layer.
-    #[cfg(test)]
     pub(crate) fn of(layer: Settings, origin: &Origin) -> Self {
         let mut config = Self::default();
         config.add(layer, origin);

@@ -1,8 +1,8 @@
-//! Writes the command's own files in the data folder.
+//! Writes the command's own files in the data folder, and settings files.
 
 use std::{
     ffi::OsString,
-    fs::{self, DirBuilder, OpenOptions},
+    fs::{self, DirBuilder, OpenOptions, Permissions},
     io::{self, Write},
     path::Path,
 };
@@ -10,6 +10,30 @@ use std::{
 /// Writes a file that only its owner can read, and creates its folder. An existing file is replaced
 /// atomically.
 pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
+    write_beside(path, text, 0o600, None)
+}
+
+/// As [`replace`], for settings of the user: they keep their permissions, and stay behind a symbolic link.
+#[cfg(feature = "setup")]
+pub(crate) fn rewrite(path: &Path, text: &str) -> io::Result<()> {
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    write_beside(&path, text, 0o600, permissions(&path))
+}
+
+/// As [`replace`], for settings of a project, which others may read. A link is replaced, since whoever wrote the
+/// project may have let it lead anywhere.
+#[cfg(feature = "setup")]
+pub(crate) fn rewrite_shared(path: &Path, text: &str) -> io::Result<()> {
+    write_beside(path, text, 0o666, permissions(path).filter(|_| !path.is_symlink()))
+}
+
+#[cfg(feature = "setup")]
+fn permissions(path: &Path) -> Option<Permissions> {
+    fs::metadata(path).ok().map(|there| there.permissions())
+}
+
+/// Writes a new file beside the old one, and gives it its name.
+fn write_beside(path: &Path, text: &str, mode: u32, permissions: Option<Permissions>) -> io::Result<()> {
     let mut folder = DirBuilder::new();
     folder.recursive(true);
     #[cfg(unix)]
@@ -18,9 +42,25 @@ pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
     let mut new = OsString::from(path);
     new.push(".new");
     let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true);
+    // A link of this name is not followed.
+    options.write(true).create_new(true);
     #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(&new)?.write_all(text.as_bytes())?;
-    fs::rename(&new, path)
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, mode);
+    #[cfg(not(unix))]
+    let _ = mode;
+    let _ = fs::remove_file(&new);
+    let write = || {
+        let mut file = options.open(&new)?;
+        if let Some(permissions) = permissions {
+            file.set_permissions(permissions)?;
+        }
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&new, path)
+    };
+    let written = write();
+    if written.is_err() {
+        let _ = fs::remove_file(&new);
+    }
+    written
 }

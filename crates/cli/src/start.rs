@@ -2,6 +2,7 @@
 
 use std::{
     io::{self, Write},
+    path::PathBuf,
     sync::Arc,
 };
 
@@ -12,7 +13,7 @@ use crate::{
     app::App,
     args::{Args, GlobalArgs},
     commands,
-    config::{Config, Sources},
+    config::{Config, Origin, Sources},
     credentials::Kept,
     exit::Exit,
     failure::Failure,
@@ -39,8 +40,15 @@ fn start(args: Args, output: Arc<Output>) -> Result<Exit, Failure> {
     let is_by_settings = flags.is_some();
     let mut flags = flags.unwrap_or_default();
     flags.data_dir = args.global.data_dir.clone();
-    let config = Config::load(&sources, flags)?;
-    let data_dir = config.data_dir(&sources)?;
+    let is_without = args.command.is_without_settings();
+    let config = match Config::load(&sources, flags.clone()) {
+        Err(_) if is_without => Config::of(flags, &Origin::Flag(String::new())),
+        config => config?,
+    };
+    let data_dir = match config.data_dir(&sources) {
+        Err(_) if is_without => PathBuf::new(),
+        folder => folder?,
+    };
     let mut http = HttpOptions::default();
     http.allow_plain_http = config.settings.allow_plain_http == Some(true);
     let mut app = App {

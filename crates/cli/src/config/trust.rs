@@ -92,64 +92,64 @@ fn split(file: &File, agreements: Option<&Agreements>) -> Result<(Option<Asks>, 
 }
 
 /// Refuses a layer with forbidden settings.
-fn check(path: &Path, layer: &Settings) -> Result<(), Failure> {
-    let refuse = |key: &str, why: &str| {
-        let what = format!("{}: `{key}` {why}", path.display());
-        Err(Failure::usage(
-            what,
-            format!("say it with a flag or in your own settings, or remove `{key}` there"),
-        ))
+pub(super) fn check(path: &Path, layer: &Settings) -> Result<(), Failure> {
+    match refusals(path, layer).first() {
+        None => Ok(()),
+        Some((key, why)) => Err(Failure::usage(format!("{}: `{key}` {why}", path.display()), remedy(key))),
+    }
+}
+
+/// Returns what to do about a forbidden setting.
+pub(super) fn remedy(key: &str) -> String {
+    format!("say it with a flag or in your own settings, or remove `{key}` there")
+}
+
+/// Returns the names of the forbidden settings of a layer, each with the reason.
+pub(super) fn refusals(path: &Path, layer: &Settings) -> Vec<(&'static str, &'static str)> {
+    let allows = layer.permissions.as_ref().is_some_and(|rules| !rules.allow.is_empty());
+    let leads_out = |place: &Option<PathBuf>| {
+        place.as_ref().zip(path.parent()).is_some_and(|(place, project)| !is_inside(place, project))
     };
-    if layer.api_key_env.is_some() {
-        return refuse(
+    let refusals = [
+        (
+            layer.api_key_env.is_some(),
             "api_key_env",
             "may not stand in a project's settings: a project does not choose your keys",
-        );
-    }
-    if layer.allow_plain_http.is_some() {
-        return refuse(
+        ),
+        (
+            layer.allow_plain_http.is_some(),
             "allow_plain_http",
             "may not stand in a project's settings: a project does not decide who can read your keys",
-        );
-    }
-    if layer.data_dir.is_some() {
-        return refuse(
+        ),
+        (
+            layer.data_dir.is_some(),
             "data_dir",
             "may not stand in a project's settings: a project does not choose where logs go",
-        );
-    }
-    if layer.search_url.is_some() {
-        return refuse(
+        ),
+        (
+            layer.search_url.is_some(),
             "search_url",
             "may not stand in a project's settings: a project does not decide who hears what is looked for",
-        );
-    }
-    if layer.models.is_some() {
-        return refuse(
+        ),
+        (
+            layer.models.is_some(),
             "models",
             "may not stand in a project's settings: a project does not decide what your money buys",
-        );
-    }
-    if layer.local_servers.is_some() {
-        return refuse(
+        ),
+        (
+            layer.local_servers.is_some(),
             "local_servers",
             "may not stand in a project's settings: a project does not know your machine",
-        );
-    }
-    if layer.permissions.as_ref().is_some_and(|rules| !rules.allow.is_empty()) {
-        return refuse(
+        ),
+        (
+            allows,
             "permissions",
             "may not allow anything in a project's settings: a project does not decide what it may do",
-        );
-    }
-    for (key, place) in [("workspace", &layer.workspace), ("project_file", &layer.project_file)] {
-        if let (Some(place), Some(project)) = (place, path.parent())
-            && !is_inside(place, project)
-        {
-            return refuse(key, "leads out of the project");
-        }
-    }
-    Ok(())
+        ),
+        (leads_out(&layer.workspace), "workspace", "leads out of the project"),
+        (leads_out(&layer.project_file), "project_file", "leads out of the project"),
+    ];
+    refusals.into_iter().filter(|(is_there, ..)| *is_there).map(|(_, key, why)| (key, why)).collect()
 }
 
 fn is_inside(path: &Path, project: &Path) -> bool {

@@ -74,6 +74,13 @@ async fn tool_without_its_feature_is_refused_with_its_name() {
     }
 }
 
+#[cfg(not(feature = "setup"))]
+#[tokio::test]
+async fn config_set_without_the_feature_is_refused_with_its_name() {
+    let refused = Place::new().archon("config set", &["max_turns", "3"]).await;
+    refused.check_refused(2, "`archon config set` is not in this build", "build with `--features setup`");
+}
+
 #[cfg(not(feature = "shell"))]
 #[tokio::test]
 async fn completions_and_man_without_the_feature_are_refused_with_its_name() {

@@ -40,6 +40,7 @@ mod resumes;
 mod runs;
 mod screen;
 mod services;
+mod settings;
 mod setup;
 mod tapes;
 mod teams;

@@ -1,0 +1,177 @@
+//! `archon config`: the files with settings, the values in them, and their problems.
+
+use std::path::PathBuf;
+
+use clap::Subcommand;
+use serde_json::json;
+
+use crate::{
+    app::App,
+    config::{KEYS, Name, Origin, Owner, Settings, Source, problems},
+    exit::Exit,
+    failure::Failure,
+    output::Look,
+    text::visible,
+};
+
+/// Arguments of `archon config`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// The files that are read, in order: a later one wins
+    Path,
+    /// Print settings, and where each comes from
+    Get {
+        /// The setting, as max_turns or permissions.allow [default: all that are set]
+        name: Option<String>,
+    },
+    /// Set a setting in your own file; its comments and its layout stay
+    Set {
+        /// The setting, as max_turns or permissions.allow
+        name: String,
+        /// The value; a list has commas
+        #[arg(allow_hyphen_values = true)]
+        value: String,
+        /// Write into the file of the project, ./archon.toml
+        #[arg(long)]
+        project: bool,
+    },
+    /// Look for mistakes in all files, and print each with its line
+    Check,
+}
+
+impl ConfigCommand {
+    /// Returns the settings of flags: only to print them all settings must hold.
+    pub(crate) fn settings(&self) -> Option<Settings> {
+        matches!(self, Self::Get { .. }).then(Settings::default)
+    }
+
+    pub(crate) fn run(self, app: &App) -> Result<Exit, Failure> {
+        match self {
+            Self::Path => Ok(path(app)),
+            Self::Get { name } => get(app, name.as_deref()),
+            Self::Set { name, value, project } => {
+                set(app, &name, &value, if project { Owner::Project } else { Owner::User })
+            }
+            Self::Check => check(app),
+        }
+    }
+}
+
+/// The files of settings with their owners, in the order in which they are read.
+fn files(app: &App) -> impl Iterator<Item = (Owner, &PathBuf)> {
+    [Owner::User, Owner::Project].into_iter().filter_map(|owner| Some((owner, app.sources.file(owner)?)))
+}
+
+fn path(app: &App) -> Exit {
+    for (owner, path) in files(app) {
+        let exists = path.exists();
+        let whose = if owner == Owner::User { "yours" } else { "the project's" };
+        let item = json!({"file": path.display().to_string(), "whose": whose, "exists": exists});
+        let mark = if exists { "" } else { ", not there" };
+        app.item(&item, || format!("{}  ({whose}{mark})", visible(&path.display().to_string())));
+    }
+    Exit::Finished
+}
+
+fn get(app: &App, name: Option<&str>) -> Result<Exit, Failure> {
+    let name = name.map(Name::parse).transpose()?;
+    let found: Vec<_> = match &name {
+        Some(name) => Source::of(app, name)?,
+        None => KEYS
+            .iter()
+            .map(|key| Source::of(app, &Name::of_key(key)))
+            .collect::<Result<Vec<_>, _>>()?
+            .concat(),
+    };
+    for Source { name, value, origin, line } in &found {
+        let from = match line {
+            Some(line) => format!("{origin}:{line}"),
+            None => origin.to_string(),
+        };
+        let item =
+            json!({"name": name.to_string(), "value": value, "from": origin.to_string(), "line": line});
+        app.item(&item, || visible(&format!("{name} = {value}  # {from}")));
+    }
+    match name.filter(|_| found.is_empty()) {
+        Some(name) => Err(Failure::failed(
+            format!("`{name}` is not set"),
+            format!("set it: archon config set {name} VALUE; it is: {}", name.description()),
+        )),
+        None => Ok(Exit::Finished),
+    }
+}
+
+#[cfg(feature = "setup")]
+fn set(app: &App, name: &str, value: &str, owner: Owner) -> Result<Exit, Failure> {
+    use crate::config::Edit;
+    let name = Name::parse(name)?;
+    let path = app.sources.file(owner).ok_or_else(|| {
+        Failure::usage("there is no home directory with settings", "set HOME, or write with --project")
+    })?;
+    let mut edit = Edit::of(path, owner)?;
+    let value = edit.set(&name, value)?;
+    edit.write()?;
+    let file = visible(&path.display().to_string());
+    match app.json {
+        true => app.item(&json!({"name": name.to_string(), "value": value, "file": file}), String::new),
+        false => app.output.note(Look::Plain, format!("{file}: {name} = {value}")),
+    }
+    say_if_without_effect(app, &name, path);
+    Ok(Exit::Finished)
+}
+
+#[cfg(not(feature = "setup"))]
+fn set(app: &App, name: &str, _: &str, owner: Owner) -> Result<Exit, Failure> {
+    Name::parse(name)?;
+    let file = app.sources.file(owner).map(|path| path.display().to_string()).unwrap_or_default();
+    Err(Failure::usage(
+        "`archon config set` is not in this build",
+        format!("write the setting into {file}, or build with `--features setup`"),
+    ))
+}
+
+/// Notes that a written setting does not hold: because another place sets it, or nobody agreed to it.
+#[cfg(feature = "setup")]
+fn say_if_without_effect(app: &App, name: &Name, path: &std::path::Path) {
+    use crate::config::Config;
+    // Other files may have problems; `archon config check` is for them.
+    let Ok(config) = Config::load(&app.sources, Settings::default()) else { return };
+    let asks = config.asks.as_ref().is_some_and(|asks| asks.path == path && asks.keys.contains(&name.key()));
+    match config.origin(name.key()) {
+        _ if asks => app.output.note(Look::Plain, "it holds after you agree to the file: archon trust"),
+        Some(Origin::User(file) | Origin::Project(file)) if file == path => {}
+        Some(other) if name.is_replaced() => {
+            app.output.note(Look::Plain, format!("{other} sets it, too, and is used instead"));
+        }
+        _ => {}
+    }
+}
+
+fn check(app: &App) -> Result<Exit, Failure> {
+    let (mut count, mut read) = (0, 0);
+    for (owner, path) in files(app) {
+        let text = match std::fs::read_to_string(path) {
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => continue,
+            text => text.map_err(|e| {
+                let what = format!("cannot read {}: {e}", path.display());
+                Failure::usage(what, "make the file readable, or move it away")
+            })?,
+        };
+        read += 1;
+        for problem in problems(path, &text, owner) {
+            count += 1;
+            let mut item = json!(problem);
+            item["file"] = path.display().to_string().into();
+            app.item(&item, || {
+                let place = visible(&format!("{}:{}", path.display(), problem.line));
+                format!("{place}: {}; {}", visible(&problem.problem), visible(&problem.advice))
+            });
+        }
+    }
+    if !app.json {
+        let files = if read == 1 { "1 file".to_owned() } else { format!("{read} files") };
+        let problems = if count == 1 { "1 problem".to_owned() } else { format!("{count} problems") };
+        app.output.note(Look::Plain, format!("{files} read, {problems}"));
+    }
+    Ok(if count == 0 { Exit::Finished } else { Exit::Failed })
+}

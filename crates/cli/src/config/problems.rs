@@ -1,0 +1,229 @@
+//! Finds every problem of a settings file, and not only the first one.
+
+use std::path::Path;
+
+use serde::Deserialize as _;
+use toml::{
+    Spanned,
+    de::{DeTable, DeValue, Deserializer},
+};
+
+use archon::tools::Rule;
+
+use super::{
+    Owner, Settings, file,
+    name::{Name, Names},
+    trust,
+};
+
+/// A problem of a settings file.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+pub(crate) struct Problem {
+    /// The line, from 1.
+    pub(crate) line: usize,
+    /// The problem, one line.
+    pub(crate) problem: String,
+    /// The remedy, one line.
+    pub(crate) advice: String,
+}
+
+/// Returns all problems of a file with this text, in the order of its lines. A project's file is also held
+/// against what it may set.
+pub(crate) fn problems(path: &Path, text: &str, owner: Owner) -> Vec<Problem> {
+    let mut found = Found { text, problems: Vec::new() };
+    let (document, errors) = DeTable::parse_recoverable(text);
+    for e in errors {
+        found.add(e.span().map_or(0, |span| span.start), e.message(), "correct it: it is no TOML");
+    }
+    // Of a line that is no TOML the rest is a guess.
+    let unreadable: Vec<_> = found.problems.iter().map(|problem| problem.line).collect();
+    let mut table = document.into_inner();
+    for (place, what, unknown) in Names::new().remove_unknown(&mut table) {
+        found.add(place, &what, &unknown.advice());
+    }
+    for (place, part) in split(table) {
+        let Some((settings, part)) = found.check_values(place, part) else { continue };
+        found.check_rules(&part);
+        if owner == Owner::Project {
+            let mut settings = settings;
+            file::resolve_paths(path, &mut settings);
+            for (key, why) in trust::refusals(path, &settings) {
+                found.add(place, &format!("`{key}` {why}"), &trust::remedy(key));
+            }
+        }
+    }
+    let mut problems = found.problems;
+    let syntax = problems.len().min(unreadable.len());
+    let rest: Vec<_> = problems.drain(syntax..).filter(|p| !unreadable.contains(&p.line)).collect();
+    problems.extend(rest);
+    problems.sort();
+    problems.dedup();
+    problems
+}
+
+/// Splits a file into its settings, and tables of tables into their entries, so that the problems of one hide
+/// no others. Each comes with the offset of its name.
+fn split(table: DeTable<'_>) -> Vec<(usize, DeTable<'_>)> {
+    let mut parts = Vec::new();
+    for (key, value) in table {
+        let span = value.span();
+        match value.into_inner() {
+            DeValue::Table(entries) if matches!(&**key.get_ref(), "agents" | "models") => {
+                for (name, entry) in entries {
+                    let place = name.span().start;
+                    let one = DeValue::Table([(name, entry)].into_iter().collect());
+                    parts.push((
+                        place,
+                        [(key.clone(), Spanned::new(span.clone(), one))].into_iter().collect(),
+                    ));
+                }
+            }
+            value => {
+                let place = key.span().start;
+                parts.push((place, [(key, Spanned::new(span, value))].into_iter().collect()));
+            }
+        }
+    }
+    parts
+}
+
+/// The problems that were found in a text.
+struct Found<'t> {
+    text: &'t str,
+    problems: Vec<Problem>,
+}
+
+impl Found<'_> {
+    fn add(&mut self, place: usize, problem: &str, advice: &str) {
+        let line = file::line_at(self.text, place);
+        let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        self.problems.push(Problem { line, problem: one_line(problem), advice: one_line(advice) });
+    }
+
+    /// Notes each wrong value, and returns what is right. `None` if nothing can be told of the rest.
+    fn check_values<'i>(&mut self, name: usize, mut part: DeTable<'i>) -> Option<(Settings, DeTable<'i>)> {
+        let mut removed = false;
+        loop {
+            let document = Spanned::new(0..self.text.len(), part.clone());
+            let e = match Settings::deserialize(Deserializer::from(document)) {
+                Ok(settings) => return Some((settings, part)),
+                Err(e) => e,
+            };
+            let place = e.span().map_or(name, |span| span.start);
+            match remove_value(&mut part, place) {
+                Some(path) => {
+                    removed = true;
+                    self.add(place, e.message(), &about(&Name::of_parts(path)));
+                }
+                // What remains may lack the value that was removed.
+                None if removed => return None,
+                None => {
+                    let key = part.keys().next().map(|key| key.get_ref().to_string()).unwrap_or_default();
+                    self.add(name, e.message(), &about(&Name::of_key(&key)));
+                    return None;
+                }
+            }
+        }
+    }
+
+    fn check_rules(&mut self, part: &DeTable<'_>) {
+        let lists = part.get("permissions").and_then(|rules| rules.get_ref().as_table());
+        let texts =
+            lists.into_iter().flat_map(|lists| lists.values()).filter_map(|list| list.get_ref().as_array());
+        for text in texts.flat_map(|list| list.iter()) {
+            if let Some(Err(e)) = text.get_ref().as_str().map(str::parse::<Rule>) {
+                let advice = "write rules as bash(git status:*), write_file(src/**) or read_file";
+                self.add(text.span().start, &e.to_string(), advice);
+            }
+        }
+    }
+}
+
+fn about(name: &Name) -> String {
+    format!("the setting is: {}", name.description())
+}
+
+/// Removes the value at an offset, unless it is a table, and returns its path.
+fn remove_value(table: &mut DeTable<'_>, place: usize) -> Option<Vec<String>> {
+    let is_here = |value: &Spanned<DeValue<'_>>| value.span().contains(&place) && !value.get_ref().is_table();
+    let here = table.iter().find(|(_, value)| is_here(value)).map(|(key, _)| key.get_ref().to_string());
+    if let Some(key) = here {
+        return table.remove(key.as_str()).map(|_| vec![key]);
+    }
+    // A table with a header may have parts anywhere.
+    table.iter_mut().find_map(|(key, value)| match value.get_mut() {
+        DeValue::Table(inner) => {
+            let rest = remove_value(inner, place)?;
+            Some([key.get_ref().to_string()].into_iter().chain(rest).collect())
+        }
+        _ => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use super::*;
+
+    fn check(text: &str, owner: Owner, expected: Expect) {
+        let found = problems(Path::new("/p/archon.toml"), text, owner);
+        let lines: Vec<_> =
+            found.iter().map(|p| format!("{}: {}; {}\n", p.line, p.problem, p.advice)).collect();
+        expected.assert_eq(&lines.concat());
+    }
+
+    #[test]
+    fn problems_of_a_file_are_all_found() {
+        check("# nothing\nmax_turns = 3\n[permissions]\nallow = ['read_file']\n", Owner::User, expect![""]);
+        check(
+            "max_turn = 3\nmode = 'loud'\nmax_tokens = 'many'\n\n[permissions]\nalow = []\ndeny = ['bash(']\nask = 1\n\n\
+             [agents.a]\ndescription = 1\nmax_turns = 'few'\n\n[agents.b]\nsystem = 'x'\n\n\
+             [models.\"opnai:m\"]\ninput = 1\noutput = 2\n[models.\"openai:n\"]\ninput = 1\nthinking = 'no'\n",
+            Owner::User,
+            expect![[r#"
+                1: there is no setting `max_turn`; did you mean `max_turns`?
+                2: unknown variant `loud`, expected `native` or `text`; the setting is: Form in which the model gets tools: `native` or `text`; by default as it supports.
+                3: invalid type: string "many", expected u64; the setting is: Most tokens of a run.
+                6: there is no setting `permissions.alow`; did you mean `allow`?
+                7: 'bash(' is not a valid permission rule: the closing bracket is missing; write rules as bash(git status:*), write_file(src/**) or read_file
+                8: invalid type: integer `1`, expected a sequence; the setting is: Rules of calls that ask each time.
+                11: invalid type: integer `1`, expected a string; the setting is: Description for agents that may call it.
+                12: invalid type: string "few", expected u32; the setting is: Most model calls for one call.
+                14: missing field `description`; the setting is: Agents that the main agent may call as tools. A layer adds to those below.
+                17: [models."opnai:m"]: no such provider; did you mean openai, xai, zai?; the setting is: Properties of models: prices, windows, abilities; over the built-in catalogue. Not in a project's settings.
+                22: invalid type: string "no", expected a boolean; the setting is: True if it can think before it answers.
+            "#]],
+        );
+    }
+
+    #[test]
+    fn problems_of_a_file_that_is_no_toml_are_those_of_all_its_lines() {
+        check(
+            "max_turns = \nmodel = 'a\nmode = 'loud'\n",
+            Owner::User,
+            expect![[r#"
+            1: string values must be quoted, expected literal string; correct it: it is no TOML
+            2: invalid literal string, expected `'`; correct it: it is no TOML
+            3: unknown variant `loud`, expected `native` or `text`; the setting is: Form in which the model gets tools: `native` or `text`; by default as it supports.
+        "#]],
+        );
+    }
+
+    #[test]
+    fn problems_of_a_projects_file_are_also_what_it_may_not_set() {
+        let text =
+            "api_key_env = 'K'\nworkspace = '../..'\ndata_dir = 'd'\n[permissions]\nallow = ['read_file']\n";
+        check(text, Owner::User, expect![""]);
+        check(
+            text,
+            Owner::Project,
+            expect![[r#"
+            1: `api_key_env` may not stand in a project's settings: a project does not choose your keys; say it with a flag or in your own settings, or remove `api_key_env` there
+            2: `workspace` leads out of the project; say it with a flag or in your own settings, or remove `workspace` there
+            3: `data_dir` may not stand in a project's settings: a project does not choose where logs go; say it with a flag or in your own settings, or remove `data_dir` there
+            4: `permissions` may not allow anything in a project's settings: a project does not decide what it may do; say it with a flag or in your own settings, or remove `permissions` there
+        "#]],
+        );
+    }
+}
