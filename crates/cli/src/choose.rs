@@ -30,7 +30,7 @@ use keys::{further_keys, how_to_give, is_foreign, keys, named_keys, own_keys};
 /// to notice. A busy one gets [more time](LATE_PATIENCE) later.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(400);
 /// The longest time for a server that was late, if no other server has a fitting model.
-const LATE_PATIENCE: Duration = Duration::from_secs(5);
+pub(crate) const LATE_PATIENCE: Duration = Duration::from_secs(5);
 /// The same for a service that the settings name, which may be far away.
 const FAR_PATIENCE: Duration = Duration::from_secs(10);
 
@@ -49,6 +49,18 @@ const DEFAULT_MODELS: &[(&str, &str)] = &[
     ("moonshot", "kimi-k2.5"),
     ("zai", "glm-4.6"),
 ];
+
+/// Returns the default model of a service.
+#[cfg(feature = "setup")]
+pub(crate) fn default_model(service: &str) -> Option<&'static str> {
+    DEFAULT_MODELS.iter().find(|(name, _)| *name == service).map(|(_, model)| *model)
+}
+
+/// Returns the place of a service among those with a default model; the others come after them.
+#[cfg(feature = "setup")]
+pub(crate) fn default_rank(service: &str) -> usize {
+    DEFAULT_MODELS.iter().position(|(name, _)| *name == service).unwrap_or(DEFAULT_MODELS.len())
+}
 
 /// Variables that are often set for other purposes.
 const NOT_ONLY_FOR_MODELS: &[&str] = &["AWS_ACCESS_KEY_ID", "HF_TOKEN"];
@@ -362,9 +374,12 @@ async fn found(app: &App) -> Result<Chosen, Failure> {
 }
 
 fn nothing_found() -> Failure {
+    let keep = if cfg!(feature = "setup") { "archon init" } else { "archon credentials add SERVICE" };
     Failure::choices(
         Exit::Usage,
-        "no model is configured. With a service: set its key, as ANTHROPIC_API_KEY or OPENAI_API_KEY, keep it with `archon credentials add SERVICE`, or use --model PROVIDER:MODEL",
+        format!(
+            "no model is configured. With a service: set its key, as ANTHROPIC_API_KEY or OPENAI_API_KEY, keep it with `{keep}`, or use --model PROVIDER:MODEL"
+        ),
         &[
             "With a server: start Ollama, LM Studio or a llama.cpp server, or use --base-url U --model M",
             local::CHOICE,

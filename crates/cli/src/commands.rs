@@ -6,6 +6,11 @@ mod config;
 mod credentials;
 mod doctor;
 mod form;
+#[cfg(feature = "setup")]
+mod init;
+#[cfg(not(feature = "setup"))]
+#[path = "commands/init_absent.rs"]
+mod init;
 mod man;
 mod memory;
 mod model;
@@ -44,6 +49,8 @@ use crate::{
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Choose a provider, keep its key, and set the default model
+    Init(init::InitArgs),
     /// Work on a task and print the answer
     Run(run::RunArgs),
     /// Make a plan for a goal and show it, follow it, show the plan of a run, or answer what it asks
@@ -117,6 +124,7 @@ impl Command {
             | Self::Model(_)
             | Self::Credentials(_)
             | Self::Trust(_)
+            | Self::Init(_)
             | Self::New(_)
             | Self::Completions(_)
             | Self::Man(_)
@@ -166,6 +174,7 @@ impl Command {
             Self::Models(command) => command.run(app).await,
             Self::Model(command) => command.run(app).await,
             Self::Credentials(command) => command.run(app).await,
+            Self::Init(args) => args.run(app).await,
             Self::Config(command) => command.run(app),
             Self::Trust(args) => args.run(app),
             Self::New(args) => args.run(app),

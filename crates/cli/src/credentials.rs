@@ -171,8 +171,8 @@ impl Kept {
         self.0.get(variable).map(|key| key.expose().as_str())
     }
 
-    /// Creates a set of one key, for tests.
-    #[cfg(test)]
+    /// Creates a set of one key.
+    #[cfg(any(test, feature = "setup"))]
     pub(crate) fn of(variable: &str, key: &str) -> Self {
         Self([(variable.to_owned(), Secret::from(key.to_owned()))].into())
     }

@@ -29,6 +29,8 @@ mod start;
 mod tape;
 mod text;
 mod toolset;
+#[cfg(feature = "setup")]
+mod trial;
 
 use std::process::ExitCode;
 

@@ -9,25 +9,23 @@ use crate::{app::App, exit::Exit, failure::Failure, interrupt, output::Look};
 /// The most bytes to read; no key is longer.
 const MOST: u64 = 64 * 1024;
 
-/// Reads the secret that a person types after `question`, or that is piped in: one line.
-pub(crate) async fn read(app: &App, question: &str) -> Result<Secret, Failure> {
+/// Reads the secret that a person types after `question`, or that is piped in: one line. `pipe` is the advice
+/// for giving it without a terminal.
+pub(crate) async fn read(app: &App, question: &str, pipe: &str) -> Result<Secret, Failure> {
     let read = match io::stdin().is_terminal() {
-        true => typed(app, question).await?,
+        true => typed(app, question, pipe).await?,
         false => tokio::task::spawn_blocking(piped).await.unwrap_or_else(|e| Err(io::Error::other(e))),
     };
-    let text = read.map_err(|e| Failure::usage(format!("cannot read standard input: {e}"), PIPE))?;
-    line(&text)
+    let text = read.map_err(|e| Failure::usage(format!("cannot read standard input: {e}"), pipe))?;
+    line(&text, pipe)
 }
 
-/// Advice for giving a key without a terminal.
-const PIPE: &str = "pipe it in as text: archon credentials add SERVICE < FILE";
-
-fn line(text: &str) -> Result<Secret, Failure> {
+fn line(text: &str, pipe: &str) -> Result<Secret, Failure> {
     let text = text.trim();
     match () {
-        () if text.is_empty() => Err(Failure::usage("there is no key on standard input", PIPE)),
+        () if text.is_empty() => Err(Failure::usage("there is no key on standard input", pipe)),
         () if text.chars().any(char::is_control) => {
-            Err(Failure::usage("a key is one line without control characters", PIPE))
+            Err(Failure::usage("a key is one line without control characters", pipe))
         }
         () => Ok(Secret::from(text.to_owned())),
     }
@@ -41,11 +39,11 @@ fn piped() -> io::Result<String> {
 
 /// Reads a line from the terminal without showing it. Ctrl-C ends the question, and the terminal shows typed
 /// text again.
-async fn typed(app: &App, question: &str) -> Result<io::Result<String>, Failure> {
+async fn typed(app: &App, question: &str, pipe: &str) -> Result<io::Result<String>, Failure> {
     let cancel = CancellationToken::new();
     let listener = interrupt::listen(cancel.clone(), app.output.clone());
     let Some(_unseen) = Unseen::begin() else {
-        return Err(Failure::usage("a key cannot be typed here without being shown", PIPE));
+        return Err(Failure::usage("a key cannot be typed here without being shown", pipe));
     };
     app.output.note_piece(Look::Plain, question);
     let line = tokio::task::spawn_blocking(|| {
@@ -112,7 +110,7 @@ mod tests {
             ("a\nb", None),
             ("a\u{1b}b", None),
         ] {
-            let found = line(text).ok();
+            let found = line(text, "pipe it in").ok();
             assert_eq!(found.as_ref().map(|key| key.expose().as_str()), expected, "{text:?}");
         }
     }

@@ -41,6 +41,9 @@ pub(crate) enum CredentialsCommand {
 
 const PRIMARY: &str = "primary";
 
+/// Advice for giving a key without a terminal.
+const PIPE: &str = "pipe it in as text: archon credentials add SERVICE < FILE";
+
 impl CredentialsCommand {
     pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
         credentials::check_built()?;
@@ -68,7 +71,7 @@ async fn add(app: &App, name: &str, account: &str, key: &[String]) -> Result<Exi
             "say another one: --account NAME",
         ));
     }
-    let key = secret_input::read(app, &format!("key of {}: ", service.name)).await?;
+    let key = secret_input::read(app, &format!("key of {}: ", service.name), PIPE).await?;
     let store = credentials::open(&app.data_dir, &app.sources)?;
     let replaced = store.put(&credentials::place(service, account), Some(credentials::sealed(&key))).await?;
     let item = json!({"service": service.name, "account": account, "replaced": replaced});

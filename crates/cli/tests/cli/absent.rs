@@ -81,6 +81,15 @@ async fn config_set_without_the_feature_is_refused_with_its_name() {
     refused.check_refused(2, "`archon config set` is not in this build", "build with `--features setup`");
 }
 
+#[cfg(not(feature = "setup"))]
+#[tokio::test]
+async fn init_without_the_feature_is_refused_with_its_name() {
+    for more in [&[][..], &["--provider", "openai", "--key-stdin"]] {
+        let refused = Place::new().archon("init", more).await;
+        refused.check_refused(2, "`archon init` is not in this build", "build with `--features setup`");
+    }
+}
+
 #[cfg(not(feature = "shell"))]
 #[tokio::test]
 async fn completions_and_man_without_the_feature_are_refused_with_its_name() {

@@ -28,6 +28,8 @@ mod frozen;
 #[cfg(target_os = "linux")]
 mod history;
 mod hostile;
+#[cfg(all(feature = "setup", feature = "credentials"))]
+mod init;
 mod limits;
 #[cfg(feature = "local")]
 mod local;

@@ -1,0 +1,306 @@
+//! `archon init`: asks for a provider and its key, tries them, keeps the key, and writes the default model.
+//!
+//! Everything is checked before anything is kept. If the settings cannot be written in the end, the key is
+//! taken back.
+
+use std::path::PathBuf;
+
+use archon::{
+    providers::{LocalServer, ModelRef, PROFILES, PROTOCOLS, Profile, ServerAnswer, ask_local_servers},
+    types::{Secret, nearest},
+};
+use serde_json::json;
+
+use crate::{
+    app::App,
+    ask::Prompt,
+    choose,
+    config::{Edit, Name, Owner},
+    credentials::{self, Service},
+    exit::Exit,
+    failure::Failure,
+    local,
+    output::Look,
+    secret_input,
+    text::visible,
+    trial,
+};
+
+/// Arguments of `archon init`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct InitArgs {
+    /// The provider, as it stands before a model: openai, anthropic, ollama, …
+    #[arg(long, value_name = "NAME")]
+    provider: Option<String>,
+    /// The default model: the provider's name for it, or PROVIDER:MODEL [default: one that suits most tasks]
+    #[arg(long, value_name = "M")]
+    model: Option<String>,
+    /// Read the key from standard input
+    #[arg(long)]
+    key_stdin: bool,
+    /// Keep the key and the model without a small question to the model
+    #[arg(long)]
+    no_check: bool,
+}
+
+/// A provider that can be chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Choice {
+    /// The name before a model.
+    name: &'static str,
+    /// The service with its key; `None` if no key is needed.
+    service: Option<Service>,
+}
+
+/// Prefix of models in this program, as a provider.
+const LOCAL: &str = "local";
+/// The name of the key that is kept, as `archon credentials` calls it.
+const ACCOUNT: &str = "primary";
+
+impl InitArgs {
+    pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
+        credentials::check_built()?;
+        let settings = app.sources.user.clone().ok_or_else(|| {
+            Failure::usage("there is no home directory for settings", "set HOME, or XDG_CONFIG_HOME")
+        })?;
+        let mut edit = Edit::of(&settings, Owner::User)?;
+        let choice = self.choice(app)?;
+        let model = self.model_of(app, choice).await?;
+        edit.set(&Name::of_key("model"), &model)?;
+        let key = self.key_of(app, choice).await?;
+        if !self.no_check {
+            trial::ask(app, choice.service.zip(key.as_ref()), &model).await?;
+        }
+        let kept = match choice.service.zip(key.as_ref()) {
+            Some((service, key)) => Some(keep(app, service, key, &edit).await?),
+            None => {
+                edit.write()?;
+                None
+            }
+        };
+        self.report(app, choice, &model, kept, settings);
+        Ok(Exit::Finished)
+    }
+
+    fn report(&self, app: &App, choice: Choice, model: &str, kept: Option<bool>, settings: PathBuf) {
+        let file = visible(&settings.display().to_string());
+        if app.json {
+            let key = kept.map(|replaced| if replaced { "replaced" } else { "kept" });
+            let item = json!({
+                "provider": choice.name, "model": model, "key": key, "checked": !self.no_check, "file": file,
+            });
+            return app.item(&item, String::new);
+        }
+        if let Some(replaced) = kept {
+            let done = if replaced { "replaced" } else { "kept" };
+            app.output.note(Look::Plain, format!("the key of {} ({ACCOUNT}) is {done}", choice.name));
+        }
+        app.output.note(Look::Plain, format!("{file}: model = {}", visible(model)));
+        app.output.note(Look::Plain, "next: archon run \"What is 15% of 200?\"");
+    }
+
+    /// Returns the provider of the flags, or the one that a person chooses.
+    fn choice(&self, app: &App) -> Result<Choice, Failure> {
+        // A whole name of a model begins with its provider.
+        let of_model = || self.model.as_deref().filter(|model| model.parse::<ModelRef>().is_ok());
+        let of_model = || of_model()?.split([':', '@']).next();
+        match self.provider.as_deref().or_else(of_model) {
+            Some(name) => Choice::named(name),
+            None if app.output.asks && !app.json => Choice::chosen_on_terminal(app),
+            None => Err(Failure::usage(
+                "there is no terminal to ask for the provider on",
+                format!("name it: archon init --provider NAME; the providers are: {}", names().join(", ")),
+            )),
+        }
+    }
+
+    /// Returns the default model, with its provider.
+    async fn model_of(&self, app: &App, choice: Choice) -> Result<String, Failure> {
+        let given = match &self.model {
+            Some(model) => Some(model.clone()),
+            None => choice.default_model(app).await?,
+        };
+        let of_shell = || {
+            let question = format!("model of {}: ", choice.name);
+            let line = Prompt::new(app.output.clone(), Prompt::keyboard(), None).line(&question);
+            line.map(|line| line.trim().to_owned()).filter(|line| !line.is_empty())
+        };
+        let given = given.or_else(|| (app.output.asks && !app.json).then(of_shell).flatten());
+        let model = given.ok_or_else(|| {
+            let name = choice.name;
+            Failure::usage(
+                format!("{name} has no default model"),
+                format!("name one: --model M; `archon models list --provider {name}` shows some"),
+            )
+        })?;
+        let begins = |name: &str| model.strip_prefix(name).is_some_and(|rest| rest.starts_with([':', '@']));
+        let whole = if begins(choice.name) { model } else { format!("{}:{model}", choice.name) };
+        match choice.name == LOCAL || whole.parse::<ModelRef>().is_ok() {
+            true => Ok(whole),
+            false => Err(Failure::usage(
+                format!("{whole:?} is no name of a model"),
+                "write it as the provider does: --model M, or whole: --model PROVIDER:MODEL",
+            )),
+        }
+    }
+
+    /// Returns the key that is piped in or typed; `None` if the provider needs none, or the environment has it.
+    async fn key_of(&self, app: &App, choice: Choice) -> Result<Option<Secret>, Failure> {
+        let Some(service) = choice.service else {
+            return match self.key_stdin {
+                true => Err(Failure::usage(format!("{} needs no key", choice.name), "leave out --key-stdin")),
+                false => Ok(None),
+            };
+        };
+        let is_set = |name: &&&str| app.sources.env.get(**name).is_some_and(|value| !value.trim().is_empty());
+        let set = service.variables.iter().find(is_set);
+        let advice = "pipe the key in as text: archon init --provider NAME --key-stdin < FILE";
+        match (set, self.key_stdin) {
+            (Some(variable), false) => {
+                app.output.note(Look::Plain, format!("{variable} is set, and is used: no key is kept"));
+                Ok(None)
+            }
+            (None, false) if !app.output.asks => {
+                Err(Failure::usage("there is no terminal to type the key on", advice))
+            }
+            _ => {
+                let key = secret_input::read(app, &format!("key of {}: ", service.name), advice).await?;
+                if let Some(variable) = set {
+                    app.output.note(Look::Plain, format!("{variable} is set, and is used instead"));
+                }
+                Ok(Some(key))
+            }
+        }
+    }
+}
+
+/// Keeps the key and writes the settings, or neither. Returns whether a key was replaced.
+async fn keep(app: &App, service: Service, key: &Secret, edit: &Edit) -> Result<bool, Failure> {
+    let store = credentials::open(&app.data_dir, &app.sources)?;
+    let place = credentials::place(service, ACCOUNT);
+    let before = store.get(&place).await?;
+    let replaced = store.put(&place, Some(credentials::sealed(key))).await?;
+    let Err(e) = edit.write() else { return Ok(replaced) };
+    match before {
+        Some(before) => drop(store.put(&place, Some(before)).await?),
+        None => drop(store.delete(&place).await?),
+    }
+    Err(e)
+}
+
+impl Choice {
+    /// Returns the provider of this name.
+    fn named(name: &str) -> Result<Self, Failure> {
+        if let Some(choice) = choices().into_iter().find(|choice| choice.name == name) {
+            return Ok(choice);
+        }
+        let names = names();
+        let meant = nearest(name, names.iter().copied()).map(|n| format!("did you mean {n}? "));
+        let advice = format!("{}the providers are: {}", meant.unwrap_or_default(), names.join(", "));
+        Err(Failure::usage(format!("no provider is called {name:?}"), advice))
+    }
+
+    /// Shows all providers, and returns the one whose name or number a person types.
+    fn chosen_on_terminal(app: &App) -> Result<Self, Failure> {
+        let choices = choices();
+        for (number, choice) in choices.iter().enumerate() {
+            let key = if choice.service.is_some() { "" } else { "no key" };
+            let about = choose::default_model(choice.name).unwrap_or(key);
+            app.output.note(Look::Plain, format!("{:>4}  {:<18} {about}", number + 1, choice.name));
+        }
+        let prompt = Prompt::new(app.output.clone(), Prompt::keyboard(), None);
+        loop {
+            let Some(line) = prompt.line("provider (its number or name): ") else {
+                return Err(Failure::usage("no provider was chosen", "name it: archon init --provider NAME"));
+            };
+            let typed = line.trim();
+            let numbered = typed.parse::<usize>().ok().and_then(|number| choices.get(number.checked_sub(1)?));
+            match numbered.copied().map_or_else(|| Self::named(typed), Ok) {
+                Ok(choice) => return Ok(choice),
+                Err(e) => app.output.note(Look::Warning, format!("{}; {}", e.what(), e.advice().join("; "))),
+            }
+        }
+    }
+
+    /// Returns the model to use if none is named: of a server on this machine the first that it has.
+    async fn default_model(self, app: &App) -> Result<Option<String>, Failure> {
+        if self.name == LOCAL {
+            let missing = || Failure::usage("no model is on this machine", "fetch one: archon model pull");
+            return local::first(app).map(Some).ok_or_else(missing);
+        }
+        if let (None, Some(profile)) = (self.service, Profile::named(self.name)) {
+            return first_of_server(app, profile).await.map(Some);
+        }
+        Ok(choose::default_model(self.name).map(str::to_owned))
+    }
+}
+
+async fn first_of_server(app: &App, profile: &'static Profile) -> Result<String, Failure> {
+    let known = choose::local_servers(app).into_iter().find(|server| server.profile == profile.name);
+    let server = known.unwrap_or_else(|| LocalServer::new(profile.name, profile.base_url));
+    let url = server.base_url.clone();
+    let models = match ask_local_servers(vec![server], choose::LATE_PATIENCE).await.pop() {
+        Some((_, ServerAnswer::Models(models))) => models,
+        _ => Vec::new(),
+    };
+    // A model that embeds texts cannot answer.
+    let model = models.into_iter().find(|model| !model.to_lowercase().contains("embed"));
+    let model = model.ok_or_else(|| {
+        Failure::failed(
+            format!("{} at {url} lists no models", profile.name),
+            "start it and load a model, or name one that it will have: --model M --no-check",
+        )
+    })?;
+    Ok(match url == profile.base_url {
+        true => format!("{}:{model}", profile.name),
+        false => format!("{}@{url}:{model}", profile.name),
+    })
+}
+
+/// Returns all providers: first those with a default model, then the others with a key, then those without.
+fn choices() -> Vec<Choice> {
+    let keyed = |name: &'static str, variables: &'static [&'static str]| {
+        let shared = Service::named(name).ok().filter(|_| !variables.is_empty());
+        shared.map(|service| Choice { name, service: Some(service) })
+    };
+    let profiles = PROFILES.iter().filter_map(|profile| keyed(profile.name, profile.key_variable.as_slice()));
+    let is_whole = |name: &str| name != "openai-compatible";
+    let protocols = PROTOCOLS.iter().filter(|protocol| protocol.is_built() && is_whole(protocol.name));
+    let protocols = protocols.filter_map(|protocol| keyed(protocol.name, protocol.key_variables));
+    let servers =
+        PROFILES.iter().filter(|profile| profile.key_variable.is_none()).map(|profile| profile.name);
+    let servers = servers.chain([LOCAL]).map(|name| Choice { name, service: None });
+    let mut all: Vec<_> = profiles.chain(protocols).chain(servers).collect();
+    all.sort_by_key(|choice| choose::default_rank(choice.name));
+    all
+}
+
+fn names() -> Vec<&'static str> {
+    choices().into_iter().map(|choice| choice.name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn choices_begin_with_those_that_have_a_default_model_and_end_without_keys() {
+        let names = names();
+        assert_eq!(names[..3], ["openai", "anthropic", "gemini"]);
+        assert_eq!(names[names.len() - 2..], ["vllm", "local"]);
+        for name in ["openrouter", "openai-responses", "ollama"] {
+            assert_eq!(names.iter().filter(|other| **other == name).count(), 1, "{name}");
+        }
+        assert!(!names.contains(&"brave-search") && !names.contains(&"openai-compatible"));
+    }
+
+    #[test]
+    fn choice_named_by_a_wrong_name_is_refused_with_the_nearest() {
+        let refused = Choice::named("opnai").unwrap_err();
+        assert!(
+            refused.advice()[0].starts_with("did you mean openai? the providers are: openai, "),
+            "{refused:?}"
+        );
+        assert_eq!(Choice::named("openai-responses").unwrap().service.unwrap().name, "openai");
+    }
+}

@@ -1,0 +1,103 @@
+//! Tries a key and a model with one small question, before they are kept.
+
+use std::{sync::Arc, time::Duration};
+
+use archon::{
+    SystemClock,
+    types::{
+        ApiErrorKind, CancellationToken, Clock as _, Message, ModelEvent, ProviderError, Request,
+        RequestOptions, Secret,
+    },
+};
+use futures_util::StreamExt as _;
+
+use crate::{
+    app::App,
+    choose,
+    config::{Config, Settings, Sources},
+    credentials::{Kept, Service},
+    failure::Failure,
+};
+
+/// The longest time for the answer.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// The most tokens of the answer: few, and enough for every service.
+const TOKENS: u32 = 32;
+
+/// Asks the model something with this key, or with the keys that there are.
+///
+/// # Errors
+/// The service refuses the key or the model, or cannot be reached.
+pub(crate) async fn ask(app: &App, key: Option<(Service, &Secret)>, model: &str) -> Result<(), Failure> {
+    let app = &with(app, key, model)?;
+    let chosen = choose::model(app, None).await?;
+    let question = Message::user("Answer with one word: ready", SystemClock.now());
+    let mut request = Request::new(chosen.model.clone(), vec![question]);
+    let mut options = RequestOptions::default();
+    options.max_tokens = Some(TOKENS);
+    request.options = Arc::new(options);
+    app.output.wait(&format!("trying {model}"));
+    let cancel = CancellationToken::new();
+    let mut events = chosen.provider.stream(request, cancel.clone());
+    let end = async {
+        loop {
+            match events.next().await {
+                Some(Ok(ModelEvent::Done(_))) => return Ok(()),
+                Some(Ok(_)) => {}
+                Some(Err(e)) => return Err(e),
+                None => return Err(ProviderError::Protocol("the answer has no end".into())),
+            }
+        }
+    };
+    let late = || ProviderError::Timeout(format!("no answer in {} s", PATIENCE.as_secs()).into());
+    let answered = tokio::time::timeout(PATIENCE, end).await.unwrap_or_else(|_| Err(late()));
+    app.output.stop_waiting();
+    answered.map_err(|e| failure(&e, key, model))
+}
+
+/// Returns the context that later commands will have, with nothing of the current folder.
+fn with(app: &App, key: Option<(Service, &Secret)>, model: &str) -> Result<App, Failure> {
+    let mut sources = Sources { project: None, ..app.sources.clone() };
+    for name in ["ARCHON_MODEL", "ARCHON_BASE_URL"] {
+        sources.env.remove(name);
+    }
+    let mut app = app.clone();
+    if let Some((service, key)) = key {
+        // What is typed is tried, even if the environment has another key.
+        service.variables.iter().for_each(|name| drop(sources.env.remove(*name)));
+        app.kept = Arc::new(Kept::of(service.variable(), key.expose()));
+    }
+    let settings = Settings { model: Some(model.to_owned()), ..Settings::default() };
+    app.config = Config::load(&sources, settings)?;
+    app.sources = sources;
+    Ok(app)
+}
+
+/// Returns the service's answer with what to do.
+fn failure(e: &ProviderError, key: Option<(Service, &Secret)>, model: &str) -> Failure {
+    let mut what = e.to_string();
+    // Some services repeat the key.
+    if let Some((_, key)) = key {
+        what = what.replace(key.expose().as_str(), "****");
+    }
+    let nothing = "nothing was kept";
+    let unchecked = "or keep it without this question: --no-check";
+    match e {
+        ProviderError::Auth(_) => Failure::failed(
+            format!("{model} refused the key: {what}"),
+            format!("{nothing}: copy the key again, whole and from an account that may use the model"),
+        ),
+        ProviderError::Api { kind: ApiErrorKind::NotFound, .. } => Failure::failed(
+            format!("{model} cannot be used: {what}"),
+            format!("{nothing}: name another model with --model M; `archon models list` shows some"),
+        ),
+        ProviderError::Api { kind: ApiErrorKind::Quota, .. } => Failure::failed(
+            format!("{model} cannot be used: {what}"),
+            format!("{nothing}: raise the limit of the key's account, {unchecked}"),
+        ),
+        _ => Failure::failed(
+            format!("{model} did not answer: {what}"),
+            format!("{nothing}: try again, {unchecked}"),
+        ),
+    }
+}
