@@ -74,9 +74,9 @@ pub(crate) struct Known {
 #[cfg(feature = "local")]
 mod engine;
 #[cfg(feature = "local")]
-pub(crate) use engine::{CHOICE, catalogue, engine, first, load, prebuilt_engine, pull};
+pub(crate) use engine::{CHOICE, catalogue, engine, fetch, first, load, prebuilt_engine, pull};
 
 #[cfg(not(feature = "local"))]
 mod absent;
 #[cfg(not(feature = "local"))]
-pub(crate) use absent::{CHOICE, catalogue, engine, first, load, prebuilt_engine, pull};
+pub(crate) use absent::{CHOICE, catalogue, engine, fetch, first, load, prebuilt_engine, pull};

@@ -1,4 +1,7 @@
-//! `archon doctor`: shows what was found on this machine, and what would be used and why.
+//! `archon doctor`: shows what was found on this machine, and what would be used and why. With `--fix` it mends
+//! what can be mended safely.
+
+mod repair;
 
 use archon::{
     providers::{LocalServer, ServerAnswer, ask_local_servers},
@@ -22,6 +25,9 @@ use crate::{
 /// Arguments of `archon doctor`, as for `archon run`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct DoctorArgs {
+    /// Mend what can be mended safely: missing folders and models, permissions of secrets, stale locks and indexes
+    #[arg(long)]
+    fix: bool,
     #[command(flatten)]
     model: ModelFlags,
     #[command(flatten)]
@@ -53,6 +59,8 @@ impl DoctorArgs {
             });
         };
         settings(app).into_iter().for_each(show);
+        // First, so that the rest shows the mended state.
+        let is_mended = self.repairs(app, show).await;
         show(data_directory(app).await);
         servers(app).await.into_iter().for_each(show);
         show(keys(app));
@@ -63,7 +71,10 @@ impl DoctorArgs {
         app.output.wait("choosing a model");
         let chosen = choose::model(app, None).await;
         app.output.stop_waiting();
-        let exit = chosen.as_ref().map_or_else(|failure| failure.exit(), |_| Exit::Finished);
+        let exit = match chosen.as_ref().map_or_else(|failure| failure.exit(), |_| Exit::Finished) {
+            Exit::Finished if !is_mended => Exit::Failed,
+            exit => exit,
+        };
         show(match chosen {
             Ok(c) => Finding {
                 check: "model",
@@ -77,6 +88,33 @@ impl DoctorArgs {
             },
         });
         Ok(exit)
+    }
+
+    /// Shows what can be mended, or mends it. Returns false if that failed.
+    async fn repairs(&self, app: &App, show: impl Fn(Finding)) -> bool {
+        let mut is_mended = true;
+        for repair in repair::find(app).await {
+            let problem = repair.problem();
+            let (ok, found) = match self.fix {
+                false => (false, format!("{problem}; `archon doctor --fix` mends it")),
+                true => match repair.mend(app).await {
+                    Ok(done) => (true, format!("{problem}: {done}")),
+                    Err(e) => {
+                        is_mended = false;
+                        (
+                            false,
+                            format!(
+                                "{problem}, and could not be mended: {}; {}",
+                                e.what(),
+                                e.advice().join("; ")
+                            ),
+                        )
+                    }
+                },
+            };
+            show(Finding { check: "fix", ok, found });
+        }
+        is_mended
     }
 }
 

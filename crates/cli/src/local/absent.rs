@@ -37,6 +37,11 @@ pub(crate) async fn pull(_: &App, _: Option<&str>) -> Result<Exit, Failure> {
     Err(not_built())
 }
 
+/// Fetches a model and returns its path.
+pub(crate) async fn fetch(_: &App, _: Option<&str>) -> Result<Option<PathBuf>, Failure> {
+    Err(not_built())
+}
+
 /// Loads a model.
 pub(crate) async fn load(_: &App, _: &str, _: String) -> Result<Chosen, Failure> {
     Err(not_built())

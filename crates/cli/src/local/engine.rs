@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use archon::types::{CancellationToken, nearest};
 use archon_local_model::{
     DEFAULT, EMBEDDERS, EngineOptions, LocalModel, LocalModelError, LocalModelOptions, MODELS, Model,
-    Prebuilt, Progress, PullOptions, engine_path, find, open_engine, prebuilt, pull as fetch, pull_engine,
+    Prebuilt, Progress, PullOptions, engine_path, find, open_engine, prebuilt, pull as pull_model,
+    pull_engine,
 };
 
 use super::{Known, PREFIX, create_directory, directory, engines, files};
@@ -85,6 +86,18 @@ pub(crate) fn catalogue() -> Vec<Known> {
 
 /// Fetches the engine and a model, and prints the model's path. An interrupted download is continued later.
 pub(crate) async fn pull(app: &App, name: Option<&str>) -> Result<Exit, Failure> {
+    let Some(path) = fetch(app, name).await? else {
+        let name = name.unwrap_or(DEFAULT.name);
+        app.output.note(Look::Plain, format!("go on with: archon model pull {name}"));
+        return Ok(Exit::Interrupted);
+    };
+    let (name, path) = (name.unwrap_or(DEFAULT.name), path.display().to_string());
+    app.item(&serde_json::json!({"name": name, "path": path}), || path.clone());
+    Ok(Exit::Finished)
+}
+
+/// Fetches the engine and a model, and returns the model's path; `None` if a person stopped it.
+pub(crate) async fn fetch(app: &App, name: Option<&str>) -> Result<Option<PathBuf>, Failure> {
     let options = PullOptions::from_env();
     let model = match name {
         Some(name) => find(name).ok_or_else(|| unknown(name))?,
@@ -98,13 +111,7 @@ pub(crate) async fn pull(app: &App, name: Option<&str>) -> Result<Exit, Failure>
     };
     listener.abort();
     app.output.stop_waiting();
-    let Some(pulled) = pulled else {
-        app.output.note(Look::Plain, format!("go on with: archon model pull {}", model.name));
-        return Ok(Exit::Interrupted);
-    };
-    let path = pulled?.display().to_string();
-    app.item(&serde_json::json!({"name": model.name, "path": path}), || path.clone());
-    Ok(Exit::Finished)
+    pulled.transpose()
 }
 
 /// Fetches the engine first: it is small, and shows at once whether this machine can run it; then the model.
@@ -119,7 +126,7 @@ async fn fetch_both(app: &App, model: &'static Model, options: &PullOptions) -> 
     app.output.note(Look::Plain, format!("{}: {}", model.name, model.about));
     app.output.note(Look::Plain, format!("licence: {}", model.licence));
     let mut shown = Shown { output: &app.output, percent: 0 };
-    Ok(fetch(model, &directory, options, |progress| shown.progress(progress)).await?)
+    Ok(pull_model(model, &directory, options, |progress| shown.progress(progress)).await?)
 }
 
 async fn fetch_engine(app: &App, prebuilt: &'static Prebuilt, options: &PullOptions) -> Result<(), Failure> {

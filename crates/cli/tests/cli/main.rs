@@ -17,6 +17,7 @@ mod coding;
 mod credentials;
 #[cfg(target_os = "linux")]
 mod damages;
+mod doctor;
 #[cfg(unix)]
 mod doubt;
 mod exits;
