@@ -13,6 +13,7 @@ pages! {
     Readme: "README.md",
     Bus: "docs/bus.md",
     Library: "docs/library.md",
+    Pillars: "docs/pillars.md",
     Providers: "docs/providers.md",
     Service: "docs/service.md",
     Testing: "docs/testing.md",

@@ -361,13 +361,17 @@ impl Batch<'_, '_> {
         Ok(())
     }
 
-    /// Redacts the result, since not every toolbox does. Adds the error of the attempt before, which a toolbox
-    /// does not know. Tells the model if a person changed the arguments of the call.
+    /// Redacts the result, since not every toolbox does. Counts the attempts, since a toolbox knows of its own
+    /// only. Tells the model if a person changed the arguments of the call.
     fn marked(&self, id: CallId, mut result: ToolResult) -> ToolResult {
         self.context.redactor.clean_result(&mut result);
         let call = self.machine.calls().iter().find(|call| call.id == id);
-        if let Some(error) = self.failed.get(&id) {
-            result.metadata.insert(metadata::LAST_ERROR.to_owned(), error.as_str().into());
+        if let Some(CallStage::Started { attempt: attempt @ 1.., .. }) = call.map(|call| &call.stage) {
+            result.metadata.insert(metadata::ATTEMPTS.to_owned(), (attempt + 1).into());
+            result.metadata.insert(metadata::RETRY_COUNT.to_owned(), (*attempt).into());
+            if let Some(error) = self.failed.get(&id) {
+                result.metadata.insert(metadata::LAST_ERROR.to_owned(), error.as_str().into());
+            }
         }
         if let Some(edited) = call.and_then(|call| call.consent.as_ref()?.edited.as_ref()) {
             let text = format!("[A person changed the arguments of this call to {edited}]");

@@ -35,18 +35,13 @@ pub(crate) fn range(scope: &Collection, filter: &MemoryFilter) -> Result<GroupRa
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Damage {
     /// They pass all conditions but those that an index serves (collection, id, key and session), so that the
-    /// damage is found when they are read. For lists and searches, and deletions by id.
+    /// damage is found when they are read. For lists and searches.
     Admitted,
-    /// They are compared like all others. For other changes, which must not delete what they may not mean.
+    /// They are compared like all others. For changes, which must not delete what they may not mean.
     Compared,
 }
 
 impl Damage {
-    /// Returns the treatment in a deletion: it admits those that it names by id, so that they can be deleted.
-    pub(crate) fn in_deletion(filter: &MemoryFilter) -> Self {
-        if filter.ids.is_empty() { Self::Compared } else { Self::Admitted }
-    }
-
     /// Returns a condition that admits what `compared` does, and damaged rows as it is said here. `sound` is
     /// the condition that a row is not damaged.
     pub(crate) fn or_admitted(self, compared: String, sound: &str) -> String {

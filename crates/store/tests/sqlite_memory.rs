@@ -141,11 +141,9 @@ async fn a_row_with_a_damaged_filter_column_is_reported_by_filters_that_it_no_lo
         }
         // A change does not take it for what it may not be; by its id it can be forgotten.
         if damage == "kind = 'turn'" {
-            assert_eq!(user.apply(vec![MemoryChange::Forget(filter.clone())]).await.unwrap(), 1);
+            assert_eq!(user.apply(vec![MemoryChange::Forget(filter)]).await.unwrap(), 1);
         }
-        let mut named = filter;
-        named.ids = vec!["two".to_owned()];
-        assert_eq!(user.apply(vec![MemoryChange::Forget(named)]).await.unwrap(), 1, "{damage}");
+        assert_eq!(user.apply(vec![MemoryChange::forget("two")]).await.unwrap(), 1, "{damage}");
     }
 }
 

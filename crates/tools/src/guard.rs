@@ -128,13 +128,6 @@ pub(crate) struct Ended<'e> {
     pub(crate) started_before: u32,
 }
 
-impl Ended<'_> {
-    /// Returns the number of attempts, with those that the caller made before.
-    pub(crate) fn attempts(&self) -> u32 {
-        self.started_before.saturating_add(self.tried.attempts)
-    }
-}
-
 /// The caller's wishes for a result.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Wanted {

@@ -14,8 +14,8 @@ use archon::{
     memory::{Embedded, Memory},
     store::SqliteMemory,
     types::{
-        Clock, Collection, Damaged, Listing, LongTerm, MemoryEntry, MemoryFilter, MemoryKind, MemoryOrder,
-        MemoryPage, MemoryQuery, Trust,
+        Clock, Collection, Listing, LongTerm, MemoryEntry, MemoryFilter, MemoryKind, MemoryOrder,
+        MemoryQuery, Trust,
     },
 };
 use clap::Subcommand;
@@ -250,7 +250,9 @@ fn not_forgotten() -> MemoryFilter {
 async fn list(app: &App, of: &Of, limit: usize) -> Result<Exit, Failure> {
     let memory = open(app, &of.collection).await?;
     let page = memory.store().list(&Listing::new(not_forgotten(), MemoryOrder::Latest, limit)).await?;
-    note_damaged(app, &page);
+    for damaged in &page.damaged {
+        app.output.note(Look::Dim, format!("{} is damaged: {}", damaged.id, damaged.problem));
+    }
     if page.entries.is_empty() && !app.json {
         app.output.note(Look::Dim, format!("no memories in {}", of.collection));
     }
@@ -259,13 +261,6 @@ async fn list(app: &App, of: &Of, limit: usize) -> Result<Exit, Failure> {
         app.item(&entry, || row(&entry));
     }
     Ok(Exit::Finished)
-}
-
-fn note_damaged(app: &App, page: &MemoryPage) {
-    for Damaged { id, problem, .. } in &page.damaged {
-        let what_to_do = format!("`archon memory forget {id}` deletes it");
-        app.output.note(Look::Dim, format!("{id} is damaged: {problem}; {what_to_do}"));
-    }
 }
 
 async fn forget(app: &App, of: &Of, ids: Vec<String>) -> Result<Exit, Failure> {
@@ -286,7 +281,6 @@ async fn stats(app: &App, of: &Of) -> Result<Exit, Failure> {
     loop {
         let page = memory.store().list(&listing).await?;
         damaged += page.damaged.len();
-        note_damaged(app, &page);
         for entry in page.entries {
             *counts.entry((entry.collection.to_string(), entry.kind.as_str())).or_default() += 1;
         }

@@ -49,26 +49,6 @@ async fn what_is_added_is_found_listed_moved_and_forgotten() {
     assert!(exported.contains(r#""trust":"trusted""#) && listed[0]["trust"].is_null(), "{listed:?}");
 }
 
-// spec: M-20
-#[tokio::test]
-async fn memory_stats_with_a_damaged_kind_counts_and_names_the_entry() {
-    let place = Place::new();
-    let id = place.archon("memory add", &["Anna prefers tea."]).await.out.trim().to_owned();
-    let path = place.data().join("memory.db");
-    let mut bytes = std::fs::read(&path).unwrap();
-    // The column of the kind stands behind that of the id.
-    let row = format!("{id}note");
-    let at = bytes.windows(row.len()).position(|part| part == row.as_bytes()).unwrap() + id.len();
-    bytes[at..at + 4].copy_from_slice(b"nots");
-    std::fs::write(&path, bytes).unwrap();
-    let ran = place.archon("memory stats", &[]).await;
-    assert_eq!(ran.out.split_whitespace().collect::<Vec<_>>(), ["1", "damaged"], "{ran:?}");
-    let what_to_do = format!("`archon memory forget {id}` deletes it");
-    assert!(ran.err.contains(&format!("{id} is damaged: ")) && ran.err.contains(&what_to_do), "{ran:?}");
-    assert_eq!(place.archon("memory forget", &[&id]).await.code, Some(0));
-    assert_eq!(place.archon("memory stats", &[]).await.out, "");
-}
-
 #[tokio::test]
 async fn memory_add_with_a_collection_in_front_warns() {
     let place = Place::new();

@@ -70,7 +70,7 @@ async fn one(
     match change {
         MemoryChange::Put(entry) => put(transaction, scope, *entry).await,
         MemoryChange::Forget(filter) => {
-            let Conditions { sql, values } = Conditions::of(scope, &filter, Damage::in_deletion(&filter))?;
+            let Conditions { sql, values } = Conditions::of(scope, &filter, Damage::Compared)?;
             let sql = format!("DELETE FROM entries e WHERE {sql}");
             let gone = transaction.execute(&sql, &borrowed(&values)).await;
             Ok(usize::try_from(gone.map_err(failed("write to", "entries"))?).unwrap_or(usize::MAX))

@@ -197,7 +197,7 @@ impl Work<'_> {
     }
 
     fn forget(&self, filter: &MemoryFilter) -> Result<usize, MemoryError> {
-        let Conditions { sql, values } = Conditions::of(self.scope, filter, Damage::in_deletion(filter))?;
+        let Conditions { sql, values } = Conditions::of(self.scope, filter, Damage::Compared)?;
         let forget = || {
             let sql = format!("SELECT e.position FROM entries e WHERE {sql}");
             let mut statement = self.transaction.prepare_cached(&sql)?;

@@ -4,18 +4,19 @@ use std::time::Duration;
 
 use archon_types::{ToolResult, metadata};
 
-use crate::guard::{Ended, Guard};
+use crate::{
+    guard::{Ended, Guard},
+    retry::Tried,
+};
 
 pub(crate) struct Facts;
 
 impl Guard for Facts {
     fn after(&self, ended: &Ended<'_>, result: &mut ToolResult) {
-        let attempts = ended.attempts();
-        stamp(result, ended.validation, ended.execution, attempts, Some(&ended.tool.spec.version));
-        if attempts > 1 {
-            result.metadata.insert(metadata::RETRY_COUNT.to_owned(), (attempts - 1).into());
-        }
-        if let Some(error) = &ended.tried.last_error {
+        let Tried { attempts, last_error } = ended.tried;
+        stamp(result, ended.validation, ended.execution, *attempts, Some(&ended.tool.spec.version));
+        if let Some(error) = last_error {
+            result.metadata.insert(metadata::RETRY_COUNT.to_owned(), (*attempts - 1).into());
             result.metadata.insert(metadata::LAST_ERROR.to_owned(), error.as_str().into());
         }
     }
