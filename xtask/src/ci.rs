@@ -39,7 +39,7 @@ const STEPS: &[Step] = &[
     step("how many crates ours bring", "xtask deps"),
     step(
         "lints",
-        "clippy --workspace --all-targets --features archon/tokens,archon/git,archon/web -- -D warnings",
+        "clippy --workspace --all-targets --features archon/tokens,archon/git,archon/mcp-http,archon/web -- -D warnings",
     ),
     step(
         "lints of memories in databases",
@@ -85,7 +85,7 @@ const STEPS: &[Step] = &[
     step("tests of the bus and the pool across processes", "xtask redis test -p archon-redis"),
     step(
         "tests",
-        "xtask postgres test --workspace --exclude archon-redis --features archon/tokens,archon/git,archon/web,archon-store/sqlite-memory,archon-store/postgres-memory,archon-tests/postgres",
+        "xtask postgres test --workspace --exclude archon-redis --features archon/tokens,archon/git,archon/mcp-http,archon/web,archon-store/sqlite-memory,archon-store/postgres-memory,archon-tests/postgres",
     ),
 ];
 

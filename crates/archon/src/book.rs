@@ -24,3 +24,8 @@ pages! {
     TutorialStructuredOutput: "docs/book/tutorials/structured-output.md",
     TutorialSupportDesk: "docs/book/tutorials/support-desk.md",
 }
+
+#[cfg(feature = "mcp")]
+pages! {
+    McpServers: "docs/mcp.md",
+}

@@ -190,6 +190,13 @@ impl ArchonBuilder {
         self
     }
 
+    /// Adds the tools of MCP servers. Waits until each server is connected or has failed, at most `limit`; of
+    /// one that is not connected by then, the pinned tools are added.
+    #[cfg(feature = "mcp")]
+    pub async fn mcp(self, servers: &archon_mcp::McpServers, limit: std::time::Duration) -> Self {
+        self.tools(servers.tools(limit).await)
+    }
+
     /// Replaces the registry and its guards by another toolbox, which has its own tools and options.
     pub fn toolbox(mut self, toolbox: Arc<dyn Toolbox>) -> Self {
         self.toolbox = Some(toolbox);

@@ -42,6 +42,7 @@
 //! | read a conversation as a tree of runs | [`types::Session::read`] |
 //! | let an agent call another | [`SubAgentTool`] |
 //! | let an agent write programs | `code::CodeExecutor`, with the features `code-python` and `code-javascript` |
+//! | use the tools of MCP servers | `ArchonBuilder::mcp`, with the feature `mcp` |
 //! | write a tool, with a database or without | [`tool`], or the [`Tool`] trait |
 //! | read a project's instructions for its agents | [`ProjectFile`] |
 //! | save sessions for other programs during runs | [`ArchonBuilder::save_sessions`] |
@@ -175,6 +176,9 @@ pub mod prelude {
 /// Code execution: programs that an agent writes, run in this process under limits.
 #[cfg(any(feature = "code-python", feature = "code-javascript"))]
 pub use archon_code as code;
+/// MCP servers: their tools, their pins.
+#[cfg(feature = "mcp")]
+pub use archon_mcp as mcp;
 /// Long-term memory: stores and recalls memories.
 #[cfg(feature = "memory")]
 pub use archon_memory as memory;

@@ -1,0 +1,192 @@
+//! The failures of a server: which server, in which phase, why, and what a person can do.
+
+use std::{fmt, time::Duration};
+
+/// A failure of a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct McpError {
+    /// The server, by its configured name.
+    pub server: String,
+    /// The phase that failed.
+    pub phase: Phase,
+    /// The problem.
+    pub problem: McpProblem,
+    /// The last lines that the server wrote to its error output. Untrusted text.
+    pub output: Option<String>,
+}
+
+/// A phase of the work with a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Phase {
+    /// The settings are read.
+    Settings,
+    /// The process is started.
+    Start,
+    /// The handshake.
+    Initialize,
+    /// The tools are listed.
+    List,
+    /// A tool is called.
+    Call,
+}
+
+/// The reason why a server failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum McpProblem {
+    /// The settings are wrong.
+    Invalid(String),
+    /// Reading, writing, or starting the process failed.
+    Io(String),
+    /// The server ended or closed its output; the exit code, if it is known.
+    ConnectionClosed(Option<i32>),
+    /// The server does not serve us without a sign-in, or not with the one that it got.
+    SignIn,
+    /// No answer within this time limit.
+    Timeout(Duration),
+    /// The server answered with an error of JSON-RPC. The text is untrusted.
+    JsonRpc {
+        /// The code.
+        code: i32,
+        /// The text.
+        message: String,
+    },
+    /// The server answered with something that the protocol does not allow here.
+    Protocol(String),
+    /// The server is not connected, and is tried again after this time.
+    NotConnected {
+        /// The time until the next attempt.
+        retry_in: Duration,
+        /// The failure of the last attempt.
+        because: Box<McpError>,
+    },
+    /// The tool is held back until a person agrees to its definition.
+    HeldBack(String),
+    /// The server does not offer this tool any more.
+    NoSuchTool(String),
+    /// The servers were closed.
+    Closed,
+}
+
+impl McpError {
+    pub(crate) fn new(server: &str, phase: Phase, problem: McpProblem) -> Self {
+        Self { server: server.to_owned(), phase, problem, output: None }
+    }
+
+    pub(crate) fn with_output(mut self, output: Option<String>) -> Self {
+        self.output = output;
+        self
+    }
+
+    /// Returns advice for the person who configured the server.
+    pub fn advice(&self) -> String {
+        match (&self.problem, self.phase) {
+            (McpProblem::Invalid(_), _) => "Correct the settings of the server.".to_owned(),
+            (McpProblem::ConnectionClosed(Some(127)), _) => {
+                "Its command was not found: install it, or give its path.".to_owned()
+            }
+            (McpProblem::Timeout(_), phase) => format!(
+                "If the server is only slow, raise its time limit `{}`; otherwise start it by hand and look at \
+                 what it prints.",
+                phase.limit()
+            ),
+            (McpProblem::SignIn, _) => "Give it a valid `Authorization` header in its settings.".to_owned(),
+            (McpProblem::NotConnected { because, .. }, _) => because.advice(),
+            (McpProblem::HeldBack(_), _) => {
+                "Look at the difference, and approve the tool if you agree with it.".to_owned()
+            }
+            (McpProblem::NoSuchTool(_), _) => "Go on without it.".to_owned(),
+            (McpProblem::Closed, _) => "Start the servers again.".to_owned(),
+            (_, Phase::Call) => "Check the arguments, or go on without the tool.".to_owned(),
+            (McpProblem::Io(_), _) => "Check its command or address, and that it can be reached.".to_owned(),
+            _ => "Start its command by hand and look at what it prints.".to_owned(),
+        }
+    }
+}
+
+impl Phase {
+    /// Returns the name of the setting with the phase's time limit.
+    fn limit(self) -> &'static str {
+        match self {
+            Self::Settings | Self::Start | Self::Initialize => "initialize",
+            Self::List => "list",
+            Self::Call => "call",
+        }
+    }
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Settings => "settings",
+            Self::Start => "start",
+            Self::Initialize => "handshake",
+            Self::List => "list of tools",
+            Self::Call => "call",
+        })
+    }
+}
+
+impl fmt::Display for McpProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Invalid(why) | Self::Io(why) | Self::Protocol(why) => f.write_str(why),
+            Self::ConnectionClosed(Some(code)) => write!(f, "the server ended with exit code {code}"),
+            Self::ConnectionClosed(None) => f.write_str("the server closed the connection"),
+            Self::SignIn => f.write_str("the server wants a sign-in"),
+            Self::Timeout(limit) => write!(f, "no answer within {} s", limit.as_secs_f64()),
+            Self::JsonRpc { code, message } => write!(f, "the server answered with error {code}: {message}"),
+            Self::NotConnected { retry_in, because } => write!(
+                f,
+                "the server is not connected and is tried again in {} s; the last attempt failed in the phase {}: {}",
+                retry_in.as_secs_f64().ceil(),
+                because.phase,
+                because.problem
+            ),
+            Self::HeldBack(why) => write!(f, "the tool is held back: {why}"),
+            Self::NoSuchTool(tool) => write!(f, "the server offers no tool '{tool}' any more"),
+            Self::Closed => f.write_str("the servers were closed"),
+        }
+    }
+}
+
+impl fmt::Display for McpError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "MCP server '{}', phase {}: {}. {}", self.server, self.phase, self.problem, self.advice())?;
+        match &self.output {
+            Some(output) => write!(f, " Its error output ended with:\n{output}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for McpError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // spec: MC-08
+    #[test]
+    fn an_error_names_the_server_the_phase_the_limit_and_what_to_do() {
+        let late = McpProblem::Timeout(Duration::from_millis(1_500));
+        let error =
+            McpError::new("files", Phase::Initialize, late).with_output(Some("npm ERR! 404".to_owned()));
+        assert_eq!(
+            error.to_string(),
+            "MCP server 'files', phase handshake: no answer within 1.5 s. If the server is only slow, raise its \
+             time limit `initialize`; otherwise start it by hand and look at what it prints. Its error \
+             output ended with:\nnpm ERR! 404"
+        );
+        let because = Box::new(McpError::new("files", Phase::Start, McpProblem::ConnectionClosed(Some(127))));
+        let down = McpProblem::NotConnected { retry_in: Duration::from_millis(3_100), because };
+        assert_eq!(
+            McpError::new("files", Phase::Call, down).to_string(),
+            "MCP server 'files', phase call: the server is not connected and is tried again in 4 s; the last \
+             attempt failed in the phase start: the server ended with exit code 127. Its command was not found: \
+             install it, or give its path."
+        );
+    }
+}

@@ -1,0 +1,64 @@
+//! MCP: the tools of other programs, as tools of an agent.
+//!
+//! A server of the Model Context Protocol offers tools. [`McpServers`] starts the configured servers in the
+//! background, watches them, and offers their tools as [`McpTool`]s, which pass the guards like any other tool.
+//!
+//! | concept | file |
+//! |---|---|
+//! | [`McpServer`], the settings of a server | `server.rs` |
+//! | [`McpServers`], the servers of a program, supervised | `servers.rs` |
+//! | connecting, watching, backing off, for one server | `supervise.rs` |
+//! | one connection: start, initialize, list, call, close | `connection.rs` |
+//! | the server's process and its pipes, its web address | `stdio.rs`, `http.rs` |
+//! | requests and notifications of the server | `handler.rs` |
+//! | [`McpTool`], a tool of a server | `tool.rs` |
+//! | a server's answer as a tool result | `result.rs` |
+//! | [`model_name`], names that every model service accepts | `names.rs` |
+//! | [`Definition`], the description of a tool, and its hash | `definition.rs` |
+//! | [`Pins`], what a person agreed to | `pins.rs` |
+//! | [`Held`], a tool that is held back, and the difference | `held.rs` |
+//! | [`McpError`]: server, phase, problem, advice | `error.rs` |
+//!
+//! The protocol itself is the library `rmcp`: revision 2026-07-28, and the older ones of servers that only
+//! speak those.
+//!
+//! *Invariants*
+//!
+//! - Nothing waits for a server longer than the time limit of the phase ([`Timeouts`]), and a slow server
+//!   delays no other.
+//! - No process of a server outlives this process or its connection, unless it runs as another user.
+//! - What a server says about its tools never lowers a guard: each call of a tool may destroy something, until
+//!   a person's settings say less ([`McpServer::read_only`], [`McpServer::reversible`]).
+//! - A tool runs only with the definition that was pinned. A changed, new or renamed one is held back until a
+//!   person agreed to the difference.
+//! - Descriptions, results and errors of a server are untrusted text. They are bounded, cleared of characters
+//!   that nobody sees, and marked with the server's name.
+//!
+//! Unix only: elsewhere the crate is empty.
+
+#![cfg(unix)]
+
+mod connection;
+mod definition;
+mod error;
+mod handler;
+mod held;
+mod http;
+mod names;
+mod pins;
+mod result;
+mod server;
+mod servers;
+mod stdio;
+mod supervise;
+mod text;
+mod tool;
+
+pub use definition::Definition;
+pub use error::{McpError, McpProblem, Phase};
+pub use held::{Held, HeldKind};
+pub use names::{model_name, server_name_problem};
+pub use pins::{FilePins, MemoryPins, Pin, PinError, Pins, ServerPins};
+pub use server::{HttpServer, McpServer, StdioServer, Timeouts, Transport};
+pub use servers::{FirstUse, McpOptions, McpServers, ServerState, ServerStatus};
+pub use tool::McpTool;

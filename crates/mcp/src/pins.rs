@@ -1,0 +1,187 @@
+//! The pins: which definitions of a server's tools were agreed to, and by whom.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    io::{self, Write},
+    path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
+};
+
+use serde::{Deserialize, Serialize};
+
+use crate::Definition;
+
+/// Stores the pins of servers.
+pub trait Pins: Send + Sync {
+    /// Returns the pins of a server; `None` if it was never connected.
+    ///
+    /// # Errors
+    /// They cannot be read. The server's tools are then held back.
+    fn read(&self, server: &str) -> Result<Option<ServerPins>, PinError>;
+
+    /// Replaces the pins of a server.
+    ///
+    /// # Errors
+    /// They cannot be stored.
+    fn write(&self, server: &str, pins: &ServerPins) -> Result<(), PinError>;
+}
+
+/// The agreed definitions of one server.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ServerPins {
+    /// The server: its command line.
+    pub identity: String,
+    /// The tools, by the server's names.
+    pub tools: BTreeMap<String, Pin>,
+}
+
+/// An agreed definition.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Pin {
+    /// [`Definition::hash`].
+    pub hash: String,
+    /// The definition, to show a difference later.
+    pub definition: Definition,
+    /// True if a person agreed to it; false if it was the first that the server sent, which nobody looked at.
+    pub by_person: bool,
+}
+
+impl ServerPins {
+    /// Pins the first definitions of a server: they are trusted because nothing better is known.
+    pub(crate) fn first(identity: &str, definitions: &[Definition]) -> Self {
+        let mut pins = Self { identity: identity.to_owned(), tools: BTreeMap::new() };
+        for definition in definitions {
+            pins.add(definition, false);
+        }
+        pins
+    }
+
+    pub(crate) fn add(&mut self, definition: &Definition, by_person: bool) {
+        let hash = definition.hash(&self.identity);
+        let pin = Pin { hash, definition: definition.clone(), by_person };
+        self.tools.insert(definition.name.clone(), pin);
+    }
+}
+
+/// Pins that cannot be read or stored.
+#[derive(Debug, thiserror::Error)]
+#[error("the pins of the MCP server '{server}' cannot be {action}: {why}")]
+#[non_exhaustive]
+pub struct PinError {
+    /// The server.
+    pub server: String,
+    /// `read` or `stored`.
+    pub action: &'static str,
+    /// The reason.
+    pub why: String,
+}
+
+impl PinError {
+    /// Creates an error; `action` is `read` or `stored`.
+    pub fn new(server: &str, action: &'static str, why: impl ToString) -> Self {
+        Self { server: server.to_owned(), action, why: why.to_string() }
+    }
+}
+
+/// Pins in a folder of files, `SERVER.json` each. The folder must be outside of every workspace, so that no
+/// tool can change it.
+#[derive(Clone, Debug)]
+pub struct FilePins {
+    folder: PathBuf,
+}
+
+/// The content of a file.
+#[derive(Serialize, Deserialize)]
+struct File {
+    format: u32,
+    #[serde(flatten)]
+    pins: ServerPins,
+}
+
+/// The format that is written and read.
+const FORMAT: u32 = 1;
+
+impl FilePins {
+    /// Uses a folder, which is made when the first pins are stored.
+    pub fn new(folder: impl Into<PathBuf>) -> Self {
+        Self { folder: folder.into() }
+    }
+
+    fn path(&self, server: &str) -> PathBuf {
+        // Names of servers have no characters that mean something in a path.
+        self.folder.join(format!("{server}.json"))
+    }
+}
+
+impl Pins for FilePins {
+    fn read(&self, server: &str) -> Result<Option<ServerPins>, PinError> {
+        let text = match fs::read(self.path(server)) {
+            Ok(text) => text,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(e) => return Err(PinError::new(server, "read", e)),
+        };
+        let file: File = serde_json::from_slice(&text).map_err(|e| PinError::new(server, "read", e))?;
+        match file.format {
+            FORMAT => Ok(Some(file.pins)),
+            other => Err(PinError::new(server, "read", format!("they have the unknown format {other}"))),
+        }
+    }
+
+    fn write(&self, server: &str, pins: &ServerPins) -> Result<(), PinError> {
+        let file = File { format: FORMAT, pins: pins.clone() };
+        let text = serde_json::to_vec_pretty(&file).map_err(|e| PinError::new(server, "stored", e))?;
+        fs::create_dir_all(&self.folder)
+            .and_then(|()| replace(&self.path(server), &text))
+            .map_err(|e| PinError::new(server, "stored", e))
+    }
+}
+
+/// Replaces a file as a whole, so that a crash leaves the old or the new content.
+fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
+    let new = path.with_extension(format!("{}.new", std::process::id()));
+    let mut file = fs::File::create(&new)?;
+    file.write_all(text)?;
+    file.sync_all()?;
+    fs::rename(&new, path)
+}
+
+/// Pins in memory: every process trusts the first definitions anew.
+#[derive(Debug, Default)]
+pub struct MemoryPins(Mutex<BTreeMap<String, ServerPins>>);
+
+impl Pins for MemoryPins {
+    fn read(&self, server: &str) -> Result<Option<ServerPins>, PinError> {
+        Ok(self.0.lock().unwrap_or_else(PoisonError::into_inner).get(server).cloned())
+    }
+
+    fn write(&self, server: &str, pins: &ServerPins) -> Result<(), PinError> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(server.to_owned(), pins.clone());
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test may panic")]
+mod tests {
+    use super::*;
+    use crate::definition::tests::definition;
+
+    #[test]
+    fn file_pins_return_what_was_stored_and_refuse_what_they_cannot_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let pins = FilePins::new(folder.path().join("mcp"));
+        assert_eq!(pins.read("files").unwrap(), None);
+        let first = ServerPins::first("npx files", &[definition("read"), definition("write")]);
+        pins.write("files", &first).unwrap();
+        assert_eq!(pins.read("files").unwrap(), Some(first));
+        assert_eq!(fs::read_dir(folder.path().join("mcp")).unwrap().count(), 1, "no other file is left");
+        for (text, why) in [("{\"format\":2,\"identity\":\"\",\"tools\":{}}", "format 2"), ("{", "EOF")] {
+            fs::write(folder.path().join("mcp/files.json"), text).unwrap();
+            let refused = pins.read("files").unwrap_err().to_string();
+            assert!(refused.contains(why) && refused.contains("'files' cannot be read"), "{refused}");
+        }
+    }
+}

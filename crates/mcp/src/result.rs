@@ -1,0 +1,177 @@
+//! A server's answer to a call as a tool result: text and pictures for the model, the rest described.
+
+use archon_types::{Content, Json, ToolError, ToolResult, ToolResultStatus, metadata};
+use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
+
+use crate::{McpError, McpProblem, Phase, text::plain};
+
+/// Kinds of pictures that models read.
+const PICTURES: &[&str] = &["image/png", "image/jpeg", "image/gif", "image/webp"];
+/// Largest picture, in characters of base64.
+const LARGEST_PICTURE: usize = 8 << 20;
+/// Most characters of an address or a kind in a description.
+const SHORT: usize = 300;
+
+/// Makes a result of a server's answer. Its text is untrusted, like that of a web page: the guards remove tags
+/// and secrets, and the source is recorded.
+pub(crate) fn shaped(answer: CallToolResult, source: &str) -> ToolResult {
+    let mut content: Vec<Content> = answer.content.into_iter().map(block).collect();
+    let structured = answer.structured_content;
+    if let (true, Some(value)) = (content.iter().all(|block| block.as_text().is_none()), &structured) {
+        content.push(Content::text(value.to_string()));
+    }
+    if content.is_empty() {
+        content.push("(The tool returned nothing.)".into());
+    }
+    let mut result = match answer.is_error {
+        Some(true) => {
+            let detail = Content::join_text(&content).into_owned();
+            let mut failed = ToolResult::failed(ToolResultStatus::Error, format!("Error: {detail}"), detail)
+                .with_metadata(metadata::ERROR_TYPE, "execution_error");
+            failed.content.extend(content.into_iter().filter(|block| block.as_text().is_none()));
+            failed
+        }
+        _ => {
+            let mut succeeded = ToolResult::default();
+            succeeded.content = content;
+            succeeded
+        }
+    };
+    if let Some(value) = structured {
+        result = result.with_metadata(STRUCTURED, value);
+    }
+    result.with_metadata(metadata::SOURCE_URL, source)
+}
+
+/// The key of structured results in [`ToolResult::metadata`].
+const STRUCTURED: &str = "structured_content";
+
+fn block(block: ContentBlock) -> Content {
+    match block {
+        ContentBlock::Text(text) => Content::Text { text: text.text },
+        ContentBlock::Image(image) => picture(image.data, image.mime_type),
+        ContentBlock::Audio(audio) => described("audio", &audio.mime_type, &audio.data),
+        ContentBlock::Resource(embedded) => match embedded.resource {
+            ResourceContents::TextResourceContents { uri, text, .. } => {
+                Content::text(format!("Content of {}:\n\n{text}", plain(&uri, SHORT)))
+            }
+            ResourceContents::BlobResourceContents { uri, mime_type, blob, .. } => {
+                let kind = mime_type.unwrap_or_else(|| "unknown kind".to_owned());
+                match PICTURES.contains(&&*kind) {
+                    true => picture(blob, kind),
+                    false => described(&format!("data of {}", plain(&uri, SHORT)), &kind, &blob),
+                }
+            }
+            _ => Content::text("(a resource of an unknown kind)"),
+        },
+        ContentBlock::ResourceLink(link) => Content::text(format!(
+            "(a link to the resource '{}': {})",
+            plain(&link.name, SHORT),
+            plain(&link.uri, SHORT)
+        )),
+        _ => Content::text("(content of an unknown kind)"),
+    }
+}
+
+fn picture(data: String, kind: String) -> Content {
+    let is_base64 = data.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'='));
+    match PICTURES.contains(&&*kind) && data.len() <= LARGEST_PICTURE && is_base64 {
+        true => Content::Image { data, mime_type: kind },
+        false => described("a picture", &kind, &data),
+    }
+}
+
+/// Describes data that a model cannot read.
+fn described(what: &str, kind: &str, base64: &str) -> Content {
+    let bytes = base64.len() / 4 * 3;
+    Content::text(format!("({what}, {}, about {bytes} bytes, not shown)", plain(kind, SHORT)))
+}
+
+/// Makes a result of a failure. `may_change` says whether the call may have changed something.
+pub(crate) fn failure(error: &McpError, may_change: bool, source: &str) -> ToolResult {
+    let is_cut_off = error.phase == Phase::Call
+        && matches!(error.problem, McpProblem::Timeout(_) | McpProblem::ConnectionClosed(_));
+    let (status, code) = match &error.problem {
+        McpProblem::Timeout(limit) if is_cut_off => {
+            (ToolResultStatus::Timeout, ToolError::Timeout(*limit).code())
+        }
+        McpProblem::HeldBack(_) => (ToolResultStatus::Error, "permission_denied"),
+        McpProblem::NoSuchTool(_) => (ToolResultStatus::Error, "not_found"),
+        McpProblem::JsonRpc { code: -32602, .. } => (ToolResultStatus::Error, "invalid_parameters"),
+        _ => (ToolResultStatus::Error, "execution_error"),
+    };
+    let mut text = format!("Error: {error}");
+    if is_cut_off && may_change {
+        text += "\nThe call may have taken effect. Check that before you call it again.";
+    }
+    ToolResult::failed(status, text.clone(), text)
+        .with_metadata(metadata::ERROR_TYPE, Json::from(code))
+        .with_metadata(metadata::SOURCE_URL, source)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test may panic")]
+mod tests {
+    use std::time::Duration;
+
+    use serde_json::json;
+
+    use super::*;
+
+    fn shaped_of(answer: Json) -> ToolResult {
+        shaped(serde_json::from_value(answer).unwrap(), "mcp://files/read")
+    }
+
+    // spec: MC-04
+    #[test]
+    fn shaped_keeps_text_and_pictures_and_describes_the_rest() {
+        let result = shaped_of(json!({ "content": [
+            { "type": "text", "text": "hello" },
+            { "type": "image", "data": "iVBORw0=", "mimeType": "image/png" },
+            { "type": "image", "data": "<svg/>", "mimeType": "image/png" },
+            { "type": "audio", "data": "AAAAAAAA", "mimeType": "audio/wav" },
+            { "type": "resource", "resource": { "uri": "file:///a", "text": "inside" } },
+            { "type": "resource_link", "uri": "file:///b", "name": "b" },
+        ]}));
+        let picture = Content::Image { data: "iVBORw0=".to_owned(), mime_type: "image/png".to_owned() };
+        assert_eq!(result.content[1], picture);
+        assert_eq!(
+            result.text(),
+            "hello\n(a picture, image/png, about 3 bytes, not shown)\n(audio, audio/wav, about 6 bytes, not \
+             shown)\nContent of file:///a:\n\ninside\n(a link to the resource 'b': file:///b)"
+        );
+        assert_eq!(result.metadata[metadata::SOURCE_URL], "mcp://files/read");
+        assert!(!result.is_error());
+    }
+
+    // spec: MC-07
+    #[test]
+    fn shaped_of_an_error_is_an_error_and_of_data_without_text_the_data() {
+        let failed =
+            shaped_of(json!({ "content": [{ "type": "text", "text": "no such file" }], "isError": true }));
+        assert_eq!(
+            (failed.status, failed.text()),
+            (ToolResultStatus::Error, "Error: no such file".to_owned())
+        );
+        let data = shaped_of(json!({ "content": [], "structuredContent": { "n": 1 } }));
+        assert_eq!(
+            (data.text(), &data.metadata["structured_content"]),
+            ("{\"n\":1}".to_owned(), &json!({ "n": 1 }))
+        );
+        assert_eq!(shaped_of(json!({ "content": [] })).text(), "(The tool returned nothing.)");
+    }
+
+    #[test]
+    fn failure_of_a_call_that_was_cut_off_says_that_it_may_have_taken_effect() {
+        let text = |phase, problem, may_change| {
+            failure(&McpError::new("files", phase, problem), may_change, "mcp://files/write").text()
+        };
+        let late = || McpProblem::Timeout(Duration::from_secs(9));
+        assert!(text(Phase::Call, late(), true).contains("may have taken effect"));
+        assert!(!text(Phase::Call, late(), false).contains("may have taken effect"));
+        assert!(!text(Phase::Initialize, late(), true).contains("may have taken effect"));
+        let refused = McpProblem::JsonRpc { code: -32602, message: "no path".to_owned() };
+        let result = failure(&McpError::new("files", Phase::Call, refused), true, "mcp://files/write");
+        assert_eq!(result.metadata[metadata::ERROR_TYPE], "invalid_parameters");
+    }
+}

@@ -1,0 +1,190 @@
+//! The settings of a server: how it is started, its time limits, and what a person vouches for.
+
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+
+use archon_types::Secret;
+
+/// A server: how it is reached, its time limits, and what a person vouches for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct McpServer {
+    /// How it is reached.
+    pub transport: Transport,
+    /// The time limits.
+    pub timeouts: Timeouts,
+    /// The tools that change nothing, by the server's names; `*` means all. A person decides this: what the
+    /// server says about itself does not count. A call of such a tool needs no consent, and is made again
+    /// after a crash.
+    pub read_only: Vec<String>,
+    /// The tools whose changes can be undone; `*` means all. A person is then asked only where the engine asks
+    /// before every change.
+    pub reversible: Vec<String>,
+    /// The longest message in bytes; longer ones are dropped. Default 8 MiB.
+    pub max_message: usize,
+}
+
+impl McpServer {
+    /// Creates a server that is started with a command.
+    pub fn stdio<A: Into<String>>(command: impl Into<String>, args: impl IntoIterator<Item = A>) -> Self {
+        Self::over(Transport::Stdio(StdioServer {
+            command: command.into(),
+            args: args.into_iter().map(Into::into).collect(),
+            env: BTreeMap::new(),
+            folder: None,
+        }))
+    }
+
+    /// Creates a server at a web address. It needs the feature `http`.
+    pub fn http(url: impl Into<String>) -> Self {
+        Self::over(Transport::Http(HttpServer { url: url.into(), headers: BTreeMap::new() }))
+    }
+
+    fn over(transport: Transport) -> Self {
+        Self {
+            transport,
+            timeouts: Timeouts::default(),
+            read_only: Vec::new(),
+            reversible: Vec::new(),
+            max_message: 8 << 20,
+        }
+    }
+
+    /// Sets a variable of the environment of a server that is started with a command, or a header of each request
+    /// to one at a web address. The value counts as a secret.
+    pub fn with_secret(mut self, name: impl Into<String>, value: impl Into<Secret>) -> Self {
+        self.secrets().insert(name.into(), value.into());
+        self
+    }
+
+    fn secrets(&mut self) -> &mut BTreeMap<String, Secret> {
+        match &mut self.transport {
+            Transport::Stdio(stdio) => &mut stdio.env,
+            Transport::Http(http) => &mut http.headers,
+        }
+    }
+
+    /// Returns the values that are removed from what the server writes.
+    pub(crate) fn secret_values(&self) -> impl Iterator<Item = &Secret> {
+        match &self.transport {
+            Transport::Stdio(stdio) => stdio.env.values(),
+            Transport::Http(http) => http.headers.values(),
+        }
+    }
+
+    /// Sets the tools that change nothing.
+    pub fn with_read_only<T: Into<String>>(mut self, tools: impl IntoIterator<Item = T>) -> Self {
+        self.read_only = tools.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Sets the time limits.
+    pub fn with_timeouts(mut self, timeouts: Timeouts) -> Self {
+        self.timeouts = timeouts;
+        self
+    }
+
+    /// Returns the command line without the variables, or the web address: the server's identity in pins. Another
+    /// one is another server, so its tools have to be agreed to again.
+    pub(crate) fn identity(&self) -> String {
+        match &self.transport {
+            Transport::Stdio(stdio) => {
+                let words = std::iter::once(&stdio.command).chain(&stdio.args);
+                words.map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
+            }
+            Transport::Http(http) => http.url.clone(),
+        }
+    }
+}
+
+/// The way to a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Transport {
+    /// A process of ours, by its input and output.
+    Stdio(StdioServer),
+    /// A web address, by the protocol's Streamable HTTP.
+    Http(HttpServer),
+}
+
+/// A server that runs as a process of ours.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StdioServer {
+    /// The program: a name on the `PATH`, or a path.
+    pub command: String,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// Variables of its environment, in addition to `PATH`, the language, the time zone, the user's name, `HOME`
+    /// and `TMPDIR`. No other variables are passed on, so keys are not. The values are removed from results.
+    pub env: BTreeMap<String, Secret>,
+    /// Its working folder. Default: ours.
+    pub folder: Option<PathBuf>,
+}
+
+/// A server at a web address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HttpServer {
+    /// The address: `https`, or `http` on this machine.
+    pub url: String,
+    /// Headers of each request, for instance `Authorization`. They go to this server only, also after a redirect.
+    /// The values are removed from results.
+    pub headers: BTreeMap<String, Secret>,
+}
+
+/// Returns a word as it would be written in a shell, so that two different commands never look alike.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./@:=+,".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
+/// The longest time of each phase of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Timeouts {
+    /// From the start of the process to the end of the handshake. Default 30 s, because many servers are
+    /// installed when they are first started.
+    pub initialize: Duration,
+    /// For the list of tools, all pages. Default 30 s.
+    pub list: Duration,
+    /// For a call of a tool. Default 120 s.
+    pub call: Duration,
+    /// For the process to end by itself, and then once more after SIGTERM. Default 2 s.
+    pub close: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            initialize: Duration::from_secs(30),
+            list: Duration::from_secs(30),
+            call: Duration::from_secs(120),
+            close: Duration::from_secs(2),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn identity_of_different_commands_differs() {
+        let identity = |words: &[&str]| McpServer::stdio(words[0], words[1..].iter().copied()).identity();
+        assert_eq!(identity(&["npx", "-y", "@scope/files@1.2"]), "npx -y @scope/files@1.2");
+        assert_eq!(identity(&["npx", "-y files", "it's"]), r"npx '-y files' 'it'\''s'");
+        assert_ne!(identity(&["a", "b c"]), identity(&["a", "b", "c"]));
+        assert_ne!(identity(&["a", ""]), identity(&["a"]));
+    }
+
+    #[test]
+    fn debug_of_a_server_hides_its_variables_and_headers() {
+        for server in [McpServer::stdio("files", [""; 0]), McpServer::http("https://example.com/mcp")] {
+            let server = server.with_secret("KEY", "sk-hidden");
+            assert!(!format!("{server:?}").contains("sk-hidden"));
+        }
+    }
+}

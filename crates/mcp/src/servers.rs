@@ -1,0 +1,202 @@
+//! The servers of a program: started in the background, watched, and closed together.
+
+use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
+
+use archon_types::{CancellationToken, Clock, Tool};
+use futures_util::future::join_all;
+use tokio::task::JoinHandle;
+
+use crate::{
+    Definition, Held, McpError, McpProblem, McpServer, McpTool, Phase, Pins, connection,
+    names::server_name_problem,
+    supervise::{Server, State, supervise},
+};
+
+/// Options of [`McpServers`].
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct McpOptions {
+    /// The source of the time.
+    pub clock: Arc<dyn Clock>,
+    /// What was agreed to.
+    pub pins: Arc<dyn Pins>,
+    /// What happens to the tools of a server that has no pins yet. Default: they are trusted.
+    pub first_use: FirstUse,
+    /// The pause after the first failure of a server; it doubles with each further one. Default 1 s.
+    pub first_retry: Duration,
+    /// The longest pause. Default 60 s.
+    pub longest_retry: Duration,
+    /// How often a server without calls is asked for its tools, which shows that it answers and that they are
+    /// the same. Default 60 s.
+    pub check_every: Duration,
+}
+
+/// The treatment of a server's first tools.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FirstUse {
+    /// They are pinned and can be used, although nobody looked at them (trust on first use). Later changes are
+    /// held back.
+    #[default]
+    Trust,
+    /// Each is held back until a person agrees to it.
+    HoldBack,
+}
+
+impl McpOptions {
+    /// Creates options with the defaults.
+    pub fn new(clock: Arc<dyn Clock>, pins: Arc<dyn Pins>) -> Self {
+        Self {
+            clock,
+            pins,
+            first_use: FirstUse::default(),
+            first_retry: Duration::from_secs(1),
+            longest_retry: Duration::from_secs(60),
+            check_every: Duration::from_secs(60),
+        }
+    }
+}
+
+/// The servers of a program.
+///
+/// Each is connected in the background by a task of its own, so a slow one delays no other and no prompt.
+/// Dropping the value ends all servers; [`close`](Self::close) also waits for their processes.
+pub struct McpServers {
+    servers: Vec<Arc<Server>>,
+    tasks: Vec<JoinHandle<()>>,
+    end: CancellationToken,
+}
+
+/// The state of a server, for people and programs.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ServerStatus {
+    /// The configured name.
+    pub name: String,
+    /// The state of its connection.
+    pub state: ServerState,
+    /// The names of the tools that can be called, as models call them.
+    pub tools: Vec<String>,
+    /// The tools that wait for a person.
+    pub held: Vec<Held>,
+    /// The tools that no model can use, with the reasons.
+    pub unusable: Vec<(String, String)>,
+}
+
+/// The state of a server's connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ServerState {
+    /// It is being connected.
+    Connecting,
+    /// It answers.
+    Ready,
+    /// It failed, and is tried again.
+    Down(McpError),
+    /// It was closed.
+    Closed,
+}
+
+impl McpServers {
+    /// Starts the servers, by their names, and returns at once. Must be called within a Tokio runtime.
+    ///
+    /// # Errors
+    /// A name is invalid.
+    pub fn start(
+        servers: impl IntoIterator<Item = (String, McpServer)>,
+        options: &McpOptions,
+    ) -> Result<Self, McpError> {
+        // A name stands for one server: of two settings the last one counts.
+        let servers: BTreeMap<String, McpServer> = servers.into_iter().collect();
+        for name in servers.keys() {
+            if let Some(why) = server_name_problem(name) {
+                let problem = McpProblem::Invalid(format!("the name is invalid: {why}"));
+                return Err(McpError::new(name, Phase::Settings, problem));
+            }
+        }
+        let servers =
+            servers.into_iter().map(|(name, settings)| Server::new(name, settings, options.clone()));
+        let servers: Vec<_> = servers.map(Arc::new).collect();
+        let end = CancellationToken::new();
+        let tasks =
+            servers.iter().map(|server| tokio::spawn(supervise(server.clone(), end.clone()))).collect();
+        Ok(Self { servers, tasks, end })
+    }
+
+    /// Returns the tools that can be called, ordered by name. Waits until every server is connected or has
+    /// failed, at most `limit`.
+    ///
+    /// A server that is not connected by then offers its pinned tools: a call waits for the connection, and is
+    /// refused if the definition is another one by then.
+    pub async fn tools(&self, limit: Duration) -> Vec<Arc<dyn Tool>> {
+        if let Some(first) = self.servers.first() {
+            let all = join_all(self.servers.iter().map(|server| server.settled()));
+            connection::within(&*first.options.clock, limit, Box::pin(all)).await;
+        }
+        let mut tools: Vec<_> = self.servers.iter().flat_map(tools_of).collect();
+        tools.sort_by(|a, b| a.spec().name.cmp(&b.spec().name));
+        tools.into_iter().map(|tool| Arc::new(tool) as Arc<dyn Tool>).collect()
+    }
+
+    /// Returns the states of the servers, ordered by name.
+    pub fn status(&self) -> Vec<ServerStatus> {
+        self.servers.iter().map(status_of).collect()
+    }
+
+    /// Agrees to the definition of a tool that is held back, in the name of a person who saw the difference.
+    /// Returns false if the server does not offer this definition now; then nothing changed.
+    ///
+    /// # Errors
+    /// The pins cannot be read or stored.
+    pub fn approve(&self, held: &Held) -> Result<bool, crate::PinError> {
+        match self.servers.iter().find(|server| server.name == held.server) {
+            Some(server) => server.approve(&held.tool, &held.hash),
+            None => Ok(false),
+        }
+    }
+
+    /// Closes all connections and waits for the end of the servers' processes.
+    pub async fn close(mut self) {
+        self.end.cancel();
+        join_all(std::mem::take(&mut self.tasks)).await;
+    }
+}
+
+impl Drop for McpServers {
+    fn drop(&mut self) {
+        self.end.cancel();
+    }
+}
+
+impl fmt::Debug for McpServers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.servers.iter().map(|server| &server.name)).finish()
+    }
+}
+
+fn tools_of(server: &Arc<Server>) -> Vec<McpTool> {
+    let tool = |definition: &Definition| McpTool::new(server.clone(), definition);
+    match server.state() {
+        State::Ready(ready) => ready.judged.allowed.values().map(tool).collect(),
+        State::Connecting | State::Down { .. } => {
+            let pins = server.options.pins.read(&server.name).ok().flatten().unwrap_or_default();
+            let is_current = |definition: &&Definition| {
+                let hash = pins.tools.get(&definition.name).map(|pin| &pin.hash);
+                hash == Some(&definition.hash(&server.identity))
+            };
+            pins.tools.values().map(|pin| &pin.definition).filter(is_current).map(tool).collect()
+        }
+        State::Closed => Vec::new(),
+    }
+}
+
+fn status_of(server: &Arc<Server>) -> ServerStatus {
+    let (state, held, unusable) = match server.state() {
+        State::Connecting => (ServerState::Connecting, Vec::new(), Vec::new()),
+        State::Ready(ready) => (ServerState::Ready, ready.judged.held.clone(), ready.unusable.clone()),
+        State::Down { error, .. } => (ServerState::Down(error), Vec::new(), Vec::new()),
+        State::Closed => (ServerState::Closed, Vec::new(), Vec::new()),
+    };
+    let tools = tools_of(server).iter().map(|tool| tool.spec().name.clone()).collect();
+    ServerStatus { name: server.name.clone(), state, tools, held, unusable }
+}

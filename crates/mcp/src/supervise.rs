@@ -1,0 +1,277 @@
+//! One server over its life: connect, offer its tools, notice when it is gone, and try again later.
+
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use archon_types::{CancellationToken, Redactor, Secret, Timestamp};
+use futures_util::future::{Either, select};
+use tokio::sync::watch;
+
+use crate::{
+    Definition, FirstUse, McpError, McpOptions, McpProblem, McpServer, Phase, ServerPins,
+    connection::{Connection, lifecycle},
+    held::{Judged, hold_all, judge},
+};
+
+/// A connection that lasted this long was no failure of the server's start, so the next attempt comes soon.
+const STEADY: Duration = Duration::from_secs(60);
+
+/// A configured server.
+pub(crate) struct Server {
+    pub(crate) name: String,
+    pub(crate) settings: McpServer,
+    pub(crate) identity: String,
+    /// Removes the values of the server's variables from what it writes.
+    pub(crate) redactor: Redactor,
+    pub(crate) options: McpOptions,
+    state: watch::Sender<State>,
+    /// Held while pins are read or written and the state follows from them.
+    judging: Mutex<()>,
+}
+
+/// The state of a server.
+#[derive(Clone)]
+pub(crate) enum State {
+    Connecting,
+    Ready(Arc<Ready>),
+    Down { error: McpError, until: Timestamp },
+    Closed,
+}
+
+/// A connected server with its tools.
+pub(crate) struct Ready {
+    pub(crate) connection: Arc<Connection>,
+    /// All tools that a model could use.
+    definitions: Vec<Definition>,
+    pub(crate) judged: Judged,
+    /// Tools that no model can use, with the reasons.
+    pub(crate) unusable: Vec<(String, String)>,
+}
+
+impl Server {
+    pub(crate) fn new(name: String, settings: McpServer, options: McpOptions) -> Self {
+        let redactor = Redactor::default();
+        for value in settings.secret_values() {
+            redactor.add(value);
+            // Of `Bearer TOKEN` the token.
+            if let Some((_, token)) = value.expose().split_once(' ') {
+                redactor.add(&Secret::from(token));
+            }
+        }
+        let (state, _) = watch::channel(State::Connecting);
+        let identity = settings.identity();
+        Self { name, settings, identity, redactor, options, state, judging: Mutex::new(()) }
+    }
+
+    pub(crate) fn state(&self) -> State {
+        self.state.borrow().clone()
+    }
+
+    /// Waits until the server is not connecting any more.
+    pub(crate) async fn settled(&self) -> State {
+        let mut states = self.state.subscribe();
+        match states.wait_for(|state| !matches!(state, State::Connecting)).await {
+            Ok(state) => state.clone(),
+            // The sender is in `self`, so it is there.
+            Err(_) => State::Closed,
+        }
+    }
+
+    /// Waits for the connection. A server that is down fails at once.
+    pub(crate) async fn ready(&self) -> Result<Arc<Ready>, McpError> {
+        match self.settled().await {
+            State::Ready(ready) => Ok(ready),
+            State::Down { error, until } => {
+                let retry_in = until.since(self.options.clock.now());
+                Err(self.error(Phase::Call, McpProblem::NotConnected { retry_in, because: Box::new(error) }))
+            }
+            State::Connecting | State::Closed => Err(self.error(Phase::Call, McpProblem::Closed)),
+        }
+    }
+
+    pub(crate) fn error(&self, phase: Phase, problem: McpProblem) -> McpError {
+        McpError::new(&self.name, phase, problem)
+    }
+
+    /// Pins a definition that is held back with this hash, and offers the tool. Returns false if the server
+    /// does not offer this definition now.
+    pub(crate) fn approve(&self, tool: &str, hash: &str) -> Result<bool, crate::PinError> {
+        let _judging = self.judging.lock().unwrap_or_else(PoisonError::into_inner);
+        let State::Ready(ready) = self.state() else { return Ok(false) };
+        let is_it =
+            |definition: &&Definition| definition.name == tool && definition.hash(&self.identity) == hash;
+        let Some(definition) = ready.definitions.iter().find(is_it) else { return Ok(false) };
+        let mut pins = self.options.pins.read(&self.name)?.unwrap_or_default();
+        if pins.identity != self.identity {
+            // Pins of another command say nothing about this one.
+            pins = ServerPins { identity: self.identity.clone(), ..ServerPins::default() };
+        }
+        pins.add(definition, true);
+        // A renamed tool leaves its old name behind, which the server must not give to another one.
+        let is_offered = |name: &String| ready.definitions.iter().any(|definition| definition.name == *name);
+        pins.tools.retain(|name, _| is_offered(name));
+        self.options.pins.write(&self.name, &pins)?;
+        let judged = judge(&self.name, &self.identity, &pins, &ready.definitions);
+        self.publish(ready.connection.clone(), ready.definitions.clone(), judged, ready.unusable.clone());
+        Ok(true)
+    }
+
+    /// Compares the tools of a connection with the pins, and offers those that were agreed to.
+    fn offer(&self, connection: Arc<Connection>, listed: Vec<Definition>) {
+        let _judging = self.judging.lock().unwrap_or_else(PoisonError::into_inner);
+        let (definitions, unusable) = usable(listed);
+        let judged = match (self.options.pins.read(&self.name), self.options.first_use) {
+            (Ok(Some(pins)), _) => judge(&self.name, &self.identity, &pins, &definitions),
+            (Ok(None), FirstUse::Trust) => {
+                let pins = ServerPins::first(&self.identity, &definitions);
+                tracing::warn!(
+                    target: "archon::mcp", server = %self.name, tools = definitions.len(),
+                    "the first tools of this server are trusted unseen, and pinned"
+                );
+                match self.options.pins.write(&self.name, &pins) {
+                    Ok(()) => judge(&self.name, &self.identity, &pins, &definitions),
+                    Err(e) => hold_all(&self.name, &self.identity, &e.to_string(), &definitions),
+                }
+            }
+            (Ok(None), FirstUse::HoldBack) => {
+                let pins = ServerPins { identity: self.identity.clone(), ..ServerPins::default() };
+                judge(&self.name, &self.identity, &pins, &definitions)
+            }
+            (Err(e), _) => hold_all(&self.name, &self.identity, &e.to_string(), &definitions),
+        };
+        for held in &judged.held {
+            tracing::warn!(target: "archon::mcp", server = %self.name, tool = %held.tool, "held back: {}", held.reason());
+        }
+        self.publish(connection, definitions, judged, unusable);
+    }
+
+    fn publish(
+        &self,
+        connection: Arc<Connection>,
+        definitions: Vec<Definition>,
+        judged: Judged,
+        unusable: Vec<(String, String)>,
+    ) {
+        let ready = Ready { connection, definitions, judged, unusable };
+        self.state.send_replace(State::Ready(Arc::new(ready)));
+    }
+}
+
+/// Separates the tools that a model can use from the others.
+fn usable(listed: Vec<Definition>) -> (Vec<Definition>, Vec<(String, String)>) {
+    let (mut names, mut definitions, mut unusable) = (BTreeSet::new(), Vec::new(), Vec::new());
+    for definition in listed {
+        let problem = match names.insert(definition.name.clone()) {
+            true => definition.problem(),
+            false => Some("the server lists this name twice".to_owned()),
+        };
+        match problem {
+            Some(why) => unusable.push((crate::text::plain(&definition.name, 100), why)),
+            None => definitions.push(definition),
+        }
+    }
+    (definitions, unusable)
+}
+
+/// Keeps a server connected until `end` fires, then ends its processes.
+pub(crate) async fn supervise(server: Arc<Server>, end: CancellationToken) {
+    let mut failures: u32 = 0;
+    while !end.is_cancelled() {
+        server.state.send_replace(State::Connecting);
+        let clock = &server.options.clock;
+        let began = clock.now();
+        let error = match connect(&server, failures, &end).await {
+            Err(error) => error,
+            Ok(connection) => {
+                let lost = unless(&end, watch(&server, &connection)).await;
+                if let Some(error) = &lost {
+                    // Calls fail at once, and do not wait for the end of the processes.
+                    server.down(error.clone(), clock.now());
+                }
+                connection.close().await;
+                let Some(error) = lost else { break };
+                if clock.now().since(began) >= STEADY {
+                    failures = 0;
+                }
+                error
+            }
+        };
+        if end.is_cancelled() {
+            break;
+        }
+        failures = failures.saturating_add(1);
+        tracing::warn!(target: "archon::mcp", "{error}");
+        let until = clock.now() + pause(&server.options, failures);
+        server.down(error, until);
+        unless(&end, clock.sleep_until(until)).await;
+    }
+    server.state.send_replace(State::Closed);
+}
+
+impl Server {
+    fn down(&self, mut error: McpError, until: Timestamp) {
+        error.output = error.output.map(|output| self.redactor.clean(output));
+        self.state.send_replace(State::Down { error, until });
+    }
+}
+
+/// Returns the pause after so many failures in a row: twice as long each time.
+fn pause(options: &McpOptions, failures: u32) -> Duration {
+    let doubled = options.first_retry.saturating_mul(1 << (failures - 1).min(16));
+    doubled.min(options.longest_retry)
+}
+
+async fn connect(
+    server: &Arc<Server>,
+    failures: u32,
+    end: &CancellationToken,
+) -> Result<Arc<Connection>, McpError> {
+    let (clock, token) = (server.options.clock.clone(), end.child_token());
+    let connection =
+        Connection::open(&server.name, &server.settings, clock, lifecycle(failures), token).await?;
+    let connection = Arc::new(connection);
+    let closed = || Err(server.error(Phase::List, McpProblem::Closed));
+    match unless(end, connection.list()).await.unwrap_or_else(closed) {
+        Ok(listed) => {
+            server.offer(connection.clone(), listed);
+            Ok(connection)
+        }
+        Err(error) => {
+            connection.close().await;
+            Err(error)
+        }
+    }
+}
+
+/// Watches a connection until it fails, and returns the failure. The list of tools is asked for again when the
+/// server reports a change, and from time to time: it shows that the server answers.
+async fn watch(server: &Server, connection: &Arc<Connection>) -> McpError {
+    loop {
+        let due = server.options.clock.now() + server.options.check_every;
+        let mut due = server.options.clock.sleep_until(due);
+        tokio::select! {
+            () = connection.ended() => return connection.loss().await,
+            () = connection.changed() => {}
+            () = &mut due => if connection.is_busy() {
+                continue;
+            }
+        }
+        match connection.list().await {
+            Ok(listed) => server.offer(connection.clone(), listed),
+            // A server that does one thing at a time answers after the calls.
+            Err(error) if connection.is_busy() && matches!(error.problem, McpProblem::Timeout(_)) => {}
+            Err(error) => return error,
+        }
+    }
+}
+
+/// Does the work until `end` fires; `None` if it did.
+async fn unless<T>(end: &CancellationToken, work: impl Future<Output = T>) -> Option<T> {
+    match select(std::pin::pin!(work), std::pin::pin!(end.cancelled())).await {
+        Either::Left((result, _)) => Some(result),
+        Either::Right(_) => None,
+    }
+}

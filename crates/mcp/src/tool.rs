@@ -1,0 +1,242 @@
+//! A tool of a server, as a tool of an agent.
+
+use std::{pin::pin, sync::Arc, time::Duration};
+
+use archon_types::{
+    BoxFuture, Effect, Json, Tool, ToolAnnotations, ToolContext, ToolError, ToolResult, ToolSpec,
+};
+use futures_util::future::{Either, select};
+
+use crate::{
+    Definition, McpError, McpProblem, McpServer, Phase,
+    connection::Connection,
+    model_name,
+    result::{failure, shaped},
+    supervise::Server,
+    text::plain,
+};
+
+/// Most characters of a description that a model reads.
+const DESCRIPTION: usize = 4_000;
+/// Most characters of a text in the schema of the arguments.
+const SCHEMA_TEXT: usize = 1_000;
+/// Added to the sum of a server's time limits, so that its own error comes first.
+const MARGIN: Duration = Duration::from_secs(5);
+
+/// A tool of a server.
+///
+/// Its effect comes from the settings of the server, never from what the server says: unless a person says
+/// less, a call may change something and destroy data.
+#[derive(Clone)]
+pub struct McpTool {
+    spec: ToolSpec,
+    server: Arc<Server>,
+    /// The name on the server.
+    tool: String,
+    /// The definition that the model was given.
+    hash: String,
+}
+
+impl McpTool {
+    pub(crate) fn new(server: Arc<Server>, definition: &Definition) -> Self {
+        let hash = definition.hash(&server.identity);
+        let spec = spec(&server.name, &server.settings, definition, &hash);
+        Self { spec, server, tool: definition.name.clone(), hash }
+    }
+
+    /// Returns the configured name of the server.
+    pub fn server(&self) -> &str {
+        &self.server.name
+    }
+
+    /// Returns the name of the tool on its server.
+    pub fn name_on_server(&self) -> &str {
+        &self.tool
+    }
+
+    async fn run(&self, arguments: Json, context: &ToolContext) -> Result<ToolResult, ToolError> {
+        let source = format!("mcp://{}/{}", self.server.name, plain(&self.tool, DESCRIPTION));
+        let may_change = self.spec.annotations.effect != Effect::ReadOnly;
+        let work = pin!(self.answer(arguments, context));
+        let mut result = match select(work, pin!(context.cancel.cancelled())).await {
+            Either::Left((Ok(answer), _)) => shaped(answer, &source),
+            Either::Left((Err(Stopped::Failed(error)), _)) => failure(&error, may_change, &source),
+            Either::Left((Err(Stopped::Refused(error)), _)) => return Err(error),
+            Either::Right(_) => return Err(ToolError::Cancelled),
+        };
+        self.server.redactor.clean_result(&mut result);
+        Ok(result)
+    }
+
+    async fn answer(
+        &self,
+        arguments: Json,
+        context: &ToolContext,
+    ) -> Result<rmcp::model::CallToolResult, Stopped> {
+        context.run.redactor.include(&self.server.redactor);
+        let connection = self.connection().await?;
+        if let (Some(processes), Some(group)) = (&context.processes, connection.group()) {
+            processes.uses(group).await.map_err(Stopped::Refused)?;
+        }
+        let (shown, redactor) = (context.clone(), self.server.redactor.clone());
+        let on_progress = Arc::new(move |text| shown.on_progress(redactor.clean(text)));
+        Ok(connection.call(&self.tool, arguments, on_progress).await?)
+    }
+
+    /// Waits for the connection, and checks that the tool is still the one that was agreed to.
+    async fn connection(&self) -> Result<Arc<Connection>, McpError> {
+        let ready = self.server.ready().await?;
+        let agreed = ready.judged.allowed.get(&self.tool);
+        if agreed.is_some_and(|definition| definition.hash(&self.server.identity) == self.hash) {
+            return Ok(ready.connection.clone());
+        }
+        let problem = match ready.judged.held.iter().find(|held| held.tool == self.tool) {
+            Some(held) => McpProblem::HeldBack(held.reason()),
+            None if agreed.is_some() => {
+                McpProblem::HeldBack("its definition is another one than at the start of this run".to_owned())
+            }
+            None => McpProblem::NoSuchTool(plain(&self.tool, DESCRIPTION)),
+        };
+        Err(self.server.error(Phase::Call, problem))
+    }
+}
+
+/// The reason why there is no answer.
+enum Stopped {
+    Failed(McpError),
+    Refused(ToolError),
+}
+
+impl From<McpError> for Stopped {
+    fn from(error: McpError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl Tool for McpTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn call<'a>(
+        &'a self,
+        arguments: Json,
+        context: &'a ToolContext,
+    ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
+        Box::pin(self.run(arguments, context))
+    }
+}
+
+impl std::fmt::Debug for McpTool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("McpTool").field("name", &self.spec.name).finish_non_exhaustive()
+    }
+}
+
+/// Describes a tool for models and guards. The version is a part of the hash, so that a consent to one
+/// definition is none to another.
+fn spec(server: &str, settings: &McpServer, definition: &Definition, hash: &str) -> ToolSpec {
+    let description = format!("[MCP server {server}] {}", plain(definition.description.trim(), DESCRIPTION));
+    let mut parameters = definition.input_schema.clone();
+    clear_texts(&mut parameters);
+    if let Json::Object(schema) = &mut parameters {
+        schema.entry("type").or_insert_with(|| "object".into());
+    }
+    let mut spec = ToolSpec::new(model_name(server, &definition.name), description, parameters)
+        .with_annotations(annotations(settings, &definition.name));
+    spec.label = match definition.title.as_deref() {
+        Some(title) => format!("{server}: {}", plain(title, 100)),
+        None => format!("{server}: {}", plain(&definition.name, 100)),
+    };
+    spec.version = format!("sha256:{}", hash.get(..16).unwrap_or(hash));
+    spec
+}
+
+fn annotations(settings: &McpServer, tool: &str) -> ToolAnnotations {
+    let names = |list: &[String]| list.iter().any(|name| name == "*" || name == tool);
+    let mut annotations = match names(&settings.read_only) {
+        true => ToolAnnotations::read_only(),
+        false if names(&settings.reversible) => ToolAnnotations::default(),
+        false => ToolAnnotations::destructive(),
+    };
+    let limits = settings.timeouts;
+    // A call may have to wait for the connection.
+    annotations =
+        annotations.with_timeout(limits.initialize + limits.list + limits.call + 3 * limits.close + MARGIN);
+    annotations
+}
+
+/// Clears the texts of a schema that a model reads of invisible characters, and bounds them. What is checked
+/// against arguments stays as it is.
+fn clear_texts(schema: &mut Json) {
+    match schema {
+        Json::Array(items) => items.iter_mut().for_each(clear_texts),
+        Json::Object(fields) => {
+            for (key, value) in fields {
+                match value {
+                    Json::String(text) if matches!(&**key, "description" | "title" | "$comment") => {
+                        *text = plain(text, SCHEMA_TEXT);
+                    }
+                    value => clear_texts(value),
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::definition::tests::definition;
+
+    fn spec_of(settings: &McpServer, definition: &Definition) -> ToolSpec {
+        spec("files", settings, definition, &definition.hash("npx files"))
+    }
+
+    #[test]
+    fn spec_of_a_tool_assumes_the_worst_whatever_its_server_says() {
+        let mut tool = definition("read");
+        for annotations in [
+            json!({ "readOnlyHint": true }),
+            json!({ "readOnlyHint": true, "destructiveHint": false, "idempotentHint": true }),
+            json!(null),
+        ] {
+            tool.annotations = annotations;
+            let spec = spec_of(&McpServer::stdio("npx", ["files"]), &tool);
+            assert_eq!(spec.annotations.effect, Effect::SideEffect);
+            assert!(spec.annotations.destructive && !spec.annotations.concurrency_safe);
+        }
+    }
+
+    #[test]
+    fn spec_of_a_tool_says_less_where_a_person_says_so() {
+        let effect = |settings: &McpServer, tool: &str| {
+            let annotations = spec_of(settings, &definition(tool)).annotations;
+            (annotations.effect, annotations.destructive)
+        };
+        let mut server = McpServer::stdio("npx", ["files"]).with_read_only(["read"]);
+        server.reversible = vec!["write".to_owned()];
+        assert_eq!(effect(&server, "read"), (Effect::ReadOnly, false));
+        assert_eq!(effect(&server, "write"), (Effect::SideEffect, false));
+        assert_eq!(effect(&server, "delete"), (Effect::SideEffect, true));
+        server.read_only = vec!["*".to_owned()];
+        assert_eq!(effect(&server, "delete"), (Effect::ReadOnly, false));
+    }
+
+    #[test]
+    fn spec_of_a_tool_names_its_server_and_has_no_hidden_text() {
+        let mut tool = definition("read");
+        tool.description = "Reads\u{e0041}.".to_owned();
+        tool.input_schema =
+            json!({ "properties": { "path": { "description": "a\u{200b}b", "const": "\u{200b}" } } });
+        let spec = spec_of(&McpServer::stdio("npx", ["files"]), &tool);
+        assert_eq!(spec.name, "files__read");
+        assert_eq!(spec.description, "[MCP server files] Reads.");
+        let path = json!({ "description": "ab", "const": "\u{200b}" });
+        assert_eq!(spec.parameters, json!({ "properties": { "path": path }, "type": "object" }));
+        assert_ne!(spec.version, spec_of(&McpServer::stdio("npx", ["files"]), &definition("read")).version);
+    }
+}

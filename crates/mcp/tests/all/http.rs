@@ -1,0 +1,79 @@
+//! Servers at a web address: answers as JSON and as a stream, sessions, headers, and a wanted sign-in.
+
+use archon_mcp::{McpServer, ServerState};
+use archon_testkit::{MockResponse, MockServer, RecordedRequest};
+use serde_json::{Value, json};
+
+use crate::support::{call, failure, start, tool, until};
+
+/// Answers like a server of revision 2025-11-25 with sessions.
+fn answer(request: &RecordedRequest) -> MockResponse {
+    let result = match (&*request.method, request.body["method"].as_str().unwrap_or_default()) {
+        ("GET", _) => return MockResponse::new(405),
+        ("POST", "initialize") => json!({
+            "protocolVersion": request.body["params"]["protocolVersion"],
+            "capabilities": { "tools": {} },
+            "serverInfo": { "name": "web", "version": "1" },
+        }),
+        ("POST", "tools/list") => {
+            let schema = json!({ "type": "object", "properties": { "text": { "type": "string" } } });
+            json!({ "tools": [{ "name": "echo", "description": "Returns its text.", "inputSchema": schema }] })
+        }
+        ("POST", "tools/call") => {
+            let content = json!([{ "type": "text", "text": request.body["params"]["arguments"]["text"] }]);
+            return MockResponse::events([
+                reply(request, "result", json!({ "content": content })).to_string()
+            ]);
+        }
+        ("POST", "server/discover") => {
+            let error = json!({ "code": -32601, "message": "no such method" });
+            return MockResponse::json(200, &reply(request, "error", error));
+        }
+        ("DELETE", _) => return MockResponse::new(200),
+        _ => return MockResponse::new(202),
+    };
+    MockResponse::json(200, &reply(request, "result", result)).header("mcp-session-id", "session-1")
+}
+
+fn reply(request: &RecordedRequest, kind: &str, value: Value) -> Value {
+    json!({ "jsonrpc": "2.0", "id": request.body["id"], kind: value })
+}
+
+// spec: MC-01, MC-06
+#[tokio::test]
+async fn tools_of_a_server_at_a_web_address_are_called_with_its_session_and_our_headers() {
+    let web = MockServer::answering(answer).await;
+    let settings =
+        McpServer::http(format!("{}/mcp", web.url())).with_secret("Authorization", "Bearer sk-secret-1");
+    let servers = start([("web", settings)]);
+    let result = call(&*tool(&servers, "web__echo").await, "hello sk-secret-1").await;
+    assert!(
+        result.text().starts_with("hello") && !result.text().contains("sk-secret-1"),
+        "{}",
+        result.text()
+    );
+    servers.close().await;
+    let requests = web.requests();
+    assert!(requests.iter().all(|request| request.header("authorization") == Some("Bearer sk-secret-1")));
+    let called = requests.iter().find(|request| request.body["method"] == "tools/call").unwrap();
+    assert_eq!(called.header("mcp-session-id"), Some("session-1"));
+    let accepted = called.header("accept").unwrap_or_default();
+    assert!(accepted.contains("application/json") && accepted.contains("text/event-stream"), "{accepted}");
+}
+
+// spec: MC-06, MC-08
+#[tokio::test]
+async fn a_server_that_wants_a_sign_in_or_is_not_there_says_so() {
+    let web = MockServer::answering(|_| MockResponse::new(401).header("www-authenticate", "Bearer")).await;
+    let servers = start([
+        ("locked", McpServer::http(web.url())),
+        // A port that nothing listens on.
+        ("gone", McpServer::http("http://127.0.0.1:1/mcp")),
+    ]);
+    let text = failure(&servers, "locked").await;
+    assert!(text.contains("wants a sign-in. Give it a valid `Authorization` header"), "{text}");
+    let text = failure(&servers, "gone").await;
+    assert!(text.contains("MCP server 'gone', phase handshake"), "{text}");
+    until(&servers, "gone", |status| status.state != ServerState::Ready).await;
+    servers.close().await;
+}

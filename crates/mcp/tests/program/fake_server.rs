@@ -1,0 +1,194 @@
+//! A server for tests, which behaves as its first argument says. It speaks revision 2025-11-25, and writes its
+//! lines by hand so that it can break every rule.
+//!
+//! | behaviour | what it does wrong |
+//! |---|---|
+//! | `well` | nothing |
+//! | `silent` | reads, and never answers |
+//! | `no-drain` | never reads |
+//! | `half-line` | answers a call with half a line, and stops |
+//! | `huge-line` | answers a call with a line that never ends |
+//! | `stops-reading` | reads nothing more after the first call |
+//! | `garbage` | writes lines that are no messages before each answer |
+//! | `late` | answers a call after the next one |
+//! | `dies` | ends in the middle of a call |
+//! | `stubborn` | ignores SIGTERM and the end of its input |
+//! | `grandchild` | leaves a process behind that ignores signals and has a session of its own |
+//! | `foreign-id` | answers calls of nobody before each answer |
+//! | `endless-list` | lists tools on pages without end |
+//! | `noisy` | floods its error output |
+//! | `old` | ends when the first message is not `initialize` |
+//! | `exits` | ends at once, with code 3 and a message |
+//!
+//! Its tools: `echo` returns its argument `text`; `count` appends a line to the file of its argument, after it
+//! was called; `picture`, `fail`, `progress`, `wait`. If the environment variable `FAKE_TOOLS` names a file, the
+//! tools are read from it for every list. A call of `change` reports that the tools changed.
+
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "that is how it speaks")]
+
+use std::{
+    env, fs,
+    io::{self, BufRead, Write},
+    process::{Command, Stdio, exit},
+    thread,
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+
+fn main() {
+    let behaviour = env::args().nth(1).unwrap_or_else(|| "well".to_owned());
+    match &*behaviour {
+        "no-drain" => sleep_for_ever(),
+        "exits" => {
+            eprintln!("the key is missing");
+            exit(3);
+        }
+        "grandchild" => {
+            let mut sleeper = Command::new("setsid");
+            sleeper.args(["sh", "-c", "trap '' TERM HUP; echo $$ > \"$0\"; while :; do sleep 1; done"]);
+            sleeper.arg(env::args().nth(2).unwrap_or_default());
+            let started = sleeper.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+            started.map(drop).unwrap_or_else(|e| eprintln!("no grandchild: {e}"));
+        }
+        _ => {}
+    }
+    let mut server = Server { behaviour, kept_back: None };
+    for line in io::stdin().lock().lines() {
+        let Ok(message) = line.map(|line| serde_json::from_str(&line).unwrap_or(Value::Null)) else { break };
+        server.receive(&message);
+    }
+    if server.behaviour == "stubborn" {
+        sleep_for_ever();
+    }
+}
+
+fn sleep_for_ever() {
+    loop {
+        thread::sleep(Duration::from_secs(3_600));
+    }
+}
+
+struct Server {
+    behaviour: String,
+    /// For `late`: the answer that is written after the next one.
+    kept_back: Option<Value>,
+}
+
+impl Server {
+    fn receive(&mut self, message: &Value) {
+        let id = &message["id"];
+        let parameters = &message["params"];
+        match message["method"].as_str() {
+            _ if self.behaviour == "silent" => {}
+            Some("server/discover") if self.behaviour == "old" => exit(4),
+            Some("initialize") => {
+                let version = parameters["protocolVersion"].clone();
+                let capabilities = json!({ "tools": { "listChanged": true } });
+                let info = json!({ "name": "fake", "version": "1" });
+                let result =
+                    json!({ "protocolVersion": version, "capabilities": capabilities, "serverInfo": info });
+                self.answer(id, "result", result);
+            }
+            Some("tools/list") => self.answer(id, "result", self.list(parameters)),
+            Some("tools/call") => self.call(id, parameters),
+            Some("ping") => self.answer(id, "result", json!({})),
+            Some(method) if !id.is_null() => {
+                let error = json!({ "code": -32601, "message": format!("no method {method}") });
+                self.answer(id, "error", error);
+            }
+            _ => {}
+        }
+    }
+
+    fn list(&self, parameters: &Value) -> Value {
+        if let Some(text) = env::var_os("FAKE_TOOLS").and_then(|path| fs::read_to_string(path).ok()) {
+            return json!({ "tools": serde_json::from_str::<Value>(&text).unwrap_or_default() });
+        }
+        let text = json!({ "type": "object", "properties": { "text": { "type": "string" } } });
+        let tool = |name: &str| json!({ "name": name, "description": name, "inputSchema": text });
+        let echo = json!({
+            "name": "echo", "description": "Returns its text.", "inputSchema": text,
+            "annotations": { "readOnlyHint": true },
+        });
+        match (self.behaviour == "endless-list", parameters["cursor"].as_str()) {
+            (true, _) => json!({ "tools": [echo], "nextCursor": "again" }),
+            // Two pages.
+            (false, None) => json!({ "tools": [echo, tool("count")], "nextCursor": "2" }),
+            (false, Some(_)) => {
+                let names = ["picture", "fail", "progress", "wait", "change"];
+                json!({ "tools": names.map(tool) })
+            }
+        }
+    }
+
+    fn call(&mut self, id: &Value, parameters: &Value) {
+        let text = parameters["arguments"]["text"].as_str().unwrap_or_default().to_owned();
+        match &*self.behaviour {
+            "dies" => exit(9),
+            "stops-reading" => sleep_for_ever(),
+            "half-line" => {
+                print!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"resu");
+                let _ = io::stdout().flush();
+                return;
+            }
+            "huge-line" => loop {
+                print!("{}", "x".repeat(1 << 16));
+            },
+            "garbage" => println!("not json\n{{\"a\":1}}\n[]\n{{\"jsonrpc\":\"2.0\"}}\n\u{0}"),
+            "foreign-id" => {
+                for foreign in [json!(987_654), json!("x"), json!(null)] {
+                    self.answer(&foreign, "result", content("of nobody"));
+                }
+            }
+            "noisy" => (0..2_000).for_each(|n| eprintln!("line {n} {}", "y".repeat(100))),
+            _ => {}
+        }
+        let result = match parameters["name"].as_str() {
+            Some("echo") => content(&text),
+            Some("count") => {
+                let file = fs::OpenOptions::new().create(true).append(true).open(&text);
+                let written = file.and_then(|mut file| writeln!(file, "called"));
+                content(&format!("{written:?}"))
+            }
+            Some("picture") => {
+                json!({ "content": [{ "type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/png" }] })
+            }
+            Some("fail") => json!({ "content": [{ "type": "text", "text": text }], "isError": true }),
+            Some("progress") => {
+                let token = &parameters["_meta"]["progressToken"];
+                let progress = json!({ "progressToken": token, "progress": 1, "total": 2, "message": text });
+                notify("notifications/progress", progress);
+                // The notification is seen before the answer comes.
+                thread::sleep(Duration::from_millis(50));
+                content("done")
+            }
+            Some("wait") => return,
+            Some("change") => {
+                notify("notifications/tools/list_changed", json!({}));
+                content("changed")
+            }
+            _ => return self.answer(id, "error", json!({ "code": -32602, "message": "unknown tool" })),
+        };
+        if self.behaviour == "late" {
+            let answer = json!({ "jsonrpc": "2.0", "id": id, "result": result });
+            if let Some(earlier) = self.kept_back.replace(answer) {
+                println!("{earlier}");
+            }
+            return;
+        }
+        self.answer(id, "result", result);
+    }
+
+    fn answer(&self, id: &Value, kind: &str, value: Value) {
+        println!("{}", json!({ "jsonrpc": "2.0", "id": id, kind: value }));
+    }
+}
+
+fn notify(method: &str, parameters: Value) {
+    println!("{}", json!({ "jsonrpc": "2.0", "method": method, "params": parameters }));
+}
+
+fn content(text: &str) -> Value {
+    json!({ "content": [{ "type": "text", "text": text }] })
+}
