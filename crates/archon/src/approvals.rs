@@ -58,7 +58,8 @@ impl Approvals {
         if pending.request.is_expired(self.clock.now()) || self.is_answered(pending).await? {
             return Ok(false);
         }
-        let entry = pending.request.first_answer(answer, self.clock.now());
+        let log = self.journal.read(pending.asker()).await?;
+        let entry = pending.request.first_answer(answer, self.clock.now(), &log);
         match archon_react_loop::post(&*self.journal, pending.asker(), entry).await {
             // Somebody else was faster.
             Err(LoopError::Journal(JournalError::Posted { .. })) => Ok(false),

@@ -348,7 +348,8 @@ impl AgentPool {
     async fn post(&self, entry: &PendingApproval, answer: Answer) -> Result<(), JournalError> {
         let inbox = self.journal.inbox();
         let inbox = inbox.ok_or(JournalError::Unsupported { action: "take messages to runs" })?;
-        inbox.post(entry.asker(), entry.request.first_answer(answer, self.clock.now())).await
+        let log = self.read(entry.asker()).await?;
+        inbox.post(entry.asker(), entry.request.first_answer(answer, self.clock.now(), &log)).await
     }
 
     /// Writes the changed question into the logs of all runs that wait for it, the lowest first, since a

@@ -1,10 +1,14 @@
 //! Questions to people: the request for an approval, the possible answers, and the [`Approver`] trait.
 
+use std::sync::Arc;
+
 use futures_core::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::{CallId, InboxEntry, InboxRequest, Json, RunId, Subject, Timestamp, ToolSpec};
+use crate::{
+    CallId, InboxEntry, InboxRequest, Json, Record, RunId, Subject, Timestamp, ToolSpec, received_messages,
+};
 
 /// A question to a person that has to be answered before a call takes effect.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -155,11 +159,14 @@ impl ApprovalRequest {
     }
 
     /// As [`answered`](Self::answered), with an id that is made from the question's, so that an inbox stores
-    /// only the first of two answers ([`JournalError::Posted`](crate::JournalError::Posted)).
-    pub fn first_answer(&self, answer: Answer, at: Timestamp) -> InboxEntry {
+    /// only the first of two answers ([`JournalError::Posted`](crate::JournalError::Posted)). `log` is that of
+    /// the run that asks: a run that could not take an answer asks again under the same id and reads no
+    /// message twice, so the answers that it has received are counted in the id.
+    pub fn first_answer(&self, answer: Answer, at: Timestamp, log: &[Arc<Record>]) -> InboxEntry {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
-        let id = format!("answer-{}", self.request_id).replace(|c| !is_plain(c), "_");
-        InboxEntry::new(id, at, self.answered(answer))
+        let start = format!("answer-{}-", self.request_id).replace(|c| !is_plain(c), "_");
+        let earlier = received_messages(log).iter().filter(|id| id.starts_with(&start)).count();
+        InboxEntry::new(format!("{start}{earlier}"), at, self.answered(answer))
     }
 
     /// Returns the run that asks, unless it is the run that logs the question.
