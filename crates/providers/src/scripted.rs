@@ -114,6 +114,9 @@ pub struct HistoryEntry {
 /// A provider that answers the first request with the first step, and so on. Clones share script and
 /// history.
 ///
+/// A new provider begins with the first step, also in a process that resumes a run. A program that resumes
+/// runs makes its answers from the conversation, with [`Step::reply`].
+///
 /// A step reports no tokens unless it sets them. In a run with a price, a call without tokens counts as the
 /// amount that was reserved for it, as with any service that reports none; a test of costs sets the tokens
 /// of each step:
