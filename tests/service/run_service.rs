@@ -341,6 +341,11 @@ async fn answer_in_another_process_lets_any_kind_go_on() {
         // The branches of a parallel loop wait each by itself.
         let asked = if kind == RunKind::Parallel { 2 } else { 1 };
         assert_eq!(outcome.status, OutcomeStatus::Suspended, "{kind}: {outcome:?}");
+        assert_eq!(
+            outcome.turns,
+            u32::from(matches!(kind, RunKind::Loop | RunKind::AgentCall)),
+            "{kind}: used so far"
+        );
         assert_eq!(world.effects.load(Ordering::SeqCst), 0);
         let other = world.process();
         let questions = other.questions(Some(&TenantId::new("local"))).await.unwrap();

@@ -14,7 +14,7 @@ pub enum SetupError {
         /// The problem.
         reason: String,
     },
-    /// The model is not written as `PROFILE:MODEL` or `PROFILE@URL:MODEL`.
+    /// The model is not written as `PROVIDER:MODEL` or `PROVIDER@URL:MODEL`.
     #[error("model {model:?}: {reason}")]
     Model {
         /// The text as it was given.

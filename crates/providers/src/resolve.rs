@@ -52,7 +52,7 @@ impl std::str::FromStr for ModelRef {
     fn from_str(text: &str) -> Result<Self, SetupError> {
         let wrong = |reason: &str| SetupError::Model { model: text.to_owned(), reason: reason.to_owned() };
         let end =
-            text.find([':', '@']).ok_or_else(|| wrong("write PROFILE:MODEL, as in openai:gpt-5-mini"))?;
+            text.find([':', '@']).ok_or_else(|| wrong("write PROVIDER:MODEL, as in openai:gpt-5-mini"))?;
         let (name, rest) = (&text[..end], &text[end + 1..]);
         let profile = Profile::named(name);
         let protocol = match profile {

@@ -39,8 +39,8 @@ fn model_strings_have_parts() {
 #[test]
 fn what_is_wrong_is_said() {
     for (text, error) in [
-        ("gpt-5", "write PROFILE:MODEL"),
-        ("", "write PROFILE:MODEL"),
+        ("gpt-5", "write PROVIDER:MODEL"),
+        ("", "write PROVIDER:MODEL"),
         ("opnai:gpt-5", "no provider is called \"opnai\"; did you mean openai, "),
         ("openai:", "names no model"),
         ("vllm@http://gpu:8000/v1", "names no model"),

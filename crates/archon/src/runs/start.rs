@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use archon_react_loop::{conversation, stands_at};
+use archon_react_loop::{History, conversation, fold, stands_at};
 use archon_types::{
     AgentMessage, BoxFuture, Content, Context, Event, InboxRequest, JournalError, Message, MoreLimits,
     Origin, Outcome, OutcomeStatus, Record, RecordBody, Reply, ResumedRuns, RunError, RunFilter, RunHead,
@@ -128,9 +128,7 @@ impl StartRuns for Runs {
             let records = self.records_behind(run, None).await?;
             match records.last().map(|record| &record.body) {
                 Some(RecordBody::RunFinished(outcome)) => Reply::of(outcome.clone()),
-                Some(RecordBody::Suspended { .. }) => {
-                    Reply::of(Outcome::new(run.clone(), OutcomeStatus::Suspended))
-                }
+                Some(RecordBody::Suspended { .. }) => Reply::of(suspended(run, &records)?),
                 _ => Err(RunError::Lost { run: run.clone() }),
             }
         })
@@ -323,6 +321,14 @@ impl Runs {
             records.retain(|record| record.seq > after);
         }
         Ok(records)
+    }
+}
+
+/// Returns the outcome of a suspended run. Only that of a loop says what the run used so far.
+fn suspended(run: &RunId, records: &[Arc<Record>]) -> Result<Outcome, RunError> {
+    match RunStarted::of(records).map(|started| started.kind) {
+        Some(RunKind::Loop) => Ok(fold(run, records, History::default())?.suspended_outcome()),
+        _ => Ok(Outcome::new(run.clone(), OutcomeStatus::Suspended)),
     }
 }
 

@@ -124,8 +124,8 @@ impl ReactMachine {
         RecordBody::Suspended { waiting: open.map(|call| call.id).collect() }
     }
 
-    /// Returns the outcome of the suspended run.
-    pub(crate) fn suspended_outcome(&self) -> Outcome {
+    /// Returns the outcome of the suspended run: what it used so far, and the text before its questions.
+    pub fn suspended_outcome(&self) -> Outcome {
         self.outcome(OutcomeStatus::Suspended)
     }
 
