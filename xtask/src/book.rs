@@ -24,13 +24,14 @@ use crate::repository::{self, TextFile};
 const AT_ONCE: usize = 4;
 
 pub(crate) fn run(mut args: Args) -> Result<()> {
-    let (check, update) = (args.flag("--check"), args.flag("--update"));
+    let update = args.flag("--update");
     let only = args.option("--page")?;
+    let check = args.flag("--check") || update || only.is_some();
     args.finish()?;
     let files = repository::text_files()?;
     let metadata = Metadata::load()?;
     let mut problems = Vec::new();
-    if check || update {
+    if check {
         let (found, counts) = checks::check(&files);
         problems.extend(found);
         problems.extend(doc_links::check(&files));

@@ -156,7 +156,11 @@ fn dead_links(html: &Path) -> Result<Vec<String>> {
                 problems.push(format!("{name} of the book: the link leads to {link}, which is not there"));
             }
         }
-        let fetched = attributes(text, "src").filter(|address| address.contains("//"));
+        let sheets = text
+            .split("<link ")
+            .skip(1)
+            .filter_map(|rest| attributes(rest.split('>').next()?, "href").next());
+        let fetched = attributes(text, "src").chain(sheets).filter(|address| address.contains("//"));
         problems
             .extend(fetched.map(|address| format!("{name} of the book: a browser would fetch {address}")));
     }
@@ -221,12 +225,14 @@ mod tests {
     fn dead_links_page_place_and_fetched_address_are_problems() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("b.html"), "<h1 id=\"x\">").unwrap();
-        let text = "<a href=\"b.html#x\"><a href=\"b.html#y\"><a href=\"c.html\"><a href=\"https://d.e\"><img src=\"https://d.e/f\">";
+        let text = "<a href=\"b.html#x\"><a href=\"b.html#y\"><a href=\"c.html\"><a href=\"https://d.e\"><img src=\"https://d.e/f\">\
+                    <link rel=\"stylesheet\" href=\"https://d.e/g.css\">";
         fs::write(folder.path().join("a.html"), text).unwrap();
         assert_eq!(
             dead_links(folder.path()).unwrap(),
             [
                 "a.html of the book: a browser would fetch https://d.e/f",
+                "a.html of the book: a browser would fetch https://d.e/g.css",
                 "a.html of the book: the link leads to b.html#y, which is not there",
                 "a.html of the book: the link leads to c.html, which is not there"
             ]
