@@ -242,6 +242,12 @@ impl ErrorObject {
         };
         let message = ["message", "detail", "Message"].into_iter().find_map(|key| error.get(key))?;
         let mut message = message.as_str().map_or_else(|| message.to_string(), str::to_owned);
+        // OpenRouter wraps the error of the service behind it.
+        if let Some(raw) = error.pointer("/metadata/raw") {
+            let text = raw.as_str().map_or_else(|| raw.to_string(), str::to_owned);
+            let inner = serde_json::from_str(&text).ok().as_ref().and_then(Self::from_json);
+            message = format!("{message}: {}", inner.map_or(text, |inner| inner.message));
+        }
         // Azure lists the categories for which it refused a prompt.
         let results = error.pointer("/innererror/content_filter_result");
         if let Some(words) = results.and_then(content_filter::objections) {

@@ -85,6 +85,10 @@ const OVERFLOWS: &[(u16, &str)] = &[
         400,
         r#"{"error":{"message":"<400> InternalError.Algo.InvalidParameter: Range of input length should be [1, 30720]"}}"#,
     ),
+    (
+        400,
+        r#"{"error":{"message":"Provider returned error","code":400,"metadata":{"raw":"{\"error\":{\"message\":\"Your prompt is longer than the maximum context length\"}}"}}}"#,
+    ),
     (400, "plain text: prompt is too long"),
 ];
 

@@ -139,8 +139,8 @@ impl Bash {
     async fn run(&self, arguments: Json, context: &ToolContext) -> Result<ToolResult, ToolError> {
         let Arguments { command, timeout_seconds } = crate::macro_support::arguments(arguments)?;
         self.objection(&command)?;
-        let limit =
-            timeout_seconds.map_or(self.options.timeout, Duration::from_secs).min(self.options.max_timeout);
+        let own = |seconds| Duration::from_secs(seconds).min(self.options.max_timeout);
+        let limit = timeout_seconds.map_or(self.options.timeout, own);
         let mut shell = Command::new(&self.options.shell);
         shell.arg("-c").arg(&command).current_dir(self.workspace.root());
         let finished = sandbox::run(&shell, &self.cage, context, limit).await?;
