@@ -5,7 +5,7 @@ mod checks;
 mod commands;
 mod html;
 mod output;
-mod scripted_model;
+pub(crate) mod scripted_model;
 
 use std::path::Path;
 use std::sync::Mutex;

@@ -28,6 +28,7 @@ mod markdown;
 mod metadata;
 mod native_tools;
 mod new_project;
+mod peers;
 mod postgres;
 mod prepare;
 mod python;
@@ -117,6 +118,12 @@ const COMMANDS: &[Command] = &[
         usage: "",
         about: "a provider and the command against llama.cpp's own server",
         run: third_party::run,
+    },
+    Command {
+        name: "peers",
+        usage: "[--count] [--only NAME]",
+        about: "one program in other agent frameworks, and its size",
+        run: peers::run,
     },
     Command {
         name: "postgres",

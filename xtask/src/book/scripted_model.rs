@@ -138,15 +138,20 @@ fn serve(mut stream: TcpStream, script: &Mutex<Script>) -> Result<()> {
         return Ok(());
     }
     let usage = json!({"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120});
-    let part =
-        |choice: Value| json!({"id": "answer", "model": "scripted", "choices": [choice], "usage": usage});
+    let part = |object: &str, choice: Value| {
+        json!({
+            "id": "answer", "object": object, "created": 1, "model": "scripted",
+            "choices": [choice], "usage": usage
+        })
+    };
     let (message, reason) = (answer.message(number), answer.finish_reason());
     let is_stream = body.contains("\"stream\":true");
     if !is_stream {
-        let whole = part(json!({"index": 0, "message": message, "finish_reason": reason}));
+        let whole = part("chat.completion", json!({"index": 0, "message": message, "finish_reason": reason}));
         return respond(&mut stream, "200 OK", "application/json", &whole);
     }
-    let events = part(json!({"index": 0, "delta": message, "finish_reason": reason}));
+    let events =
+        part("chat.completion.chunk", json!({"index": 0, "delta": message, "finish_reason": reason}));
     respond(&mut stream, "200 OK", "text/event-stream", &format!("data: {events}\n\ndata: [DONE]\n\n"))
 }
 
