@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::{
     app::App,
-    config::{KEYS, Name, Origin, Owner, Settings, Source, problems},
+    config::{KEYS, Name, Owner, Settings, Source, problems},
     exit::Exit,
     failure::Failure,
     output::Look,
@@ -133,7 +133,7 @@ fn set(app: &App, name: &str, _: &str, owner: Owner) -> Result<Exit, Failure> {
 /// Notes that a written setting does not hold: because another place sets it, or nobody agreed to it.
 #[cfg(feature = "setup")]
 fn say_if_without_effect(app: &App, name: &Name, path: &std::path::Path) {
-    use crate::config::Config;
+    use crate::config::{Config, Origin};
     // Other files may have problems; `archon config check` is for them.
     let Ok(config) = Config::load(&app.sources, Settings::default()) else { return };
     let asks = config.asks.as_ref().is_some_and(|asks| asks.path == path && asks.keys.contains(&name.key()));

@@ -10,10 +10,6 @@ fn write_own(place: &Place, text: &str) {
     std::fs::write(place.path(".config/archon/archon.toml"), text).unwrap();
 }
 
-fn own(place: &Place) -> String {
-    std::fs::read_to_string(place.path(".config/archon/archon.toml")).unwrap()
-}
-
 /// The lines of an output, without the folder of the place.
 fn lines(place: &Place, out: &str) -> Vec<String> {
     let real = format!("{}/", place.dir.path().canonicalize().unwrap().display());
@@ -88,6 +84,10 @@ async fn config_get_of_what_is_not_set_or_does_not_exist_is_refused() {
 #[cfg(feature = "setup")]
 mod changes {
     use super::*;
+
+    fn own(place: &Place) -> String {
+        std::fs::read_to_string(place.path(".config/archon/archon.toml")).unwrap()
+    }
 
     #[tokio::test]
     async fn config_set_changes_one_setting_and_keeps_the_rest() {
