@@ -16,8 +16,8 @@ use std::{
 use archon_process::KeptProcess;
 use serde::de::IgnoredAny;
 use tokio::{
-    io::{AsyncRead, AsyncReadExt, ReadBuf},
-    process::{ChildStdin, ChildStdout},
+    io::{AsyncRead, AsyncReadExt, DuplexStream, ReadBuf},
+    process::ChildStdout,
 };
 
 use crate::{StdioServer, text::plain};
@@ -30,7 +30,7 @@ const REPORTED: usize = 1_000;
 /// A running server.
 pub(crate) struct Running {
     pub(crate) process: KeptProcess,
-    pub(crate) input: ChildStdin,
+    pub(crate) input: DuplexStream,
     pub(crate) output: Messages<ChildStdout>,
     pub(crate) errors: Tail,
 }
@@ -48,11 +48,18 @@ pub(crate) fn start(server: &StdioServer, max_message: usize) -> io::Result<Runn
     let tail = Tail::default();
     tokio::spawn(tail.clone().read(errors.ok_or_else(gone)?));
     let output = Messages::new(output.ok_or_else(gone)?, max_message);
-    Ok(Running { process, input: input.ok_or_else(gone)?, output, errors: tail })
+    let (near, mut far) = tokio::io::duplex(UNREAD);
+    let mut input = input.ok_or_else(gone)?;
+    tokio::spawn(async move { tokio::io::copy(&mut far, &mut input).await });
+    Ok(Running { process, input: near, output, errors: tail })
 }
 
-/// The messages in a server's output. Lines that are none are dropped: the library would answer them, and wait for
-/// that while the server waits for it to read. The output ends at a line that is too long.
+/// Most bytes that wait for a server that does not read. The library reads nothing while it waits to write, so
+/// without this a server that writes while we do would wait for ever, and we with it.
+const UNREAD: usize = 64 << 20;
+
+/// The messages in a server's output. Lines that are none are dropped, because the library would answer each. The
+/// output ends at a line that is too long.
 pub(crate) struct Messages<R> {
     inner: R,
     most: usize,

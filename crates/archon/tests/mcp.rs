@@ -1,0 +1,120 @@
+//! Tools of an MCP server in a run that dies: a call that may change something is never made twice, one that
+//! only reads is made again.
+
+#![cfg(all(feature = "mcp", target_os = "linux"))]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::{path::Path, sync::Arc, time::Duration};
+
+use archon::{
+    Archon, RunId, RunOptions, SystemClock,
+    mcp::{McpOptions, McpServer, McpServers, MemoryPins},
+    react_loop::replay,
+    tools::{Ask, EngineOptions},
+    types::{Effect, Record, RecordBody, ToolCall},
+};
+use archon_testkit::{FnProvider, MortalJournal, SeededIds, VirtualClock};
+use serde_json::json;
+
+/// A server whose one tool adds a line to the file of its first argument. It says that it only reads.
+const SERVER: &str = r#"
+answer() { echo "{\"jsonrpc\":\"2.0\",\"id\":$id,$1}"; }
+while read -r line; do
+  id=${line#*\"id\":}; id=${id%%,*}
+  case $line in
+    *\"server/discover\"*) answer '"error":{"code":-32601,"message":"no such method"}' ;;
+    *\"initialize\"*) answer '"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}' ;;
+    *\"tools/list\"*) answer '"result":{"tools":[{"name":"add","description":"Adds.","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}]}' ;;
+    *\"tools/call\"*) echo called >> "$1"; answer '"result":{"content":[{"type":"text","text":"added"}]}' ;;
+  esac
+done
+"#;
+
+/// Runs a task that calls the tool once, with a death at each append in turn, and resumes it. Returns how often
+/// the tool was called in the runs whose call was cut off.
+async fn calls_of_runs_that_died_in_the_call(read_only: &[&str], effect: Effect) -> Vec<usize> {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("calls");
+    let server = McpServer::stdio("sh", ["-c", SERVER, "sh", &file.display().to_string()]);
+    let server = server.with_read_only(read_only.iter().copied());
+    let options = McpOptions::new(Arc::new(SystemClock), Arc::new(MemoryPins::default()));
+    let servers = McpServers::start([("notes".to_owned(), server)], &options).unwrap();
+    let model = FnProvider::new(|_, request| {
+        let has = |text: &str| request.messages.iter().any(|message| message.text().contains(text));
+        match has("added") || has("effect of this call is unknown") {
+            false => FnProvider::calls(vec![ToolCall::new("c", "notes__add", json!({}))]),
+            true => FnProvider::text("done"),
+        }
+    });
+    let mut cut_off = Vec::new();
+    for is_written in [false, true] {
+        for appends in 1..40 {
+            let _ = std::fs::remove_file(&file);
+            let journal = MortalJournal::default();
+            let agent = Archon::builder()
+                .provider(Arc::new(model.clone()), "scripted")
+                .engine_options(EngineOptions::default().asking(Ask::WhereRequired))
+                .clock(Arc::new(VirtualClock::new()))
+                .ids(Arc::new(SeededIds::new(1)))
+                .journal(Arc::new(journal.clone()));
+            let agent = agent.mcp(&servers, Duration::from_secs(60)).await.build().unwrap();
+            let mut options = RunOptions::default();
+            options.run = Some(RunId::new("run_1"));
+            journal.die_after(appends, is_written);
+            let first = agent.run_with("Add a note", options).await;
+            journal.live();
+            if first.is_ok() {
+                assert_eq!(calls(&file), 1);
+                break;
+            }
+            let kept = journal.log("run_1");
+            if !kept.iter().any(|record| matches!(record.body, RecordBody::Prompted { .. })) {
+                continue;
+            }
+            let resumed = match agent.resume(RunId::new("run_1")).await {
+                Ok(handle) => handle.reply().await.map(drop),
+                Err(error) => Err(error),
+            };
+            if is_cut_off(&kept, effect) {
+                cut_off.push(calls(&file));
+            }
+            assert!(resumed.is_ok() || has_ended(&kept), "append {appends}: {:?}", resumed.err());
+            assert!(replay(&journal, &RunId::new("run_1")).await.unwrap().is_identical());
+        }
+    }
+    servers.close().await;
+    cut_off
+}
+
+fn calls(file: &Path) -> usize {
+    std::fs::read_to_string(file).unwrap_or_default().lines().count()
+}
+
+fn has_ended(kept: &[Arc<Record>]) -> bool {
+    kept.iter().any(|record| matches!(record.body, RecordBody::RunFinished(_)))
+}
+
+/// Returns whether the log ends in the call: it was started with this effect, and has no result.
+fn is_cut_off(kept: &[Arc<Record>], effect: Effect) -> bool {
+    let is_started = |record: &Arc<Record>| match &record.body {
+        RecordBody::ToolStarted { effect: of, .. } => {
+            assert_eq!(*of, effect);
+            true
+        }
+        _ => false,
+    };
+    let is_finished = |record: &Arc<Record>| matches!(record.body, RecordBody::ToolFinished { .. });
+    kept.iter().any(is_started) && !kept.iter().any(is_finished)
+}
+
+#[tokio::test]
+async fn a_call_that_a_death_cut_off_is_not_made_again_although_its_server_says_that_it_only_reads() {
+    let calls = calls_of_runs_that_died_in_the_call(&[], Effect::SideEffect).await;
+    assert!(!calls.is_empty() && calls.iter().all(|calls| *calls <= 1), "{calls:?}");
+}
+
+#[tokio::test]
+async fn a_call_that_a_death_cut_off_is_made_again_where_a_person_says_that_it_only_reads() {
+    let calls = calls_of_runs_that_died_in_the_call(&["add"], Effect::ReadOnly).await;
+    assert!(!calls.is_empty() && calls.iter().all(|calls| *calls >= 1) && calls.contains(&2), "{calls:?}");
+}
