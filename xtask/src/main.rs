@@ -34,6 +34,7 @@ mod prepare;
 mod python;
 mod reach;
 mod redis;
+mod reference_pages;
 mod repository;
 mod rust_source;
 mod settings_page;

@@ -142,3 +142,13 @@ fn advice_to_resume_is_given_where_a_resume_may_help() {
         assert_eq!(kind.may_pass(), kind.advice().contains("resume the run"), "{kind}: {}", kind.advice());
     }
 }
+
+#[test]
+fn page_of_errors_has_the_name_and_the_advice_of_each_kind() {
+    let page = include_str!("../../../../docs/book/reference/errors.md");
+    for kind in FailureKind::ALL {
+        let start = format!("| `{kind:?}` | `{kind}` |");
+        let row = page.lines().find(|line| line.starts_with(&start));
+        assert!(row.is_some_and(|row| row.contains(kind.advice())), "{kind}: {row:?}");
+    }
+}

@@ -54,6 +54,25 @@ fn every_kind_in_the_schema_has_a_sample() {
 }
 
 #[test]
+fn page_of_events_has_a_valid_line_of_every_kind() {
+    let validator = jsonschema::validator_for(&event_log_schema()).unwrap();
+    let page = include_str!("../../../../docs/book/reference/events.md");
+    let mut shown = [("type", BTreeSet::new()), ("delta", BTreeSet::new())];
+    for text in page.lines().filter(|line| line.starts_with("{\"")) {
+        let mut line: Json = serde_json::from_str(text).unwrap();
+        // As a watcher gets it.
+        line["run_id"] = json!("run_1");
+        assert!(validator.is_valid(&line), "{text}");
+        for (tag, kinds) in &mut shown {
+            kinds.extend(line.get(*tag).and_then(Json::as_str).map(str::to_owned));
+        }
+    }
+    for (index, (tag, shown)) in shown.into_iter().enumerate() {
+        assert_eq!(kinds(index, tag), shown);
+    }
+}
+
+#[test]
 fn name_of_a_record_is_its_type_in_json() {
     for event in events() {
         if let archon_types::Event::Record { record, .. } = &event {
