@@ -36,6 +36,7 @@ pages! {
     TutorialStreaming: "docs/book/tutorials/streaming.md",
     TutorialStructuredOutput: "docs/book/tutorials/structured-output.md",
     TutorialSupportDesk: "docs/book/tutorials/support-desk.md",
+    TutorialTests: "docs/book/tutorials/tests.md",
 }
 
 #[cfg(feature = "mcp")]
