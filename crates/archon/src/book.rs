@@ -33,8 +33,11 @@ pages! {
     TutorialATool: "docs/book/tutorials/a-tool.md",
     TutorialFirstAgent: "docs/book/tutorials/first-agent.md",
     TutorialKillAndResume: "docs/book/tutorials/kill-and-resume.md",
+    TutorialMemory: "docs/book/tutorials/memory.md",
+    TutorialPlan: "docs/book/tutorials/plan.md",
     TutorialStreaming: "docs/book/tutorials/streaming.md",
     TutorialStructuredOutput: "docs/book/tutorials/structured-output.md",
+    TutorialSubAgents: "docs/book/tutorials/sub-agents.md",
     TutorialSupportDesk: "docs/book/tutorials/support-desk.md",
     TutorialTests: "docs/book/tutorials/tests.md",
 }
