@@ -39,6 +39,7 @@ pages! {
     TutorialStructuredOutput: "docs/book/tutorials/structured-output.md",
     TutorialSubAgents: "docs/book/tutorials/sub-agents.md",
     TutorialSupportDesk: "docs/book/tutorials/support-desk.md",
+    TutorialTeam: "docs/book/tutorials/team.md",
     TutorialTests: "docs/book/tutorials/tests.md",
 }
 
