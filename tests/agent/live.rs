@@ -187,7 +187,6 @@ async fn a_session_goes_on_where_it_was() {
     assert_eq!(said, ["Capital of France?", "Paris", "Its population?"]);
 }
 
-// spec: Q-09
 #[tokio::test]
 async fn the_conversation_can_be_read_back_from_the_log() {
     let server = MockServer::start([crate::shared::wire::answer("Paris")]).await;

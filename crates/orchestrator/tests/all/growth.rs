@@ -96,7 +96,7 @@ fn cost(n: usize) -> u64 {
     (0..3).map(once).min().unwrap()
 }
 
-// spec: MA-10, MA-27
+// spec: MA-10
 #[test]
 fn to_begin_eight_times_as_much_costs_little_more_than_eight_times_as_much() {
     let (few, many) = (cost(125), cost(1_000));

@@ -651,6 +651,7 @@ fn a_team_that_dies_anywhere_goes_on_without_doing_anything_twice() {
     assert!(resumed > 20, "{resumed}");
 }
 
+// spec: MA-27
 #[test]
 fn a_team_is_an_agent_and_a_member_may_be_a_team() {
     let world = World::new();
