@@ -1,5 +1,5 @@
 //! `cargo xtask accept NAME`: runs an acceptance suite in full length. CI runs a seeded sample of the same
-//! tests; here nothing is sampled. `all` runs every suite and each command once.
+//! tests; here nothing is sampled. `all` runs every suite, with one build for all tests.
 
 use std::time::Instant;
 
@@ -24,9 +24,6 @@ const ALL: &str = "all";
 /// be builds of the same crates with other features. The bus needs a server of its own, and the engine from
 /// source a compiler: their suites' lines stay.
 const ALL_TESTS: &str = "xtask postgres test --profile accept --workspace --exclude archon-redis --features archon/tokens,archon/git,archon/mcp-http,archon/web,archon-store/encryption,archon-store/sqlite-memory,archon-store/postgres-memory,archon-tests/postgres -- --nocapture";
-
-/// The option of test programs that print what a passed test prints.
-const NOCAPTURE: &str = "--nocapture";
 
 /// Default seconds for each fuzz target: more than the default of `cargo xtask fuzz`.
 const FUZZ_SECONDS: u64 = 1800;
@@ -170,9 +167,8 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     if failed.is_empty() { Ok(()) } else { bail!("{} failed:\n{}", failed.len(), failed.join("\n")) }
 }
 
-/// Returns the commands of the suites. A command that another one contains (the same with fewer filters) is
-/// left out; the wider one then prints its tests' output if the narrower one would.
-fn commands(suites: &[&Suite]) -> Vec<String> {
+/// Returns the commands of the suites.
+fn commands(suites: &[&Suite]) -> Vec<&'static str> {
     let mut all: Vec<&str> = suites.iter().flat_map(|suite| suite.commands).copied().collect();
     let models = suites.iter().flat_map(|suite| suite.with_model).copied();
     if eval::fetched_model().is_some() {
@@ -182,42 +178,28 @@ fn commands(suites: &[&Suite]) -> Vec<String> {
             println!("SKIP: {line}: fetch the model first, `archon model pull {}`", eval::LOCAL_MODEL);
         }
     }
-    merged(&all)
+    all
 }
 
 /// Replaces the tests of the suites by those of the workspace.
-fn all_commands(mut commands: Vec<String>) -> Vec<String> {
-    let is_covered = |line: &String| {
+fn all_commands(mut commands: Vec<&'static str>) -> Vec<&'static str> {
+    let is_covered = |line: &str| {
         let tests = ["test --profile accept -p ", "xtask postgres test --profile accept -p "];
         tests.iter().any(|start| line.starts_with(start)) && !line.contains("from-source")
     };
     commands.retain(|line| !is_covered(line));
-    commands.insert(0, ALL_TESTS.to_owned());
+    commands.insert(0, ALL_TESTS);
     commands
-}
-
-fn merged(all: &[&str]) -> Vec<String> {
-    let narrows = |line: &str, wide: &str| line.strip_prefix(wide).is_some_and(|rest| rest.starts_with(' '));
-    let mut kept: Vec<String> = Vec::new();
-    for line in all.iter().filter(|line| !all.iter().any(|wide| narrows(line, wide))) {
-        let prints = all.iter().any(|other| narrows(other, line) && other.ends_with(NOCAPTURE));
-        let line = if prints { format!("{line} -- {NOCAPTURE}") } else { (*line).to_owned() };
-        if !kept.contains(&line) {
-            kept.push(line);
-        }
-    }
-    kept
 }
 
 /// Returns the commands. Tests read `ARCHON_ACCEPT` (how much to run) and `ARCHON_ACCEPT_SEED` (seed of
 /// random cases).
-fn lines(commands: &[String], seed: Option<&str>, fuzz_seconds: u64) -> Result<Vec<CommandLine>> {
+fn lines(commands: &[&str], seed: Option<&str>, fuzz_seconds: u64) -> Result<Vec<CommandLine>> {
     if let Some(seed) = seed.filter(|seed| seed.parse::<u64>().is_err()) {
         bail!("`--seed {seed}` is not a whole number; leave it out to let the tests choose");
     }
     let seconds = format!(" --seconds {fuzz_seconds}");
-    let whole =
-        |line: &String| format!("{line}{}", if line.starts_with("xtask fuzz") { &seconds } else { "" });
+    let whole = |line: &&str| format!("{line}{}", if line.starts_with("xtask fuzz") { &seconds } else { "" });
     Ok(commands.iter().map(|line| with_settings(&whole(line), seed)).collect())
 }
 
@@ -257,19 +239,7 @@ mod tests {
         let commands = all_commands(commands(&SUITES.iter().collect::<Vec<_>>()));
         let tests: Vec<_> = commands.iter().filter(|line| line.contains("test --profile accept")).collect();
         assert_eq!(tests.len(), 3, "{tests:?}");
-        assert_eq!(tests[0], ALL_TESTS);
-    }
-
-    #[test]
-    fn merged_leaves_out_commands_that_another_one_contains() {
-        let lines = [
-            "test -p a --test one -- two --nocapture",
-            "test -p a",
-            "test -p ab",
-            "test -p a",
-            "test -p ab c",
-        ];
-        assert_eq!(merged(&lines), ["test -p a -- --nocapture", "test -p ab"]);
+        assert_eq!(*tests[0], ALL_TESTS);
     }
 
     #[test]

@@ -261,7 +261,7 @@ impl Talk<'_> {
 
     fn expect(&self, output: &str, words: &str) -> Result<()> {
         ensure!(output.contains(words), "`{words}` is not in the output: {output}");
-        ensure!(self.model.left() == 0, "{} answers of the model were not asked for", self.model.left());
+        ensure!(self.model.unused() == 0, "{} answers of the model were not asked for", self.model.unused());
         Ok(())
     }
 }

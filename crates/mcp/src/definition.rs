@@ -26,7 +26,7 @@ pub struct Definition {
     /// JSON Schema of structured results.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Json>,
-    /// What the server says about the tool's effects, unchecked.
+    /// The server's own, unchecked hints about the tool's effects.
     #[serde(default, skip_serializing_if = "Json::is_null")]
     pub annotations: Json,
 }

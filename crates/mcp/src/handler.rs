@@ -1,4 +1,4 @@
-//! What a server asks of us and tells us by itself: progress of calls, and that its tools changed.
+//! Handles the messages that a server sends by itself: the progress of calls, and changes of its tools.
 //!
 //! We offer a server nothing: no models, no folders, no questions to a person. Such requests are refused by the
 //! library.

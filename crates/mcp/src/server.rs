@@ -4,11 +4,11 @@ use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 use archon_types::Secret;
 
-/// A server: how it is reached, its time limits, and what a person vouches for.
+/// A server: its transport, its time limits, and the tools that a person vouches for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct McpServer {
-    /// How it is reached.
+    /// The transport: a process, or an address.
     pub transport: Transport,
     /// The time limits.
     pub timeouts: Timeouts,

@@ -18,15 +18,15 @@ use crate::{
 pub struct McpOptions {
     /// The source of the time.
     pub clock: Arc<dyn Clock>,
-    /// What was agreed to.
+    /// The definitions that a person agreed to.
     pub pins: Arc<dyn Pins>,
-    /// What happens to the tools of a server that has no pins yet. Default: they are trusted.
+    /// The treatment of a server's tools while it has no pins. Default: they are trusted.
     pub first_use: FirstUse,
     /// The pause after the first failure of a server; it doubles with each further one. Default 1 s.
     pub first_retry: Duration,
     /// The longest pause. Default 60 s.
     pub longest_retry: Duration,
-    /// How often a server without calls is asked for its tools, which shows that it answers and that they are
+    /// The time after which a server without calls is asked for its tools, which shows that it answers and that they are
     /// the same. Default 60 s.
     pub check_every: Duration,
 }

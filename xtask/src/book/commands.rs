@@ -69,7 +69,7 @@ pub(crate) fn run(page: &TextFile, program: &Path, folder: &Path) -> Result<Ran>
             }
         }
     }
-    match place.model.left() {
+    match place.model.unused() {
         0 => {}
         left => problems.push(format!("{}: no command used {left} of the model's answers", page.path)),
     }

@@ -108,7 +108,7 @@ impl ScriptedModel {
     }
 
     /// Returns the number of answers that no request has used.
-    pub(crate) fn left(&self) -> usize {
+    pub(crate) fn unused(&self) -> usize {
         lock(&self.script).waiting.len()
     }
 }
@@ -229,10 +229,10 @@ mod tests {
             called.contains(r#""name":"add","arguments":"{\"a\":1}""#) && called.ends_with("[DONE]\n\n"),
             "{called}"
         );
-        assert_eq!(model.left(), 1);
+        assert_eq!(model.unused(), 1);
         let refused = ask(&model, r#"{"messages":[{"content":"Add"}]}"#);
         assert!(refused.starts_with("HTTP/1.1 400") && refused.contains("no answer to"), "{refused}");
         let text = ask(&model, r#"{"messages":[{"content":"Where is Paris?"}]}"#);
-        assert!(text.contains(r#""content":"France""#) && model.left() == 0, "{text}");
+        assert!(text.contains(r#""content":"France""#) && model.unused() == 0, "{text}");
     }
 }

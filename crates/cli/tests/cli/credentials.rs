@@ -1,26 +1,14 @@
 //! Keys that are kept: typed unseen or piped in, used where the environment holds none, and never shown.
 
-use std::process::Stdio;
-
 use archon_testkit::{MockResponse, MockServer};
 use serde_json::json;
-use tokio::io::AsyncWriteExt as _;
 
 use crate::{
-    setup::{Place, Ran, answer},
+    setup::{Place, answer},
     terminal::Terminal,
 };
 
 const KEY: &str = "sk-canary-7f3a91";
-
-async fn pipe(place: &Place, line: &str, more: &[&str], text: &str) -> Ran {
-    let mut child = place.command(line, more).stdin(Stdio::piped()).spawn().expect("it starts");
-    let mut input = child.stdin.take().expect("a pipe");
-    // Who refuses does not read.
-    let _ = input.write_all(text.as_bytes()).await;
-    drop(input);
-    child.wait_with_output().await.expect("it ends").into()
-}
 
 /// All bytes below the folder of the data.
 fn kept(place: &Place) -> Vec<u8> {
@@ -39,15 +27,15 @@ async fn credentials_add_keeps_a_piped_key_sealed_and_list_and_remove_never_show
     let place = Place::new();
     let empty = place.archon("credentials list", &[]).await;
     assert_eq!((empty.code, empty.out.as_str()), (Some(0), ""), "{empty:?}");
-    let added = pipe(&place, "credentials add", &["openai"], &format!("{KEY}\n")).await;
+    let added = place.pipe("credentials add", &["openai"], &format!("{KEY}\n")).await;
     assert_eq!(
         (added.code, added.err.as_str()),
         (Some(0), "the key of openai (primary) is kept\n"),
         "{added:?}"
     );
-    let again = pipe(&place, "credentials add", &["openai-responses", "--json"], "sk-other").await.json();
+    let again = place.pipe("credentials add", &["openai-responses", "--json"], "sk-other").await.json();
     assert_eq!(again, [json!({"service": "openai", "account": "primary", "replaced": true})]);
-    pipe(&place, "credentials add", &["openai", "--account", "work"], KEY).await;
+    place.pipe("credentials add", &["openai", "--account", "work"], KEY).await;
     let listed = place.archon("credentials list", &[]).await;
     let services: Vec<Vec<_>> =
         listed.out.lines().map(|line| line.split_whitespace().take(2).collect()).collect();
@@ -119,7 +107,7 @@ fn responses() -> MockResponse {
 async fn run_sends_the_kept_key_where_the_environment_holds_none() {
     let server = MockServer::start([responses(), responses(), answer("never")]).await;
     let place = Place::new();
-    pipe(&place, "credentials add", &["openai"], KEY).await;
+    place.pipe("credentials add", &["openai"], KEY).await;
     let line = format!("run --model openai-responses@{}/v1:m", server.url());
     let ran = place.archon(&line, &["hi"]).await;
     assert_eq!(ran.code, Some(0), "{ran:?}");
@@ -136,7 +124,7 @@ async fn run_sends_the_kept_key_where_the_environment_holds_none() {
 async fn run_goes_on_with_a_warning_where_the_sealing_key_is_lost() {
     let server = MockServer::start([answer("Paris")]).await;
     let place = Place::with_server(&server);
-    pipe(&place, "credentials add", &["openai"], KEY).await;
+    place.pipe("credentials add", &["openai"], KEY).await;
     std::fs::remove_file(place.data().join("credentials.key")).expect("it was made");
     let ran = place.archon("run", &["Capital of France?"]).await;
     assert_eq!((ran.code, ran.out.as_str()), (Some(0), "Paris\n"), "{ran:?}");

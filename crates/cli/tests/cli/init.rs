@@ -1,10 +1,7 @@
 //! `archon init`: a key that works is kept with the default model, and otherwise nothing is.
 
-use std::process::Stdio;
-
 use archon_testkit::{MockResponse, MockServer};
 use serde_json::json;
-use tokio::io::AsyncWriteExt as _;
 
 use crate::{
     setup::{Place, Ran, answer},
@@ -12,15 +9,6 @@ use crate::{
 };
 
 const KEY: &str = "sk-canary-7f3a91";
-
-async fn pipe(place: &Place, line: &str, more: &[&str], text: &str) -> Ran {
-    let mut child = place.command(line, more).stdin(Stdio::piped()).spawn().expect("it starts");
-    let mut input = child.stdin.take().expect("a pipe");
-    // Who refuses does not read.
-    let _ = input.write_all(text.as_bytes()).await;
-    drop(input);
-    child.wait_with_output().await.expect("it ends").into()
-}
 
 fn settings(place: &Place) -> std::path::PathBuf {
     place.path(".config/archon/archon.toml")
@@ -50,7 +38,7 @@ async fn init_tries_the_key_keeps_it_and_sets_the_model_of_later_runs() {
     let place = Place::new();
     std::fs::create_dir_all(place.path(".config/archon")).unwrap();
     std::fs::write(settings(&place), "# Mine.\nmax_turns = 3\n").unwrap();
-    let ran = pipe(&place, "init --key-stdin --model", &[&model(&server)], &format!("{KEY}\n")).await;
+    let ran = place.pipe("init --key-stdin --model", &[&model(&server)], &format!("{KEY}\n")).await;
     assert_eq!((ran.code, ran.out.as_str()), (Some(0), ""), "{ran:?}");
     assert!(ran.err.contains("the key of openai-responses (primary) is kept"), "{ran:?}");
     assert!(ran.err.contains("next: archon run") && !ran.err.contains("canary"), "{ran:?}");
@@ -73,7 +61,7 @@ async fn init_with_a_key_that_the_service_refuses_keeps_nothing() {
         json!({"error": {"message": format!("Incorrect API key: {KEY}"), "type": "invalid_request_error"}});
     let server = MockServer::start([MockResponse::json(401, &refusal)]).await;
     let place = Place::new();
-    let ran = pipe(&place, "init --key-stdin --model", &[&model(&server)], KEY).await;
+    let ran = place.pipe("init --key-stdin --model", &[&model(&server)], KEY).await;
     ran.check_refused(
         1,
         "refused the key: not authorised: Incorrect API key: ****",
@@ -88,10 +76,10 @@ async fn init_with_a_model_or_an_address_that_is_not_there_keeps_nothing() {
     let missing = json!({"error": {"message": "no model m", "code": "model_not_found"}});
     let server = MockServer::start([MockResponse::json(404, &missing)]).await;
     let place = Place::new();
-    let ran = pipe(&place, "init --key-stdin --model", &[&model(&server)], KEY).await;
+    let ran = place.pipe("init --key-stdin --model", &[&model(&server)], KEY).await;
     ran.check_refused(1, "cannot be used: ", "nothing was kept: name another model with --model M");
     let ran =
-        pipe(&place, "init --key-stdin --model", &["openai-responses@http://127.0.0.1:9/v1:m"], KEY).await;
+        place.pipe("init --key-stdin --model", &["openai-responses@http://127.0.0.1:9/v1:m"], KEY).await;
     ran.check_refused(1, "did not answer: network", "nothing was kept: try again, or keep it without");
     check_nothing_is_kept(&place);
 }
@@ -99,7 +87,7 @@ async fn init_with_a_model_or_an_address_that_is_not_there_keeps_nothing() {
 #[tokio::test]
 async fn init_without_a_check_asks_nobody_and_takes_the_default_model() {
     let place = Place::new();
-    let ran = pipe(&place, "init --provider anthropic --key-stdin --no-check --json", &[], KEY).await;
+    let ran = place.pipe("init --provider anthropic --key-stdin --no-check --json", &[], KEY).await;
     let item = ran.json().remove(0);
     assert_eq!(
         (&item["provider"], &item["model"], &item["key"], &item["checked"]),
@@ -109,7 +97,7 @@ async fn init_without_a_check_asks_nobody_and_takes_the_default_model() {
     let text = std::fs::read_to_string(settings(&place)).unwrap();
     assert_eq!(text, "model = \"anthropic:claude-haiku-4-5\"\n");
     let again =
-        pipe(&place, "init --provider anthropic --model m --key-stdin --no-check --json", &[], "sk-2").await;
+        place.pipe("init --provider anthropic --model m --key-stdin --no-check --json", &[], "sk-2").await;
     assert_eq!(again.json()[0]["key"], "replaced", "{again:?}");
 }
 
@@ -149,7 +137,7 @@ async fn init_refuses_what_it_cannot_begin_with_and_keeps_nothing() {
     check_nothing_is_kept(&place);
     std::fs::create_dir_all(place.path(".config/archon")).unwrap();
     std::fs::write(settings(&place), "max_turns = \n").unwrap();
-    let broken = pipe(&place, "init --provider openai --key-stdin --no-check", &[], KEY).await;
+    let broken = place.pipe("init --provider openai --key-stdin --no-check", &[], KEY).await;
     broken.check_refused(2, "archon.toml:1: ", "known settings");
     assert!(!place.data().exists());
 }
@@ -158,7 +146,7 @@ async fn init_refuses_what_it_cannot_begin_with_and_keeps_nothing() {
 async fn init_whose_settings_cannot_be_written_takes_the_key_back() {
     let place = Place::new();
     std::fs::create_dir_all(place.path(".config/archon/archon.toml.new")).unwrap();
-    let ran = pipe(&place, "init --provider openai --key-stdin --no-check", &[], KEY).await;
+    let ran = place.pipe("init --provider openai --key-stdin --no-check", &[], KEY).await;
     ran.check_refused(1, "cannot write ", "make the file and its folder writable");
     assert!(!settings(&place).exists());
     let listed = place.archon("credentials list", &[]).await;

@@ -8,7 +8,7 @@ use std::{
 use archon_testkit::{MockResponse, MockServer};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tokio::process::Command;
+use tokio::{io::AsyncWriteExt as _, process::Command};
 
 pub(crate) struct Place {
     pub(crate) dir: TempDir,
@@ -108,6 +108,16 @@ impl Place {
 
     pub(crate) async fn archon(&self, line: &str, more: &[&str]) -> Ran {
         self.command(line, more).output().await.expect("the program runs").into()
+    }
+
+    /// Runs the command with a text on its standard input.
+    pub(crate) async fn pipe(&self, line: &str, more: &[&str], text: &str) -> Ran {
+        let mut child = self.command(line, more).stdin(Stdio::piped()).spawn().expect("it starts");
+        let mut input = child.stdin.take().expect("a pipe");
+        // A command that refuses does not read.
+        let _ = input.write_all(text.as_bytes()).await;
+        drop(input);
+        child.wait_with_output().await.expect("it ends").into()
     }
 
     pub(crate) fn path(&self, name: &str) -> std::path::PathBuf {
