@@ -8,7 +8,7 @@ use std::{
 use archon_testkit::{MockResponse, MockServer};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tokio::{io::AsyncWriteExt as _, process::Command};
+use tokio::process::Command;
 
 pub(crate) struct Place {
     pub(crate) dir: TempDir,
@@ -110,8 +110,11 @@ impl Place {
         self.command(line, more).output().await.expect("the program runs").into()
     }
 
-    /// Runs the command with a text on its standard input.
+    /// Runs the command with a text on its standard input. Only tests of stored keys write to it.
+    #[cfg(feature = "credentials")]
     pub(crate) async fn pipe(&self, line: &str, more: &[&str], text: &str) -> Ran {
+        use tokio::io::AsyncWriteExt as _;
+
         let mut child = self.command(line, more).stdin(Stdio::piped()).spawn().expect("it starts");
         let mut input = child.stdin.take().expect("a pipe");
         // A command that refuses does not read.
