@@ -30,6 +30,7 @@ pages! {
     FromLangGraph: "docs/book/coming-from/langgraph.md",
     FromPydanticAi: "docs/book/coming-from/pydantic-ai.md",
     FromRig: "docs/book/coming-from/rig.md",
+    ReferenceEvents: "docs/book/reference/events.md",
     TutorialATool: "docs/book/tutorials/a-tool.md",
     TutorialFirstAgent: "docs/book/tutorials/first-agent.md",
     TutorialKillAndResume: "docs/book/tutorials/kill-and-resume.md",

@@ -15,7 +15,7 @@
 //! | let a model answer a question from memories | [`Memory::ask`] |
 //! | summarize a conversation that outgrows the window | [`Compressor`] |
 //! | summarize recent memories | [`LongTermMemory::summarize_recent`] |
-//! | forget, merge, embed again | [`Memory::evict`], [`Memory::merge_similar`], [`Memory::embed_missing`] |
+//! | forget, merge, embed again | [`Memory::evict`], [`Memory::keep_within`], [`Memory::merge_similar`], [`Memory::embed_missing`] |
 //! | move memories | [`Memory::export`], [`Memory::import`] |
 //! | keep entries in RAM | [`InMemoryStore`] |
 //! | embed without a model | [`HashEmbedder`] |

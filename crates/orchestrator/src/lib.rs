@@ -40,7 +40,8 @@
 //! | question | file |
 //! |---|---|
 //! | what happens with a message? | `assistant.rs` |
-//! | what is recalled before, checked, and stored after? | `assistant/steps.rs` |
+//! | what is recalled before, checked, and stored after? | [`Steps`], `assistant/steps.rs` |
+//! | what time is it for a tenant? | [`Zone::named`], `assistant/steps.rs` |
 //! | which question do a person's words answer? | `assistant/reader.rs` |
 
 mod agent_tool;

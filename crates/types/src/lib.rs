@@ -8,7 +8,7 @@
 //! | provenance | [`Speaker`], [`Attributed`] | the real author of a message; the role on the wire may be another |
 //! | record | [`Record`] | one entry of a run's log; the log is the only state that is kept |
 //! | delta | [`Delta`] | a piece of an answer while it streams; never stored |
-//! | event | [`Event`], [`AgentEvent`] | records and deltas as they happen; `AgentEvent` is a projection of them |
+//! | event | [`Event`], [`AgentEvent`], [`StreamEvent`] | records and deltas as they happen; the others are projections of them |
 //! | model | [`Provider`], [`Request`], [`ModelEvent`] | takes a request, returns a stream of events |
 //! | tool | [`Tool`], [`ToolSpec`], [`ToolResult`] | takes a call, returns exactly one result |
 //! | toolbox | [`Toolbox`] | the interface through which a loop executes tool calls |
