@@ -1,54 +1,59 @@
-//! `docs/reference/reach.md`: lists where docs and examples show each cargo feature, each entry point of the
-//! facade and each tool. `cargo xtask codegen` writes it from manifests, code, examples and pages; it fails
-//! for a part that none of them shows. Code is searched as text: a method is found by its name, on any type.
+//! `docs/reference/reach.md`: lists where docs and examples show each cargo feature, each entry point and each
+//! tool. `cargo xtask codegen` writes it from manifests, code, examples and pages; it fails for a part that none
+//! of them shows.
 
-use std::fs;
+mod features;
+mod surface;
+mod uses;
+
+use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
-use toml::Table;
 
 use crate::command_line::CommandLine;
-use crate::layers;
 use crate::repository::{self, TextFile};
+use surface::Surface;
 
 /// Pages that name everything and explain nothing.
 const INDEXES: &[&str] = &["docs/SUMMARY.md", "docs/spec.md", "docs/benchmarks.md", "docs/architecture.md"];
+/// Pages about other frameworks, terms and kinds of errors, which may have the name of a part: they are named if no
+/// other page shows it.
+const LAST: &[&str] = &["docs/book/coming-from/", "docs/book/reference/errors.md", "docs/vocabulary.md"];
 /// Examples that measure, and are not for learning.
 const MEASURES: &[&str] = &["bench_driver.rs", "counted.rs", "floor.rs"];
 const TOOLS: &str = "docs/tools.md";
-const FACADE: &str = "crates/archon/src/";
-/// Packages whose features a program or the command turns on.
-const DOORS: &[&str] = &["archon", "archon-cli"];
 
 /// Returns the page; `program` is the built command.
 pub(crate) fn page(program: &str) -> Result<String> {
-    let shown = Shown::read()?;
-    let mut missing = Vec::new();
-    let features = features(&shown)?;
+    let files = repository::text_files()?;
+    let surface = Surface::read(&files);
+    let shown = Shown::read(&files, &surface);
+    let names = surface.root.iter().chain(&surface.methods);
+    let below = surface.below.iter().map(|(module, name)| (format!("{module}::{name}"), name));
     let sections = [
-        ("Cargo features", features),
-        ("The facade", entry_points(&shown)),
-        ("Tools of the command", tools(program, &shown)?),
+        ("Cargo features", features::rows(&shown)?),
+        ("The facade", names.map(|name| shown.row(name.clone(), name)).collect()),
+        ("The crates below", below.map(|(part, name)| shown.row(part, name)).collect()),
+        ("Tools that models call", tool_rows(&command_tools(program)?, &tool_names(&files), &shown)),
     ];
+    let mut missing = Vec::new();
     let mut text = String::from(
         "# Where each part is used\n\nWritten by `cargo xtask codegen` from manifests, code, examples and pages; edits \
-         here are overwritten.\n",
+         here are overwritten. Of the crates below the facade, it lists the traits, the types that implement one of our \
+         traits, and the names on the crate's own front page.\n",
     );
     for (title, rows) in sections {
         text.push_str(&format!("\n## {title}\n\n| part | where |\n|---|---|\n"));
         for Row { part, place } in rows {
             match place {
                 Some(place) => text.push_str(&format!("| `{part}` | {place} |\n")),
-                None => missing.push(part),
+                None => missing.push(format!("`{part}`")),
             }
         }
     }
     if !missing.is_empty() {
-        bail!(
-            "no example, page or API example shows {}; add one, or delete the part",
-            missing.iter().map(|part| format!("`{part}`")).collect::<Vec<_>>().join(", ")
-        );
+        bail!("no example, page or API example shows {}; add one, or delete the part", missing.join(", "));
     }
     Ok(text)
 }
@@ -59,43 +64,70 @@ struct Row {
 }
 
 /// The texts that show users how, in order of preference.
-struct Shown {
-    examples: Vec<TextFile>,
-    pages: Vec<TextFile>,
-    /// Examples in the facade's documentation, with the path of their source.
-    api: Vec<TextFile>,
-    sources: Vec<TextFile>,
+struct Shown(Vec<Place>);
+
+struct Place {
+    preference: Preference,
+    /// The link to it.
+    link: String,
+    text: String,
+    /// The public names and methods that it uses.
+    used: BTreeSet<String>,
+}
+
+/// The kind of a place; the first is the best.
+#[derive(Clone, Copy, PartialEq, PartialOrd, Eq, Ord)]
+enum Preference {
+    Example,
+    Page,
+    LastPage,
+    ApiExample,
+}
+
+impl Place {
+    fn read(file: &TextFile, surface: &Surface) -> Option<Self> {
+        let path = file.path.as_str();
+        let name = path.rsplit('/').next().unwrap_or_default();
+        let preference = match () {
+            () if path.contains("/examples/") && file.is_rust() && !MEASURES.contains(&name) => {
+                Preference::Example
+            }
+            () if is_page(path) && LAST.iter().any(|start| path.starts_with(start)) => Preference::LastPage,
+            () if is_page(path) => Preference::Page,
+            () if path.contains("/src/") && file.is_rust() && !file.is_test_code() => Preference::ApiExample,
+            () => return None,
+        };
+        let (link, text) = match preference {
+            Preference::ApiExample => (format!("API example in {}", link(path)), documented_code(&file.text)),
+            _ => (link(path), file.text.clone()),
+        };
+        let used = if file.is_rust() { uses::of_code(surface, &text) } else { uses::of_page(surface, &text) };
+        Some(Self { preference, link, text, used })
+    }
 }
 
 impl Shown {
-    fn read() -> Result<Self> {
-        let (mut examples, mut pages, mut api, mut sources) = (vec![], vec![], vec![], vec![]);
-        for file in repository::text_files()? {
-            let name = file.path.rsplit('/').next().unwrap_or_default();
-            if file.path.contains("/examples/") && file.is_rust() && !MEASURES.contains(&name) {
-                examples.push(file);
-            } else if is_page(&file.path) {
-                pages.push(file);
-            } else if file.path.starts_with(FACADE) && file.is_rust() && !file.is_test_code() {
-                api.push(TextFile { path: file.path.clone(), text: documented_code(&file.text) });
-                sources.push(file);
-            }
-        }
-        Ok(Self { examples, pages, api, sources })
+    fn read(files: &[TextFile], surface: &Surface) -> Self {
+        let mut places: Vec<Place> = files.iter().filter_map(|file| Place::read(file, surface)).collect();
+        places.sort_by_key(|place| place.preference);
+        Self(places)
     }
 
     /// Returns the first place whose text satisfies `is_there`.
     fn find(&self, is_there: impl Fn(&str) -> bool) -> Option<String> {
-        let holds = |file: &&TextFile| is_there(&file.text);
-        let linked = |file: &TextFile| link(&file.path);
-        self.examples.iter().chain(&self.pages).find(holds).map(linked).or_else(|| {
-            self.api.iter().find(holds).map(|file| format!("API example in {}", link(&file.path)))
-        })
+        self.0.iter().find(|place| is_there(&place.text)).map(|place| place.link.clone())
+    }
+
+    /// Returns the row of a part, with the first place that uses `name`.
+    fn row(&self, part: String, name: &str) -> Row {
+        let place = self.0.iter().find(|place| place.used.contains(name));
+        Row { part, place: place.map(|place| place.link.clone()) }
     }
 }
 
 fn is_page(path: &str) -> bool {
-    let of_docs = path.strip_prefix("docs/").is_some_and(|name| !name.contains('/'));
+    let of_docs =
+        path.strip_prefix("docs/").is_some_and(|name| !name.contains('/') || name.starts_with("book/"));
     path.ends_with(".md") && (of_docs || path == "README.md") && !INDEXES.contains(&path)
 }
 
@@ -123,183 +155,56 @@ fn documented_code(source: &str) -> String {
     code
 }
 
-/// Returns the names that the facade's root exports, and the public methods of its types.
-fn entry_points(shown: &Shown) -> Vec<Row> {
-    let mut rows = Vec::new();
-    for file in &shown.sources {
-        let root = file.path == format!("{FACADE}lib.rs");
-        let names = if root { exported(&file.text) } else { methods(&file.text) };
-        for part in names {
-            let name = part.rsplit("::").next().unwrap_or_default();
-            let place = shown.find(|text| if root { has_word(text, name) } else { is_called(text, name) });
-            rows.push(Row { part, place });
-        }
-    }
-    rows
-}
-
-/// Returns the names in the `pub use` items of a root, without its prelude, which repeats them.
-fn exported(source: &str) -> Vec<String> {
-    let root = source.split("pub mod prelude").next().unwrap_or_default();
-    let items = root.split("\npub use ").skip(1).filter_map(|rest| rest.split(';').next());
-    let mut names = Vec::new();
-    for item in items {
-        let listed = item.rsplit_once("::").map_or(item, |(_, last)| last);
-        let listed = item.split_once("::{").map_or(listed, |(_, list)| list.trim_end().trim_end_matches('}'));
-        let each = listed.split(',').map(|name| name.rsplit(" as ").next().unwrap_or(name).trim());
-        names.extend(each.filter(|name| !name.is_empty()).map(str::to_owned));
-    }
-    names
-}
-
-/// Returns `Type::method` for each public method, by the `impl` around it.
-fn methods(source: &str) -> Vec<String> {
-    let mut owner = String::new();
-    let mut names = Vec::new();
-    for line in source.lines() {
-        if let Some(header) = line.strip_prefix("impl") {
-            let of = header.rsplit(" for ").next().unwrap_or(header);
-            let of = if of.starts_with('<') { of.split_once("> ").map_or(of, |(_, rest)| rest) } else { of };
-            let path: String =
-                of.trim_start().chars().take_while(|c| c.is_alphanumeric() || "_:".contains(*c)).collect();
-            owner = path.rsplit("::").next().unwrap_or_default().to_owned();
-        }
-        let signature = line.strip_prefix("    pub ").map(|rest| {
-            let rest = rest.strip_prefix("async ").unwrap_or(rest);
-            rest.strip_prefix("const ").unwrap_or(rest)
-        });
-        if let Some(rest) = signature.and_then(|rest| rest.strip_prefix("fn ")) {
-            let name: String = rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
-            names.push(format!("{owner}::{name}"));
-        }
-    }
-    names
-}
-
-fn is_called(text: &str, method: &str) -> bool {
-    [".", "::"].iter().any(|mark| {
-        let called = format!("{mark}{method}");
-        text.match_indices(&called).any(|(at, _)| {
-            text[at + called.len()..].starts_with(['(', ':', '`', ')', ']'])
-                || text[at + called.len()..].starts_with("::<")
-        })
-    })
-}
-
-fn has_word(text: &str, word: &str) -> bool {
-    text.split(|c: char| !(c.is_alphanumeric() || c == '_')).any(|there| there == word)
-}
-
-/// Finds the place of each feature: a feature of the facade or the command that turns it on, an example that
-/// needs it, or a page.
-fn features(shown: &Shown) -> Result<Vec<Row>> {
-    let packages = packages()?;
-    let mut rows = Vec::new();
-    for package in &packages {
-        for (feature, _) in &package.features {
-            let place = turned_on_by(&packages, package, feature)
-                .or_else(|| package.example_that_needs(feature))
-                .or_else(|| shown.find(|text| names_feature(text, feature)));
-            rows.push(Row { part: format!("{}/{feature}", package.name), place });
-        }
-    }
-    Ok(rows)
-}
-
-/// Returns whether a paragraph calls the name a feature, or a command line turns it on.
-fn names_feature(text: &str, feature: &str) -> bool {
-    let quoted = format!("`{feature}`");
-    let paragraphs = text.split("\n\n").any(|part| part.contains("feature") && part.contains(&quoted));
-    paragraphs
-        || text.match_indices("--features ").any(|(at, flag)| {
-            let list = text[at + flag.len()..].split([' ', '\n', '`']).next().unwrap_or_default();
-            list.split(',').any(|asked| asked.rsplit('/').next() == Some(feature))
-        })
-}
-
-fn turned_on_by(packages: &[Package], package: &Package, feature: &str) -> Option<String> {
-    let by_name = format!("{}/{feature}", package.name);
-    let doors = || packages.iter().filter(|other| DOORS.contains(&other.name.as_str()));
-    let from_outside = doors().find_map(|door| {
-        let (name, _) = door.features.iter().find(|(_, on)| on.contains(&by_name))?;
-        Some(format!("feature `{name}` of `{}`", door.name))
-    });
-    let (false, inside) = (DOORS.contains(&package.name.as_str()), package.features.iter()) else {
-        return None;
-    };
-    from_outside.or_else(|| {
-        let (name, _) = inside.clone().find(|(_, on)| on.iter().any(|named| named == feature))?;
-        Some(format!("feature `{name}` of `{}`", package.name))
-    })
-}
-
-struct Package {
-    name: String,
-    folder: String,
-    /// Features, each with what it turns on; without `default`.
-    features: Vec<(String, Vec<String>)>,
-    /// Examples, each with the features that it needs.
-    examples: Vec<(String, Vec<String>)>,
-}
-
-impl Package {
-    fn parse(folder: &str, manifest: &str) -> Result<Self> {
-        let table: Table =
-            toml::from_str(manifest).with_context(|| format!("{folder}/Cargo.toml cannot be read"))?;
-        let texts = |value: &toml::Value| -> Vec<String> {
-            let list = value.as_array().into_iter().flatten();
-            list.filter_map(toml::Value::as_str).map(str::to_owned).collect()
-        };
-        let features = table.get("features").and_then(toml::Value::as_table).into_iter().flatten();
-        let examples = table.get("example").and_then(toml::Value::as_array).into_iter().flatten();
-        let name = table.get("package").and_then(|package| package.get("name")).and_then(toml::Value::as_str);
-        Ok(Self {
-            name: name.with_context(|| format!("{folder}/Cargo.toml names no package"))?.to_owned(),
-            folder: folder.to_owned(),
-            features: features
-                .filter(|(name, _)| *name != "default")
-                .map(|(name, on)| (name.clone(), texts(on)))
-                .collect(),
-            examples: examples
-                .filter_map(|one| {
-                    Some((one.get("name")?.as_str()?.to_owned(), texts(one.get("required-features")?)))
-                })
-                .collect(),
-        })
-    }
-
-    fn example_that_needs(&self, feature: &str) -> Option<String> {
-        let (name, _) = self.examples.iter().find(|(_, needed)| needed.iter().any(|name| name == feature))?;
-        let folder = format!("{}/examples/{name}", self.folder);
-        let is_folder = repository::root().join(&folder).is_dir();
-        Some(link(&if is_folder { format!("{folder}/main.rs") } else { format!("{folder}.rs") }))
-    }
-}
-
-fn packages() -> Result<Vec<Package>> {
-    let read = |name: &str| {
-        let folder = format!("crates/{}", name.strip_prefix("archon-").unwrap_or(name));
-        let manifest = fs::read_to_string(repository::root().join(&folder).join("Cargo.toml"));
-        Package::parse(&folder, &manifest.with_context(|| format!("cannot read {folder}/Cargo.toml"))?)
-    };
-    layers::product().map(read).collect()
-}
-
-/// Returns the tools of the command; each must be on the page about tools.
-fn tools(program: &str, shown: &Shown) -> Result<Vec<Row>> {
+/// Returns the tools that the command lists without a model and keys.
+fn command_tools(program: &str) -> Result<Vec<String>> {
     let line = CommandLine::new(program).args(["tools", "list", "--tools", "all", "--json"]);
     let printed = line.output()?;
     let listed = printed.lines().map(serde_json::from_str).collect::<Result<Vec<Value>, _>>();
     let listed = listed.context("`archon tools list --json` printed a line that is no JSON")?;
-    let page = shown.pages.iter().find(|page| page.path == TOOLS).map_or("", |page| &page.text);
-    let names = listed.iter().filter_map(|tool| tool["name"].as_str());
-    let row = |name: &str| Row {
-        part: name.to_owned(),
-        place: page
-            .contains(&format!("`{name}`"))
-            .then(|| format!("`archon tools call {name}`, {}", link(TOOLS))),
+    Ok(listed.iter().filter_map(|tool| tool["name"].as_str()).map(str::to_owned).collect())
+}
+
+/// Returns the names of the tools in our sources: in a file that implements a tool, a name stands before its
+/// label or description.
+fn tool_names(files: &[TextFile]) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    let sources = files.iter().filter(|file| file.is_rust() && file.path.contains("/src/"));
+    for file in sources.filter(|file| !file.is_test_code()) {
+        let code = file.text.split("#[cfg(test)]").next().unwrap_or_default();
+        let code: Vec<&str> = code.lines().map(str::trim).filter(|line| !line.starts_with("//")).collect();
+        if code.contains(&"fn spec(&self) -> &ToolSpec {") {
+            names.extend(code.concat().split("(\"").skip(1).filter_map(tool_name).map(str::to_owned));
+        }
+    }
+    names
+}
+
+/// Returns the name at the start of `name", "Description…` or `name",about, …`.
+fn tool_name(rest: &str) -> Option<&str> {
+    let (name, after) = rest.split_once("\",")?;
+    let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+    let after = after.trim_start();
+    let describes = after.strip_prefix('"').is_some_and(|text| text.starts_with(char::is_uppercase));
+    let refers = after.split(',').next().is_some_and(|word| word.eq_ignore_ascii_case("about"));
+    (is_name && (describes || refers)).then_some(name)
+}
+
+/// Returns the tools with the command or the page that shows each.
+fn tool_rows(listed: &[String], named: &BTreeSet<String>, shown: &Shown) -> Vec<Row> {
+    let page = link(TOOLS);
+    let all: BTreeSet<&String> = listed.iter().chain(named).collect();
+    let row = |name: &String| {
+        let is_there = |text: &str| text.contains(&format!("`{name}`"));
+        let tools = shown.0.iter().find(|place| place.link == page && is_there(&place.text));
+        let place = match tools {
+            Some(_) if listed.contains(name) => Some(format!("`archon tools call {name}`, {page}")),
+            Some(_) => Some(page.clone()),
+            None if listed.contains(name) => None,
+            None => shown.find(is_there),
+        };
+        Row { part: name.clone(), place }
     };
-    Ok(names.map(row).collect())
+    all.into_iter().map(row).collect()
 }
 
 #[cfg(test)]
@@ -307,17 +212,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn exported_names_are_those_of_the_root_and_not_of_its_prelude() {
-        let source = "mod a;\npub use a::{B,\n    c as D};\n#[doc = \"x\"]\npub use crate::e::F as tool;\npub mod prelude {\n\
-                      \n    pub use crate::G;\n}\npub use h as i;\n";
-        assert_eq!(exported(source), ["B", "D", "tool"]);
-    }
-
-    #[test]
-    fn methods_have_the_name_of_the_type_they_are_of() {
-        let source = "impl<T: X> Deref for Typed<T> {\n}\nimpl Archon {\n    pub async fn run(&self) {}\n    fn own() {}\n\
-                      \n    pub(crate) fn ours() {}\n}\nimpl crate::Planning {\n    pub const fn x() {}\n}\n";
-        assert_eq!(methods(source), ["Archon::run", "Planning::x"]);
+    fn pages_are_those_of_the_docs_and_the_book() {
+        for (path, expected) in [
+            ("README.md", true),
+            ("docs/library.md", true),
+            ("docs/book/how-to/costs.md", true),
+            ("docs/reference/cli.md", false),
+            ("docs/spec.md", false),
+            ("CHANGELOG.md", false),
+        ] {
+            assert_eq!(is_page(path), expected, "{path}");
+        }
     }
 
     #[test]
@@ -327,24 +232,61 @@ mod tests {
     }
 
     #[test]
-    fn a_feature_is_named_in_a_paragraph_on_features_or_on_a_command_line() {
-        assert!(names_feature("x\n\n| feature | brings |\n|---|---|\n| `tls` | https |\n", "tls"));
-        assert!(names_feature("cargo run -p a --features b/tls,c --example d", "tls"));
-        assert!(!names_feature("one feature\n\nthe `tls` of others", "tls"));
+    fn row_has_the_first_place_that_uses_the_part() {
+        let files = [
+            (
+                "crates/archon/src/lib.rs",
+                "\npub use a::{Chat};\nimpl Chat {\n    pub fn reset(&self) {}\n}\n",
+            ),
+            ("docs/book/a.md", "```rust\nuse archon::Chat;\nother.reset()\n```\n"),
+            ("docs/book/coming-from/b.md", "`Chat::reset`"),
+            ("docs/c.md", "`Chat::reset`"),
+        ]
+        .map(|(path, text)| TextFile::new(path, text));
+        let shown = Shown::read(&files, &Surface::read(&files));
+        let place = |name: &str| shown.row(name.to_owned(), name).place;
+        assert_eq!(place("Chat"), Some(link("docs/book/a.md")));
+        assert_eq!(place("Chat::reset"), Some(link("docs/c.md")));
+        assert_eq!(place("Chat::other"), None);
     }
 
     #[test]
-    fn a_feature_below_is_reached_by_the_one_of_a_door_that_turns_it_on() {
-        let parse = |folder: &str, text: &str| Package::parse(folder, text).unwrap();
-        let door =
-            "[package]\nname = \"archon\"\n[features]\ndefault = [\"web\"]\nweb = [\"archon-tools/web\"]\n";
-        let below =
-            "[package]\nname = \"archon-tools\"\n[features]\nweb = [\"http\"]\nhttp = []\nlost = []\n";
-        let packages = [parse("crates/archon", door), parse("crates/tools", below)];
-        let by = |feature| turned_on_by(&packages, &packages[1], feature);
-        assert_eq!(by("web").as_deref(), Some("feature `web` of `archon`"));
-        assert_eq!(by("http").as_deref(), Some("feature `web` of `archon-tools`"));
-        assert_eq!(by("lost"), None);
-        assert_eq!(turned_on_by(&packages, &packages[0], "web"), None);
+    fn tools_are_named_where_they_are_implemented() {
+        let tool = "// (\"no\", \"Comment.\")\nfn spec(&self) -> &ToolSpec {\nToolSpec::new(\n    \"look_up\",\n    \"Finds.\")\n\
+                    (\"ask\", about, x)\n(\"type\", \"string\")\n#[cfg(test)]\nmod tests { f(\"test\", \"A test.\") }";
+        let files = [
+            TextFile::new("crates/a/src/b.rs", tool),
+            TextFile::new("crates/a/src/c.rs", "f(\"other\", \"Other.\")"),
+        ];
+        assert_eq!(tool_names(&files), ["ask", "look_up"].map(str::to_owned).into());
+    }
+
+    #[test]
+    fn tool_without_the_command_has_the_page_that_names_it() {
+        let place = |path: &str, text: &str| Place {
+            preference: Preference::Page,
+            link: link(path),
+            text: text.to_owned(),
+            used: BTreeSet::new(),
+        };
+        let shown = Shown(vec![place("docs/teams.md", "`share` `lost`"), place(TOOLS, "`bash` `code`")]);
+        let rows = tool_rows(
+            &["bash".to_owned(), "lost".to_owned()],
+            &["code", "share", "nowhere"].map(str::to_owned).into(),
+            &shown,
+        );
+        let places: Vec<_> = rows.iter().map(|row| (row.part.as_str(), row.place.as_deref())).collect();
+        let (teams, tools) = (link("docs/teams.md"), link(TOOLS));
+        let call = format!("`archon tools call bash`, {tools}");
+        assert_eq!(
+            places,
+            [
+                ("bash", Some(call.as_str())),
+                ("code", Some(&tools)),
+                ("lost", None),
+                ("nowhere", None),
+                ("share", Some(&teams)),
+            ]
+        );
     }
 }

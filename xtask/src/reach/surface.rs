@@ -1,0 +1,247 @@
+//! Lists the public names that a program uses, from the sources of our crates: the facade with all methods, and
+//! the entry points of the crates below it. Sources are searched as text, since nothing here may depend on them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::layers;
+use crate::repository::TextFile;
+
+/// Crates that no program uses by name: the facade exports the items of some of them, the others stay inside.
+const INSIDE: &[&str] =
+    &["archon-macros", "archon-vectors", "archon-run", "archon-process", "archon-testkit", "archon-cli"];
+const FACADE: &str = "archon";
+
+/// The names of the facade and of the crates below it.
+pub(super) struct Surface {
+    /// Names that the facade's root exports.
+    pub(super) root: Vec<String>,
+    /// `Type::method` of the facade's files.
+    pub(super) methods: Vec<String>,
+    /// The entry points of the crates below: the module of the facade, and the name in it.
+    pub(super) below: Vec<(String, String)>,
+    /// All exported names, and the modules of paths to them.
+    names: BTreeSet<String>,
+    modules: BTreeSet<String>,
+    /// The type of the value of each `Type::method`, if it is one of ours.
+    results: BTreeMap<String, String>,
+}
+
+impl Surface {
+    pub(super) fn read(files: &[TextFile]) -> Self {
+        let crates: Vec<Crate> = layers::product()
+            .filter(|name| !INSIDE.contains(name))
+            .map(|name| Crate::read(name, files))
+            .collect();
+        let names: BTreeSet<String> = crates.iter().flat_map(|one| one.exported.clone()).collect();
+        let methods = || crates.iter().flat_map(|one| &one.methods);
+        let result = |method: &Method| Some((method.path(), method.result(&names)?.to_owned()));
+        let results = methods().filter_map(result).collect();
+        let module = |one: &Crate| [one.module.clone(), format!("archon_{}", one.module)];
+        let modules = crates.iter().flat_map(module).collect();
+        let traits: BTreeSet<&String> = crates.iter().flat_map(|one| &one.traits).collect();
+        let (facade, others): (Vec<_>, Vec<_>) = crates.iter().partition(|one| one.module == FACADE);
+        let root: Vec<String> = facade.iter().flat_map(|one| one.exported.clone()).collect();
+        let own = facade.iter().flat_map(|one| one.methods.iter().map(Method::path)).collect();
+        let below = others.iter().flat_map(|one| {
+            let new = one.entry_points(&traits).into_iter().filter(|name| !root.contains(name));
+            new.map(|name| (one.module.clone(), name)).collect::<Vec<_>>()
+        });
+        Self { below: below.collect(), methods: own, root, names, modules, results }
+    }
+
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.names.iter().map(String::as_str)
+    }
+
+    /// Returns the exported name that equals `word`.
+    pub(super) fn name(&self, word: &str) -> Option<&str> {
+        self.names.get(word).map(String::as_str)
+    }
+
+    pub(super) fn is_module(&self, name: &str) -> bool {
+        self.modules.contains(name)
+    }
+
+    /// Returns the type of a method's value.
+    pub(super) fn result(&self, method: &str) -> Option<&str> {
+        self.results.get(method).map(String::as_str)
+    }
+}
+
+/// A crate as its sources show it.
+struct Crate {
+    /// Its name in paths: `react_loop`.
+    module: String,
+    exported: Vec<String>,
+    /// Code spans of its front page.
+    front: Vec<String>,
+    traits: Vec<String>,
+    /// The trait and the type of each `impl`.
+    implemented: Vec<(String, String)>,
+    methods: Vec<Method>,
+}
+
+impl Crate {
+    fn read(package: &str, files: &[TextFile]) -> Self {
+        let name = package.strip_prefix("archon-").unwrap_or(package);
+        let folder = format!("crates/{name}/src/");
+        let sources = || {
+            let own = files.iter().filter(|file| file.path.starts_with(&folder) && file.is_rust());
+            own.filter(|file| !file.is_test_code())
+        };
+        let root =
+            sources().find(|file| file.path == format!("{folder}lib.rs")).map_or("", |file| &file.text);
+        let lines = || sources().flat_map(|file| file.text.lines());
+        Self {
+            module: name.replace('-', "_"),
+            exported: exported(root),
+            front: front_page(root),
+            traits: lines().filter_map(|line| line.strip_prefix("pub trait ")).map(word).collect(),
+            implemented: lines().filter_map(implementation).filter(|(of, _)| !of.is_empty()).collect(),
+            methods: sources().flat_map(|file| methods(&file.text)).collect(),
+        }
+    }
+
+    /// Returns what its front page names, its traits, and the types that implement one of `traits`. `Dyn…` are
+    /// forms of traits that every implementation gets by itself.
+    fn entry_points(&self, traits: &BTreeSet<&String>) -> Vec<String> {
+        let is_exported = |name: &&String| {
+            let head = name.split("::").next().unwrap_or_default();
+            self.exported.iter().any(|there| there == head) && !head.starts_with("Dyn")
+        };
+        let types = self.implemented.iter().filter(|(of, _)| traits.contains(of)).map(|(_, of)| of);
+        let rest: BTreeSet<&String> = self.traits.iter().chain(types).collect();
+        let mut listed: Vec<String> = Vec::new();
+        for name in self.front.iter().chain(rest).filter(is_exported) {
+            if !listed.contains(name) {
+                listed.push(name.clone());
+            }
+        }
+        listed
+    }
+}
+
+/// A public method or function of a type.
+struct Method {
+    owner: String,
+    name: String,
+    /// The signature behind `->`.
+    returns: String,
+}
+
+impl Method {
+    fn path(&self) -> String {
+        format!("{}::{}", self.owner, self.name)
+    }
+
+    /// Returns the first of our types in the result, without the error.
+    fn result<'a>(&'a self, names: &BTreeSet<String>) -> Option<&'a str> {
+        let words = self.returns.split(|c: char| !(c.is_alphanumeric() || c == '_'));
+        let mut words = words.map(|word| if word == "Self" { self.owner.as_str() } else { word });
+        words.find(|word| names.contains(*word) && !word.ends_with("Error"))
+    }
+}
+
+/// Returns the names of a root's `pub use` and `pub mod` items, without its prelude, which repeats them.
+fn exported(source: &str) -> Vec<String> {
+    let root = source.split("pub mod prelude").next().unwrap_or_default();
+    let modules = root.lines().filter_map(|line| line.strip_prefix("pub mod ")).map(word);
+    let items = root.split("\npub use ").skip(1).filter_map(|rest| rest.split(';').next());
+    let uses = items.flat_map(|item| item.split(['{', '}', ','])).map(str::trim);
+    let named = uses.filter(|path| !path.is_empty() && !path.ends_with("::"));
+    let last = |path: &str| path.rsplit([' ', ':']).next().unwrap_or(path).to_owned();
+    named.map(last).chain(modules).collect()
+}
+
+/// Returns the code spans of a root's documentation.
+fn front_page(source: &str) -> Vec<String> {
+    let lines = source.lines().filter_map(|line| line.strip_prefix("//!"));
+    lines.flat_map(|line| line.split('`').skip(1).step_by(2)).map(str::to_owned).collect()
+}
+
+/// Returns the trait, or nothing, and the type of a line that begins an `impl`.
+fn implementation(line: &str) -> Option<(String, String)> {
+    let header = line.strip_prefix("impl").filter(|rest| rest.starts_with(['<', ' ']))?;
+    let (of, by) = header.rsplit_once(" for ").unwrap_or(("", header));
+    let by = if by.starts_with('<') { by.split_once("> ").map_or(by, |(_, rest)| rest) } else { by };
+    let path: String =
+        by.trim_start().chars().take_while(|c| c.is_alphanumeric() || "_:".contains(*c)).collect();
+    let last = |path: &str| path.rsplit([' ', ':']).next().unwrap_or_default().to_owned();
+    Some((last(of), last(&path)))
+}
+
+/// Returns the public methods of a file, by the `impl` around them.
+fn methods(source: &str) -> Vec<Method> {
+    let mut owner = String::new();
+    let mut methods = Vec::new();
+    let mut rest = source;
+    while let Some(line) = rest.lines().next() {
+        if let Some((_, by)) = implementation(line) {
+            owner = by;
+        }
+        let signature = line.strip_prefix("    pub ").map(|rest| {
+            let rest = rest.strip_prefix("const ").unwrap_or(rest);
+            rest.strip_prefix("async ").unwrap_or(rest)
+        });
+        if let Some(name) = signature.and_then(|rest| rest.strip_prefix("fn ")) {
+            let whole = rest.split(['{', ';']).next().unwrap_or_default();
+            let returns = whole.rsplit_once(") ->").map_or("", |(_, returns)| returns).to_owned();
+            methods.push(Method { owner: owner.clone(), name: word(name), returns });
+        }
+        rest = rest[line.len()..].strip_prefix('\n').unwrap_or_default();
+    }
+    methods
+}
+
+fn word(text: &str) -> String {
+    text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exported_names_are_those_of_the_root_and_not_of_its_prelude() {
+        let source = "mod a;\npub mod m;\npub use a::{B,\n    c as D};\n#[doc = \"x\"]\npub use crate::e::F as tool;\npub use {\n    g::{H},\n    i::J,\n};\n\
+                      pub mod prelude {\n    pub use crate::G;\n}\npub use h as i;\n";
+        assert_eq!(exported(source), ["B", "D", "tool", "H", "J", "m"]);
+    }
+
+    #[test]
+    fn methods_have_their_type_and_the_type_of_their_value() {
+        let source = "impl<T: X> Deref for Typed<T> {\n}\nimpl Archon {\n    pub async fn run(\n        &self,\n    ) -> \
+                      Result<Reply, RunError> {}\n    fn own() {}\n    pub(crate) fn ours() {}\n}\nimpl crate::Planning \
+                      {\n    pub const fn x(f: impl Fn(u8) -> Archon) -> Self {}\n    pub fn y(&self) -> Result<(), RunError>;\n}\n";
+        let names = ["Archon", "Planning", "Reply", "RunError"].map(str::to_owned).into();
+        let found = methods(source);
+        let found: Vec<_> = found.iter().map(|method| (method.path(), method.result(&names))).collect();
+        let expected =
+            [("Archon::run", Some("Reply")), ("Planning::x", Some("Planning")), ("Planning::y", None)];
+        assert_eq!(found, expected.map(|(path, result)| (path.to_owned(), result)));
+    }
+
+    #[test]
+    fn entry_points_below_are_traits_what_implements_them_and_names_of_the_front_page() {
+        let files = [
+            TextFile::new("crates/types/src/lib.rs", "\npub use a::{Store, DynStore};\n"),
+            TextFile::new(
+                "crates/types/src/a.rs",
+                "pub trait Store {}\npub trait DynStore {}\npub trait Inner {}\n",
+            ),
+            TextFile::new(
+                "crates/memory/src/lib.rs",
+                "//! | keep | [`Memory::keep`], `Lost` |\n\npub use b::{Memory, InMemory, Other};\n",
+            ),
+            TextFile::new(
+                "crates/memory/src/b.rs",
+                "impl<T: X> Store for InMemory<T> {}\nimpl Clone for Other {}\n",
+            ),
+            TextFile::new("crates/archon/src/lib.rs", "\npub use archon_memory::Memory as Kept;\n"),
+        ];
+        let surface = Surface::read(&files);
+        let below: Vec<_> = surface.below.iter().map(|(module, name)| format!("{module}::{name}")).collect();
+        assert_eq!(below, ["types::Store", "memory::Memory::keep", "memory::InMemory"]);
+        assert_eq!(surface.root, ["Kept"]);
+    }
+}
