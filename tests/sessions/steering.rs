@@ -166,7 +166,7 @@ impl Inbox for Counting {
     }
 }
 
-// spec
+// spec: R-09
 #[tokio::test]
 async fn the_inbox_is_looked_into_where_a_message_could_change_what_comes_next_and_nowhere_else() {
     let looks = Arc::new(AtomicUsize::new(0));
