@@ -29,6 +29,38 @@ async fn config_of(build: impl FnOnce(archon::ArchonBuilder) -> archon::ArchonBu
     }
 }
 
+/// Checks these fields of what a run begins with.
+fn check(config: &RunConfig, fields: &[(&str, Json)]) {
+    let config = serde_json::to_value(config).unwrap();
+    for (field, value) in fields {
+        assert_eq!(config.pointer(field), Some(value), "{field} of {config}");
+    }
+}
+
+// spec: R-16
+#[tokio::test]
+async fn setting_of_the_loop_that_nobody_sets_has_its_default() {
+    check(
+        &config_of(|builder| builder).await,
+        &[
+            ("/limits/max_turns", json!(50)),
+            ("/context/max_context_tokens", json!(100_000)),
+            ("/context/trigger", json!(0.8)),
+            ("/context/max_history_messages", json!(40)),
+            ("/context/max_overflow_recoveries", json!(3)),
+            ("/context/max_tool_result_share", json!(0.3)),
+            ("/context/max_tool_result_chars", json!(400_000)),
+            ("/retry/max_retries", json!(3)),
+            ("/retry/initial_delay_ms", json!(1_000)),
+            ("/approvals/timeout_ms", json!(1_800_000)),
+        ],
+    );
+    assert_eq!(ExecutionLimits::subtask().max_turns, 10);
+    let limits =
+        [EngineOptions::default(), EngineOptions::for_agent_tools()].map(|options| options.timeout.as_secs());
+    assert_eq!(limits, [30, 120], "seconds of a call");
+}
+
 // spec: R-16
 #[tokio::test]
 async fn every_setting_of_the_loop_is_a_field_of_what_a_run_begins_with() {
@@ -42,8 +74,7 @@ async fn every_setting_of_the_loop_is_a_field_of_what_a_run_begins_with() {
         let limits = ExecutionLimits::default().with_max_turns(4);
         builder.context(context).retry(retry).approval_settings(approvals).limits(limits)
     });
-    let set = serde_json::to_value(set.await).unwrap();
-    for (field, value) in [
+    let fields = [
         ("/limits/max_turns", json!(4)),
         ("/context/max_context_tokens", json!(64_000)),
         ("/context/trigger", json!(0.5)),
@@ -54,13 +85,9 @@ async fn every_setting_of_the_loop_is_a_field_of_what_a_run_begins_with() {
         ("/retry/max_retries", json!(5)),
         ("/retry/initial_delay_ms", json!(250)),
         ("/approvals/timeout_ms", json!(60_000)),
-    ] {
-        assert_eq!(set.pointer(field), Some(&value), "{field} of {set}");
-    }
-    // How long a call may take belongs to the engine, which serves callers without a loop too.
-    let limits =
-        [EngineOptions::default(), EngineOptions::for_agent_tools()].map(|options| options.timeout.as_secs());
-    assert_eq!(limits, [30, 120]);
+    ];
+    check(&set.await, &fields);
+    // The time limit of a call belongs to the engine, which serves callers without a loop too.
     assert_eq!(EngineOptions::default().with_timeout(Duration::from_secs(7)).timeout.as_secs(), 7);
 }
 
