@@ -330,7 +330,6 @@ async fn cancel_agent_call_at_work_ends_it_and_its_caller_goes_on() {
     assert!(log.iter().any(asked), "{log:?}");
 }
 
-// spec: AP-02
 #[tokio::test]
 async fn answer_in_another_process_lets_any_kind_go_on() {
     for (kind, agent) in STARTED {
