@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeMap,
     fmt,
+    pin::pin,
     sync::{Arc, OnceLock},
     time::Duration,
 };
@@ -12,7 +13,7 @@ use archon_types::{
     DynApprover, Encoded, Executed, Json, Prepared, ReadyCall, RunId, SessionId, Subject, ToolCall,
     ToolContext, ToolResult, ToolSpec, Toolbox, metadata,
 };
-
+use futures_util::future::{Either, select};
 use tracing::Instrument;
 
 #[cfg(unix)]
@@ -354,31 +355,26 @@ impl ToolEngine {
         question: Box<ApprovalRequest>,
         run: &Context,
     ) -> Result<Option<Json>, Stopped> {
+        let Some(approver) = &self.approver else { return Err(without_approver(call, question, run)) };
+        let decided = match select(pin!(approver.decide(&question)), pin!(run.cancel.cancelled())).await {
+            Either::Left((decided, _)) => decided,
+            Either::Right(_) => {
+                let result = ToolResult::cancelled("Cancelled before a person answered");
+                let result = result.with_metadata(metadata::ERROR_TYPE, "cancelled");
+                return Err(Stopped::Refused(Box::new(result)));
+            }
+        };
         let denied = |text: String| {
-            let result = ToolResult::error(text).with_metadata("error_type", "permission_denied");
+            let result = ToolResult::error(text).with_metadata(metadata::ERROR_TYPE, "permission_denied");
             Err(Stopped::Refused(Box::new(result)))
         };
-        let Some(approver) = &self.approver else {
-            // The loop asks, so that all questions of a turn are asked together.
-            if run.can_ask {
-                return Err(Stopped::Asked(question));
-            }
-            let way = question.rules.last().map_or(String::new(), |rule| {
-                format!(" The person can allow it beforehand with a rule, for instance `{rule}`.")
-            });
-            let text = format!(
-                "Tool '{}' needs a person's consent and there is nobody to ask. It was not run. Go on without it.{way}",
-                call.name
-            );
-            let rule = question.rules.first().cloned().unwrap_or_default();
-            let result = ToolResult::error(text)
-                .with_metadata("error_type", "permission_denied")
-                .with_metadata(metadata::NOBODY_ASKED, rule);
-            return Err(Stopped::Refused(Box::new(result)));
-        };
-        match approver.decide(&question).await {
+        match decided {
             Decision::Now(Answer::Approve | Answer::Trust { .. }) => Ok(None),
             Decision::Now(Answer::Edit { arguments }) => Ok(Some(arguments)),
+            Decision::Now(Answer::Reply { text }) => {
+                let result = ToolResult::success(text).with_metadata(metadata::ANSWERED_BY, "person");
+                Err(Stopped::Refused(Box::new(result)))
+            }
             Decision::Now(Answer::Cancel { reason }) if reason.is_empty() => denied(format!(
                 "A person declined this call of '{}'. It was not run. Go on without it, or ask what they want instead.",
                 call.name
@@ -611,6 +607,26 @@ impl fmt::Debug for ToolEngine {
             .field("options", &self.options)
             .finish_non_exhaustive()
     }
+}
+
+/// Returns the way of a call that needs approval in an engine without an approver: the loop asks if the run can
+/// ask a person, so that all questions of a turn are asked together. Otherwise the call is refused.
+fn without_approver(call: &ToolCall, question: Box<ApprovalRequest>, run: &Context) -> Stopped {
+    if run.can_ask {
+        return Stopped::Asked(question);
+    }
+    let way = question.rules.last().map_or(String::new(), |rule| {
+        format!(" The person can allow it beforehand with a rule, for instance `{rule}`.")
+    });
+    let text = format!(
+        "Tool '{}' needs a person's consent and there is nobody to ask. It was not run. Go on without it.{way}",
+        call.name
+    );
+    let rule = question.rules.first().cloned().unwrap_or_default();
+    let result = ToolResult::error(text)
+        .with_metadata(metadata::ERROR_TYPE, "permission_denied")
+        .with_metadata(metadata::NOBODY_ASKED, rule);
+    Stopped::Refused(Box::new(result))
 }
 
 /// Returns the verdict of the first guard that does not let the call pass.

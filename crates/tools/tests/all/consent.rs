@@ -1,11 +1,14 @@
 //! Calls that a person has to agree to.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use archon_tools::ToolEngine;
 use archon_types::{
     Answer, ApprovalRequest, Approver, Decision, Executed, Json, Prepared, ReadyCall, ToolAnnotations,
-    ToolCall, ToolSpec, Toolbox,
+    ToolCall, ToolResultStatus, ToolSpec, Toolbox,
 };
 use expect_test::{Expect, expect};
 use serde_json::json;
@@ -113,6 +116,11 @@ async fn a_person_agrees_declines_changes_or_takes_their_time() {
         Error: A person declined this call of 'delete': keep it. It was not run. Go on as they want it.
         {"error_type":"permission_denied","validation_time_ms":0,"execution_time_ms":0,"attempts":0,"tool_version":"1.0.0"}
     "#]], &[]).await;
+    check(Some(Decision::Now(Answer::Reply { text: "I did it by hand.".to_owned() })), expect![[r#"
+        Success
+        I did it by hand.
+        {"answered_by":"person","validation_time_ms":0,"execution_time_ms":0,"attempts":0,"tool_version":"1.0.0"}
+    "#]], &[]).await;
     let edit = |arguments: Json| Some(Decision::Now(Answer::Edit { arguments }));
     check(
         edit(json!({ "path": "b.txt" })),
@@ -154,6 +162,28 @@ async fn a_person_agrees_declines_changes_or_takes_their_time() {
         &[],
     )
     .await;
+}
+
+/// Never answers.
+struct Silent;
+
+impl Approver for Silent {
+    async fn decide(&self, _: &ApprovalRequest) -> Decision {
+        std::future::pending().await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn call_cancelled_while_a_person_is_asked_ends_as_cancelled() {
+    let recorder = Recorder::default();
+    let engine = delete_tool(&recorder).with_approver(Silent);
+    let run = context();
+    run.cancel.cancel();
+    let call = engine.execute_tool_call("delete", json!({ "path": "a.txt" }), &run);
+    // The time stands still, so nothing but an endless wait takes an hour.
+    let result = tokio::time::timeout(Duration::from_secs(3_600), call).await.expect("it ends");
+    assert_eq!(result.status, ToolResultStatus::Cancelled, "{result:?}");
+    assert_eq!(recorder.take(), Vec::<Json>::new());
 }
 
 // spec: TE-01, TE-06
