@@ -39,7 +39,7 @@ pub(crate) struct GlobalArgs {
 const AFTER_HELP: &str = "\
 Keys: from the variable of the service, as OPENAI_API_KEY; more of them as OPENAI_API_KEY_2, _3 and so on,
 tried in this order. Where none is set: the keys that `archon credentials add SERVICE` has kept, sealed.
-Exit codes: 0 finished, 1 failed, 2 usage, 3 suspended, 4 a limit was reached, 5 finished, but a call was not
+Exit codes: 0 finished, 1 failed, 2 usage, 3 suspended, 4 a limit was reached, 5 a call was not
 allowed and nobody could be asked (see --allow), 130 interrupted.
 Settings: flags, then ARCHON_* variables, then ./archon.toml, then the user's archon.toml.";
 
@@ -141,7 +141,7 @@ mod tests {
         check(
             "tools call calculator {\"expression\":\"2+2\"}",
             expect![[
-                r#"Args { global: GlobalArgs { data_dir: None, json: false, ask_later: false, verbose: 0 }, command: Tools(Call { flags: ToolFlags { tools: None, workspace: None }, name: "calculator", arguments: ["{\"expression\":\"2+2\"}"] }) }"#
+                r#"Args { global: GlobalArgs { data_dir: None, json: false, ask_later: false, verbose: 0 }, command: Tools(Call { flags: ToolFlags { tools: None, workspace: None }, allow: AllowFlags { allow: [] }, name: "calculator", arguments: ["{\"expression\":\"2+2\"}"] }) }"#
             ]],
         );
         check(

@@ -19,11 +19,22 @@ use crate::{
 pub(crate) type Lines = Arc<dyn Fn() -> Option<String> + Send + Sync>;
 
 /// An approver that asks on the terminal.
+#[derive(Clone)]
 pub(crate) struct Prompt {
     output: Arc<Output>,
     lines: Lines,
     /// Stores the rules that shall always hold.
     rules: Option<Kept>,
+    asker: Asker,
+}
+
+/// The asker of a prompt's questions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Asker {
+    /// A run, which has a session and can wait.
+    Run,
+    /// A call without a run.
+    Call,
 }
 
 /// Allows one question at a time, since there is one terminal.
@@ -31,12 +42,17 @@ static TURN: Mutex<()> = Mutex::new(());
 
 impl Prompt {
     pub(crate) fn new(output: Arc<Output>, lines: Lines, rules: Option<Kept>) -> Self {
-        Self { output, lines, rules }
+        Self { output, lines, rules, asker: Asker::Run }
     }
 
     /// Creates a prompt on this program's terminal.
     pub(crate) fn of(app: &App) -> Self {
         Self::new(app.output.clone(), Self::keyboard(), permissions::kept(app))
+    }
+
+    /// Changes it to ask for a call without a run: nothing can wait for a later answer, and there is no session.
+    pub(crate) fn for_a_call(self) -> Self {
+        Self { asker: Asker::Call, ..self }
     }
 
     /// Returns a reader of the keyboard.
@@ -97,7 +113,7 @@ impl Prompt {
         let may = |option: &str| may(request, option);
         // The narrowest rule; a person has to type a wider one.
         let rule = request.rules.first();
-        let ways = ways(request, rule, is_whole);
+        let ways = ways(self.asker, request, rule, is_whole);
         let keys: Vec<String> = ways.iter().map(|way| way.key.clone()).collect();
         self.forget_typed();
         loop {
@@ -112,7 +128,7 @@ impl Prompt {
                 ("?" | "h" | "help", _) => ways.iter().for_each(|way| {
                     self.output.note(Look::Plain, format!("  {:<9} {}", way.typed, way.meaning));
                 }),
-                ("l" | "later", _) => return Decision::Later,
+                ("l" | "later", _) if self.asker == Asker::Run => return Decision::Later,
                 // An empty reply is allowed for a failed step: the others go on without it.
                 ("r" | "reply", _)
                     if may("reply") && (!rest.is_empty() || request.kind == QuestionKind::Failed) =>
@@ -124,7 +140,7 @@ impl Prompt {
                         return Decision::Now(answer);
                     }
                 }
-                ("s" | "session", Some(given)) if rule.is_some() => {
+                ("s" | "session", Some(given)) if self.asker == Asker::Run && rule.is_some() => {
                     if let Some(answer) = self.trusted(given, None) {
                         return Decision::Now(answer);
                     }
@@ -247,7 +263,8 @@ struct Way {
 }
 
 /// Returns the possible answers.
-fn ways(request: &ApprovalRequest, rule: Option<&String>, is_whole: bool) -> Vec<Way> {
+fn ways(asker: Asker, request: &ApprovalRequest, rule: Option<&String>, is_whole: bool) -> Vec<Way> {
+    let is_run = asker == Asker::Run;
     let way =
         |key: &str, typed, meaning: &str| Way { key: key.to_owned(), typed, meaning: meaning.to_owned() };
     let mut ways = Vec::new();
@@ -258,14 +275,14 @@ fn ways(request: &ApprovalRequest, rule: Option<&String>, is_whole: bool) -> Vec
             _ => way("[y]es", "y", "yes, this once"),
         });
     }
-    ways.push(way("[n]o", "n, n WHY", "no; WHY is told to the model"));
+    let reader = if is_run { "is told to the model" } else { "stands in the result" };
+    ways.push(way("[n]o", "n, n WHY", &format!("no; WHY {reader}")));
     if let Some(rule) = rule.map(|rule| visible(rule)) {
         let rest = format!("{rule}; `s RULE` takes another rule");
-        ways.push(way(
-            "[s]ession",
-            "s, s RULE",
-            &format!("yes, and in this session without a question: {rest}"),
-        ));
+        if is_run {
+            let meaning = format!("yes, and in this session without a question: {rest}");
+            ways.push(way("[s]ession", "s, s RULE", &meaning));
+        }
         let rest = format!("{rule}; `a RULE` takes another rule");
         ways.push(way(
             &format!("[a]lways {rule}"),
@@ -287,7 +304,9 @@ fn ways(request: &ApprovalRequest, rule: Option<&String>, is_whole: bool) -> Vec
     if !is_whole {
         ways.push(way("[v]iew", "v", "show all of it"));
     }
-    ways.push(way("[l]ater", "l", "decide later: the run waits, and `archon approvals` shows it"));
+    if is_run {
+        ways.push(way("[l]ater", "l", "decide later: the run waits, and `archon approvals` shows it"));
+    }
     ways
 }
 
@@ -295,12 +314,6 @@ fn ways(request: &ApprovalRequest, rule: Option<&String>, is_whole: bool) -> Vec
 enum Typed {
     Text(String),
     Decided(Decision),
-}
-
-impl Clone for Prompt {
-    fn clone(&self) -> Self {
-        Self { output: self.output.clone(), lines: self.lines.clone(), rules: self.rules.clone() }
-    }
 }
 
 impl Approver for Prompt {
@@ -426,6 +439,23 @@ mod tests {
         ] {
             assert!(text.contains(help), "{help}: {text}");
         }
+    }
+
+    #[test]
+    fn question_of_a_call_without_a_run_has_no_session_and_no_later() {
+        let calls = |typed: &[&str]| prompt(typed, None).for_a_call().ask_all(&[request("a")]);
+        for (typed, expected) in [
+            (&["y"][..], Decision::Now(Answer::Approve)),
+            (&["s", "y"], Decision::Now(Answer::Approve)),
+            (&["l", "n why"], Decision::Now(Answer::Cancel { reason: "why".to_owned() })),
+            (&[], Decision::Later),
+        ] {
+            assert_eq!(calls(typed), [expected], "{typed:?}");
+        }
+        let request = request("a");
+        let keys: Vec<_> =
+            ways(Asker::Call, &request, request.rules.first(), true).into_iter().map(|way| way.key).collect();
+        assert_eq!(keys, ["[y]es", "[n]o", "[a]lways bash(git status -s)", "[e]dit"]);
     }
 
     // spec: MA-38

@@ -152,11 +152,8 @@ fn assemble(
     limits: ExecutionLimits,
 ) -> Result<ArchonBuilder, Failure> {
     check_prices(app, &limits, std::iter::once(&chosen).chain(&fallbacks))?;
-    let mut engine = EngineOptions::default().granting(["code_exec", "fs_write", "network", "shell_exec"]);
-    engine.ask = Ask::BeforeChanges;
+    let mut engine = engine_options(app, &tools)?;
     engine.output_level = app.config.settings.output_level.map(Into::into);
-    engine.permissions = permissions::all(app)?;
-    permissions::warn_of_wide(&tools, &engine.permissions, app);
     let has_tools = !tools.is_empty();
     let mut builder = Archon::builder()
         .engine_options(engine)
@@ -177,6 +174,16 @@ fn assemble(
         Some(folder) => builder.workspace(folder),
         None => builder,
     })
+}
+
+/// Returns the options of every engine of this program: all permissions, the rules of the settings and the flags,
+/// and a person's consent to changes that no rule allows.
+pub(crate) fn engine_options(app: &App, tools: &toolset::Tools) -> Result<EngineOptions, Failure> {
+    let mut engine = EngineOptions::default().granting(["code_exec", "fs_write", "network", "shell_exec"]);
+    engine.ask = Ask::BeforeChanges;
+    engine.permissions = permissions::all(app)?;
+    permissions::warn_of_wide(tools, &engine.permissions, app);
+    Ok(engine)
 }
 
 /// Id of the agent of loops and plans.

@@ -193,7 +193,7 @@ fn is_storage(error: &RunError) -> bool {
 
 /// Returns the rule that would allow a call that was refused because nobody could be asked; empty if there is
 /// none.
-fn find_missing_rule(result: &ToolResult) -> Option<String> {
+pub(crate) fn find_missing_rule(result: &ToolResult) -> Option<String> {
     result.metadata.get(metadata::NOBODY_ASKED)?.as_str().map(str::to_owned)
 }
 

@@ -17,7 +17,7 @@ pub(crate) enum Exit {
     Suspended = 3,
     /// A run reached a limit.
     Limit = 4,
-    /// There is an answer, but a call was refused because nobody could be asked about it.
+    /// A call was refused because nobody could be asked about it. A run has an answer nevertheless.
     NotAllowed = 5,
     /// Interrupted from the keyboard, numbered as shells do: 128 + SIGINT.
     Interrupted = 130,

@@ -4,21 +4,24 @@ use std::sync::Arc;
 
 use archon::{
     RandomIds, SystemClock,
-    tools::{EngineOptions, ToolEngine, ToolRegistry},
-    types::{Context, Ids, Json, RunId, SessionId, ToolResultStatus},
+    tools::{ToolEngine, ToolRegistry},
+    types::{Context, Ids, Json, RunId, SessionId, ToolResult, ToolResultStatus},
 };
 use clap::Subcommand;
 use serde_json::json;
 
-use super::ToolFlags;
+use super::{AllowFlags, Asking, ToolFlags};
 use crate::{
     app::App,
+    ask::Prompt,
+    assemble::{engine_options, quoted},
     config::Settings,
+    drive::find_missing_rule,
     exit::Exit,
     failure::Failure,
     interrupt,
     text::one_line,
-    toolset::{self, Picked},
+    toolset::{self, Picked, Tools},
 };
 
 /// Arguments of `archon tools`.
@@ -29,10 +32,12 @@ pub(crate) enum ToolsCommand {
         #[command(flatten)]
         flags: ToolFlags,
     },
-    /// Call a tool and print its result
+    /// Call a tool and print its result; one that changes something asks first
     Call {
         #[command(flatten)]
         flags: ToolFlags,
+        #[command(flatten)]
+        allow: AllowFlags,
         /// The tool's name
         name: String,
         /// Its arguments: a JSON object, or NAME=VALUE pairs
@@ -46,6 +51,9 @@ impl ToolsCommand {
         let mut settings = Settings::default();
         let (Self::List { flags } | Self::Call { flags, .. }) = self;
         flags.apply(&mut settings);
+        if let Self::Call { allow, .. } = self {
+            allow.apply(&mut settings);
+        }
         settings
     }
 
@@ -74,7 +82,8 @@ fn list(app: &App) -> Result<Exit, Failure> {
 }
 
 async fn call(app: &App, name: String, arguments: &[String]) -> Result<Exit, Failure> {
-    let Picked { tools, agents } = toolset::recorded(std::iter::once(name.as_str()), app)?;
+    let names = std::iter::once(name.as_str()).chain((name != READ_FILE).then_some(READ_FILE));
+    let Picked { tools, agents } = toolset::recorded(names, app)?;
     if !agents.is_empty() {
         let what = format!("{name} is an agent, which only another agent can call");
         return Err(Failure::usage(
@@ -83,19 +92,53 @@ async fn call(app: &App, name: String, arguments: &[String]) -> Result<Exit, Fai
         ));
     }
     let arguments = read_arguments(arguments)?;
-    let registry = ToolRegistry::new();
-    registry.register_all(tools).map_err(|e| Failure::failed(e.to_string(), "choose other tools"))?;
+    let writes = tools[0].spec().annotations.permissions.iter().any(|needed| needed == "fs_write");
+    let engine = engine(app, tools)?;
     let ids = Arc::new(RandomIds);
     let (run, session) = (RunId::new(ids.fresh("run")), SessionId::new(ids.fresh("session")));
     let context = Context::new(run, session, Arc::new(SystemClock), ids);
     let listener = interrupt::listen(context.cancel.clone(), app.output.clone());
     app.output.wait(&name);
-    // A person who types a call agrees to it. A tool with side effects is called in a run, which asks.
-    let engine = ToolEngine::new(registry).with_options(EngineOptions::default().granting(["network"]));
+    // A tool changes no file that its session has not read: here it is the person who knows the file.
+    if let Some(path) = arguments.get("path").filter(|_| writes) {
+        engine.execute_tool_call(READ_FILE, json!({ "path": path }), &context).await;
+    }
     let result = engine.execute_tool_call(&name, arguments, &context).await;
     listener.abort();
     app.output.stop_waiting();
-    app.item(&result, || result.text());
+    report(app, &name, &result)
+}
+
+/// The tool that lets a session know a file.
+const READ_FILE: &str = "read_file";
+
+/// Returns an engine under the rules of a run, which asks the person at the terminal.
+fn engine(app: &App, tools: Tools) -> Result<ToolEngine, Failure> {
+    let options = engine_options(app, &tools)?;
+    let registry = ToolRegistry::new();
+    registry.register_all(tools).map_err(|e| Failure::failed(e.to_string(), "choose other tools"))?;
+    let engine = ToolEngine::new(registry).with_options(options);
+    Ok(match Asking::of(app) {
+        Asking::Here => engine.with_approver(Prompt::of(app).for_a_call()),
+        // A call without a run cannot wait.
+        Asking::Later | Asking::Nobody => engine,
+    })
+}
+
+fn report(app: &App, name: &str, result: &ToolResult) -> Result<Exit, Failure> {
+    let missing = find_missing_rule(result);
+    if app.json || missing.is_none() {
+        app.item(result, || result.text());
+    }
+    if let Some(rule) = missing {
+        let what = format!("{name} needs a person's answer, and nobody can be asked here");
+        let at_terminal = "at a terminal, without --json and --ask-later";
+        let advice = match rule.is_empty() {
+            true => format!("call it {at_terminal}"),
+            false => format!("allow it with --allow {}, or call it {at_terminal}", quoted(&rule)),
+        };
+        return Err(Failure::new(Exit::NotAllowed, what, advice));
+    }
     Ok(match result.status {
         ToolResultStatus::Success => Exit::Finished,
         ToolResultStatus::Cancelled => Exit::Interrupted,

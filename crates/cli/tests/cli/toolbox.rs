@@ -1,8 +1,12 @@
 //! Tools of the features, and agents that are tools: chosen, asked about and refused as all others.
 
 use archon_testkit::MockServer;
+use rustix::process::{Pid, Signal, kill_process};
 
-use crate::setup::{Place, answer, asks_for};
+use crate::{
+    setup::{Place, answer, asks_for},
+    terminal::Terminal,
+};
 
 /// Settings of the user's own.
 fn settle(place: &Place, text: &str) {
@@ -110,6 +114,93 @@ async fn cleanup_tool_call_needs_no_consent() {
         Place::with_server(&server).archon("run --tools calculator,cleanup_tool_call", &["1 + 1?"]).await;
     assert_eq!((ran.code, ran.out.as_str()), (Some(0), "2\n"), "{ran:?}");
     assert!(!ran.err.contains("a rule allows every call"), "{ran:?}");
+}
+
+#[tokio::test]
+async fn tools_call_with_effects_follows_the_rules_of_a_run() {
+    let place = Place::new();
+    let note = place.path("note.txt");
+    let write = ["write_file", "path=note.txt", "content=tea"];
+    let refused = place.archon("tools call", &write).await;
+    refused.check_refused(5, "write_file needs a person's answer", "--allow 'write_file(note.txt)'");
+    assert!(!note.exists(), "nothing was written");
+    let allowed = [&["--allow", "write_file(note.txt)"][..], &write].concat();
+    let ran = place.archon("tools call", &allowed).await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(std::fs::read_to_string(&note).unwrap(), "tea");
+    // The person knows the file, so the session need not have read it before.
+    let edit = ["--allow", "edit_file", "edit_file", "path=note.txt", "old_text=tea", "new_text=milk"];
+    let ran = place.archon("tools call", &edit).await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.err.contains("a rule allows every call of edit_file"), "{ran:?}");
+    assert_eq!(std::fs::read_to_string(&note).unwrap(), "milk");
+    settle(&place, "[permissions]\ndeny = [\"write_file\"]\n");
+    let denied = place.archon("tools call", &allowed).await;
+    assert!(denied.code == Some(1) && denied.out.contains("the rule write_file denies it"), "{denied:?}");
+    let refused = place.archon("tools call --json", &["human_approval", "operation_description=Sell?"]).await;
+    assert_eq!((refused.code, refused.json().len()), (Some(5), 1), "{refused:?}");
+    assert!(refused.err.contains("call it at a terminal, without --json"), "{refused:?}");
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn tools_call_bash_runs_what_a_rule_allows() {
+    let place = Place::new();
+    let ran = place.archon("tools call", &["bash", "command=echo tea", "--allow", "bash(echo:*)"]).await;
+    assert!(ran.code == Some(0) && ran.out.contains("tea"), "{ran:?}");
+    let refused = place.archon("tools call", &["bash", "command=echo tea"]).await;
+    refused.check_refused(5, "bash needs a person's answer", "--allow 'bash(echo tea)'");
+}
+
+#[tokio::test]
+async fn tools_call_asks_the_person_at_the_terminal() {
+    let place = Place::new();
+    let write = &["write_file", "path=note.txt", "content=tea"][..];
+    let (code, shown) = at_terminal(&place, write, "[y]es  [n]o  [a]lways write_file(note.txt)", "y").await;
+    assert_eq!(code, Some(0), "{shown}");
+    assert_eq!(std::fs::read_to_string(place.path("note.txt")).unwrap(), "tea");
+    let other = &["write_file", "path=other.txt", "content=tea"][..];
+    let (code, shown) = at_terminal(&place, other, "[y]es  [n]o", "n not now").await;
+    let declined = "A person declined this call of 'write_file': not now.";
+    assert!(code == Some(1) && shown.contains(declined), "{shown}");
+    let guidance = &["human_guidance", "question=Which colour?"][..];
+    let (code, shown) = at_terminal(&place, guidance, "[n]o  [r]eply TEXT", "r green as tea").await;
+    assert_eq!(code, Some(0), "{shown}");
+    assert_eq!(shown.matches("green as tea").count(), 2, "typed, and as the result: {shown}");
+    let approval = &["human_approval", "operation_description=Sell it"][..];
+    let (code, shown) = at_terminal(&place, approval, "[y]es  [n]o", "y").await;
+    assert!(code == Some(0) && shown.contains("A person approved it."), "{shown}");
+}
+
+#[tokio::test]
+async fn tools_call_interrupted_at_its_question_ends_and_does_nothing() {
+    let place = Place::new();
+    let mut terminal = Terminal::open();
+    let mut command = place.command("tools call", &["write_file", "path=note.txt", "content=tea"]);
+    command.env("TERM", "xterm").stdin(terminal.end()).stdout(terminal.end()).stderr(terminal.end());
+    let mut child = command.spawn().expect("it starts");
+    drop(command);
+    terminal.read_until("[y]es  [n]o").await;
+    let id = Pid::from_raw(child.id().expect("it runs").cast_signed()).expect("an id");
+    kill_process(id, Signal::INT).expect("the signal is sent");
+    assert_eq!(child.wait().await.expect("it ends").code(), Some(130));
+    assert!(!place.path("note.txt").exists(), "nothing was written");
+}
+
+/// Calls a tool at a terminal, answers its question, and returns the exit code and all that was shown.
+async fn at_terminal(place: &Place, words: &[&str], keys: &str, answer: &str) -> (Option<i32>, String) {
+    let mut terminal = Terminal::open();
+    let mut command = place.command("tools call", words);
+    command.env("TERM", "xterm").stdin(terminal.end()).stdout(terminal.end()).stderr(terminal.end());
+    let mut child = command.spawn().expect("it starts");
+    drop(command);
+    let mut shown = terminal.read_until(keys).await;
+    shown += &terminal.read_until("> ").await;
+    assert!(!shown.contains("[l]ater") && !shown.contains("[s]ession"), "{shown}");
+    terminal.say(&format!("{answer}\n"));
+    let status = child.wait().await.expect("it ends");
+    shown += &terminal.rest().await;
+    (status.code(), shown)
 }
 
 #[cfg(all(target_os = "linux", feature = "git"))]
