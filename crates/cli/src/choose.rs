@@ -110,6 +110,16 @@ pub(crate) async fn model(app: &App, recorded: Option<&str>) -> Result<Chosen, F
     app.tape.around(chosen?)
 }
 
+/// Returns the error for a model whose provider this build lacks. Whether the model is there is not known.
+pub(crate) fn not_built(model: &str) -> Option<Failure> {
+    if let Some(failure) = local::not_built(model) {
+        return Some(failure);
+    }
+    let protocol = model.parse::<ModelRef>().ok()?.protocol;
+    let missing = SetupError::MissingFeature { protocol: protocol.name, feature: protocol.feature };
+    (!protocol.is_built()).then(|| cannot_connect(missing))
+}
+
 /// Chooses the model that a team file names for a member.
 pub(crate) async fn of_member(app: &App, model: &str, member: &str) -> Result<Chosen, Failure> {
     if let Some(replayed) = app.tape.instead(Some(model)) {

@@ -31,5 +31,14 @@ async fn local(app: &App) -> Result<Arc<dyn Embedder>, Failure> {
 #[cfg(not(feature = "embedder"))]
 #[allow(clippy::unused_async, reason = "as with the feature")]
 async fn local(_: &App) -> Result<Arc<dyn Embedder>, Failure> {
-    Err(Failure::usage("the embedder `local` is not in this build", "build with `--features embedder`"))
+    Err(missing())
+}
+
+/// Returns the error for an embedder that this build lacks; `name` is its name in the settings.
+pub(crate) fn not_built(name: &str) -> Option<Failure> {
+    (!cfg!(feature = "embedder") && name == "local").then(missing)
+}
+
+fn missing() -> Failure {
+    Failure::usage("the embedder `local` is not in this build", "build with `--features embedder`")
 }

@@ -4,18 +4,27 @@
 
 use std::path::PathBuf;
 
-use crate::app::App;
-#[cfg(feature = "local")]
-use crate::failure::Failure;
+use crate::{app::App, failure::Failure};
 
 /// Prefix of the name of a model that runs in this process.
 pub(crate) const PREFIX: &str = "local:";
 
 /// Returns whether a model's name means a file or a fetched model.
 pub(crate) fn is_meant(app: &App, name: &str) -> bool {
-    name.starts_with(PREFIX)
-        || name.to_lowercase().ends_with(".gguf")
-        || files(app).iter().any(|(n, _)| n == name)
+    names_one(name) || files(app).iter().any(|(n, _)| n == name)
+}
+
+fn names_one(name: &str) -> bool {
+    name.starts_with(PREFIX) || name.to_lowercase().ends_with(".gguf")
+}
+
+/// Returns the error for a model in this process, if this build cannot run any.
+pub(crate) fn not_built(name: &str) -> Option<Failure> {
+    (!cfg!(feature = "local") && names_one(name)).then(missing)
+}
+
+fn missing() -> Failure {
+    Failure::usage("a model in this program is not in this build", "build with `--features local`")
 }
 
 /// Returns names and paths of the fetched models, in a stable order.

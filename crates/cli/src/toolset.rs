@@ -1,6 +1,7 @@
 //! Chooses the tools of an agent by name.
 
 use std::{
+    collections::BTreeMap,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -167,7 +168,7 @@ fn agents(app: &App, tools: &[Arc<dyn Tool>]) -> Result<Vec<String>, Failure> {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
         let wrong = match () {
             () if tools.iter().any(|tool| tool.spec().name == *name) => "a tool has this name",
-            () if BROUGHT.iter().any(|(tool, _)| tool == name) => "a tool has this name",
+            () if BROUGHT.iter().any(|(tool, ..)| tool == name) => "a tool has this name",
             () if name.is_empty() || name.len() > 64 || !name.chars().all(is_plain) => {
                 "models call agents by letters, digits, _ and -, at most 64"
             }
@@ -178,35 +179,54 @@ fn agents(app: &App, tools: &[Arc<dyn Tool>]) -> Result<Vec<String>, Failure> {
     names.map(checked).collect()
 }
 
-/// Tools that need a feature of this program.
-const BROUGHT: &[(&str, &str)] = &[
-    ("code_executor", "python"),
-    ("git_diff", "git"),
-    ("git_log", "git"),
-    ("git_status", "git"),
-    ("web_fetch", "web"),
-    ("web_search", "web"),
+/// Tools that need a feature of this program: name, feature, and whether the tool is in this build.
+const BROUGHT: &[(&str, &str, bool)] = &[
+    ("code_executor", "python", cfg!(any(feature = "python", feature = "javascript"))),
+    ("git_diff", "git", cfg!(all(unix, feature = "git"))),
+    ("git_log", "git", cfg!(all(unix, feature = "git"))),
+    ("git_status", "git", cfg!(all(unix, feature = "git"))),
+    ("web_fetch", "web", cfg!(feature = "web")),
+    ("web_search", "web", cfg!(feature = "web")),
 ];
+
+/// Returns the tools that this build lacks, each with the way to get it.
+pub(crate) fn missing() -> BTreeMap<String, String> {
+    let missing = BROUGHT.iter().filter(|(.., is_built)| !is_built);
+    missing
+        .map(|(name, feature, _)| ((*name).to_owned(), format!("build with `--features {feature}`")))
+        .collect()
+}
+
+/// Returns the error for a tool that this build lacks.
+pub(crate) fn not_built(name: &str) -> Option<Failure> {
+    let way = missing().remove(name)?;
+    Some(Failure::usage(format!("{name} is not in this build"), way))
+}
+
+/// Returns the error for a name that none of the `known` tools has: it names the feature or the key that the tool
+/// needs, else the tools that there are.
+pub(crate) fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> Failure {
+    if let Some(failure) = not_built(name) {
+        return failure;
+    }
+    if name == "web_search" {
+        let advice = format!(
+            "get one from Brave Search and set it: export {SEARCH_KEY}=…, or keep it: archon credentials add brave-search"
+        );
+        return Failure::usage("web_search needs a key", advice);
+    }
+    let meant = nearest(name, known.clone()).map(|n| format!("did you mean {n}? "));
+    let known = known.collect::<Vec<_>>().join(", ");
+    let advice = format!("{}the tools are: {known}", meant.unwrap_or_default());
+    Failure::usage(format!("there is no tool {name:?}"), advice)
+}
 
 fn by_name(name: &str, all: &[Arc<dyn Tool>], agents: &[String]) -> Result<Arc<dyn Tool>, Failure> {
     if let Some(tool) = all.iter().find(|tool| tool.spec().name == name) {
         return Ok(tool.clone());
     }
-    if name == "web_search" && cfg!(feature = "web") {
-        let advice = format!(
-            "get one from Brave Search and set it: export {SEARCH_KEY}=…, or keep it: archon credentials add brave-search"
-        );
-        return Err(Failure::usage("web_search needs a key", advice));
-    }
-    if let Some((_, feature)) = BROUGHT.iter().find(|(tool, _)| *tool == name) {
-        let advice = format!("build with `--features {feature}`");
-        return Err(Failure::usage(format!("{name} is not in this build"), advice));
-    }
-    let names = || all.iter().map(|tool| tool.spec().name.as_str()).chain(agents.iter().map(String::as_str));
-    let meant = nearest(name, names()).map(|n| format!("did you mean {n}? "));
-    let known = names().collect::<Vec<_>>().join(", ");
-    let advice = format!("{}the tools are: {known}", meant.unwrap_or_default());
-    Err(Failure::usage(format!("there is no tool {name:?}"), advice))
+    let names = all.iter().map(|tool| tool.spec().name.as_str()).chain(agents.iter().map(String::as_str));
+    Err(unknown(name, names))
 }
 
 /// Returns the workspace as a path without symbolic links.

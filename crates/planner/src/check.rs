@@ -1,6 +1,6 @@
 //! Checks a plan before it runs: reports all problems at once, each with a remedy.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use archon_types::{Json, PlanSettings, SubTask, SubTaskId, SubTaskStatus, Task, ToolDefinition, nearest};
 
@@ -18,6 +18,9 @@ use crate::{
 pub struct CheckOptions {
     /// The tools that a subtask may name.
     pub tools: Vec<ToolDefinition>,
+    /// Tools that are known and not there: by name the way to get each, for the problem of a plan that names
+    /// it. Default: none.
+    pub missing_tools: BTreeMap<String, String>,
     /// The settings with which the plan will be followed.
     pub settings: PlanSettings,
     /// The available budget; without it nothing is estimated.
@@ -249,7 +252,8 @@ impl<'a> Check<'a> {
             let Some(tool) = self.options.tools.iter().find(|tool| tool.name == name) else {
                 let all = self.options.tools.iter().map(|tool| tool.name.as_str());
                 let nearest = nearest(name, all).map(str::to_owned);
-                self.add(whole, ProblemKind::UnknownTool { tool: name.to_owned(), nearest });
+                let way = self.options.missing_tools.get(name).cloned();
+                self.add(whole, ProblemKind::UnknownTool { tool: name.to_owned(), nearest, way });
                 continue;
             };
             if let Some(arguments) = subtask.tool_args() {

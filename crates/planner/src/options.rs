@@ -1,5 +1,7 @@
 //! The options of a planning agent.
 
+use std::collections::BTreeMap;
+
 use archon_types::{AgentId, ExecutionLimits, Json, PlanSettings, RunConfig, SubTask};
 
 use crate::{Briefing, PlanSize};
@@ -28,6 +30,9 @@ pub struct PlanningAgentOptions {
     /// A fixed plan. It is recorded, no planner is asked for it, and there is no replan when a subtask fails.
     /// Default: none.
     pub plan: Option<Vec<SubTask>>,
+    /// Tools that are known and not there: by name the way to get each, for the problem of a plan that names
+    /// it. Planners that are models are not told. Default: none.
+    pub missing_tools: BTreeMap<String, String>,
 }
 
 impl Default for PlanningAgentOptions {
@@ -42,6 +47,7 @@ impl Default for PlanningAgentOptions {
             size: PlanSize::default(),
             values: serde_json::Map::new(),
             plan: None,
+            missing_tools: BTreeMap::new(),
         }
     }
 }

@@ -46,6 +46,7 @@ impl Parts {
         if let Some(toolbox) = &self.toolbox {
             options.tools = toolbox.specs().iter().map(archon_types::ToolSpec::definition).collect();
         }
+        options.missing_tools.clone_from(&self.options.missing_tools);
         options.settings = machine.settings().clone();
         options.size = self.options.size;
         let limits = context.limits(self.options.limits.clone());

@@ -95,7 +95,7 @@ pub enum ProblemKind {
     #[error("Cycle detected in dependency graph: {}", way(path))]
     Cycle { path: Vec<SubTaskId> },
     #[error("there is no tool {tool:?}")]
-    UnknownTool { tool: String, nearest: Option<String> },
+    UnknownTool { tool: String, nearest: Option<String>, way: Option<String> },
     #[error("the arguments for {tool} are {found}, not an object")]
     ArgumentsNotAnObject { tool: String, found: String },
     #[error("the arguments for {tool} do not fit at {at}: {problem}")]
@@ -171,6 +171,7 @@ impl ProblemKind {
                 }
                 _ => "drop one of the dependencies".into(),
             },
+            Self::UnknownTool { way: Some(way), .. } => way.clone(),
             Self::UnknownTool { nearest, .. } => or_nearest(nearest, "name a tool that there is, or none"),
             Self::ArgumentsNotAnObject { .. } => "write the arguments as an object".into(),
             Self::BadArguments { tool, .. } => format!("write what the schema of {tool} asks for"),

@@ -210,3 +210,15 @@ fn with_nothing_found_three_lines_say_what_the_choices_are() {
     assert_eq!(failure.exit(), Exit::Usage);
     assert_eq!(1 + failure.advice().len(), 3);
 }
+
+#[test]
+fn not_built_is_the_error_of_a_provider_that_this_build_lacks() {
+    for protocol in PROTOCOLS {
+        let e = not_built(&format!("{}:m", protocol.name));
+        assert_eq!(e.is_some(), !protocol.is_built(), "{}", protocol.name);
+    }
+    for name in ["local:gemma-3-270m", "m.gguf"] {
+        assert_eq!(not_built(name).is_some(), !cfg!(feature = "local"), "{name}");
+    }
+    assert_eq!(not_built("a model of some server"), None);
+}

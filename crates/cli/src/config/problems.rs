@@ -15,6 +15,7 @@ use super::{
     name::{Name, Names},
     trust,
 };
+use crate::{choose, embedder, failure::Failure, toolset};
 
 /// A problem of a settings file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
@@ -44,6 +45,7 @@ pub(crate) fn problems(path: &Path, text: &str, owner: Owner) -> Vec<Problem> {
     for (place, part) in split(table) {
         let Some((settings, part)) = found.check_values(place, part) else { continue };
         found.check_rules(&part);
+        found.check_built(&part);
         if owner == Owner::Project {
             let mut settings = settings;
             file::resolve_paths(path, &mut settings);
@@ -126,6 +128,33 @@ impl Found<'_> {
         }
     }
 
+    /// Notes the tools, models and embedders that this build lacks.
+    fn check_built(&mut self, part: &DeTable<'_>) {
+        for (key, value) in part.iter() {
+            match (&**key.get_ref(), value.get_ref()) {
+                ("tools", _) => self.check_names(value, toolset::not_built),
+                ("model" | "fallback", _) => self.check_names(value, choose::not_built),
+                ("embedder", _) => self.check_names(value, embedder::not_built),
+                ("agents", DeValue::Table(agents)) => {
+                    let agents = agents.values().filter_map(|agent| agent.get_ref().as_table());
+                    agents.for_each(|agent| self.check_built(agent));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Checks the names in a value: a list, or a text with commas.
+    fn check_names(&mut self, value: &Spanned<DeValue<'_>>, not_built: NotBuilt) {
+        if let Some(list) = value.get_ref().as_array() {
+            list.iter().for_each(|value| self.check_names(value, not_built));
+        }
+        let names = value.get_ref().as_str().unwrap_or_default().split(',').map(str::trim);
+        for e in names.filter_map(not_built) {
+            self.add(value.span().start, e.what(), &e.advice().join(" "));
+        }
+    }
+
     fn check_rules(&mut self, part: &DeTable<'_>) {
         let lists = part.get("permissions").and_then(|rules| rules.get_ref().as_table());
         let texts =
@@ -138,6 +167,9 @@ impl Found<'_> {
         }
     }
 }
+
+/// Returns the error for a part of the program that a setting names, if this build lacks it.
+type NotBuilt = fn(&str) -> Option<Failure>;
 
 fn about(name: &Name) -> String {
     format!("the setting is: {}", name.description())
@@ -208,6 +240,31 @@ mod tests {
             3: unknown variant `loud`, expected `native` or `text`; the setting is: Form in which the model gets tools: `native` or `text`; by default as it supports.
         "#]],
         );
+    }
+
+    #[test]
+    fn problems_of_a_file_are_also_the_parts_that_this_build_lacks() {
+        let text = "model = 'local:m'\nfallback = ['openai:m', 'm.gguf']\ntools = ['calculator', 'code_executor']\n\
+                    embedder = 'local'\n[agents.a]\ndescription = 'A'\ntools = 'search, web_fetch'\nmodel = 'm.gguf'\n";
+        let local = ("a model in this program", "local", cfg!(feature = "local"));
+        let python = cfg!(any(feature = "python", feature = "javascript"));
+        let parts = [
+            (1, local),
+            (2, local),
+            (3, ("code_executor", "python", python)),
+            (4, ("the embedder `local`", "embedder", cfg!(feature = "embedder"))),
+            (7, ("web_fetch", "web", cfg!(feature = "web"))),
+            (8, local),
+        ];
+        let lacks = parts.into_iter().filter(|(_, (.., is_built))| !is_built);
+        let expected: Vec<_> = lacks
+            .map(|(line, (part, feature, _))| Problem {
+                line,
+                problem: format!("{part} is not in this build"),
+                advice: format!("build with `--features {feature}`"),
+            })
+            .collect();
+        assert_eq!(problems(Path::new("/p/archon.toml"), text, Owner::User), expected);
     }
 
     #[test]

@@ -74,6 +74,30 @@ async fn tool_without_its_feature_is_refused_with_its_name() {
     }
 }
 
+#[cfg(not(any(feature = "python", feature = "javascript")))]
+#[tokio::test]
+async fn tool_without_its_feature_is_named_with_it_in_settings_teams_and_templates() {
+    let mut place = Place::new();
+    let (what, advice) = ("code_executor is not in this build", "build with `--features python`");
+    let team = "[[member]]\nid = \"ada\"\nroles = [\"writer\"]\ntools = [\"code_executor\"]\n";
+    std::fs::write(place.path("team.toml"), team).unwrap();
+    let refused = place.archon("team run --model openai:m", &["team.toml", "Write."]).await;
+    refused.check_refused(2, &format!("team.toml:4: {what}"), advice);
+    let template = r#"{"name": "t", "steps": [{"tool": "code_executor", "args": {"code": "1"}}]}"#;
+    std::fs::write(place.path("t.json"), template).unwrap();
+    let server = archon_testkit::MockServer::start([]).await;
+    place.serve(&server);
+    let drawn = place.archon("plan", &["--template", "t.json"]).await;
+    let problem = format!("there is no tool \"code_executor\" ({advice})");
+    assert!(drawn.code == Some(1) && drawn.err.contains(&problem), "{drawn:?}");
+    let followed = place.archon("plan --execute", &["--template", "t.json"]).await;
+    assert!(followed.code == Some(1) && followed.err.contains(advice), "{followed:?}");
+    std::fs::create_dir_all(place.path(".config/archon")).unwrap();
+    std::fs::write(place.path(".config/archon/archon.toml"), "tools = ['code_executor']\n").unwrap();
+    let checked = place.archon("config check", &[]).await;
+    assert!(checked.code == Some(1) && checked.out.contains(&format!(":1: {what}; {advice}")), "{checked:?}");
+}
+
 #[cfg(not(feature = "setup"))]
 #[tokio::test]
 async fn config_set_without_the_feature_is_refused_with_its_name() {

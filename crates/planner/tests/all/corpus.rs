@@ -61,6 +61,7 @@ fn problems(text: &str, case: &Json) -> Vec<PlanProblem> {
     task.context.insert("city".into(), "Tokyo".into());
     let mut options = CheckOptions::new(tools());
     options.settings.resources.insert("editor".into(), 1);
+    options.missing_tools.insert("telescope".into(), "build with telescopes".into());
     let mut budget = PlanBudget::new(case["tokens"].as_u64().unwrap_or(1_000_000), 60_000);
     budget.cost = case["cost"].as_u64();
     budget.cost_each = case["cost_each"].as_u64().unwrap_or_default();

@@ -10,7 +10,7 @@ use archon::{
 use serde_json::Map;
 
 use super::confirm;
-use crate::{app::App, ask::Prompt, commands::Asking, failure::Failure};
+use crate::{app::App, ask::Prompt, commands::Asking, failure::Failure, toolset};
 
 /// Builds the agent that follows the plans of its own model, which also writes the answer.
 pub(crate) fn planning(archon: &Archon, confirm: Confirm) -> Planning {
@@ -26,6 +26,7 @@ pub(super) fn planning_by(
 ) -> Planning {
     let mut options = archon.planning_options();
     (options.settings.confirm, options.values, options.plan) = (confirm, values, plan);
+    options.missing_tools = toolset::missing();
     let conclusion = Arc::new(archon.conclusion());
     archon.planning_with(Arc::new(archon.planner()), options).with(|agent| agent.with_conclusion(conclusion))
 }

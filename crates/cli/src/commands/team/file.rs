@@ -4,14 +4,12 @@ use std::{collections::BTreeSet, ops::Range, path::Path};
 
 use archon::{
     orchestrator::sample_roles,
-    types::{
-        ConflictStrategy, Heartbeat, Member, Role, SubTask, SubTaskRules, TeamPattern, TeamSettings, nearest,
-    },
+    types::{ConflictStrategy, Heartbeat, Member, Role, SubTask, SubTaskRules, TeamPattern, TeamSettings},
 };
 use serde::Deserialize;
 use toml::Spanned;
 
-use crate::failure::Failure;
+use crate::{failure::Failure, toolset};
 
 /// Content of a file.
 #[derive(Debug, Deserialize)]
@@ -182,10 +180,8 @@ impl Place<'_> {
         for tool in of_members.chain(of_roles).chain(&written.lead.tools) {
             let name: &str = tool.get_ref();
             if !tools.iter().any(|known| known == name) {
-                let meant = nearest(name, tools.iter().map(String::as_str));
-                let meant = meant.map(|meant| format!("did you mean {meant}? ")).unwrap_or_default();
-                let advice = format!("{meant}the tools are: {}", tools.join(", "));
-                return Err(self.wrong(&tool.span(), &format!("there is no tool {name:?}"), advice));
+                let e = toolset::unknown(name, tools.iter().map(String::as_str));
+                return Err(self.wrong(&tool.span(), e.what(), e.advice().join(" ")));
             }
         }
         Ok(())
