@@ -43,11 +43,12 @@ fn an_answer_without_a_word_of_the_question_is_found_by_what_it_answers() {
 // spec: M-16
 #[test]
 fn meaning_finds_what_words_do_not_and_words_what_meaning_does_not() {
-    let mut items = apart(&["I adore felines", "The port is 8443", "We had soup", "Nice day"]);
-    for (item, cosine) in items.iter_mut().zip([0.7, 0.2, 0.1, 0.15]) {
+    // Equals keep their order, so the one that only its meaning finds is last.
+    let mut items = apart(&["We had soup", "The port is 8443", "Nice day", "I adore felines"]);
+    for (item, cosine) in items.iter_mut().zip([0.1, 0.2, 0.15, 0.7]) {
         item.cosine = Some(cosine);
     }
-    assert_eq!(order(&ask("does he like cats?"), &items)[0], 0);
+    assert_eq!(order(&ask("does he like cats?"), &items)[0], 3);
     assert_eq!(order(&ask("which port?"), &items)[0], 1);
 }
 

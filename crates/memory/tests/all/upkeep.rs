@@ -153,8 +153,8 @@ async fn what_says_the_same_is_merged_and_the_trusted_stays() {
     };
     memory
         .keep(vec![
-            note("page", "The server is in rack 7!", Trust::Untrusted, Some(0.9)),
             note("anna", "the server is in rack 7", Trust::Trusted, None),
+            note("page", "The server is in rack 7!", Trust::Untrusted, Some(0.9)),
             note("other", "The printer is in room 2", Trust::Untrusted, None),
         ])
         .await

@@ -661,6 +661,21 @@ async fn a_tenant_has_so_many_messages_in_a_while_and_others_have_theirs() {
     assert_eq!(person(&assistant, "ann", "Hello").await.text, "Hi!");
 }
 
+// spec: MA-32
+#[tokio::test]
+async fn a_message_that_is_refused_answers_nobody_who_waits() {
+    let (office, (mail, sent)) = (Arc::new(Office::new()), email());
+    let conversations = MiniLoop::new(&office, vec![mail], one("SendEmailAgent", complete()));
+    let steps = RateLimited::new(PlainSteps, 1, Duration::from_secs(60), Arc::new(office.clock.clone()));
+    let assistant = assistant(&office, &conversations).with_steps(Arc::new(steps));
+    person(&assistant, "ann", "Go").await;
+    let refused = person(&assistant, "ann", "yes").await;
+    assert_eq!((refused.run, sent.lock().unwrap().len()), (None, 0));
+    office.clock.advance(Duration::from_secs(60));
+    person(&assistant, "ann", "yes").await;
+    assert_eq!(sent.lock().unwrap().len(), 1, "the question waited on");
+}
+
 // spec: MA-34
 #[test]
 fn local_time_of_a_named_zone_follows_its_summer_time() {

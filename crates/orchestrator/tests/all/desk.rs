@@ -94,6 +94,16 @@ fn the_description_of_share_shows_an_answer_whose_claims_are_read() {
     assert_eq!((answer.text().as_str(), answer.claims.len()), ("your answer", 1));
 }
 
+// spec: MA-15
+#[test]
+fn desk_tools_let_a_member_wait_five_minutes_for_another_and_no_longer() {
+    let waits = |name: &str| {
+        let tool = Desk::new().tools().into_iter().find(|tool| tool.spec().name == name).unwrap();
+        tool.spec().annotations.timeout_ms
+    };
+    assert_eq!(["ask_member", "share", "read_shared"].map(waits), [Some(300_000), None, None]);
+}
+
 // spec: MA-15, MA-16
 #[test]
 fn a_members_model_shares_reads_and_asks_with_tools() {

@@ -106,6 +106,19 @@ fn a_request_and_its_response_say_all_that_their_receivers_need() {
     assert_eq!(said, expected.map(|(between, kind, content)| (between.to_owned(), kind, content)));
 }
 
+// spec: MA-03
+#[test]
+fn response_of_a_member_without_a_useful_result_says_failed() {
+    let world = World::new();
+    let empty = FnAgent::saying(r#"{"result": "no rooms", "status": "failed"}"#);
+    let said = bus_messages(&world, vec![step("book", "Book", "red", &[])], |team| {
+        team.with_member(member("r", "red"), empty)
+    });
+    let (between, kind, content) = said.last().unwrap();
+    assert_eq!((between.as_str(), kind), ("r > team", &MessageType::TaskResponse));
+    assert_eq!(content, &json!({ "task_id": "run_1.1-0", "result": "no rooms", "status": "failed" }));
+}
+
 // spec: MA-02, MA-15
 #[test]
 fn a_request_of_a_member_for_help_is_urgent_and_names_through_whose_hands_it_came() {

@@ -106,6 +106,7 @@ fn a_description_that_says_nothing_is_remarked_upon() {
     assert_eq!(lint_of("Adds two numbers and returns the sum."), "");
     expect!["Tool 't' has no description: a model cannot know when to call it"].assert_eq(&lint_of("  "));
     expect!["The description of tool 't' is short (13 characters): say what it does, when to use it, what goes in and what comes out"].assert_eq(&lint_of("Adds numbers."));
+    assert_eq!([19, 20].map(|length| lint_of(&"x".repeat(length)).is_empty()), [false, true]);
     let with = |description: &str| ToolSpec::new("t", description, json!({ "type": "object" }));
     for empty in ["", " \n "] {
         check_refused(

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use archon_types::{
-    ApprovalRequest, CallId, CommandId, Content, Cycle, Delta, DeltaKind, Effect, Event, ModelFailure,
-    PromptSource, ProviderError, Record, RecordBody, StreamEvents, ToolCall, ToolExecutionState,
-    ToolExecutions, ToolResult,
+    Answer, ApprovalRequest, CallId, CommandId, Content, Cycle, Delta, DeltaKind, Effect, Event,
+    ModelFailure, Outcome, OutcomeStatus, PromptSource, ProviderError, Record, RecordBody, RunReport,
+    StreamEvents, ToolCall, ToolExecutionState, ToolExecutions, ToolResult,
 };
 use expect_test::expect;
 use serde_json::json;
@@ -134,7 +134,7 @@ fn stream_events_have_the_names_that_interfaces_know() {
     let call = CallId::new(CommandId(0), 0);
     bodies.insert(3, RecordBody::ToolAsked { call, request: Box::new(question) });
     bodies.insert(4, RecordBody::Suspended { waiting: vec![call] });
-    bodies.insert(5, RecordBody::ToolAnswered { call, answer: archon_types::Answer::Approve });
+    bodies.insert(5, RecordBody::ToolAnswered { call, answer: Answer::Approve });
     bodies.insert(6, RecordBody::Suspended { waiting: vec![call] });
     let mut stream = StreamEvents::new();
     let mut lines = Vec::new();
@@ -167,6 +167,35 @@ fn stream_events_have_the_names_that_interfaces_know() {
         {"type":"MESSAGE_START"}
         {"type":"MESSAGE_END","text":"It is 30."}
         {"type":"EXECUTION_END"}"#]].assert_eq(&lines.join("\n"));
+}
+
+// spec: R-17
+#[test]
+fn report_of_a_run_names_its_calls_and_those_that_still_wait_for_a_person() {
+    let call = |index| CallId::new(CommandId(0), index);
+    let ask = |index| {
+        let request = Box::new(ApprovalRequest::new(format!("q{index}"), "Run it", json!({})));
+        RecordBody::ToolAsked { call: call(index), request }
+    };
+    let calls = ["a", "b", "c"].map(|id| ToolCall::new(id, "t", json!({})).into());
+    let mut outcome = Outcome::new("run_1".into(), OutcomeStatus::Cancelled);
+    outcome.usage.input = 7;
+    let log = records(vec![
+        model_asked(0, 0),
+        answered(0, calls.into()),
+        ask(0),
+        ask(1),
+        ask(2),
+        RecordBody::ToolAnswered { call: call(0), answer: Answer::Approve },
+        RecordBody::ToolFinished { call: call(0), result: Arc::new(ToolResult::success("30")) },
+        RecordBody::ToolRefused { call: call(2), result: Arc::new(ToolResult::error("no")) },
+        RecordBody::RunFinished(Box::new(outcome.clone())),
+    ]);
+    let report = RunReport::of(&log).unwrap();
+    assert_eq!(report.pending_approvals, [call(1)]);
+    assert_eq!(report.outcome, outcome, "its answer and its tokens");
+    let calls: Vec<_> = report.tool_calls.iter().map(|c| (c.name.as_str(), c.success)).collect();
+    assert_eq!(calls, [("t", true), ("t", false)]);
 }
 
 /// What a watcher sees of each record: the calls' places and states.

@@ -90,6 +90,11 @@ fn the_fourth_of_a_kind_within_ten_is_grave() {
     let found = severities(bodies);
     assert_eq!((found[2], found[3], found[10]), (low, medium, low));
     assert_eq!(errors(vec![invalid()])[0].component, FailureGroup::Tool);
+    // A time-out of the model and a failure of a tool are of one type or of one component, not of both.
+    let timeout = || tool(ToolError::Timeout(std::time::Duration::from_secs(1)));
+    let mut bodies: Vec<_> = (0..3).map(|_| timeout()).collect();
+    bodies.extend([model(&ProviderError::Timeout("no data".into())), invalid(), timeout()]);
+    assert_eq!(severities(bodies)[3..], [medium, low, high]);
 }
 
 // spec: ER-01

@@ -33,7 +33,7 @@ fn result(index: u32, result: ToolResult) -> RecordBody {
 
 fn one_run() -> Vec<Arc<Record>> {
     let call = |id: &str, name: &str| ToolCall::new(id, name, json!({"q": "x"})).into();
-    let calls = vec![call("a", "search"), call("b", "read_file"), call("c", "read_file")];
+    let calls = vec![call("a", "grep"), call("b", "read_file"), call("c", "read_file")];
     records(vec![
         (0, prompted("Find it", PromptSource::Prompt)),
         (10, answered(0, calls)),
@@ -102,7 +102,7 @@ fn report_of_a_conversation_has_every_number_and_the_tool_called_most_first() {
             - Avg Tokens: 4
             - Success Rate: 50.0%
 
-          search:
+          grep:
             - Calls: 1
             - Avg Duration: 100.0ms
             - Avg Tokens: 12
