@@ -23,7 +23,7 @@ const ALL: &str = "all";
 /// All tests of the workspace in one build, in place of the tests of each suite: most of the time of `all` would
 /// be builds of the same crates with other features. The bus needs a server of its own, and the engine from
 /// source a compiler: their suites' lines stay.
-const ALL_TESTS: &str = "xtask postgres test --profile accept --workspace --exclude archon-redis --features archon/tokens,archon/git,archon/mcp-http,archon/web,archon-store/encryption,archon-store/sqlite-memory,archon-store/postgres-memory,archon-tests/postgres -- --nocapture";
+const ALL_TESTS: &str = "xtask postgres test --profile accept --workspace --exclude archon-redis --features archon-agents/tokens,archon-agents/git,archon-agents/mcp-http,archon-agents/web,archon-store/encryption,archon-store/sqlite-memory,archon-store/postgres-memory,archon-tests/postgres -- --nocapture";
 
 /// Default seconds for each fuzz target: more than the default of `cargo xtask fuzz`.
 const FUZZ_SECONDS: u64 = 1800;
@@ -44,7 +44,7 @@ const SUITES: &[Suite] = &[
             "xtask native-tools",
             "xtask prepare",
             "test --profile accept -p archon-local-model --features from-source,pull",
-            "clippy -p archon-cli --features local-from-source -- -D warnings",
+            "clippy -p archon-agents-cli --features local-from-source -- -D warnings",
         ],
         with_model: &[],
     },
@@ -54,9 +54,9 @@ const SUITES: &[Suite] = &[
             "test --profile accept -p archon-react-loop",
             "test --profile accept -p archon-store --features sqlite",
             "test --profile accept -p archon-tests",
-            "test --profile accept -p archon-cli",
+            "test --profile accept -p archon-agents-cli",
             "bench --profile accept -p archon-store --features sqlite",
-            "bench --profile accept -p archon --features sqlite --bench loop_cost",
+            "bench --profile accept -p archon-agents --features sqlite --bench loop_cost",
         ],
         with_model: &[],
     },
@@ -99,7 +99,7 @@ const SUITES: &[Suite] = &[
             "test --profile accept -p archon-store --features sqlite-memory --test sqlite_memory",
             "xtask postgres test --profile accept -p archon-store --features postgres-memory --test postgres_memory",
             "xtask postgres test --profile accept -p archon-tests --features postgres memory",
-            "test --profile accept -p archon-cli memories",
+            "test --profile accept -p archon-agents-cli memories",
             "bench -p archon-vectors",
             "bench -p archon-store --features sqlite-memory --bench memories",
             "bench -p archon-evals --no-default-features --bench recall",
@@ -120,16 +120,17 @@ const SUITES: &[Suite] = &[
         commands: &[
             // Kills and races, damaged logs, a writer that is stopped for 615 seconds, the cost of a history
             // of 4,000 runs.
-            "test --profile accept -p archon-cli --test cli -- faults:: damages:: frozen:: history:: --nocapture",
+            "test --profile accept -p archon-agents-cli --test cli -- faults:: damages:: frozen:: history:: --nocapture",
             "test --profile accept -p archon-tests --test tests -- kill storage_failures history_costs --nocapture",
             // Clocks that jump: those of runs, and dates in logs.
-            "test --profile accept -p archon --lib run_clock",
+            "test --profile accept -p archon-agents --lib run_clock",
             "test --profile accept -p archon-tests --test tests times::",
             // Journals with damage, and lists with a history of 4,000 runs.
             "test --profile accept -p archon-store --features sqlite",
         ],
         with_model: &[],
     },
+    Suite { name: "packages", commands: &["xtask registry"], with_model: &[] },
     // Runs the demo from nothing instead of cargo commands: see `accept_demo`.
     Suite { name: accept_demo::NAME, commands: &[], with_model: &[] },
     // Prints a line for each promise: see `accept_security`.
@@ -247,7 +248,7 @@ mod tests {
         let error = |name| named(name).err().unwrap().to_string();
         assert_eq!(
             error("lunch"),
-            "there is no acceptance suite `lunch`; there is: skeleton, engine, loop, providers, tools, planner, memory, orchestrator, faults, demo, security, speed, all"
+            "there is no acceptance suite `lunch`; there is: skeleton, engine, loop, providers, tools, planner, memory, orchestrator, faults, packages, demo, security, speed, all"
         );
         assert_eq!(
             lines(&[], Some("x"), 1).err().unwrap().to_string(),

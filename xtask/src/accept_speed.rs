@@ -18,8 +18,9 @@ use crate::{
 
 pub(crate) const NAME: &str = "speed";
 
-const BUILD: &str = "build --locked --profile profiling -p archon --example floor --example bench_driver";
-const BUILD_BY_HAND: &str = "build --locked --profile by-hand -p archon --example floor";
+const BUILD: &str =
+    "build --locked --profile profiling -p archon-agents --example floor --example bench_driver";
+const BUILD_BY_HAND: &str = "build --locked --profile by-hand -p archon-agents --example floor";
 
 /// A measurement: this many units in this many runs with a model.
 struct Cell {

@@ -39,7 +39,7 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
             "book: {} pages; Rust: {} blocks compiled by `cargo test`, {} not; shell: {} blocks run, {} not (`sh`)",
             counts.pages, counts.rust, counts.rust_not_compiled, counts.console, counts.sh
         );
-        CommandLine::cargo("build --quiet -p archon-cli").run()?;
+        CommandLine::cargo("build --quiet -p archon-agents-cli").run()?;
         let program = metadata.binary("debug", "archon");
         problems.extend(run_commands(&files, &program, only.as_deref(), update)?);
     }

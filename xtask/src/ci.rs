@@ -25,10 +25,18 @@ const fn step(what: &'static str, line: &'static str) -> Step {
     Step { what, env: &[], line }
 }
 
+/// Features of lints and tests: all but those that need a compiler for C++, so that one build has every test.
+macro_rules! features {
+    () => {
+        "archon-agents/tokens,archon-agents/git,archon-agents/mcp-http,archon-agents/web,archon-agents/code-python,archon-agents/code-javascript,archon-agents-cli/embedder,archon-store/sqlite-memory,archon-store/postgres-memory,archon-tests/postgres"
+    };
+}
+
 /// Cheap checks come first.
 const STEPS: &[Step] = &[
     step("formatting", "fmt --all -- --check"),
     step("downloads, once and exactly as locked", "fetch --locked"),
+    step("the Rust version that is declared", "xtask rust-version"),
     step("edges between crates", "xtask layers"),
     step("house rules", "xtask tidy"),
     step("citations of the specification", "xtask spec --summary"),
@@ -37,29 +45,14 @@ const STEPS: &[Step] = &[
     step("the book: links, blocks, commands and HTML", "xtask book --check"),
     step("licences, bans and sources", "deny --offline check --hide-inclusion-graph bans licenses sources"),
     step("how many crates ours bring", "xtask deps"),
-    step(
-        "lints",
-        "clippy --workspace --all-targets --features archon/tokens,archon/git,archon/mcp-http,archon/web -- -D warnings",
-    ),
-    step(
-        "lints of memories in databases",
-        "clippy -p archon-store --features sqlite-memory,postgres-memory --all-targets -- -D warnings",
-    ),
-    step(
-        "lints of programs",
-        "clippy -p archon-code -p archon --features archon/code-python,archon/code-javascript --all-targets -- -D warnings",
-    ),
-    step(
-        "lints of the local embedder",
-        "clippy -p archon-cli --features embedder --all-targets -- -D warnings",
-    ),
+    step("lints", concat!("clippy --workspace --all-targets --features ", features!(), " -- -D warnings")),
     step(
         "lints of the command without local models",
-        "clippy -p archon-cli --no-default-features --all-targets -- -D warnings",
+        "clippy -p archon-agents-cli --no-default-features --all-targets -- -D warnings",
     ),
     step(
         "tests of the command without its features",
-        "test -p archon-cli --no-default-features --test cli -- absent::",
+        "test -p archon-agents-cli --no-default-features --test cli -- absent::",
     ),
     Step {
         what: "documentation builds without warnings",
@@ -73,20 +66,13 @@ const STEPS: &[Step] = &[
     Step {
         what: "tests of the local engine, with the models and not without",
         env: &[("ARCHON_REQUIRE_MODELS", "1")],
-        line: "test -p archon-local-model -p archon-cli --features archon-cli/embedder",
+        line: "test -p archon-local-model --features engine,pull",
     },
-    step(
-        "tests of programs",
-        "test -p archon-code -p archon --test all --test code --features archon/code-python,archon/code-javascript",
-    ),
     step("the project of `archon new` builds and passes its tests", "xtask new"),
     step("instructions of a turn, a delta, an append and a call", "xtask instructions"),
     // With their own servers, so that no test is skipped.
     step("tests of the bus and the pool across processes", "xtask redis test -p archon-redis"),
-    step(
-        "tests",
-        "xtask postgres test --workspace --exclude archon-redis --features archon/tokens,archon/git,archon/mcp-http,archon/web,archon-store/sqlite-memory,archon-store/postgres-memory,archon-tests/postgres",
-    ),
+    step("tests", concat!("xtask postgres test --workspace --exclude archon-redis --features ", features!())),
 ];
 
 pub(crate) fn run(mut args: Args) -> Result<()> {

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use crate::args::Args;
 use crate::command_line::CommandLine;
 use crate::metadata::Metadata;
-use crate::{reach, repository, settings_page};
+use crate::{crate_pages, reach, repository, settings_page};
 
 /// A page, and the function that makes its text with the built `archon`.
 struct Page {
@@ -28,23 +28,25 @@ const REFRESH: &str = "cargo xtask codegen";
 pub(crate) fn run(mut args: Args) -> Result<()> {
     let check_only = args.flag("--check");
     args.finish()?;
-    CommandLine::cargo("build --quiet -p archon-cli").run()?;
+    CommandLine::cargo("build --quiet -p archon-agents-cli").run()?;
     let program = Metadata::load()?.binary("debug", "archon").display().to_string();
+    let pages = PAGES.iter().map(|page| Ok((page.path.to_owned(), (page.write)(&program)?)));
+    let mut pages = pages.collect::<Result<Vec<_>>>()?;
+    pages.extend(crate_pages::pages()?);
     let mut stale = Vec::new();
-    for page in PAGES {
-        let text = (page.write)(&program)?;
-        let path = repository::root().join(page.path);
+    for (page, text) in pages {
+        let path = repository::root().join(&page);
         let there = fs::read_to_string(&path).unwrap_or_default();
         if there == text {
             continue;
         }
         if check_only {
-            stale.push(differs(page.path, &there, &text));
+            stale.push(differs(&page, &there, &text));
         } else {
             fs::create_dir_all(path.parent().unwrap_or(&path))
-                .with_context(|| format!("cannot write {}", page.path))?;
-            fs::write(&path, text).with_context(|| format!("cannot write {}", page.path))?;
-            println!("wrote {}", page.path);
+                .with_context(|| format!("cannot write {page}"))?;
+            fs::write(&path, text).with_context(|| format!("cannot write {page}"))?;
+            println!("wrote {page}");
         }
     }
     if !stale.is_empty() {

@@ -10,13 +10,23 @@ use anyhow::{Context, Result, bail};
 use crate::args::Args;
 use crate::command_line::CommandLine;
 use crate::metadata::Metadata;
-
-/// Packages that are not published.
-const NOT_SHIPPED: &[&str] = &["archon-tests", "archon-evals", "xtask"];
+use crate::repository;
 
 /// The most crates behind ours, with default features, the crate itself included. For comparison: rig-core
 /// 105, adk-rust 196.
-const LIMITS: &[(&str, usize)] = &[("archon-providers", 105), ("archon", 177)];
+const LIMITS: &[(&str, usize)] = &[("archon-providers", 105), ("archon-agents", 177)];
+
+/// The page with the smallest useful sets.
+const PAGE: &str = "docs/book/how-to/depend-on-less.md";
+
+/// The sets of that page, in order: arguments of `cargo tree`.
+const SETS: &[&str] = &[
+    "--no-default-features --features openai-compatible,tls -p archon-providers",
+    "--no-default-features -p archon-react-loop -p archon-tools",
+    "-p archon-memory",
+    "-p archon-planner",
+    "-p archon-agents",
+];
 
 /// Libraries that the design names; their own dependencies need no purpose.
 const FRAME: &[&str] = &[
@@ -106,10 +116,9 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     let build = args.flag("--build");
     args.finish()?;
     let metadata = Metadata::load()?;
-    let shipped = || metadata.packages.iter().filter(|package| !NOT_SHIPPED.contains(&&*package.name));
     println!("{:22} {:>6} {:>6}{}", "crate", "crates", "limit", if build { "  build CPU s" } else { "" });
     let mut problems = Vec::new();
-    for package in shipped() {
+    for package in metadata.published() {
         let name = &package.name;
         let count = crates(&tree(name)?).len();
         let limit = LIMITS.iter().find(|(of, _)| of == name).map(|(_, limit)| *limit);
@@ -123,10 +132,11 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
         }
     }
     println!("(with default features; the crate itself counts as one)\n");
-    let direct = shipped().flat_map(|package| package.dependencies.iter());
+    let direct = metadata.published().flat_map(|package| package.dependencies.iter());
     let direct: BTreeSet<&str> =
         direct.filter(|d| d.kind.is_none() && !d.name.starts_with("archon")).map(|d| &*d.name).collect();
-    problems.extend(explain(&direct, &crates(&tree("archon")?)));
+    problems.extend(explain(&direct, &crates(&tree("archon-agents")?)));
+    problems.extend(wrong_sets()?);
     if !problems.is_empty() {
         bail!("{}", problems.join("; "));
     }
@@ -153,8 +163,31 @@ fn explain(direct: &BTreeSet<&str>, in_default: &BTreeSet<String>) -> Vec<String
     problems
 }
 
+/// Prints the number of crates of each set, and returns those that the page has another number for.
+fn wrong_sets() -> Result<Vec<String>> {
+    let page =
+        fs::read_to_string(repository::root().join(PAGE)).with_context(|| format!("cannot read {PAGE}"))?;
+    let on_page =
+        page.lines().filter_map(|line| line.strip_suffix(" |")?.rsplit_once("| ")?.1.parse::<usize>().ok());
+    let on_page: Vec<usize> = on_page.collect();
+    let mut problems = Vec::new();
+    println!();
+    for (number, set) in SETS.iter().enumerate() {
+        let count = crates(&tree_of(set)?).len();
+        println!("{count:>6} {set}");
+        if on_page.get(number) != Some(&count) {
+            problems.push(format!("{PAGE}: row {} should say {count}", number + 1));
+        }
+    }
+    Ok(problems)
+}
+
 fn tree(package: &str) -> Result<String> {
-    CommandLine::cargo(&format!("tree --edges normal --prefix none --package {package}")).output()
+    tree_of(&format!("--package {package}"))
+}
+
+fn tree_of(args: &str) -> Result<String> {
+    CommandLine::cargo(&format!("tree --edges normal --prefix none {args}")).output()
 }
 
 /// Returns the distinct crates in the output of `cargo tree --prefix none`, each `name version`; marks after

@@ -14,7 +14,7 @@ use crate::locomo;
 /// the model is below the required result, which the measuring program defines.
 pub(crate) const LOCAL_MODEL: &str = "gemma-3-270m";
 
-const PROGRAM: &str = "run --quiet -p archon-cli";
+const PROGRAM: &str = "run --quiet -p archon-agents-cli";
 
 pub(crate) fn run(mut args: Args) -> Result<()> {
     match args.name()?.as_str() {

@@ -11,7 +11,7 @@ use crate::metadata::{Dependency, Metadata};
 
 /// Layer of each crate. An edge points to a lower layer, never sideways or up.
 const LAYERS: &[(&str, u8)] = &[
-    ("archon-types", 1),
+    ("archon-agents-types", 1),
     ("archon-macros", 1),
     ("archon-vectors", 1),
     ("archon-run", 2),
@@ -29,15 +29,15 @@ const LAYERS: &[(&str, u8)] = &[
     ("archon-redis", 3),
     ("archon-local-model", 3),
     ("archon-local-embedder", 3),
-    ("archon", 4),
-    ("archon-cli", 5),
+    ("archon-agents", 4),
+    ("archon-agents-cli", 5),
 ];
 
 /// Crates of this layer and above combine the others, and may depend on all of them.
 const FACADE: u8 = 4;
 
 /// The crate that every crate may use; it does not count.
-const TYPES: &str = "archon-types";
+const TYPES: &str = "archon-agents-types";
 
 /// The most of our crates, besides the types, that a crate below the facade may depend on.
 const MOST_BELOW: usize = 2;
@@ -53,68 +53,68 @@ const OUTSIDE: &[&str] = &["archon-tests", "archon-evals", "xtask"];
 
 /// The allowed edges. Dev edges reach the testkit only; tests that need two pillars are in `tests/`.
 const EDGES: &[Edge] = &[
-    edge("archon-run", Kind::Normal, "archon-types"),
-    edge("archon-process", Kind::Normal, "archon-types"),
-    edge("archon-testkit", Kind::Normal, "archon-types"),
-    edge("archon-providers", Kind::Normal, "archon-types"),
+    edge("archon-run", Kind::Normal, "archon-agents-types"),
+    edge("archon-process", Kind::Normal, "archon-agents-types"),
+    edge("archon-testkit", Kind::Normal, "archon-agents-types"),
+    edge("archon-providers", Kind::Normal, "archon-agents-types"),
     edge("archon-providers", Kind::Dev, "archon-testkit"),
-    edge("archon-tools", Kind::Normal, "archon-types"),
+    edge("archon-tools", Kind::Normal, "archon-agents-types"),
     edge("archon-tools", Kind::Normal, "archon-macros"),
     edge("archon-tools", Kind::Normal, "archon-process"),
     edge("archon-tools", Kind::Dev, "archon-testkit"),
-    edge("archon-react-loop", Kind::Normal, "archon-types"),
+    edge("archon-react-loop", Kind::Normal, "archon-agents-types"),
     edge("archon-react-loop", Kind::Normal, "archon-run"),
     edge("archon-react-loop", Kind::Dev, "archon-testkit"),
-    edge("archon-planner", Kind::Normal, "archon-types"),
+    edge("archon-planner", Kind::Normal, "archon-agents-types"),
     edge("archon-planner", Kind::Normal, "archon-run"),
     edge("archon-planner", Kind::Dev, "archon-testkit"),
-    edge("archon-memory", Kind::Normal, "archon-types"),
+    edge("archon-memory", Kind::Normal, "archon-agents-types"),
     edge("archon-memory", Kind::Normal, "archon-vectors"),
     edge("archon-memory", Kind::Dev, "archon-testkit"),
-    edge("archon-orchestrator", Kind::Normal, "archon-types"),
+    edge("archon-orchestrator", Kind::Normal, "archon-agents-types"),
     edge("archon-orchestrator", Kind::Normal, "archon-run"),
     edge("archon-orchestrator", Kind::Dev, "archon-testkit"),
-    edge("archon-code", Kind::Normal, "archon-types"),
+    edge("archon-code", Kind::Normal, "archon-agents-types"),
     edge("archon-code", Kind::Dev, "archon-testkit"),
-    edge("archon-mcp", Kind::Normal, "archon-types"),
+    edge("archon-mcp", Kind::Normal, "archon-agents-types"),
     edge("archon-mcp", Kind::Normal, "archon-process"),
     edge("archon-mcp", Kind::Dev, "archon-testkit"),
-    edge("archon-store", Kind::Normal, "archon-types"),
+    edge("archon-store", Kind::Normal, "archon-agents-types"),
     edge("archon-store", Kind::Optional, "archon-vectors"),
     edge("archon-store", Kind::Dev, "archon-testkit"),
-    edge("archon-redis", Kind::Normal, "archon-types"),
+    edge("archon-redis", Kind::Normal, "archon-agents-types"),
     edge("archon-redis", Kind::Dev, "archon-testkit"),
-    edge("archon-local-model", Kind::Normal, "archon-types"),
-    edge("archon-local-embedder", Kind::Normal, "archon-types"),
-    edge("archon", Kind::Normal, "archon-types"),
-    edge("archon", Kind::Normal, "archon-macros"),
-    edge("archon", Kind::Normal, "archon-providers"),
-    edge("archon", Kind::Normal, "archon-tools"),
-    edge("archon", Kind::Normal, "archon-react-loop"),
-    edge("archon", Kind::Normal, "archon-store"),
-    edge("archon", Kind::Optional, "archon-planner"),
-    edge("archon", Kind::Optional, "archon-memory"),
-    edge("archon", Kind::Optional, "archon-orchestrator"),
-    edge("archon", Kind::Optional, "archon-code"),
-    edge("archon", Kind::Optional, "archon-mcp"),
-    edge("archon", Kind::Dev, "archon-testkit"),
-    edge("archon-cli", Kind::Normal, "archon"),
-    edge("archon-cli", Kind::Optional, "archon-local-embedder"),
-    edge("archon-cli", Kind::Optional, "archon-local-model"),
-    edge("archon-cli", Kind::Dev, "archon-testkit"),
+    edge("archon-local-model", Kind::Normal, "archon-agents-types"),
+    edge("archon-local-embedder", Kind::Normal, "archon-agents-types"),
+    edge("archon-agents", Kind::Normal, "archon-agents-types"),
+    edge("archon-agents", Kind::Normal, "archon-macros"),
+    edge("archon-agents", Kind::Normal, "archon-providers"),
+    edge("archon-agents", Kind::Normal, "archon-tools"),
+    edge("archon-agents", Kind::Normal, "archon-react-loop"),
+    edge("archon-agents", Kind::Normal, "archon-store"),
+    edge("archon-agents", Kind::Optional, "archon-planner"),
+    edge("archon-agents", Kind::Optional, "archon-memory"),
+    edge("archon-agents", Kind::Optional, "archon-orchestrator"),
+    edge("archon-agents", Kind::Optional, "archon-code"),
+    edge("archon-agents", Kind::Optional, "archon-mcp"),
+    edge("archon-agents", Kind::Dev, "archon-testkit"),
+    edge("archon-agents-cli", Kind::Normal, "archon-agents"),
+    edge("archon-agents-cli", Kind::Optional, "archon-local-embedder"),
+    edge("archon-agents-cli", Kind::Optional, "archon-local-model"),
+    edge("archon-agents-cli", Kind::Dev, "archon-testkit"),
 ];
 
 /// Dependencies that a crate may not have, directly or indirectly.
 const FORBIDDEN: &[Forbidden] = &[
     Forbidden {
-        of: "archon-types",
+        of: "archon-agents-types",
         what: "reqwest",
         features: &[],
         why: "types hold data and traits, no HTTP",
     },
-    Forbidden { of: "archon-types", what: "rusqlite", features: &[], why: "types know no storage" },
+    Forbidden { of: "archon-agents-types", what: "rusqlite", features: &[], why: "types know no storage" },
     Forbidden {
-        of: "archon-types",
+        of: "archon-agents-types",
         what: "tokio",
         features: &["rt", "net", "fs", "process"],
         why: "types run nothing; a caller brings the runtime",
@@ -210,6 +210,14 @@ struct Forbidden {
 
 const fn edge(from: &'static str, kind: Kind, to: &'static str) -> Edge {
     Edge { from, kind, to }
+}
+
+/// Returns the folder of a package. Its name tells it: `archon-agents` is in `crates/archon`, `archon-agents-types` in
+/// `crates/types` and `archon-tools` in `crates/tools`.
+pub(crate) fn folder(package: &str) -> String {
+    let short = package.strip_prefix("archon-agents-").or_else(|| package.strip_prefix("archon-"));
+    let short = short.filter(|short| *short != "agents").unwrap_or("archon");
+    format!("crates/{short}")
 }
 
 pub(crate) fn run(args: Args) -> Result<()> {
@@ -343,7 +351,7 @@ mod tests {
         let package = |name: &&str| {
             let dependencies: Vec<_> =
                 edges.iter().filter(|(from, ..)| from == name).map(dependency).collect();
-            serde_json::json!({ "name": name, "dependencies": dependencies })
+            serde_json::json!({ "name": name, "version": "1.0.0", "manifest_path": "t/Cargo.toml", "dependencies": dependencies })
         };
         let packages: Vec<_> =
             ["types", "tools", "store", "archon-tests", "xtask"].iter().map(package).collect();
@@ -425,8 +433,7 @@ mod tests {
         let read = |path: &str| std::fs::read_to_string(crate::repository::root().join(path)).unwrap();
         assert!(read("Cargo.toml").contains("[workspace.lints.rust]\nmissing_docs = \"warn\"\n"));
         for name in product() {
-            let folder = name.strip_prefix("archon-").unwrap_or(name);
-            let manifest = read(&format!("crates/{folder}/Cargo.toml"));
+            let manifest = read(&format!("{}/Cargo.toml", folder(name)));
             assert!(manifest.contains("[lints]\nworkspace = true\n"), "{name}");
         }
     }
@@ -446,7 +453,7 @@ mod tests {
         ];
         assert_eq!(
             check_table(layers, &edges.concat()),
-            ["table: three depends on 3 of our crates besides archon-types; at most 2"]
+            ["table: three depends on 3 of our crates besides archon-agents-types; at most 2"]
         );
     }
 

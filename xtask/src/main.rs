@@ -15,6 +15,7 @@ mod ci;
 mod codegen;
 mod command_line;
 mod conformance;
+mod crate_pages;
 mod demo;
 mod deps;
 mod doc_links;
@@ -35,8 +36,11 @@ mod python;
 mod reach;
 mod redis;
 mod reference_pages;
+mod registry;
 mod repository;
 mod rust_source;
+mod rust_version;
+mod semver;
 mod settings_page;
 mod sizes;
 mod spec;
@@ -88,6 +92,24 @@ const COMMANDS: &[Command] = &[
         usage: "",
         about: "make the project of `archon new` and run its tests",
         run: new_project::run,
+    },
+    Command {
+        name: "registry",
+        usage: "",
+        about: "make a folder of all packages, and build README's program and the command from it",
+        run: registry::run,
+    },
+    Command {
+        name: "semver",
+        usage: "REVISION",
+        about: "changes of the public items since a revision that break their users",
+        run: semver::run,
+    },
+    Command {
+        name: "rust-version",
+        usage: "",
+        about: "the workspace builds with the Rust version that it declares",
+        run: rust_version::run,
     },
     Command { name: "prepare", usage: "", about: "install the tools that ci needs", run: prepare::run },
     Command {

@@ -14,8 +14,14 @@ pub(crate) struct Metadata {
 
 pub(crate) struct Package {
     pub(crate) name: String,
+    pub(crate) version: String,
+    /// The folder of its manifest.
+    pub(crate) folder: PathBuf,
     pub(crate) dependencies: Vec<Dependency>,
 }
+
+/// Packages that are not published.
+const NOT_PUBLISHED: &[&str] = &["archon-tests", "archon-evals", "xtask"];
 
 pub(crate) struct Dependency {
     pub(crate) name: String,
@@ -40,6 +46,11 @@ impl Metadata {
         read().context("`cargo metadata` printed something unexpected")
     }
 
+    /// Returns the packages that users can depend on or install.
+    pub(crate) fn published(&self) -> impl Iterator<Item = &Package> {
+        self.packages.iter().filter(|package| !NOT_PUBLISHED.contains(&&*package.name))
+    }
+
     /// Returns the path of a program of this workspace, in the folder of the given profile.
     pub(crate) fn binary(&self, profile_folder: &str, name: &str) -> PathBuf {
         self.target_directory.join(profile_folder).join(crate::command_line::with_suffix(name))
@@ -48,8 +59,10 @@ impl Metadata {
 
 impl Package {
     fn read(value: &Value) -> Option<Self> {
+        let folder = PathBuf::from(value["manifest_path"].as_str()?).parent()?.to_owned();
         let dependencies = value["dependencies"].as_array()?.iter().map(Dependency::read);
-        Some(Self { name: text(&value["name"])?, dependencies: dependencies.collect::<Option<_>>()? })
+        let dependencies = dependencies.collect::<Option<_>>()?;
+        Some(Self { name: text(&value["name"])?, version: text(&value["version"])?, folder, dependencies })
     }
 }
 
@@ -71,12 +84,13 @@ mod tests {
     #[test]
     fn parse_of_what_cargo_prints_finds_packages_and_dependencies() {
         let metadata = Metadata::parse(
-            r#"{"packages": [{"name": "a", "dependencies": [
+            r#"{"packages": [{"name": "a", "version": "1.0.0", "manifest_path": "/a/Cargo.toml", "dependencies": [
                 {"name": "b", "kind": null, "optional": true}, {"name": "c", "kind": "dev", "optional": false}
             ]}], "target_directory": "t", "version": 1}"#,
         )
         .unwrap();
         let [package] = &metadata.packages[..] else { panic!("one package") };
+        assert_eq!(package.folder, PathBuf::from("/a"));
         let [b, c] = &package.dependencies[..] else { panic!("two dependencies") };
         assert!(package.name == "a" && b.name == "b" && b.kind.is_none() && b.optional);
         assert!(c.kind.as_deref() == Some("dev") && !c.optional);

@@ -18,7 +18,7 @@ const NAME: &str = "hello-archon";
 
 pub(crate) fn run(args: Args) -> Result<()> {
     args.finish()?;
-    CommandLine::cargo("build --quiet -p archon-cli").run()?;
+    CommandLine::cargo("build --quiet -p archon-agents-cli").run()?;
     let metadata = Metadata::load()?;
     let place = env::temp_dir().join(format!("archon-new-{}", process::id()));
     fs::create_dir(&place).with_context(|| format!("cannot create {}", place.display()))?;

@@ -115,7 +115,7 @@ impl Peer {
     fn prepare(&self, folder: &Path) -> Result<Ready> {
         match self.kind {
             Kind::Archon => {
-                CommandLine::cargo("build --quiet -p archon --example coming_from").run()?;
+                CommandLine::cargo("build --quiet -p archon-agents --example coming_from").run()?;
                 let program = Metadata::load()?.binary("debug/examples", "coming_from");
                 Ok(Ready::Program(vec![program.display().to_string()]))
             }

@@ -27,7 +27,7 @@ pub(crate) fn prepare_cargo_deny() -> Result<()> {
 
 /// Fetches the models. The command resumes and checks downloads, and skips existing ones.
 fn prepare_models() -> Result<()> {
-    TEST_MODELS
-        .iter()
-        .try_for_each(|model| CommandLine::cargo(&format!("run -p archon-cli -- model pull {model}")).run())
+    TEST_MODELS.iter().try_for_each(|model| {
+        CommandLine::cargo(&format!("run -p archon-agents-cli -- model pull {model}")).run()
+    })
 }

@@ -39,14 +39,14 @@ fn provider_with(server: &Server) -> Result<()> {
 
 /// Tests a plan that the model makes and works on; a plan needs more tokens than an answer.
 fn plan_with(server: &Server) -> Result<()> {
-    CommandLine::cargo("build --quiet -p archon --features planner --example trip").run()?;
+    CommandLine::cargo("build --quiet -p archon-agents --features planner --example trip").run()?;
     let trip = Metadata::load()?.binary("debug/examples", "trip").display().to_string();
     let longer = ["--template", "plan_template.jinja", "--most", "400"];
     server.serve(&longer).args([&trip, "{url}", LOCAL_MODEL]).run()
 }
 
 fn command_with(server: &Server) -> Result<()> {
-    CommandLine::cargo("build --quiet -p archon-cli").run()?;
+    CommandLine::cargo("build --quiet -p archon-agents-cli").run()?;
     let archon = Metadata::load()?.binary("debug", "archon").display().to_string();
     let data = server.folder.join("data");
     if data.exists() {
@@ -90,7 +90,7 @@ fn model() -> Result<String> {
     if let Some(path) = fetched_model() {
         return Ok(path.display().to_string());
     }
-    let program = "run --quiet -p archon-cli --";
+    let program = "run --quiet -p archon-agents-cli --";
     CommandLine::cargo(&format!("{program} model pull {LOCAL_MODEL}")).run()?;
     Ok(CommandLine::cargo(&format!("{program} model path {LOCAL_MODEL}")).output()?.trim().to_owned())
 }

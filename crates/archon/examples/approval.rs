@@ -1,5 +1,5 @@
 //! A person is asked before something changes: here by a program that says yes to what it knows. Without a network: the
-//! model is scripted. `cargo run -p archon --example approval`
+//! model is scripted. `cargo run -p archon-agents --example approval`
 
 #![allow(clippy::print_stdout, reason = "a program prints")]
 

@@ -1,6 +1,6 @@
 //! The program of the chapter "Coming from other frameworks": an agent with a tool, a person who is asked before the tool
 //! acts, a typed answer, and a conversation that goes on in the next process. Its twins in other frameworks are in
-//! `tests/peers`; `cargo xtask peers` runs them all. `cargo run -p archon --example coming_from -- MODEL MESSAGE`
+//! `tests/peers`; `cargo xtask peers` runs them all. `cargo run -p archon-agents --example coming_from -- MODEL MESSAGE`
 
 #![allow(clippy::print_stdout, reason = "a program prints")]
 

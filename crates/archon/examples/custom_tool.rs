@@ -1,5 +1,5 @@
 //! Three ways to write a tool: a function, a function that works with a database, and the trait for everything else.
-//! Without a network: the model is scripted. `cargo run -p archon --example custom_tool`
+//! Without a network: the model is scripted. `cargo run -p archon-agents --example custom_tool`
 
 #![allow(clippy::print_stdout, reason = "a program prints")]
 

@@ -1,4 +1,4 @@
-//! An agent with one tool. `cargo run -p archon --example hello -- ollama:qwen3 "What is 19 + 23?"`
+//! An agent with one tool. `cargo run -p archon-agents --example hello -- ollama:qwen3 "What is 19 + 23?"`
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program prints")]
 

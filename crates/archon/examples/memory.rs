@@ -1,5 +1,5 @@
 //! An agent that remembers: what fits is told to the model with each question. Without a network: the model is
-//! scripted. `cargo run -p archon --features memory --example memory`
+//! scripted. `cargo run -p archon-agents --features memory --example memory`
 
 #![allow(clippy::print_stdout, reason = "a program prints")]
 

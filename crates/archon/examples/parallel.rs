@@ -1,4 +1,4 @@
-//! Two ways to answer, and a judge. `cargo run -p archon --example parallel -- ollama:qwen3 "Why is the sky blue?"`
+//! Two ways to answer, and a judge. `cargo run -p archon-agents --example parallel -- ollama:qwen3 "Why is the sky blue?"`
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program prints")]
 

@@ -1,5 +1,5 @@
 //! A goal that becomes a plan, drawn and followed, without a network: the model and the planner are scripted.
-//! `cargo run -p archon --features planner --example plan`
+//! `cargo run -p archon-agents --features planner --example plan`
 
 #![allow(clippy::print_stdout, reason = "a program prints")]
 

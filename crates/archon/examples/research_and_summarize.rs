@@ -1,6 +1,6 @@
 //! Research and summarize: a tool made of three others. It searches for a topic, reads as many pages as `depth` says, beside
 //! each other, and joins what they say. The model makes one call, and reads one result. Without a network: the pages and the
-//! model are scripted. `cargo run -p archon --features composite --example research_and_summarize`
+//! model are scripted. `cargo run -p archon-agents --features composite --example research_and_summarize`
 
 #![allow(clippy::print_stdout, reason = "a program prints")]
 

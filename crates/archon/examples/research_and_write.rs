@@ -1,6 +1,6 @@
 //! Research and write: a team of real agents finds out, contradicts itself, loses a member, asks each other, writes, is
 //! reviewed, and its editor puts the answer together. Without a network: what the models say is scripted, who does what
-//! and what follows is not. `cargo run -p archon --features orchestrator --example research_and_write`
+//! and what follows is not. `cargo run -p archon-agents --features orchestrator --example research_and_write`
 
 #![allow(clippy::print_stdout, reason = "a program prints")]
 

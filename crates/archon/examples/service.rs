@@ -1,6 +1,6 @@
 //! A support desk as a service: runs of many customers behind one handle, questions that wait, and a second process that
 //! answers them. Each method of `Service` stands for the handler of a request. Without a network: the model is scripted.
-//! `cargo run -p archon --example service`; the guide is `docs/service.md`.
+//! `cargo run -p archon-agents --example service`; the guide is `docs/service.md`.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program prints")]
 

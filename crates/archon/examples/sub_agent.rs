@@ -1,5 +1,5 @@
 //! An agent that hands parts of its work to another, which has its own instructions and turns and spends
-//! from the same budget. `cargo run -p archon --example sub_agent -- ollama:qwen3`
+//! from the same budget. `cargo run -p archon-agents --example sub_agent -- ollama:qwen3`
 
 #![allow(clippy::print_stdout, reason = "a program prints")]
 

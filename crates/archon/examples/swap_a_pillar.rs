@@ -1,5 +1,5 @@
 //! Pillars from outside: a model and an approver that this workspace knows nothing of, given to the builder as trait
-//! objects. docs/pillars.md has all of them. `cargo run -p archon --example swap_a_pillar`
+//! objects. docs/pillars.md has all of them. `cargo run -p archon-agents --example swap_a_pillar`
 
 #![allow(clippy::print_stdout, reason = "a program prints")]
 

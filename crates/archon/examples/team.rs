@@ -1,5 +1,5 @@
 //! A team of two: one finds out, one writes, and the agent that leads puts the answer together. Without a network: the
-//! models and the planner are scripted. `cargo run -p archon --features orchestrator --example team`
+//! models and the planner are scripted. `cargo run -p archon-agents --features orchestrator --example team`
 
 #![allow(clippy::print_stdout, reason = "a program prints")]
 

@@ -1,7 +1,7 @@
 //! A trip that a small model plans and works on, step by step: the plan is held to a schema that lets no circle through.
 //!
 //! Any server of the OpenAI-compatible protocol that holds answers to a schema will do, for instance llama.cpp's:
-//! `cargo run -p archon --features planner --example trip -- http://127.0.0.1:8080/v1 gemma-3-270m`
+//! `cargo run -p archon-agents --features planner --example trip -- http://127.0.0.1:8080/v1 gemma-3-270m`
 //!
 //! `docs/trip-to-paris.md` shows what it printed with a model of 270 million parameters.
 

@@ -1,5 +1,5 @@
 //! An answer as a value of a type: the model is asked for its form, and told what does not fit until it does. Without a
-//! network: the model is scripted, and wrong at first. `cargo run -p archon --example typed`
+//! network: the model is scripted, and wrong at first. `cargo run -p archon-agents --example typed`
 
 #![allow(clippy::print_stdout, reason = "a program prints")]
 

@@ -1,6 +1,6 @@
 //! Pages with Rust blocks, which are compiled and run as doctests: one line for each page. `cargo xtask book --check`
 //! fails if a page is missing. Their code may use all features of the command, so run them together with it:
-//! `cargo test --doc -p archon -p archon-cli book`.
+//! `cargo test --doc -p archon-agents -p archon-agents-cli book`.
 
 macro_rules! pages {
     ($($name:ident: $path:literal,)*) => {$(
@@ -15,6 +15,7 @@ pages! {
     HowToApprovals: "docs/book/how-to/approvals.md",
     HowToContextWindow: "docs/book/how-to/context-window.md",
     HowToCosts: "docs/book/how-to/costs.md",
+    HowToDependOnLess: "docs/book/how-to/depend-on-less.md",
     HowToDeploy: "docs/book/how-to/deploy-and-observe.md",
     HowToLocalModels: "docs/book/how-to/local-models.md",
     HowToRetry: "docs/book/how-to/retry-and-fallback.md",

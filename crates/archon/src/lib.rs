@@ -95,6 +95,8 @@
 //! let engine = EngineOptions::default().asking(Ask::BeforeChanges).with_timeout(Duration::from_secs(5));
 //! ```
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 #[cfg(feature = "memory")]
 mod agent_memory;
 mod approvals;
@@ -128,7 +130,25 @@ mod watch;
 pub use agent_memory::AgentMemory;
 pub use approvals::Approvals;
 pub use archon::Archon;
-#[doc = include_str!("../../tools/src/tool_macro.md")]
+/// Makes a tool of a function: its doc comment becomes the description, its signature the schema. `archon_tools::tool`
+/// is the same macro and describes parameters, state and effects.
+///
+/// ```
+/// use archon::tool;
+///
+/// /// Adds two numbers.
+/// #[tool(read_only)]
+/// fn add(
+///     /// The first number.
+///     left: f64,
+///     /// The second number.
+///     right: f64,
+/// ) -> f64 {
+///     left + right
+/// }
+///
+/// let builder = archon::Archon::builder().model("ollama:qwen3").tool(add);
+/// ```
 pub use archon_macros::facade_tool as tool;
 pub use archon_react_loop::SubAgentTool;
 pub use archon_tools::{ToolEngine, ToolRegistry};

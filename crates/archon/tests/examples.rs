@@ -13,7 +13,10 @@ fn printed_by(example: &str, args: &[&str]) -> String {
     let program = folder.join(format!("{example}{}", env::consts::EXE_SUFFIX));
     let ran = Command::new(&program).args(args).output();
     let ran = ran.unwrap_or_else(|error| {
-        panic!("cannot run {}: {error}; `cargo build -p archon --examples` builds it", program.display())
+        panic!(
+            "cannot run {}: {error}; `cargo build -p archon-agents --examples` builds it",
+            program.display()
+        )
     });
     let (out, err) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
     assert!(ran.status.success(), "{example}: {out}{err}");

@@ -1,6 +1,8 @@
 //! Runs code that an agent writes in this process: Python and JavaScript, without files, network or other
 //! programs.
 //!
+//! Use it alone as a tool of any agent, or to run untrusted snippets with limits.
+//!
 //! [`CodeExecutor`] is the tool `code_executor`. A program has a limit for each resource ([`CodeOptions`]),
 //! and ends at once when its call is cancelled or dropped. It can call tools as functions
 //! ([`CodeExecutor::with_tools`]); these calls pass the guards of the toolbox that the tools come from.
@@ -22,7 +24,20 @@
 //! (QuickJS, which needs a C compiler). Both interpreters are made for untrusted code, but run in this
 //! process: a memory bug in one of them is a bug of this process. If you cannot accept that, run agents in a
 //! process of their own.
+//!
+//! # Example
+//!
+//! ```
+//! # #[cfg(feature = "python")] {
+//! use archon_code::{CodeExecutor, CodeOptions};
+//! use archon_types::Tool;
+//!
+//! let tool = CodeExecutor::new(CodeOptions::default());
+//! assert_eq!(tool.spec().name, "code_executor");
+//! # }
+//! ```
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(
     not(any(feature = "python", feature = "javascript")),
     allow(rustdoc::broken_intra_doc_links, reason = "without a language there is no tool")

@@ -1,5 +1,7 @@
 //! Runs a small language model in this process, as a [`Provider`](archon_types::Provider).
 //!
+//! Use it alone for a model without a service: it is one provider.
+//!
 //! A model file comes from `pull` (checked, resumable) or from anywhere: any instruct GGUF will do. A
 //! grammar constrains the model's output: a call always names an existing tool, and its arguments fit the
 //! tool's schema. The values of the arguments are the model's choice and may be wrong.
@@ -43,6 +45,8 @@
 //! | `engine` | `LocalModel`, on a prebuilt llama.cpp | Linux with glibc 2.34 and libstdc++ of GCC 11 |
 //! | `pull` | `pull` and `pull_engine` | nothing |
 //! | `from-source` | the same engine, built with the program | cmake, a C++ compiler, libclang |
+
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 #[cfg(feature = "engine")]
 mod copying;

@@ -1,5 +1,7 @@
 //! The macro `#[tool]`: makes a function a tool that a model can call, with a schema made of its signature.
 //!
+//! You get it through `archon-tools` or `archon`; no program depends on it alone.
+//!
 //! There are two names for the same macro, because a procedural macro cannot know which crate it was used
 //! through: [`macro@tool`] generates paths into `archon_tools`, [`macro@facade_tool`] into `archon::tools`.
 //! Each of these crates re-exports its own as `tool`. The documentation is at `archon_tools::tool`, where the

@@ -1,5 +1,7 @@
 //! MCP: the tools of other programs, as tools of an agent.
 //!
+//! Use it without the facade to give the tools of MCP servers to a toolbox of your own.
+//!
 //! A server of the Model Context Protocol offers tools. [`McpServers`] starts the configured servers in the
 //! background, watches them, and offers their tools as [`McpTool`]s, which pass the guards like any other tool.
 //!
@@ -35,7 +37,25 @@
 //!   that nobody sees, and marked with the server's name.
 //!
 //! Unix only: elsewhere the crate is empty.
+//!
+//! # Example
+//!
+//! ```no_run
+//! use std::sync::Arc;
+//!
+//! use archon_mcp::{FilePins, McpOptions, McpServer, McpServers};
+//! use archon_types::Clock;
+//!
+//! # fn start(clock: Arc<dyn Clock>) -> Result<(), Box<dyn std::error::Error>> {
+//! let files = McpServer::stdio("npx", ["-y", "@modelcontextprotocol/server-filesystem", "notes"]);
+//! let options = McpOptions::new(clock, Arc::new(FilePins::new("settings/mcp-pins")));
+//! let servers = McpServers::start([("files".to_owned(), files)], &options)?;
+//! # drop(servers);
+//! # Ok(())
+//! # }
+//! ```
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg(unix)]
 
 mod connection;

@@ -1,5 +1,7 @@
 //! Memory of agents: conversations, values of a task, long-term memory and facts.
 //!
+//! Use it alone to give any program a memory that is searched by words and meaning; it needs no agent.
+//!
 //! A store (`archon_types::MemoryStore`) holds entries and returns candidates with raw scores. This crate has
 //! one in RAM; others are in crates of their own. Everything else is here and the same for every store:
 //!
@@ -24,6 +26,30 @@
 //! Trust levels never rise: facts are trusted no more than their text, imported lines no more than the
 //! import, a summary and its key facts no more than its turns. An entry with a lower trust level never ends,
 //! overwrites, hides or outranks one with a higher level.
+//!
+//! # Example
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use archon_memory::{HashEmbedder, InMemoryStore, Memory};
+//! use archon_testkit::{SeededIds, VirtualClock};
+//! use archon_types::{Collection, LongTerm, MemoryQuery};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let store = InMemoryStore::new().collection(Collection::new("user:alice")?)?;
+//! // For tests. A program passes the clock and the ids of the facade (`SystemClock`, `RandomIds`), or its own.
+//! let (clock, ids) = (VirtualClock::new(), SeededIds::new(1));
+//! let memory = Memory::new(Arc::new(store), Arc::new(clock), Arc::new(ids)).with_embedder(Arc::new(HashEmbedder));
+//!
+//! let notes = memory.long_term();
+//! notes.store("Alice prefers summaries in bullet points.", serde_json::Map::new()).await?;
+//! let found = notes.query(&MemoryQuery::new("user preferences")).await?;
+//! assert_eq!(found[0].entry.content, "Alice prefers summaries in bullet points.");
+//! # Ok(())
+//! # }
+//! ```
 
 mod ask;
 mod compress;

@@ -1,6 +1,8 @@
 //! Teams of agents: a goal becomes a plan, and its steps become work for agents with roles.
 //! Assistants, and agents as tools, are here as well.
 //!
+//! Use it alone to let agents of your own work as a team, or to exchange messages between agents.
+//!
 //! A [`Team`] is an [`Agent`](archon_types::Agent). Any [`Planner`](archon_types::Planner) makes
 //! its plan; each step is a run of a suitable member. [`TeamMachine`] folds the log of the run and
 //! derives the next command from it alone; the driver carries the commands out.
@@ -43,6 +45,31 @@
 //! | what is recalled before, checked, and stored after? | [`Steps`], `assistant/steps.rs` |
 //! | what time is it for a tenant? | [`Zone::named`], `assistant/steps.rs` |
 //! | which question do a person's words answer? | `assistant/reader.rs` |
+//!
+//! # Example
+//!
+//! Messages between the agents of one process:
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use archon_orchestrator::LocalBus;
+//! use archon_testkit::VirtualClock;
+//! use archon_types::{AgentId, Bus, BusMessage, MessageType, Timestamp};
+//! use futures_util::StreamExt;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), archon_types::BusError> {
+//! let bus = LocalBus::new(Arc::new(VirtualClock::new()));
+//! let mut to_bob = bus.subscribe(&AgentId::new("bob"), &[]).await?;
+//! let content = serde_json::json!({ "done": 3 }).as_object().cloned().unwrap_or_default();
+//! bus.publish(BusMessage::new("ann", "bob", MessageType::StatusUpdate, content, Timestamp::default())).await?;
+//!
+//! let message = to_bob.next().await.expect("a message");
+//! assert_eq!(message.content["done"], 3);
+//! # Ok(())
+//! # }
+//! ```
 
 mod agent_tool;
 mod assistant;

@@ -1,6 +1,8 @@
 //! Plans: a goal becomes a checked graph of subtasks, whose independent parts run concurrently and which is
 //! repaired while it runs.
 //!
+//! Use it alone to check and order plans that your own code or another framework runs.
+//!
 //! A plan is a value: a [`Task`](archon_types::Task) whose subtasks name their dependencies. [`check`]
 //! returns all problems of a plan before any of it runs.
 //!
@@ -22,6 +24,24 @@
 //! | the conclusion | `conclusion.rs` |
 //! | structured output | `machine/form.rs` |
 //! | results as arguments and in conditions | `references.rs`, `condition.rs` |
+//!
+//! # Example
+//!
+//! A step that waits for one that does not exist:
+//!
+//! ```
+//! use archon_planner::{CheckOptions, check};
+//! use archon_types::{SubTask, Task};
+//!
+//! let plan = Task::new("trip", "Three days in Paris").with_subtasks(vec![
+//!     SubTask::new("weather", "Find the forecast"),
+//!     SubTask::new("days", "Plan each day").after(["weather", "hotel"]),
+//! ]);
+//! let problems = check(&plan, &CheckOptions::default());
+//! assert!(problems.iter().any(|problem| problem.to_string().contains("hotel")));
+//! ```
+
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod arguments;
 mod ask;

@@ -1,5 +1,7 @@
 //! Process groups: named in a log before they do anything, and ended with their owner.
 //!
+//! Use it in a tool of your own that starts programs, so that none of them outlives its call.
+//!
 //! | owner | how |
 //! |---|---|
 //! | a tool call | [`spawn_group`], or a group of the tool's own that it passes to [`register_process`](ToolContext::register_process) |
@@ -9,6 +11,22 @@
 //! 150 ms later; when the call is dropped, SIGKILL at once. A resumed run whose process died first ends the
 //! remaining processes of its groups ([`end_left`]), if `table.rs` and `mark.rs` can prove that they belong to
 //! the run.
+//!
+//! # Example
+//!
+//! ```no_run
+//! use std::process::Command;
+//!
+//! use archon_types::{ToolContext, ToolError};
+//!
+//! async fn count_lines(context: &ToolContext) -> Result<String, ToolError> {
+//!     let mut command = Command::new("wc");
+//!     command.args(["-l", "notes.txt"]);
+//!     let child = archon_process::spawn_group(&command, context).await?;
+//!     let output = child.wait_with_output().await.map_err(|e| ToolError::Resource(e.to_string()))?;
+//!     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+//! }
+//! ```
 
 #![cfg(unix)]
 

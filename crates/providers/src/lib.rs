@@ -1,5 +1,7 @@
 //! Providers: connections to the services and engines that run models.
 //!
+//! Use it alone to speak to any model service through one trait; it needs no agent.
+//!
 //! Each protocol is one [`Provider`](archon_types::Provider); the differences between services of one
 //! protocol are data ([`Profile`], [`Compat`]), not code.
 //!
@@ -44,6 +46,7 @@
 //! # }
 //! ```
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(
     not(all(
         feature = "openai-compatible",

@@ -1,5 +1,7 @@
 //! The ReAct loop: a run in which a model and its tools take turns until the task has an answer.
 //!
+//! Use it without the facade to choose each part of an agent yourself: provider, journal, tools, clock and ids.
+//!
 //! [`ReactMachine`] is the pure part: it folds records and says what to do next, without time, randomness or
 //! I/O. [`Driver`] does that: it asks the provider, runs the tools, and records what happened before it acts
 //! on it. [`ReactAgent`] joins both behind the `Agent` trait; it starts, continues and resumes runs.
@@ -24,6 +26,30 @@
 //! | questions to people and their answers | `machine/approvals.rs`, `decide.rs` |
 //! | structured output | `machine/form.rs` |
 //! | replay | `replay.rs` |
+//!
+//! # Example
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use archon_react_loop::{ReactAgent, ReactAgentOptions};
+//! use archon_testkit::{FnProvider, MortalJournal, SeededIds, VirtualClock};
+//! use archon_types::{Agent, Context, Outcome};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() {
+//! // For tests. `archon-providers` has models, `archon-store` has journals.
+//! let model = FnProvider::new(|_, _| FnProvider::text("Hello, Anna."));
+//! let agent = ReactAgent::new(Arc::new(model), Arc::new(MortalJournal::default()), ReactAgentOptions::new("m"));
+//!
+//! let clock = Arc::new(VirtualClock::new());
+//! let context = Context::new("run_1".into(), "session_1".into(), clock, Arc::new(SeededIds::new(1)));
+//! let outcome: Outcome = agent.run("Hello", &context).await;
+//! assert_eq!(outcome.last_text(), Some("Hello, Anna."));
+//! # }
+//! ```
+
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod action_parser;
 mod agent;

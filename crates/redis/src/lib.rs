@@ -1,6 +1,8 @@
 //! Archon across processes, over one Redis (6.2 or newer): a message bus whose messages outlive the
 //! processes that read them, and the index of suspended runs.
 //!
+//! Use it where agents of several processes or machines exchange messages.
+//!
 //! | item | stands in for |
 //! |---|---|
 //! | [`RedisBus`] | the bus inside one process |
@@ -8,6 +10,25 @@
 //!
 //! All keys begin with the name of the bus or index in braces, so that a cluster keeps them on one node.
 //! Changes that must be atomic are one script on the server (`src/scripts`); nothing else changes a key.
+//!
+//! # Example
+//!
+//! ```no_run
+//! use std::sync::Arc;
+//!
+//! use archon_redis::{RedisBus, RedisBusOptions};
+//! use archon_types::{AgentId, BusError, Clock};
+//!
+//! async fn read_inbox(clock: Arc<dyn Clock>) -> Result<(), BusError> {
+//!     let bus = RedisBus::connect("redis://127.0.0.1:6379", clock, RedisBusOptions::default()).await?;
+//!     let mut inbox = bus.receiver(&AgentId::new("ann"), &[]).await?;
+//!     loop {
+//!         let delivery = inbox.next().await?;
+//!         println!("{:?}", delivery.message().content);
+//!         delivery.ack().await?;
+//!     }
+//! }
+//! ```
 
 mod bus;
 mod pool_index;

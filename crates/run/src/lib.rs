@@ -1,5 +1,7 @@
 //! The parts that runs of every kind need: loops, parallel loops, plans, teams and calls of agents.
 //!
+//! Use it to write a new kind of run with the same log, inbox, questions, budget and resume as the others.
+//!
 //! A machine decides, a driver does what it decides, a journal keeps it. This crate holds the parts that do
 //! not depend on the kind.
 //!
@@ -17,6 +19,38 @@
 //! | how does the log learn of what a call has started? | `reports.rs` |
 //!
 //! *Invariant*: this crate uses no model, no tool, no file and no database, and does not decide what a run does.
+//!
+//! # Example
+//!
+//! A machine that has nothing to do until its log has a note:
+//!
+//! ```
+//! use archon_run::{Machine, Next};
+//! use archon_types::{Outcome, OutcomeStatus, Record, RecordBody, RunKind};
+//!
+//! #[derive(Default)]
+//! struct UntilNoted(Option<String>);
+//!
+//! impl Machine for UntilNoted {
+//!     const KIND: RunKind = RunKind::AgentCall;
+//!     type Task = ();
+//!
+//!     fn apply(&mut self, record: &Record) {
+//!         if let RecordBody::Noted { text } = &record.body {
+//!             self.0 = Some(text.clone());
+//!         }
+//!     }
+//!
+//!     fn next(&self) -> Next<()> {
+//!         let Some(text) = &self.0 else { return Next::Wait(None) };
+//!         let mut outcome = Outcome::new("run_1".into(), OutcomeStatus::Finished);
+//!         outcome.set_answer(text.clone());
+//!         Next::Done(outcome)
+//!     }
+//! }
+//!
+//! assert_eq!(UntilNoted::default().next(), Next::Wait(None));
+//! ```
 
 mod budget;
 mod driver;

@@ -1,5 +1,7 @@
 //! Journals: where the logs of runs are kept.
 //!
+//! Use it alone to keep or read the logs of runs without an agent, for instance in a tool that inspects them.
+//!
 //! | | [`MemoryJournal`] | [`JsonlJournal`] | [`SqliteJournal`] |
 //! |---|---|---|---|
 //! | feature | always there | `jsonl`, a default | `sqlite`, which compiles SQLite in |
@@ -37,7 +39,27 @@
 //! Sessions, which are folds over logs, can be written to files for other programs to read:
 //! [`FileSystemSessionStore`], with the feature `jsonl`.
 //!
+//! # Example
+//!
+//! ```
+//! use archon_store::MemoryJournal;
+//! use archon_types::{Journal, OpenMode, RunFilter, RunId};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), archon_types::JournalError> {
+//! let journal = MemoryJournal::default();
+//! let run = RunId::new("run_1");
+//! let opened = journal.open(&run, OpenMode::Create).await?;
+//! assert!(opened.records.is_empty());
+//! // Without records it is no run.
+//! assert!(journal.list(&RunFilter::default()).await?.is_empty());
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! [`Locked`]: archon_types::JournalError::Locked
+
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(not(feature = "jsonl"), doc = "\n[`JsonlJournal`]: #\n[`FileSystemSessionStore`]: #")]
 #![cfg_attr(not(feature = "sqlite-memory"), doc = "\n[`SqliteMemory`]: #")]
 #![cfg_attr(not(feature = "postgres-memory"), doc = "\n[`PostgresMemory`]: #")]

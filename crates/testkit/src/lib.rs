@@ -1,6 +1,8 @@
 //! Test doubles and checks that tests share, so that no test waits for real time, draws a random id or
 //! reaches a network.
 //!
+//! Use it in the tests of your own agents, tools and stores.
+//!
 //! A development dependency only; nothing that ships may depend on it.
 //!
 //! | item | stands in for |
@@ -15,6 +17,22 @@
 //! | [`instructions`] | a stopwatch: the cost of a command, counted in instructions by valgrind |
 //! | [`MockServer`] | a service: a real HTTP/1.1 server on this machine that replays a script |
 //! | [`check_memory_store`], [`foreign_memories`] | nothing: checks of the contract of every memory store |
+//!
+//! # Example
+//!
+//! ```
+//! use std::time::Duration;
+//!
+//! use archon_testkit::{SeededIds, VirtualClock};
+//! use archon_types::{Clock, Ids};
+//!
+//! let clock = VirtualClock::new();
+//! let before = clock.now();
+//! clock.advance(Duration::from_secs(60));
+//! assert_eq!(clock.now().since(before), Duration::from_secs(60));
+//!
+//! assert_eq!(SeededIds::new(7).fresh("run"), "run_00070001");
+//! ```
 
 mod chance;
 mod clock;

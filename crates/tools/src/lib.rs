@@ -1,6 +1,8 @@
 //! Tools: making tools of functions, the registry that holds them, and the engine that runs calls through
 //! guards.
 //!
+//! Use it alone to define tools, and to run calls of any model through guards.
+//!
 //! | concept | file |
 //! |---|---|
 //! | [`tool`], a function as a tool | `macro_support.rs`, and the crate `archon-macros` |
@@ -46,6 +48,8 @@
 //! let engine = ToolEngine::new(registry);
 //! # Ok::<(), archon_tools::Error>(())
 //! ```
+
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 // The macro generates paths into `::archon_tools`, also in this crate's tests.
 #[allow(unused_extern_crates)]

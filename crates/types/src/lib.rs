@@ -1,5 +1,7 @@
 //! The data types and traits that all crates of Archon share. It has no I/O and starts no tasks.
 //!
+//! Depend on it alone to write an agent, a tool, a provider or a store that works with every other crate.
+//!
 //! An implementation of one of the traits can live in a crate that depends on this one alone.
 //!
 //! | term | types | meaning |
@@ -43,6 +45,33 @@
 //! | time, identity | [`Clock`], [`Ids`], [`Timestamp`] | inputs, so that tests control them |
 //!
 //! Traits have three required methods at most and can be made into trait objects.
+//!
+//! # Example
+//!
+//! ```
+//! use archon_types::{Agent, BoxFuture, Context, Outcome, OutcomeStatus};
+//!
+//! /// Answers each task with the task in capital letters.
+//! struct Capitals;
+//!
+//! impl Agent for Capitals {
+//!     fn name(&self) -> &str {
+//!         "capitals"
+//!     }
+//!
+//!     fn run<'a>(&'a self, task: &'a str, context: &'a Context) -> BoxFuture<'a, Outcome> {
+//!         Box::pin(async move {
+//!             let mut outcome = Outcome::new(context.run.clone(), OutcomeStatus::Finished);
+//!             outcome.set_answer(task.to_uppercase());
+//!             outcome
+//!         })
+//!     }
+//! }
+//!
+//! assert_eq!(Capitals.name(), "capitals");
+//! ```
+
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod agent;
 mod agent_event;

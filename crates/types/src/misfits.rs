@@ -53,7 +53,7 @@ mod schema {
 
     /// Fails, because this build has no schema validation.
     pub(super) fn misfits(_: &Json, _: &Json) -> Result<Vec<FormProblem>, String> {
-        Err("this build knows no schemas: turn on the feature `forms` of archon-types".to_owned())
+        Err("this build knows no schemas: turn on the feature `forms` of archon-agents-types".to_owned())
     }
 }
 

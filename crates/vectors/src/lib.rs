@@ -1,5 +1,7 @@
 //! Finds the nearest of many vectors by exact scan, without an approximate index and without dependencies.
 //!
+//! Use it alone where a few hundred thousand vectors are searched in memory.
+//!
 //! A [`VectorIndex`] keeps a copy of each vector in one byte per dimension and scans all of them. 100,000
 //! vectors of 384 dimensions take milliseconds, deletes are exact, and a search visits only the groups that
 //! it may see. The cosines of the copies are off by up to about 0.01, so a caller who has the exact vectors
@@ -8,6 +10,19 @@
 //!
 //! It is a crate of its own because both the in-memory store and the stores in files need it, and neither of
 //! them may depend on the other.
+//!
+//! # Example
+//!
+//! ```
+//! use archon_vectors::{GroupRange, VectorIndex};
+//!
+//! let mut index = VectorIndex::new(2);
+//! index.insert("notes:paris", 1, &[1.0, 0.0]);
+//! index.insert("notes:rome", 2, &[0.0, 1.0]);
+//!
+//! let near = index.nearest(&GroupRange::of("notes"), &[0.9, 0.1], 1, |_| true);
+//! assert_eq!(near[0].row, 1);
+//! ```
 
 mod index;
 mod quantized;

@@ -13,7 +13,7 @@ pub(super) struct Promise {
 }
 
 const TOOLS: &str = "-p archon-tools --all-features";
-const CLI: &str = "-p archon-cli";
+const CLI: &str = "-p archon-agents-cli";
 const WHOLE: &str = "-p archon-tests";
 
 const fn promise(text: &'static str, build: &'static str, tests: &'static [&'static str]) -> Promise {

@@ -19,7 +19,7 @@ use crate::command_line::CommandLine;
 
 /// The demo's build: the command with the features that the demo needs, and the program that fetches. No
 /// change may make this list longer, since everybody waits for it before they see anything.
-const WHAT: &str = "build --profile demo --locked -p archon-cli -p archon-local-model --no-default-features --features archon-cli/local,archon-cli/yaml";
+const WHAT: &str = "build --profile demo --locked -p archon-agents-cli -p archon-local-model --no-default-features --features archon-agents-cli/local,archon-agents-cli/yaml";
 
 /// The programs, in the order of their builds.
 const PROGRAMS: [&str; 2] = ["archon-pull", "archon"];

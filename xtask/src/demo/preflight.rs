@@ -192,9 +192,9 @@ fn network(why: &str) -> Problem {
 /// Instructions for using Archon without the demo's model.
 const WITHOUT_MODEL: &str = "\
 everything but the model in the process works without this. With any server that speaks OpenAI's protocol:
-  cargo build -p archon-cli --no-default-features --features yaml
+  cargo build -p archon-agents-cli --no-default-features --features yaml
   target/debug/archon run --base-url http://127.0.0.1:8080/v1 --model NAME \"What is 15% of 200?\"
-and with no model at all, by a script: cargo run -p archon --example custom_tool";
+and with no model at all, by a script: cargo run -p archon-agents --example custom_tool";
 
 /// Formats all problems for a person.
 pub(super) struct Report(pub(super) Vec<Problem>);

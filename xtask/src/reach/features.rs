@@ -10,7 +10,7 @@ use super::{Row, Shown, link};
 use crate::{layers, repository};
 
 /// Packages whose features a program or the command turns on.
-const DOORS: &[&str] = &["archon", "archon-cli"];
+const DOORS: &[&str] = &["archon-agents", "archon-agents-cli"];
 
 /// Finds the place of each feature: a feature of the facade or the command that turns it on, an example that
 /// needs it, or a page.
@@ -100,7 +100,7 @@ impl Package {
 
 fn packages() -> Result<Vec<Package>> {
     let read = |name: &str| {
-        let folder = format!("crates/{}", name.strip_prefix("archon-").unwrap_or(name));
+        let folder = layers::folder(name);
         let manifest = fs::read_to_string(repository::root().join(&folder).join("Cargo.toml"));
         Package::parse(&folder, &manifest.with_context(|| format!("cannot read {folder}/Cargo.toml"))?)
     };
@@ -121,13 +121,12 @@ mod tests {
     #[test]
     fn a_feature_below_is_reached_by_the_one_of_a_door_that_turns_it_on() {
         let parse = |folder: &str, text: &str| Package::parse(folder, text).unwrap();
-        let door =
-            "[package]\nname = \"archon\"\n[features]\ndefault = [\"web\"]\nweb = [\"archon-tools/web\"]\n";
+        let door = "[package]\nname = \"archon-agents\"\n[features]\ndefault = [\"web\"]\nweb = [\"archon-tools/web\"]\n";
         let below =
             "[package]\nname = \"archon-tools\"\n[features]\nweb = [\"http\"]\nhttp = []\nlost = []\n";
         let packages = [parse("crates/archon", door), parse("crates/tools", below)];
         let by = |feature| turned_on_by(&packages, &packages[1], feature);
-        assert_eq!(by("web").as_deref(), Some("feature `web` of `archon`"));
+        assert_eq!(by("web").as_deref(), Some("feature `web` of `archon-agents`"));
         assert_eq!(by("http").as_deref(), Some("feature `web` of `archon-tools`"));
         assert_eq!(by("lost"), None);
         assert_eq!(turned_on_by(&packages, &packages[0], "web"), None);

@@ -83,8 +83,9 @@ struct Crate {
 
 impl Crate {
     fn read(package: &str, files: &[TextFile]) -> Self {
-        let name = package.strip_prefix("archon-").unwrap_or(package);
-        let folder = format!("crates/{name}/src/");
+        let folder = layers::folder(package);
+        let name = folder.trim_start_matches("crates/");
+        let folder = format!("{folder}/src/");
         let sources = || {
             let own = files.iter().filter(|file| file.path.starts_with(&folder) && file.is_rust());
             own.filter(|file| !file.is_test_code())

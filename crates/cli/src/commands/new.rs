@@ -33,8 +33,11 @@ const FILES: &[(&str, &str)] = &[
     ("README.md", include_str!("../../template/README.md")),
 ];
 
-/// A released version of Archon can be fetched. Until then the registry has another project of that name.
+/// A released version of Archon can be fetched.
 const IS_RELEASED: bool = false;
+
+/// The package of the library `archon`: its own name is taken on the registry.
+const PACKAGE: &str = "archon-agents";
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -43,7 +46,7 @@ impl NewArgs {
         check_name(&self.name)?;
         let dependency = match &self.path {
             Some(checkout) => path_dependency(checkout)?,
-            None => format!("\"={VERSION}\""),
+            None => format!("{{ package = \"{PACKAGE}\", version = \"={VERSION}\" }}"),
         };
         let folder = std::path::absolute(&self.name).map_err(|e| failed(Path::new(&self.name), &e))?;
         check_free(&folder)?;
@@ -54,9 +57,8 @@ impl NewArgs {
         app.item(&item, || visible(&folder.display().to_string()));
         if self.path.is_none() && !IS_RELEASED {
             app.output.warn(format!(
-                "Archon {VERSION} is not released, and the registry has another project of that name: before you \
-                 build, name a checkout in Cargo.toml, as in archon = {{ path = \"../archon/crates/archon\" }}, or \
-                 make the project with --path DIR"
+                "Archon {VERSION} is not released: before you build, name a checkout in Cargo.toml, as in archon = \
+                 {{ package = \"{PACKAGE}\", path = \"../archon/crates/archon\" }}, or make the project with --path DIR"
             ));
         }
         if !app.json {
@@ -185,7 +187,7 @@ fn path_dependency(checkout: &Path) -> Result<String, Failure> {
     let manifest = fs::read_to_string(library.join("Cargo.toml")).map_err(|_| no_checkout())?;
     let manifest: toml::Table = toml::from_str(&manifest).map_err(|_| no_checkout())?;
     let package = manifest.get("package").and_then(|package| package.get("name")?.as_str());
-    if package != Some("archon") {
+    if package != Some(PACKAGE) {
         return Err(no_checkout());
     }
     let path = library.canonicalize().ok().and_then(|path| path.into_os_string().into_string().ok());
@@ -195,7 +197,7 @@ fn path_dependency(checkout: &Path) -> Result<String, Failure> {
             "move or rename the checkout",
         )
     })?;
-    Ok(format!("{{ path = {} }}", toml::Value::String(path)))
+    Ok(format!("{{ package = \"{PACKAGE}\", path = {} }}", toml::Value::String(path)))
 }
 
 /// Refuses a place where something is.

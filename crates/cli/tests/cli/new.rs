@@ -50,7 +50,10 @@ async fn new_without_a_path_names_this_version_and_says_that_it_is_not_released(
     assert!(made.err.contains(&format!("warning: Archon {version} is not released")), "{made:?}");
     assert!(made.err.contains("--path DIR"), "{made:?}");
     let manifest = std::fs::read_to_string(place.path("hello/Cargo.toml")).unwrap();
-    assert!(manifest.contains(&format!("archon = \"={version}\"")), "{manifest}");
+    assert!(
+        manifest.contains(&format!("archon = {{ package = \"archon-agents\", version = \"={version}\" }}")),
+        "{manifest}"
+    );
     let made = place.archon("new second --json", &[]).await;
     let item = made.json().remove(0);
     assert_eq!((&item["name"], &item["files"][0]), (&json!("second"), &json!("Cargo.toml")), "{made:?}");

@@ -1,4 +1,4 @@
-//! What archon-types promises: the shape of everything that is written as JSON, the folds over the
+//! What archon-agents-types promises: the shape of everything that is written as JSON, the folds over the
 //! log, the tables behind the states, and the defaults of the traits.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a panic is how a test fails")]

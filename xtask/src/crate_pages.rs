@@ -1,0 +1,89 @@
+//! Writes `README.md` of each published crate from the documentation of its `lib.rs`, so that a registry shows what
+//! docs.rs shows. The facade's page is the README of the workspace.
+
+use std::fs;
+
+use anyhow::{Context, Result};
+
+use crate::metadata::{Metadata, Package};
+use crate::repository;
+
+const FACADE: &str = "archon-agents";
+
+/// Returns the path and the text of each page.
+pub(crate) fn pages() -> Result<Vec<(String, String)>> {
+    let metadata = Metadata::load()?;
+    metadata.published().filter(|package| package.name != FACADE).map(page).collect()
+}
+
+fn page(package: &Package) -> Result<(String, String)> {
+    let folder = &package.folder;
+    let source =
+        ["src/lib.rs", "src/main.rs"].iter().find_map(|file| fs::read_to_string(folder.join(file)).ok());
+    let source =
+        source.with_context(|| format!("{} has neither src/lib.rs nor src/main.rs", folder.display()))?;
+    let text = format!(
+        "# {}\n\n{}\n\nA crate of Archon, a framework for agents that plan, act with tools, remember and survive a crash. \
+         `{FACADE}` combines all of its crates.\n\nLicensed under MIT or Apache-2.0, as you choose.\n",
+        package.name,
+        as_page(&source)
+    );
+    let path = folder.strip_prefix(repository::root()).unwrap_or(folder).join("README.md");
+    Ok((path.display().to_string(), text))
+}
+
+/// Turns the documentation at the start of a source file into a page of its own.
+fn as_page(source: &str) -> String {
+    let docs =
+        source.lines().skip_while(|line| !line.starts_with("//!")).map_while(|line| line.strip_prefix("//!"));
+    let mut in_code = false;
+    let mut lines = Vec::new();
+    for line in docs.map(|line| line.strip_prefix(' ').unwrap_or(line)) {
+        if let Some(language) = line.strip_prefix("```") {
+            in_code = !in_code;
+            let is_rust = in_code && !["text", "toml", "sh", "console", "json"].contains(&language);
+            lines.push(if is_rust { "```rust".to_owned() } else { line.to_owned() });
+        } else if in_code {
+            // Lines that rustdoc hides.
+            lines.extend((line != "#" && !line.starts_with("# ")).then(|| line.to_owned()));
+        } else if line.starts_with('#') {
+            lines.push(format!("#{line}"));
+        } else if !is_link_definition(line) {
+            lines.push(without_links(line));
+        }
+    }
+    lines.join("\n").trim_end().to_owned()
+}
+
+/// A line such as ``[`Provider`]: archon_types::Provider``.
+fn is_link_definition(line: &str) -> bool {
+    line.starts_with('[') && line.contains("]: ")
+}
+
+/// Replaces links to items, which only rustdoc resolves, by their text.
+fn without_links(line: &str) -> String {
+    let mut text = String::new();
+    let mut rest = line;
+    while let Some((before, link)) = rest.split_once("[`") {
+        let Some((name, after)) = link.split_once("`]") else { break };
+        let name = name.split_once('@').map_or(name, |(_, name)| name);
+        text.push_str(&format!("{before}`{name}`"));
+        rest = after
+            .strip_prefix('(')
+            .and_then(|target| target.split_once(')'))
+            .map_or(after, |(_, after)| after);
+    }
+    text + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_page_of_crate_docs_keeps_text_and_code_and_drops_links_to_items() {
+        let source = "//! Reads [`Page`](a::Page)s with [`macro@tool`].\n//!\n//! # Example\n//!\n//! ```no_run\n\
+                      //! # use a::b;\n//! b();\n//! ```\n//!\n//! [`b`]: a::b\n\nmod page;\n//! not this\n";
+        assert_eq!(as_page(source), "Reads `Page`s with `tool`.\n\n## Example\n\n```rust\nb();\n```");
+    }
+}
