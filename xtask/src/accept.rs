@@ -81,6 +81,16 @@ const SUITES: &[Suite] = &[
         with_model: &[],
     },
     Suite {
+        name: "mcp",
+        commands: &[
+            "test --profile accept -p archon-mcp",
+            "test --profile accept -p archon-tool-search",
+            "test --profile accept -p archon-agents --features mcp --test mcp",
+            "xtask eval tools --check",
+        ],
+        with_model: &[],
+    },
+    Suite {
         name: "planner",
         commands: &[
             "test --profile accept -p archon-planner --features yaml",
@@ -248,7 +258,7 @@ mod tests {
         let error = |name| named(name).err().unwrap().to_string();
         assert_eq!(
             error("lunch"),
-            "there is no acceptance suite `lunch`; there is: skeleton, engine, loop, providers, tools, planner, memory, orchestrator, faults, packages, demo, security, speed, all"
+            "there is no acceptance suite `lunch`; there is: skeleton, engine, loop, providers, tools, mcp, planner, memory, orchestrator, faults, packages, demo, security, speed, all"
         );
         assert_eq!(
             lines(&[], Some("x"), 1).err().unwrap().to_string(),

@@ -1,5 +1,5 @@
-//! `cargo xtask eval NAME`: measures how well a model does on a fixed set of tasks, or how well memories are
-//! found. The measuring programs are next to the code that they measure; this starts them, and fetches what
+//! `cargo xtask eval NAME`: measures how well a model does on a fixed set of tasks, or how well memories or tools
+//! are found. The measuring programs are next to the code that they measure; this starts them, and fetches what
 //! they need.
 
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 
 use crate::args::Args;
 use crate::command_line::CommandLine;
-use crate::locomo;
+use crate::{bfcl, locomo};
 
 /// The default model of `cargo xtask eval local [MODEL] [--verbose] [--check]`. With `--check` it fails if
 /// the model is below the required result, which the measuring program defines.
@@ -20,7 +20,8 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     match args.name()?.as_str() {
         "local" => local(args.rest()),
         "memory" => memory(args.rest()),
-        other => bail!("there is no eval `{other}`; there are: local, memory"),
+        "tools" => tools(args.rest()),
+        other => bail!("there is no eval `{other}`; there are: local, memory, tools"),
     }
 }
 
@@ -74,6 +75,20 @@ fn memory(words: Vec<String>) -> Result<()> {
         .args(words)
         .args(options)
         .run()
+}
+
+/// `cargo xtask eval tools [--check]`. Fetches the data into the cache.
+fn tools(options: Vec<String>) -> Result<()> {
+    let Some(cache) = user_folder("XDG_CACHE_HOME", ".cache") else {
+        bail!("neither HOME nor XDG_CACHE_HOME says where fetched data is kept; set one")
+    };
+    let data = bfcl::fetch(&cache.join("archon"))?;
+    CommandLine::cargo(
+        "run --quiet --profile accept -p archon-evals --no-default-features --bin eval_tools --",
+    )
+    .args([data.display().to_string()])
+    .args(options)
+    .run()
 }
 
 /// The embedder for measuring memories.

@@ -8,6 +8,7 @@ mod accept_speed;
 mod advisories;
 mod args;
 mod banned;
+mod bfcl;
 mod book;
 mod callgrind;
 mod catalogue;
