@@ -15,8 +15,10 @@ use futures_util::future::{Either, select};
 use rmcp::{
     Peer, RoleClient, ServiceError,
     model::{
-        CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, ListToolsRequest,
-        PaginatedRequestParams, ProtocolVersion, ServerResult,
+        CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, GetPromptRequest,
+        GetPromptRequestParams, GetPromptResult, JsonObject, ListPromptsRequest, ListResourcesRequest,
+        ListToolsRequest, PaginatedRequestParams, ProtocolVersion, ReadResourceRequest,
+        ReadResourceRequestParams, ReadResourceResult, ServerResult,
     },
     service::{
         ClientInitializeError, ClientLifecycleMode, PeerRequestOptions, RequestHandle, RunningService,
@@ -33,10 +35,10 @@ use crate::{
     text::plain,
 };
 
-/// Most pages of a list of tools.
+/// Most pages of a list.
 const PAGES: usize = 100;
-/// Most tools of a server.
-const TOOLS: usize = 2_000;
+/// Most tools, resources or prompts of a server.
+const LISTED: usize = 2_000;
 /// Characters of a server's error message that are passed on.
 const MESSAGE: usize = 2_000;
 /// Longest time to tell a server that a call was given up.
@@ -108,32 +110,91 @@ impl Connection {
 
     /// Lists the tools, all pages.
     pub(crate) async fn list(&self) -> Result<Vec<Definition>, McpError> {
-        let listed = within(&*self.clock, self.limits.list, Box::pin(self.pages())).await;
-        match listed.unwrap_or(Err(McpProblem::Timeout(self.limits.list))) {
-            Ok(definitions) => Ok(definitions),
-            Err(problem) => Err(self.failed(Phase::List, problem).await),
+        let request = |page| ClientRequest::ListToolsRequest(ListToolsRequest::with_param(page));
+        let pages = self.pages("tools", request, |answer| match answer {
+            ServerResult::ListToolsResult(page) => Some((page.tools, page.next_cursor)),
+            _ => None,
+        });
+        let listed = self.timed(Phase::List, self.limits.list, pages).await?;
+        Ok(listed.iter().map(Definition::new).collect())
+    }
+
+    /// Lists the resources, all pages; none if the server offers no resources.
+    pub(crate) async fn resources(&self) -> Result<Vec<rmcp::model::Resource>, McpError> {
+        if !self.offers_resources() {
+            return Ok(Vec::new());
+        }
+        let request = |page| ClientRequest::ListResourcesRequest(ListResourcesRequest::with_param(page));
+        let pages = self.pages("resources", request, |answer| match answer {
+            ServerResult::ListResourcesResult(page) => Some((page.resources, page.next_cursor)),
+            _ => None,
+        });
+        self.timed(Phase::Read, self.limits.call, pages).await
+    }
+
+    /// Lists the prompts, all pages; none if the server offers no prompts.
+    pub(crate) async fn prompts(&self) -> Result<Vec<rmcp::model::Prompt>, McpError> {
+        if self.peer.peer_info().is_none_or(|server| server.capabilities.prompts.is_none()) {
+            return Ok(Vec::new());
+        }
+        let request = |page| ClientRequest::ListPromptsRequest(ListPromptsRequest::with_param(page));
+        let pages = self.pages("prompts", request, |answer| match answer {
+            ServerResult::ListPromptsResult(page) => Some((page.prompts, page.next_cursor)),
+            _ => None,
+        });
+        self.timed(Phase::Read, self.limits.call, pages).await
+    }
+
+    /// Returns whether the server offers resources.
+    pub(crate) fn offers_resources(&self) -> bool {
+        self.peer.peer_info().is_some_and(|server| server.capabilities.resources.is_some())
+    }
+
+    /// Reads a resource.
+    pub(crate) async fn read(&self, uri: &str) -> Result<ReadResourceResult, McpError> {
+        let request = ReadResourceRequest::new(ReadResourceRequestParams::new(uri));
+        match self.read_answer(ClientRequest::ReadResourceRequest(request)).await? {
+            ServerResult::ReadResourceResult(result) => Ok(result),
+            other => Err(self.failed(Phase::Read, unexpected("a resource", &other)).await),
         }
     }
 
-    async fn pages(&self) -> Result<Vec<Definition>, McpProblem> {
-        let (mut definitions, mut cursor) = (Vec::new(), None);
+    /// Returns a prompt with its arguments filled in.
+    pub(crate) async fn prompt(&self, name: &str, arguments: JsonObject) -> Result<GetPromptResult, McpError> {
+        let parameters = GetPromptRequestParams::new(name).with_arguments(arguments);
+        let request = ClientRequest::GetPromptRequest(GetPromptRequest::new(parameters));
+        match self.read_answer(request).await? {
+            ServerResult::GetPromptResult(result) => Ok(result),
+            other => Err(self.failed(Phase::Read, unexpected("a prompt", &other)).await),
+        }
+    }
+
+    async fn read_answer(&self, request: ClientRequest) -> Result<ServerResult, McpError> {
+        self.timed(Phase::Read, self.limits.call, self.exchange(request, None)).await
+    }
+
+    async fn pages<T>(
+        &self,
+        what: &str,
+        request: impl Fn(PaginatedRequestParams) -> ClientRequest,
+        page: impl Fn(ServerResult) -> Option<(Vec<T>, Option<String>)>,
+    ) -> Result<Vec<T>, McpProblem> {
+        let (mut listed, mut cursor) = (Vec::new(), None);
         for _ in 0..PAGES {
-            let request = ListToolsRequest::with_param(PaginatedRequestParams::default().with_cursor(cursor));
-            let answer = self.peer.send_request(ClientRequest::ListToolsRequest(request)).await;
-            let page = match answer.map_err(service_problem)? {
-                ServerResult::ListToolsResult(page) => page,
-                _ => return Err(McpProblem::Protocol("the answer is no list of tools".to_owned())),
+            let request = request(PaginatedRequestParams::default().with_cursor(cursor));
+            let Some((items, next)) = page(self.exchange(request, None).await?) else {
+                return Err(McpProblem::Protocol(format!("the answer is no list of {what}")));
             };
-            definitions.extend(page.tools.iter().map(Definition::new));
-            if definitions.len() > TOOLS {
-                return Err(McpProblem::Protocol(format!("it offers more than {TOOLS} tools")));
+            listed.extend(items);
+            if listed.len() > LISTED {
+                return Err(McpProblem::Protocol(format!("it offers more than {LISTED} {what}")));
             }
-            match page.next_cursor.filter(|next| !next.is_empty()) {
+            match next.filter(|next| !next.is_empty()) {
                 Some(next) => cursor = Some(next),
-                None => return Ok(definitions),
+                None => return Ok(listed),
             }
         }
-        Err(McpProblem::Protocol(format!("its list of tools has more than {PAGES} pages")))
+        Err(McpProblem::Protocol(format!("its list of {what} has more than {PAGES} pages")))
     }
 
     /// Calls a tool. If this is dropped, the server is told that the answer is not wanted any more.
@@ -143,30 +204,31 @@ impl Connection {
         arguments: Json,
         on_progress: OnProgress,
     ) -> Result<CallToolResult, McpError> {
-        self.calls.fetch_add(1, Ordering::Relaxed);
-        let _counted = Counted(&self.calls);
-        let answer =
-            within(&*self.clock, self.limits.call, Box::pin(self.answer(tool, arguments, on_progress)));
-        match answer.await.unwrap_or(Err(McpProblem::Timeout(self.limits.call))) {
-            Ok(result) => Ok(result),
-            Err(problem) => Err(self.failed(Phase::Call, problem).await),
-        }
-    }
-
-    async fn answer(
-        &self,
-        tool: &str,
-        arguments: Json,
-        on_progress: OnProgress,
-    ) -> Result<CallToolResult, McpProblem> {
         let mut parameters = CallToolRequestParams::new(tool.to_owned());
         if let Json::Object(fields) = arguments {
             parameters = parameters.with_arguments(fields);
         }
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(parameters));
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        let _counted = Counted(&self.calls);
+        let answer = self.exchange(request, Some(on_progress));
+        match self.timed(Phase::Call, self.limits.call, answer).await? {
+            ServerResult::CallToolResult(result) => Ok(result),
+            ServerResult::EmptyResult(_) => Ok(CallToolResult::default()),
+            other => Err(self.failed(Phase::Call, unexpected("a result of a tool", &other)).await),
+        }
+    }
+
+    /// Sends a request and waits for its answer. If this is dropped, the server is told that the answer is not
+    /// wanted any more.
+    async fn exchange(
+        &self,
+        request: ClientRequest,
+        on_progress: Option<OnProgress>,
+    ) -> Result<ServerResult, McpProblem> {
         let options = PeerRequestOptions::no_options();
         let handle = self.peer.send_request_with_option(request, options).await.map_err(service_problem)?;
-        let _listening = self.handler.listen(handle.progress_token.clone(), on_progress);
+        let _listening = on_progress.map(|on| self.handler.listen(handle.progress_token.clone(), on));
         let mut pending = Pending(Some(handle));
         let Some(handle) = &mut pending.0 else { return Err(McpProblem::ConnectionClosed(None)) };
         let answer = match select(&mut handle.rx, pin!(self.ended.cancelled())).await {
@@ -174,13 +236,20 @@ impl Connection {
             Either::Right(_) => Err(ServiceError::TransportClosed),
         };
         pending.0 = None;
-        match answer.map_err(service_problem)? {
-            ServerResult::CallToolResult(result) => Ok(result),
-            ServerResult::EmptyResult(_) => Ok(CallToolResult::default()),
-            ServerResult::InputRequiredResult(_) => Err(McpProblem::Protocol(
-                "it asks for input during the call, which we did not offer".to_owned(),
-            )),
-            _ => Err(McpProblem::Protocol("the answer is no result of a tool".to_owned())),
+        answer.map_err(service_problem)
+    }
+
+    /// Does the work of a phase, at most `limit`.
+    async fn timed<T>(
+        &self,
+        phase: Phase,
+        limit: Duration,
+        work: impl Future<Output = Result<T, McpProblem>>,
+    ) -> Result<T, McpError> {
+        let done = within(&*self.clock, limit, Box::pin(work)).await;
+        match done.unwrap_or(Err(McpProblem::Timeout(limit))) {
+            Ok(done) => Ok(done),
+            Err(problem) => Err(self.failed(phase, problem).await),
         }
     }
 
@@ -350,6 +419,14 @@ impl FarEnd {
             None => true,
         }
     }
+}
+
+/// Returns the problem of an answer of the wrong kind.
+fn unexpected(wanted: &str, answer: &ServerResult) -> McpProblem {
+    McpProblem::Protocol(match answer {
+        ServerResult::InputRequiredResult(_) => "it asks for input, which we did not offer here".to_owned(),
+        _ => format!("the answer is not {wanted}"),
+    })
 }
 
 fn initialize_problem(error: ClientInitializeError) -> McpProblem {

@@ -30,6 +30,8 @@ pub enum Phase {
     List,
     /// A tool is called.
     Call,
+    /// Resources or prompts are listed or read.
+    Read,
 }
 
 /// The reason why a server failed.
@@ -100,6 +102,7 @@ impl McpError {
             (McpProblem::NoSuchTool(_), _) => "Go on without it.".to_owned(),
             (McpProblem::Closed, _) => "Start the servers again.".to_owned(),
             (_, Phase::Call) => "Check the arguments, or go on without the tool.".to_owned(),
+            (_, Phase::Read) => "Check the name or the address, or go on without it.".to_owned(),
             (McpProblem::Io(_), _) => "Check its command or address, and that it can be reached.".to_owned(),
             _ => "Start its command by hand and look at what it prints.".to_owned(),
         }
@@ -112,7 +115,7 @@ impl Phase {
         match self {
             Self::Settings | Self::Start | Self::Initialize => "initialize",
             Self::List => "list",
-            Self::Call => "call",
+            Self::Call | Self::Read => "call",
         }
     }
 }
@@ -125,6 +128,7 @@ impl fmt::Display for Phase {
             Self::Initialize => "handshake",
             Self::List => "list of tools",
             Self::Call => "call",
+            Self::Read => "resources and prompts",
         })
     }
 }

@@ -14,6 +14,8 @@
 //! | the server's process and its pipes, its web address | `stdio.rs`, `http.rs` |
 //! | requests and notifications of the server | `handler.rs` |
 //! | [`McpTool`], a tool of a server | `tool.rs` |
+//! | [`Resource`]s and [`Prompt`]s, for programs | `resources.rs` |
+//! | the tools that list and read resources | `resource_tools.rs` |
 //! | a server's answer as a tool result | `result.rs` |
 //! | [`model_name`], names that every model service accepts | `names.rs` |
 //! | [`Definition`], the description of a tool, and its hash | `definition.rs` |
@@ -66,6 +68,8 @@ mod held;
 mod http;
 mod names;
 mod pins;
+mod resource_tools;
+mod resources;
 mod result;
 mod server;
 mod servers;
@@ -79,6 +83,9 @@ pub use error::{McpError, McpProblem, Phase};
 pub use held::{Held, HeldKind};
 pub use names::{model_name, server_name_problem};
 pub use pins::{FilePins, MemoryPins, Pin, PinError, Pins, ServerPins};
+pub use resources::{
+    Prompt, PromptArgument, PromptMessage, PromptRole, Resource, ResourceContent, ResourceData,
+};
 pub use server::{HttpServer, McpServer, StdioServer, Timeouts, Transport};
 pub use servers::{FirstUse, McpOptions, McpServers, ServerState, ServerStatus};
 pub use tool::McpTool;

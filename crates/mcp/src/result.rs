@@ -46,30 +46,43 @@ pub(crate) fn shaped(answer: CallToolResult, source: &str) -> ToolResult {
 /// The key of structured results in [`ToolResult::metadata`].
 const STRUCTURED: &str = "structured_content";
 
-fn block(block: ContentBlock) -> Content {
+/// Returns the addresses of resources that an answer links to.
+pub(crate) fn links(answer: &CallToolResult) -> impl Iterator<Item = String> {
+    answer.content.iter().filter_map(|block| match block {
+        ContentBlock::ResourceLink(link) => Some(link.uri.clone()),
+        _ => None,
+    })
+}
+
+pub(crate) fn block(block: ContentBlock) -> Content {
     match block {
         ContentBlock::Text(text) => Content::Text { text: text.text },
         ContentBlock::Image(image) => picture(image.data, image.mime_type),
         ContentBlock::Audio(audio) => described("audio", &audio.mime_type, &audio.data),
-        ContentBlock::Resource(embedded) => match embedded.resource {
-            ResourceContents::TextResourceContents { uri, text, .. } => {
-                Content::text(format!("Content of {}:\n\n{text}", plain(&uri, SHORT)))
-            }
-            ResourceContents::BlobResourceContents { uri, mime_type, blob, .. } => {
-                let kind = mime_type.unwrap_or_else(|| "unknown kind".to_owned());
-                match PICTURES.contains(&&*kind) {
-                    true => picture(blob, kind),
-                    false => described(&format!("data of {}", plain(&uri, SHORT)), &kind, &blob),
-                }
-            }
-            _ => Content::text("(a resource of an unknown kind)"),
-        },
+        ContentBlock::Resource(embedded) => resource(embedded.resource),
         ContentBlock::ResourceLink(link) => Content::text(format!(
             "(a link to the resource '{}': {})",
             plain(&link.name, SHORT),
             plain(&link.uri, SHORT)
         )),
         _ => Content::text("(content of an unknown kind)"),
+    }
+}
+
+/// Makes content of a resource. Pictures are shown to the model, other data are described.
+pub(crate) fn resource(resource: ResourceContents) -> Content {
+    match resource {
+        ResourceContents::TextResourceContents { uri, text, .. } => {
+            Content::text(format!("Content of {}:\n\n{text}", plain(&uri, SHORT)))
+        }
+        ResourceContents::BlobResourceContents { uri, mime_type, blob, .. } => {
+            let kind = mime_type.unwrap_or_else(|| "unknown kind".to_owned());
+            match PICTURES.contains(&&*kind) {
+                true => picture(blob, kind),
+                false => described(&format!("data of {}", plain(&uri, SHORT)), &kind, &blob),
+            }
+        }
+        _ => Content::text("(a resource of an unknown kind)"),
     }
 }
 

@@ -9,6 +9,7 @@ use tokio::task::JoinHandle;
 use crate::{
     Definition, Held, McpError, McpProblem, McpServer, McpTool, Phase, Pins, connection,
     names::server_name_problem,
+    resource_tools,
     supervise::{Server, State, supervise},
 };
 
@@ -62,7 +63,7 @@ impl McpOptions {
 /// Each is connected in the background by a task of its own, so a slow one delays no other and no prompt.
 /// Dropping the value ends all servers; [`close`](Self::close) also waits for their processes.
 pub struct McpServers {
-    servers: Vec<Arc<Server>>,
+    pub(crate) servers: Vec<Arc<Server>>,
     tasks: Vec<JoinHandle<()>>,
     end: CancellationToken,
 }
@@ -124,7 +125,8 @@ impl McpServers {
     }
 
     /// Returns the tools that can be called, ordered by name. Waits until every server is connected or has
-    /// failed, at most `limit`.
+    /// failed, at most `limit`. If a connected server offers resources, `list_mcp_resources` and
+    /// `read_mcp_resource` are among them.
     ///
     /// A server that is not connected by then offers its pinned tools: a call waits for the connection, and is
     /// refused if the definition is another one by then.
@@ -133,9 +135,13 @@ impl McpServers {
             let all = join_all(self.servers.iter().map(|server| server.settled()));
             connection::within(&*first.options.clock, limit, Box::pin(all)).await;
         }
-        let mut tools: Vec<_> = self.servers.iter().flat_map(tools_of).collect();
+        let own = self.servers.iter().flat_map(tools_of).map(|tool| Arc::new(tool) as Arc<dyn Tool>);
+        let mut tools: Vec<_> = own.collect();
+        if self.servers.iter().any(offers_resources) {
+            tools.extend(resource_tools::tools(&self.servers));
+        }
         tools.sort_by(|a, b| a.spec().name.cmp(&b.spec().name));
-        tools.into_iter().map(|tool| Arc::new(tool) as Arc<dyn Tool>).collect()
+        tools
     }
 
     /// Returns the states of the servers, ordered by name.
@@ -188,6 +194,10 @@ fn tools_of(server: &Arc<Server>) -> Vec<McpTool> {
         }
         State::Closed => Vec::new(),
     }
+}
+
+fn offers_resources(server: &Arc<Server>) -> bool {
+    matches!(server.state(), State::Ready(ready) if ready.connection.offers_resources())
 }
 
 fn status_of(server: &Arc<Server>) -> ServerStatus {

@@ -19,6 +19,9 @@ use crate::{
 /// A connection that lasted this long was no failure of the server's start, so the next attempt comes soon.
 const STEADY: Duration = Duration::from_secs(60);
 
+/// Most addresses of resources that are noted for a server.
+const MOST_NAMED: usize = 10_000;
+
 /// A configured server.
 pub(crate) struct Server {
     pub(crate) name: String,
@@ -30,6 +33,8 @@ pub(crate) struct Server {
     state: watch::Sender<State>,
     /// Held while pins are read or written and the state follows from them.
     judging: Mutex<()>,
+    /// The addresses of resources that the server named.
+    named: Mutex<BTreeSet<String>>,
 }
 
 /// The state of a server.
@@ -63,7 +68,7 @@ impl Server {
         }
         let (state, _) = watch::channel(State::Connecting);
         let identity = settings.identity();
-        Self { name, settings, identity, redactor, options, state, judging: Mutex::new(()) }
+        Self { name, settings, identity, redactor, options, state, judging: Mutex::new(()), named: Mutex::default() }
     }
 
     pub(crate) fn state(&self) -> State {
@@ -90,6 +95,25 @@ impl Server {
             }
             State::Connecting | State::Closed => Err(self.error(Phase::Call, McpProblem::Closed)),
         }
+    }
+
+    pub(crate) fn is_ready(&self) -> bool {
+        matches!(*self.state.borrow(), State::Ready(_))
+    }
+
+    /// Notes addresses of resources that the server named.
+    pub(crate) fn names(&self, addresses: impl IntoIterator<Item = String>) {
+        let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
+        for address in addresses {
+            if named.len() < MOST_NAMED {
+                named.insert(address);
+            }
+        }
+    }
+
+    /// Returns whether the server named this address, in a list of resources or in a result.
+    pub(crate) fn has_named(&self, address: &str) -> bool {
+        self.named.lock().unwrap_or_else(PoisonError::into_inner).contains(address)
     }
 
     pub(crate) fn error(&self, phase: Phase, problem: McpProblem) -> McpError {

@@ -11,7 +11,7 @@ use crate::{
     Definition, McpError, McpProblem, McpServer, Phase,
     connection::Connection,
     model_name,
-    result::{failure, shaped},
+    result::{failure, links, shaped},
     supervise::Server,
     text::plain,
 };
@@ -80,7 +80,9 @@ impl McpTool {
         }
         let (shown, redactor) = (context.clone(), self.server.redactor.clone());
         let on_progress = Arc::new(move |text| shown.on_progress(redactor.clean(text)));
-        Ok(connection.call(&self.tool, arguments, on_progress).await?)
+        let answer = connection.call(&self.tool, arguments, on_progress).await?;
+        self.server.names(links(&answer));
+        Ok(answer)
     }
 
     /// Waits for the connection, and checks that the tool is still the one that was agreed to.

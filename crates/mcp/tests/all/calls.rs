@@ -4,7 +4,9 @@ use std::{sync::PoisonError, time::Duration};
 
 use archon_types::{Content, Effect, ToolError, ToolResultStatus, metadata};
 
-use crate::support::{call, context, failure, options, server, start, text_of, tool, within};
+use crate::support::{
+    call, context, failure, messages_until, options, server, start, text_of, tool, within,
+};
 
 // spec: MC-01, MC-03, MC-04, A-57
 #[tokio::test]
@@ -79,6 +81,26 @@ async fn a_cancelled_call_ends_at_once_and_the_server_goes_on() {
     context.cancel.cancel();
     assert_eq!(wait.call(text_of(""), &context).await, Err(ToolError::Cancelled));
     assert_eq!(call(&*tool(&servers, "fake__echo").await, "still there").await.text(), "still there");
+    servers.close().await;
+}
+
+#[tokio::test]
+async fn a_call_that_is_cancelled_under_way_is_cancelled_at_the_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("messages");
+    let servers = start([("fake", server("well").with_secret("FAKE_LOG", log.display().to_string()))]);
+    let wait = tool(&servers, "fake__wait").await;
+    let (context, _) = context(&*wait);
+    let cancel = async {
+        messages_until(&log, "\"tools/call\"").await;
+        context.cancel.cancel();
+    };
+    let (result, ()) = futures_util::future::join(wait.call(text_of(""), &context), cancel).await;
+    assert_eq!(result, Err(ToolError::Cancelled));
+    let messages = messages_until(&log, "notifications/cancelled").await;
+    let message = |method: &str| messages.iter().find(|message| message["method"] == method).unwrap();
+    let (call, cancelled) = (message("tools/call"), message("notifications/cancelled"));
+    assert_eq!(cancelled["params"]["requestId"], call["id"]);
     servers.close().await;
 }
 

@@ -8,5 +8,6 @@ mod faults;
 #[cfg(feature = "http")]
 mod http;
 mod pins;
+mod resources;
 mod supervisor;
 mod support;

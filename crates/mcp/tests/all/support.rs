@@ -138,3 +138,17 @@ pub(crate) fn processes_with(text: &str) -> Vec<u32> {
 pub(crate) fn text_of(value: &str) -> Json {
     serde_json::json!({ "text": value })
 }
+
+/// Waits until a server's log has a message with this text, and returns all messages so far.
+pub(crate) async fn messages_until(log: &Path, text: &str) -> Vec<Json> {
+    let end = Instant::now() + Duration::from_secs(60);
+    loop {
+        let written = std::fs::read_to_string(log).unwrap_or_default();
+        let whole = written.rsplit_once('\n').map_or("", |(whole, _)| whole);
+        if whole.contains(text) {
+            return whole.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        }
+        assert!(Instant::now() < end, "no {text} in {written}");
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}

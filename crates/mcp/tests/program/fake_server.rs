@@ -19,16 +19,21 @@
 //! | `noisy` | floods its error output |
 //! | `old` | ends when the first message is not `initialize` |
 //! | `exits` | ends at once, with code 3 and a message |
+//! | `library` | nothing; it also has resources and prompts |
+//! | `asks` | nothing; its tool `ask` asks a person while the call is open |
+//! | `asks-stateless` | nothing; the same by revision 2026-07-28: the call ends, and is made again with the answer |
 //!
 //! Its tools: `echo` returns its argument `text`; `count` appends a line to the file of its argument, after it
 //! was called; `picture`, `fail`, `progress`, `wait`. If the environment variable `FAKE_TOOLS` names a file, the
-//! tools are read from it for every list. A call of `change` reports that the tools changed.
+//! tools are read from it for every list. A call of `change` reports that the tools changed. If `FAKE_LOG` names a
+//! file, all messages that it gets are appended to it.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "that is how it speaks")]
 
 use std::{
     env, fs,
     io::{self, BufRead, Write},
+    path::Path,
     process::{Command, Stdio, exit},
     thread,
     time::Duration,
@@ -53,9 +58,13 @@ fn main() {
         }
         _ => {}
     }
-    let mut server = Server { behaviour, kept_back: None };
-    for line in io::stdin().lock().lines() {
-        let Ok(message) = line.map(|line| serde_json::from_str(&line).unwrap_or(Value::Null)) else { break };
+    let mut server = Server { behaviour, kept_back: None, asking: None };
+    let log = env::var_os("FAKE_LOG");
+    for line in io::stdin().lock().lines().map_while(Result::ok) {
+        if let Some(log) = &log {
+            append(log.as_ref(), &line).unwrap_or_else(|e| eprintln!("no log: {e}"));
+        }
+        let message = serde_json::from_str(&line).unwrap_or(Value::Null);
         server.receive(&message);
     }
     if server.behaviour == "stubborn" {
@@ -69,10 +78,16 @@ fn sleep_for_ever() {
     }
 }
 
+fn append(file: &Path, line: &str) -> io::Result<()> {
+    writeln!(fs::OpenOptions::new().create(true).append(true).open(file)?, "{line}")
+}
+
 struct Server {
     behaviour: String,
     /// For `late`: the answer that is written after the next one.
     kept_back: Option<Value>,
+    /// For `asks`: the call that waits for a person.
+    asking: Option<Value>,
 }
 
 impl Server {
@@ -82,9 +97,19 @@ impl Server {
         match message["method"].as_str() {
             _ if self.behaviour == "silent" => {}
             Some("server/discover") if self.behaviour == "old" => exit(4),
+            Some("server/discover") if self.behaviour == "asks-stateless" => {
+                let result = json!({
+                    "resultType": "complete", "supportedVersions": ["2026-07-28"], "ttlMs": 0,
+                    "cacheScope": "private", "capabilities": { "tools": {} },
+                });
+                self.answer(id, "result", result);
+            }
             Some("initialize") => {
                 let version = parameters["protocolVersion"].clone();
-                let capabilities = json!({ "tools": { "listChanged": true } });
+                let mut capabilities = json!({ "tools": { "listChanged": true } });
+                if self.behaviour == "library" {
+                    (capabilities["resources"], capabilities["prompts"]) = (json!({}), json!({}));
+                }
                 let info = json!({ "name": "fake", "version": "1" });
                 let result =
                     json!({ "protocolVersion": version, "capabilities": capabilities, "serverInfo": info });
@@ -92,6 +117,18 @@ impl Server {
             }
             Some("tools/list") => self.answer(id, "result", self.list(parameters)),
             Some("tools/call") => self.call(id, parameters),
+            Some("resources/list" | "prompts/list") => {
+                self.answer(id, "result", library_list(message["method"] == "prompts/list", parameters));
+            }
+            Some("resources/read" | "prompts/get") => match library_read(parameters) {
+                Some(result) => self.answer(id, "result", result),
+                None => self.answer(id, "error", json!({ "code": -32002, "message": "there is no such thing" })),
+            },
+            None if !message["result"].is_null() => {
+                if let Some(call) = self.asking.take() {
+                    self.answer(&call, "result", content(&message["result"].to_string()));
+                }
+            }
             Some("ping") => self.answer(id, "result", json!({})),
             Some(method) if !id.is_null() => {
                 let error = json!({ "code": -32601, "message": format!("no method {method}") });
@@ -116,8 +153,11 @@ impl Server {
             // Two pages.
             (false, None) => json!({ "tools": [echo, tool("count")], "nextCursor": "2" }),
             (false, Some(_)) => {
-                let names = ["picture", "fail", "progress", "wait", "change"];
-                json!({ "tools": names.map(tool) })
+                let mut names = vec!["picture", "fail", "progress", "wait", "change"];
+                if self.behaviour.starts_with("asks") {
+                    names.push("ask");
+                }
+                json!({ "tools": names.into_iter().map(tool).collect::<Vec<_>>() })
             }
         }
     }
@@ -146,11 +186,23 @@ impl Server {
         }
         let result = match parameters["name"].as_str() {
             Some("echo") => content(&text),
-            Some("count") => {
-                let file = fs::OpenOptions::new().create(true).append(true).open(&text);
-                let written = file.and_then(|mut file| writeln!(file, "called"));
-                content(&format!("{written:?}"))
+            Some("count") => content(&format!("{:?}", append(text.as_ref(), "called"))),
+            Some("ask") if self.behaviour == "asks" => {
+                self.asking = Some(id.clone());
+                println!("{}", json!({
+                    "jsonrpc": "2.0", "id": "q1", "method": "elicitation/create", "params": question(&text),
+                }));
+                return;
             }
+            Some("ask") => match &parameters["inputResponses"] {
+                Value::Null => json!({
+                    "resultType": "input_required", "requestState": "state 1",
+                    "inputRequests": { "q": { "method": "elicitation/create", "params": question(&text) } },
+                }),
+                responses => {
+                    content(&json!([responses["q"], parameters["requestState"]]).to_string())
+                }
+            },
             Some("picture") => {
                 json!({ "content": [{ "type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/png" }] })
             }
@@ -183,6 +235,60 @@ impl Server {
     fn answer(&self, id: &Value, kind: &str, value: Value) {
         println!("{}", json!({ "jsonrpc": "2.0", "id": id, kind: value }));
     }
+}
+
+/// Returns the question that a call of `ask` puts to a person.
+fn question(kind: &str) -> Value {
+    match kind {
+        "url" => json!({
+            "mode": "url", "message": "Pay first.", "url": "https://pay.example.com/bill?n=7", "elicitationId": "e1",
+        }),
+        _ => json!({
+            "mode": "form", "message": "Who are\u{200b} you?",
+            "requestedSchema": {
+                "type": "object", "required": ["name"],
+                "properties": {
+                    "name": { "type": "string", "minLength": 2, "description": "Your name" },
+                    "age": { "type": "integer", "minimum": 18 },
+                    "colour": { "type": "string", "enum": ["red", "green"], "default": "green" },
+                },
+            },
+        }),
+    }
+}
+
+fn library_list(is_of_prompts: bool, parameters: &Value) -> Value {
+    match (is_of_prompts, parameters["cursor"].as_str()) {
+        (true, _) => json!({ "prompts": [{
+            "name": "greet", "description": "Greets.", "arguments": [{ "name": "whom", "required": true }],
+        }] }),
+        // Two pages.
+        (false, None) => json!({
+            "resources": [{ "uri": "note://one", "name": "one", "mimeType": "text/plain", "size": 5 }],
+            "nextCursor": "2",
+        }),
+        (false, Some(_)) => json!({
+            "resources": [{ "uri": "note://two", "name": "t\u{200b}wo", "description": "A\npicture." }],
+        }),
+    }
+}
+
+fn library_read(parameters: &Value) -> Option<Value> {
+    let whom = parameters["arguments"]["whom"].as_str();
+    Some(match (parameters["uri"].as_str(), parameters["name"].as_str()) {
+        (Some("note://one" | "note://unlisted"), _) => {
+            json!({ "contents": [{ "uri": "note://one", "mimeType": "text/plain", "text": "hello sk-very-secret-key" }] })
+        }
+        (Some("note://two"), _) => json!({ "contents": [
+            { "uri": "note://two", "mimeType": "image/png", "blob": "iVBORw0KGgo=" },
+            { "uri": "note://two/zip", "mimeType": "application/zip", "blob": "UEsDBAAA" },
+        ] }),
+        (_, Some("greet")) => json!({ "messages": [
+            { "role": "user", "content": { "type": "text", "text": format!("Greet {}.", whom?) } },
+            { "role": "assistant", "content": { "type": "text", "text": "Hello!" } },
+        ] }),
+        _ => return None,
+    })
 }
 
 fn notify(method: &str, parameters: Value) {

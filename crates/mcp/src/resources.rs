@@ -1,0 +1,213 @@
+//! Resources and prompts of servers, for programs.
+
+use archon_types::Content;
+use rmcp::model::{ResourceContents, Role};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::{McpError, McpProblem, McpServers, Phase, result, supervise::Server, text::plain};
+
+/// Most characters of a name, an address or a description.
+const SHORT: usize = 1_000;
+
+/// A resource that a server lists: a file or other data. Its texts are untrusted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Resource {
+    /// The address, by which it is read.
+    pub uri: String,
+    /// The name.
+    pub name: String,
+    /// The description; empty if there is none.
+    pub description: String,
+    /// The kind of the data, for instance `text/plain`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mime_type: Option<String>,
+    /// The size in bytes, as the server says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub size: Option<u64>,
+}
+
+/// A part of a resource that was read. A resource that is a folder has several. The data are untrusted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct ResourceContent {
+    /// The address of the part.
+    pub uri: String,
+    /// The kind of the data.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mime_type: Option<String>,
+    /// The data.
+    #[serde(flatten)]
+    pub data: ResourceData,
+}
+
+/// The data of a resource.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ResourceData {
+    /// A text.
+    Text(String),
+    /// Other data, as base64.
+    Base64(String),
+}
+
+/// A prompt that a server lists: a template of messages. Its texts are untrusted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Prompt {
+    /// The name, by which it is read.
+    pub name: String,
+    /// The description; empty if there is none.
+    pub description: String,
+    /// The arguments.
+    pub arguments: Vec<PromptArgument>,
+}
+
+/// An argument of a prompt.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct PromptArgument {
+    /// The name.
+    pub name: String,
+    /// The description; empty if there is none.
+    pub description: String,
+    /// True if the prompt cannot be read without it.
+    pub required: bool,
+}
+
+/// A message of a prompt. A server wrote it, whatever its role: it is untrusted until a person has read it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct PromptMessage {
+    /// The role in which the server wants it to be sent to a model.
+    pub role: PromptRole,
+    /// The content. Data that a model cannot read are described.
+    pub content: Content,
+}
+
+/// The role of a message of a prompt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum PromptRole {
+    /// The message of a person.
+    User,
+    /// The answer of a model.
+    Assistant,
+}
+
+impl McpServers {
+    /// Lists the resources of a server. Waits for its connection.
+    ///
+    /// # Errors
+    /// There is no such server, it is not connected, or it failed.
+    pub async fn resources(&self, server: &str) -> Result<Vec<Resource>, McpError> {
+        self.named(server)?.resources().await
+    }
+
+    /// Reads a resource of a server: one that it lists, or any other address that it may know.
+    ///
+    /// # Errors
+    /// There is no such server, it is not connected, or it failed.
+    pub async fn read_resource(&self, server: &str, uri: &str) -> Result<Vec<ResourceContent>, McpError> {
+        let server = self.named(server)?;
+        let read = server.ready().await?.connection.read(uri).await?;
+        Ok(read.contents.into_iter().filter_map(|content| content_of(server, content)).collect())
+    }
+
+    /// Lists the prompts of a server. Waits for its connection.
+    ///
+    /// # Errors
+    /// There is no such server, it is not connected, or it failed.
+    pub async fn prompts(&self, server: &str) -> Result<Vec<Prompt>, McpError> {
+        let server = self.named(server)?;
+        let prompts = server.ready().await?.connection.prompts().await?;
+        Ok(prompts.into_iter().map(|prompt| prompt_of(server, prompt)).collect())
+    }
+
+    /// Returns a prompt of a server, with its arguments filled in.
+    ///
+    /// # Errors
+    /// There is no such server, it is not connected, or it failed; for instance, an argument is missing.
+    pub async fn prompt<K: Into<String>, V: Into<String>>(
+        &self,
+        server: &str,
+        name: &str,
+        arguments: impl IntoIterator<Item = (K, V)>,
+    ) -> Result<Vec<PromptMessage>, McpError> {
+        let server = self.named(server)?;
+        let arguments: Map<String, Value> =
+            arguments.into_iter().map(|(name, value)| (name.into(), Value::String(value.into()))).collect();
+        let prompt = server.ready().await?.connection.prompt(name, arguments).await?;
+        let message = |message: rmcp::model::PromptMessage| PromptMessage {
+            role: if message.role == Role::User { PromptRole::User } else { PromptRole::Assistant },
+            content: match result::block(message.content) {
+                Content::Text { text } => Content::Text { text: server.redactor.clean(text) },
+                other => other,
+            },
+        };
+        Ok(prompt.messages.into_iter().map(message).collect())
+    }
+
+    fn named(&self, name: &str) -> Result<&Server, McpError> {
+        let problem = || {
+            let names: Vec<_> = self.servers.iter().map(|server| &*server.name).collect();
+            let known = if names.is_empty() { "there are none".to_owned() } else { names.join(", ") };
+            McpProblem::Invalid(format!("no server has this name; the names: {known}"))
+        };
+        let found = self.servers.iter().find(|server| server.name == name);
+        found.map(|server| &**server).ok_or_else(|| McpError::new(name, Phase::Settings, problem()))
+    }
+}
+
+impl Server {
+    /// Lists the resources, and notes their addresses as named by the server.
+    pub(crate) async fn resources(&self) -> Result<Vec<Resource>, McpError> {
+        let listed = self.ready().await?.connection.resources().await?;
+        self.names(listed.iter().map(|resource| resource.uri.clone()));
+        Ok(listed.into_iter().map(|resource| resource_of(self, resource)).collect())
+    }
+
+    fn short(&self, text: Option<String>) -> String {
+        self.redactor.clean(plain(&text.unwrap_or_default(), SHORT))
+    }
+}
+
+fn resource_of(server: &Server, resource: rmcp::model::Resource) -> Resource {
+    Resource {
+        // Unchanged, because it is read by it.
+        uri: resource.uri,
+        name: server.short(resource.title.or(Some(resource.name))),
+        description: server.short(resource.description),
+        mime_type: resource.mime_type.map(|kind| server.short(Some(kind))),
+        size: resource.size,
+    }
+}
+
+fn content_of(server: &Server, content: ResourceContents) -> Option<ResourceContent> {
+    let (uri, mime_type, data) = match content {
+        ResourceContents::TextResourceContents { uri, mime_type, text, .. } => {
+            (uri, mime_type, ResourceData::Text(server.redactor.clean(text)))
+        }
+        ResourceContents::BlobResourceContents { uri, mime_type, blob, .. } => {
+            (uri, mime_type, ResourceData::Base64(blob))
+        }
+        _ => return None,
+    };
+    Some(ResourceContent { uri, mime_type: mime_type.map(|kind| server.short(Some(kind))), data })
+}
+
+fn prompt_of(server: &Server, prompt: rmcp::model::Prompt) -> Prompt {
+    let argument = |argument: rmcp::model::PromptArgument| PromptArgument {
+        name: argument.name,
+        description: server.short(argument.description),
+        required: argument.required.unwrap_or_default(),
+    };
+    Prompt {
+        name: prompt.name,
+        description: server.short(prompt.description.or(prompt.title)),
+        arguments: prompt.arguments.unwrap_or_default().into_iter().map(argument).collect(),
+    }
+}
