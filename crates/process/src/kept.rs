@@ -22,7 +22,8 @@ use super::{FOLDERS, REMOVAL, Table, passed_on, signal, table, until_gone};
 ///
 /// A shell leads the group and waits: when its input closes, because we closed it or died, it kills the group.
 /// So no process of the group outlives us, whatever signals it ignores. On Linux a process that left the group
-/// has the group's mark, and [`end`](Self::end) finds it.
+/// has the group's mark, and [`end`](Self::end) finds it. If we are killed, the next process that keeps one finds
+/// it by our name in its environment.
 #[derive(Debug)]
 pub struct KeptProcess {
     child: Child,
@@ -43,6 +44,8 @@ impl KeptProcess {
     /// # Errors
     /// No process can be started.
     pub fn spawn(command: &Command) -> io::Result<Self> {
+        #[cfg(target_os = "linux")]
+        super::orphans::end_orphans();
         let leader = leader().spawn()?;
         let gone = || io::Error::from(io::ErrorKind::BrokenPipe);
         let number = leader.id().ok_or_else(gone)?;
@@ -150,6 +153,8 @@ fn held(command: &Command, group: u32) -> tokio::process::Command {
     held.env_clear().envs(passed_on());
     held.envs(FOLDERS.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
     held.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    #[cfg(target_os = "linux")]
+    held.envs(super::orphans::keeper().map(|keeper| (super::KEEPER_VARIABLE, keeper)));
     if let Some(directory) = command.get_current_dir() {
         held.current_dir(directory);
     }

@@ -10,7 +10,7 @@
 //! When a call returns, is cancelled or times out, processes that are still running get SIGTERM, and SIGKILL
 //! 150 ms later; when the call is dropped, SIGKILL at once. A resumed run whose process died first ends the
 //! remaining processes of its groups ([`end_left`]), if `table.rs` and `mark.rs` can prove that they belong to
-//! the run.
+//! the run. Processes that outlived their dead keeper are ended before the next process is kept (`orphans.rs`).
 //!
 //! # Example
 //!
@@ -34,6 +34,8 @@ mod call;
 mod kept;
 #[cfg(target_os = "linux")]
 mod mark;
+#[cfg(target_os = "linux")]
+mod orphans;
 mod table;
 
 use std::{
@@ -59,6 +61,10 @@ pub use {
 /// The environment variable with the id of the run that started a process; a resumed run finds its processes
 /// by it.
 pub const RUN_VARIABLE: &str = "ARCHON_RUN";
+
+/// The environment variable of a kept process with the name of its keeper.
+#[cfg(target_os = "linux")]
+const KEEPER_VARIABLE: &str = "ARCHON_KEEPER";
 
 /// Variables of our environment that are passed on; none of them is secret.
 const PASSED_ON: &[&str] = &[

@@ -95,6 +95,12 @@ pub fn start_ticks(process: u32) -> Option<u64> {
     system::start_ticks(process)
 }
 
+/// Returns the id of this boot.
+#[cfg(target_os = "linux")]
+pub(super) fn boot() -> String {
+    system::boot()
+}
+
 /// Returns the start time of the group's leader, gone or not, if the group was started since this boot.
 #[cfg(target_os = "linux")]
 pub(super) fn ticks_of(group: &ProcessGroup) -> Option<u64> {

@@ -1,0 +1,86 @@
+//! Finds processes of servers whose keeper was killed, and that had left their group before. The group itself ends
+//! with its keeper; these are found by a variable in their environment that names the keeper.
+//!
+//! A process that cleared its environment is not found. It ends when a run that used its server is resumed, which
+//! knows its mark.
+
+use std::{fs, sync::Once};
+
+use super::{KEEPER_VARIABLE, kill_if, table};
+
+/// Returns the name of this process as a keeper: where its number is valid, the number, and its start time.
+pub(super) fn keeper() -> Option<String> {
+    let own = std::process::id();
+    Some(format!("{}/{own}/{}", numbers()?, table::start_ticks(own)?))
+}
+
+/// Ends the processes whose keeper is dead. Done once, before the first process is kept.
+pub(super) fn end_orphans() {
+    static DONE: Once = Once::new();
+    DONE.call_once(sweep);
+}
+
+fn sweep() {
+    let Some(here) = numbers() else { return };
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    for process in processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok()) {
+        if process != std::process::id() && is_orphan(process, &here) {
+            tracing::info!(target: "archon::process", process, "a process whose keeper died is ended");
+            kill_if(process, || is_orphan(process, &here));
+        }
+    }
+}
+
+/// Returns whether a process has a keeper that is dead. A keeper in another container cannot be seen from here, so its
+/// processes are none.
+fn is_orphan(process: u32, here: &str) -> bool {
+    let environment = fs::read(format!("/proc/{process}/environ")).unwrap_or_default();
+    let prefix = format!("{KEEPER_VARIABLE}={here}/");
+    let keeper = environment.split(|byte| *byte == 0).find_map(|entry| entry.strip_prefix(prefix.as_bytes()));
+    let keeper = keeper.and_then(|keeper| std::str::from_utf8(keeper).ok()?.split_once('/'));
+    let keeper = keeper.and_then(|(number, ticks)| Some((number.parse().ok()?, ticks.parse().ok()?)));
+    keeper.is_some_and(|(number, ticks): (u32, u64)| table::start_ticks(number) != Some(ticks))
+}
+
+/// Returns the boot and the namespace in which our process numbers are valid.
+fn numbers() -> Option<String> {
+    let namespace = fs::read_link("/proc/self/ns/pid").ok()?;
+    Some(format!("{}/{}", table::boot(), namespace.display()))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test may panic")]
+mod tests {
+    use std::process::{Child, Command};
+
+    use super::*;
+
+    fn sleeper(keeper: &str) -> Child {
+        let mut sleeper = Command::new("sleep");
+        sleeper.arg("1000").env(KEEPER_VARIABLE, keeper).spawn().unwrap()
+    }
+
+    #[test]
+    fn a_process_is_ended_if_its_keeper_is_dead_and_left_alone_otherwise() {
+        let mut keeper = Command::new("sleep").arg("1000").spawn().unwrap();
+        let ticks = table::start_ticks(keeper.id()).unwrap();
+        let name = format!("{}/{}/{ticks}", numbers().unwrap(), keeper.id());
+        let mut others = [
+            sleeper(&super::keeper().unwrap()),
+            sleeper(&format!("another/{}/{ticks}", keeper.id())),
+            sleeper("nonsense"),
+        ];
+        let mut orphan = sleeper(&name);
+        sweep();
+        assert_eq!(orphan.try_wait().unwrap(), None, "its keeper is alive");
+        keeper.kill().unwrap();
+        keeper.wait().unwrap();
+        sweep();
+        assert!(!orphan.wait().unwrap().success());
+        for other in &mut others {
+            assert_eq!(other.try_wait().unwrap(), None);
+            other.kill().unwrap();
+            other.wait().unwrap();
+        }
+    }
+}
