@@ -160,7 +160,11 @@ impl Connection {
     }
 
     /// Returns a prompt with its arguments filled in.
-    pub(crate) async fn prompt(&self, name: &str, arguments: JsonObject) -> Result<GetPromptResult, McpError> {
+    pub(crate) async fn prompt(
+        &self,
+        name: &str,
+        arguments: JsonObject,
+    ) -> Result<GetPromptResult, McpError> {
         let parameters = GetPromptRequestParams::new(name).with_arguments(arguments);
         let request = ClientRequest::GetPromptRequest(GetPromptRequest::new(parameters));
         match self.read_answer(request).await? {

@@ -68,7 +68,16 @@ impl Server {
         }
         let (state, _) = watch::channel(State::Connecting);
         let identity = settings.identity();
-        Self { name, settings, identity, redactor, options, state, judging: Mutex::new(()), named: Mutex::default() }
+        Self {
+            name,
+            settings,
+            identity,
+            redactor,
+            options,
+            state,
+            judging: Mutex::new(()),
+            named: Mutex::default(),
+        }
     }
 
     pub(crate) fn state(&self) -> State {

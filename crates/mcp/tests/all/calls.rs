@@ -4,9 +4,7 @@ use std::{sync::PoisonError, time::Duration};
 
 use archon_types::{Content, Effect, ToolError, ToolResultStatus, metadata};
 
-use crate::support::{
-    call, context, failure, messages_until, options, server, start, text_of, tool, within,
-};
+use crate::support::{call, context, failure, messages_until, options, server, start, text_of, tool, within};
 
 // spec: MC-01, MC-03, MC-04, A-57
 #[tokio::test]

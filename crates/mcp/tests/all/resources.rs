@@ -31,7 +31,10 @@ async fn resources_and_prompts_of_a_server_are_listed_over_all_pages_and_read() 
     assert_eq!(messages, expected.map(|(role, text)| (role, Content::text(text))));
 
     let failed = servers.prompt("fake", "greet", [("who", "Anna")]).await.unwrap_err().to_string();
-    assert!(failed.contains("'fake', phase resources and prompts: the server answered with error"), "{failed}");
+    assert!(
+        failed.contains("'fake', phase resources and prompts: the server answered with error"),
+        "{failed}"
+    );
     let failed = servers.resources("other").await.unwrap_err().to_string();
     assert!(failed.contains("no server has this name; the names: fake, without"), "{failed}");
     servers.close().await;
@@ -61,10 +64,7 @@ async fn a_model_lists_and_reads_resources_and_secrets_are_removed() {
         (tool(&servers, "list_mcp_resources").await, tool(&servers, "read_mcp_resource").await);
     assert_eq!(list.spec().annotations.effect, Effect::ReadOnly);
     let listed = list.call(json!({}), &context(&*list).0).await.unwrap().text();
-    assert_eq!(
-        listed,
-        "fake: note://one (one, text/plain, 5 bytes)\nfake: note://two (two): A picture."
-    );
+    assert_eq!(listed, "fake: note://one (one, text/plain, 5 bytes)\nfake: note://two (two): A picture.");
     let text = read.call(json!({ "server": "fake", "uri": "note://one" }), &context(&*read).0).await.unwrap();
     assert!(text.text().starts_with("Content of note://one:\n\nhello "), "{}", text.text());
     assert!(!text.text().contains("sk-very-secret-key"));
@@ -75,7 +75,9 @@ async fn a_model_lists_and_reads_resources_and_secrets_are_removed() {
     let lost = read.call(json!({ "server": "fake", "uri": "note://no" }), &context(&*read).0).await.unwrap();
     assert!(lost.is_error() && lost.text().contains("there is no such thing"), "{}", lost.text());
     let unknown = list.call(json!({ "server": "files" }), &context(&*list).0).await;
-    assert!(matches!(unknown, Err(ToolError::NotFound(text)) if text.contains("The servers: fake, without.")));
+    assert!(
+        matches!(unknown, Err(ToolError::NotFound(text)) if text.contains("The servers: fake, without."))
+    );
     servers.close().await;
 }
 

@@ -122,7 +122,9 @@ impl Server {
             }
             Some("resources/read" | "prompts/get") => match library_read(parameters) {
                 Some(result) => self.answer(id, "result", result),
-                None => self.answer(id, "error", json!({ "code": -32002, "message": "there is no such thing" })),
+                None => {
+                    self.answer(id, "error", json!({ "code": -32002, "message": "there is no such thing" }))
+                }
             },
             None if !message["result"].is_null() => {
                 if let Some(call) = self.asking.take() {
@@ -189,9 +191,12 @@ impl Server {
             Some("count") => content(&format!("{:?}", append(text.as_ref(), "called"))),
             Some("ask") if self.behaviour == "asks" => {
                 self.asking = Some(id.clone());
-                println!("{}", json!({
-                    "jsonrpc": "2.0", "id": "q1", "method": "elicitation/create", "params": question(&text),
-                }));
+                println!(
+                    "{}",
+                    json!({
+                        "jsonrpc": "2.0", "id": "q1", "method": "elicitation/create", "params": question(&text),
+                    })
+                );
                 return;
             }
             Some("ask") => match &parameters["inputResponses"] {
@@ -199,9 +204,7 @@ impl Server {
                     "resultType": "input_required", "requestState": "state 1",
                     "inputRequests": { "q": { "method": "elicitation/create", "params": question(&text) } },
                 }),
-                responses => {
-                    content(&json!([responses["q"], parameters["requestState"]]).to_string())
-                }
+                responses => content(&json!([responses["q"], parameters["requestState"]]).to_string()),
             },
             Some("picture") => {
                 json!({ "content": [{ "type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/png" }] })
