@@ -45,7 +45,7 @@ pages! {
     TutorialTests: "docs/book/tutorials/tests.md",
 }
 
-#[cfg(feature = "mcp")]
+#[cfg(all(feature = "mcp", feature = "mcp-serve"))]
 pages! {
     McpServers: "docs/mcp.md",
 }

@@ -43,6 +43,7 @@
 //! | let an agent call another | [`SubAgentTool`] |
 //! | let an agent write programs | `code::CodeExecutor`, with the features `code-python` and `code-javascript` |
 //! | use the tools of MCP servers | `ArchonBuilder::mcp`, with the feature `mcp` |
+//! | offer tools and agents to MCP clients | `mcp_serve::Server`, with the feature `mcp-serve` |
 //! | write a tool, with a database or without | [`tool`], or the [`Tool`] trait |
 //! | read a project's instructions for its agents | [`ProjectFile`] |
 //! | save sessions for other programs during runs | [`ArchonBuilder::save_sessions`] |
@@ -199,6 +200,9 @@ pub use archon_code as code;
 /// MCP servers: their tools, their pins.
 #[cfg(feature = "mcp")]
 pub use archon_mcp as mcp;
+/// Tools and agents of this program for MCP clients.
+#[cfg(feature = "mcp-serve")]
+pub use archon_mcp_serve as mcp_serve;
 /// Long-term memory: stores and recalls memories.
 #[cfg(feature = "memory")]
 pub use archon_memory as memory;

@@ -1,0 +1,84 @@
+//! Results of runs and tools as the protocol has them.
+
+use std::sync::Arc;
+
+use archon_types::{
+    Content, Outcome, OutcomeStatus, Record, RecordBody, RunError, RunId, RunStatus, ToolResult,
+};
+use rmcp::model::{CallToolResult, ContentBlock, MetaObject};
+use serde_json::json;
+
+/// The key of the run's id in the metadata of a result.
+const RUN: &str = "archon/run";
+
+/// Returns the last tool result in the log of a call.
+pub(crate) fn tool_result(records: &[Arc<Record>]) -> Option<&Arc<ToolResult>> {
+    records.iter().rev().find_map(|record| match &record.body {
+        RecordBody::ToolFinished { result, .. } | RecordBody::ToolRefused { result, .. } => Some(result),
+        _ => None,
+    })
+}
+
+/// Returns the result of a call of a tool.
+pub(crate) fn of_tool(result: &ToolResult, run: &RunId) -> CallToolResult {
+    let content = result.content.iter().filter_map(block).collect();
+    of(content, result.is_error(), run)
+}
+
+fn block(content: &Content) -> Option<ContentBlock> {
+    match content {
+        Content::Text { text } => Some(ContentBlock::text(text.clone())),
+        Content::Image { data, mime_type } => Some(ContentBlock::image(data.clone(), mime_type.clone())),
+        _ => None,
+    }
+}
+
+/// Returns the result of a call of an agent whose run has come to rest.
+pub(crate) fn of_agent(outcome: &Outcome) -> CallToolResult {
+    let (run, said) = (&outcome.run, outcome.last_text().unwrap_or_default());
+    let so_far = if said.is_empty() { String::new() } else { format!(" So far: {said}") };
+    let text = match outcome.status {
+        OutcomeStatus::Finished => said.to_owned(),
+        OutcomeStatus::Limit(limit) => {
+            format!("Run {run} met a limit: {limit}. It can be resumed with a larger one.{so_far}")
+        }
+        OutcomeStatus::Cancelled => format!("Run {run} was cancelled. It can be resumed.{so_far}"),
+        OutcomeStatus::Suspended => format!("Run {run} waits for a person's answer at the server.{so_far}"),
+        _ => {
+            let error = outcome.error.as_deref().unwrap_or("it gave no reason");
+            format!("Run {run} failed: {error}")
+        }
+    };
+    let mut result = of(
+        vec![ContentBlock::text(text)],
+        !matches!(outcome.status, OutcomeStatus::Finished | OutcomeStatus::Suspended),
+        run,
+    );
+    let status = RunStatus::from(outcome.status);
+    result.structured_content = Some(json!({ "run": run, "status": status, "answer": said }));
+    result
+}
+
+/// Returns the result of a call that waits for a person at the server.
+pub(crate) fn waiting(run: &RunId, questions: &[String]) -> CallToolResult {
+    let asked = questions.join("; ");
+    let text =
+        format!("Not run yet: run {run} waits for a person's answer at the server. The question: {asked}");
+    of(vec![ContentBlock::text(text)], true, run)
+}
+
+/// Returns the result of a call that failed outside of its tool.
+pub(crate) fn failure(error: &RunError) -> CallToolResult {
+    CallToolResult::error(vec![ContentBlock::text(format!("Error: {error} ({})", error.advice()))])
+}
+
+fn of(content: Vec<ContentBlock>, is_error: bool, run: &RunId) -> CallToolResult {
+    let mut result = match is_error {
+        true => CallToolResult::error(content),
+        false => CallToolResult::success(content),
+    };
+    let mut meta = MetaObject::new();
+    meta.insert(RUN.to_owned(), json!(run));
+    result.meta = Some(meta);
+    result
+}

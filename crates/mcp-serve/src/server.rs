@@ -1,0 +1,175 @@
+//! The server: the tools and agents that it offers, over the run service of a program.
+
+use std::{sync::Arc, time::Duration};
+
+use archon_types::{AgentId, CancellationToken, Ids, RunKind, RunService, Toolbox};
+use tokio_util::task::TaskTracker;
+
+use crate::{
+    error::ServeError,
+    offer::{self, OfferedAgent},
+    seen::Seen,
+    stream,
+};
+
+/// Offers tools and agents to clients of the Model Context Protocol. Cloning is cheap, and clones are the same
+/// server.
+///
+/// It is an [`rmcp::ServerHandler`], so a program that offers resources or prompts as well passes the requests for
+/// tools and tasks on to it from a handler of its own.
+#[derive(Clone)]
+pub struct Server {
+    pub(crate) runs: Arc<dyn RunService>,
+    pub(crate) ids: Arc<dyn Ids>,
+    tools: Option<Tools>,
+    agents: Arc<Vec<OfferedAgent>>,
+    pub(crate) questions: Questions,
+    pub(crate) seen: Arc<Seen>,
+    /// The calls under way.
+    pub(crate) calls: TaskTracker,
+}
+
+/// The tools, and the agent as which their calls run.
+#[derive(Clone)]
+struct Tools {
+    agent: AgentId,
+    toolbox: Arc<dyn Toolbox>,
+}
+
+/// The person who is asked when a call needs consent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Questions {
+    /// The person at the client, by elicitation. If the client offers none, the call is refused, and its result
+    /// names the rule that would allow it.
+    #[default]
+    AtClient,
+    /// A person at this program, later: the run waits, and its result names the run. Clients cannot answer.
+    Here,
+}
+
+/// A tool or an agent with the name that a client called.
+#[derive(Clone)]
+pub(crate) struct Offer {
+    pub(crate) agent: AgentId,
+    pub(crate) kind: RunKind,
+    pub(crate) what: What,
+}
+
+#[derive(Clone)]
+pub(crate) enum What {
+    /// A tool; true if its calls change nothing.
+    Tool {
+        toolbox: Arc<dyn Toolbox>,
+        reads_only: bool,
+    },
+    Agent,
+}
+
+impl Server {
+    /// Creates a server that offers nothing yet. `ids` makes the ids of sessions.
+    pub fn new(runs: Arc<dyn RunService>, ids: Arc<dyn Ids>) -> Self {
+        Self {
+            runs,
+            ids,
+            tools: None,
+            agents: Arc::default(),
+            questions: Questions::default(),
+            seen: Arc::default(),
+            calls: TaskTracker::new(),
+        }
+    }
+
+    /// Offers the tools of `toolbox`. A call runs as `agent`, which is registered in the run service, has the same
+    /// tools and the provider [`ClientCalls`](crate::ClientCalls).
+    pub fn with_tools(mut self, agent: impl Into<AgentId>, toolbox: Arc<dyn Toolbox>) -> Self {
+        self.tools = Some(Tools { agent: agent.into(), toolbox });
+        self
+    }
+
+    /// Offers an agent. A tool of the same name is hidden by it.
+    pub fn with_agent(mut self, agent: OfferedAgent) -> Self {
+        Arc::make_mut(&mut self.agents).push(agent);
+        self
+    }
+
+    /// Sets who is asked when a call needs consent.
+    pub fn with_questions(mut self, questions: Questions) -> Self {
+        self.questions = questions;
+        self
+    }
+
+    /// Serves one client on standard input and output, until the input is closed or `end` fires. Calls under way
+    /// then get a few seconds; after that they are cancelled, except for tasks.
+    ///
+    /// # Errors
+    /// The client's first message opens no connection.
+    pub async fn serve_stdio(&self, end: CancellationToken) -> Result<(), ServeError> {
+        let (input, output) = rmcp::transport::io::stdio_pipes();
+        let served = stream::serve_stream(self.clone(), input, output, end).await;
+        self.settle().await;
+        served
+    }
+
+    /// Serves clients over HTTP until `end` fires; see [`serve_http`](crate::serve_http).
+    ///
+    /// # Errors
+    /// As [`serve_http`](crate::serve_http).
+    #[cfg(feature = "http")]
+    pub async fn serve_http(
+        &self,
+        listener: tokio::net::TcpListener,
+        options: &crate::HttpOptions,
+        end: CancellationToken,
+    ) -> Result<(), ServeError> {
+        let served = crate::serve_http(self.clone(), listener, options, end).await;
+        self.settle().await;
+        served
+    }
+
+    /// Waits until the runs of cancelled calls have ended, for a few seconds at most.
+    async fn settle(&self) {
+        self.calls.close();
+        let _ = tokio::time::timeout(SETTLE, self.calls.wait()).await;
+    }
+
+    pub(crate) fn offers_agents(&self) -> bool {
+        !self.agents.is_empty()
+    }
+
+    /// Returns the descriptions of everything that is offered.
+    pub(crate) fn listed(&self) -> Vec<rmcp::model::Tool> {
+        let specs = self.tools.as_ref().map(|tools| tools.toolbox.specs());
+        let tools = specs.iter().flat_map(|specs| specs.iter());
+        let is_hidden = |name: &str| self.agents.iter().any(|agent| agent.name == name);
+        let tools = tools.filter(|spec| !is_hidden(&spec.name)).map(offer::tool);
+        tools.chain(self.agents.iter().map(offer::agent)).collect()
+    }
+
+    /// Returns the offer of this name.
+    pub(crate) fn offer(&self, name: &str) -> Option<Offer> {
+        if let Some(agent) = self.agents.iter().find(|agent| agent.name == name) {
+            return Some(Offer { agent: agent.agent.clone(), kind: agent.kind, what: What::Agent });
+        }
+        let tools = self.tools.as_ref()?;
+        let specs = tools.toolbox.specs();
+        let spec = specs.iter().find(|spec| spec.name == name)?;
+        let reads_only = spec.annotations.effect == archon_types::Effect::ReadOnly;
+        let what = What::Tool { toolbox: tools.toolbox.clone(), reads_only };
+        Some(Offer { agent: tools.agent.clone(), kind: RunKind::Loop, what })
+    }
+
+    /// Returns true if runs of this kind of this agent are runs of an offered agent.
+    pub(crate) fn is_of_offered_agent(&self, agent: &AgentId, kind: RunKind) -> bool {
+        self.agents.iter().any(|offered| offered.agent == *agent && offered.kind == kind)
+    }
+}
+
+/// The longest wait for the runs of cancelled calls.
+const SETTLE: Duration = Duration::from_secs(5);
+
+impl std::fmt::Debug for Server {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Server").field("agents", &self.agents).finish_non_exhaustive()
+    }
+}
