@@ -74,6 +74,8 @@ impl Package {
         };
         let features = table.get("features").and_then(toml::Value::as_table).into_iter().flatten();
         let examples = table.get("example").and_then(toml::Value::as_array).into_iter().flatten();
+        // One with a path of its own is a program for tests.
+        let examples = examples.filter(|example| example.get("path").is_none());
         let name = table.get("package").and_then(|package| package.get("name")).and_then(toml::Value::as_str);
         Ok(Self {
             name: name.with_context(|| format!("{folder}/Cargo.toml names no package"))?.to_owned(),
