@@ -124,7 +124,7 @@ fn is_result(message: &Message) -> bool {
     matches!(message, Message::ToolResult(_))
 }
 
-/// What a question says.
+/// The fields of a question that the row names.
 struct Says {
     asked_by: &'static str,
     question: &'static str,

@@ -1,4 +1,4 @@
-//! What the loop itself costs: `cargo bench -p archon-agents --bench loop_cost`.
+//! Measures the cost of the loop itself: `cargo bench -p archon-agents --bench loop_cost`.
 //!
 //! The model is in the process and answers at once with a call of a tool that only adds, so what is measured is the
 //! loop: the machine, the journal in memory, the guards, the events and the text of the request. Prints the time of

@@ -35,7 +35,7 @@ pub(crate) struct Call<'s> {
     abilities: Abilities,
 }
 
-/// What the client can do for its calls.
+/// The abilities of a client that decide how its calls are answered.
 #[derive(Clone, Copy, Debug)]
 struct Abilities {
     /// It can put a form to a person.

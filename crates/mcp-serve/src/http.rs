@@ -152,7 +152,7 @@ async fn accept(
 
 type Body = BoxBody<Bytes, Infallible>;
 
-/// What a request passes before the protocol.
+/// The checks that a request passes before the protocol reads it.
 struct Door<H> {
     service: StreamableHttpService<H, LocalSessionManager>,
     sessions: Arc<LocalSessionManager>,

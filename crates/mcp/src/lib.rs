@@ -31,7 +31,7 @@
 //! - Nothing waits for a server longer than the time limit of the phase ([`Timeouts`]), and a slow server
 //!   delays no other.
 //! - No process of a server outlives this process or its connection, unless it runs as another user.
-//! - What a server says about its tools never lowers a guard: each call of a tool may destroy something, until
+//! - A server's description of its tools never lowers a guard: each call of a tool may destroy something, until
 //!   a person's settings say less ([`McpServer::read_only`], [`McpServer::reversible`]).
 //! - A tool runs only with the definition that was pinned. A changed, new or renamed one is held back until a
 //!   person agreed to the difference.
