@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_answered_with_what_is() {
+    fn an_unknown_suite_is_refused_with_the_names_of_all() {
         let error = |name| named(name).err().unwrap().to_string();
         assert_eq!(
             error("lunch"),
