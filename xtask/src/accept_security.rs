@@ -195,6 +195,18 @@ mod tests {
     }
 
     #[test]
+    fn folders_of_promises_are_in_the_repository() {
+        for promise in PROMISES {
+            let folder = promise.folder().unwrap();
+            assert!(
+                repository::root().join(&folder).join("Cargo.toml").exists(),
+                "{}: {folder}",
+                promise.build
+            );
+        }
+    }
+
+    #[test]
     fn promises_name_tests_that_stand_in_the_code() {
         let files = crate::repository::text_files().unwrap();
         let sources: String = files.into_iter().filter(|file| file.is_rust()).map(|file| file.text).collect();

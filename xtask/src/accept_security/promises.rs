@@ -1,5 +1,7 @@
 //! The promises of `SECURITY.md`, and the tests behind each.
 
+use crate::layers;
+
 /// A promise and its tests.
 pub(super) struct Promise {
     /// Text of the printed line.
@@ -28,8 +30,7 @@ impl Promise {
     /// Returns the package's folder, in which cargo would run its tests.
     pub(super) fn folder(&self) -> Option<String> {
         let package = self.build.split_whitespace().nth(1)?;
-        let folder = package.strip_prefix("archon-")?;
-        Some(if folder == "tests" { folder.to_owned() } else { format!("crates/{folder}") })
+        Some(if package == "archon-tests" { "tests".to_owned() } else { layers::folder(package) })
     }
 }
 
