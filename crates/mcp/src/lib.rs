@@ -87,5 +87,5 @@ pub use resources::{
     Prompt, PromptArgument, PromptMessage, PromptRole, Resource, ResourceContent, ResourceData,
 };
 pub use server::{HttpServer, McpServer, StdioServer, Timeouts, Transport};
-pub use servers::{FirstUse, McpOptions, McpServers, ServerState, ServerStatus};
+pub use servers::{FirstUse, McpOptions, McpServers, ServerState, ServerStatus, Took};
 pub use tool::McpTool;

@@ -4,6 +4,8 @@ use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 use archon_types::Secret;
 
+use crate::FirstUse;
+
 /// A server: its transport, its time limits, and the tools that a person vouches for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -19,6 +21,9 @@ pub struct McpServer {
     /// The tools whose changes can be undone; `*` means all. A person is then asked only where the engine asks
     /// before every change.
     pub reversible: Vec<String>,
+    /// The treatment of the server's tools while it has no pins. Default: that of
+    /// [`McpOptions::first_use`](crate::McpOptions::first_use).
+    pub first_use: Option<FirstUse>,
     /// The longest message in bytes; longer ones are dropped. Default 8 MiB.
     pub max_message: usize,
 }
@@ -30,6 +35,7 @@ impl McpServer {
             command: command.into(),
             args: args.into_iter().map(Into::into).collect(),
             env: BTreeMap::new(),
+            plain_env: BTreeMap::new(),
             folder: None,
         }))
     }
@@ -45,6 +51,7 @@ impl McpServer {
             timeouts: Timeouts::default(),
             read_only: Vec::new(),
             reversible: Vec::new(),
+            first_use: None,
             max_message: 8 << 20,
         }
     }
@@ -53,6 +60,15 @@ impl McpServer {
     /// to one at a web address. The value counts as a secret.
     pub fn with_secret(mut self, name: impl Into<String>, value: impl Into<Secret>) -> Self {
         self.secrets().insert(name.into(), value.into());
+        self
+    }
+
+    /// Sets a variable of the environment whose value is no secret, such as a folder: it is not removed from what
+    /// the server writes. A server at a web address has no environment, so nothing is set.
+    pub fn with_variable(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        if let Transport::Stdio(stdio) = &mut self.transport {
+            stdio.plain_env.insert(name.into(), value.into());
+        }
         self
     }
 
@@ -117,6 +133,8 @@ pub struct StdioServer {
     /// Variables of its environment, in addition to `PATH`, the language, the time zone, the user's name, `HOME`
     /// and `TMPDIR`. No other variables are passed on, so keys are not. The values are removed from results.
     pub env: BTreeMap<String, Secret>,
+    /// Further variables, whose values are no secrets. One that is also in `env` has the value from there.
+    pub plain_env: BTreeMap<String, String>,
     /// Its working folder. Default: ours.
     pub folder: Option<PathBuf>,
 }

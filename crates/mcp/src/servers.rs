@@ -82,6 +82,18 @@ pub struct ServerStatus {
     pub held: Vec<Held>,
     /// The tools that no model can use, with the reasons.
     pub unusable: Vec<(String, String)>,
+    /// The time that each phase of its connection took; `None` if it is not connected.
+    pub took: Option<Took>,
+}
+
+/// The time that the phases of a connection took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Took {
+    /// From the start of the process to the end of the handshake.
+    pub initialize: Duration,
+    /// For the first list of tools.
+    pub list: Duration,
 }
 
 /// The state of a server's connection.
@@ -201,12 +213,24 @@ fn offers_resources(server: &Arc<Server>) -> bool {
 }
 
 fn status_of(server: &Arc<Server>) -> ServerStatus {
-    let (state, held, unusable) = match server.state() {
-        State::Connecting => (ServerState::Connecting, Vec::new(), Vec::new()),
-        State::Ready(ready) => (ServerState::Ready, ready.judged.held.clone(), ready.unusable.clone()),
-        State::Down { error, .. } => (ServerState::Down(error), Vec::new(), Vec::new()),
-        State::Closed => (ServerState::Closed, Vec::new(), Vec::new()),
-    };
     let tools = tools_of(server).iter().map(|tool| tool.spec().name.clone()).collect();
-    ServerStatus { name: server.name.clone(), state, tools, held, unusable }
+    let of = |state| ServerStatus {
+        name: server.name.clone(),
+        state,
+        tools,
+        held: Vec::new(),
+        unusable: Vec::new(),
+        took: None,
+    };
+    match server.state() {
+        State::Connecting => of(ServerState::Connecting),
+        State::Ready(ready) => ServerStatus {
+            held: ready.judged.held.clone(),
+            unusable: ready.unusable.clone(),
+            took: Some(ready.took),
+            ..of(ServerState::Ready)
+        },
+        State::Down { error, .. } => of(ServerState::Down(error)),
+        State::Closed => of(ServerState::Closed),
+    }
 }

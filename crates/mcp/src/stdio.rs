@@ -38,7 +38,8 @@ pub(crate) struct Running {
 /// Starts the process of a server.
 pub(crate) fn start(server: &StdioServer, max_message: usize) -> io::Result<Running> {
     let mut command = Command::new(&server.command);
-    command.args(&server.args).envs(server.env.iter().map(|(name, value)| (name, value.expose())));
+    command.args(&server.args).envs(&server.plain_env);
+    command.envs(server.env.iter().map(|(name, value)| (name, value.expose())));
     if let Some(folder) = &server.folder {
         command.current_dir(folder);
     }

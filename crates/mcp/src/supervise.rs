@@ -11,7 +11,7 @@ use futures_util::future::{Either, select};
 use tokio::sync::watch;
 
 use crate::{
-    Definition, FirstUse, McpError, McpOptions, McpProblem, McpServer, Phase, ServerPins,
+    Definition, FirstUse, McpError, McpOptions, McpProblem, McpServer, Phase, ServerPins, Took,
     connection::{Connection, lifecycle},
     held::{Judged, hold_all, judge},
 };
@@ -49,6 +49,7 @@ pub(crate) enum State {
 /// A connected server with its tools.
 pub(crate) struct Ready {
     pub(crate) connection: Arc<Connection>,
+    pub(crate) took: Took,
     /// All tools that a model could use.
     definitions: Vec<Definition>,
     pub(crate) judged: Judged,
@@ -148,15 +149,18 @@ impl Server {
         pins.tools.retain(|name, _| is_offered(name));
         self.options.pins.write(&self.name, &pins)?;
         let judged = judge(&self.name, &self.identity, &pins, &ready.definitions);
-        self.publish(ready.connection.clone(), ready.definitions.clone(), judged, ready.unusable.clone());
+        let (connection, definitions) = (ready.connection.clone(), ready.definitions.clone());
+        let unusable = ready.unusable.clone();
+        self.publish(Ready { connection, took: ready.took, definitions, judged, unusable });
         Ok(true)
     }
 
     /// Compares the tools of a connection with the pins, and offers those that were agreed to.
-    fn offer(&self, connection: Arc<Connection>, listed: Vec<Definition>) {
+    fn offer(&self, connection: Arc<Connection>, took: Took, listed: Vec<Definition>) {
         let _judging = self.judging.lock().unwrap_or_else(PoisonError::into_inner);
         let (definitions, unusable) = usable(listed);
-        let judged = match (self.options.pins.read(&self.name), self.options.first_use) {
+        let first_use = self.settings.first_use.unwrap_or(self.options.first_use);
+        let judged = match (self.options.pins.read(&self.name), first_use) {
             (Ok(Some(pins)), _) => judge(&self.name, &self.identity, &pins, &definitions),
             (Ok(None), FirstUse::Trust) => {
                 let pins = ServerPins::first(&self.identity, &definitions);
@@ -178,17 +182,10 @@ impl Server {
         for held in &judged.held {
             tracing::warn!(target: "archon::mcp", server = %self.name, tool = %held.tool, "held back: {}", held.reason());
         }
-        self.publish(connection, definitions, judged, unusable);
+        self.publish(Ready { connection, took, definitions, judged, unusable });
     }
 
-    fn publish(
-        &self,
-        connection: Arc<Connection>,
-        definitions: Vec<Definition>,
-        judged: Judged,
-        unusable: Vec<(String, String)>,
-    ) {
-        let ready = Ready { connection, definitions, judged, unusable };
+    fn publish(&self, ready: Ready) {
         self.state.send_replace(State::Ready(Arc::new(ready)));
     }
 }
@@ -218,8 +215,8 @@ pub(crate) async fn supervise(server: Arc<Server>, end: CancellationToken) {
         let began = clock.now();
         let error = match connect(&server, failures, &end).await {
             Err(error) => error,
-            Ok(connection) => {
-                let lost = unless(&end, watch(&server, &connection)).await;
+            Ok((connection, took)) => {
+                let lost = unless(&end, watch(&server, &connection, took)).await;
                 if let Some(error) = &lost {
                     // Calls fail at once, and do not wait for the end of the processes.
                     server.down(error.clone(), clock.now());
@@ -261,16 +258,27 @@ async fn connect(
     server: &Arc<Server>,
     failures: u32,
     end: &CancellationToken,
-) -> Result<Arc<Connection>, McpError> {
-    let (clock, token) = (server.options.clock.clone(), end.child_token());
-    let connection =
-        Connection::open(&server.name, &server.settings, clock, lifecycle(failures), token).await?;
-    let connection = Arc::new(connection);
+) -> Result<(Arc<Connection>, Took), McpError> {
+    let clock = &server.options.clock;
+    let open = |failures| {
+        let (name, settings) = (&server.name, &server.settings);
+        Connection::open(name, settings, clock.clone(), lifecycle(failures), end.child_token())
+    };
+    let began = clock.now();
+    let connection = match open(failures).await {
+        // It may be one that ends at a first message of the newest revision. So a short program gets its tools, too.
+        Err(error) if failures == 0 && matches!(error.problem, McpProblem::ConnectionClosed(_)) => {
+            open(1).await?
+        }
+        opened => opened?,
+    };
+    let (connection, opened) = (Arc::new(connection), clock.now());
     let closed = || Err(server.error(Phase::List, McpProblem::Closed));
     match unless(end, connection.list()).await.unwrap_or_else(closed) {
         Ok(listed) => {
-            server.offer(connection.clone(), listed);
-            Ok(connection)
+            let took = Took { initialize: opened.since(began), list: clock.now().since(opened) };
+            server.offer(connection.clone(), took, listed);
+            Ok((connection, took))
         }
         Err(error) => {
             connection.close().await;
@@ -281,7 +289,7 @@ async fn connect(
 
 /// Watches a connection until it fails, and returns the failure. The list of tools is asked for again when the
 /// server reports a change, and from time to time: it shows that the server answers.
-async fn watch(server: &Server, connection: &Arc<Connection>) -> McpError {
+async fn watch(server: &Server, connection: &Arc<Connection>, took: Took) -> McpError {
     loop {
         let due = server.options.clock.now() + server.options.check_every;
         let mut due = server.options.clock.sleep_until(due);
@@ -293,7 +301,7 @@ async fn watch(server: &Server, connection: &Arc<Connection>) -> McpError {
             }
         }
         match connection.list().await {
-            Ok(listed) => server.offer(connection.clone(), listed),
+            Ok(listed) => server.offer(connection.clone(), took, listed),
             // A server that does one thing at a time answers after the calls.
             Err(error) if connection.is_busy() && matches!(error.problem, McpProblem::Timeout(_)) => {}
             Err(error) => return error,
