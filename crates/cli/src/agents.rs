@@ -27,7 +27,7 @@ async fn agent(app: &App, name: &str, caller: &Chosen) -> Result<Arc<dyn Tool>, 
     let described = agents.and_then(|agents| agents.get(name)).cloned().unwrap_or_default();
     let at =
         |e: Failure| Failure::new(e.exit(), format!("[agents.{name}]: {}", e.what()), e.advice().join(" "));
-    let tools = toolset::of_agent(described.tools.as_ref(), app).map_err(at)?;
+    let tools = toolset::of_agent(described.tools.as_ref(), app).await.map_err(at)?;
     let chosen = match &described.model {
         Some(model) => choose::of_member(app, model, &format!("[agents.{name}]")).await?,
         None => caller.clone(),

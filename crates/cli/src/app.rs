@@ -15,6 +15,7 @@ use crate::{
     config::{Config, Sources},
     credentials::{self, Kept},
     failure::Failure,
+    mcp,
     output::Output,
     recorded::Recorded,
     tape::Tape,
@@ -43,6 +44,8 @@ pub(crate) struct App {
     pub(crate) opened: Arc<OnceLock<Arc<JsonlJournal>>>,
     /// The catalogue of models, read at its first use.
     pub(crate) catalogue: Arc<OnceLock<Arc<Catalogue>>>,
+    /// The MCP servers, once they are started.
+    pub(crate) mcp: Arc<mcp::Connected>,
     /// The cassette that model calls are recorded to, or replayed from.
     pub(crate) tape: Tape,
 }
@@ -62,6 +65,7 @@ impl App {
             http: HttpOptions::default(),
             opened: Arc::default(),
             catalogue: Arc::default(),
+            mcp: Arc::default(),
             tape: Tape::default(),
         }
     }

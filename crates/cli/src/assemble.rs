@@ -26,7 +26,7 @@ use crate::{
 
 /// Builds the agent of the settings, with its model, and with a memory if there is one.
 pub(crate) async fn chosen(app: &App, memory: Option<Memory>) -> Result<Archon, Failure> {
-    let picked = toolset::chosen(app)?;
+    let picked = toolset::chosen(app).await?;
     let chosen = choose::model(app, None).await?;
     let tools = with_agents(app, picked, &chosen).await?;
     let builder = by_settings(app, chosen, tools).await?;
@@ -78,10 +78,10 @@ pub(crate) async fn from_config(
 ) -> Result<ArchonBuilder, Failure> {
     let app = &in_its_folder(app, config)?;
     let picked = match app.config.is_flag("tools") {
-        true => toolset::chosen(app)?,
+        true => toolset::chosen(app).await?,
         false => {
             let names = config.tools.iter().map(|tool| tool.name.as_str());
-            toolset::recorded(names.filter(|name| leave_out.iter().all(|other| other != name)), app)?
+            toolset::recorded(names.filter(|name| leave_out.iter().all(|other| other != name)), app).await?
         }
     };
     let model = format!("{}:{}", config.provider, config.model);
@@ -230,11 +230,16 @@ fn no_price(app: &App, provider: &str, model: &str) -> Failure {
 
 /// Returns the command that resumes a run; its id is enough, wherever its data is.
 pub(crate) fn resume_line(app: &App, run: &str) -> String {
+    in_data_dir(app, &format!("archon resume {run}"))
+}
+
+/// Returns a command with the flag for the data folder, if this one was given it.
+pub(crate) fn in_data_dir(app: &App, command: &str) -> String {
     match (app.config.origin("data_dir"), &app.config.settings.data_dir) {
         (Some(Origin::Flag(flag)), Some(dir)) => {
-            format!("archon resume {run} {flag} {}", quoted(&dir.display().to_string()))
+            format!("{command} {flag} {}", quoted(&dir.display().to_string()))
         }
-        _ => format!("archon resume {run}"),
+        _ => command.to_owned(),
     }
 }
 

@@ -12,6 +12,11 @@ mod init;
 #[path = "commands/init_absent.rs"]
 mod init;
 mod man;
+#[cfg(all(unix, feature = "mcp"))]
+mod mcp;
+#[cfg(not(all(unix, feature = "mcp")))]
+#[path = "commands/mcp_absent.rs"]
+mod mcp;
 mod memory;
 mod model;
 mod models;
@@ -77,6 +82,8 @@ pub(crate) enum Command {
     /// Show the tools, or call one without a model
     #[command(subcommand)]
     Tools(tools::ToolsCommand),
+    /// Add, list and try MCP servers, whose tools the agent gets, and agree to what they offer
+    Mcp(mcp::McpArgs),
     /// Show the models that can be used now
     #[command(subcommand)]
     Models(models::ModelsCommand),
@@ -115,6 +122,7 @@ impl Command {
             Self::Tools(command) => command.settings(),
             Self::Models(command) => command.settings(),
             Self::Doctor(args) => args.settings(),
+            Self::Mcp(_) => Settings::default(),
             Self::Memory(command) => command.settings(),
             Self::Approvals(command) => return command.settings(),
             Self::Runs(command) => return command.settings(),
@@ -155,6 +163,7 @@ impl Command {
     pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
         let app = &App { tape: self.tape()?, ..app.clone() };
         let result = self.run_with(app).await;
+        crate::mcp::close(app).await;
         app.tape.warn_of_left(&app.output);
         result
     }
@@ -171,6 +180,7 @@ impl Command {
             Self::Sessions(command) => command.run(app).await,
             Self::Memory(command) => command.run(app).await,
             Self::Tools(command) => command.run(app).await,
+            Self::Mcp(args) => args.run(app).await,
             Self::Models(command) => command.run(app).await,
             Self::Model(command) => command.run(app).await,
             Self::Credentials(command) => command.run(app).await,
@@ -200,7 +210,8 @@ pub(crate) struct ModelFlags {
 /// Flags that choose tools and what they see.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct ToolFlags {
-    /// The tools: names separated by commas, `all` or `none` [default: those that change nothing]
+    /// The tools: names separated by commas, `all` or `none` [default: those that change nothing, and those of MCP
+    /// servers]
     #[arg(long, value_name = "a,b|all|none")]
     pub(crate) tools: Option<ToolSelection>,
     /// The folder that tools may see [default: the current one]

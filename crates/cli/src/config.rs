@@ -12,9 +12,11 @@ mod models;
 mod name;
 mod problems;
 mod rules;
+mod servers;
 mod source;
 mod trust;
 mod value;
+pub(crate) mod variables;
 
 use std::{
     collections::BTreeMap,
@@ -30,14 +32,19 @@ use crate::failure::Failure;
 pub(crate) use agents::AgentSettings;
 use agents::Agents;
 pub(crate) use agreed::Agreements;
+#[cfg(all(unix, feature = "mcp"))]
+pub(crate) use agreed::sha256;
 #[cfg(feature = "setup")]
 pub(crate) use edit::Edit;
 #[cfg(test)]
 pub(crate) use file::parse as parse_settings;
 pub(crate) use models::Models;
 pub(crate) use name::Name;
-pub(crate) use problems::problems;
+pub(crate) use problems::{Problem, problems};
 pub(crate) use rules::PermissionRules;
+pub(crate) use servers::Servers;
+#[cfg(all(unix, feature = "mcp"))]
+pub(crate) use servers::{FirstTools, ServerSettings};
 pub(crate) use source::Source;
 pub(crate) use trust::{Asks, asks};
 use value::FromText;
@@ -103,12 +110,14 @@ settings! {
     /// Not in a project's settings.
     allow_plain_http: bool,
     /// The tools that the agent has: `"all"`, `"none"`, or a list of names; by default those that change
-    /// nothing.
+    /// nothing, and those of MCP servers.
     tools: ToolSelection,
     /// The folder that tools may see.
     workspace: PathBuf,
     /// Agents that the main agent may call as tools. A layer adds to those below.
     agents: Agents,
+    /// MCP servers, whose tools the agent gets. Not in a project's settings: its servers stand in `.mcp.json`.
+    mcp: Servers,
     /// Address of a service for `web_search` that answers as Brave Search does; by default Brave Search
     /// itself. Not in a project's settings.
     search_url: String,
@@ -304,6 +313,8 @@ impl Config {
         layer.permissions = layer.permissions.map(|more| own.unwrap_or_default().and(more));
         let own = self.settings.models.clone();
         layer.models = layer.models.map(|more| own.unwrap_or_default().and(more));
+        let own = self.settings.mcp.clone();
+        layer.mcp = layer.mcp.map(|more| own.unwrap_or_default().and(more));
         let agents = self.settings.agents.clone();
         layer.agents = layer.agents.map(|more| agents.into_iter().flatten().chain(more).collect());
         self.settings.overlay(layer, origin, &mut self.origins);

@@ -38,8 +38,14 @@ impl Service {
         self.variables.first().copied().unwrap_or_default()
     }
 
-    /// Returns the service of this name. Services that read the same variable share a key.
+    /// Returns the service of this name. Services that read the same variable share a key. The name of a variable
+    /// that no service reads stands for itself: MCP servers get it.
     pub(crate) fn named(name: &str) -> Result<Self, Failure> {
+        if is_variable(name) {
+            // The program keeps or forgets one key, and ends.
+            let name: &'static str = name.to_owned().leak();
+            return Ok(service_of(name).unwrap_or(Self { name, variables: vec![name].leak() }));
+        }
         let protocol = PROTOCOLS.iter().find(|protocol| protocol.alias == Some(name));
         let name = protocol.map_or(name, |protocol| protocol.name);
         let own = PROTOCOLS.iter().find(|p| p.name == name).and_then(|p| p.key_variables.first());
@@ -68,6 +74,12 @@ pub(crate) fn services() -> impl Iterator<Item = Service> {
         .collect();
     let is_first = |at: usize, of: &[Service]| of[..at].iter().all(|s| s.variable() != of[at].variable());
     (0..all.len()).filter(|at| is_first(*at, &all)).map(|at| all[at]).collect::<Vec<_>>().into_iter()
+}
+
+/// Returns whether a name is one of a variable, and not of a service: it is written in capitals.
+fn is_variable(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_uppercase())
+        && name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')
 }
 
 /// Returns the service whose stored key replaces this variable.
@@ -163,6 +175,10 @@ impl Kept {
                 kept.0.insert(variable, key_of(&*store, entry).await?);
             }
         }
+        let others = store.list(&owner(), None).await?.into_iter();
+        for entry in others.filter(|entry| is_variable(&entry.key.service) && !is_set(&entry.key.service)) {
+            kept.0.insert(entry.key.service.clone(), key_of(&*store, &entry).await?);
+        }
         Ok(kept)
     }
 
@@ -226,6 +242,8 @@ mod tests {
             ("anthropic", "anthropic ANTHROPIC_API_KEY"),
             ("google", "gemini GEMINI_API_KEY"),
             ("brave-search", "brave-search BRAVE_API_KEY"),
+            ("BRAVE_API_KEY", "brave-search BRAVE_API_KEY"),
+            ("GITHUB_TOKEN", "GITHUB_TOKEN GITHUB_TOKEN"),
         ] {
             let service = Service::named(name).unwrap();
             assert_eq!(format!("{} {}", service.name, service.variable()), expected, "{name}");

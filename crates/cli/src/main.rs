@@ -16,6 +16,7 @@ mod exit;
 mod failure;
 mod interrupt;
 mod local;
+mod mcp;
 mod misspelt;
 mod output;
 mod own_file;

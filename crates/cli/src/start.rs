@@ -62,6 +62,7 @@ fn start(args: Args, output: Arc<Output>) -> Result<Exit, Failure> {
         http,
         opened: Arc::default(),
         catalogue: Arc::default(),
+        mcp: Arc::default(),
         tape: Tape::default(),
     };
     if let Some(warning) = commands::warning(&app).filter(|_| is_by_settings) {

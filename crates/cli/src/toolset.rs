@@ -11,7 +11,7 @@ use archon::{
     types::{Tool, nearest},
 };
 
-use crate::{app::App, config::ToolSelection, failure::Failure};
+use crate::{app::App, config::ToolSelection, failure::Failure, mcp};
 
 /// Tools that are ready for calls.
 pub(crate) type Tools = Vec<Arc<dyn Tool>>;
@@ -31,61 +31,85 @@ impl Picked {
     }
 }
 
-/// Returns the choice of the settings. By default these are the tools that change nothing, and all agents of
-/// the settings.
-pub(crate) fn chosen(app: &App) -> Result<Picked, Failure> {
+/// Returns the choice of the settings. By default these are the tools that change nothing, those of MCP servers, and
+/// all agents of the settings.
+pub(crate) async fn chosen(app: &App) -> Result<Picked, Failure> {
     match &app.config.settings.tools {
-        None => Ok(Picked { tools: harmless(app)?, agents: agents(app, &all(app)?)? }),
+        None => {
+            let mut tools = harmless(app)?;
+            let agents = agents(app, &all(app)?)?;
+            tools.extend(mcp::tools(app).await);
+            Ok(Picked { tools, agents })
+        }
         Some(ToolSelection::None) => Ok(Picked::default()),
         Some(ToolSelection::All) => {
-            let tools = all(app)?;
+            let tools = with_servers(app).await?;
             Ok(Picked { agents: agents(app, &tools)?, tools })
         }
-        Some(ToolSelection::Names(names)) => recorded(names.iter().map(String::as_str), app),
+        Some(ToolSelection::Names(names)) => recorded(names.iter().map(String::as_str), app).await,
     }
 }
 
 /// Returns the tools and agents of these names, for instance those of a run that is resumed.
-pub(crate) fn recorded<'a>(names: impl Iterator<Item = &'a str>, app: &App) -> Result<Picked, Failure> {
-    let mut names = names.peekable();
-    if names.peek().is_none() {
+pub(crate) async fn recorded<'a>(names: impl Iterator<Item = &'a str>, app: &App) -> Result<Picked, Failure> {
+    let names: Vec<&str> = names.collect();
+    if names.is_empty() {
         return Ok(Picked::default());
     }
-    let all = all(app)?;
-    let agents = agents(app, &all)?;
-    let mut picked = Picked::default();
-    for name in names {
-        match agents.iter().any(|agent| agent == name) {
-            true => picked.agents.push(name.to_owned()),
-            false => picked.tools.push(by_name(name, &all, &agents)?),
-        }
-    }
-    Ok(picked)
+    let agents = agents(app, &all(app)?)?;
+    let (of_agents, of_tools): (Vec<&str>, Vec<&str>) =
+        names.into_iter().partition(|name| agents.iter().any(|agent| agent == name));
+    let tools = by_names(&of_tools, &agents, app).await?;
+    Ok(Picked { tools, agents: of_agents.into_iter().map(str::to_owned).collect() })
 }
 
 /// Returns the tools of an agent that other agents call. It has no agents itself.
-pub(crate) fn of_agent(selection: Option<&ToolSelection>, app: &App) -> Result<Tools, Failure> {
+pub(crate) async fn of_agent(selection: Option<&ToolSelection>, app: &App) -> Result<Tools, Failure> {
     match selection {
         None => harmless(app),
         Some(ToolSelection::None) => Ok(Vec::new()),
-        Some(ToolSelection::All) => all(app),
+        Some(ToolSelection::All) => with_servers(app).await,
         Some(ToolSelection::Names(names)) => {
-            let all = all(app)?;
-            names.iter().map(|name| by_name(name, &all, &[])).collect()
+            by_names(&names.iter().map(String::as_str).collect::<Vec<_>>(), &[], app).await
         }
     }
 }
 
 /// Returns the names of all tools.
-pub(crate) fn names(app: &App) -> Result<Vec<String>, Failure> {
-    Ok(all(app)?.iter().map(|tool| tool.spec().name.clone()).collect())
+pub(crate) async fn names(app: &App) -> Result<Vec<String>, Failure> {
+    Ok(with_servers(app).await?.iter().map(|tool| tool.spec().name.clone()).collect())
+}
+
+/// Returns all tools, those of MCP servers included.
+async fn with_servers(app: &App) -> Result<Tools, Failure> {
+    let mut tools = all(app)?;
+    tools.extend(mcp::tools(app).await);
+    Ok(tools)
+}
+
+/// Returns the tools of these names. The servers are only started if a name is none of the built-in tools.
+async fn by_names(names: &[&str], agents: &[String], app: &App) -> Result<Tools, Failure> {
+    let mut known = all(app)?;
+    if !names.iter().all(|name| known.iter().any(|tool| tool.spec().name == *name)) {
+        known.extend(mcp::tools(app).await);
+    }
+    names
+        .iter()
+        .map(|name| match known.iter().find(|tool| tool.spec().name == *name) {
+            Some(tool) => Ok(tool.clone()),
+            None => Err(mcp::missing(app, name).unwrap_or_else(|| {
+                let tools = known.iter().map(|tool| tool.spec().name.as_str());
+                unknown(name, tools.chain(agents.iter().map(String::as_str)))
+            })),
+        })
+        .collect()
 }
 
 fn harmless(app: &App) -> Result<Tools, Failure> {
     Ok(builtin::default_tools(&workspace(app)?))
 }
 
-/// Returns all tools: those that only read, those that change files, the shell if the sandbox works here, and
+/// Returns all built-in tools: those that only read, those that change files, the shell if the sandbox works here, and
 /// those of this build's features.
 fn all(app: &App) -> Result<Tools, Failure> {
     let workspace = &workspace(app)?;
@@ -221,14 +245,6 @@ pub(crate) fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clo
     Failure::usage(format!("there is no tool {name:?}"), advice)
 }
 
-fn by_name(name: &str, all: &[Arc<dyn Tool>], agents: &[String]) -> Result<Arc<dyn Tool>, Failure> {
-    if let Some(tool) = all.iter().find(|tool| tool.spec().name == name) {
-        return Ok(tool.clone());
-    }
-    let names = all.iter().map(|tool| tool.spec().name.as_str()).chain(agents.iter().map(String::as_str));
-    Err(unknown(name, names))
-}
-
 /// Returns the workspace as a path without symbolic links.
 pub(crate) fn folder(app: &App) -> Option<PathBuf> {
     app.config.settings.workspace.as_deref().unwrap_or(Path::new(".")).canonicalize().ok()
@@ -253,13 +269,13 @@ mod tests {
     use super::*;
     use crate::{config::Settings, exit::Exit};
 
-    fn names_of(selection: ToolSelection) -> Result<Vec<String>, Failure> {
+    async fn names_of(selection: ToolSelection) -> Result<Vec<String>, Failure> {
         let settings = Settings { tools: Some(selection), ..Settings::default() };
-        Ok(chosen(&App::of(settings))?.names())
+        Ok(chosen(&App::of(settings)).await?.names())
     }
 
-    #[test]
-    fn tools_go_by_their_own_names() {
+    #[tokio::test]
+    async fn tools_go_by_their_own_names() {
         let known = [
             "bash",
             "bash_readonly",
@@ -274,7 +290,7 @@ mod tests {
             "search",
             "write_file",
         ];
-        let mut all = names_of(ToolSelection::All).unwrap();
+        let mut all = names_of(ToolSelection::All).await.unwrap();
         let brought = all.extract_if(.., |name| name.starts_with("git_") || name.starts_with("web_"));
         let brought: Vec<_> = brought.collect();
         // Without a key nothing is searched.
@@ -285,22 +301,22 @@ mod tests {
         let programs = all.iter().position(|name| name == "code_executor").map(|place| all.remove(place));
         assert_eq!(programs.is_some(), cfg!(any(feature = "python", feature = "javascript")));
         assert_eq!(all, known);
-        assert_eq!(names_of(ToolSelection::None).unwrap(), Vec::<String>::new());
-        assert_eq!(names_of(ToolSelection::Names(vec!["search".into()])).unwrap(), ["search"]);
+        assert_eq!(names_of(ToolSelection::None).await.unwrap(), Vec::<String>::new());
+        assert_eq!(names_of(ToolSelection::Names(vec!["search".into()])).await.unwrap(), ["search"]);
     }
 
-    #[test]
-    fn an_unknown_tool_is_a_usage_error_that_names_the_nearest() {
-        let e = names_of(ToolSelection::Names(vec!["calclator".into()])).unwrap_err();
+    #[tokio::test]
+    async fn an_unknown_tool_is_a_usage_error_that_names_the_nearest() {
+        let e = names_of(ToolSelection::Names(vec!["calclator".into()])).await.unwrap_err();
         assert_eq!(e.exit(), Exit::Usage);
         assert_eq!(e.what(), "there is no tool \"calclator\"");
-        let known = names_of(ToolSelection::All).unwrap().join(", ");
+        let known = names_of(ToolSelection::All).await.unwrap().join(", ");
         assert_eq!(e.advice(), [format!("did you mean calculator? the tools are: {known}")]);
     }
 
-    #[test]
-    fn tool_of_a_feature_that_was_left_out_is_refused_with_the_feature() {
-        let e = names_of(ToolSelection::Names(vec!["web_search".into()])).unwrap_err();
+    #[tokio::test]
+    async fn tool_of_a_feature_that_was_left_out_is_refused_with_the_feature() {
+        let e = names_of(ToolSelection::Names(vec!["web_search".into()])).await.unwrap_err();
         let expected = match cfg!(feature = "web") {
             true => (
                 "web_search needs a key",
@@ -311,7 +327,7 @@ mod tests {
         };
         assert_eq!((e.what(), e.advice().concat().as_str()), expected);
         if cfg!(not(any(feature = "python", feature = "javascript"))) {
-            let e = names_of(ToolSelection::Names(vec!["code_executor".into()])).unwrap_err();
+            let e = names_of(ToolSelection::Names(vec!["code_executor".into()])).await.unwrap_err();
             assert_eq!(e.what(), "code_executor is not in this build");
             assert_eq!(e.advice(), ["build with `--features python`"]);
         }
@@ -330,14 +346,14 @@ mod tests {
         }
     }
 
-    #[test]
-    fn agent_has_a_name_that_no_tool_has_and_models_can_say() {
+    #[tokio::test]
+    async fn agent_has_a_name_that_no_tool_has_and_models_can_say() {
         for (name, problem) in
             [("reviewer", None), ("bash", Some("a tool has")), ("my agent", Some("letters"))]
         {
             let agents = [(name.to_owned(), crate::config::AgentSettings::default())].into();
             let settings = Settings { agents: Some(agents), ..Settings::default() };
-            let names = chosen(&App::of(settings)).map(|picked| picked.agents);
+            let names = chosen(&App::of(settings)).await.map(|picked| picked.agents);
             match problem {
                 None => assert_eq!(names.unwrap(), [name]),
                 Some(problem) => assert!(names.unwrap_err().what().contains(problem), "{name}"),
@@ -345,15 +361,15 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_workspace_that_is_not_there_is_a_usage_error_unless_no_tool_needs_it() {
-        let with = |tools| {
+    #[tokio::test]
+    async fn a_workspace_that_is_not_there_is_a_usage_error_unless_no_tool_needs_it() {
+        let with = async |tools| {
             let workspace = Some("/nowhere/at/all".into());
             let settings = Settings { tools, workspace, ..Settings::default() };
-            chosen(&App::of(settings)).map(|picked| picked.tools.len())
+            chosen(&App::of(settings)).await.map(|picked| picked.tools.len())
         };
-        assert_eq!(with(Some(ToolSelection::None)), Ok(0));
-        let e = with(None).unwrap_err();
+        assert_eq!(with(Some(ToolSelection::None)).await, Ok(0));
+        let e = with(None).await.unwrap_err();
         assert!(e.what().contains("/nowhere/at/all") && e.exit() == Exit::Usage, "{e:?}");
     }
 }

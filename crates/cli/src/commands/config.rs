@@ -1,15 +1,16 @@
 //! `archon config`: the files with settings, the values in them, and their problems.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use serde_json::json;
 
 use crate::{
     app::App,
-    config::{KEYS, Name, Owner, Settings, Source, problems},
+    config::{KEYS, Name, Owner, Problem, Settings, Source, problems},
     exit::Exit,
     failure::Failure,
+    mcp,
     output::Look,
     text::visible,
 };
@@ -132,7 +133,7 @@ fn set(app: &App, name: &str, _: &str, owner: Owner) -> Result<Exit, Failure> {
 
 /// Notes that a written setting does not hold: because another place sets it, or nobody agreed to it.
 #[cfg(feature = "setup")]
-fn say_if_without_effect(app: &App, name: &Name, path: &std::path::Path) {
+fn say_if_without_effect(app: &App, name: &Name, path: &Path) {
     use crate::config::{Config, Origin};
     // Other files may have problems; `archon config check` is for them.
     let Ok(config) = Config::load(&app.sources, Settings::default()) else { return };
@@ -148,9 +149,11 @@ fn say_if_without_effect(app: &App, name: &Name, path: &std::path::Path) {
 }
 
 fn check(app: &App) -> Result<Exit, Failure> {
+    let servers = app.sources.project.as_ref().map(|file| file.with_file_name(mcp::FILE));
+    let checks = files(app).map(|(owner, path)| (path.clone(), Some(owner)));
     let (mut count, mut read) = (0, 0);
-    for (owner, path) in files(app) {
-        let text = match std::fs::read_to_string(path) {
+    for (path, owner) in checks.chain(servers.map(|path| (path, None))) {
+        let text = match std::fs::read_to_string(&path) {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => continue,
             text => text.map_err(|e| {
                 let what = format!("cannot read {}: {e}", path.display());
@@ -158,15 +161,12 @@ fn check(app: &App) -> Result<Exit, Failure> {
             })?,
         };
         read += 1;
-        for problem in problems(path, &text, owner) {
-            count += 1;
-            let mut item = json!(problem);
-            item["file"] = path.display().to_string().into();
-            app.item(&item, || {
-                let place = visible(&format!("{}:{}", path.display(), problem.line));
-                format!("{place}: {}; {}", visible(&problem.problem), visible(&problem.advice))
-            });
-        }
+        let found = match owner {
+            Some(owner) => problems(&path, &text, owner),
+            None => mcp::file_problems(&text),
+        };
+        count += found.len();
+        found.iter().for_each(|problem| show(app, &path, problem));
     }
     if !app.json {
         let files = if read == 1 { "1 file".to_owned() } else { format!("{read} files") };
@@ -174,4 +174,13 @@ fn check(app: &App) -> Result<Exit, Failure> {
         app.output.note(Look::Plain, format!("{files} read, {problems}"));
     }
     Ok(if count == 0 { Exit::Finished } else { Exit::Failed })
+}
+
+fn show(app: &App, path: &Path, problem: &Problem) {
+    let mut item = json!(problem);
+    item["file"] = path.display().to_string().into();
+    app.item(&item, || {
+        let place = visible(&format!("{}:{}", path.display(), problem.line));
+        format!("{place}: {}; {}", visible(&problem.problem), visible(&problem.advice))
+    });
 }

@@ -18,7 +18,8 @@ use crate::{
 pub(crate) enum CredentialsCommand {
     /// Keep a key: it is typed without being shown, or read from standard input
     Add {
-        /// The service, as it stands before a model: openai, anthropic, …, or brave-search
+        /// The service, as it stands before a model: openai, anthropic, …, or brave-search; or the variable that an
+        /// MCP server gets, as GITHUB_TOKEN
         service: String,
         /// A name for the key; the others of a service are tried after `primary`, in the order of their names
         #[arg(long, value_name = "NAME", default_value = PRIMARY)]

@@ -17,7 +17,7 @@ use crate::{
     config::{KEYS, Settings},
     exit::Exit,
     failure::Failure,
-    local,
+    local, mcp,
     text::one_line,
     toolset,
 };
@@ -66,7 +66,10 @@ impl DoctorArgs {
         show(keys(app));
         show(engine(app));
         show(models(app));
-        show(tools(app));
+        for (ok, found) in mcp::findings(app).await {
+            show(Finding { check: "mcp", ok, found });
+        }
+        show(tools(app).await);
         show(sandbox());
         app.output.wait("choosing a model");
         let chosen = choose::model(app, None).await;
@@ -206,8 +209,8 @@ fn sandbox() -> Finding {
     Finding { check: "sandbox", ok: true, found }
 }
 
-fn tools(app: &App) -> Finding {
-    match toolset::chosen(app) {
+async fn tools(app: &App) -> Finding {
+    match toolset::chosen(app).await {
         Ok(picked) => Finding { check: "tools", ok: true, found: picked.names().join(", ") },
         Err(e) => {
             Finding { check: "tools", ok: false, found: format!("{}; {}", e.what(), e.advice().join("; ")) }

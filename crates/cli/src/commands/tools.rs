@@ -59,14 +59,14 @@ impl ToolsCommand {
 
     pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
         match self {
-            Self::List { .. } => list(app),
+            Self::List { .. } => list(app).await,
             Self::Call { name, arguments, .. } => call(app, name, &arguments).await,
         }
     }
 }
 
-fn list(app: &App) -> Result<Exit, Failure> {
-    let Picked { tools, agents } = toolset::chosen(app)?;
+async fn list(app: &App) -> Result<Exit, Failure> {
+    let Picked { tools, agents } = toolset::chosen(app).await?;
     for tool in tools {
         let spec = tool.spec();
         app.item(spec, || format!("{:<12}  {}", spec.name, one_line(&spec.description, 100)));
@@ -83,7 +83,7 @@ fn list(app: &App) -> Result<Exit, Failure> {
 
 async fn call(app: &App, name: String, arguments: &[String]) -> Result<Exit, Failure> {
     let names = std::iter::once(name.as_str()).chain((name != READ_FILE).then_some(READ_FILE));
-    let Picked { tools, agents } = toolset::recorded(names, app)?;
+    let Picked { tools, agents } = toolset::recorded(names, app).await?;
     if !agents.is_empty() {
         let what = format!("{name} is an agent, which only another agent can call");
         return Err(Failure::usage(

@@ -8,8 +8,8 @@ use serde_json::json;
 use crate::{
     app::App,
     ask::Prompt,
-    assemble::quoted,
-    config::{Agreements, Origin, asks},
+    assemble::in_data_dir,
+    config::{Agreements, asks},
     exit::Exit,
     failure::Failure,
     output::Look,
@@ -29,7 +29,7 @@ pub(crate) struct TrustArgs {
 /// Further commands for agreements.
 #[derive(Debug, Subcommand)]
 pub(crate) enum TrustCommand {
-    /// The settings files that were agreed to
+    /// The settings files and MCP servers that were agreed to
     List,
     /// Take an agreement back
     Remove {
@@ -52,14 +52,11 @@ impl TrustArgs {
 /// The warning about settings of the project that no person has agreed to.
 pub(crate) fn warning(app: &App) -> Option<String> {
     let asks = app.config.asks.as_ref()?;
-    let place = match (app.config.origin("data_dir"), &app.config.settings.data_dir) {
-        (Some(Origin::Flag(flag)), Some(dir)) => format!(" {flag} {}", quoted(&dir.display().to_string())),
-        _ => String::new(),
-    };
     Some(format!(
-        "{} sets {}, and nobody has agreed to it: going on without. See and agree: archon trust{place}",
+        "{} sets {}, and nobody has agreed to it: going on without. See and agree: {}",
         shown(&asks.path),
         asks.keys.join(", "),
+        in_data_dir(app, "archon trust"),
     ))
 }
 
@@ -103,6 +100,12 @@ fn says_yes(app: &App) -> bool {
 fn list(app: &App, agreements: &Agreements) -> Result<Exit, Failure> {
     for (file, sha256) in agreements.all()? {
         app.item(&json!({"file": file, "sha256": sha256}), || visible(&file));
+    }
+    for (file, servers) in agreements.servers()? {
+        for (server, sha256) in servers {
+            let item = json!({"file": file, "server": server, "sha256": sha256});
+            app.item(&item, || visible(&format!("{file}: the MCP server {server}")));
+        }
     }
     Ok(Exit::Finished)
 }

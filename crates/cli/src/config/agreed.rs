@@ -1,7 +1,7 @@
-//! Agreements to projects' settings files, each by path and content.
+//! Agreements to projects' settings files and to servers of projects, each by path and content.
 //!
 //! They are stored in `trusted.toml` in the data folder. An agreement holds for exactly the text that a
-//! person saw: a file that was changed since, or is elsewhere, needs a new one.
+//! person saw: a file or a server that was changed since, or is elsewhere, needs a new one.
 
 use std::{
     collections::BTreeMap,
@@ -22,6 +22,9 @@ pub(crate) struct Agreements(PathBuf);
 #[serde(default, deny_unknown_fields)]
 struct Document {
     files: BTreeMap<String, String>,
+    /// Paths of files with MCP servers, each with the names of the agreed servers.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    servers: BTreeMap<String, BTreeMap<String, String>>,
 }
 
 impl Agreements {
@@ -59,6 +62,11 @@ impl Agreements {
         Ok(self.read()?.files)
     }
 
+    /// Returns the agreed servers by their files, each with the SHA-256 of its agreed entry.
+    pub(crate) fn servers(&self) -> Result<BTreeMap<String, BTreeMap<String, String>>, Failure> {
+        Ok(self.read()?.servers)
+    }
+
     fn read(&self) -> Result<Document, Failure> {
         let text = match fs::read_to_string(&self.0) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Document::default()),
@@ -83,8 +91,41 @@ impl Agreements {
     }
 }
 
-const ABOUT: &str =
-    "# Settings files of projects that were agreed to with `archon trust`, and the SHA-256 of each.";
+#[cfg(all(unix, feature = "mcp"))]
+impl Agreements {
+    /// Returns whether a person agreed to the server of this name in this file, with this entry.
+    pub(crate) fn hold_server(&self, file: &Path, server: &str, entry: &str) -> Result<bool, Failure> {
+        let Ok(file) = name(file) else { return Ok(false) };
+        let document = self.read()?;
+        let agreed = document.servers.get(&file).and_then(|servers| servers.get(server));
+        Ok(agreed.is_some_and(|agreed| *agreed == sha256(entry)))
+    }
+
+    /// Stores the agreement to a server with this entry.
+    pub(crate) fn add_server(&self, file: &Path, server: &str, entry: &str) -> Result<(), Failure> {
+        let mut document = self.read()?;
+        document.servers.entry(name(file)?).or_default().insert(server.to_owned(), sha256(entry));
+        self.write(&document)
+    }
+
+    /// Removes the agreement to a server; returns false if there was none.
+    #[cfg(feature = "setup")]
+    pub(crate) fn remove_server(&self, file: &Path, server: &str) -> Result<bool, Failure> {
+        let (mut document, file) = (self.read()?, name(file)?);
+        let Some(servers) = document.servers.get_mut(&file) else { return Ok(false) };
+        let was_there = servers.remove(server).is_some();
+        if servers.is_empty() {
+            document.servers.remove(&file);
+        }
+        if was_there {
+            self.write(&document)?;
+        }
+        Ok(was_there)
+    }
+}
+
+const ABOUT: &str = "# Settings files of projects that were agreed to with `archon trust`, servers that were agreed to with\n\
+                     # `archon mcp approve`, and the SHA-256 of each.";
 
 /// Returns the file's path; its folder without symbolic links.
 fn name(file: &Path) -> Result<String, Failure> {
@@ -97,6 +138,7 @@ fn name(file: &Path) -> Result<String, Failure> {
     })
 }
 
-fn sha256(text: &str) -> String {
+/// Returns the SHA-256 of a text in hexadecimal digits.
+pub(crate) fn sha256(text: &str) -> String {
     hmac_sha256::Hash::hash(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
 }

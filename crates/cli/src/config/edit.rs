@@ -58,6 +58,23 @@ impl Edit {
         ))
     }
 
+    /// Removes a table or a value; returns false if the file does not have it in a form that can be removed.
+    #[cfg(all(unix, feature = "mcp"))]
+    pub(crate) fn remove(&mut self, name: &Name) -> bool {
+        let Some((last, tables)) = name.parts().split_last() else { return false };
+        let Ok(mut document) = self.text.parse::<toml_edit::DocumentMut>() else { return false };
+        let mut table: &mut dyn toml_edit::TableLike = document.as_table_mut();
+        for part in tables {
+            let Some(inner) = table.get_mut(part).and_then(toml_edit::Item::as_table_like_mut) else {
+                return false;
+            };
+            table = inner;
+        }
+        let was_there = table.remove(last).is_some();
+        self.text = document.to_string();
+        was_there
+    }
+
     /// Replaces the file by the changed text, atomically.
     ///
     /// # Errors
@@ -277,6 +294,24 @@ mod tests {
             agents = { a = { description = 'x' , max_turns = 2 } }
         "#]],
         );
+    }
+
+    #[cfg(all(unix, feature = "mcp"))]
+    #[test]
+    fn remove_takes_out_a_table_and_nothing_else() {
+        let text =
+            "max_turns = 3 # few\n\n# Files.\n[mcp.files]\ncommand = 'a'\n\n[mcp.web]\nurl = 'https://b'\n";
+        let name = Name::parse("mcp.files").unwrap();
+        for (text, expected) in [
+            (text, "max_turns = 3 # few\n\n[mcp.web]\nurl = 'https://b'\n"),
+            ("mcp = { files = { command = 'a' }, web = { url = 'b' } }\n", "mcp = { web = { url = 'b' } }\n"),
+            ("[mcp]\nfiles.command = 'a'\n", "[mcp]\n"),
+        ] {
+            let mut edit = edit(text);
+            assert!(edit.remove(&name), "{text}");
+            assert_eq!(edit.text.replace("{  ", "{ "), expected);
+            assert!(!edit.remove(&name), "it is gone");
+        }
     }
 
     #[test]

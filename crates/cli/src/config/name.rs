@@ -60,7 +60,7 @@ impl Name {
         Self(self.0.iter().cloned().chain([part.to_owned()]).collect())
     }
 
-    /// Returns the name of the agent or model that this is a part of.
+    /// Returns the name of the agent, model or server that this is a part of.
     #[cfg(feature = "setup")]
     pub(super) fn table(&self) -> Option<Self> {
         (self.0.len() > 2).then(|| Self(self.0[..2].to_vec()))
@@ -68,10 +68,10 @@ impl Name {
 
     /// Returns whether a later layer replaces the setting; the others add to it.
     pub(crate) fn is_replaced(&self) -> bool {
-        !matches!(self.key(), "agents" | "models" | "permissions")
+        !matches!(self.key(), "agents" | "mcp" | "models" | "permissions")
     }
 
-    /// Returns whether a later layer with this name replaces the other one: both are parts of one agent or model.
+    /// Returns whether a later layer with this name replaces the other one: both are parts of one agent, model or server.
     pub(super) fn replaces(&self, other: &Self) -> bool {
         self.is_replaced() || (self.key() != "permissions" && self.0.get(..2) == other.0.get(..2))
     }

@@ -15,7 +15,7 @@ use super::{
     name::{Name, Names},
     trust,
 };
-use crate::{choose, embedder, failure::Failure, toolset};
+use crate::{choose, embedder, failure::Failure, mcp, toolset};
 
 /// A problem of a settings file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
@@ -70,7 +70,7 @@ fn split(table: DeTable<'_>) -> Vec<(usize, DeTable<'_>)> {
     for (key, value) in table {
         let span = value.span();
         match value.into_inner() {
-            DeValue::Table(entries) if matches!(&**key.get_ref(), "agents" | "models") => {
+            DeValue::Table(entries) if matches!(&**key.get_ref(), "agents" | "mcp" | "models") => {
                 for (name, entry) in entries {
                     let place = name.span().start;
                     let one = DeValue::Table([(name, entry)].into_iter().collect());
@@ -128,13 +128,18 @@ impl Found<'_> {
         }
     }
 
-    /// Notes the tools, models and embedders that this build lacks.
+    /// Notes the tools, models, embedders and servers that this build lacks.
     fn check_built(&mut self, part: &DeTable<'_>) {
         for (key, value) in part.iter() {
             match (&**key.get_ref(), value.get_ref()) {
                 ("tools", _) => self.check_names(value, toolset::not_built),
                 ("model" | "fallback", _) => self.check_names(value, choose::not_built),
                 ("embedder", _) => self.check_names(value, embedder::not_built),
+                ("mcp", DeValue::Table(_)) => {
+                    if let Some(e) = mcp::not_built() {
+                        self.add(key.span().start, e.what(), &e.advice().join(" "));
+                    }
+                }
                 ("agents", DeValue::Table(agents)) => {
                     let agents = agents.values().filter_map(|agent| agent.get_ref().as_table());
                     agents.for_each(|agent| self.check_built(agent));

@@ -147,7 +147,7 @@ fn what_is_wrong_is_said_with_its_place() {
         &[],
         expect![[r#"
             user/archon.toml:1: there is no setting `limits`
-              known settings: model, fallback, base_url, api_key_env, allow_plain_http, tools, workspace, agents, search_url, models, mode, tool_execution, thinking, output_level, max_turns, max_tokens, max_cost, max_duration, system, project_file, permissions, embedder, local_threads, local_kernel, data_dir, local_servers"#]],
+              known settings: model, fallback, base_url, api_key_env, allow_plain_http, tools, workspace, agents, mcp, search_url, models, mode, tool_execution, thinking, output_level, max_turns, max_tokens, max_cost, max_duration, system, project_file, permissions, embedder, local_threads, local_kernel, data_dir, local_servers"#]],
     );
     check(
         "max_turns = 'three'",
@@ -155,7 +155,7 @@ fn what_is_wrong_is_said_with_its_place() {
         &[],
         expect![[r#"
             user/archon.toml:1: invalid type: string "three", expected u32
-              known settings: model, fallback, base_url, api_key_env, allow_plain_http, tools, workspace, agents, search_url, models, mode, tool_execution, thinking, output_level, max_turns, max_tokens, max_cost, max_duration, system, project_file, permissions, embedder, local_threads, local_kernel, data_dir, local_servers"#]],
+              known settings: model, fallback, base_url, api_key_env, allow_plain_http, tools, workspace, agents, mcp, search_url, models, mode, tool_execution, thinking, output_level, max_turns, max_tokens, max_cost, max_duration, system, project_file, permissions, embedder, local_threads, local_kernel, data_dir, local_servers"#]],
     );
     check(
         "model = \n",
@@ -163,7 +163,7 @@ fn what_is_wrong_is_said_with_its_place() {
         &[],
         expect![[r#"
             user/archon.toml:1: string values must be quoted, expected literal string
-              known settings: model, fallback, base_url, api_key_env, allow_plain_http, tools, workspace, agents, search_url, models, mode, tool_execution, thinking, output_level, max_turns, max_tokens, max_cost, max_duration, system, project_file, permissions, embedder, local_threads, local_kernel, data_dir, local_servers"#]],
+              known settings: model, fallback, base_url, api_key_env, allow_plain_http, tools, workspace, agents, mcp, search_url, models, mode, tool_execution, thinking, output_level, max_turns, max_tokens, max_cost, max_duration, system, project_file, permissions, embedder, local_threads, local_kernel, data_dir, local_servers"#]],
     );
     check(
         "mode = 'loud'",
@@ -171,7 +171,7 @@ fn what_is_wrong_is_said_with_its_place() {
         &[],
         expect![[r#"
             user/archon.toml:1: unknown variant `loud`, expected `native` or `text`
-              known settings: model, fallback, base_url, api_key_env, allow_plain_http, tools, workspace, agents, search_url, models, mode, tool_execution, thinking, output_level, max_turns, max_tokens, max_cost, max_duration, system, project_file, permissions, embedder, local_threads, local_kernel, data_dir, local_servers"#]],
+              known settings: model, fallback, base_url, api_key_env, allow_plain_http, tools, workspace, agents, mcp, search_url, models, mode, tool_execution, thinking, output_level, max_turns, max_tokens, max_cost, max_duration, system, project_file, permissions, embedder, local_threads, local_kernel, data_dir, local_servers"#]],
     );
     check(
         "",
@@ -195,7 +195,7 @@ fn what_is_wrong_is_said_with_its_place() {
         &[],
         expect![[r#"
             user/archon.toml:1: `parallel`, `sequential` or a number of calls is needed
-              known settings: model, fallback, base_url, api_key_env, allow_plain_http, tools, workspace, agents, search_url, models, mode, tool_execution, thinking, output_level, max_turns, max_tokens, max_cost, max_duration, system, project_file, permissions, embedder, local_threads, local_kernel, data_dir, local_servers"#]],
+              known settings: model, fallback, base_url, api_key_env, allow_plain_http, tools, workspace, agents, mcp, search_url, models, mode, tool_execution, thinking, output_level, max_turns, max_tokens, max_cost, max_duration, system, project_file, permissions, embedder, local_threads, local_kernel, data_dir, local_servers"#]],
     );
     check(
         "",
@@ -261,6 +261,14 @@ fn what_is_wrong_is_said_with_its_place() {
         project/archon.toml: `project_file` leads out of the project
           say it with a flag or in your own settings, or remove `project_file` there"#]],
     );
+    check(
+        "",
+        "[mcp.files]\ncommand = 'files'",
+        &[],
+        expect![[r#"
+        project/archon.toml: `mcp` may not stand in a project's settings: a project's servers stand in .mcp.json, and each is agreed to
+          say it with a flag or in your own settings, or remove `mcp` there"#]],
+    );
 }
 
 #[test]
@@ -296,7 +304,8 @@ fn what_chooses_who_listens_or_what_is_said_waits_for_an_agreement_to_the_very_t
 
 #[test]
 fn every_setting_was_looked_at_whether_a_project_may_choose_it() {
-    let refused = ["api_key_env", "allow_plain_http", "data_dir", "local_servers", "models", "search_url"];
+    let refused =
+        ["api_key_env", "allow_plain_http", "data_dir", "local_servers", "mcp", "models", "search_url"];
     let harmless = [
         "workspace",
         "mode",

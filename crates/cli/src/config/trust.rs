@@ -132,6 +132,11 @@ pub(super) fn refusals(path: &Path, layer: &Settings) -> Vec<(&'static str, &'st
             "may not stand in a project's settings: a project does not decide who hears what is looked for",
         ),
         (
+            layer.mcp.is_some(),
+            "mcp",
+            "may not stand in a project's settings: a project's servers stand in .mcp.json, and each is agreed to",
+        ),
+        (
             layer.models.is_some(),
             "models",
             "may not stand in a project's settings: a project does not decide what your money buys",

@@ -10,7 +10,7 @@ use clap::ValueEnum;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 
-use super::{agents::Agents, models::Models, rules::PermissionRules};
+use super::{agents::Agents, models::Models, rules::PermissionRules, servers::Servers};
 
 /// The tools of an agent.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -339,6 +339,12 @@ impl FromText for Models {
 impl FromText for Agents {
     fn from_text(_: &str) -> Result<Self, String> {
         Err("agents stand in a file, under [agents.NAME]".to_owned())
+    }
+}
+
+impl FromText for Servers {
+    fn from_text(_: &str) -> Result<Self, String> {
+        Err("servers stand in a file, under [mcp.NAME]".to_owned())
     }
 }
 

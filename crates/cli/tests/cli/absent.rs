@@ -98,6 +98,27 @@ async fn tool_without_its_feature_is_named_with_it_in_settings_teams_and_templat
     assert!(checked.code == Some(1) && checked.out.contains(&format!(":1: {what}; {advice}")), "{checked:?}");
 }
 
+#[cfg(not(feature = "mcp"))]
+#[tokio::test]
+async fn mcp_without_the_feature_is_refused_with_its_name_and_a_run_goes_on_without_servers() {
+    let mut place = Place::new();
+    for more in [&["list"][..], &["add", "files", "--", "npx", "-y", "files"]] {
+        let refused = place.archon("mcp", more).await;
+        refused.check_refused(2, "`archon mcp` is not in this build", "build with `--features mcp`");
+    }
+    std::fs::create_dir_all(place.path(".config/archon")).unwrap();
+    std::fs::write(place.path(".config/archon/archon.toml"), "[mcp.files]\ncommand = 'files'\n").unwrap();
+    let checked = place.archon("config check", &[]).await;
+    let problem = ":1: MCP is not in this build; build with `--features mcp`";
+    assert!(checked.code == Some(1) && checked.out.contains(problem), "{checked:?}");
+    let server = archon_testkit::MockServer::start([crate::setup::answer("Hello.")]).await;
+    place.serve(&server);
+    let ran = place.archon("run", &["Hi."]).await;
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "Hello.\n"), "{ran:?}");
+    assert_eq!(ran.err.matches("warning: ").count(), 1, "{ran:?}");
+    assert!(ran.err.contains("MCP is not in this build"), "{ran:?}");
+}
+
 #[cfg(not(feature = "setup"))]
 #[tokio::test]
 async fn config_set_without_the_feature_is_refused_with_its_name() {

@@ -35,6 +35,8 @@ mod limits;
 #[cfg(feature = "local")]
 mod local;
 mod logs;
+#[cfg(all(target_os = "linux", feature = "mcp"))]
+mod mcp;
 mod memories;
 mod new;
 mod plans;

@@ -29,7 +29,7 @@ pub(super) async fn team(
     memory: Option<Memory>,
     form: &FormFlags,
 ) -> Result<Teamwork, Failure> {
-    let file = read(path, &toolset::names(app)?)?;
+    let file = read(path, &toolset::names(app).await?)?;
     let lead = form.apply(remembering(agent(app, &file.lead).await?, memory).build()?)?;
     let desk = Desk::new();
     let mut options = lead.team_options();
@@ -50,7 +50,7 @@ pub(super) async fn team(
 
 async fn agent(app: &App, seat: &Seated) -> Result<ArchonBuilder, Failure> {
     let settings = &app.config.settings;
-    let picked = toolset::recorded(seat.tools.iter().map(String::as_str), app)?;
+    let picked = toolset::recorded(seat.tools.iter().map(String::as_str), app).await?;
     let chosen = match &seat.model {
         Some(model) => choose::of_member(app, model, &seat.id).await?,
         None => choose::model(app, None).await?,

@@ -1,0 +1,59 @@
+//! `archon mcp`: adds, lists, tries and removes MCP servers, and agrees to what they offer.
+
+mod add;
+mod approve;
+mod look;
+
+use clap::Subcommand;
+
+use crate::{app::App, exit::Exit, failure::Failure};
+
+/// Arguments of `archon mcp`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct McpArgs {
+    #[command(subcommand)]
+    command: McpCommand,
+}
+
+/// The commands for servers.
+#[derive(Debug, Subcommand)]
+pub(crate) enum McpCommand {
+    /// Write a server into your settings, as in `archon mcp add files -- npx -y some-server notes`
+    Add(add::AddArgs),
+    /// The servers of your settings and of the project, their tools, and what is held back
+    List,
+    /// Remove a server from your settings, or take back the agreement to one of the project
+    Remove {
+        /// The server's name
+        name: String,
+    },
+    /// Connect to a server, show how long each phase takes, and list its tools
+    Test {
+        /// The server's name
+        name: String,
+    },
+    /// Show a server of the project, or the tools that are held back, and agree to them
+    Approve {
+        /// The server's name
+        name: String,
+        /// The tool, by the server's name [default: all that are held back]
+        tool: Option<String>,
+        /// Agree without being asked, for scripts
+        #[arg(long)]
+        yes: bool,
+    },
+}
+
+impl McpArgs {
+    pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
+        match self.command {
+            McpCommand::Add(args) => args.run(app),
+            McpCommand::List => look::list(app).await,
+            McpCommand::Remove { name } => add::remove(app, &name),
+            McpCommand::Test { name } => look::test(app, &name).await,
+            McpCommand::Approve { name, tool, yes } => {
+                approve::approve(app, &name, tool.as_deref(), yes).await
+            }
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! `archon mcp add` and `archon mcp remove`: servers in the user's settings.
+
+#[cfg(not(feature = "setup"))]
+use crate::{app::App, exit::Exit, failure::Failure};
+
+/// Arguments of `archon mcp add`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct AddArgs {
+    /// The server's name: its tools are called NAME__TOOL
+    name: String,
+    /// Address of a server that runs already
+    #[arg(long, value_name = "URL", conflicts_with_all = ["command", "env"])]
+    url: Option<String>,
+    /// A variable of its environment, as KEY='${KEY}', which keeps the value out of the settings; may be given again
+    #[arg(long, value_name = "NAME=VALUE", value_parser = pair)]
+    env: Vec<(String, String)>,
+    /// A header for each request, as Authorization='Bearer ${TOKEN}'; may be given again
+    #[arg(long, value_name = "NAME=VALUE", value_parser = pair, requires = "url")]
+    header: Vec<(String, String)>,
+    /// Tools that change nothing, by the server's names; `*` means all. Calls of the others ask you
+    #[arg(long, value_name = "a,b", value_delimiter = ',')]
+    read_only: Vec<String>,
+    /// Let each tool wait for `archon mcp approve`
+    #[arg(long)]
+    hold_back: bool,
+    /// The command that starts it, behind `--`
+    #[arg(last = true, value_name = "COMMAND", required_unless_present = "url")]
+    command: Vec<String>,
+}
+
+/// Reads `NAME=VALUE`.
+fn pair(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("write it as NAME=VALUE".to_owned()),
+    }
+}
+
+#[cfg(feature = "setup")]
+pub(super) use with_setup::remove;
+
+/// Fails: this build cannot change settings.
+#[cfg(not(feature = "setup"))]
+pub(super) fn remove(app: &App, _: &str) -> Result<Exit, Failure> {
+    Err(without_setup(app, "`archon mcp remove`"))
+}
+
+#[cfg(not(feature = "setup"))]
+fn without_setup(app: &App, what: &str) -> Failure {
+    let file = app.sources.user.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
+    Failure::usage(
+        format!("{what} is not in this build"),
+        format!("write [mcp.NAME] into {file}, or build with `--features setup`"),
+    )
+}
+
+#[cfg(not(feature = "setup"))]
+impl AddArgs {
+    pub(super) fn run(self, app: &App) -> Result<Exit, Failure> {
+        Err(without_setup(app, "`archon mcp add`"))
+    }
+}
+
+#[cfg(feature = "setup")]
+mod with_setup {
+    use std::path::Path;
+
+    use serde_json::json;
+    use toml::{Table, Value};
+
+    use super::AddArgs;
+    use crate::{
+        app::App,
+        assemble::in_data_dir,
+        config::{Agreements, Edit, Name, Owner},
+        exit::Exit,
+        failure::Failure,
+        mcp::{self, Entry},
+        output::Look,
+        text::visible,
+    };
+
+    impl AddArgs {
+        /// Writes the server into the user's settings.
+        pub(in super::super) fn run(self, app: &App) -> Result<Exit, Failure> {
+            let (name, file) = (self.name.clone(), own_settings(app)?);
+            if app.config.settings.mcp.as_ref().is_some_and(|servers| servers.has(&name)) {
+                return Err(Failure::usage(
+                    format!("{} has a server {name:?} already", file.display()),
+                    format!("give this one another name, or remove that one: archon mcp remove {name}"),
+                ));
+            }
+            let mut edit = Edit::of(file, Owner::User)?;
+            edit.set(&of_server(&name), &Value::Table(self.table()).to_string())?;
+            edit.write()?;
+            let shown = visible(&file.display().to_string());
+            match app.json {
+                true => app.item(&json!({"name": name, "file": shown}), String::new),
+                false => {
+                    let command = in_data_dir(app, &format!("archon mcp test {name}"));
+                    app.output.note(Look::Plain, format!("{shown}: [mcp.{name}]; try it: {command}"));
+                }
+            }
+            Ok(Exit::Finished)
+        }
+
+        fn table(self) -> Table {
+            let mut table = Table::new();
+            let list = |words: Vec<String>| Value::Array(words.into_iter().map(Value::from).collect());
+            let pairs = |pairs: Vec<(String, String)>| {
+                Value::Table(pairs.into_iter().map(|(name, value)| (name, Value::from(value))).collect())
+            };
+            let mut add = |name: &str, value: Value, is_there: bool| {
+                if is_there {
+                    table.insert(name.to_owned(), value);
+                }
+            };
+            let mut words = self.command.into_iter();
+            if let Some(url) = self.url {
+                add("url", Value::from(url), true);
+            } else if let Some(program) = words.next() {
+                add("command", Value::from(program), true);
+            }
+            let args: Vec<_> = words.collect();
+            let is_there = !args.is_empty();
+            add("args", list(args), is_there);
+            let is_there = !self.env.is_empty();
+            add("env", pairs(self.env), is_there);
+            let is_there = !self.header.is_empty();
+            add("headers", pairs(self.header), is_there);
+            let is_there = !self.read_only.is_empty();
+            add("read_only", list(self.read_only), is_there);
+            add("first_use", Value::from("hold-back"), self.hold_back);
+            table
+        }
+    }
+
+    /// Removes a server from the user's settings, or takes back the agreement to one of the project.
+    pub(in super::super) fn remove(app: &App, name: &str) -> Result<Exit, Failure> {
+        let entry = mcp::find(app, name)?;
+        let done = match &entry.project {
+            None => {
+                let file = own_settings(app)?;
+                let mut edit = Edit::of(file, Owner::User)?;
+                if !edit.remove(&of_server(name)) {
+                    let what = format!("{} has no server {name:?}", file.display());
+                    return Err(Failure::usage(what, "remove it from the file by hand"));
+                }
+                edit.write()?;
+                format!("{}: [mcp.{name}] is removed", visible(&file.display().to_string()))
+            }
+            Some(place) => {
+                if !Agreements::in_folder(&app.data_dir).remove_server(&place.file, name)? {
+                    let what =
+                        format!("nobody has agreed to the MCP server {name:?} of {}", place.file.display());
+                    return Err(Failure::usage(what, "it is not used; `archon mcp list` shows the servers"));
+                }
+                format!("{}: the MCP server {name} is not agreed to any more", entry.shown_place(app))
+            }
+        };
+        forget_pins(app, &entry)?;
+        app.output.note(Look::Plain, done);
+        Ok(Exit::Finished)
+    }
+
+    fn forget_pins(app: &App, entry: &Entry) -> Result<(), Failure> {
+        mcp::forget(app, entry).map_err(|e| {
+            let what = format!("cannot remove the pins of the MCP server '{}': {e}", entry.name);
+            Failure::failed(what, format!("remove them by hand, below {}", app.data_dir.display()))
+        })
+    }
+
+    fn own_settings(app: &App) -> Result<&Path, Failure> {
+        app.sources
+            .user
+            .as_deref()
+            .ok_or_else(|| Failure::usage("there is no home directory with settings", "set HOME"))
+    }
+
+    fn of_server(name: &str) -> Name {
+        Name::of_key("mcp").of_part(name)
+    }
+}

@@ -1,0 +1,173 @@
+//! MCP servers as settings describe them.
+
+#![cfg_attr(
+    not(all(unix, feature = "mcp")),
+    allow(dead_code, reason = "without servers only the syntax is checked")
+)]
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Span, variables};
+use crate::mcp;
+
+/// `[mcp.NAME]` of a settings file: an MCP server, whose tools the agent gets as `NAME__TOOL`. It has a `command` or
+/// a `url`. In their texts `${VAR}` stands for a variable, and `${VAR:-TEXT}` for one with a default.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct ServerSettings {
+    /// The program that is started: a name on the `PATH`, or a path.
+    pub(crate) command: Option<String>,
+    /// Its arguments.
+    pub(crate) args: Vec<String>,
+    /// Variables of its environment. It gets these, and few of yours: no key that is not named here.
+    pub(crate) env: BTreeMap<String, String>,
+    /// Its working folder; by default the current one.
+    pub(crate) cwd: Option<String>,
+    /// Address of a server that runs already: `https`, or `http` on this machine.
+    pub(crate) url: Option<String>,
+    /// Headers of each request to it, such as `Authorization`.
+    pub(crate) headers: BTreeMap<String, String>,
+    /// Tools that change nothing, by the server's names; `"*"` means all. Calls of all other tools ask you.
+    pub(crate) read_only: Vec<String>,
+    /// Tools whose changes can be undone, by the server's names; `"*"` means all.
+    pub(crate) reversible: Vec<String>,
+    /// Treatment of the first tools of the server: `trust` (they are pinned unseen) or `hold-back` (each waits for
+    /// `archon mcp approve`); by default `trust`.
+    pub(crate) first_use: Option<FirstTools>,
+    /// Time limits of the server.
+    pub(crate) timeouts: Option<ServerTimeouts>,
+    /// False leaves the server out; by default true.
+    pub(crate) enabled: Option<bool>,
+}
+
+/// Treatment of the first tools of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum FirstTools {
+    /// They are pinned unseen
+    Trust,
+    /// Each waits for a person
+    HoldBack,
+}
+
+/// `[mcp.NAME.timeouts]` of a settings file: the time limits of a server.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct ServerTimeouts {
+    /// From the start to the end of the handshake; by default `"30s"`.
+    pub(crate) initialize: Option<Span>,
+    /// For the list of tools; by default `"30s"`.
+    pub(crate) list: Option<Span>,
+    /// For a call; by default `"120s"`.
+    pub(crate) call: Option<Span>,
+    /// For the end of the process, and again after SIGTERM; by default `"2s"`.
+    pub(crate) close: Option<Span>,
+}
+
+/// Servers by their names.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(try_from = "BTreeMap<String, ServerSettings>")]
+pub(crate) struct Servers(BTreeMap<String, ServerSettings>);
+
+impl Servers {
+    /// Adds another layer, which wins for a server that both have.
+    pub(crate) fn and(mut self, more: Self) -> Self {
+        self.0.extend(more.0);
+        self
+    }
+
+    /// Returns the servers, ordered by name.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&String, &ServerSettings)> {
+        self.0.iter()
+    }
+
+    /// Returns whether there is a server with this name.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+}
+
+impl TryFrom<BTreeMap<String, ServerSettings>> for Servers {
+    type Error = String;
+
+    fn try_from(servers: BTreeMap<String, ServerSettings>) -> Result<Self, String> {
+        let problem = |(name, server): (&String, &ServerSettings)| {
+            server.problem(name).map(|problem| format!("[mcp.{name}]: {problem}"))
+        };
+        match servers.iter().find_map(problem) {
+            Some(problem) => Err(problem),
+            None => Ok(Self(servers)),
+        }
+    }
+}
+
+impl ServerSettings {
+    /// Returns the first problem that can be found without the server and the environment.
+    pub(crate) fn problem(&self, name: &str) -> Option<String> {
+        if let Some(why) = mcp::name_problem(name) {
+            return Some(format!("a server cannot have this name: {why}"));
+        }
+        match (&self.command, &self.url) {
+            (None, None) => return Some("it has neither a `command` nor a `url`".to_owned()),
+            (Some(_), Some(_)) => return Some("it has a `command` and a `url`; keep one".to_owned()),
+            (Some(_), None) if !self.headers.is_empty() => {
+                return Some("`headers` are for a server with a `url`".to_owned());
+            }
+            (None, Some(_)) if !self.args.is_empty() || !self.env.is_empty() || self.cwd.is_some() => {
+                return Some("`args`, `env` and `cwd` are for a server with a `command`".to_owned());
+            }
+            (Some(text), _) | (_, Some(text)) if text.trim().is_empty() => {
+                return Some("its `command` or `url` is empty".to_owned());
+            }
+            _ => {}
+        }
+        self.texts().find_map(|(part, text)| Some(format!("`{part}`: {}", variables::problem(text)?)))
+    }
+
+    /// Returns the texts in which variables may stand, each with the setting that has it.
+    pub(crate) fn texts(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let single = [("command", &self.command), ("cwd", &self.cwd), ("url", &self.url)];
+        let single = single.into_iter().filter_map(|(part, text)| Some((part, text.as_deref()?)));
+        let args = self.args.iter().map(|text| ("args", text.as_str()));
+        let env = self.env.values().map(|text| ("env", text.as_str()));
+        let headers = self.headers.values().map(|text| ("headers", text.as_str()));
+        single.chain(args).chain(env).chain(headers)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn problem_of_a_server_is_named_with_its_setting() {
+        for (text, expected) in [
+            ("command = 'npx'\nargs = ['-y', '${PACKAGE:-files}']\nenv = { KEY = '${KEY}' }", None),
+            ("url = 'https://example.com/mcp'\nheaders = { Authorization = 'Bearer ${TOKEN}' }", None),
+            ("", Some("it has neither a `command` nor a `url`")),
+            ("command = 'a'\nurl = 'https://b'", Some("it has a `command` and a `url`; keep one")),
+            ("command = ' '", Some("its `command` or `url` is empty")),
+            ("command = 'a'\nheaders = { X = 'y' }", Some("`headers` are for a server with a `url`")),
+            (
+                "url = 'https://b'\ncwd = '/'",
+                Some("`args`, `env` and `cwd` are for a server with a `command`"),
+            ),
+            ("command = 'a'\nargs = ['${', 'b']", Some("`args`: `${` has no `}`")),
+        ] {
+            let server: ServerSettings = toml::from_str(text).unwrap();
+            assert_eq!(server.problem("files").as_deref(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn time_limits_and_first_use_are_read_as_they_are_written() {
+        let text = "command = 'a'\nfirst_use = 'hold-back'\ntimeouts = { call = '5m' }\nenabled = false";
+        let server: ServerSettings = toml::from_str(text).unwrap();
+        assert_eq!(server.first_use, Some(FirstTools::HoldBack));
+        assert_eq!(server.timeouts.and_then(|limits| limits.call), Some(Span(300_000)));
+        assert!(toml::from_str::<ServerSettings>("comand = 'a'").is_err());
+    }
+}

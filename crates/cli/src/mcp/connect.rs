@@ -1,0 +1,220 @@
+//! The servers of a command: started together when a tool of theirs is first needed, closed at its end.
+
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use archon::{
+    SystemClock,
+    mcp::{
+        FirstUse, McpError, McpOptions, McpServer, McpServers, Pins, ServerState, ServerStatus, model_name,
+    },
+};
+use tokio::sync::OnceCell;
+
+use super::{
+    Entry, LeftOut,
+    entry::all,
+    pins::Folders,
+    standing::{Standing, warning},
+};
+use crate::{app::App, assemble::in_data_dir, failure::Failure, text::one_line, toolset::Tools};
+
+/// The longest time that a command waits for its servers. Of one that is not connected by then, the pinned tools
+/// are used.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Added to the time limits of a server that a command waits for, so that its own error comes first.
+const MARGIN: Duration = Duration::from_secs(5);
+
+/// The servers of a command, once they are started.
+#[derive(Default)]
+pub(crate) struct Connected(OnceCell<Running>);
+
+#[derive(Default)]
+struct Running {
+    /// Until they are closed.
+    servers: Mutex<Option<McpServers>>,
+    tools: Tools,
+    entries: Vec<(Entry, Option<LeftOut>)>,
+    /// The problem of the project's file.
+    unreadable: Option<Failure>,
+    /// Servers whose first tools were trusted unseen now.
+    first: BTreeSet<String>,
+}
+
+/// Returns the tools of all servers, and warns of servers that cannot be used. Starts them at the first call.
+pub(crate) async fn tools(app: &App) -> Tools {
+    let running = running(app).await;
+    if let Some(e) = &running.unreadable {
+        let advice = e.advice().join("; ");
+        app.output.warn(format!("{}: going on without its servers; {advice}", e.what()));
+    }
+    for (entry, standing) in running.standings() {
+        if let Some(warning) = warning(app, &entry, &standing) {
+            app.output.warn(warning);
+        }
+        if let (Standing::Connected(status), true) = (&standing, running.first.contains(&entry.name)) {
+            let count = status.tools.len();
+            app.output.note_once(format!(
+                "MCP server '{}': its {count} tools are trusted unseen and pinned; a change will be held back",
+                entry.name
+            ));
+        }
+    }
+    running.tools.clone()
+}
+
+/// Returns all servers, and how each stands. Starts them at the first call.
+///
+/// # Errors
+/// The second value is the problem of the project's file, if it cannot be read.
+pub(crate) async fn survey(app: &App) -> (Vec<(Entry, Standing)>, Option<Failure>) {
+    let running = running(app).await;
+    (running.standings(), running.unreadable.clone())
+}
+
+/// Returns the reason why a tool of a server is missing; `None` if no server would have it.
+pub(crate) fn missing(app: &App, tool: &str) -> Option<Failure> {
+    let of_server = |(entry, _): &(Entry, Standing)| {
+        tool.strip_prefix(&entry.name).is_some_and(|rest| rest.starts_with("__"))
+    };
+    let (entry, standing) = app.mcp.0.get()?.standings().into_iter().find(of_server)?;
+    let name = &entry.name;
+    let test = format!("look at the server: {}", in_data_dir(app, &format!("archon mcp test {name}")));
+    let status = match standing {
+        Standing::LeftOut(left_out) => return Some(left_out.failure(app, &entry)),
+        Standing::Connected(status) => status,
+    };
+    if let Some(held) = status.held.iter().find(|held| model_name(name, &held.tool) == tool) {
+        let command = in_data_dir(app, &format!("archon mcp approve {name}"));
+        return Some(Failure::usage(
+            format!("{tool} is held back: {}", held.reason()),
+            format!("see the difference and approve it: {command}"),
+        ));
+    }
+    Some(match status.state {
+        ServerState::Ready => {
+            Failure::usage(format!("the MCP server '{name}' has no tool for {tool:?}"), test)
+        }
+        ServerState::Down(error) => Failure::failed(one_line(&error.to_string(), usize::MAX), test),
+        _ => Failure::failed(format!("the MCP server '{name}' {}, so {tool} is not known", late()), test),
+    })
+}
+
+/// Returns the words for a server that did not connect in time.
+pub(super) fn late() -> String {
+    format!("has not connected within {} s", PATIENCE.as_secs())
+}
+
+/// Closes the servers and waits for the end of their processes.
+pub(crate) async fn close(app: &App) {
+    let running = app.mcp.0.get();
+    let servers = running.and_then(|of| of.servers.lock().unwrap_or_else(PoisonError::into_inner).take());
+    if let Some(servers) = servers {
+        servers.close().await;
+    }
+}
+
+/// Starts one server and waits until it is connected or has failed, at most for its time limits.
+///
+/// # Errors
+/// It is not used, or it failed.
+pub(crate) async fn alone(app: &App, entry: &Entry) -> Result<(McpServers, ServerStatus, Tools), Failure> {
+    let server = entry.server(app).map_err(|left_out| left_out.failure(app, entry))?;
+    let limit = server.timeouts.initialize + server.timeouts.list + MARGIN;
+    let pins = Folders::of(app, std::iter::once(entry));
+    app.output.wait(&entry.name);
+    let servers = launch([(entry.name.clone(), server)], pins).map_err(|e| failed(&e))?;
+    let tools = servers.tools(limit).await;
+    app.output.stop_waiting();
+    let status = servers.status().pop();
+    match status {
+        Some(status) if status.state == ServerState::Ready => Ok((servers, status, tools)),
+        status => {
+            servers.close().await;
+            Err(match status.map(|status| status.state) {
+                Some(ServerState::Down(e)) => failed(&e),
+                _ => Failure::failed(
+                    format!("the MCP server '{}' did not connect", entry.name),
+                    "start its command by hand and look at what it prints",
+                ),
+            })
+        }
+    }
+}
+
+/// Returns the error of a server; its advice is its own.
+fn failed(e: &McpError) -> Failure {
+    let output = e.output.as_ref().map(|output| format!("; its error output ended with: {output}"));
+    let what =
+        format!("MCP server '{}', phase {}: {}{}", e.server, e.phase, e.problem, output.unwrap_or_default());
+    Failure::failed(what, e.advice())
+}
+
+async fn running(app: &App) -> &Running {
+    app.mcp.0.get_or_init(|| start(app)).await
+}
+
+async fn start(app: &App) -> Running {
+    let (entries, unreadable) = all(app);
+    let mut usable: Vec<(String, McpServer)> = Vec::new();
+    let mut judged = Vec::new();
+    for entry in entries {
+        let left_out = match entry.server(app) {
+            Ok(server) => {
+                usable.push((entry.name.clone(), server));
+                None
+            }
+            Err(left_out) => Some(left_out),
+        };
+        judged.push((entry, left_out));
+    }
+    let mut running = Running { entries: judged, unreadable, ..Running::default() };
+    if usable.is_empty() {
+        return running;
+    }
+    let pins = Folders::of(app, running.entries.iter().map(|(entry, _)| entry));
+    let is_first = |(name, server): &(String, McpServer)| {
+        server.first_use != Some(FirstUse::HoldBack) && matches!(pins.read(name), Ok(None))
+    };
+    running.first = usable.iter().filter(|of| is_first(of)).map(|(name, _)| name.clone()).collect();
+    app.output.wait("connecting MCP servers");
+    match launch(usable, pins) {
+        Ok(servers) => {
+            running.tools = servers.tools(PATIENCE).await;
+            running.servers = Mutex::new(Some(servers));
+        }
+        Err(e) => app.output.warn(one_line(&e.to_string(), usize::MAX)),
+    }
+    app.output.stop_waiting();
+    running
+}
+
+fn launch(
+    servers: impl IntoIterator<Item = (String, McpServer)>,
+    pins: Folders,
+) -> Result<McpServers, McpError> {
+    McpServers::start(servers, &McpOptions::new(Arc::new(SystemClock), Arc::new(pins)))
+}
+
+impl Running {
+    /// Returns all servers, and how each stands now.
+    fn standings(&self) -> Vec<(Entry, Standing)> {
+        let servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut statuses = servers.as_ref().map(McpServers::status).unwrap_or_default();
+        let standing = |(entry, left_out): &(Entry, Option<LeftOut>)| {
+            let standing = match left_out {
+                Some(left_out) => Standing::LeftOut(left_out.clone()),
+                None => {
+                    let at = statuses.iter().position(|status| status.name == entry.name)?;
+                    Standing::Connected(statuses.swap_remove(at))
+                }
+            };
+            Some((entry.clone(), standing))
+        };
+        self.entries.iter().filter_map(standing).collect()
+    }
+}

@@ -1,0 +1,162 @@
+//! The configured servers: those of the user's settings, and those of the project's file.
+
+use std::path::PathBuf;
+
+use archon::{mcp::McpServer, types::nearest};
+
+use super::{project, server};
+use crate::{
+    app::App,
+    assemble::in_data_dir,
+    config::{Agreements, ServerSettings},
+    failure::Failure,
+    text::visible,
+};
+
+/// A configured server.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub(crate) name: String,
+    pub(crate) settings: ServerSettings,
+    /// Its place in a project's file; `None` for a server of the user's own settings.
+    pub(crate) project: Option<Place>,
+    /// The problem of its settings.
+    problem: Option<String>,
+}
+
+/// An entry of a project's file.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    pub(crate) file: PathBuf,
+    /// The entry as JSON, for which a person's agreement is.
+    pub(crate) text: String,
+}
+
+/// The reason why a server is not used.
+#[derive(Clone, Debug)]
+pub(crate) enum LeftOut {
+    /// The settings say so.
+    Disabled,
+    /// No person has agreed to it as it is.
+    NotAgreed,
+    /// Its settings are wrong, or a variable is missing.
+    Wrong(Failure),
+}
+
+/// Returns all servers, ordered by name. One of the user's own settings hides that of the project with the same
+/// name.
+///
+/// # Errors
+/// The second value is the problem of the project's file, if it cannot be read.
+pub(crate) fn all(app: &App) -> (Vec<Entry>, Option<Failure>) {
+    let own = app.config.settings.mcp.clone().unwrap_or_default();
+    let mut entries: Vec<_> = own.iter().map(|(name, settings)| Entry::of(name, settings.clone())).collect();
+    let Some(file) = project::path(app) else { return (entries, None) };
+    let (written, problem) = match project::read(&file) {
+        Ok(written) => (written, None),
+        Err(e) => (Vec::new(), Some(e)),
+    };
+    for project::Written { name, text, settings } in written {
+        if own.has(&name) {
+            continue;
+        }
+        let (settings, problem) = match settings {
+            Ok(settings) => (settings, None),
+            Err(problem) => (ServerSettings::default(), Some(problem)),
+        };
+        entries.push(Entry { name, settings, project: Some(Place { file: file.clone(), text }), problem });
+    }
+    entries.sort_by(|a, b| a.name.cmp(&b.name));
+    (entries, problem)
+}
+
+/// Returns the server of this name.
+///
+/// # Errors
+/// There is none; the advice names the nearest one, or the problem of the project's file.
+pub(crate) fn find(app: &App, name: &str) -> Result<Entry, Failure> {
+    let (mut entries, problem) = all(app);
+    if let Some(at) = entries.iter().position(|entry| entry.name == name) {
+        return Ok(entries.swap_remove(at));
+    }
+    if let Some(problem) = problem {
+        return Err(problem);
+    }
+    let names: Vec<&str> = entries.iter().map(|entry| entry.name.as_str()).collect();
+    let advice = match nearest(name, names.iter().copied()) {
+        Some(meant) => format!("did you mean {meant}?"),
+        None if names.is_empty() => "add one: archon mcp add NAME -- COMMAND".to_owned(),
+        None => format!("the servers are: {}", names.join(", ")),
+    };
+    Err(Failure::usage(format!("there is no MCP server {name:?}"), advice))
+}
+
+impl Entry {
+    /// Creates an entry of the user's own settings.
+    pub(super) fn of(name: &str, settings: ServerSettings) -> Self {
+        Self { name: name.to_owned(), settings, project: None, problem: None }
+    }
+
+    /// Returns the settings of the server with the values of their variables.
+    ///
+    /// # Errors
+    /// It is not used, for this reason.
+    pub(crate) fn server(&self, app: &App) -> Result<McpServer, LeftOut> {
+        if self.settings.enabled == Some(false) {
+            return Err(LeftOut::Disabled);
+        }
+        if let Some(problem) = &self.problem {
+            return Err(LeftOut::Wrong(self.wrong(problem)));
+        }
+        if !self.is_agreed(app).map_err(LeftOut::Wrong)? {
+            return Err(LeftOut::NotAgreed);
+        }
+        server::of(app, self).map_err(LeftOut::Wrong)
+    }
+
+    /// Returns whether the server may be used: it is the user's own, or a person agreed to it as it is.
+    pub(crate) fn is_agreed(&self, app: &App) -> Result<bool, Failure> {
+        match &self.project {
+            None => Ok(true),
+            Some(place) => {
+                Agreements::in_folder(&app.data_dir).hold_server(&place.file, &self.name, &place.text)
+            }
+        }
+    }
+
+    /// Returns the place of the server's settings, for people.
+    pub(crate) fn shown_place(&self, app: &App) -> String {
+        let file = self.project.as_ref().map(|place| &place.file).or(app.sources.user.as_ref());
+        file.map_or_else(|| "the settings".to_owned(), |file| visible(&file.display().to_string()))
+    }
+
+    fn wrong(&self, problem: &str) -> Failure {
+        let file = self.project.as_ref().map(|place| place.file.display().to_string()).unwrap_or_default();
+        Failure::usage(
+            format!("{file}: the MCP server {:?}: {problem}", self.name),
+            "correct the entry, or remove it",
+        )
+    }
+}
+
+impl LeftOut {
+    /// Returns the error for a command that needs the server.
+    pub(crate) fn failure(self, app: &App, entry: &Entry) -> Failure {
+        let name = &entry.name;
+        match self {
+            Self::Disabled => {
+                let what = format!("{}: the MCP server '{name}' is not enabled", entry.shown_place(app));
+                Failure::usage(what, format!("enable it: archon config set mcp.{name}.enabled true"))
+            }
+            Self::NotAgreed => {
+                let what = format!(
+                    "{}: nobody has agreed to the MCP server '{name}' as it is",
+                    entry.shown_place(app)
+                );
+                let command = in_data_dir(app, &format!("archon mcp approve {name}"));
+                Failure::usage(what, format!("see and agree: {command}"))
+            }
+            Self::Wrong(failure) => failure,
+        }
+    }
+}

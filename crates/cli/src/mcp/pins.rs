@@ -1,0 +1,55 @@
+//! The pins of servers, in the data folder and so outside of every workspace.
+
+use std::{collections::BTreeMap, path::PathBuf};
+
+use archon::mcp::{FilePins, PinError, Pins, ServerPins};
+
+use super::Entry;
+use crate::{app::App, config::sha256};
+
+/// Folder of pins in the data folder.
+const FOLDER: &str = "mcp-pins";
+
+/// The pins of the servers of a command. Two projects may have different servers with one name, so those of each
+/// project are in a folder of their own.
+pub(super) struct Folders(BTreeMap<String, FilePins>);
+
+impl Folders {
+    pub(super) fn of<'a>(app: &App, entries: impl Iterator<Item = &'a Entry>) -> Self {
+        Self(entries.map(|entry| (entry.name.clone(), FilePins::new(folder(app, entry)))).collect())
+    }
+
+    fn of_server(&self, server: &str, action: &'static str) -> Result<&FilePins, PinError> {
+        self.0.get(server).ok_or_else(|| PinError::new(server, action, "there is no such server"))
+    }
+}
+
+impl Pins for Folders {
+    fn read(&self, server: &str) -> Result<Option<ServerPins>, PinError> {
+        self.of_server(server, "read")?.read(server)
+    }
+
+    fn write(&self, server: &str, pins: &ServerPins) -> Result<(), PinError> {
+        self.of_server(server, "stored")?.write(server, pins)
+    }
+}
+
+/// Removes the pins of a server that was removed, so that another one may have its name.
+#[cfg(feature = "setup")]
+pub(crate) fn forget(app: &App, entry: &Entry) -> std::io::Result<()> {
+    match std::fs::remove_file(folder(app, entry).join(format!("{}.json", entry.name))) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(e),
+        _ => Ok(()),
+    }
+}
+
+fn folder(app: &App, entry: &Entry) -> PathBuf {
+    let all = app.data_dir.join(FOLDER);
+    match &entry.project {
+        None => all,
+        Some(place) => all.join(&sha256(&place.file.display().to_string())[..DIGITS]),
+    }
+}
+
+/// Digits of a hash that tell projects apart.
+const DIGITS: usize = 16;

@@ -1,0 +1,192 @@
+//! The settings of a server with the values of their variables.
+
+use std::time::Duration;
+
+use archon::{
+    mcp::{FirstUse, McpServer, Timeouts, Transport},
+    types::Secret,
+};
+
+use super::Entry;
+use crate::{
+    app::App,
+    config::{
+        FirstTools, ServerSettings,
+        variables::{self, Missing},
+    },
+    credentials,
+    failure::Failure,
+};
+
+/// The places where a variable of a text is looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LookedFor {
+    /// The environment only.
+    Environment,
+    /// The environment, then the kept keys.
+    AlsoKept,
+}
+
+/// Returns the server of these settings.
+///
+/// # Errors
+/// A variable is missing. The settings themselves have no problem.
+pub(super) fn of(app: &App, entry: &Entry) -> Result<McpServer, Failure> {
+    let (name, settings) = (&entry.name, &entry.settings);
+    // A kept key never goes to a server that a project chose.
+    let secret = if entry.project.is_some() { LookedFor::Environment } else { LookedFor::AlsoKept };
+    let fill = |part: &str, text: &str, places| fill(app, name, part, text, places);
+    // Other users of the machine can see a command line.
+    let plain = |part: &str, text: &str| fill(part, text, LookedFor::Environment);
+    let mut server = match &settings.url {
+        Some(url) => {
+            let mut server = McpServer::http(plain("url", url)?);
+            for (header, text) in &settings.headers {
+                server = server.with_secret(header, Secret::from(fill("headers", text, secret)?));
+            }
+            server
+        }
+        None => {
+            let command = plain("command", settings.command.as_deref().unwrap_or_default())?;
+            let args = settings.args.iter().map(|text| plain("args", text)).collect::<Result<Vec<_>, _>>()?;
+            let mut server = McpServer::stdio(command, args);
+            for (variable, text) in &settings.env {
+                let value = fill("env", text, secret)?;
+                server = match is_secret(variable, text) {
+                    true => server.with_secret(variable, Secret::from(value)),
+                    false => server.with_variable(variable, value),
+                };
+            }
+            server
+        }
+    };
+    if let (Transport::Stdio(stdio), Some(folder)) = (&mut server.transport, &settings.cwd) {
+        stdio.folder = Some(plain("cwd", folder)?.into());
+    }
+    server.reversible.clone_from(&settings.reversible);
+    server.first_use = settings.first_use.map(|first| match first {
+        FirstTools::Trust => FirstUse::Trust,
+        FirstTools::HoldBack => FirstUse::HoldBack,
+    });
+    Ok(server.with_read_only(&settings.read_only).with_timeouts(timeouts(settings)))
+}
+
+fn timeouts(settings: &ServerSettings) -> Timeouts {
+    let (mut limits, set) = (Timeouts::default(), settings.timeouts.clone().unwrap_or_default());
+    for (limit, span) in [
+        (&mut limits.initialize, set.initialize),
+        (&mut limits.list, set.list),
+        (&mut limits.call, set.call),
+        (&mut limits.close, set.close),
+    ] {
+        *limit = span.map_or(*limit, |span| Duration::from_millis(span.0));
+    }
+    limits
+}
+
+/// Fills in the variables of a text.
+fn fill(app: &App, name: &str, part: &str, text: &str, places: LookedFor) -> Result<String, Failure> {
+    let value = |variable: &str| match places {
+        LookedFor::Environment => app.sources.env.get(variable).cloned(),
+        LookedFor::AlsoKept => app.env(variable).map(str::to_owned),
+    };
+    variables::expand(text, value).map_err(|missing| match missing {
+        Missing::Problem(problem) => {
+            Failure::usage(format!("MCP server '{name}': `{part}`: {problem}"), "correct its settings")
+        }
+        Missing::Variable(variable) => {
+            let keep = match places {
+                LookedFor::Environment => String::new(),
+                LookedFor::AlsoKept => {
+                    let kept_as =
+                        credentials::service_of(&variable).map_or(&*variable, |service| service.name);
+                    format!(", keep it: archon credentials add {kept_as},")
+                }
+            };
+            Failure::usage(
+                format!("MCP server '{name}': `{part}` needs the variable {variable}, which is not set"),
+                format!("set it: export {variable}=…{keep} or give a default: ${{{variable}:-TEXT}}"),
+            )
+        }
+    })
+}
+
+/// Variables of the environment that hold no secret.
+const HARMLESS: &[&str] = &["HOME", "LANG", "LOGNAME", "PATH", "PWD", "SHELL", "TMPDIR", "TZ", "USER"];
+
+/// Parts of names of variables that hold a secret.
+const SECRET: &[&str] = &["AUTH", "CREDENTIAL", "KEY", "PASS", "SECRET", "TOKEN"];
+
+/// Returns whether the value of a server's variable counts as a secret: it comes from another variable, or its
+/// name says so.
+fn is_secret(variable: &str, text: &str) -> bool {
+    let name = variable.to_uppercase();
+    SECRET.iter().any(|part| name.contains(part))
+        || variables::names(text).any(|used| !HARMLESS.contains(&used))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{config::Settings, credentials::Kept};
+
+    fn server(text: &str) -> Result<McpServer, Failure> {
+        let mut app = App::of(Settings::default());
+        for (name, value) in [("HOME", "/home/a"), ("TOKEN", "tok-hidden"), ("EMPTY", "")] {
+            app.sources.env.insert(name.to_owned(), value.to_owned());
+        }
+        app.kept = std::sync::Arc::new(Kept::of("OPENAI_API_KEY", "sk-hidden"));
+        of(&app, &Entry::of("files", toml::from_str(text).unwrap()))
+    }
+
+    // spec: MC-01
+    #[test]
+    fn server_has_the_values_of_its_variables_and_knows_the_secret_ones() {
+        let text = "command = '${HOME}/files'\nargs = ['--in', '${HOME}/notes', '${MODE:-fast}']\ncwd = '${HOME}'\n\
+                    env = { ROOT = '${HOME}/notes', A = '${TOKEN}', B = '${OPENAI_API_KEY}', MY_KEY = 'written' }\n\
+                    timeouts = { call = '5s' }\nread_only = ['read']\nreversible = ['write']";
+        let made = server(text).unwrap();
+        let Transport::Stdio(stdio) = &made.transport else { panic!("{made:?}") };
+        assert_eq!(
+            (&*stdio.command, stdio.args.join(" ")),
+            ("/home/a/files", "--in /home/a/notes fast".into())
+        );
+        assert_eq!(stdio.folder.as_deref(), Some("/home/a".as_ref()));
+        assert_eq!(stdio.plain_env.iter().collect::<Vec<_>>(), [(&"ROOT".into(), &"/home/a/notes".into())]);
+        let secrets: Vec<_> = stdio.env.iter().map(|(name, value)| (&**name, &**value.expose())).collect();
+        assert_eq!(secrets, [("A", "tok-hidden"), ("B", "sk-hidden"), ("MY_KEY", "written")]);
+        assert_eq!(
+            (made.timeouts.call, made.timeouts.list),
+            (Duration::from_secs(5), Duration::from_secs(30))
+        );
+        assert_eq!((made.read_only, made.reversible), (vec!["read".to_owned()], vec!["write".to_owned()]));
+        let text = "url = 'https://example.com'\nheaders = { Authorization = 'Bearer ${TOKEN}' }";
+        let Transport::Http(http) = server(text).unwrap().transport else { panic!("no address") };
+        assert_eq!(http.headers["Authorization"].expose(), "Bearer tok-hidden");
+    }
+
+    #[test]
+    fn missing_variable_is_named_with_its_server_and_what_to_do() {
+        let check = |text: &str, what: &str, advice: &str| {
+            let e = server(text).unwrap_err();
+            assert_eq!((e.what(), e.advice().concat().as_str()), (what, advice));
+        };
+        check(
+            "command = 'a'\nenv = { K = '${BRAVE_API_KEY}' }",
+            "MCP server 'files': `env` needs the variable BRAVE_API_KEY, which is not set",
+            "set it: export BRAVE_API_KEY=…, keep it: archon credentials add brave-search, or give a default: \
+             ${BRAVE_API_KEY:-TEXT}",
+        );
+        check(
+            "command = 'a'\nenv = { K = '${EMPTY}' }",
+            "MCP server 'files': `env` needs the variable EMPTY, which is not set",
+            "set it: export EMPTY=…, keep it: archon credentials add EMPTY, or give a default: ${EMPTY:-TEXT}",
+        );
+        // A kept key never stands in a command line.
+        check(
+            "command = 'a'\nargs = ['${OPENAI_API_KEY}']",
+            "MCP server 'files': `args` needs the variable OPENAI_API_KEY, which is not set",
+            "set it: export OPENAI_API_KEY=… or give a default: ${OPENAI_API_KEY:-TEXT}",
+        );
+    }
+}

@@ -1,0 +1,100 @@
+//! The standing of a server, in a line for people.
+
+use archon::mcp::{Held, ServerState, ServerStatus};
+
+use super::{
+    Entry, LeftOut,
+    connect::{late, survey},
+};
+use crate::{app::App, assemble::in_data_dir, text::one_line};
+
+/// The standing of a configured server.
+#[derive(Debug)]
+pub(crate) enum Standing {
+    /// It is not used.
+    LeftOut(LeftOut),
+    /// It was started, and this is its state.
+    Connected(ServerStatus),
+}
+
+impl Standing {
+    /// Returns whether the server can be used whole, and a sentence about it.
+    pub(crate) fn line(&self, app: &App, entry: &Entry) -> (bool, String) {
+        let status = match self {
+            Self::LeftOut(LeftOut::Disabled) => return (true, "not enabled".to_owned()),
+            Self::LeftOut(left_out) => {
+                let e = left_out.clone().failure(app, entry);
+                return (false, format!("{}; {}", e.what(), e.advice().join("; ")));
+            }
+            Self::Connected(status) => status,
+        };
+        match &status.state {
+            ServerState::Ready => {
+                let count = status.tools.len();
+                let held = match status.held.len() {
+                    0 => String::new(),
+                    _ => format!("; {}", held_back(app, &entry.name, &status.held)),
+                };
+                (held.is_empty(), format!("ready, {count} tools{held}"))
+            }
+            ServerState::Down(error) => (false, one_line(&error.to_string(), usize::MAX)),
+            _ => (false, format!("{}; {} pinned tools are used", late(), status.tools.len())),
+        }
+    }
+}
+
+/// Returns the warning about a server that cannot be used, or not whole.
+pub(super) fn warning(app: &App, entry: &Entry, standing: &Standing) -> Option<String> {
+    let status = match standing {
+        Standing::LeftOut(LeftOut::Disabled) => return None,
+        Standing::LeftOut(left_out) => {
+            let e = left_out.clone().failure(app, entry);
+            return Some(format!("{}: going on without it; {}", e.what(), e.advice().join("; ")));
+        }
+        Standing::Connected(status) => status,
+    };
+    let name = &entry.name;
+    match &status.state {
+        ServerState::Ready if status.held.is_empty() => None,
+        ServerState::Ready => Some(format!("MCP server '{name}': {}", held_back(app, name, &status.held))),
+        ServerState::Down(error) => Some(one_line(&error.to_string(), usize::MAX)),
+        _ => {
+            let command = in_data_dir(app, &format!("archon mcp test {name}"));
+            let tools = match status.tools.len() {
+                0 => "its tools are not known yet, so it goes on without them".to_owned(),
+                count => format!("its {count} pinned tools are used, and a call waits for it"),
+            };
+            Some(format!("MCP server '{name}' {}: {tools}. See how long it takes: {command}", late()))
+        }
+    }
+}
+
+/// Most names of tools in a line.
+const NAMED: usize = 5;
+
+fn held_back(app: &App, name: &str, held: &[Held]) -> String {
+    let mut names: Vec<_> = held.iter().take(NAMED).map(|held| one_line(&held.tool, 60)).collect();
+    if held.len() > NAMED {
+        names.push("…".to_owned());
+    }
+    let command = in_data_dir(app, &format!("archon mcp approve {name}"));
+    format!(
+        "{} held back ({}), see the difference and approve: {command}",
+        match held.len() {
+            1 => "1 tool is".to_owned(),
+            count => format!("{count} tools are"),
+        },
+        names.join(", ")
+    )
+}
+
+/// Describes the servers for `archon doctor`: whether each can be used, and a line about it.
+pub(crate) async fn findings(app: &App) -> Vec<(bool, String)> {
+    let (standings, unreadable) = survey(app).await;
+    let unreadable = unreadable.map(|e| (false, format!("{}; {}", e.what(), e.advice().join("; "))));
+    let line = |(entry, standing): &(Entry, Standing)| {
+        let (ok, line) = standing.line(app, entry);
+        (ok, format!("{}: {line}", entry.name))
+    };
+    standings.iter().map(line).chain(unreadable).collect()
+}
