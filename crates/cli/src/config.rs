@@ -28,7 +28,6 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::failure::Failure;
-#[cfg(test)]
 pub(crate) use agents::AgentSettings;
 use agents::Agents;
 pub(crate) use agreed::Agreements;

@@ -3,6 +3,11 @@
 mod add;
 mod approve;
 mod look;
+#[cfg(feature = "mcp-serve")]
+mod serve;
+#[cfg(not(feature = "mcp-serve"))]
+#[path = "mcp/serve_absent.rs"]
+mod serve;
 
 use clap::Subcommand;
 
@@ -42,6 +47,8 @@ pub(crate) enum McpCommand {
         #[arg(long)]
         yes: bool,
     },
+    /// Offer tools and agents to MCP clients: each call is a run, under your rules
+    Serve(serve::ServeArgs),
 }
 
 impl McpArgs {
@@ -51,6 +58,7 @@ impl McpArgs {
             McpCommand::List => look::list(app).await,
             McpCommand::Remove { name } => add::remove(app, &name),
             McpCommand::Test { name } => look::test(app, &name).await,
+            McpCommand::Serve(args) => args.run(app).await,
             McpCommand::Approve { name, tool, yes } => {
                 approve::approve(app, &name, tool.as_deref(), yes).await
             }

@@ -119,6 +119,13 @@ async fn mcp_without_the_feature_is_refused_with_its_name_and_a_run_goes_on_with
     assert!(ran.err.contains("MCP is not in this build"), "{ran:?}");
 }
 
+#[cfg(all(unix, feature = "mcp", not(feature = "mcp-serve")))]
+#[tokio::test]
+async fn mcp_serve_without_the_feature_is_refused_with_its_name() {
+    let refused = Place::new().archon("mcp serve", &["--tool", "calculator"]).await;
+    refused.check_refused(2, "`archon mcp serve` is not in this build", "build with `--features mcp-serve`");
+}
+
 #[cfg(not(feature = "setup"))]
 #[tokio::test]
 async fn config_set_without_the_feature_is_refused_with_its_name() {

@@ -37,6 +37,8 @@ mod local;
 mod logs;
 #[cfg(all(target_os = "linux", feature = "mcp"))]
 mod mcp;
+#[cfg(all(unix, feature = "mcp-serve"))]
+mod mcp_serve;
 mod memories;
 mod new;
 mod plans;
