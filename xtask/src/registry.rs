@@ -69,7 +69,10 @@ fn build(folder: &Path, version: &str) -> Result<()> {
         |line: &str, at: PathBuf| CommandLine::cargo(line).folder(at).env("CARGO_TARGET_DIR", &target).run();
     cargo("build --offline", project)?;
     cargo(
-        &format!("install --offline --debug --root installed archon-agents-cli@{version}"),
+        // `cargo install` reads no settings of the folder that it is started in.
+        &format!(
+            "install --config .cargo/config.toml --offline --debug --root installed archon-agents-cli@{version}"
+        ),
         folder.to_owned(),
     )?;
     let archon = folder.join("installed/bin").join(crate::command_line::with_suffix("archon"));
