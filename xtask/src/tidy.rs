@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use crate::args::Args;
 use crate::repository::{self, TextFile};
 use crate::rust_source::RustSource;
-use crate::{banned, doc_links, reference_pages, sizes};
+use crate::{banned, doc_links, environment, readme, reference_pages, sizes};
 
 /// Macros that must not be left in code.
 const LEFTOVERS: &[&str] = &["todo!", "unimplemented!", "dbg!"];
@@ -38,6 +38,8 @@ fn check(files: &[TextFile]) -> Result<Vec<String>> {
     let mut problems = banned::check(files);
     problems.extend(doc_links::check(files));
     problems.extend(reference_pages::check(files));
+    problems.extend(environment::check(files));
+    problems.extend(readme::check(files));
     for file in files {
         problems.extend(names(&file.path));
         if file.is_rust() {
