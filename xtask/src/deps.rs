@@ -46,6 +46,7 @@ const FRAME: &[&str] = &[
 
 /// Purpose of each other library that one of our crates depends on.
 const PURPOSES: &[(&str, &str)] = &[
+    ("async-trait", "the traits of `rmcp` for tokens, which are written with it"),
     ("aws-credential-types", "Bedrock: keys in the form that the signer takes"),
     ("aws-sigv4", "Bedrock: signatures of requests"),
     ("aws-smithy-eventstream", "Bedrock: binary frames"),

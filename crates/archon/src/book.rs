@@ -45,7 +45,7 @@ pages! {
     TutorialTests: "docs/book/tutorials/tests.md",
 }
 
-#[cfg(all(feature = "mcp", feature = "mcp-serve"))]
+#[cfg(all(feature = "mcp-sign-in", feature = "mcp-serve"))]
 pages! {
     McpServers: "docs/mcp.md",
 }

@@ -1,6 +1,7 @@
 //! One connection to a server, from its start to its end. Each phase has a time limit, and nothing outlives it.
 
 use std::{
+    error::Error,
     pin::pin,
     sync::{
         Arc,
@@ -10,7 +11,7 @@ use std::{
 };
 
 use archon_process::KeptProcess;
-use archon_types::{BoxFuture, CancellationToken, Clock, Json, ProcessGroup};
+use archon_types::{BoxFuture, CancellationToken, Clock, Json, ProcessGroup, Redactor};
 use futures_util::future::{Either, select};
 use rmcp::{
     Peer, RoleClient, ServiceError,
@@ -24,15 +25,17 @@ use rmcp::{
         ClientInitializeError, ClientLifecycleMode, PeerRequestOptions, RequestHandle, RunningService,
         serve_client_with_lifecycle_and_ct,
     },
-    transport::{DynamicTransportError, async_rw::AsyncRwTransport},
+    transport::{DynamicTransportError, IntoTransport, async_rw::AsyncRwTransport},
 };
 use tokio::sync::Mutex;
 
 use crate::{
-    Definition, McpError, McpProblem, McpServer, Phase, Transport,
+    Definition, McpError, McpProblem, Phase, SignInBy, Transport,
     handler::{Handler, OnProgress},
+    http::{self, Access},
     stdio::{self, Tail},
-    text::plain,
+    supervise::Server,
+    text::{plain, with_causes},
 };
 
 /// Most pages of a list.
@@ -40,7 +43,7 @@ const PAGES: usize = 100;
 /// Most tools, resources or prompts of a server.
 const LISTED: usize = 2_000;
 /// Characters of a server's error message that are passed on.
-const MESSAGE: usize = 2_000;
+pub(crate) const MESSAGE: usize = 2_000;
 /// Longest time to tell a server that a call was given up.
 const TELL: Duration = Duration::from_secs(1);
 
@@ -49,6 +52,9 @@ pub(crate) struct Connection {
     name: String,
     limits: crate::Timeouts,
     clock: Arc<dyn Clock>,
+    /// Removes secrets from the texts of failures.
+    redactor: Redactor,
+    sign_in: Option<SignInBy>,
     peer: Peer<RoleClient>,
     handler: Handler,
     group: Option<ProcessGroup>,
@@ -61,19 +67,26 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// Starts the server and shakes hands, unless `end` fires before. Then, as after a failure, its processes are
-    /// ended first.
+    /// Signs in, starts the server and shakes hands, unless `end` fires before. Then, as after a failure, its
+    /// processes are ended first.
     pub(crate) async fn open(
-        name: &str,
-        server: &McpServer,
-        clock: Arc<dyn Clock>,
+        server: &Server,
         lifecycle: ClientLifecycleMode,
         end: CancellationToken,
     ) -> Result<Self, McpError> {
+        let (name, settings, clock) = (&server.name, &server.settings, server.options.clock.clone());
+        let limit = settings.timeouts.initialize;
+        let signed_in = tokio::select! {
+            done = within(&*clock, limit, Box::pin(http::sign_in(server))) => {
+                done.unwrap_or(Err(McpProblem::Timeout(limit)))
+            }
+            () = end.cancelled() => Err(McpProblem::Closed),
+        };
+        let access = signed_in.map_err(|problem| McpError::new(name, Phase::SignIn, problem))?;
         let handler = Handler::default();
-        let mut link = Link::new(server, handler.clone(), lifecycle, end.clone())
-            .map_err(|problem| McpError::new(name, Phase::Start, problem))?;
-        let limit = server.timeouts.initialize;
+        let shake = Shake { handler: handler.clone(), lifecycle, end: end.clone() };
+        let mut link =
+            Link::new(server, access, shake).map_err(|problem| McpError::new(name, Phase::Start, problem))?;
         let shaken = within(&*clock, limit, &mut link.handshake).await;
         let shaken =
             shaken.map_or(Err(McpProblem::Timeout(limit)), |shaken| shaken.map_err(initialize_problem));
@@ -83,9 +96,10 @@ impl Connection {
                 // Its end of the pipes is closed first, so that the server can end by itself.
                 drop(link.handshake);
                 let problem = link.far.explained(problem, &*clock).await;
-                link.far.end(server.timeouts.close, &*clock).await;
+                link.far.end(settings.timeouts.close, &*clock).await;
                 let output = link.far.errors.text();
-                return Err(McpError::new(name, Phase::Initialize, problem).with_output(output));
+                let (phase, problem) = of_sign_in(Phase::Initialize, problem, by(server));
+                return Err(McpError::new(name, phase, problem).with_output(output));
             }
         };
         let (peer, ended) = (service.peer().clone(), CancellationToken::new());
@@ -95,9 +109,11 @@ impl Connection {
             drop(tell);
         });
         Ok(Self {
-            name: name.to_owned(),
-            limits: server.timeouts,
+            name: name.clone(),
+            limits: settings.timeouts,
             clock,
+            redactor: server.redactor.clone(),
+            sign_in: by(server),
             peer,
             handler,
             group: link.far.process.as_ref().map(|process| process.group().clone()),
@@ -296,7 +312,8 @@ impl Connection {
         let mut far = self.far.lock().await;
         let problem = far.explained(problem, &*self.clock).await;
         let output = if is_answer { None } else { far.errors.text() };
-        McpError::new(&self.name, phase, problem).with_output(output)
+        let (phase, problem) = of_sign_in(phase, problem, self.sign_in);
+        McpError::new(&self.name, phase, problem).with_output(output).cleaned(&self.redactor)
     }
 }
 
@@ -352,34 +369,51 @@ pub(crate) async fn within<T>(
     }
 }
 
+/// A handshake under way.
+pub(crate) type Handshake =
+    BoxFuture<'static, Result<RunningService<RoleClient, Handler>, ClientInitializeError>>;
+
+/// Our side of a handshake.
+pub(crate) struct Shake {
+    handler: Handler,
+    lifecycle: ClientLifecycleMode,
+    end: CancellationToken,
+}
+
+impl Shake {
+    /// Shakes hands over a transport.
+    pub(crate) fn over<T, E, A>(self, transport: T) -> Handshake
+    where
+        T: IntoTransport<RoleClient, E, A> + Send + 'static,
+        E: Error + Send + Sync + 'static,
+        A: 'static,
+    {
+        Box::pin(serve_client_with_lifecycle_and_ct(self.handler, transport, self.lifecycle, self.end))
+    }
+}
+
 /// A way to a server, with the handshake that opens it.
 struct Link {
-    handshake: BoxFuture<'static, Result<RunningService<RoleClient, Handler>, ClientInitializeError>>,
+    handshake: Handshake,
     far: FarEnd,
 }
 
 impl Link {
-    fn new(
-        server: &McpServer,
-        handler: Handler,
-        lifecycle: ClientLifecycleMode,
-        end: CancellationToken,
-    ) -> Result<Self, McpProblem> {
-        let stdio = match &server.transport {
+    fn new(server: &Server, access: Option<Access>, shake: Shake) -> Result<Self, McpProblem> {
+        let max_message = server.settings.max_message;
+        let stdio = match &server.settings.transport {
             Transport::Stdio(stdio) => stdio,
-            Transport::Http(http) => {
-                let transport = crate::http::transport(http, server.max_message)?;
-                let handshake =
-                    Box::pin(serve_client_with_lifecycle_and_ct(handler, transport, lifecycle, end));
+            Transport::Http(settings) => {
+                let handshake = http::handshake(settings, max_message, access, shake)?;
                 return Ok(Self { handshake, far: FarEnd::default() });
             }
         };
-        let running = stdio::start(stdio, server.max_message)
+        let running = stdio::start(stdio, max_message)
             .map_err(|e| McpProblem::Io(format!("its process cannot be started: {e}")))?;
         let is_too_long = running.output.is_too_long();
-        let transport = AsyncRwTransport::new_client(running.output, running.input)
-            .with_max_line_length(server.max_message);
-        let handshake = Box::pin(serve_client_with_lifecycle_and_ct(handler, transport, lifecycle, end));
+        let transport =
+            AsyncRwTransport::new_client(running.output, running.input).with_max_line_length(max_message);
+        let handshake = shake.over(transport);
         let process = Some(running.process);
         Ok(Self { handshake, far: FarEnd { process, errors: running.errors, is_too_long, code: None } })
     }
@@ -435,7 +469,6 @@ fn unexpected(wanted: &str, answer: &ServerResult) -> McpProblem {
 
 fn initialize_problem(error: ClientInitializeError) -> McpProblem {
     match error {
-        _ if error.is_authorization_required() => McpProblem::SignIn,
         ClientInitializeError::ConnectionClosed(_) => McpProblem::ConnectionClosed(None),
         ClientInitializeError::JsonRpcError(error) => {
             McpProblem::JsonRpc { code: error.code.0, message: plain(&error.message, MESSAGE) }
@@ -449,7 +482,6 @@ fn initialize_problem(error: ClientInitializeError) -> McpProblem {
 
 fn service_problem(error: ServiceError) -> McpProblem {
     match error {
-        _ if error.is_authorization_required() => McpProblem::SignIn,
         ServiceError::McpError(error) => {
             McpProblem::JsonRpc { code: error.code.0, message: plain(&error.message, MESSAGE) }
         }
@@ -464,10 +496,29 @@ fn transport_problem(error: &DynamicTransportError) -> McpProblem {
     if error.error.downcast_ref::<std::io::Error>().is_some() {
         return McpProblem::ConnectionClosed(None);
     }
-    let causes = std::iter::successors(error.error.source(), |cause| cause.source());
-    let causes: String = causes.take(CAUSES).map(|cause| format!(": {cause}")).collect();
-    McpProblem::Io(plain(&format!("{}{causes}", error.error), MESSAGE))
+    http::sign_in_problem(&*error.error)
+        .unwrap_or_else(|| McpProblem::Io(plain(&with_causes(&*error.error), MESSAGE)))
 }
 
-/// Most causes of an error that are shown.
-const CAUSES: usize = 4;
+fn by(server: &Server) -> Option<SignInBy> {
+    server.settings.sign_in.as_ref().map(|sign_in| sign_in.by)
+}
+
+/// Returns the phase and the problem of a failure. If the server refused the sign-in, the problem says what that
+/// means for the one who signs in.
+fn of_sign_in(phase: Phase, problem: McpProblem, by: Option<SignInBy>) -> (Phase, McpProblem) {
+    let problem = match (problem, by) {
+        (McpProblem::SignIn, Some(SignInBy::Person)) => {
+            McpProblem::LogIn("it does not accept the token that it got".to_owned())
+        }
+        (McpProblem::SignIn, Some(SignInBy::Program)) => {
+            McpProblem::Invalid("the server does not accept the sign-in of this program".to_owned())
+        }
+        (McpProblem::Scope(scope), None | Some(SignInBy::Program)) => {
+            McpProblem::Invalid(McpProblem::Scope(scope).to_string())
+        }
+        (problem @ (McpProblem::SignIn | McpProblem::LogIn(_) | McpProblem::Scope(_)), _) => problem,
+        (problem, _) => return (phase, problem),
+    };
+    (Phase::SignIn, problem)
+}

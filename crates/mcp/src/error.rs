@@ -2,6 +2,8 @@
 
 use std::{fmt, time::Duration};
 
+use archon_types::Redactor;
+
 /// A failure of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -24,6 +26,8 @@ pub enum Phase {
     Settings,
     /// The process is started.
     Start,
+    /// The sign-in: the authorization server is found, and a token is got, renewed or refused.
+    SignIn,
     /// The handshake.
     Initialize,
     /// The tools are listed.
@@ -44,8 +48,14 @@ pub enum McpProblem {
     Io(String),
     /// The server ended or closed its output; the exit code, if it is known.
     ConnectionClosed(Option<i32>),
-    /// The server does not serve us without a sign-in, or not with the one that it got.
+    /// The server does not serve us without a sign-in, or not with the one that it got, and the settings have
+    /// none.
     SignIn,
+    /// A person has to log in to the server, for this reason.
+    LogIn(String),
+    /// The server refuses something without this scope, so a person has to log in again; empty if it does not
+    /// name the scope.
+    Scope(String),
     /// No answer within this time limit.
     Timeout(Duration),
     /// The server answered with an error of JSON-RPC. The text is untrusted.
@@ -82,6 +92,21 @@ impl McpError {
         self
     }
 
+    /// Removes the secrets from the texts of the server.
+    pub(crate) fn cleaned(mut self, redactor: &Redactor) -> Self {
+        self.output = self.output.map(|output| redactor.clean(output));
+        match &mut self.problem {
+            McpProblem::Invalid(text)
+            | McpProblem::Io(text)
+            | McpProblem::Protocol(text)
+            | McpProblem::LogIn(text)
+            | McpProblem::Scope(text)
+            | McpProblem::JsonRpc { message: text, .. } => *text = redactor.clean(std::mem::take(text)),
+            _ => {}
+        }
+        self
+    }
+
     /// Returns advice for the person who configured the server.
     pub fn advice(&self) -> String {
         match (&self.problem, self.phase) {
@@ -94,7 +119,12 @@ impl McpError {
                  what it prints.",
                 phase.limit()
             ),
-            (McpProblem::SignIn, _) => "Give it a valid `Authorization` header in its settings.".to_owned(),
+            (McpProblem::SignIn, _) => {
+                "Give it a valid `Authorization` header in its settings, or a sign-in (`McpServer::with_sign_in`)."
+                    .to_owned()
+            }
+            (McpProblem::LogIn(_), _) => "Run its login (`Login::begin`).".to_owned(),
+            (McpProblem::Scope(_), _) => "Run its login again (`Login::begin`): it asks for more.".to_owned(),
             (McpProblem::NotConnected { because, .. }, _) => because.advice(),
             (McpProblem::HeldBack(_), _) => {
                 "Look at the difference, and approve the tool if you agree with it.".to_owned()
@@ -103,6 +133,10 @@ impl McpError {
             (McpProblem::Closed, _) => "Start the servers again.".to_owned(),
             (_, Phase::Call) => "Check the arguments, or go on without the tool.".to_owned(),
             (_, Phase::Read) => "Check the name or the address, or go on without it.".to_owned(),
+            (McpProblem::Io(_) | McpProblem::Protocol(_), Phase::SignIn) => {
+                "Check the settings of its sign-in, and that its authorization server can be reached."
+                    .to_owned()
+            }
             (McpProblem::Io(_), _) => "Check its command or address, and that it can be reached.".to_owned(),
             _ => "Start its command by hand and look at what it prints.".to_owned(),
         }
@@ -113,7 +147,7 @@ impl Phase {
     /// Returns the name of the setting with the phase's time limit.
     fn limit(self) -> &'static str {
         match self {
-            Self::Settings | Self::Start | Self::Initialize => "initialize",
+            Self::Settings | Self::Start | Self::SignIn | Self::Initialize => "initialize",
             Self::List => "list",
             Self::Call | Self::Read => "call",
         }
@@ -125,6 +159,7 @@ impl fmt::Display for Phase {
         f.write_str(match self {
             Self::Settings => "settings",
             Self::Start => "start",
+            Self::SignIn => "sign-in",
             Self::Initialize => "handshake",
             Self::List => "list of tools",
             Self::Call => "call",
@@ -140,6 +175,11 @@ impl fmt::Display for McpProblem {
             Self::ConnectionClosed(Some(code)) => write!(f, "the server ended with exit code {code}"),
             Self::ConnectionClosed(None) => f.write_str("the server closed the connection"),
             Self::SignIn => f.write_str("the server wants a sign-in"),
+            Self::LogIn(why) => write!(f, "the server wants a sign-in, and {why}"),
+            Self::Scope(scope) if scope.is_empty() => {
+                f.write_str("the server refuses this, because its sign-in does not cover it")
+            }
+            Self::Scope(scope) => write!(f, "the server refuses this without the scope '{scope}'"),
             Self::Timeout(limit) => write!(f, "no answer within {} s", limit.as_secs_f64()),
             Self::JsonRpc { code, message } => write!(f, "the server answered with error {code}: {message}"),
             Self::NotConnected { retry_in, because } => write!(

@@ -1,41 +1,124 @@
 //! A server at a web address: checks of the address and the headers before anything is sent.
 
-use crate::{HttpServer, McpProblem};
-
 #[cfg(feature = "http")]
-pub(crate) use with_http::transport;
-
-/// Returns the problem of a build without HTTP.
+pub(crate) use with_http::{handshake, sign_in_problem};
 #[cfg(not(feature = "http"))]
-pub(crate) fn transport(_: &HttpServer, _: usize) -> Result<NoTransport, McpProblem> {
-    let why = "this program was built without HTTP for MCP servers (feature `http` of archon-mcp)";
-    Err(McpProblem::Invalid(why.to_owned()))
+pub(crate) use without_http::{handshake, sign_in_problem};
+#[cfg(not(feature = "sign-in"))]
+pub(crate) use without_sign_in::{Access, sign_in};
+#[cfg(feature = "sign-in")]
+pub(crate) use {
+    crate::access::{Access, sign_in},
+    with_http::checked,
+};
+
+#[cfg(not(feature = "http"))]
+mod without_http {
+    use std::error::Error;
+
+    use crate::{
+        HttpServer, McpProblem,
+        connection::{Handshake, Shake},
+        http::Access,
+    };
+
+    /// Returns the problem of a build without HTTP.
+    pub(crate) fn handshake(
+        _: &HttpServer,
+        _: usize,
+        _: Option<Access>,
+        _: Shake,
+    ) -> Result<Handshake, McpProblem> {
+        let why = "this program was built without HTTP for MCP servers (feature `http` of archon-mcp)";
+        Err(McpProblem::Invalid(why.to_owned()))
+    }
+
+    /// Returns none: without HTTP, no server refuses a sign-in.
+    pub(crate) fn sign_in_problem(_: &(dyn Error + 'static)) -> Option<McpProblem> {
+        None
+    }
 }
 
-/// Stands for a transport in a build that has none.
-#[cfg(not(feature = "http"))]
-pub(crate) type NoTransport = (tokio::io::Empty, tokio::io::Sink);
+#[cfg(not(feature = "sign-in"))]
+mod without_sign_in {
+    use crate::{McpProblem, supervise::Server};
+
+    /// Stands for the access to a server in a build without sign-in.
+    pub(crate) enum Access {}
+
+    /// Returns the problem of a build without sign-in, if the server has one.
+    pub(crate) async fn sign_in(server: &Server) -> Result<Option<Access>, McpProblem> {
+        if server.settings.sign_in.is_none() {
+            return Ok(None);
+        }
+        server.settings.signed_in_address()?;
+        let why = "this program was built without sign-in for MCP servers (feature `sign-in` of archon-mcp)";
+        Err(McpProblem::Invalid(why.to_owned()))
+    }
+}
 
 #[cfg(feature = "http")]
 mod with_http {
-    use std::collections::HashMap;
+    use std::{collections::HashMap, error::Error};
 
     use reqwest::{
         Url,
         header::{HeaderName, HeaderValue},
     };
     use rmcp::transport::{
-        StreamableHttpClientTransport, streamable_http_client::StreamableHttpClientTransportConfig,
+        StreamableHttpClientTransport,
+        streamable_http_client::{
+            AuthRequiredError, InsufficientScopeError, StreamableHttpClientTransportConfig,
+        },
     };
 
-    use super::{HttpServer, McpProblem};
+    use crate::{
+        HttpServer, McpProblem,
+        connection::{Handshake, MESSAGE, Shake},
+        http::Access,
+        text::plain,
+    };
 
-    /// Makes the transport. Redirects are followed within the same server only, so headers go nowhere else.
-    pub(crate) fn transport(
+    /// Shakes hands. Redirects are followed within the same server only, so headers go nowhere else.
+    pub(crate) fn handshake(
         server: &HttpServer,
         max_message: usize,
-    ) -> Result<StreamableHttpClientTransport<reqwest::Client>, McpProblem> {
-        let url = checked(&server.url)?;
+        access: Option<Access>,
+        shake: Shake,
+    ) -> Result<Handshake, McpProblem> {
+        let config = config(server, max_message)?;
+        Ok(match access {
+            None => shake.over(StreamableHttpClientTransport::from_config(config)),
+            #[cfg(feature = "sign-in")]
+            Some(access) => shake.over(StreamableHttpClientTransport::with_client(access, config)),
+            #[cfg(not(feature = "sign-in"))]
+            Some(access) => match access {},
+        })
+    }
+
+    /// Returns the problem of a sign-in among the causes of an error.
+    pub(crate) fn sign_in_problem(error: &(dyn Error + 'static)) -> Option<McpProblem> {
+        let mut causes = std::iter::successors(Some(error), |&cause| cause.source());
+        causes.find_map(|cause| {
+            #[cfg(feature = "sign-in")]
+            if let Some(error) = cause.downcast_ref() {
+                return Some(crate::access::problem(error));
+            }
+            if let Some(error) = cause.downcast_ref::<InsufficientScopeError>() {
+                return Some(McpProblem::Scope(plain(
+                    error.get_required_scope().unwrap_or_default(),
+                    MESSAGE,
+                )));
+            }
+            cause.is::<AuthRequiredError>().then_some(McpProblem::SignIn)
+        })
+    }
+
+    fn config(
+        server: &HttpServer,
+        max_message: usize,
+    ) -> Result<StreamableHttpClientTransportConfig, McpProblem> {
+        let url = checked("its address", &server.url)?;
         let mut headers = HashMap::new();
         for (name, value) in &server.headers {
             // The texts of these errors would show the value.
@@ -48,22 +131,21 @@ mod with_http {
             value.set_sensitive(true);
             headers.insert(name, value);
         }
-        let config = StreamableHttpClientTransportConfig::with_uri(String::from(url))
+        Ok(StreamableHttpClientTransportConfig::with_uri(String::from(url))
             .custom_headers(headers)
             .max_sse_event_size(max_message)
-            .max_json_response_size(max_message);
-        Ok(StreamableHttpClientTransport::from_config(config))
+            .max_json_response_size(max_message))
     }
 
     /// Checks an address. Without TLS only this machine is reached: everybody on the way could read the headers,
     /// and change what tools say.
-    fn checked(url: &str) -> Result<Url, McpProblem> {
-        let refused = |why: &str| Err(McpProblem::Invalid(format!("its address '{url}' {why}")));
+    pub(crate) fn checked(what: &str, url: &str) -> Result<Url, McpProblem> {
+        let refused = |why: &str| Err(McpProblem::Invalid(format!("{what} '{url}' {why}")));
         let Ok(parsed) = Url::parse(url) else { return refused("is no URL") };
         let is_here = matches!(parsed.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"));
         match parsed.scheme() {
             _ if !parsed.username().is_empty() || parsed.password().is_some() => {
-                Err(McpProblem::Invalid("its address contains a password; give a header instead".to_owned()))
+                Err(McpProblem::Invalid(format!("{what} contains a password; give a header instead")))
             }
             "https" => Ok(parsed),
             "http" if is_here => Ok(parsed),
@@ -81,7 +163,7 @@ mod with_http {
             for url in
                 ["https://example.com/mcp", "http://localhost:1/mcp", "http://127.0.0.1:1", "http://[::1]:1/"]
             {
-                assert!(checked(url).is_ok(), "{url}");
+                assert!(checked("its address", url).is_ok(), "{url}");
             }
             for (url, why) in [
                 ("http://example.com/mcp", "is not encrypted"),
@@ -90,7 +172,8 @@ mod with_http {
                 ("example.com", "is no URL"),
                 ("https://me:secret@example.com", "contains a password"),
             ] {
-                let refused = checked(url).err().map(|problem| problem.to_string()).unwrap_or_default();
+                let refused =
+                    checked("its address", url).err().map(|problem| problem.to_string()).unwrap_or_default();
                 assert!(refused.contains(why) && !refused.contains("secret"), "{refused}");
             }
         }

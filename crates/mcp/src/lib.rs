@@ -12,6 +12,10 @@
 //! | connecting, watching, backing off, for one server | `supervise.rs` |
 //! | one connection: start, initialize, list, call, close | `connection.rs` |
 //! | the server's process and its pipes, its web address | `stdio.rs`, `http.rs` |
+//! | [`SignIn`], the settings of a sign-in | `sign_in.rs` |
+//! | [`TokenStore`], the tokens of people's logins | `tokens.rs` |
+//! | `Login`, a person's login (feature `sign-in`), and the browser's answer | `login.rs`, `redirect.rs` |
+//! | requests with a token that is renewed | `access.rs` |
 //! | requests and notifications of the server | `handler.rs` |
 //! | [`McpTool`], a tool of a server | `tool.rs` |
 //! | [`Resource`]s and [`Prompt`]s, for programs | `resources.rs` |
@@ -35,6 +39,8 @@
 //!   a person's settings say less ([`McpServer::read_only`], [`McpServer::reversible`]).
 //! - A tool runs only with the definition that was pinned. A changed, new or renamed one is held back until a
 //!   person agreed to the difference.
+//! - A token is sent to the server that it was issued for, and is renewed at the authorization server that
+//!   issued it. Neither tokens nor codes are written to a log.
 //! - Descriptions, results and errors of a server are untrusted text. They are bounded, cleared of characters
 //!   that nobody sees, and marked with the server's name.
 //!
@@ -60,27 +66,37 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg(unix)]
 
+#[cfg(feature = "sign-in")]
+mod access;
 mod connection;
 mod definition;
 mod error;
 mod handler;
 mod held;
 mod http;
+#[cfg(feature = "sign-in")]
+mod login;
 mod names;
 mod pins;
+#[cfg(feature = "sign-in")]
+mod redirect;
 mod resource_tools;
 mod resources;
 mod result;
 mod server;
 mod servers;
+mod sign_in;
 mod stdio;
 mod supervise;
 mod text;
+mod tokens;
 mod tool;
 
 pub use definition::Definition;
 pub use error::{McpError, McpProblem, Phase};
 pub use held::{Held, HeldKind};
+#[cfg(feature = "sign-in")]
+pub use login::Login;
 pub use names::{model_name, server_name_problem};
 pub use pins::{FilePins, MemoryPins, Pin, PinError, Pins, ServerPins};
 pub use resources::{
@@ -88,4 +104,6 @@ pub use resources::{
 };
 pub use server::{HttpServer, McpServer, StdioServer, Timeouts, Transport};
 pub use servers::{FirstUse, McpOptions, McpServers, ServerState, ServerStatus, Took};
+pub use sign_in::{SignIn, SignInBy};
+pub use tokens::TokenStore;
 pub use tool::McpTool;

@@ -2,7 +2,9 @@
 
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
-use archon_types::Secret;
+use archon_types::{Redactor, Secret};
+
+use crate::{McpProblem, SignIn};
 
 use crate::FirstUse;
 
@@ -26,6 +28,8 @@ pub struct McpServer {
     pub first_use: Option<FirstUse>,
     /// The longest message in bytes; longer ones are dropped. Default 8 MiB.
     pub max_message: usize,
+    /// The sign-in at a server at a web address. It needs the feature `sign-in`.
+    pub sign_in: Option<SignIn>,
 }
 
 impl McpServer {
@@ -53,6 +57,7 @@ impl McpServer {
             reversible: Vec::new(),
             first_use: None,
             max_message: 8 << 20,
+            sign_in: None,
         }
     }
 
@@ -79,11 +84,45 @@ impl McpServer {
         }
     }
 
-    /// Returns the values that are removed from what the server writes.
-    pub(crate) fn secret_values(&self) -> impl Iterator<Item = &Secret> {
+    /// Sets the sign-in at a server at a web address. It needs the feature `sign-in`.
+    pub fn with_sign_in(mut self, sign_in: SignIn) -> Self {
+        self.sign_in = Some(sign_in);
+        self
+    }
+
+    /// Returns what removes the secret values from what the server writes.
+    pub(crate) fn redactor(&self) -> Redactor {
+        let values = match &self.transport {
+            Transport::Stdio(stdio) => &stdio.env,
+            Transport::Http(http) => &http.headers,
+        };
+        let redactor = Redactor::default();
+        for value in values.values() {
+            redactor.add(value);
+            // Of `Bearer TOKEN` the token.
+            if let Some((_, token)) = value.expose().split_once(' ') {
+                redactor.add(&Secret::from(token));
+            }
+        }
+        if let Some(secret) = self.sign_in.as_ref().and_then(|sign_in| sign_in.client_secret.as_ref()) {
+            redactor.add(secret);
+        }
+        redactor
+    }
+
+    /// Returns the address of a server that can be signed in to.
+    pub(crate) fn signed_in_address(&self) -> Result<&HttpServer, McpProblem> {
+        let refused = |why: &str| Err(McpProblem::Invalid(why.to_owned()));
         match &self.transport {
-            Transport::Stdio(stdio) => stdio.env.values(),
-            Transport::Http(http) => http.headers.values(),
+            Transport::Stdio(_) => {
+                refused("it is a command, and only a server at a web address has a sign-in")
+            }
+            Transport::Http(http)
+                if http.headers.keys().any(|name| name.eq_ignore_ascii_case("authorization")) =>
+            {
+                refused("it has a sign-in and a header `Authorization`; one of the two is too much")
+            }
+            Transport::Http(http) => Ok(http),
         }
     }
 

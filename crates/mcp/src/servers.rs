@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use tokio::task::JoinHandle;
 
 use crate::{
-    Definition, Held, McpError, McpProblem, McpServer, McpTool, Phase, Pins, connection,
+    Definition, Held, McpError, McpProblem, McpServer, McpTool, Phase, Pins, TokenStore, connection,
     names::server_name_problem,
     resource_tools,
     supervise::{Server, State, supervise},
@@ -30,6 +30,8 @@ pub struct McpOptions {
     /// The time after which a server without calls is asked for its tools, which shows that it answers and that they are
     /// the same. Default 60 s.
     pub check_every: Duration,
+    /// The tokens of sign-ins. A server with the sign-in of a person needs it. Default: none.
+    pub tokens: Option<TokenStore>,
 }
 
 /// The treatment of a server's first tools.
@@ -54,7 +56,14 @@ impl McpOptions {
             first_retry: Duration::from_secs(1),
             longest_retry: Duration::from_secs(60),
             check_every: Duration::from_secs(60),
+            tokens: None,
         }
+    }
+
+    /// Sets the store of the tokens of sign-ins.
+    pub fn with_tokens(mut self, tokens: TokenStore) -> Self {
+        self.tokens = Some(tokens);
+        self
     }
 }
 

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use archon_types::{CancellationToken, Redactor, Secret, Timestamp};
+use archon_types::{CancellationToken, Redactor, Timestamp};
 use futures_util::future::{Either, select};
 use tokio::sync::watch;
 
@@ -27,7 +27,7 @@ pub(crate) struct Server {
     pub(crate) name: String,
     pub(crate) settings: McpServer,
     pub(crate) identity: String,
-    /// Removes the values of the server's variables from what it writes.
+    /// Removes the values of the server's variables and the tokens of its sign-in from what it writes.
     pub(crate) redactor: Redactor,
     pub(crate) options: McpOptions,
     state: watch::Sender<State>,
@@ -59,14 +59,7 @@ pub(crate) struct Ready {
 
 impl Server {
     pub(crate) fn new(name: String, settings: McpServer, options: McpOptions) -> Self {
-        let redactor = Redactor::default();
-        for value in settings.secret_values() {
-            redactor.add(value);
-            // Of `Bearer TOKEN` the token.
-            if let Some((_, token)) = value.expose().split_once(' ') {
-                redactor.add(&Secret::from(token));
-            }
-        }
+        let redactor = settings.redactor();
         let (state, _) = watch::channel(State::Connecting);
         let identity = settings.identity();
         Self {
@@ -242,8 +235,7 @@ pub(crate) async fn supervise(server: Arc<Server>, end: CancellationToken) {
 }
 
 impl Server {
-    fn down(&self, mut error: McpError, until: Timestamp) {
-        error.output = error.output.map(|output| self.redactor.clean(output));
+    fn down(&self, error: McpError, until: Timestamp) {
         self.state.send_replace(State::Down { error, until });
     }
 }
@@ -260,18 +252,16 @@ async fn connect(
     end: &CancellationToken,
 ) -> Result<(Arc<Connection>, Took), McpError> {
     let clock = &server.options.clock;
-    let open = |failures| {
-        let (name, settings) = (&server.name, &server.settings);
-        Connection::open(name, settings, clock.clone(), lifecycle(failures), end.child_token())
-    };
+    let open = |failures| Connection::open(server, lifecycle(failures), end.child_token());
     let began = clock.now();
     let connection = match open(failures).await {
         // It may be one that ends at a first message of the newest revision. So a short program gets its tools, too.
         Err(error) if failures == 0 && matches!(error.problem, McpProblem::ConnectionClosed(_)) => {
-            open(1).await?
+            open(1).await
         }
-        opened => opened?,
+        opened => opened,
     };
+    let connection = connection.map_err(|error| error.cleaned(&server.redactor))?;
     let (connection, opened) = (Arc::new(connection), clock.now());
     let closed = || Err(server.error(Phase::List, McpProblem::Closed));
     match unless(end, connection.list()).await.unwrap_or_else(closed) {

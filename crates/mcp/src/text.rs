@@ -12,6 +12,13 @@ pub(crate) fn plain(text: &str, most: usize) -> String {
     plain
 }
 
+/// Returns the text of an error with its causes, at most four.
+pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    let causes: String = causes.take(4).map(|cause| format!(": {cause}")).collect();
+    format!("{error}{causes}")
+}
+
 /// Returns whether a character is a control character (other than a line break or a tab), or is not shown:
 /// marks of direction, joiners, tags and variation selectors.
 fn is_unseen(c: char) -> bool {

@@ -158,3 +158,18 @@ async fn a_server_at_an_address_that_cannot_be_used_is_refused_before_anything_i
     assert!(text.contains(expected) && text.contains("Correct the settings"), "{text}");
     servers.close().await;
 }
+
+#[tokio::test]
+async fn a_sign_in_that_cannot_be_used_is_a_fault_of_the_settings() {
+    let sign_in = archon_mcp::SignIn::person();
+    let servers = start([
+        ("command", server("well").with_sign_in(sign_in.clone())),
+        ("web", archon_mcp::McpServer::http("https://127.0.0.1:1").with_sign_in(sign_in)),
+    ]);
+    let text = failure(&servers, "command").await;
+    assert!(text.contains("phase sign-in: it is a command"), "{text}");
+    let text = failure(&servers, "web").await;
+    let expected = if cfg!(feature = "sign-in") { "phase sign-in" } else { "built without sign-in" };
+    assert!(text.contains(expected), "{text}");
+    servers.close().await;
+}

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::support::{call, failure, start, tool, until};
 
 /// Answers like a server of revision 2025-11-25 with sessions.
-fn answer(request: &RecordedRequest) -> MockResponse {
+pub(crate) fn answer(request: &RecordedRequest) -> MockResponse {
     let result = match (&*request.method, request.body["method"].as_str().unwrap_or_default()) {
         ("GET", _) => return MockResponse::new(405),
         ("POST", "initialize") => json!({
@@ -71,7 +71,10 @@ async fn a_server_that_wants_a_sign_in_or_is_not_there_says_so() {
         ("gone", McpServer::http("http://127.0.0.1:1/mcp")),
     ]);
     let text = failure(&servers, "locked").await;
-    assert!(text.contains("wants a sign-in. Give it a valid `Authorization` header"), "{text}");
+    assert!(
+        text.contains("phase sign-in: the server wants a sign-in. Give it a valid `Authorization` header"),
+        "{text}"
+    );
     let text = failure(&servers, "gone").await;
     assert!(text.contains("MCP server 'gone', phase handshake"), "{text}");
     until(&servers, "gone", |status| status.state != ServerState::Ready).await;

@@ -9,5 +9,9 @@ mod faults;
 mod http;
 mod pins;
 mod resources;
+#[cfg(feature = "sign-in")]
+mod sign_in;
 mod supervisor;
 mod support;
+#[cfg(feature = "sign-in")]
+mod two_servers;

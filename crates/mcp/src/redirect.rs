@@ -1,0 +1,72 @@
+//! The browser's answer to a login: a request to a port of this machine.
+
+use std::{io, pin::pin};
+
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use reqwest::Url;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+};
+
+/// Most bytes of a request.
+const LONGEST: usize = 16 << 10;
+
+/// The path of the answer.
+const PATH: &str = "/callback";
+
+/// Listens on a free port of this machine, and returns the address that the browser is sent to.
+pub(crate) async fn listen() -> io::Result<(TcpListener, String)> {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
+    let address = format!("http://{}{PATH}", listener.local_addr()?);
+    Ok((listener, address))
+}
+
+/// Waits for the answer to the login with this state, and returns its address. Other requests are refused: any
+/// web page can make a browser send some.
+pub(crate) async fn answer(listener: &TcpListener, state: &str) -> io::Result<String> {
+    // A browser opens connections that it does not use, so one must not hold up the others.
+    let mut connections = FuturesUnordered::new();
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => connections.push(serve(accepted?.0, state)),
+            Some(found) = connections.next() => if let Some(address) = found {
+                return Ok(address);
+            }
+        }
+    }
+}
+
+async fn serve(mut stream: TcpStream, state: &str) -> Option<String> {
+    let target = target(&mut stream).await?;
+    let address = format!("http://{}{target}", stream.local_addr().ok()?);
+    let is_answer = Url::parse(&address).is_ok_and(|address| {
+        address.path() == PATH && address.query_pairs().any(|(name, value)| name == "state" && value == state)
+    });
+    let (status, text) = match is_answer {
+        true => ("200 OK", "The answer has arrived. You can close this page and go back to the program."),
+        false => ("404 Not Found", "This is not the answer to the login."),
+    };
+    let length = text.len();
+    let page = format!(
+        "HTTP/1.1 {status}\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: {length}\r\n\
+         cache-control: no-store\r\nconnection: close\r\n\r\n{text}"
+    );
+    // If the browser went away, the answer is there all the same.
+    let _ = stream.write_all(page.as_bytes()).await;
+    is_answer.then_some(address)
+}
+
+/// Reads the head of a request, and returns the target of a GET.
+async fn target(stream: &mut TcpStream) -> Option<String> {
+    let mut head = Vec::new();
+    let mut request = pin!(stream.take(LONGEST as u64));
+    while !head.windows(4).any(|end| end == b"\r\n\r\n") {
+        if request.read_buf(&mut head).await.ok()? == 0 {
+            return None;
+        }
+    }
+    let head = String::from_utf8(head).ok()?;
+    let mut words = head.lines().next()?.split(' ');
+    (words.next() == Some("GET")).then(|| words.next().map(str::to_owned)).flatten()
+}

@@ -1,0 +1,174 @@
+//! The tokens of people's logins, kept in a credential store: for each server and each authorization server.
+
+use std::{fmt, sync::Arc};
+
+use archon_types::{CredentialError, CredentialStore, TenantId};
+
+use crate::McpServer;
+
+/// Keeps the tokens of logins in a credential store, under the service [`SERVICE`](Self::SERVICE).
+///
+/// The name of an account is the server's address, a blank, and the issuer of the authorization server. So a
+/// server that names another authorization server one day does not get the tokens of the first one.
+#[derive(Clone)]
+pub struct TokenStore {
+    store: Arc<dyn CredentialStore>,
+    tenant: TenantId,
+}
+
+impl TokenStore {
+    /// The service under which tokens are kept.
+    pub const SERVICE: &str = "mcp";
+
+    /// Creates a store of the tokens of a tenant.
+    pub fn new(store: Arc<dyn CredentialStore>, tenant: TenantId) -> Self {
+        Self { store, tenant }
+    }
+
+    /// Deletes the tokens of a server, from all authorization servers: the person is logged out here. Returns false
+    /// if there were none.
+    ///
+    /// # Errors
+    /// The credential store failed.
+    pub async fn log_out(&self, server: &McpServer) -> Result<bool, CredentialError> {
+        let mut any = false;
+        let start = format!("{} ", server.identity());
+        for entry in self.store.list(&self.tenant, Some(Self::SERVICE)).await? {
+            if entry.key.account.starts_with(&start) {
+                any |= self.store.delete(&entry.key).await?;
+            }
+        }
+        Ok(any)
+    }
+}
+
+impl fmt::Debug for TokenStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TokenStore").field("tenant", &self.tenant).finish_non_exhaustive()
+    }
+}
+
+#[cfg(feature = "sign-in")]
+pub(crate) use account::{Account, Kept};
+
+#[cfg(feature = "sign-in")]
+mod account {
+    use archon_types::{CredentialError, CredentialKey, Redactor, Secret};
+    use async_trait::async_trait;
+    use rmcp::transport::auth::{AuthError, CredentialStore, StoredCredentials};
+    use serde::{Deserialize, Serialize};
+
+    use super::TokenStore;
+
+    /// What is kept of a login.
+    #[derive(Serialize, Deserialize)]
+    pub(crate) struct Kept {
+        pub(crate) credentials: StoredCredentials,
+        /// The secret of a client that a login registered.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub(crate) client_secret: Option<String>,
+        /// Scopes without which the server refused something. The next login asks for them too.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub(crate) wanted: Vec<String>,
+    }
+
+    impl TokenStore {
+        /// Returns the account of a server at an authorization server. Secrets that are read are added to the
+        /// redactor.
+        pub(crate) fn account(&self, server: &str, issuer: &str, redactor: Redactor) -> Account {
+            let key = CredentialKey::primary(self.tenant.clone(), Self::SERVICE);
+            Account {
+                tokens: self.clone(),
+                key: key.named(format!("{server} {issuer}")),
+                client_secret: None,
+                redactor,
+            }
+        }
+    }
+
+    /// The tokens of one server from one authorization server.
+    #[derive(Clone)]
+    pub(crate) struct Account {
+        tokens: TokenStore,
+        key: CredentialKey,
+        /// The secret of a client that a login registered; it is kept with the tokens.
+        pub(crate) client_secret: Option<String>,
+        redactor: Redactor,
+    }
+
+    impl Account {
+        /// Returns what is kept.
+        pub(crate) async fn kept(&self) -> Result<Option<Kept>, AuthError> {
+            let Some(found) = self.tokens.store.get(&self.key).await.map_err(unusable)? else {
+                return Ok(None);
+            };
+            // The text of this error could show a part of a token.
+            let kept: Kept = serde_json::from_value(found.expose().clone()).map_err(|_| {
+                AuthError::CredentialStoreError("the stored login is damaged; log in again".to_owned())
+            })?;
+            self.hide(&kept);
+            Ok(Some(kept))
+        }
+
+        /// Notes a scope without which the server refused something.
+        pub(crate) async fn want(&self, scopes: &str) -> Result<(), AuthError> {
+            let Some(mut kept) = self.kept().await? else { return Ok(()) };
+            let new: Vec<_> = scopes
+                .split_whitespace()
+                .map(str::to_owned)
+                .filter(|scope| !kept.wanted.contains(scope))
+                .collect();
+            match new.is_empty() {
+                true => Ok(()),
+                false => {
+                    kept.wanted.extend(new);
+                    self.put(&kept).await
+                }
+            }
+        }
+
+        async fn put(&self, kept: &Kept) -> Result<(), AuthError> {
+            self.hide(kept);
+            let json =
+                serde_json::to_value(kept).map_err(|e| AuthError::CredentialStoreError(e.to_string()))?;
+            self.tokens.store.save(&self.key, Secret::new(json)).await.map_err(unusable)
+        }
+
+        /// Adds the secrets to the redactor.
+        fn hide(&self, kept: &Kept) {
+            let tokens = serde_json::to_value(&kept.credentials.token_response).unwrap_or_default();
+            let tokens = ["access_token", "refresh_token", "id_token"].map(|name| tokens[name].as_str());
+            for secret in tokens.into_iter().flatten() {
+                self.redactor.add_expiring(&Secret::from(secret));
+            }
+            if let Some(secret) = &kept.client_secret {
+                self.redactor.add(&Secret::from(secret.as_str()));
+            }
+        }
+    }
+
+    #[async_trait]
+    impl CredentialStore for Account {
+        async fn load(&self) -> Result<Option<StoredCredentials>, AuthError> {
+            Ok(self.kept().await?.map(|kept| kept.credentials))
+        }
+
+        async fn save(&self, credentials: StoredCredentials) -> Result<(), AuthError> {
+            let mut wanted = match self.kept().await {
+                Ok(Some(before)) => before.wanted,
+                // A damaged login is replaced by this one.
+                _ => Vec::new(),
+            };
+            wanted.retain(|scope| !credentials.granted_scopes.contains(scope));
+            self.put(&Kept { credentials, client_secret: self.client_secret.clone(), wanted }).await
+        }
+
+        async fn clear(&self) -> Result<(), AuthError> {
+            self.tokens.store.delete(&self.key).await.map(drop).map_err(unusable)
+        }
+    }
+
+    fn unusable(error: CredentialError) -> AuthError {
+        AuthError::CredentialStoreError(error.to_string())
+    }
+}
