@@ -87,6 +87,7 @@ const SUITES: &[Suite] = &[
             "test --profile accept -p archon-tool-search",
             "test --profile accept -p archon-agents --features mcp --test mcp",
             "xtask eval tools --check",
+            "xtask conformance mcp",
         ],
         with_model: &[],
     },

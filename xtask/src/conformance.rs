@@ -1,5 +1,5 @@
 //! `cargo xtask conformance providers`: compares our requests and parsing with the services' own client
-//! libraries.
+//! libraries. (`cargo xtask conformance mcp` is in `mcp_suite.rs`.)
 //!
 //! The provider tests write down every exchange with a fixture. Python packages of the services (openai,
 //! anthropic, google-genai, botocore) then check that the requests are like their own, and read the same
@@ -13,6 +13,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::args::Args;
 use crate::command_line::CommandLine;
+use crate::mcp_suite;
 use crate::metadata::Metadata;
 use crate::python::environment;
 use crate::third_party;
@@ -25,9 +26,14 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     let without_server = args.flag("--without-server");
     let name = args.name()?;
     args.finish()?;
-    if name != "providers" {
-        bail!("there is no conformance check `{name}`; there is: providers");
+    match &*name {
+        "mcp" => mcp_suite::run(),
+        "providers" => providers(without_server),
+        _ => bail!("there is no conformance check `{name}`; there are: mcp, providers"),
     }
+}
+
+fn providers(without_server: bool) -> Result<()> {
     let folder = Metadata::load()?.target_directory.join("conformance");
     let python = environment(&folder, PACKAGES)?;
     let exchanges = folder.join("exchanges.jsonl");

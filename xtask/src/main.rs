@@ -28,6 +28,7 @@ mod kept_run;
 mod layers;
 mod locomo;
 mod markdown;
+mod mcp_suite;
 mod metadata;
 mod native_tools;
 mod new_project;
@@ -165,8 +166,8 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "conformance",
-        usage: "providers [--without-server]",
-        about: "what we send and read against the services' own clients, and a real server",
+        usage: "mcp | providers [--without-server]",
+        about: "what we send and read against MCP's own suite, or the services' own clients and a real server",
         run: conformance::run,
     },
     Command {
