@@ -134,7 +134,7 @@ async fn check_attempts(journal: &MemoryJournal, expected: Expect) {
 
 // spec: ER-09, P-32
 #[tokio::test]
-async fn a_refused_key_gives_way_to_the_next_and_no_key_is_kept() {
+async fn refused_key_falls_back_to_the_next_and_no_key_is_logged() {
     let unauthorised = MockResponse::json(401, &json!({"error": {"message": "sk-first is not valid"}}));
     let asks = wire::asks_for("c", "look", "{}");
     let server = MockServer::start([unauthorised, asks, wire::answer("done")]).await;
@@ -165,7 +165,7 @@ async fn a_refused_key_gives_way_to_the_next_and_no_key_is_kept() {
 
 // spec: P-31
 #[tokio::test]
-async fn a_kept_connection_that_dies_costs_an_attempt_that_is_recorded() {
+async fn dead_reused_connection_costs_a_recorded_attempt() {
     let asks = wire::asks_for("c", "look", "{}");
     let server = MockServer::start([asks, MockResponse::nothing(), wire::answer("done")]).await;
     let journal = MemoryJournal::new();
@@ -287,7 +287,7 @@ fn worn_down(journal: &MemoryJournal) -> (ArchonBuilder, Vec<FnProvider>, Arc<At
 
 // spec: ER-09, ER-08, A-28
 #[tokio::test]
-async fn after_its_retries_a_model_gives_way_to_the_next_and_no_tool_runs_twice() {
+async fn fallback_after_retries_repeats_no_tool_call() {
     let journal = MemoryJournal::new();
     let (agent, models, runs) = worn_down(&journal);
     let outcome = work(agent).await;
@@ -317,7 +317,7 @@ async fn after_its_retries_a_model_gives_way_to_the_next_and_no_tool_runs_twice(
 
 // spec: ER-09, R-39
 #[tokio::test]
-async fn a_run_that_is_taken_up_asks_whom_it_asked_last() {
+async fn resumed_run_asks_the_last_used_model() {
     let journal = MemoryJournal::new();
     work(worn_down(&journal).0).await;
     let whole = log(&journal).await;
@@ -342,7 +342,7 @@ async fn a_run_that_is_taken_up_asks_whom_it_asked_last() {
 
 // spec: ER-09
 #[tokio::test]
-async fn a_run_that_failed_begins_with_its_own_model_when_it_is_taken_up() {
+async fn resumed_failed_run_starts_with_its_own_model() {
     let journal = MemoryJournal::new();
     let mended = Arc::new(Mutex::new(false));
     let build = || {
@@ -365,7 +365,7 @@ async fn a_run_that_failed_begins_with_its_own_model_when_it_is_taken_up() {
 
 // spec: ER-09, R-38
 #[tokio::test]
-async fn what_was_shown_of_an_answer_is_void_when_another_model_answers() {
+async fn deltas_of_a_failed_model_are_void_after_a_fallback() {
     let (own, _) = model("own", |_, _| {
         vec![
             Ok(ModelEvent::Start),
@@ -423,7 +423,7 @@ async fn a_provider_that_panics_has_failed_like_any_other() {
 
 // spec: P-34
 #[tokio::test]
-async fn a_failure_ends_the_run_with_its_words_and_no_model_reads_it() {
+async fn failure_text_is_in_the_outcome_and_not_in_a_request() {
     let refused = |_: usize, request: &Request| match request.messages.len() {
         1 => vec![Err(ProviderError::Auth("no such key".into()))],
         _ => FnProvider::text("done"),
@@ -452,7 +452,7 @@ async fn a_failure_ends_the_run_with_its_words_and_no_model_reads_it() {
 
 // spec: P-03
 #[tokio::test]
-async fn a_provider_of_ones_own_is_asked_for_any_model_whatever_its_name() {
+async fn own_provider_gets_any_model_name() {
     let (own, asked) = model("own", |_, _| FnProvider::text("done"));
     let journal = MemoryJournal::new();
     assert_eq!(

@@ -32,7 +32,7 @@ fn notes(show: &Show) -> Vec<String> {
 
 // spec: R-27
 #[tokio::test]
-async fn an_answer_without_what_was_expected_is_sent_back_twice_at_most() {
+async fn goal_check_text_sends_an_answer_back_at_most_twice() {
     let (outcome, show) = checked(GoalCheck::Text, |n, _| match n {
         0 => FnProvider::text("Quite heavy."),
         _ => FnProvider::text("It weighs 42\nKilograms."),
@@ -60,7 +60,7 @@ fn is_check(request: &Request) -> bool {
 
 // spec: R-27
 #[tokio::test]
-async fn a_model_may_look_and_what_it_takes_is_counted() {
+async fn goal_check_model_counts_its_usage() {
     let (outcome, show) = checked(GoalCheck::Model, |n, request| match n {
         0 => FnProvider::text("42"),
         1 => {
@@ -80,7 +80,7 @@ async fn a_model_may_look_and_what_it_takes_is_counted() {
 
 // spec: R-27
 #[tokio::test]
-async fn without_a_verdict_the_answer_stands() {
+async fn goal_check_without_a_verdict_accepts_the_answer() {
     let (outcome, _) = checked(GoalCheck::Model, |_, request| match is_check(request) {
         true => vec![Err(archon::types::ProviderError::Auth("no".into()))],
         false => FnProvider::text("42"),
@@ -103,7 +103,7 @@ async fn without_a_verdict_the_answer_stands() {
 
 // spec: R-29
 #[tokio::test]
-async fn a_refusal_is_the_answer_and_nobody_argues() {
+async fn goal_check_accepts_a_refusal() {
     let (outcome, show) =
         Stage::new(|_, _| FnProvider::text("I'm sorry, but I can't help with that.")).play("Do harm.").await;
     assert!(outcome.is_finished() && outcome.is_refusal());
@@ -118,7 +118,7 @@ async fn a_refusal_is_the_answer_and_nobody_argues() {
 
 // spec: ER-05, R-22
 #[tokio::test]
-async fn what_cannot_be_parsed_is_sent_back_twice_the_second_time_with_an_example() {
+async fn text_mode_unparsable_answer_is_sent_back_twice_then_with_an_example() {
     let stage = Stage::new(|_, _| FnProvider::text("Action: hm")).with(|b| b.tool_mode(ToolMode::Text));
     let (outcome, show) = stage.play("Calculate.").await;
     assert_eq!((outcome.status, show.model.requests().len()), (OutcomeStatus::Failed, 3));
@@ -135,7 +135,7 @@ async fn what_cannot_be_parsed_is_sent_back_twice_the_second_time_with_an_exampl
 
 // spec
 #[tokio::test]
-async fn a_loop_ends_in_one_of_few_ways_and_reports_what_it_took() {
+async fn run_outcomes_and_reports_for_every_kind_of_end() {
     let (finished, _) = Stage::new(|_, _| FnProvider::text("yes")).play("?").await;
     assert_eq!(
         (finished.status, finished.last_text().unwrap_or_default(), finished.turns),

@@ -216,7 +216,7 @@ impl Hooks for Told {
 
 // spec: R-08
 #[tokio::test]
-async fn hooks_are_told_of_what_they_are_asked_about() {
+async fn hooks_get_the_data_of_their_point() {
     let usage = Usage { input: 10, output: 5, ..Usage::default() };
     let steps =
         [calls(&["a"]).with_usage(usage), Step::error(archon::types::ProviderError::Auth("no".into()))];
@@ -367,7 +367,7 @@ fn faults(lines: &[String]) -> Vec<String> {
 
 // spec
 #[tokio::test]
-async fn whatever_the_model_does_the_order_holds() {
+async fn hooks_random_models_keep_the_order() {
     // Every short script of turns with none to three calls, and an end of either kind.
     for script in 0..128_usize {
         let mut steps = Vec::new();

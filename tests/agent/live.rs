@@ -55,7 +55,7 @@ async fn each_token_is_seen_before_the_next_one_is_sent() {
 
 // spec: P-41, R-13
 #[tokio::test]
-async fn a_cancel_ends_the_stream_at_once_and_keeps_what_was_said() {
+async fn cancel_ends_the_stream_and_keeps_the_partial_text() {
     let server = MockServer::start([MockResponse::sse("").event(&text("half an ans")).hang()]).await;
     let agent = with_model(&server).build().expect("an agent");
     let mut run = agent.start("speak", RunOptions::default()).await.expect("a run");
@@ -105,7 +105,7 @@ async fn delete_files(path: Option<String>) -> String {
 
 // spec: P-11, TE-04
 #[tokio::test]
-async fn truncated_arguments_never_run_and_the_model_is_told_why() {
+async fn truncated_arguments_are_refused_with_the_reason() {
     // Without any arguments the call would be a valid one, and delete more than was meant.
     check_cut_off("", &["cut off by its token limit"]).await;
     check_cut_off(r#"{"path": "/tmp/x"#, &["cut off by its token limit", "JSON", "/tmp/x"]).await;

@@ -44,7 +44,7 @@ async fn an_agent_a_tool_and_a_registry_are_names_of_the_facade() {
 
 // spec: T-05
 #[tokio::test]
-async fn extension_messages_are_kept_in_every_log_and_no_model_reads_them() {
+async fn extension_messages_are_logged_and_never_sent() {
     let model = FnProvider::new(|_, _| FnProvider::text("Done."));
     let journal = MemoryJournal::new();
     let agent = builder(model.clone()).journal(Arc::new(journal.clone())).build().unwrap();
@@ -95,7 +95,7 @@ fn pays() -> FnProvider {
 }
 
 #[tokio::test]
-async fn approver_of_a_closure_decides_and_hooks_of_closures_hear() {
+async fn approver_and_hooks_from_closures_are_called() {
     let agrees = FnApprover::new(|request: ApprovalRequest| async move {
         assert!(request.action_summary.contains("pay"), "{request:?}");
         Decision::Now(Answer::Approve)
@@ -128,7 +128,7 @@ impl CallGuard for Discreet {
 }
 
 #[tokio::test]
-async fn guard_of_the_program_refuses_before_anybody_is_asked_and_changes_results() {
+async fn own_guard_refuses_before_approval_and_changes_results() {
     let asked = Arc::new(AtomicUsize::new(0));
     let count = asked.clone();
     let agrees = move |_: ApprovalRequest| {
@@ -215,7 +215,7 @@ async fn hooks_of_closures_end_a_run_before_a_turn_and_hear_results() {
 }
 
 #[tokio::test]
-async fn hooks_of_closures_hear_why_a_run_failed() {
+async fn hooks_from_closures_get_the_failure() {
     let heard = Arc::new(Mutex::new(Vec::new()));
     let errors = heard.clone();
     let hooks = FnHooks::new().on_error(move |error| {
@@ -229,7 +229,7 @@ async fn hooks_of_closures_hear_why_a_run_failed() {
 }
 
 #[test]
-fn builder_refuses_what_it_would_ignore() {
+fn builder_with_an_ignored_option_is_refused() {
     let toolbox = builder(pays()).build().unwrap().toolbox().clone();
     let plain = || Archon::builder().provider(Arc::new(pays()), "m");
     let refused = [

@@ -197,7 +197,7 @@ async fn branches_are_runs_of_one_session_and_the_loop_has_a_log_of_its_own() {
 
 // spec: R-35
 #[tokio::test]
-async fn transparent_takes_one_branch_and_refuses_more_before_anyone_is_asked() {
+async fn transparent_strategy_refuses_more_than_one_branch_before_any_request() {
     let journal = MemoryJournal::new();
     let (session, _) = base(&journal).await;
     let one = agents(&journal, &[(Some("only"), 1)]);
@@ -218,7 +218,7 @@ async fn transparent_takes_one_branch_and_refuses_more_before_anyone_is_asked() 
 
 // spec: R-34
 #[tokio::test]
-async fn whoever_fails_the_base_is_untouched_and_the_first_that_has_an_answer_is_taken() {
+async fn parallel_failed_branches_leave_the_base_and_the_first_answer_is_chosen() {
     for answered in 0..8_usize {
         let journal = MemoryJournal::new();
         let (session, before) = base(&journal).await;
@@ -249,7 +249,7 @@ async fn whoever_fails_the_base_is_untouched_and_the_first_that_has_an_answer_is
 
 // spec: R-34
 #[tokio::test]
-async fn without_prompts_the_branches_answer_what_the_session_ends_with() {
+async fn parallel_without_prompts_answers_the_last_message_of_the_session() {
     let journal = MemoryJournal::new();
     let (session, _) = base(&journal).await;
     let agent = echo(&journal);
@@ -291,7 +291,7 @@ fn hangs_once(journal: &MemoryJournal, text: &'static str) -> Archon {
 
 // spec: R-34
 #[tokio::test]
-async fn a_cancel_stops_all_branches_and_the_loop_can_be_taken_up() {
+async fn parallel_cancel_stops_all_branches_and_can_be_resumed() {
     let journal = MemoryJournal::new();
     let (session, before) = base(&journal).await;
     let (quick, provider) =
@@ -329,7 +329,7 @@ async fn said_in(journal: &MemoryJournal, session: &SessionId) -> String {
 
 // spec: R-34
 #[tokio::test]
-async fn another_process_can_cancel_the_loop_and_nothing_else_can_be_said_to_it() {
+async fn parallel_inbox_takes_only_a_cancel() {
     let journal = MemoryJournal::new();
     let asked = Arc::new(tokio::sync::Notify::new());
     let bell = asked.clone();
@@ -415,7 +415,7 @@ const ANSWERED: usize = 4;
 
 // spec: R-34
 #[tokio::test]
-async fn wherever_the_process_died_the_loop_comes_to_the_same_choice() {
+async fn parallel_killed_at_any_record_resumes_to_the_same_choice() {
     let (whole, session) = whole().await;
     let mut cases = vec![(3, [OF_BRANCH; 3])];
     for first in 0..=OF_BRANCH {
@@ -443,7 +443,7 @@ async fn wherever_the_process_died_the_loop_comes_to_the_same_choice() {
 
 // spec: R-34
 #[tokio::test]
-async fn a_loop_that_cannot_be_taken_up_says_why() {
+async fn parallel_resume_refusal_has_the_reason() {
     let (whole, _) = whole().await;
     let (_, outcome, asked) = taken_up(&whole, 1, [0; 3]).await;
     let error = outcome.unwrap_err();
@@ -499,7 +499,7 @@ async fn a_judge_reads_the_conversation_the_question_and_every_answer() {
 
 // spec: R-36
 #[tokio::test]
-async fn what_the_judge_takes_is_counted() {
+async fn parallel_judge_usage_is_counted() {
     let journal = MemoryJournal::new();
     let (session, _) = base(&journal).await;
     let price = ModelPrice::new(1_000_000, 1_000_000);
@@ -569,7 +569,7 @@ async fn a_judge_reads_no_more_than_its_window_holds() {
 }
 
 #[tokio::test]
-async fn in_continue_mode_the_question_is_what_was_said_last() {
+async fn parallel_continue_mode_judges_the_last_message() {
     let journal = MemoryJournal::new();
     let (session, _) = base(&journal).await;
     let agent = echo(&journal);

@@ -39,7 +39,7 @@ fn check(config: &RunConfig, fields: &[(&str, Json)]) {
 
 // spec: R-16
 #[tokio::test]
-async fn setting_of_the_loop_that_nobody_sets_has_its_default() {
+async fn loop_settings_defaults() {
     check(
         &config_of(|builder| builder).await,
         &[
@@ -63,7 +63,7 @@ async fn setting_of_the_loop_that_nobody_sets_has_its_default() {
 
 // spec: R-16
 #[tokio::test]
-async fn every_setting_of_the_loop_is_a_field_of_what_a_run_begins_with() {
+async fn every_loop_setting_is_in_the_run_config() {
     let set = config_of(|builder| {
         let mut context = ContextConfig::new(64_000);
         (context.trigger, context.max_history_messages, context.max_overflow_recoveries) = (0.5, 7, 2);

@@ -179,7 +179,7 @@ fn failed<T: std::fmt::Debug>(result: Result<Typed<T>, RunError>) -> Outcome {
 
 // spec: PL-21, R-17
 #[tokio::test]
-async fn an_answer_that_fits_is_a_value_at_once() {
+async fn typed_answer_that_fits_is_returned_as_a_value() {
     for kind in KINDS {
         let stage = stage(kind, &[PARIS]);
         let typed = stage.work().run_typed("run_1").await.unwrap();
@@ -197,7 +197,7 @@ async fn an_answer_that_fits_is_a_value_at_once() {
 
 // spec: PL-21, R-17
 #[tokio::test]
-async fn an_answer_that_does_not_fit_is_sent_back_with_what_is_wrong() {
+async fn invalid_structured_output_is_sent_back_with_its_problems() {
     for kind in KINDS {
         let stage = stage(kind, &[NO_DAYS, PARIS]);
         assert_eq!(stage.work().run_typed("run_1").await.unwrap().value, paris(), "{kind:?}");
@@ -211,7 +211,7 @@ async fn an_answer_that_does_not_fit_is_sent_back_with_what_is_wrong() {
 
 // spec: PL-21, R-17
 #[tokio::test]
-async fn an_answer_that_never_fits_is_a_failure_and_a_resume_tries_again() {
+async fn typed_answer_that_never_fits_fails_and_a_resume_retries() {
     for kind in KINDS {
         let stage = stage(kind, &[NO_DAYS, NO_DAYS, NO_DAYS, NO_DAYS, PARIS]);
         let outcome = failed(stage.work().run_typed("run_1").await);
@@ -233,7 +233,7 @@ async fn an_answer_that_never_fits_is_a_failure_and_a_resume_tries_again() {
 /// but for answers that were lost on their way.
 // spec: PL-21, R-17, A-15
 #[tokio::test]
-async fn a_run_that_died_anywhere_is_resumed_to_the_same_value() {
+async fn typed_run_killed_at_any_record_resumes_to_the_same_value() {
     for kind in KINDS {
         let (mut deaths, mut between) = (0, 0);
         for (appends, is_written) in (1..200).flat_map(|n| [(n, false), (n, true)]) {
@@ -269,7 +269,7 @@ async fn a_run_that_died_anywhere_is_resumed_to_the_same_value() {
 
 // spec: PL-21
 #[tokio::test]
-async fn results_that_are_the_answer_are_taken_if_they_fit_and_the_model_is_asked_if_not() {
+async fn plan_results_are_the_typed_answer_if_they_fit_else_the_model_is_asked() {
     let stage = stage(Kind::Plan, &[PARIS]);
     let one = || ScriptedPlanner::new(vec![SubTask::new("a", "Find it")]);
     let planning = stage.agent.planning(one());
@@ -286,7 +286,7 @@ async fn results_that_are_the_answer_are_taken_if_they_fit_and_the_model_is_aske
 
 // spec: PL-21, R-17
 #[tokio::test]
-async fn an_agent_that_answers_in_a_form_makes_plans_teams_and_branches_that_do() {
+async fn structured_output_of_an_agent_applies_to_its_plans_teams_and_branches() {
     for kind in KINDS {
         let stage = stage(kind, &[NO_DAYS, PARIS]);
         let work = Work::of(kind, &stage.agent.answering(form()), &stage.agent);
@@ -310,7 +310,7 @@ async fn an_agent_that_answers_in_a_form_makes_plans_teams_and_branches_that_do(
 
 // spec: PL-21, R-17
 #[tokio::test]
-async fn a_run_of_the_service_and_an_agent_that_is_called_answer_in_the_form() {
+async fn structured_output_applies_to_service_runs_and_child_runs() {
     for kind in KINDS {
         let stage = stage(kind, &[NO_DAYS, PARIS]);
         let (agent, run_kind) = match stage.work().answering(form()) {
@@ -335,7 +335,7 @@ async fn a_run_of_the_service_and_an_agent_that_is_called_answer_in_the_form() {
 
 // spec: PL-21
 #[tokio::test]
-async fn the_machine_of_a_plan_in_a_form_is_a_fold_of_its_log() {
+async fn plan_machine_with_structured_output_equals_the_fold_of_its_log() {
     let stage = stage(Kind::Plan, &[NO_DAYS, PARIS]);
     stage.work().run_typed("run_1").await.unwrap();
     let log = stage.journal.read(&RunId::new("run_1")).await.unwrap();
@@ -346,7 +346,7 @@ async fn the_machine_of_a_plan_in_a_form_is_a_fold_of_its_log() {
 
 // spec: PL-21
 #[tokio::test]
-async fn a_model_that_is_not_reached_is_why_there_is_no_answer() {
+async fn typed_answer_error_of_an_unreachable_model_names_the_cause() {
     let down = FnProvider::new(|_, _| -> Vec<Result<ModelEvent, ProviderError>> {
         vec![Err(ProviderError::Auth("no key".into()))]
     });

@@ -144,7 +144,7 @@ fn did(done: &Done) -> Vec<String> {
 
 // spec: AP-04, AP-06, R-18
 #[tokio::test]
-async fn a_run_that_nobody_answers_waits_and_goes_on_in_another_process() {
+async fn unanswered_run_suspends_and_continues_in_another_process() {
     let (done, clock) = (Done::default(), VirtualClock::new());
     let (outcome, show) = stage(&done, &clock, &Person::default()).play("Plan the trip.").await;
     assert_eq!(outcome.status, OutcomeStatus::Suspended);
@@ -276,7 +276,7 @@ async fn a_cancelled_flight_is_an_error_that_the_model_reads() {
 
 // spec: AP-12
 #[tokio::test]
-async fn where_a_no_ends_the_run_the_other_calls_get_results_and_the_mark_is_left() {
+async fn on_deny_abort_gives_results_to_the_other_calls_and_an_interruption_marker() {
     let (done, clock) = (Done::default(), VirtualClock::new());
     let person = Person::saying([no()]);
     let mut settings = ApprovalSettings::default();
@@ -304,7 +304,7 @@ async fn without_an_approver_the_answer_is_no() {
 
 // spec: AP-03, AP-07, A-54
 #[tokio::test]
-async fn a_question_that_nobody_answers_in_time_is_a_no_when_the_run_is_taken_up() {
+async fn expired_question_is_denied_on_resume() {
     let (done, clock) = (Done::default(), VirtualClock::new());
     let (outcome, show) = stage(&done, &clock, &Person::default()).play("Plan the trip.").await;
     let later = again(&show, &done, &clock, Person::default());
@@ -347,7 +347,7 @@ async fn an_escalated_question_is_put_once_more() {
 
 // spec: AP-11
 #[tokio::test]
-async fn a_tool_that_is_another_one_since_is_asked_about_anew() {
+async fn changed_tool_is_asked_about_again() {
     let (done, clock) = (Done::default(), VirtualClock::new());
     let (outcome, show) = stage(&done, &clock, &Person::default()).play("Plan the trip.").await;
     let first = again(&show, &done, &clock, Person::default());
@@ -381,7 +381,7 @@ async fn a_tool_that_is_another_one_since_is_asked_about_anew() {
 
 // spec: AP-05
 #[tokio::test]
-async fn calls_that_need_no_consent_end_before_anybody_is_asked() {
+async fn calls_without_consent_finish_before_questions_are_asked() {
     let (done, clock) = (Done::default(), VirtualClock::new());
     let person = Person::saying([now(Answer::Approve)]);
     let stage = Stage::new(|n, request| match n {
@@ -432,7 +432,7 @@ async fn a_reply_is_the_result_of_the_call() {
 
 // spec: R-09
 #[tokio::test]
-async fn a_steer_into_a_run_that_waits_skips_what_was_asked() {
+async fn steer_into_a_suspended_run_skips_its_questions() {
     let (done, clock) = (Done::default(), VirtualClock::new());
     let (outcome, show) = stage(&done, &clock, &Person::default()).play("Plan the trip.").await;
     let later = again(&show, &done, &clock, Person::default());
@@ -444,7 +444,7 @@ async fn a_steer_into_a_run_that_waits_skips_what_was_asked() {
 }
 
 #[tokio::test]
-async fn an_answer_to_a_run_under_way_is_heard_without_a_restart() {
+async fn running_run_applies_an_answer_from_its_inbox() {
     let (done, clock) = (Done::default(), VirtualClock::new());
     // Nobody decides at once, but the answer lies in the inbox before the run has come to rest.
     let show = Arc::new(stage(&done, &clock, &Person::default()).raise());
@@ -505,7 +505,7 @@ async fn drop_table(table: String) -> String {
 
 // spec: AP-09, AP-15
 #[tokio::test]
-async fn a_tool_that_is_destructive_asks_in_an_agent_with_nothing_set_and_never_runs_unasked() {
+async fn destructive_tool_needs_approval_by_default() {
     let stage = || {
         let stage = Stage::new(|n, request| match n {
             0 => call("c0", "drop_table", json!({"table": "users"})),
@@ -528,7 +528,7 @@ async fn a_tool_that_is_destructive_asks_in_an_agent_with_nothing_set_and_never_
 
 // spec: AP-05
 #[tokio::test]
-async fn an_answer_to_what_the_question_was_bound_to_before_is_not_heard() {
+async fn answer_with_an_old_binding_is_ignored() {
     let (done, clock) = (Done::default(), VirtualClock::new());
     let stage = Stage::new(|n, request| match n {
         0 => call("c0", "send_email", json!({"to": "Ann"})),

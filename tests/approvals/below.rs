@@ -69,7 +69,7 @@ impl World {
 
 // spec: MA-31, AP-06, AP-04
 #[tokio::test]
-async fn what_a_descendant_waits_for_surfaces_at_the_root_and_the_answer_goes_to_the_leaf() {
+async fn descendants_question_surfaces_at_the_root_and_the_answer_reaches_it() {
     let world = World::new();
     let outcome = world.boss(1, Some(Person::default())).run("Write to Ann.").await.ended();
     assert_eq!(outcome.status, OutcomeStatus::Suspended);
@@ -99,7 +99,7 @@ async fn what_a_descendant_waits_for_surfaces_at_the_root_and_the_answer_goes_to
 
 // spec: MA-31, AP-05
 #[tokio::test]
-async fn whoever_is_there_answers_at_the_root_at_once() {
+async fn approver_of_the_root_answers_a_descendants_question_at_once() {
     let world = World::new();
     let person = Person::saying([now(Answer::Approve)]);
     let outcome = world.boss(1, Some(person.clone())).run("Write to Ann.").await.ended();
@@ -110,7 +110,7 @@ async fn whoever_is_there_answers_at_the_root_at_once() {
 
 // spec: AP-15, MA-31
 #[tokio::test]
-async fn with_nobody_at_the_root_the_answer_is_no_however_deep() {
+async fn descendants_question_without_an_approver_is_denied() {
     let world = World::new();
     let outcome = world.boss(1, None).run_with("Write to Ann.", RunOptions::default()).await.ended();
     assert_eq!(outcome.status, OutcomeStatus::Finished);

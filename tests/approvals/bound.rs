@@ -63,7 +63,7 @@ fn taken_up(show: &Show, tool: Arc<dyn Tool>, person: &Person) -> Archon {
 
 // spec: AP-05, AP-11
 #[tokio::test]
-async fn what_a_person_wrote_is_for_the_tool_that_they_saw() {
+async fn edited_arguments_are_bound_to_the_approved_tool() {
     for (same, says, asked, does) in [
         (true, vec![], vec![], vec!["send_email Bob"]),
         (false, vec![no()], vec![r#"Run send_email with {"to":"Bob"}"#], vec![]),
@@ -205,7 +205,7 @@ impl Tool for Daily {
 
 // spec: TE-33, AP-05
 #[tokio::test]
-async fn a_correction_is_agreed_to_as_it_was_shown_and_another_one_is_asked_about_anew() {
+async fn approved_correction_is_bound_and_another_one_is_asked_again() {
     for (day, says, asked, does) in [
         (1, vec![], vec![], vec!["day 1"]),
         (2, vec![no()], vec![r#"Run daily with {"day":2}"#], vec![]),
@@ -258,7 +258,7 @@ fn writer(folder: &std::path::Path) -> Arc<dyn Tool> {
 // spec: AP-05
 #[cfg(unix)]
 #[tokio::test]
-async fn a_yes_to_a_file_is_for_where_its_path_led() {
+async fn approval_of_a_file_is_bound_to_its_resolved_path() {
     let again = "Create 'hooks/post-commit'";
     // After the swap a file in `hooks` is one in `docs` as well.
     for (swapped, says, asked, expected) in [

@@ -171,7 +171,7 @@ async fn question_in_doubt_about_an_approved_call_has_the_words_of_its_approval(
 
 // spec: AP-04
 #[tokio::test]
-async fn what_is_in_doubt_is_asked_about_and_runs_again_only_after_a_yes() {
+async fn call_in_doubt_runs_again_only_after_approval() {
     for (answer, runs, said) in [
         (Answer::Approve, 1, "charged"),
         (Answer::Reply { text: "It went through.".into() }, 0, "It went through."),
@@ -224,7 +224,7 @@ pub(crate) fn asking_before_changes() -> EngineOptions {
 
 // spec: AP-11, AP-13
 #[tokio::test]
-async fn what_a_person_trusts_holds_for_the_session_and_not_for_a_branch() {
+async fn trust_answer_applies_to_the_session_and_not_to_a_branch() {
     let (put, count) = acts("put", ToolAnnotations::default(), |_, _| Ok("put".into()));
     let stage = Stage::new(|n, _| match n % 2 {
         0 => call(&format!("c{n}"), "put", json!({"n": n})),
@@ -298,7 +298,7 @@ async fn a_rule_allows_without_asking_and_denies_without_running() {
 
 // spec: MA-31, AP-14
 #[tokio::test]
-async fn what_is_denied_above_is_denied_below() {
+async fn child_run_is_denied_what_its_parent_is_denied() {
     let (put, count) = acts("put", ToolAnnotations::default(), |_, _| Ok("put".into()));
     let journal = MemoryJournal::new();
     let worker = FnProvider::new(|n, request| match n {

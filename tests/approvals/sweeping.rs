@@ -157,7 +157,7 @@ async fn sweep_names_a_run_that_cannot_go_on_and_resumes_the_others() {
 }
 
 #[tokio::test]
-async fn keep_sweeping_sweeps_after_each_period_until_it_is_dropped() {
+async fn keep_sweeping_runs_every_period_until_dropped() {
     let clock = VirtualClock::new();
     let world = World::asking().with_clock(&clock);
     let runs = world.process();

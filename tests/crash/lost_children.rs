@@ -228,7 +228,7 @@ async fn resume_of_a_loop_whose_calls_log_is_lost_tells_the_model_that_the_effec
 }
 
 #[tokio::test]
-async fn resume_of_an_agent_with_fields_whose_works_log_is_lost_tells_the_caller_so() {
+async fn resume_of_an_agent_call_with_a_lost_child_log_reports_it_to_the_caller() {
     resume_alone(Caller::Fields).await;
 }
 
@@ -238,21 +238,21 @@ async fn resume_of_a_plan_whose_subtasks_log_is_lost_waits_for_a_person() {
 }
 
 #[tokio::test]
-async fn resume_of_a_team_whose_members_log_is_lost_fails_where_nobody_can_be_asked() {
+async fn resume_of_a_team_with_a_lost_member_log_and_no_approver_fails() {
     resume_alone(Caller::Team).await;
 }
 
 #[tokio::test]
-async fn resume_of_a_loop_whose_calls_log_is_lost_asks_and_does_what_the_person_says() {
+async fn resume_of_a_loop_with_a_lost_child_log_asks_and_follows_the_answer() {
     resume_asking(Caller::Loop).await;
 }
 
 #[tokio::test]
-async fn resume_of_a_plan_whose_subtasks_log_is_lost_asks_and_does_what_the_person_says() {
+async fn resume_of_a_plan_with_a_lost_child_log_asks_and_follows_the_answer() {
     resume_asking(Caller::Plan).await;
 }
 
 #[tokio::test]
-async fn resume_of_a_team_whose_members_log_is_lost_asks_and_does_what_the_person_says() {
+async fn resume_of_a_team_with_a_lost_child_log_asks_and_follows_the_answer() {
     resume_asking(Caller::Team).await;
 }

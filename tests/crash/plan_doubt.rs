@@ -126,7 +126,7 @@ async fn a_plan_that_is_cut_off_in_a_side_effect_asks_and_goes_on_by_the_answer(
 
 // spec: PL-25
 #[tokio::test]
-async fn a_no_to_a_second_run_of_a_step_in_doubt_is_told_to_whoever_makes_another_plan() {
+async fn denied_repeat_of_a_step_in_doubt_is_passed_to_the_replan() {
     let (world, paid) = cut_off(End::Killed).await;
     let again = vec![SubTask::new("look", "Look at the account").with_tool("look", Some(json!({})))];
     let agent = world.agent(ScriptedPlanner::new(again), |_| panic!("no model is asked"));

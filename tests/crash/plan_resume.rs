@@ -145,7 +145,7 @@ async fn a_plan_that_was_killed_at_any_record_goes_on_to_the_same_end() {
 
 // spec: PL-23
 #[tokio::test]
-async fn a_plan_is_paused_cancelled_and_taken_up_again() {
+async fn plan_can_be_paused_cancelled_and_resumed() {
     let world = World::new().tool("look", |_| ToolResult::success("seen"));
     let control = PlanControl::new();
     control.pause("not yet");
@@ -169,7 +169,7 @@ async fn a_plan_is_paused_cancelled_and_taken_up_again() {
 }
 
 #[tokio::test]
-async fn a_plan_is_cancelled_from_elsewhere_through_its_inbox() {
+async fn plan_is_cancelled_by_another_process_through_its_inbox() {
     let world = World::new().tool("look", |_| ToolResult::success("seen"));
     let control = PlanControl::new();
     control.pause("until somebody cancels");
@@ -221,7 +221,7 @@ async fn a_cancel_goes_before_a_question_and_a_subtask_is_not_edited_by_an_answe
 
 // spec: PL-24
 #[tokio::test]
-async fn a_plan_waits_for_a_person_who_edits_it() {
+async fn plan_waits_for_approval_and_applies_an_edit() {
     let mut world = World::new().tool("look", |a| ToolResult::success(a["at"].to_string()));
     world.options.settings.confirm = archon::types::Confirm::First;
     let agent = world.agent(ScriptedPlanner::new(steps()), |_| Step::text("x"));

@@ -93,7 +93,7 @@ async fn run(agent: ArchonBuilder) -> (Result<archon::Reply, RunError>, bool) {
 
 // spec: ER-14
 #[tokio::test]
-async fn a_run_that_cannot_be_kept_works_only_if_that_is_allowed() {
+async fn run_without_storage_starts_only_if_allowed() {
     let full = || Full { inner: MemoryJournal::new(), room: 0 };
     let (refused, told) = run(agent(full())).await;
     assert!(matches!(refused, Err(RunError::Journal(JournalError::Storage { .. }))), "{refused:?}");
@@ -189,7 +189,7 @@ impl RunWriter for UnsureWriter {
 
 // spec: ER-14
 #[tokio::test]
-async fn a_run_that_may_have_been_kept_is_never_worked_on_as_one_that_was_not() {
+async fn run_that_may_be_stored_is_not_continued_without_storage() {
     for (stores, reads, allowed) in [
         (0, Ok(()), true),
         (1, Ok(()), true),
@@ -220,7 +220,7 @@ async fn a_run_that_may_have_been_kept_is_never_worked_on_as_one_that_was_not() 
 
 // spec: ER-14
 #[tokio::test]
-async fn a_run_that_can_be_taken_up_from_its_first_record_is_not_worked_on_unkept() {
+async fn run_with_a_stored_first_record_is_not_continued_without_storage() {
     let inner = MemoryJournal::new();
     run(agent(inner.clone())).await.0.unwrap().into_text().unwrap();
     let base = agent(inner.clone()).build().unwrap();
@@ -241,7 +241,7 @@ async fn a_run_that_can_be_taken_up_from_its_first_record_is_not_worked_on_unkep
 
 // spec: ER-14
 #[tokio::test]
-async fn a_run_that_was_kept_until_now_ends_when_its_storage_fails() {
+async fn stored_run_ends_when_its_storage_fails() {
     for room in 1..9 {
         let journal = Full { inner: MemoryJournal::new(), room };
         let (ran, told) = run(agent(journal.clone()).on_storage_failure(OnStorageFailure::Ephemeral)).await;

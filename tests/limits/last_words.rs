@@ -14,7 +14,7 @@ use crate::shared::stage::call;
 
 // spec: R-15
 #[tokio::test]
-async fn when_the_time_is_up_there_is_some_left_for_last_words_without_tools() {
+async fn time_limit_leaves_a_last_turn_without_tools() {
     for (on_limit, at, requests, said) in
         [(OnLimit::Stop, 100, 1, None), (OnLimit::ForceSummary, 90, 2, Some("So far: nothing."))]
     {

@@ -12,7 +12,7 @@ use crate::shared::stage::Stage;
 
 // spec: ER-14
 #[tokio::test]
-async fn under_memory_pressure_new_tasks_are_refused_and_old_ones_are_taken_up() {
+async fn memory_limit_refuses_new_runs_and_allows_resume() {
     let used = Arc::new(AtomicU64::new(10));
     let gauge = used.clone();
     let limit = MemoryLimit::new(100).with_gauge(move || Some(gauge.load(Ordering::SeqCst)));

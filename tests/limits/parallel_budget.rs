@@ -121,7 +121,7 @@ async fn leaky(first: &'static str, tokens: u64) -> (Archon, Outcome, Vec<String
 
 // spec: R-34, ER-14
 #[tokio::test]
-async fn a_branch_that_was_not_kept_takes_part_in_the_choice_all_the_same() {
+async fn branch_without_a_stored_log_takes_part_in_the_choice() {
     let (boss, chosen, warnings, session) = leaky("lost", 90).await;
     assert_eq!((chosen.last_text().unwrap_or_default(), warnings.len()), ("kept", 0));
     assert!(boss.run_with("and then?", RunOptions::in_session(session)).await.ended().is_finished());

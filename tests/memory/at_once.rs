@@ -62,14 +62,14 @@ async fn check(place: &Place) {
 
 // spec: M-25, M-29
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn of_what_many_learn_at_once_one_holds_in_sqlite() {
+async fn concurrent_facts_leave_one_valid_in_sqlite() {
     let dir = tempfile::tempdir().unwrap();
     check(&Place::sqlite(dir.path())).await;
 }
 
 // spec: M-25, M-29
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn of_what_many_learn_at_once_one_holds_in_postgres() {
+async fn concurrent_facts_leave_one_valid_in_postgres() {
     let Some(place) = Place::postgres("archon_test_at_once").await else { return };
     check(&place).await;
     place.drop().await;

@@ -47,14 +47,14 @@ async fn check(place: &Place) {
 
 // spec: M-07
 #[tokio::test]
-async fn what_was_said_is_at_hand_and_was_kept_survives_its_program_in_sqlite() {
+async fn conversation_task_and_long_term_memories_survive_a_restart_in_sqlite() {
     let dir = tempfile::tempdir().unwrap();
     check(&Place::sqlite(dir.path())).await;
 }
 
 // spec: M-07
 #[tokio::test]
-async fn what_was_said_is_at_hand_and_was_kept_survives_its_program_in_postgres() {
+async fn conversation_task_and_long_term_memories_survive_a_restart_in_postgres() {
     let Some(place) = Place::postgres("archon_test_layers").await else { return };
     check(&place).await;
     place.drop().await;

@@ -90,7 +90,7 @@ impl KnowledgeExtractor for Moody {
 
 // spec: M-23, M-25
 #[tokio::test]
-async fn what_an_extractor_failed_at_is_read_when_something_is_kept_again() {
+async fn failed_extraction_is_repeated_at_the_next_store() {
     let memory = memory();
     let moody = Moody::new("a", "Anna", 1);
     let parts = AgentMemory::new(memory.clone()).with_extractor(Arc::new(moody.clone()));
@@ -202,7 +202,7 @@ async fn an_extractor_that_fails_stops_neither_others_nor_itself_at_other_texts(
 
 // spec: M-23, M-25
 #[tokio::test]
-async fn what_is_forgotten_while_it_is_read_teaches_nothing() {
+async fn forgotten_text_yields_no_facts_from_a_running_extraction() {
     struct Forgets(Memory);
     impl KnowledgeExtractor for Forgets {
         fn id(&self) -> &str {
@@ -279,7 +279,7 @@ async fn unread(memory: &Memory, extractor: &dyn KnowledgeExtractor) -> Vec<Stri
 
 // spec: M-23, M-25
 #[tokio::test]
-async fn a_cancel_ends_the_wait_for_an_extractor_and_what_it_did_not_read_is_read_later() {
+async fn cancel_stops_an_extraction_and_the_rest_is_read_later() {
     let (memory, mute) = (memory(), Arc::new(Mute::default()));
     let same = agent(AgentMemory::new(memory.clone()).with_extractor(mute.clone()));
     // To be cut off is not to fail, however often it happens.
@@ -301,7 +301,7 @@ async fn a_cancel_ends_the_wait_for_an_extractor_and_what_it_did_not_read_is_rea
 
 // spec: M-18, M-23
 #[tokio::test]
-async fn a_cancelled_run_waits_neither_for_what_it_would_recall_nor_for_vectors() {
+async fn cancelled_run_does_not_wait_for_recall_or_embeddings() {
     let (plain, mute, clock) = (memory(), Arc::new(Mute::default()), VirtualClock::new());
     let parts = AgentMemory::new(plain.with_embedder(mute.clone())).with_extractor(mute.clone());
     let model = FnProvider::new(|_, _| FnProvider::text("Noted."));
@@ -341,7 +341,7 @@ fn agent_at(clock: &VirtualClock, parts: AgentMemory) -> Archon {
 
 // spec: M-22, M-23
 #[tokio::test]
-async fn what_a_cancelled_run_keeps_without_vectors_is_found_by_who_asked_before() {
+async fn cancelled_runs_entries_without_vectors_are_found_after_a_cached_query() {
     let (mute, clock) = (Arc::new(Mute::default()), VirtualClock::new());
     // The minute does not end in between, so that an answer of before would hold.
     let store = InMemoryStore::new().collection(of("user:anna")).unwrap();
@@ -489,7 +489,7 @@ impl InputFilter for Wary {
 
 // spec: M-23, M-25
 #[tokio::test]
-async fn what_a_filter_warns_of_is_no_persons_word_any_more() {
+async fn input_filter_text_is_not_attributed_to_the_person() {
     let memory = memory();
     let parts = AgentMemory::new(memory.clone()).with_extractor(Arc::new(RuleExtractor));
     let model = FnProvider::new(|_, _| FnProvider::text("Noted."));
@@ -508,7 +508,7 @@ async fn what_a_filter_warns_of_is_no_persons_word_any_more() {
 
 // spec: M-23
 #[tokio::test]
-async fn a_person_may_say_what_stands_before_memories() {
+async fn message_equal_to_the_memory_heading_is_attributed_to_the_person() {
     let memory = memory();
     let talk = agent(memory.clone().into()).conversation();
     let heading = "Memories that may help, from earlier conversations:";
@@ -575,14 +575,14 @@ async fn learnt_after_a_kill(place: &Place) {
 
 // spec: M-23, M-25
 #[tokio::test]
-async fn what_was_kept_before_a_kill_and_not_learnt_is_learnt_by_the_next_process() {
+async fn unread_entries_of_a_killed_process_are_extracted_by_the_next() {
     let dir = tempfile::tempdir().unwrap();
     learnt_after_a_kill(&Place::sqlite(dir.path())).await;
 }
 
 // spec: M-23, M-25
 #[tokio::test]
-async fn what_was_kept_before_a_kill_and_not_learnt_is_learnt_by_the_next_process_in_postgres() {
+async fn unread_entries_of_a_killed_process_are_extracted_by_the_next_in_postgres() {
     let Some(place) = Place::postgres("archon_test_lessons").await else { return };
     learnt_after_a_kill(&place).await;
     place.drop().await;

@@ -59,20 +59,20 @@ async fn check(store: Arc<dyn MemoryStore>) {
 
 // spec: C-18, M-23
 #[tokio::test]
-async fn a_text_of_megabytes_is_kept_in_parts_that_are_found() {
+async fn large_text_is_stored_in_parts_that_are_found() {
     check(Arc::new(InMemoryStore::new().collection(of("user:anna")).unwrap())).await;
 }
 
 // spec: C-18, M-23
 #[tokio::test]
-async fn a_text_of_megabytes_is_kept_in_parts_that_are_found_in_sqlite() {
+async fn large_text_is_stored_in_parts_that_are_found_in_sqlite() {
     let dir = tempfile::tempdir().unwrap();
     check(Place::sqlite(dir.path()).open(&of("user:anna")).await).await;
 }
 
 // spec: C-18, M-23
 #[tokio::test]
-async fn a_text_of_megabytes_is_kept_in_parts_that_are_found_in_postgres() {
+async fn large_text_is_stored_in_parts_that_are_found_in_postgres() {
     let Some(place) = Place::postgres("archon_test_parts").await else { return };
     check(place.open(&of("user:anna")).await).await;
     place.drop().await;

@@ -65,7 +65,7 @@ async fn a_preference_of_an_earlier_session_is_in_the_later_prompt() {
 
 // spec: M-08, M-24
 #[tokio::test]
-async fn what_an_assistant_said_comes_back_as_its_word_and_beside_the_words_of_the_person() {
+async fn recalled_assistant_message_is_attributed_and_next_to_the_persons() {
     let memory = memory();
     let model = FnProvider::new(|_, _| FnProvider::text("Fact: Anna approved every command about backups."));
     let agent =
@@ -125,7 +125,7 @@ async fn with_memory_the_script_succeeds_that_fails_without() {
 }
 
 #[tokio::test]
-async fn resume_of_an_ended_run_keeps_what_the_memory_lacks_and_nothing_twice() {
+async fn resume_of_an_ended_run_stores_missing_memories_once() {
     let (memory, journal) = (memory(), MemoryJournal::new());
     let agent = |remembers: bool| {
         let model = FnProvider::new(|_, _| FnProvider::text("Noted."));
@@ -237,7 +237,7 @@ fn read(model: &FnProvider, before: usize) -> String {
 
 // spec: C-18
 #[tokio::test]
-async fn what_leaves_the_window_is_kept_first() {
+async fn messages_are_stored_before_they_leave_the_window() {
     let memory = memory();
     let (model, kept_by_then) = look_at_everything(&memory, None).await;
     // What the model no longer read when it took the last look was kept by then, and not only when the run was over.
@@ -258,7 +258,7 @@ async fn what_leaves_the_window_is_kept_first() {
 
 // spec: C-17, C-18
 #[tokio::test]
-async fn a_summary_that_takes_the_place_of_turns_is_kept_beside_them() {
+async fn summary_of_dropped_turns_is_stored_with_them() {
     let memory = memory();
     let (model, _) = look_at_everything(&memory, Some(99)).await;
     let summary = "[Earlier conversation summarized]\nThe user looked at many things.";
@@ -289,7 +289,7 @@ fn page(text: &'static str) -> Arc<dyn archon::Tool> {
 
 // spec: M-23, M-25, R-19
 #[tokio::test]
-async fn in_text_mode_a_page_is_no_person_and_what_is_recalled_of_it_is_no_persons_word() {
+async fn text_mode_tool_results_are_not_attributed_to_a_person() {
     let memory = memory();
     let model = FnProvider::new(|n, _| {
         let answers = [
@@ -346,7 +346,7 @@ async fn in_text_mode_a_page_is_no_person_and_what_is_recalled_of_it_is_no_perso
 
 // spec: M-08, M-23, M-25
 #[tokio::test]
-async fn what_a_model_repeats_of_a_page_is_believed_as_little_however_often_it_is_told() {
+async fn repeated_untrusted_text_stays_untrusted() {
     let memory = memory();
     let model = FnProvider::new(|n, _| match n {
         0 => FnProvider::calls(vec![archon::types::ToolCall::new("c", "page", json!({}))]),
@@ -378,7 +378,7 @@ async fn what_a_model_repeats_of_a_page_is_believed_as_little_however_often_it_i
 
 // spec: M-23, M-24
 #[tokio::test]
-async fn what_is_kept_again_stays_as_it_is_and_has_the_time_at_which_it_was_said() {
+async fn stored_again_entry_is_unchanged_with_its_original_time() {
     let (memory, clock, journal) = (memory(), VirtualClock::new(), MemoryJournal::new());
     let ids = Arc::new(SeededIds::new(4));
     // Each as in a process of its own.
@@ -423,7 +423,7 @@ async fn what_is_kept_again_stays_as_it_is_and_has_the_time_at_which_it_was_said
 
 // spec: C-18, M-17
 #[tokio::test]
-async fn a_long_session_does_not_hide_what_another_said() {
+async fn recall_finds_another_session_beside_a_long_one() {
     let memory = memory();
     memory.long_term().store("The door code of the old office is 7431.", Map::new()).await.unwrap();
     let model = FnProvider::new(|_, _| FnProvider::text("Noted."));
@@ -441,7 +441,7 @@ async fn a_long_session_does_not_hide_what_another_said() {
 
 // spec: C-18, M-17
 #[tokio::test]
-async fn what_is_not_in_the_window_is_recalled_in_its_own_session_too() {
+async fn recall_includes_dropped_turns_of_the_same_session() {
     let memory = memory();
     let model = FnProvider::new(|_, _| FnProvider::text("Noted."));
     let agent =
@@ -460,7 +460,7 @@ async fn what_is_not_in_the_window_is_recalled_in_its_own_session_too() {
 
 // spec: M-23
 #[tokio::test]
-async fn what_was_forgotten_is_not_kept_again_by_the_next_run_of_its_session() {
+async fn forgotten_entries_are_not_stored_again_by_the_next_run() {
     let store = InMemoryStore::new();
     let open = || {
         let store = store.collection(Collection::new("user:anna").unwrap()).unwrap();

@@ -210,7 +210,7 @@ impl World {
 
 // spec: M-23, M-24, C-18
 #[tokio::test]
-async fn a_persons_words_are_kept_once_each_and_a_tools_are_never_believed() {
+async fn memory_random_conversations_store_each_message_once_and_never_trust_tools() {
     for case in 0..cases(4, 400) {
         let mut world = World::new(first_seed().wrapping_mul(1_000_003).wrapping_add(case));
         let mut agent = world.agent();

@@ -88,7 +88,7 @@ async fn long_conversation() -> Show {
 
 // spec: A-23, C-02
 #[tokio::test]
-async fn a_history_that_outgrows_the_window_is_summed_up_and_the_budget_is_kept() {
+async fn long_history_is_summarized_within_the_budget() {
     let show = long_conversation().await;
     let requests = show.model.requests();
     assert_eq!(requests.len(), 12);

@@ -120,7 +120,7 @@ async fn only_question(archon: &Archon) -> PendingApproval {
 
 // spec: AP-04, AP-06, PL-24
 #[tokio::test]
-async fn a_yes_to_a_tool_of_a_plan_is_given_once_in_any_process() {
+async fn approval_of_a_plan_tool_is_used_once_in_any_process() {
     let office = Office::default();
     let (_, planning) = office.open(1, vec![letter("Ann")]);
     let outcome = planning.run("Write to Ann").await.ended();
@@ -138,7 +138,7 @@ async fn a_yes_to_a_tool_of_a_plan_is_given_once_in_any_process() {
 
 // spec: AP-06, MA-31
 #[tokio::test]
-async fn what_the_run_of_a_subtask_asks_surfaces_at_the_plan_and_is_answered_below() {
+async fn subtasks_question_surfaces_at_the_plan_and_is_answered() {
     for through_the_plan in [false, true] {
         let office = Office::default();
         let subtasks =
@@ -170,7 +170,7 @@ async fn what_the_run_of_a_subtask_asks_surfaces_at_the_plan_and_is_answered_bel
 }
 
 #[tokio::test]
-async fn who_is_there_is_asked_at_once() {
+async fn plan_approver_present_is_asked_at_once() {
     for (says, done) in [
         (vec![Answer::Approve, Answer::Approve], vec!["send_email Ann", "send_email Bob"]),
         (vec![Answer::Trust { rules: vec!["send_email".into()] }], vec!["send_email Ann"]),
@@ -247,7 +247,7 @@ async fn a_plan_is_answered_from_the_list_of_questions_and_a_bad_edit_leaves_it_
 
 // spec: AP-03
 #[tokio::test]
-async fn nobody_s_answer_in_time_counts_as_a_no() {
+async fn plan_question_that_expires_is_denied() {
     let office = Office { confirm: Confirm::First, ..Office::default() };
     let (archon, planning) = office.open(1, vec![letter("Ann")]);
     let outcome = planning.run("Write to Ann").await.ended();
@@ -287,7 +287,7 @@ async fn a_yes_does_not_hold_for_a_tool_that_has_changed() {
 
 // spec: AP-03, AP-07
 #[tokio::test]
-async fn the_time_of_who_looks_at_a_question_is_not_the_run_s_and_ends_when_the_question_expires() {
+async fn plan_approval_time_is_not_counted_and_ends_at_the_expiry() {
     // Ten minutes are all that the run itself may take.
     let office = Office { clock: VirtualClock::jumping(), is_silent: true, ..Office::default() };
     let (_, planning) = office.open(1, vec![letter("Ann")]);
@@ -299,7 +299,7 @@ async fn the_time_of_who_looks_at_a_question_is_not_the_run_s_and_ends_when_the_
 
 // spec: AP-08
 #[tokio::test]
-async fn what_a_person_says_to_a_step_of_a_plan_is_its_result() {
+async fn reply_to_a_plan_step_is_its_result() {
     let office = Office { says: vec![Answer::Reply { text: "Tuesday".into() }], ..Office::default() };
     let ask =
         SubTask::new("when", "Ask when").with_tool("human_guidance", Some(json!({"question": "When?"})));
@@ -340,7 +340,7 @@ fn post(office: &Office, run: &RunId, id: &str, at: Timestamp, request: InboxReq
 
 // spec: PL-23, AP-06
 #[tokio::test]
-async fn a_question_is_put_again_after_a_cancel_and_a_message_is_heard_once() {
+async fn plan_question_is_repeated_after_a_cancel_and_a_message_applied_once() {
     for confirm in [Confirm::First, Confirm::Never] {
         let office = Office { confirm, ..Office::default() };
         let (archon, planning) = office.open(1, vec![letter("Ann")]);
@@ -360,7 +360,7 @@ async fn a_question_is_put_again_after_a_cancel_and_a_message_is_heard_once() {
 
 // spec: AP-03
 #[tokio::test]
-async fn an_answer_that_was_given_in_time_counts_however_late_it_is_heard() {
+async fn answer_posted_before_the_expiry_counts_when_read_later() {
     let office = Office { confirm: Confirm::First, says: vec![Answer::Approve], ..Office::default() };
     let (archon, planning) = office.open(1, vec![letter("Ann")]);
     let run = planning.run("Write to Ann").await.ended().run;
@@ -394,7 +394,7 @@ async fn of_several_questions_about_one_step_each_has_its_own_answer() {
 
 // spec: AP-06, MA-31
 #[tokio::test]
-async fn who_answers_below_while_the_plan_is_at_work_need_not_take_it_up_again() {
+async fn answer_to_a_child_run_reaches_a_working_plan_without_resume() {
     let office = Office::default();
     let steps = vec![SubTask::new("one", "Write to Ann"), SubTask::new("two", "Write to Ann, too")];
     let (archon, planning) = office.open(1, steps);
@@ -417,7 +417,7 @@ async fn who_answers_below_while_the_plan_is_at_work_need_not_take_it_up_again()
 
 // spec: AP-11, MA-31
 #[tokio::test]
-async fn what_is_trusted_at_a_plan_is_trusted_in_the_runs_of_its_subtasks() {
+async fn trust_answer_of_a_plan_applies_to_its_subtasks() {
     let says = vec![Answer::Trust { rules: vec!["send_email".into()] }];
     let office = Office { asks_itself: false, says, ..Office::default() };
     let by_agent = SubTask::new("second", "Write to Ann again").after(["letter"]);

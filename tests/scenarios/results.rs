@@ -40,7 +40,7 @@ fn takes(name: &str, ms: Option<u64>, says: &'static str) -> Arc<dyn Tool> {
 
 // spec: A-34
 #[tokio::test]
-async fn what_works_is_reported_although_the_email_service_does_not_answer() {
+async fn finished_results_are_reported_although_one_service_times_out() {
     let stage = Stage::new(|n, request| match n {
         0 => calls(&["weather", "flights", "email"]),
         _ => {
@@ -208,7 +208,7 @@ async fn python_files_are_found_and_the_result_pairs_with_its_call_on_the_users_
 
 // spec: A-51
 #[tokio::test]
-async fn a_file_is_not_overwritten_before_it_was_read_nor_after_somebody_changed_it() {
+async fn write_file_refuses_unread_or_changed_files() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a.txt");
     fs::write(&file, "old").unwrap();

@@ -38,7 +38,7 @@ async fn refused(refused: usize) -> (archon::Outcome, Show) {
 
 // spec: A-36, C-07
 #[tokio::test]
-async fn what_the_service_finds_too_long_is_trimmed_truncated_and_force_trimmed() {
+async fn context_overflow_is_trimmed_truncated_and_force_trimmed() {
     use CompactionLevel::{ForceTrim, Trim, TruncateAll};
     let steps = [Trim, TruncateAll, ForceTrim];
     for n in 1..=3 {

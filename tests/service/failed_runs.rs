@@ -49,7 +49,7 @@ fn check<T: std::fmt::Debug>(how: &str, result: Result<T, RunError>, kind: Failu
 }
 
 #[tokio::test]
-async fn run_of_an_unreachable_model_is_an_error_however_it_is_started() {
+async fn unreachable_model_is_an_error_for_every_way_to_start() {
     let agent = agent();
     let kind = FailureKind::Unreachable;
     let run = check("run", agent.run("Hi").await, kind);
@@ -110,7 +110,7 @@ async fn plan_and_team_of_an_unreachable_model_are_errors() {
 }
 
 #[tokio::test]
-async fn assistant_whose_model_is_unreachable_says_so_as_an_error() {
+async fn assistant_with_an_unreachable_model_returns_an_error() {
     let agent = agent();
     let pool = agent.pool(Arc::new(MemoryIndex::default()));
     let desk = Assistant::new("You help.", Arc::new(agent), pool, Arc::new(VirtualClock::new()));
@@ -120,7 +120,7 @@ async fn assistant_whose_model_is_unreachable_says_so_as_an_error() {
 }
 
 #[tokio::test]
-async fn run_that_waits_or_met_a_limit_is_a_reply_and_an_error_for_who_wants_text() {
+async fn suspended_or_limited_run_is_a_reply_and_into_text_is_an_error() {
     let asks =
         agent_of(FnProvider::new(|_, _| FnProvider::calls(vec![ToolCall::new("c1", "drop", json!({}))])));
     let drop = {

@@ -54,7 +54,7 @@ async fn start_with_settings_holds_for_this_run_alone_and_resume_keeps_them() {
 }
 
 #[tokio::test]
-async fn start_with_limits_holds_for_every_kind_and_what_a_kind_cannot_have_is_named() {
+async fn start_with_limits_applies_to_every_kind_and_names_unsupported_settings() {
     for (kind, agent) in STARTED {
         let world = World::open();
         let runs = world.process();
@@ -75,7 +75,7 @@ async fn start_with_limits_holds_for_every_kind_and_what_a_kind_cannot_have_is_n
 }
 
 #[tokio::test]
-async fn start_with_a_used_key_and_anything_else_that_matters_is_refused_with_what_differs() {
+async fn start_with_a_used_key_and_other_settings_is_refused_with_the_difference() {
     let world = World::open();
     let runs = world.process();
     let limits = |turns| archon::types::ExecutionLimits::default().with_max_turns(turns);
@@ -99,7 +99,7 @@ async fn start_with_a_used_key_and_anything_else_that_matters_is_refused_with_wh
 }
 
 #[tokio::test]
-async fn prompt_of_any_kind_in_a_session_knows_what_was_said_and_its_answer_is_known_afterwards() {
+async fn prompt_of_any_kind_in_a_session_gets_the_history_and_adds_its_answer() {
     for (kind, agent) in STARTED {
         let world = World::open();
         let runs = world.process();

@@ -107,7 +107,7 @@ async fn a_fork_of_a_whole_run_waits_for_a_prompt() {
 }
 
 #[tokio::test]
-async fn a_fork_spends_what_is_left_to_the_run_that_it_leaves() {
+async fn fork_uses_the_remaining_budget_of_its_source() {
     let journal = MemoryJournal::new();
     let mut limits = ExecutionLimits::default();
     limits.max_turns = 3;
@@ -151,7 +151,7 @@ async fn open_calls_are_not_carried_over() {
 }
 
 #[tokio::test]
-async fn there_is_no_fork_after_a_turn_that_was_not() {
+async fn fork_after_a_missing_turn_is_refused() {
     let journal = MemoryJournal::new();
     first_run(&journal).await;
     let agent = agent(&journal, "x").0.build().unwrap();

@@ -103,7 +103,7 @@ async fn says(conversation: &Conversation, text: &str) -> String {
 
 // spec: CL-08
 #[tokio::test]
-async fn the_next_run_is_told_how_the_one_before_was_stopped() {
+async fn interruption_marker_is_added_to_the_next_run() {
     let late = Some(Step::text("late").after(Duration::from_secs(60)));
     let table = [
         (When::AtOnce, None, Interruption::Cancelled, "[Request cancelled by user]"),

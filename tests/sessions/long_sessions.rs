@@ -217,7 +217,7 @@ async fn live(world: &World, mut chance: Chance) {
 }
 
 #[tokio::test]
-async fn fold_of_what_is_carried_equals_the_fold_of_all_runs_however_the_session_went() {
+async fn snapshot_fold_equals_the_fold_of_all_runs() {
     let (mut carrying, mut building) = (0, 0);
     for seed in first_seed()..first_seed() + cases(8, 150) {
         let world = World::by_chance(seed);
@@ -272,7 +272,7 @@ async fn session_of(runs: usize) -> World {
 }
 
 #[tokio::test]
-async fn replay_of_a_run_that_carries_something_else_than_was_left_tells_which_record_differs() {
+async fn replay_of_a_wrong_snapshot_names_the_differing_record() {
     let world = session_of(20).await;
     let runs = world.runs().await;
     let (run, records) = runs.iter().rev().find(|(_, records)| carried(records).is_some()).unwrap();
@@ -305,7 +305,7 @@ async fn replay_of_a_run_that_carries_something_else_than_was_left_tells_which_r
 }
 
 #[tokio::test]
-async fn fold_of_logs_that_carry_nothing_reads_all_of_them_and_gives_the_same() {
+async fn fold_without_snapshots_reads_all_logs_with_an_equal_result() {
     let world = session_of(30).await;
     let runs = world.runs().await;
     let (last, records) = runs.last().unwrap();
@@ -323,7 +323,7 @@ fn continues(run: &RunId, records: &[Arc<Record>]) -> Origin {
 }
 
 #[tokio::test]
-async fn prompt_in_a_session_whose_older_logs_are_gone_or_damaged_goes_on_with_what_is_carried() {
+async fn prompt_with_lost_older_logs_continues_from_the_snapshot() {
     let dir = tempfile::tempdir().unwrap();
     let journal = JsonlJournal::open(dir.path()).unwrap();
     let world = World::new(journal.clone(), None);
@@ -385,12 +385,12 @@ async fn check_reads(journal: impl Fn() -> Counting) {
 }
 
 #[tokio::test]
-async fn prompt_in_a_long_session_with_a_full_window_reads_what_one_in_a_short_session_reads() {
+async fn prompt_in_a_long_session_with_a_full_window_reads_a_constant_number_of_logs() {
     check_reads(|| Counting::new(MemoryJournal::new())).await;
 }
 
 #[tokio::test]
-async fn prompt_in_a_long_session_of_files_and_of_sqlite_reads_what_one_in_a_short_session_reads() {
+async fn prompt_in_a_long_session_in_files_and_sqlite_reads_a_constant_number_of_logs() {
     let dirs = std::cell::RefCell::new(Vec::new());
     let dir = || {
         let dir = tempfile::tempdir().unwrap();

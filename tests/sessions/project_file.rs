@@ -65,7 +65,7 @@ async fn edited(folder: &Arc<Folder>, edits: [fn(&Folder); 2], system: Option<&s
 
 // spec: R-37
 #[tokio::test]
-async fn the_prompt_follows_the_file() {
+async fn project_instructions_follow_the_file() {
     let folder = Arc::new(Folder::new());
     folder.write("AGENTS.md", "Use spaces.\n");
     let edits: [fn(&Folder); 2] = [
@@ -80,7 +80,7 @@ async fn the_prompt_follows_the_file() {
 
 // spec: R-37
 #[tokio::test]
-async fn what_did_not_change_is_not_written_again_and_a_failure_leaves_it_in_force() {
+async fn unchanged_instructions_are_not_logged_again_and_survive_a_read_failure() {
     let folder = Arc::new(Folder::new());
     folder.write("ARCHON.md", "Use tabs.");
     let edits: [fn(&Folder); 2] = [|_| (), |f| f.write("ARCHON.md", &"x".repeat(70_000))];
@@ -97,7 +97,7 @@ async fn what_did_not_change_is_not_written_again_and_a_failure_leaves_it_in_for
 
 // spec: R-37, MA-30
 #[tokio::test]
-async fn an_agent_that_is_called_is_not_told() {
+async fn project_instructions_are_not_passed_to_child_runs() {
     let folder = Folder::new();
     folder.write("ARCHON.md", "Use tabs.");
     let child_model = FnProvider::new(|_, _| FnProvider::text("found"));
@@ -115,7 +115,7 @@ async fn an_agent_that_is_called_is_not_told() {
 
 // spec: R-37, C-01
 #[tokio::test]
-async fn in_text_mode_too_and_the_window_knows_its_size() {
+async fn project_instructions_in_text_mode_are_counted_in_the_window() {
     let folder = Folder::new();
     folder.write("ARCHON.md", &"Use tabs. ".repeat(2_000));
     let mut context = ContextConfig::new(10_000);

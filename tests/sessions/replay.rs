@@ -103,7 +103,7 @@ async fn check_identical(journal: &MemoryJournal) -> Vec<Record> {
 
 // spec: OB-10, OB-07
 #[tokio::test]
-async fn a_log_is_what_follows_from_its_inputs() {
+async fn replay_of_the_inputs_gives_an_equal_log() {
     let journal = MemoryJournal::new();
     assert!(work(agent(&journal, script(4))).await.is_finished());
     let log = check_identical(&journal).await;
@@ -178,7 +178,7 @@ async fn a_run_whose_window_was_compacted_replays_to_itself() {
 }
 
 #[tokio::test]
-async fn a_run_that_was_killed_and_resumed_replays_to_itself_wherever_it_was_killed() {
+async fn replay_of_a_run_killed_at_any_record_is_identical() {
     let journal = MemoryJournal::new();
     work(agent(&journal, script(4))).await;
     let whole = log(&journal).await;
@@ -192,7 +192,7 @@ async fn a_run_that_was_killed_and_resumed_replays_to_itself_wherever_it_was_kil
 }
 
 #[tokio::test]
-async fn a_run_that_goes_on_in_a_session_replays_with_what_went_before() {
+async fn replay_of_a_later_run_uses_the_earlier_runs() {
     let journal = MemoryJournal::new();
     let agent = agent(&journal, script(2)).build().unwrap();
     let mut first = RunOptions::default();
@@ -223,7 +223,7 @@ fn altered(record: &Record) -> Option<Record> {
 
 // spec: OB-10
 #[tokio::test]
-async fn one_altered_input_shows_at_the_next_thing_that_follows_from_it() {
+async fn replay_finds_an_altered_input_at_the_next_derived_record() {
     let journal = MemoryJournal::new();
     work(agent(&journal, script(4))).await;
     let whole = log(&journal).await;
@@ -245,7 +245,7 @@ async fn one_altered_input_shows_at_the_next_thing_that_follows_from_it() {
 }
 
 #[tokio::test]
-async fn an_answer_to_nothing_shows_where_it_stands() {
+async fn replay_names_an_answer_without_a_request() {
     let journal = MemoryJournal::new();
     work(agent(&journal, script(1))).await;
     let mut log = log(&journal).await;

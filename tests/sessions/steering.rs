@@ -168,7 +168,7 @@ impl Inbox for Counting {
 
 // spec: R-09
 #[tokio::test]
-async fn the_inbox_is_looked_into_where_a_message_could_change_what_comes_next_and_nowhere_else() {
+async fn inbox_is_read_only_where_a_message_can_matter() {
     let looks = Arc::new(AtomicUsize::new(0));
     let journal = Arc::new(Counting(MemoryJournal::new(), looks.clone()));
     let calls = vec![say("c1", json!({})), say("c2", json!({}))];
@@ -216,7 +216,7 @@ async fn check_cancel_from_elsewhere(kind: &str) {
 
 // spec: R-09
 #[tokio::test]
-async fn a_message_to_a_run_that_nobody_works_on_is_read_once_by_who_takes_it_up() {
+async fn message_to_an_interrupted_run_is_read_once_on_resume() {
     let dir = tempfile::tempdir().unwrap();
     let journal = Arc::new(JsonlJournal::new(dir.path()));
     let run = cut_off(&journal, dir.path()).await;
@@ -299,7 +299,7 @@ async fn a_second_prompt_is_refused_while_the_first_is_answered_and_a_follow_up_
 
 // spec
 #[tokio::test]
-async fn a_conversation_goes_on_is_kept_elsewhere_and_begins_anew() {
+async fn conversation_can_continue_be_saved_and_restart() {
     let talk =
         conversation(vec![Step::text("hi"), echo(), Step::error(no()), echo(), echo(), echo(), echo()]);
     assert_eq!(says(&talk, "hello").await, "hi");
@@ -340,7 +340,7 @@ async fn messages_that_would_break_a_request_are_not_restored() {
 
 // spec, S-10
 #[tokio::test]
-async fn a_session_that_nobody_spoke_in_for_long_is_not_gone_on_with() {
+async fn idle_session_is_rotated() {
     let clock = VirtualClock::new();
     let agent = Archon::builder()
         .provider(scripted(vec![echo(), echo(), echo()]), "scripted")

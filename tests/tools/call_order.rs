@@ -42,7 +42,7 @@ fn stage(journal: &MemoryJournal) -> (Show, Arc<Mutex<Vec<u64>>>) {
 
 // spec: R-09, ER-08
 #[tokio::test]
-async fn a_call_waits_for_the_next_try_of_the_one_before_it_wherever_the_process_died() {
+async fn sequential_call_waits_for_the_retry_of_the_previous_one_after_any_kill() {
     let journal = MemoryJournal::new();
     let mut options = RunOptions::default();
     options.run = Some(RunId::new("r"));

@@ -65,7 +65,7 @@ fn on_behalf_of(tenant: &str) -> RunOptions {
 
 // spec: CR-05, CR-04
 #[tokio::test]
-async fn a_key_is_in_no_record_event_request_or_outcome_however_careless_the_tool() {
+async fn credential_never_appears_in_records_events_requests_or_outcome() {
     let show = agent(&["result", "error", "panic"], store().await);
     let outcome = show.says("List them.", on_behalf_of("ann")).await;
     assert_eq!(outcome.status, OutcomeStatus::Finished);
@@ -88,7 +88,7 @@ async fn a_key_is_in_no_record_event_request_or_outcome_however_careless_the_too
 
 // spec: CR-04
 #[tokio::test]
-async fn a_missing_account_is_told_to_the_user() {
+async fn missing_account_error_is_reported_to_the_user() {
     let show = agent(&["result"], store().await);
     show.says("List them.", on_behalf_of("eve")).await;
     assert_eq!(
@@ -102,7 +102,7 @@ async fn a_missing_account_is_told_to_the_user() {
 
 // spec: CR-05
 #[tokio::test]
-async fn a_run_that_is_taken_up_acts_for_whom_it_was_started() {
+async fn resumed_run_uses_the_credentials_of_its_tenant() {
     let store = store().await;
     let stage = Stage::new(|n, request| match n {
         0 => vec![Err(ProviderError::Auth("the key was refused".into()))],
@@ -135,7 +135,7 @@ fn refreshing() -> Arc<dyn archon::Tool> {
 
 // spec: CR-06
 #[tokio::test]
-async fn a_tool_saves_what_an_account_became() {
+async fn tool_stores_refreshed_credentials() {
     let store = store().await;
     let stage = Stage::new(|n, _| match n {
         0 => call("c0", "refresh", json!({})),
@@ -154,7 +154,7 @@ async fn a_tool_saves_what_an_account_became() {
 
 // spec: CR-04
 #[tokio::test]
-async fn an_agent_without_credentials_says_so_too() {
+async fn tool_without_a_credential_store_is_an_error() {
     let stage = Stage::new(|n, _| match n {
         0 => call("c0", "repositories", json!({})),
         1 => call("c1", "refresh", json!({})),
@@ -179,7 +179,7 @@ const TRACES: [&str; 5] =
 
 // spec: CR-05, P-05
 #[tokio::test]
-async fn the_key_of_a_model_is_kept_and_shown_nowhere_in_no_form_whoever_says_it() {
+async fn model_key_never_appears_in_any_encoding() {
     let forms = KEY_FORMS.join(" ");
     // Every delta ends in the middle of the key.
     let pieces: Vec<String> = forms.split_inclusive("23").map(wire::text).collect();

@@ -63,7 +63,7 @@ async fn six(strategy: ToolExecutionStrategy, steers: u64) -> (usize, Vec<String
 
 // spec: TE-28
 #[tokio::test]
-async fn a_strategy_says_how_many_calls_of_a_turn_are_made_at_once() {
+async fn tool_execution_strategy_limits_parallel_calls() {
     let all = ["did 0", "did 1", "Error: no", "did 3", "did 4", "did 5"];
     for (strategy, at_once) in [
         (Parallel, 6),

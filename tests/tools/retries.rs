@@ -124,7 +124,7 @@ async fn a_tool_that_fails_at_random_is_retried_with_backoff_and_the_task_is_don
 
 // spec: ER-05, ER-08
 #[tokio::test]
-async fn what_would_do_harm_or_cannot_pass_is_not_tried_again() {
+async fn tool_retry_skips_side_effects_and_permanent_failures() {
     let mut plain = ToolAnnotations::default();
     plain.effect = Effect::ReadOnly;
     let cases: [(ToolAnnotations, ToolError, usize); 7] = [
@@ -230,7 +230,7 @@ impl Hooks for Heard {
 
 // spec: ER-08, S-14
 #[tokio::test]
-async fn wherever_the_process_died_the_call_has_no_more_tries_than_before() {
+async fn tool_retry_count_survives_a_kill_at_any_record() {
     let build = |journal: &MemoryJournal| {
         let (flaky, runs) = acts("flaky", network(Effect::Idempotent), |_, _| Err(reset()));
         let show = stage(1).with(|b| b.tool(flaky).journal(Arc::new(journal.clone()))).raise();

@@ -195,7 +195,7 @@ async fn the_form_of_other_systems_is_understood_and_a_call_without_a_task_is_ex
 
 // spec: MA-28
 #[tokio::test]
-async fn a_sub_agent_that_is_stopped_says_so() {
+async fn stopped_sub_agent_reports_it_to_its_caller() {
     let provider = FnProvider::new(|n, _| FnProvider::calls(vec![ask("nothing", n, json!({"n": n}))]));
     let child = Archon::builder().provider(Arc::new(provider), "small").build().unwrap();
     let tool = SubAgentTool::new("researcher", child).with_max_turns(2);
@@ -245,7 +245,7 @@ async fn a_sub_agent_calls_no_others_unless_the_depth_allows_it() {
 
 // spec: R-14, MA-28
 #[tokio::test]
-async fn sub_agents_share_what_is_left_and_give_back_what_they_do_not_use() {
+async fn sub_agents_share_the_remaining_budget_and_return_unused_leases() {
     let journal = MemoryJournal::new();
     let tool = SubAgentTool::new("researcher", researcher().0.build().unwrap());
     let provider = FnProvider::new(|_, request: &Request| {
@@ -355,7 +355,7 @@ async fn taken_up(whole: &MemoryJournal, child: usize) -> (MemoryJournal, FnProv
 
 // spec: MA-28, S-14
 #[tokio::test]
-async fn a_caller_that_is_taken_up_finds_its_sub_agent_and_does_not_repeat_it() {
+async fn resumed_caller_finds_its_child_run_and_does_not_repeat_it() {
     let tool = SubAgentTool::new("r", researcher().0.build().unwrap());
     let (whole, ..) = one_call(tool, json!({"task": "Count."})).await;
     let all = log(&whole, "boss.0-0").await.len();
@@ -422,7 +422,7 @@ impl RunWriter for SlowWriter {
 
 // spec: MA-28
 #[tokio::test]
-async fn cancelling_the_caller_cancels_its_sub_agent_and_both_can_be_taken_up() {
+async fn cancel_of_a_caller_cancels_its_child_run_and_both_can_be_resumed() {
     let (journal, (began, waiting)) = (MemoryJournal::new(), tokio::sync::mpsc::unbounded_channel());
     let mut waiting = waiting;
     let spec = ToolSpec::new("wait", "Waits.", json!({"type": "object"}))

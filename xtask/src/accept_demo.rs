@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn judge_of_runs_over_a_limit_says_which() {
+    fn judge_of_runs_over_a_limit_names_it() {
         let error = |runs: [Run; 4]| judge(&runs).unwrap_err().to_string();
         assert_eq!(
             error([run(241, 150.0), run(200, 150.0), run(200, 150.0), run(44, 3.0)]),

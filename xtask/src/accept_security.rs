@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn read_of_a_test_programs_output_counts_what_passed_and_finds_what_is_missing() {
+    fn read_of_test_output_counts_passed_and_lists_missing_tests() {
         let mut found = Found { missing: vec!["one".into(), "three".into()], ..Found::default() };
         found.read("running 2 tests\ntest a::one_is ... ok\ntest b::one_more ... FAILED\n");
         assert_eq!(found.text(), "1 passed, failed: b::one_more, not there: three");
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn promises_name_tests_that_stand_in_the_code() {
+    fn promises_name_existing_tests() {
         let files = crate::repository::text_files().unwrap();
         let sources: String = files.into_iter().filter(|file| file.is_rust()).map(|file| file.text).collect();
         for promise in PROMISES {

@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn folder_is_the_one_that_is_said_or_else_the_one_of_cargo_deny() {
+    fn folder_is_the_given_one_or_that_of_cargo_deny() {
         let found = |said: Option<&str>, vars: &[(&str, &str)]| {
             let var =
                 |name: &str| vars.iter().find(|(known, _)| *known == name).map(|(_, v)| (*v).to_owned());
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn config_adds_the_folder_to_what_is_checked_anyway() {
+    fn config_adds_the_database_folder() {
         let deny = fs::read_to_string(repository::root().join("deny.toml")).unwrap();
         assert!(!deny.contains("[advisories]"), "it would stand there twice");
         assert_eq!(config("[bans]\n", Path::new("/a b")), "[bans]\n\n[advisories]\ndb-path = \"/a b\"\n");

@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_the_usage() {
+    fn options_error_names_the_problem_and_the_usage() {
         let message = args("loop --seed").option("--seed").unwrap_err().to_string();
         assert_eq!(message, "`--seed` wants a value; usage: cargo xtask accept NAME [--seed N]");
         let message = args("--sed 7").finish().unwrap_err().to_string();

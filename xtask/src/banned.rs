@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_told_to_fetch_another_project() {
+    fn banned_words_include_urls_of_other_projects() {
         let text = format!("```sh\ncargo add {}\ncargo add tokio\n```\n", "archon --features local");
         let problems = check(&[TextFile::new("README.md", &text)]);
         assert_eq!(problems.len(), 1, "{problems:?}");
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_covers_what_is_in_it() {
+    fn banned_exception_of_a_folder_covers_its_files() {
         assert!(covers("docs/", "docs/a.md") && covers("a.md", "a.md") && !covers("a.md", "docs/a.md"));
     }
 }

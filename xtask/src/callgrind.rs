@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn collected_of_what_valgrind_prints_is_its_count() {
+    fn collected_reads_the_count_of_valgrinds_output() {
         assert_eq!(collected("==1== Events    : Ir\n==1== Collected : 345\n"), Some(345));
         assert_eq!(collected("==1== error"), None);
     }

@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stale_page_says_where() {
+    fn codegen_check_names_a_stale_page_and_line() {
         assert_eq!(differs("a.md", "", "x\n"), "a.md is missing");
         assert_eq!(differs("a.md", "x\ny\n", "x\nz\n"), "a.md differs from the program at line 2");
     }

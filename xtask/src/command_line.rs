@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_reads_as_it_is_typed() {
+    fn command_line_display_equals_its_source() {
         let line = CommandLine::cargo("doc --no-deps").env("RUSTDOCFLAGS", "-D warnings").args(["two words"]);
         assert_eq!(line.to_string(), r#"RUSTDOCFLAGS="-D warnings" cargo doc --no-deps "two words""#);
     }

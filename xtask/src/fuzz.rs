@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_is_run_from_what_was_found_before() {
+    fn fuzz_target_starts_from_its_saved_corpus() {
         assert_eq!(host("rustc 1.0.0\nhost: here\nrelease: 1.0.0\n").unwrap(), "here");
         assert!(host("rustc 1.0.0").is_err());
         let line =

@@ -149,14 +149,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn compare_of_a_count_past_what_is_allowed_fails_and_names_it() {
+    fn compare_of_a_count_above_its_limit_fails_and_names_it() {
         assert!(compare(&[104, 10, 10, 10], &[100, 10, 20, 10], "x").is_ok());
         let refused = compare(&[106, 10, 10, 10], &[100, 10, 20, 10], "x").unwrap_err().to_string();
         assert!(refused.starts_with("turn: 6.0 % more") && refused.contains("--renew"), "{refused}");
     }
 
     #[test]
-    fn row_of_a_machine_is_what_renewed_wrote() {
+    fn row_of_a_machine_is_read_back_as_renewed_wrote_it() {
         let kept = renewed(
             "# a\nx86_64-v3 glibc-2.36 1 2 3 4\nother 5 6 7 8\n",
             "x86_64-v3 glibc-2.36",

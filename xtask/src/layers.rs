@@ -441,7 +441,7 @@ mod tests {
 
     // spec: Q-01
     #[test]
-    fn what_a_crate_shows_without_documentation_is_a_warning_and_so_no_change_passes_with_it() {
+    fn every_crate_warns_of_missing_docs() {
         let read = |path: &str| std::fs::read_to_string(crate::repository::root().join(path)).unwrap();
         assert!(read("Cargo.toml").contains("[workspace.lints.rust]\nmissing_docs = \"warn\"\n"));
         for name in product() {
@@ -470,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn a_forbidden_crate_is_found_however_deep() {
+    fn forbidden_crate_is_found_at_any_depth() {
         let rows = [
             Forbidden { of: "types", what: "reqwest", features: &[], why: "no HTTP" },
             Forbidden { of: "types", what: "tokio", features: &["rt"], why: "no runtime" },

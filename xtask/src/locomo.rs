@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_is_there_if_it_is_the_right_one_and_otherwise_nothing_is() {
+    fn locomo_fetch_stores_a_file_with_the_right_hash_only() {
         let dir = tempfile::tempdir().unwrap();
         let cache = dir.path().join("archon");
         let target = cache.join("locomo10.json");

@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parse_of_what_cargo_prints_finds_packages_and_dependencies() {
+    fn metadata_parse_finds_packages_and_dependencies() {
         let metadata = Metadata::parse(
             r#"{"packages": [{"name": "a", "version": "1.0.0", "manifest_path": "/a/Cargo.toml", "dependencies": [
                 {"name": "b", "kind": null, "optional": true}, {"name": "c", "kind": "dev", "optional": false}

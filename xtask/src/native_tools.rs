@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn libclang_is_told_from_its_neighbours() {
+    fn libclang_package_is_not_confused_with_similar_names() {
         for (name, expected) in [
             ("libclang.so", true),
             ("libclang-18.so.18", true),

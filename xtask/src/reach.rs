@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn documented_code_is_what_stands_between_fences() {
+    fn documented_code_is_the_text_between_fences() {
         let source = "//! text\n//! ```\n//! a.b()\n//! ```\n/// text\n/// ```no_run\n/// c.d()\nfn e() {}\n/// f.g()\n";
         assert_eq!(documented_code(source), " a.b()\n c.d()\n");
     }

@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn the_repository_cites_only_what_exists() {
+    fn repository_cites_only_existing_spec_rows() {
         let rows = load_rows().unwrap();
         assert_eq!(rows.len(), 495);
         let (citations, mut problems) = spec_citations::collect(&repository::text_files().unwrap());
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_stands_under_its_area() {
+    fn spec_table_lists_missing_rows_by_area() {
         let rows = parse_rows(PAGE_TEXT).unwrap();
         let citations = citations("// spec: T-01\n#[test]\nfn holds() {}\n");
         let cited = by_row(&citations);
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_has_cited_rows_that_nobody_audited_each_once() {
+    fn spec_sample_has_each_unaudited_cited_row_once() {
         let page = "## A\n\n- A-01: One (audited)\n- A-02: Two\n- A-03: Three\n- A-04: Four\n";
         let rows = parse_rows(page).unwrap();
         assert_eq!((rows[0].audited, rows[0].title.as_str()), (true, "One"));

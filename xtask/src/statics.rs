@@ -44,7 +44,7 @@ fn statics(files: &[TextFile]) -> Vec<(String, String)> {
 
 // spec: Q-07
 #[test]
-fn no_crate_has_global_state_but_what_is_listed_with_a_reason() {
+fn statics_of_the_workspace_are_listed_with_a_reason() {
     let files = repository::text_files().unwrap();
     let ours: Vec<_> = files.into_iter().filter(|file| file.path.starts_with("crates/")).collect();
     let found = statics(&ours);
@@ -58,7 +58,7 @@ fn no_crate_has_global_state_but_what_is_listed_with_a_reason() {
 }
 
 #[test]
-fn statics_are_found_and_lifetimes_are_none() {
+fn statics_are_found_and_lifetimes_ignored() {
     let text =
         "static A: u8 = 0;\npub(crate) static mut B_C: u8 = 0;\nfn f(x: &'static str) {}\n// static D\n";
     let found = statics(&[TextFile::new("crates/x/src/a.rs", text)]);

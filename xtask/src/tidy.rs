@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_has_to_say_why_it_exists() {
+    fn opening_without_a_module_comment_is_a_problem() {
         let check = |text| opening(&TextFile::new("a.rs", text));
         assert_eq!(check("//! Why this exists.\n"), None);
         for text in ["", "//!\n", "// Plain.\n", "\n//! Too late.\n"] {

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn run_clock_counts_silence_while_nobody_gives_signs_of_life() {
+    fn run_clock_without_heartbeats_counts_the_silence() {
         let since = Instant::now();
         let mut pulse = Pulse { is_beating: false, ..beating(since) };
         assert_eq!(pulse.stopped_by(since + 3_600 * SECOND), Duration::ZERO);

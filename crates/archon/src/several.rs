@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn said_before_of_a_long_conversation_is_its_end() {
+    fn session_history_text_of_a_long_conversation_is_its_end() {
         let at = Timestamp::from_millis(0);
         let say = |text: String| Attributed::new(Message::user(text, at), Speaker::Person);
         assert_eq!(said_before(&[]), None);

@@ -108,7 +108,7 @@ async fn says(assistant: &Assistant, tenant: &str, text: &str) -> AssistantReply
 
 // spec: MA-32, MA-33, MA-34
 #[tokio::test]
-async fn who_waits_gets_the_message_and_nobody_elses() {
+async fn assistant_waiting_run_gets_only_its_own_tenants_message() {
     let world = World::new();
     let assistant = world.assistant(1);
     let asked = says(&assistant, "ann", "Write to carl@example.com").await;
@@ -188,7 +188,7 @@ impl LongTerm for Notes {
 
 // spec: MA-32, MA-34
 #[tokio::test]
-async fn each_tenant_is_remembered_alone() {
+async fn assistant_memories_are_separate_per_tenant() {
     let world = World::new();
     let (ann, ben) = (Notes::default(), Notes::default());
     let steps = {
@@ -214,7 +214,7 @@ async fn each_tenant_is_remembered_alone() {
 }
 
 #[tokio::test]
-async fn the_agents_own_memory_is_not_one_for_all() {
+async fn assistant_does_not_use_the_agents_shared_memory() {
     use archon::memory::{InMemoryStore, Memory};
     let world = World::new();
     let ids = Arc::new(SeededIds::new(9));
@@ -334,7 +334,7 @@ async fn records_read(history: History, runs: usize) -> usize {
 
 // spec: MA-32
 #[tokio::test]
-async fn a_message_reads_as_many_records_whatever_others_did_and_whatever_has_ended() {
+async fn assistant_message_reads_a_constant_number_of_records() {
     for history in [History::OthersEnded, History::OthersWait, History::OwnEnded, History::Earlier] {
         let (few, many) = (records_read(history, 8).await, records_read(history, 100).await);
         println!("{history:?}: {few} beside 8 runs, {many} beside 100");

@@ -111,7 +111,7 @@ async fn without_the_permission_no_program_runs() {
 
 // spec: TE-47, EX-02
 #[tokio::test]
-async fn what_needs_consent_is_done_if_it_is_given_at_once() {
+async fn program_call_with_consent_runs_if_it_is_approved_at_once() {
     let counted = Arc::new(AtomicUsize::new(0));
     let mut asks = ToolAnnotations::read_only();
     asks.requires_confirmation = true;
@@ -130,7 +130,7 @@ async fn what_needs_consent_is_done_if_it_is_given_at_once() {
 
 // spec: TE-47
 #[tokio::test]
-async fn what_those_above_may_not_do_no_program_does() {
+async fn program_call_is_denied_what_its_caller_may_not_do() {
     let counted = Arc::new(AtomicUsize::new(0));
     let mut writes = ToolAnnotations::default();
     writes.permissions = vec!["fs_write".to_owned()];

@@ -62,7 +62,7 @@ fn custom_tools_are_called_and_the_careful_one_asks_first() {
 
 // spec: Q-08
 #[test]
-fn approval_asks_for_each_message_and_prints_what_was_sent() {
+fn approval_example_asks_for_each_message_and_prints_sent_ones() {
     let printed = printed_by("approval", &[]);
     assert_eq!(printed.lines().filter(|line| line.starts_with("asked: ")).count(), 2, "{printed}");
     assert!(printed.ends_with("Anna was greeted, Ben was not.\n"), "{printed}");

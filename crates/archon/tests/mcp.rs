@@ -108,13 +108,13 @@ fn is_cut_off(kept: &[Arc<Record>], effect: Effect) -> bool {
 }
 
 #[tokio::test]
-async fn a_call_that_a_death_cut_off_is_not_made_again_although_its_server_says_that_it_only_reads() {
+async fn mcp_call_in_doubt_is_not_repeated_despite_the_servers_read_only_hint() {
     let calls = calls_of_runs_that_died_in_the_call(&[], Effect::SideEffect).await;
     assert!(!calls.is_empty() && calls.iter().all(|calls| *calls <= 1), "{calls:?}");
 }
 
 #[tokio::test]
-async fn a_call_that_a_death_cut_off_is_made_again_where_a_person_says_that_it_only_reads() {
+async fn mcp_call_in_doubt_is_repeated_if_configured_as_read_only() {
     let calls = calls_of_runs_that_died_in_the_call(&["add"], Effect::ReadOnly).await;
     assert!(!calls.is_empty() && calls.iter().all(|calls| *calls >= 1) && calls.contains(&2), "{calls:?}");
 }

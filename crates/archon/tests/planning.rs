@@ -86,7 +86,7 @@ async fn a_task_is_planned_worked_and_answered_and_its_states_are_in_the_log() {
 }
 
 #[tokio::test]
-async fn a_plan_s_run_is_taken_up_by_its_planning_agent_only() {
+async fn plan_run_is_resumed_only_by_its_planning_agent() {
     let provider = Arc::new(ScriptedProvider::texts(["It came to 42."]));
     let agent = agent(&provider);
     let planning = agent.planning(plan());
@@ -111,7 +111,7 @@ async fn a_plan_s_run_is_taken_up_by_its_planning_agent_only() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_followed_is_an_error_and_begins_nothing() {
+async fn invalid_plan_is_an_error_and_starts_no_run() {
     let provider = Arc::new(ScriptedProvider::texts(["an answer"]));
     let agent = agent(&provider);
     let empty = agent.planning(plan()).run(" \n").await.unwrap_err();

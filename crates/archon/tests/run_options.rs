@@ -149,7 +149,7 @@ async fn run_with_a_cost_limit_that_is_spent_ends_at_it() {
 }
 
 #[tokio::test]
-async fn run_with_a_tool_that_the_agent_does_not_have_is_refused_with_the_name_that_was_meant() {
+async fn run_with_an_unknown_tool_is_refused_with_the_nearest_name() {
     let shop = Shop::default();
     let desk = shop.desk(&model()).build().unwrap();
     let refused = desk.run_with("Hello", RunOptions::default().with_tools(["refunds"])).await.unwrap_err();
@@ -188,7 +188,7 @@ async fn builder_that_is_cloned_or_taken_from_an_agent_builds_agents_with_the_sa
 }
 
 #[tokio::test]
-async fn to_builder_of_an_agent_that_answers_in_a_form_keeps_the_form() {
+async fn to_builder_keeps_the_structured_output() {
     let form = archon::AnswerForm::of::<u32>();
     let agent = Shop::default().desk(&model()).build().unwrap().answering(form);
     let other = agent.to_builder().build().unwrap();

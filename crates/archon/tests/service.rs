@@ -6,7 +6,7 @@
 mod service;
 
 #[tokio::test]
-async fn guide_of_services_shows_what_the_example_does() {
+async fn service_guide_matches_the_example() {
     let story = service::story().await.unwrap();
     let guide = include_str!("../../../docs/service.md");
     assert!(

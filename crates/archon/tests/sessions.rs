@@ -124,7 +124,7 @@ async fn in_session_by_two_at_the_same_moment_lets_one_begin_and_refuses_the_oth
 }
 
 #[tokio::test]
-async fn in_session_whose_run_is_taken_up_at_the_same_moment_is_refused() {
+async fn in_session_during_a_concurrent_resume_is_refused() {
     let desk = desk();
     let first = desk.archon.run_with("hello", anna()).await.ended();
     let _taken = desk.journal.open(&first.run, OpenMode::Existing).await.unwrap();

@@ -194,7 +194,7 @@ async fn stopped() {
 
 // spec: OB-03, OB-02, TE-30, C-10
 #[test]
-fn what_a_tool_logs_names_its_run_and_its_call() {
+fn tool_log_lines_have_run_and_call() {
     let lines = Lines::default();
     let writer = lines.clone();
     let subscriber = tracing_subscriber::fmt()

@@ -25,7 +25,7 @@ mod research_and_write;
 
 // spec: A-14, A-16, A-17, A-18, A-21
 #[tokio::test]
-async fn the_guide_shows_what_the_team_that_researches_and_writes_does() {
+async fn team_guide_matches_the_example() {
     let story = research_and_write::story().await.unwrap();
     let guide = include_str!("../../../docs/teams.md");
     assert!(guide.contains(&format!("```text\n{story}```\n")), "docs/teams.md does not show this:\n{story}");
@@ -88,7 +88,7 @@ async fn a_team_is_put_together_from_trait_objects_and_this_agent_has_the_last_w
 }
 
 #[tokio::test]
-async fn a_team_s_run_is_taken_up_by_its_team_only() {
+async fn team_run_is_resumed_only_by_its_team() {
     let lead = agent(&["The sea rises."]);
     let team = lead
         .team(Arc::new(Steps))
@@ -110,7 +110,7 @@ async fn a_team_s_run_is_taken_up_by_its_team_only() {
 }
 
 #[tokio::test]
-async fn a_team_that_cannot_work_says_so_before_anything_begins() {
+async fn invalid_team_is_refused_before_the_start() {
     let lead = agent(&[]);
     let ada = Arc::new(agent(&[]));
     let team = lead
@@ -165,7 +165,7 @@ impl Asking {
 
 // spec: AP-05, AP-06, MA-13
 #[tokio::test]
-async fn what_a_member_asks_is_listed_with_the_team_and_answered_from_anywhere() {
+async fn team_members_question_is_listed_and_answered_from_another_process() {
     let office = Asking { journal: MemoryJournal::new(), sent: Arc::default() };
     let (_, team) = office.open();
     let outcome = team.run("Does the sea rise?").await.ended();
@@ -368,7 +368,7 @@ async fn is_asked(journal: &MemoryJournal) -> bool {
 
 // spec: MA-15, PL-11
 #[tokio::test]
-async fn a_plan_whose_step_asks_a_member_rests_when_its_other_steps_are_done() {
+async fn plan_with_a_waiting_member_suspends_after_its_other_steps() {
     let (office, looked) = (Helped::new(), Arc::default());
     let outcome = office.open_planned(&looked).1.run("Tell them").await.ended();
     assert_eq!(outcome.status, OutcomeStatus::Suspended, "{outcome:?}");
@@ -390,7 +390,7 @@ async fn a_plan_whose_step_asks_a_member_rests_when_its_other_steps_are_done() {
 
 // spec: MA-15, AP-05
 #[tokio::test]
-async fn what_a_helper_may_not_do_alone_is_asked_and_its_asker_gets_the_answer() {
+async fn team_helpers_approval_is_requested_and_its_asker_gets_the_result() {
     let office = Helped::new();
     // A person who is there.
     let agrees = FnApprover::new(|_| async { Decision::Now(Answer::Approve) });

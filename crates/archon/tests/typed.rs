@@ -100,7 +100,7 @@ fn untyped(result: Result<Typed<Trip>, RunError>) -> (String, Outcome) {
 }
 
 #[tokio::test]
-async fn an_answer_that_fits_is_a_value_at_once() {
+async fn typed_answer_that_fits_is_returned_as_a_value() {
     let stage = stage(texts(&[PARIS]), |b| b);
     let typed = stage.agent.run_typed::<Trip>("A trip to Paris").await.unwrap();
     assert_eq!((&typed.value, typed.outcome.turns), (&paris(), 1));
@@ -117,7 +117,7 @@ async fn an_answer_that_fits_is_a_value_at_once() {
 }
 
 #[tokio::test]
-async fn an_answer_that_does_not_fit_is_sent_back_with_what_is_wrong() {
+async fn invalid_structured_output_is_sent_back_with_its_problems() {
     let stage = stage(texts(&["It is three days in Paris.", NO_DAYS, PARIS]), |b| b);
     let typed = stage.agent.run_typed::<Trip>("A trip to Paris").await.unwrap();
     assert_eq!((&typed.value, typed.outcome.turns), (&paris(), 3));
@@ -134,7 +134,7 @@ async fn an_answer_that_does_not_fit_is_sent_back_with_what_is_wrong() {
 }
 
 #[tokio::test]
-async fn an_answer_that_never_fits_is_a_failure_with_the_last_one_in_it() {
+async fn typed_answer_that_never_fits_fails_with_the_last_answer() {
     let stage = stage(texts(&[NO_DAYS]), |b| b);
     let (problem, outcome) = untyped(stage.agent.run_typed("A trip to Paris").await);
     assert_eq!(
@@ -176,7 +176,7 @@ fn crate_call(id: &str, expression: &str) -> Events {
 }
 
 #[tokio::test]
-async fn in_text_mode_the_form_is_a_part_of_the_instructions() {
+async fn text_mode_puts_the_schema_into_the_instructions() {
     let stage = stage(
         |n, request| {
             assert!(request.options.response_format.is_none(), "the model has to write more than the answer");
@@ -217,7 +217,7 @@ async fn over_openai(support: ResponseFormatSupport) -> serde_json::Value {
 }
 
 #[tokio::test]
-async fn services_are_asked_natively_by_a_tool_or_in_words() {
+async fn structured_output_is_requested_natively_as_a_tool_or_in_text() {
     let native = over_openai(ResponseFormatSupport::JsonSchema).await;
     assert_eq!(native["response_format"]["json_schema"]["name"], "Trip");
     let prompted = over_openai(ResponseFormatSupport::Instructions).await;
@@ -261,7 +261,7 @@ enum Tree {
 }
 
 #[tokio::test]
-async fn a_type_that_is_no_object_is_the_field_of_one() {
+async fn typed_answer_of_a_non_object_is_wrapped_in_an_object() {
     let stage = stage(texts(&["[1, 2]", r#"{"value": [1, 2]}"#]), |b| b);
     let typed = stage.agent.run_typed::<Vec<u8>>("Two numbers").await.unwrap();
     assert_eq!((typed.value, typed.outcome.turns), (vec![1, 2], 2));
@@ -278,7 +278,7 @@ async fn a_type_that_is_no_object_is_the_field_of_one() {
 }
 
 #[tokio::test]
-async fn the_budget_pays_for_what_is_asked_again_and_may_end_it() {
+async fn structured_output_retries_count_in_the_budget() {
     let limits = |turns, on_limit| {
         let mut limits = ExecutionLimits::default();
         (limits.max_turns, limits.on_limit) = (turns, on_limit);
@@ -309,7 +309,7 @@ async fn the_budget_pays_for_what_is_asked_again_and_may_end_it() {
 }
 
 #[tokio::test]
-async fn the_form_comes_before_the_goal() {
+async fn structured_output_is_checked_before_the_goal() {
     const FAR: &str = r#"{"city": "Paris", "days": 9}"#;
     let stage = stage(texts(&[NO_DAYS, FAR, NO_DAYS, PARIS]), |b| {
         b.expected_output("\"days\": 3").goal_check(GoalCheck::Text)
@@ -322,7 +322,7 @@ async fn the_form_comes_before_the_goal() {
 /// The run dies before or after each of its appends; whoever takes it up comes to the same value, and asks for the
 /// same form without being told.
 #[tokio::test]
-async fn a_run_that_dies_anywhere_is_taken_up_in_its_form() {
+async fn structured_output_run_killed_anywhere_resumes_with_its_schema() {
     let mut deaths = 0;
     for is_written in [false, true] {
         for appends in 1..40 {

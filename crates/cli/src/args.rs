@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn command_lines_mean_what_they_say() {
+    fn args_of_command_lines_are_parsed() {
         check(
             "run hello",
             expect![[

@@ -351,7 +351,7 @@ mod tests {
 
     // spec: AP-11, AP-13
     #[test]
-    fn what_is_typed_is_what_is_answered() {
+    fn prompt_typed_reply_becomes_the_answer() {
         let trust = |rule: &str| Decision::Now(Answer::Trust { rules: vec![rule.to_owned()] });
         for (typed, expected) in [
             (&["y"][..], Decision::Now(Answer::Approve)),
@@ -404,7 +404,7 @@ mod tests {
 
     // spec: AP-05, AP-13
     #[test]
-    fn what_does_not_fit_is_marked_and_v_shows_it_before_anything_is_agreed_to() {
+    fn prompt_long_question_is_marked_and_v_shows_the_rest() {
         let mut long = request("long");
         let command = format!("{}rm -rf .\u{1b}[8m", "true;".repeat(1_000));
         long.details = json!({"tool": "bash", "arguments": {"command": command}});
@@ -460,7 +460,7 @@ mod tests {
 
     // spec: MA-38
     #[test]
-    fn what_is_missing_is_asked_for_by_its_name_and_not_by_yes_or_no() {
+    fn prompt_missing_input_is_asked_for_by_name() {
         let mut missing = request("send_mail needs `to`: Whom? `urgent`: Is it?");
         missing.kind = QuestionKind::Input;
         missing.details = json!({"tool": "send_mail", "arguments": {}, "missing": [
@@ -488,7 +488,7 @@ mod tests {
 
     // spec: AP-11
     #[test]
-    fn always_is_kept_for_later_sessions_in_the_same_workspace() {
+    fn prompt_always_stores_a_rule_for_the_workspace() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("archon").join("permissions.toml");
         let kept = |workspace: &str| Kept { file: file.clone(), workspace: workspace.to_owned() };

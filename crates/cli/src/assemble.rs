@@ -258,7 +258,7 @@ mod tests {
     use crate::config::{Money, Sources, Span};
 
     #[test]
-    fn apply_limits_sets_what_is_given_and_leaves_the_rest() {
+    fn apply_limits_sets_given_limits_and_leaves_the_others() {
         let mut limits = ExecutionLimits::default();
         apply_limits(&Settings::default(), &mut limits);
         assert_eq!(limits, ExecutionLimits::default());

@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_keep_their_places_and_only_what_is_under_way_counts_the_time() {
+    fn board_lines_keep_their_places_and_only_running_ones_count_time() {
         let term = InMemoryTerm::new(10, 40);
         let mut board = Board::new(ProgressDrawTarget::term_like(Box::new(term.clone())));
         board.show(vec![row("a", "a: First", true), row("b", "b: Second", false)]);

@@ -255,7 +255,7 @@ mod tests {
 
     // spec: CR-05
     #[test]
-    fn kept_keys_are_named_and_never_shown() {
+    fn stored_keys_are_listed_without_their_value() {
         let kept = Kept::of("OPENAI_API_KEY", "sk-canary");
         assert_eq!(format!("{kept:?}"), r#"{"OPENAI_API_KEY"}"#);
     }

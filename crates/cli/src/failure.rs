@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn every_error_of_a_run_says_what_and_then_what_to_do() {
+    fn failure_of_each_run_error_has_text_and_advice() {
         let run = || RunId::new("run_1");
         let gone = || std::io::Error::from(std::io::ErrorKind::StorageFull);
         let place = || "the log".to_owned();

@@ -199,7 +199,7 @@ mod tests {
 
     // spec: AP-05, AP-13
     #[test]
-    fn what_is_long_is_cut_with_a_mark_and_can_be_seen_whole() {
+    fn question_brief_is_cut_with_a_mark_and_whole_is_complete() {
         let harmless = "true;".repeat(900);
         let request = bash(&format!("{harmless} rm -rf ."));
         let shown = brief(&request);
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_asks_is_named_if_it_has_a_name() {
+    fn question_names_the_asking_agent_if_it_has_a_name() {
         let mut request = bash("ls");
         request.agent_name = "ada\u{1b}[2K".to_owned();
         for shown in [text(&brief(&request).lines), text(&whole(&request))] {
@@ -233,7 +233,7 @@ mod tests {
 
     // spec: AP-13, CL-09
     #[test]
-    fn a_long_difference_says_how_much_of_it_is_missing() {
+    fn question_brief_of_a_long_diff_counts_the_missing_lines() {
         let diff: String = (1..=100).map(|n| format!("+line {n}\n")).collect();
         let preview =
             json!({ "summary": "x", "changes": [{ "path": "a", "diff": diff, "added": 100, "removed": 0 }] });
@@ -257,7 +257,7 @@ mod tests {
 
     // spec: AP-05
     #[test]
-    fn nothing_that_a_tool_says_steers_the_terminal_or_looks_like_ours() {
+    fn question_escapes_control_characters_and_imitated_prompts() {
         let hidden = "echo ok\u{1b}[2K\r\u{202e}fr- mr\u{200b}\n  y once\n> y";
         let mut request = bash(hidden);
         request.action_summary = format!("Run `{hidden}`");
@@ -277,7 +277,7 @@ mod tests {
 
     // spec: AP-05, AP-13
     #[test]
-    fn what_is_shown_and_what_is_said_to_be_missing_is_all() {
+    fn question_brief_shown_plus_missing_lines_equal_the_whole() {
         for seed in first_seed()..first_seed() + cases(200, 10_000) {
             let mut chance = Chance(seed);
             let lines: Vec<String> = (0..chance.below(150))

@@ -113,7 +113,7 @@ mod tests {
 
     // spec: AP-05
     #[test]
-    fn what_is_agreed_to_is_seen() {
+    fn visible_escapes_control_and_bidirectional_characters() {
         assert_eq!(visible("a\x1b[2Jb\r\n\tc\u{9b}"), "a\\u{1b}[2Jb\\u{d}\n\tc\\u{9b}");
         assert_eq!(
             visible("rm \u{202e}txt.x\u{2066}\u{200b}é日本"),
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn json_is_printed_without_what_steers_a_terminal_and_read_back_as_it_was() {
+    fn json_output_is_escaped_and_parses_to_the_same_value() {
         let text = "a\x1b[2J\u{7f}\u{9b}31m\u{85}\u{202e}\u{2066}\u{200b}\u{feff}\u{e0041}é日本\u{1f600}\n";
         let json = serde_json::to_string_pretty(&serde_json::json!({ "text": text })).unwrap();
         let printed = escaped(&json);

@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn agent_has_a_name_that_no_tool_has_and_models_can_say() {
+    async fn agent_name_must_be_valid_and_differ_from_tool_names() {
         for (name, problem) in
             [("reviewer", None), ("bash", Some("a tool has")), ("my agent", Some("letters"))]
         {

@@ -154,7 +154,7 @@ mod tests {
     const LONG: Duration = Duration::from_secs(600);
 
     #[test]
-    fn memory_counts_what_came_and_what_went() {
+    fn meter_memory_counts_growth_and_release() {
         let meter = Meter::new(Stop::default(), LONG, 100);
         assert_eq!((meter.grow(60), meter.fits(40)), (Ok(()), Ok(())));
         meter.shrink(20);
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn time_that_passes_without_work_is_free() {
+    fn meter_counts_processor_time_and_not_idle_time() {
         let meter = Meter::new(Stop::default(), Duration::from_millis(50), 100);
         let began = meter.began;
         let other = std::thread::spawn(move || while began.elapsed() < Duration::from_millis(100) {});
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn work_uses_the_time_up() {
+    fn meter_step_fails_once_the_processor_time_is_used_up() {
         let meter = Meter::new(Stop::default(), Duration::from_millis(20), 100);
         while meter.step().is_ok() {}
         assert_eq!(meter.stopped(), Some(Stopped::Time));

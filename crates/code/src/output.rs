@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_beginning_is_kept_and_the_rest_counted() {
+    fn output_over_the_limit_keeps_its_beginning_and_counts_the_rest() {
         let mut output = Output::new(5);
         output.write("ab");
         output.write("äöü");

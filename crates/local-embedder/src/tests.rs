@@ -48,7 +48,7 @@ fn texts_of_different_lengths_have_the_vectors_that_another_program_computes() {
 }
 
 #[test]
-fn the_order_is_kept_however_many_and_however_long_the_texts_are() {
+fn mini_lm_embed_keeps_the_order_for_any_count_and_length() {
     let texts: Vec<String> = (0..40).map(|i| "dog runs ".repeat(i * 7 % 11)).collect();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
     let together = embed(&texts);
@@ -62,7 +62,7 @@ fn the_order_is_kept_however_many_and_however_long_the_texts_are() {
 }
 
 #[tokio::test]
-async fn it_is_an_embedder() {
+async fn mini_lm_passes_the_embedder_checks() {
     let folder = tempfile::tempdir().unwrap();
     let embedder = tiny(folder.path()).unwrap();
     assert_eq!((embedder.id(), embedder.dimensions()), (MINI_LM, 8));
@@ -72,7 +72,7 @@ async fn it_is_an_embedder() {
 }
 
 #[test]
-fn a_file_that_is_missing_or_another_is_named() {
+fn mini_lm_missing_or_wrong_file_is_named_in_the_error() {
     let folder = tempfile::tempdir().unwrap();
     let error = MiniLm::in_folder(folder.path()).unwrap_err();
     assert!(error.to_string().contains("all-minilm-l6-v2.tokenizer.json"), "{error}");

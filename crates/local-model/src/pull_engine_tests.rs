@@ -75,7 +75,7 @@ async fn pull_engine_unpacks_the_pinned_libraries_and_the_licence_alone() {
 }
 
 #[tokio::test]
-async fn pull_engine_fetches_nothing_where_it_is_whole_and_again_where_it_was_altered() {
+async fn pull_engine_skips_intact_files_and_replaces_altered_ones() {
     let server = Server::start().await;
     let (prebuilt, engine) = offer(&server);
     let folder = tempfile::tempdir().unwrap();
@@ -92,7 +92,7 @@ async fn pull_engine_fetches_nothing_where_it_is_whole_and_again_where_it_was_al
 }
 
 #[tokio::test]
-async fn pull_engine_that_was_cut_off_goes_on_where_it_stopped() {
+async fn pull_engine_resumes_an_interrupted_download() {
     let server = Server::start().await;
     let (prebuilt, _) = offer(&server);
     let folder = tempfile::tempdir().unwrap();

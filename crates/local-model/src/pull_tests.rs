@@ -220,7 +220,7 @@ async fn a_model_is_put_together_with_its_terms_beside_it() {
 }
 
 #[tokio::test]
-async fn a_pull_that_was_cut_off_goes_on_where_it_stopped() {
+async fn pull_resumes_an_interrupted_download() {
     for whole_only in [false, true] {
         let server = Server::start().await;
         let (model, whole) = offer(&server);
@@ -315,7 +315,7 @@ async fn an_index_with_another_file_under_the_name_is_refused_before_the_downloa
 }
 
 #[tokio::test]
-async fn no_network_and_no_such_file_are_told_apart() {
+async fn pull_distinguishes_no_network_from_no_such_file() {
     let server = Server::start().await;
     let (model, _) = offer(&server);
     let folder = tempfile::tempdir().unwrap();
@@ -334,7 +334,7 @@ async fn no_network_and_no_such_file_are_told_apart() {
 }
 
 #[tokio::test]
-async fn two_pulls_of_one_model_do_not_meet() {
+async fn pull_of_one_model_twice_at_once_is_exclusive() {
     let server = Server::start().await;
     let (model, _) = offer(&server);
     let folder = tempfile::tempdir().unwrap();

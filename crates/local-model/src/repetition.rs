@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_circle_is_told_from_a_list() {
+    fn goes_round_detects_repetition_and_not_lists() {
         let circle: Vec<Token> =
             [7, 8, 9].into_iter().chain([1, 2, 3].into_iter().cycle().take(24)).collect();
         assert!(goes_round(&circle));

@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_is_read_the_same_whatever_the_size_of_its_pieces() {
+    fn reply_reader_call_is_equal_for_any_chunks() {
         let arguments = r#"{"path": "a}\"ü", "n": [1, {"x": 2}]}"#;
         for form in [Form::Transcript, Form::Json] {
             let reply = form.write("read_file", arguments);
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_is_a_document_is_passed_on_as_it_is() {
+    fn reply_reader_passes_a_json_document_unchanged() {
         let reply = Form::Transcript.write("answer", r#"{"text": ["}"]}"#);
         assert_eq!(
             read(Form::Transcript, AnswerForm::Document, &reply, 3),

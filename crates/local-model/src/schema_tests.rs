@@ -117,7 +117,7 @@ fn required_alternatives_beside_properties_are_held() {
 }
 
 #[test]
-fn a_schema_that_says_nothing_allows_any_document() {
+fn grammar_of_an_empty_schema_accepts_any_document() {
     for schema in [json!({}), json!(true), json!({"type": "object"})] {
         check(schema, &[r#"{"a": [1, {"b": "c"}], "d": null}"#], &["{", "nul"]);
     }
@@ -203,7 +203,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_accepted_is_valid((schema, _) in schema_and_document(), seed: u64) {
+    fn grammar_accepted_documents_are_valid((schema, _) in schema_and_document(), seed: u64) {
         if let Some(text) = scribble(&schema, seed) {
             let document: Value = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{text}: {e}"));
             prop_assert!(jsonschema::is_valid(&schema, &document), "{} does not hold for {}", schema, text);

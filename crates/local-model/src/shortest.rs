@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_document_closes_all_that_is_open_and_adds_what_is_required() {
+    fn shortest_end_closes_open_parts_and_adds_required_fields() {
         let schema = serde_json::json!({
             "type": "object",
             "properties": {
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_refers_to_itself_has_no_end() {
+    fn shortest_end_of_a_self_referential_grammar_is_none() {
         let mut b = GrammarBuilder::new();
         let place = b.reserve();
         let letter = b.text("a");

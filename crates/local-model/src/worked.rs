@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn the_compact_form_keeps_what_is_shown_and_what_is_required() {
+    fn compact_schema_keeps_shown_and_required_properties() {
         let schema = json!({
             "type": "object",
             "properties": {

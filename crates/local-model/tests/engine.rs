@@ -123,7 +123,7 @@ async fn a_call_is_always_a_valid_call_of_a_declared_tool() {
 }
 
 #[tokio::test]
-async fn a_named_tool_is_called_and_none_means_none() {
+async fn local_model_tool_choice_named_and_none_are_obeyed() {
     for model in models() {
         let (_, message) = ask(&model, request("Hello", tools(), ToolChoice::Tool("weather".into()))).await;
         assert_eq!(message.tool_calls().map(|call| call.name.as_str()).collect::<Vec<_>>(), ["weather"]);
@@ -133,7 +133,7 @@ async fn a_named_tool_is_called_and_none_means_none() {
 }
 
 #[tokio::test]
-async fn an_answer_streams_while_it_is_made() {
+async fn local_model_streams_its_answer() {
     for model in models() {
         let (events, message) =
             ask(&model, request("Name three animals.", Vec::new(), ToolChoice::Auto)).await;
@@ -162,7 +162,7 @@ fn after_result(first: &Request, said: AssistantMessage, result: &str) -> Reques
 }
 
 #[tokio::test]
-async fn the_next_turn_reads_only_what_is_new() {
+async fn local_model_next_turn_processes_only_new_tokens() {
     for path in paths() {
         // One of its own: the other tests' prompts would push out what it knows.
         let model = LocalModel::load(&path, options()).unwrap();
@@ -177,7 +177,7 @@ async fn the_next_turn_reads_only_what_is_new() {
 }
 
 #[tokio::test]
-async fn a_kept_beginning_is_not_read_again_and_changes_no_answer() {
+async fn prompt_cache_skips_a_stored_prefix_with_equal_answers() {
     for path in paths() {
         let cache = tempfile::tempdir().unwrap();
         let engine = fetched::engine().with_cache(cache.path());
@@ -197,7 +197,7 @@ async fn a_kept_beginning_is_not_read_again_and_changes_no_answer() {
 }
 
 #[tokio::test]
-async fn a_beginning_that_was_read_as_a_part_of_another_prompt_is_kept_for_the_next_process() {
+async fn prompt_cache_stores_a_prefix_of_another_prompt_for_the_next_process() {
     for path in paths() {
         let cache = tempfile::tempdir().unwrap();
         let engine = fetched::engine().with_cache(cache.path());
@@ -270,7 +270,7 @@ async fn cancelling_ends_the_answer_at_the_next_token() {
 }
 
 #[tokio::test]
-async fn a_limit_without_room_for_a_whole_call_cuts_it_off_and_says_so() {
+async fn local_model_call_beyond_the_token_limit_is_truncated_and_marked() {
     for model in models() {
         let mut request = request("What is 3 * 7?", tools(), ToolChoice::Tool("weather".into()));
         Arc::make_mut(&mut request.options).max_tokens = Some(3);
@@ -338,7 +338,7 @@ async fn the_same_seed_draws_the_same_answer() {
 }
 
 #[test]
-fn what_is_no_model_is_told_apart() {
+fn local_model_load_errors_name_the_kind_of_the_file() {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str, bytes: &[u8]| {
         let path = folder.path().join(name);

@@ -385,7 +385,7 @@ mod tests {
 
     // spec: TE-34
     #[test]
-    fn what_cannot_be_a_tool_says_why() {
+    fn tool_macro_unsupported_functions_fail_with_the_reason() {
         check_function(
             quote!(
                 fn f() {}
@@ -469,7 +469,7 @@ mod tests {
 
     // spec: TE-34
     #[test]
-    fn what_the_attribute_does_not_know_it_says() {
+    fn tool_macro_unknown_attribute_words_are_errors() {
         let check = |attribute, expected| {
             check(
                 attribute,
@@ -556,7 +556,7 @@ mod tests {
     }
 
     #[test]
-    fn the_home_of_generated_paths_can_be_told() {
+    fn tool_macro_crate_path_option_is_used_in_generated_paths() {
         for (attribute, path) in [
             (quote!(), ":: archon_tools :: macro_support"),
             (quote!(crate = my::tools), "my :: tools :: macro_support"),

@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nearest_of_a_mistyped_word_is_the_word_that_was_meant() {
+    fn nearest_of_a_misspelt_word_is_the_intended_word() {
         let known = ["read_only", "destructive", "name"];
         let check = |word, meant| assert_eq!(nearest(word, known.into_iter()), meant, "{word}");
         check("readonly", Some("read_only"));

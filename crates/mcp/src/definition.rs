@@ -169,7 +169,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn problem_of_a_definition_names_what_no_model_can_use() {
+    fn definition_problem_names_the_unusable_part() {
         let problem = |change: &dyn Fn(&mut Definition)| {
             let mut changed = definition("read");
             change(&mut changed);

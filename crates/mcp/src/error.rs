@@ -214,7 +214,7 @@ mod tests {
 
     // spec: MC-08
     #[test]
-    fn an_error_names_the_server_the_phase_the_limit_and_what_to_do() {
+    fn mcp_error_names_server_phase_limit_and_advice() {
         let late = McpProblem::Timeout(Duration::from_millis(1_500));
         let error =
             McpError::new("files", Phase::Initialize, late).with_output(Some("npm ERR! 404".to_owned()));

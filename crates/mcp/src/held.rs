@@ -187,14 +187,14 @@ mod tests {
     }
 
     #[test]
-    fn judge_allows_what_was_agreed_to() {
+    fn judge_allows_pinned_definitions() {
         let judged = judged(&[definition("read")]);
         assert_eq!(judged.allowed.keys().collect::<Vec<_>>(), ["read"]);
         assert_eq!(judged.held, []);
     }
 
     #[test]
-    fn judge_holds_back_what_is_changed_new_or_renamed() {
+    fn judge_holds_back_changed_new_and_renamed_tools() {
         let mut changed = definition("write");
         changed.description = "Reads a file.\u{200b}".to_owned();
         let mut new = definition("delete");

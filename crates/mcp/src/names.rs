@@ -71,7 +71,7 @@ mod tests {
 
     // spec: TE-03
     #[test]
-    fn model_name_is_legal_and_names_one_tool_whatever_the_server_calls_it() {
+    fn model_name_of_any_tool_is_legal_and_unique() {
         let mut chance = Chance(7);
         let mut seen: BTreeMap<String, (String, String)> = BTreeMap::new();
         let letters: Vec<char> = "ab_-./ é\u{202e}0f😀".chars().collect();

@@ -170,7 +170,7 @@ mod tests {
     use crate::definition::tests::definition;
 
     #[test]
-    fn file_pins_return_what_was_stored_and_refuse_what_they_cannot_read() {
+    fn file_pins_return_stored_pins_and_refuse_unreadable_files() {
         let folder = tempfile::tempdir().unwrap();
         let pins = FilePins::new(folder.path().join("mcp"));
         assert_eq!(pins.read("files").unwrap(), None);

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn failure_of_a_call_that_was_cut_off_says_that_it_may_have_taken_effect() {
+    fn failure_of_an_interrupted_call_notes_a_possible_effect() {
         let text = |phase, problem, may_change| {
             failure(&McpError::new("files", phase, problem), may_change, "mcp://files/write").text()
         };

@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn plain_removes_what_nobody_sees_and_bounds_the_rest() {
+    fn plain_removes_invisible_characters_and_limits_the_length() {
         assert_eq!(plain("a\u{200b}b\u{202e}c\u{e0041}\u{7}d\ne\tf", 99), "abcd\ne\tf");
         assert_eq!(plain("grüße 😀", 99), "grüße 😀");
         assert_eq!(plain("abcdef", 4), "abc…");

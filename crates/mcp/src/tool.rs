@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn spec_of_a_tool_assumes_the_worst_whatever_its_server_says() {
+    fn tool_spec_ignores_the_servers_hints() {
         let mut tool = definition("read");
         for annotations in [
             json!({ "readOnlyHint": true }),
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn spec_of_a_tool_says_less_where_a_person_says_so() {
+    fn tool_spec_is_relaxed_by_configuration() {
         let effect = |settings: &McpServer, tool: &str| {
             let annotations = spec_of(settings, &definition(tool)).annotations;
             (annotations.effect, annotations.destructive)

@@ -29,7 +29,7 @@ mod tests {
 
     // spec: M-11, M-19
     #[test]
-    fn the_same_is_what_has_the_same_words_in_the_same_order() {
+    fn said_plainly_is_equal_for_equal_words_in_order() {
         let same = [
             ("The server is in rack 7!", "the  server is\nin rack 7"),
             ("He said: \"Bern, not Basel\".", "he said bern, not basel"),

@@ -179,7 +179,7 @@ mod tests {
 
     // spec: MA-22
     #[test]
-    fn the_time_of_waiting_for_a_turn_is_no_silence() {
+    fn heartbeat_waiting_for_the_executor_does_not_count_as_silence() {
         let clock = VirtualClock::new();
         let vital = Vital::new(Arc::new(clock.clone()));
         let start = clock.now();

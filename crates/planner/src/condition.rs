@@ -378,7 +378,7 @@ mod tests {
 
     // spec: EX-07
     #[test]
-    fn conditions_that_hold_and_such_that_do_not() {
+    fn condition_holds_or_not_for_given_values() {
         for text in [
             "{kind} == 'billing'",
             "'{kind}' == 'billing'",
@@ -405,7 +405,7 @@ mod tests {
 
     // spec: EX-07
     #[test]
-    fn what_is_no_condition_is_named() {
+    fn condition_parse_error_names_the_problem() {
         for (text, problem) in [
             ("", "a value is missing at the end"),
             ("{kind} ==", "a value is missing at the end"),

@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn with_names_puts_a_name_for_each_result_that_is_spoken_of() {
+    fn with_names_replaces_mentioned_results_by_names() {
         let named = |text: &str| with_names(text, &["A", "B", "C"]);
         let some = |text: &str, places: &[usize]| Some((text.to_owned(), places.to_vec()));
         assert_eq!(named("Add both results."), some("Add B and C.", &[1, 2]));
@@ -298,7 +298,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_goal_breaks_it_and_no_word_but_links_is_lost(goal in "([a-z]{1,5}|and|then|add|[,;.\u{130}ß]| ){0,40}") {
+        fn goal_parts_of_any_text_keep_all_words_except_links(goal in "([a-z]{1,5}|and|then|add|[,;.\u{130}ß]| ){0,40}") {
             let found = parts(&goal);
             let words = |text: &str| text.split_whitespace().map(plain).filter(|w| !w.is_empty() && !is_link(w)).count();
             let kept: usize = found.iter().map(|part| words(&part.text)).sum();

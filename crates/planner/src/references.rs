@@ -274,7 +274,7 @@ mod tests {
 
     // spec: PL-13
     #[test]
-    fn braces_that_are_no_reference_stay() {
+    fn references_leave_other_braces_unchanged() {
         check("{{city}}", json!("{city}"));
         check("{{{city}}}", json!("{{city}}"));
         check(r#"{"a": {"b": 1}}"#, json!(r#"{"a": {"b": 1}}"#));
@@ -284,7 +284,7 @@ mod tests {
 
     // spec: PL-13
     #[test]
-    fn what_is_missing_is_named_with_what_is_there() {
+    fn resolve_missing_reference_error_lists_existing_names() {
         let error = |text: &str| resolve(&json!([text]), &known).unwrap_err().to_string();
         assert_eq!(error("{nothing}"), "{nothing} names nothing that is known");
         assert_eq!(
@@ -311,7 +311,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_breaks_it(text in ".{0,60}", braces in "[{}a.\\[\\]0-9]{0,40}") {
+        fn references_of_any_text_do_not_panic(text in ".{0,60}", braces in "[{}a.\\[\\]0-9]{0,40}") {
             for text in [text, braces] {
                 let resolved = resolve_text(&text, &known);
                 if references(&json!(text)).is_empty() && !text.contains("{{") {

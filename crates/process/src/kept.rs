@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_kept_process_reads_what_it_is_sent_and_ends_when_its_input_closes() {
+    async fn long_lived_process_reads_its_input_and_ends_at_its_end() {
         let mut kept = shell("read -r word; echo \"got $word\"; read -r _; exit 3");
         kept.child.stdin.as_mut().unwrap().write_all(b"one\n").await.unwrap();
         assert_eq!(line(&mut kept).await, "got one");
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn end_kills_what_ignores_signals_and_what_left_the_group() {
+    async fn end_kills_processes_that_ignore_signals_or_left_the_group() {
         let script =
             "trap '' TERM; (trap '' TERM; exec setsid sleep 1000) & echo $!; while :; do sleep 1; done";
         let mut kept = shell(script);

@@ -159,7 +159,7 @@ mod tests {
 
     // spec: TE-39, TE-58
     #[test]
-    fn a_process_that_cleared_its_environment_is_its_groups_all_the_same() {
+    fn is_of_recognises_a_process_without_an_environment_by_its_group() {
         let (group, _input, process) = orphan("");
         assert!(is_of(process, &group) && table::is_of(&group, &"another".into()));
         let (boot, ticks) = group.started.split_once('/').unwrap();

@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_is_told_from_a_later_one_of_its_number() {
+    fn is_alive_is_false_for_a_later_group_with_the_same_number() {
         let mut child = start("echo ready; read -r _");
         let group = group_of(child.id()).unwrap();
         assert!(is_alive(&group) && is_of(&group, &"r1".into()));
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_that_lost_its_leader_is_known_by_what_its_members_inherited() {
+    fn is_of_recognises_a_group_without_a_leader_by_its_members() {
         let mut child = start("exec 3<&0; (read -r _ <&3) & echo ready");
         // While it is open, the member only reads.
         let _input = child.stdin.take();
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_is_known_while_it_becomes_one_program_after_another() {
+    fn is_of_recognises_a_member_during_repeated_exec() {
         let again = r#"n=$1; [ $n -gt 0 ] && exec /bin/sh -c "$2" sh $((n - 1)) "$2"; read -r _ <&3"#;
         let script = format!("exec 3<&0; /bin/sh -c '{again}' sh 100000 '{again}' & echo ready");
         let mut child = start(&script);
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_is_shared_by_all_that_asked_before_it() {
+    fn process_table_snapshot_is_shared_by_earlier_callers() {
         let mut child = start("exec 3<&0; (read -r _ <&3) & echo ready");
         // While it is open, the member only reads.
         let _input = child.stdin.take();
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leads_no_group_is_refused() {
+    fn group_of_a_process_that_leads_no_group_is_an_error() {
         let mut child =
             Command::new("/bin/sh").args(["-c", "read -r _"]).stdin(Stdio::piped()).spawn().unwrap();
         for (pid, problem) in

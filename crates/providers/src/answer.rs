@@ -340,7 +340,7 @@ mod tests {
 
     // spec: P-35
     #[test]
-    fn said_counts_all_that_came_also_what_is_held_back_or_left_out() {
+    fn answer_output_size_counts_held_back_and_dropped_text() {
         let mut answer = Answer::new(&Request::new("m", Vec::new()), "p", None);
         let out = &mut VecDeque::new();
         answer.hold_prose();

@@ -24,7 +24,7 @@ mod tests {
 
     // spec: T-33
     #[test]
-    fn ids_are_allowed_on_the_wire_and_stay_different() {
+    fn call_ids_are_valid_on_the_wire_and_unique() {
         let long = "x".repeat(65);
         let longer = "x".repeat(66);
         let ids = ["call_1", "a-b_c", "a.b:c", "a b", "a/b", "", "ü", &long, &longer, "a_b"];

@@ -49,7 +49,7 @@ fn all_capabilities() -> Vec<Capabilities> {
 
 proptest! {
     #[test]
-    fn what_is_written_comes_back(
+    fn cassette_line_read_after_write_is_equal(
         events in prop::collection::vec(prop::sample::select(all_events()), 0..12),
         prompts in prop::collection::vec(".{0,20}", 0..4),
         can in prop::sample::select(all_capabilities()),
@@ -67,7 +67,7 @@ proptest! {
 }
 
 #[test]
-fn a_line_holds_what_was_told_and_no_times() {
+fn cassette_line_has_the_request_and_no_timestamps() {
     let mut request = Request::new("m", vec![Message::user("hi", Timestamp::from_millis(7))]);
     request.system = Some(std::sync::Arc::new("Be brief.".to_owned().into()));
     let mut options = RequestOptions::default();
@@ -82,7 +82,7 @@ fn a_line_holds_what_was_told_and_no_times() {
 }
 
 #[test]
-fn secrets_are_found_across_pieces() {
+fn scrubber_finds_a_secret_split_over_events() {
     let mut scrubber = Scrubber::default();
     scrubber.add("hunter2".into());
     let text = |text: &str| Ok(ModelEvent::TextDelta(text.to_owned()));
@@ -93,7 +93,7 @@ fn secrets_are_found_across_pieces() {
 }
 
 #[test]
-fn what_is_no_cassette_is_refused() {
+fn cassette_read_of_another_file_is_refused() {
     for (text, what) in [
         ("", "it is empty"),
         ("hello", "it is not a cassette: its first line is not {\"cassette\":1}"),

@@ -269,14 +269,14 @@ mod tests {
     }
 
     #[test]
-    fn a_slip_of_the_pen_finds_its_model() {
+    fn catalogue_nearest_finds_a_misspelt_model() {
         assert_eq!(nearest_models("openai", "gtp-5-mini")[0], "gpt-5-mini");
         assert_eq!(nearest_models("anthropic", "claude-sonet-4-5")[0], "claude-sonnet-4-5");
         assert!(nearest_models("nobody", "gpt-5-mini").is_empty());
     }
 
     #[test]
-    fn a_model_that_does_not_exist_is_answered_with_names_like_it() {
+    fn catalogue_unknown_model_error_lists_similar_names() {
         let with = |kind, provider: &str, model: &str| {
             let error = ProviderError::Api { status: 404, kind, message: "no such model".to_owned() };
             match with_nearest(error, provider, model) {

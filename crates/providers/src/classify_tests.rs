@@ -189,7 +189,7 @@ fn status_and_words_are_classified() {
 
 // spec: P-31
 #[test]
-fn a_model_that_does_not_exist_is_told_from_other_refusals() {
+fn classify_unknown_model_is_not_found() {
     for (status, body, missing) in [
         (404, r#"{"error":{"message":"The model `x` does not exist","code":"model_not_found"}}"#, true),
         (400, r#"{"error":{"message":"Model Not Exist","type":"invalid_request_error"}}"#, true),
@@ -206,7 +206,7 @@ fn a_model_that_does_not_exist_is_told_from_other_refusals() {
 
 // spec: ER-09
 #[test]
-fn a_model_that_does_not_think_that_much_is_told_from_other_refusals() {
+fn classify_unsupported_thinking_level_is_the_thinking_kind() {
     for (status, body, thinking) in [
         (400, r#"{"error":{"message":"Unrecognized request argument supplied: reasoning_effort"}}"#, true),
         (400, r#"{"error":{"message":"unsupported value: 'high'","param":"reasoning_effort"}}"#, true),
@@ -237,7 +237,7 @@ fn errors_in_a_stream_are_understood() {
 }
 
 #[test]
-fn a_redirect_says_where_it_leads() {
+fn classify_redirect_error_names_the_location() {
     let location = Some("https://h/v1/chat/completions".to_owned());
     let failure = Failure { status: 301, location, ..Failure::default() };
     let error = failure.classify("").to_string();

@@ -37,7 +37,7 @@ mod tests {
 
     // spec: P-21
     #[test]
-    fn only_what_was_objected_to_is_named() {
+    fn content_filter_objections_name_only_filtered_categories() {
         let results = json!({
             "hate": {"filtered": false, "severity": "safe"},
             "violence": {"filtered": true, "severity": "high"},

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_server_that_hangs_is_given_up_and_told_from_one_that_is_not_there() {
+    async fn ask_local_servers_tells_a_hanging_server_from_an_absent_one() {
         for hangs in [MockResponse::new(200).hang(), MockResponse::new(200).chunk("{\"data\":").hang()] {
             let server = MockServer::start([hangs]).await;
             let gone = MockServer::start([]).await.url();

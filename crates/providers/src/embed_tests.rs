@@ -86,7 +86,7 @@ async fn an_id_names_the_model_and_the_length() {
 
 // spec: P-05, P-31
 #[tokio::test]
-async fn what_goes_wrong_is_said_without_the_key() {
+async fn embedder_errors_do_not_contain_the_key() {
     let echo = format!("the key {KEY} and canary-team are wrong");
     let error = |status| MockResponse::json(status, &json!({"error": {"message": echo, "type": "t"}}));
     let mut table = String::new();

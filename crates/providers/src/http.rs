@@ -431,7 +431,7 @@ mod tests {
 
     // spec: P-15, P-35
     #[test]
-    fn what_an_address_or_a_header_holds_is_not_shown_again() {
+    fn http_options_hide_secrets_of_addresses_and_headers() {
         let base = "http://localhost/v1?key=hunter%2F2&api-version=2024-10-21";
         let mut transport = Transport::new(base, "/chat", HttpOptions::default()).unwrap();
         transport.set_header("authorization", &Secret::from("Bearer swordfish")).unwrap();
@@ -494,7 +494,7 @@ mod tests {
 
     // spec: P-05
     #[test]
-    fn what_is_secret_goes_over_plain_http_to_this_machine_only_unless_it_is_allowed() {
+    fn http_check_refuses_secrets_over_plain_http_except_to_loopback() {
         let refused = |base: &str, options: HttpOptions| {
             let key = Secret::from("swordfish");
             let transport = || Transport::new(base, "/chat", options.clone());
@@ -527,7 +527,7 @@ mod tests {
     }
 
     #[test]
-    fn loopback_is_this_machine() {
+    fn is_loopback_for_local_addresses_only() {
         let cases = [
             ("http://localhost:1", true),
             ("http://127.0.0.9", true),

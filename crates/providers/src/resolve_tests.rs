@@ -37,7 +37,7 @@ fn model_strings_have_parts() {
 
 // spec: P-02, P-15
 #[test]
-fn what_is_wrong_is_said() {
+fn resolve_errors_name_the_problem_of_a_model_string() {
     for (text, error) in [
         ("gpt-5", "write PROVIDER:MODEL"),
         ("", "write PROVIDER:MODEL"),
@@ -128,7 +128,7 @@ fn every_protocol_of_this_build_is_found_by_its_name() {
 // spec: P-40
 #[cfg(feature = "tls")]
 #[test]
-fn what_a_model_costs_is_known_with_its_provider() {
+fn resolve_gives_the_price_of_a_catalogued_model() {
     let all_set = |_: &str| Some("k".to_owned());
     let resolved = resolve("openai:gpt-5-mini", all_set, options()).unwrap();
     let known = resolved.provider.capabilities(&resolved.model);

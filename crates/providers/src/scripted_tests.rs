@@ -108,7 +108,7 @@ async fn a_delay_passes_on_the_clock() {
 
 // spec: P-41
 #[tokio::test]
-async fn cancelling_keeps_what_was_said() {
+async fn stream_cancelled_keeps_the_partial_text() {
     let provider = ScriptedProvider::new([Step::text("one two three")]);
     let cancel = CancellationToken::new();
     let mut stream = provider.stream(ask("x"), cancel.clone());
@@ -123,7 +123,7 @@ async fn cancelling_keeps_what_was_said() {
 
 // spec: P-30
 #[test]
-fn steps_are_spelled_as_a_text_agent_says_them() {
+fn scripted_response_chain_uses_the_text_mode_format() {
     let steps = [
         json!({"thought": "calculate", "action": "Calculator", "args": {"x": 1}}),
         json!({"action": "Calculator", "action_input": {"x": 2}}),

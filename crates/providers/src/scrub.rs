@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn known_secrets_and_what_looks_like_one_are_hidden() {
+    fn scrubber_hides_known_and_probable_secrets() {
         let mut scrubber = Scrubber::default();
         scrubber.add("hunter2".into());
         scrubber.add("abc".into());

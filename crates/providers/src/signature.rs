@@ -72,7 +72,7 @@ mod tests {
 
     // spec: P-13
     #[test]
-    fn every_signature_says_whose_it_is() {
+    fn signature_of_its_text_returns_the_same_kind() {
         for signature in [
             Signature::Anthropic("EqQBCk=="),
             Signature::Redacted("EmwK"),

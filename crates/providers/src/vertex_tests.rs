@@ -60,7 +60,7 @@ fn each_request_asks_for_a_token_and_goes_to_the_region() {
 
 // spec: P-23, P-25, A-58
 #[test]
-fn a_stream_is_read_and_made_up_ids_say_where_they_come_from() {
+fn vertex_stream_is_decoded_and_generated_ids_name_the_service() {
     let call = json!([{"functionCall": {"name": "add", "args": {"a": 1}}}]);
     let chunk =
         json!({"responseId": "r1", "candidates": [{"content": {"parts": call}, "finishReason": "STOP"}]});

@@ -449,14 +449,14 @@ mod tests {
     // spec: A-58
     #[test]
     #[should_panic(expected = "in pieces of 1 bytes")]
-    fn a_provider_for_which_the_pieces_matter_is_found_out() {
+    fn wire_fixture_detects_a_provider_that_depends_on_chunk_borders() {
         let transport = Transport::new(BASE_URL, "/x", HttpOptions::default()).unwrap();
         replay(&CountsPieces(Arc::new(transport)), &Request::default(), &Fixture::sse("data: a"));
     }
 
     #[cfg(feature = "openai-compatible")]
     #[test]
-    fn a_chat_stream_means_the_same_however_it_is_cut() {
+    fn chat_stream_cut_anywhere_gives_the_same_message() {
         use crate::{OpenAiCompatible, OpenAiOptions};
 
         let clock = std::sync::Arc::new(archon_testkit::VirtualClock::new());

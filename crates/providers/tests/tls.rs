@@ -86,7 +86,7 @@ async fn ask(url: &str, http: HttpOptions) -> Result<AssistantMessage, ProviderE
 
 // spec: P-15
 #[tokio::test]
-async fn a_certificate_of_ones_own_authority_is_trusted_and_http2_is_spoken() {
+async fn tls_own_ca_certificate_is_trusted_and_http2_is_used() {
     let (url, connections) = http2_server().await;
     let http = HttpOptions::default().with_ca_certificates(AUTHORITY);
     assert_eq!(ask(&url, http.clone()).await.unwrap().text(), "a");
@@ -96,7 +96,7 @@ async fn a_certificate_of_ones_own_authority_is_trusted_and_http2_is_spoken() {
 
 // spec: P-31
 #[tokio::test]
-async fn a_certificate_that_nobody_vouches_for_is_refused() {
+async fn tls_untrusted_certificate_is_refused() {
     let (url, connections) = http2_server().await;
     let error = ask(&url, HttpOptions::default()).await.unwrap_err();
     assert!(matches!(error, ProviderError::Network(_)), "{error:?}");
@@ -106,7 +106,7 @@ async fn a_certificate_that_nobody_vouches_for_is_refused() {
 
 // spec: P-35
 #[tokio::test]
-async fn a_connection_that_never_comes_about_is_a_timeout() {
+async fn tls_connection_without_a_handshake_times_out() {
     // The system takes the connection, and nobody answers.
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("https://{}/v1", listener.local_addr().unwrap());
@@ -119,7 +119,7 @@ async fn a_connection_that_never_comes_about_is_a_timeout() {
 
 // spec: P-31
 #[tokio::test]
-async fn tls_to_a_server_without_it_is_unreachable_and_not_asked_again() {
+async fn tls_to_a_plain_server_is_unreachable_and_not_retried() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("https://{}", listener.local_addr().unwrap());
     tokio::spawn(async move {

@@ -134,7 +134,7 @@ async fn retries_are_not_stacked() {
 
 // spec: P-06, P-32
 #[tokio::test]
-async fn an_answer_begins_once_however_often_it_was_asked_for() {
+async fn retry_provider_emits_one_start_event_for_all_attempts() {
     let begun = || Step::events(vec![Ok(ModelEvent::Start), Err(ProviderError::Network("reset".into()))]);
     let (_, inner) = shared([begun(), begun(), Step::text("yes")]);
     let retrying = RetryProvider::new(inner, Arc::new(VirtualClock::jumping()));
@@ -188,7 +188,7 @@ async fn another_model_is_asked_where_it_may_help() {
 }
 
 #[test]
-fn a_chain_can_what_all_of_its_models_can() {
+fn fallback_provider_capabilities_are_the_intersection_of_its_models() {
     let mut text_only = Capabilities::default();
     (text_only.native_tools, text_only.context_window) = (false, Some(8000));
     let first = Arc::new(ScriptedProvider::new([]));
@@ -198,7 +198,7 @@ fn a_chain_can_what_all_of_its_models_can() {
 }
 
 #[tokio::test]
-async fn a_key_that_is_refused_makes_room_for_the_next_which_stays() {
+async fn key_rotation_moves_to_the_next_key_after_a_refusal_and_keeps_it() {
     let auth = || Step::error(ProviderError::Auth("no".into()));
     let ok = || Step::text("yes");
     let (a, first) = shared([auth(), ok()]);
@@ -214,7 +214,7 @@ async fn a_key_that_is_refused_makes_room_for_the_next_which_stays() {
 }
 
 #[tokio::test]
-async fn each_key_is_tried_once_and_other_failures_are_no_keys_fault() {
+async fn key_rotation_tries_each_key_once_and_only_after_auth_failures() {
     let (a, first) = shared([limited(None), broken()]);
     let (b, second) = shared([limited(None), limited(None)]);
     let rotating = KeyRotationProvider::new(first, vec![second as Arc<dyn Provider>]);
@@ -301,7 +301,7 @@ async fn the_same_question_is_answered_once() {
 }
 
 #[tokio::test]
-async fn only_complete_answers_are_kept_and_the_events_are_the_same_again() {
+async fn caching_provider_stores_complete_answers_and_replays_equal_events() {
     let cut = Step::text("cut").with_stop_reason(StopReason::Length);
     let (_, inner) = shared([broken(), cut, breaks_off(), Step::text("one two"), Step::text("other")]);
     let cached = CachingProvider::new(inner);

@@ -23,7 +23,7 @@ fn calls(text: &str) -> String {
 
 // spec: R-20, R-21, A-02
 #[test]
-fn well_meant_actions_are_understood() {
+fn parse_answer_accepts_common_variants_of_an_action() {
     for text in [
         "Thought: I need it. Action: {'tool': 'calculator', 'arguments': {'expression': '15 * 3'}}",
         "Thought: x\nAction: {\"tool\": \"calculator\", \"arguments\": {\"expression\": \"15 * 3\"}}\n",
@@ -91,7 +91,7 @@ fn braces_quotes_and_words_of_the_format_inside_texts_do_not_end_the_object() {
 
 // spec: R-20, R-22
 #[test]
-fn a_torn_action_is_never_run() {
+fn parse_answer_never_returns_a_truncated_action() {
     let whole = r#"Action: {"tool": "write", "arguments": {"path": "a", "text": "hello", "n": 12}}"#;
     for at in "Action: {\"".len()..whole.len() {
         let cut = &whole[..at];
@@ -190,7 +190,7 @@ fn the_earlier_of_action_and_final_answer_counts() {
 
 // spec: R-22
 #[test]
-fn what_cannot_be_understood_says_what_is_missing() {
+fn parse_answer_failure_names_the_missing_part() {
     for (text, failure) in [
         ("I think it is 45.", ParseFailure::Nothing),
         ("", ParseFailure::Nothing),
@@ -232,7 +232,7 @@ proptest! {
 
     // Property: a cut-off answer has no call that the whole answer does not have.
     #[test]
-    fn a_cut_answer_never_asks_for_anything_else(
+    fn parse_answer_of_any_prefix_returns_no_other_call(
         first in "\\PC{0,20}", second in "[\\PC\"{}\n]{0,20}", cut in any::<prop::sample::Index>(),
     ) {
         let call = |text: &str| json!({"tool": "t", "arguments": {"text": text}});

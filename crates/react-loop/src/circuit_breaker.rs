@@ -165,7 +165,7 @@ mod tests {
 
     // spec: ER-06
     #[test]
-    fn what_is_not_the_tools_fault_does_not_count() {
+    fn circuit_breaker_ignores_invalid_arguments_refusals_and_cancels() {
         let errors = [
             ToolError::InvalidArgs("x".into()),
             ToolError::PermissionDenied("x".into()),
@@ -181,7 +181,7 @@ mod tests {
 
     // spec: ER-06, ER-07
     #[test]
-    fn a_stand_in_is_named_if_there_is_one_that_works() {
+    fn circuit_breaker_names_a_working_alternative() {
         let spec = |name: &str| ToolSpec::new(name, "d", json!({"type": "object"}));
         let tools = [spec("t").with_alternatives(["gone", "u", "v"]), spec("u"), spec("v")];
         let mut circuits = after(&[failed(), failed(), failed(), failed(), failed()]);

@@ -363,7 +363,7 @@ mod tests {
 
     // spec: ER-09, ER-10
     #[test]
-    fn the_chain_is_key_then_thinking_then_model_then_error() {
+    fn fallback_order_is_key_thinking_model_error() {
         let limited = ProviderError::RateLimited { retry_after: None, message: String::new().into() };
         let busy = ProviderError::Overloaded { status: 503, retry_after: None, message: String::new() };
         let keys = &["key 1", "second", "key 1", "third"][..];
@@ -391,7 +391,7 @@ mod tests {
 
     // spec: P-32, ER-03, ER-08, ER-09
     #[test]
-    fn retries_come_before_the_chain_and_begin_anew_with_each_target() {
+    fn fallback_retries_first_and_restarts_retries_for_each_target() {
         let mut config = config();
         config.retry = RetryConfig::default();
         let (at, late) = (Timestamp::from_millis(0), Timestamp::from_millis(600_000));
@@ -420,7 +420,7 @@ mod tests {
 
     // spec: ER-03, ER-08, ER-09
     #[test]
-    fn an_answer_that_broke_off_is_asked_for_once_more_before_somebody_else_is() {
+    fn fallback_retries_a_broken_stream_once_before_the_next_target() {
         let mut config = config();
         config.retry = RetryConfig::default();
         let (at, late) = (Timestamp::from_millis(0), Timestamp::from_millis(600_000));
@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_follows_once_the_time_is_up() {
+    fn fallback_stops_at_the_time_limit() {
         let (config, mut chain) = (config(), Chain::default());
         let (at, failure) =
             (Timestamp::from_millis(9), ModelFailure::new(&ProviderError::Auth("no".into()), 0.0));

@@ -310,7 +310,7 @@ mod tests {
 
     // spec: R-14
     #[test]
-    fn a_question_beside_the_runs_own_is_paid_for_also_if_nobody_says_what_it_took() {
+    fn auxiliary_call_without_usage_costs_its_reserved_amount() {
         let price = ModelPrice::new(1_000_000, 2_000_000);
         let mut meter = Meter::default();
         let usage = Usage { input: 10, output: 5, ..Usage::default() };
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn a_branch_has_only_the_money_that_is_left() {
+    fn meter_of_a_branch_counts_earlier_spending() {
         let mut limits = ExecutionLimits::default();
         limits.max_cost = Some(100);
         let mut before = Meter::default();

@@ -140,7 +140,7 @@ mod tests {
 
     // spec: CR-05
     #[test]
-    fn push_shows_what_was_held_back_before_anything_of_another_kind() {
+    fn push_flushes_held_back_text_before_another_kind_of_delta() {
         let events = [
             text("All files"),
             thinking("hm, s"),

@@ -108,7 +108,7 @@ mod tests {
 
     // spec: R-24, TE-31
     #[test]
-    fn the_same_call_is_known_whatever_the_order_of_its_arguments() {
+    fn repeated_call_is_detected_for_any_order_of_arguments() {
         let limits = ExecutionLimits::default();
         let mut seen = Repetition::default();
         let mut told = |arguments| seen.turn_ended(&turn(arguments, "ok".into()), &limits).is_some();

@@ -76,7 +76,7 @@ fn call(arguments: &str) -> Content {
 
 // spec: P-11, TE-09
 #[test]
-fn the_last_call_of_an_answer_that_was_cut_off_is_malformed_whatever_its_arguments_are() {
+fn truncated_answer_marks_its_last_call_as_malformed() {
     for arguments in ["", "{}", "{\"n\": 1}", "{\"n\": ", "null"] {
         let mut run = Run::new(|_| {});
         run.answer(vec![Content::text("I look."), call("{\"n\": 0}"), call(arguments)], StopReason::Length);
@@ -94,7 +94,7 @@ fn the_last_call_of_an_answer_that_was_cut_off_is_malformed_whatever_its_argumen
 
 // spec
 #[test]
-fn in_text_mode_nothing_is_closed_for_an_answer_that_was_cut_off() {
+fn text_mode_truncated_answer_is_not_completed() {
     let torn = "Action: {\"tool\": \"t\", \"arguments\": {\"path\": \"/tmp/x\"";
     let mut run = Run::in_text();
     run.answer(vec![Content::text(torn)], StopReason::Length);
@@ -124,7 +124,7 @@ fn in_text_mode_all_calls_of_an_answer_run_and_one_behind_a_made_up_result_does_
 }
 
 #[test]
-fn the_outcome_says_that_its_answer_was_cut_off() {
+fn outcome_of_a_truncated_answer_is_cut() {
     for (stop_reason, is_cut) in [(StopReason::Length, true), (StopReason::Stop, false)] {
         let mut run = Run::new(|_| {});
         run.answer(vec![call("{}")], StopReason::ToolUse);
@@ -150,7 +150,7 @@ fn the_outcome_says_that_its_answer_was_cut_off() {
 
 // spec: P-10
 #[test]
-fn a_paused_turn_is_asked_again_with_what_was_said() {
+fn paused_turn_is_requested_again_with_the_partial_answer() {
     for mode in [ToolMode::Native, ToolMode::Text] {
         let mut run = Run::new(|config| config.tool_mode = mode);
         run.answer(vec![Content::text("I search.")], StopReason::Pause);
@@ -171,7 +171,7 @@ fn a_paused_turn_is_asked_again_with_what_was_said() {
 
 // spec: P-10
 #[test]
-fn result_of_a_called_run_whose_answer_was_cut_off_says_so_to_its_caller() {
+fn child_run_result_of_a_truncated_answer_is_marked_for_its_caller() {
     for (stop, expected) in [
         (StopReason::Stop, "Once upon"),
         (
@@ -187,7 +187,7 @@ fn result_of_a_called_run_whose_answer_was_cut_off_says_so_to_its_caller() {
 
 // spec: R-28
 #[test]
-fn the_result_of_a_called_run_names_its_conversation_its_turns_and_its_end() {
+fn child_run_result_has_conversation_turns_and_final_state() {
     for (max_turns, turns, state) in [(9, 2, "finished"), (1, 1, "limit")] {
         let mut run = Run::new(|config| config.limits.max_turns = max_turns);
         run.answer(vec![call("{}")], StopReason::ToolUse);
@@ -213,7 +213,7 @@ fn the_result_of_a_called_run_names_its_conversation_its_turns_and_its_end() {
 
 // spec: R-29
 #[test]
-fn a_refusal_is_told_from_an_answer_by_its_type() {
+fn outcome_of_a_refusal_has_its_stop_reason() {
     let no = || vec![Content::text("Not this.")];
     // In words: it is shown.
     let mut run = Run::new(|_| {});

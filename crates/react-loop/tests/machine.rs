@@ -392,7 +392,7 @@ fn run_with(
 
 // spec
 #[test]
-fn a_limit_stops_the_run_exactly_there_and_says_so() {
+fn limit_stops_the_run_exactly_and_is_in_the_outcome() {
     for max in [3, 5] {
         let (outcome, texts) = run_with(|c| c.limits.max_turns = max, |_| 9);
         assert_eq!(outcome.status, OutcomeStatus::Limit(LimitReached::Turns { max }));
@@ -406,7 +406,7 @@ fn a_limit_stops_the_run_exactly_there_and_says_so() {
 
 // spec: R-15
 #[test]
-fn at_a_limit_the_run_fails_or_asks_for_a_summary_as_it_was_told() {
+fn on_limit_setting_decides_between_error_and_summary() {
     let (outcome, _) = run_with(
         |c| {
             c.limits.max_turns = 2;
@@ -441,7 +441,7 @@ fn a_repeated_call_is_pointed_out_and_ends_the_run_in_the_end() {
 
 // spec: R-22
 #[test]
-fn three_answers_in_a_row_that_make_no_sense_fail_the_run() {
+fn three_parse_failures_in_a_row_fail_the_run() {
     let (outcome, texts) = run_with(|c| c.tool_mode = ToolMode::Text, |_| 1);
     assert_eq!(outcome.status, OutcomeStatus::Failed);
     assert_eq!(outcome.turns, 3);
@@ -519,7 +519,7 @@ fn texts(walk: &Walk) -> String {
 
 // spec: R-09
 #[test]
-fn a_steer_lets_started_calls_end_and_skips_the_others_and_a_cancel_says_so() {
+fn steer_skips_calls_that_have_not_started_and_cancel_marks_them() {
     for (cancel, expected) in [(false, "Skipped due to queued user message. true"), (true, "Cancelled true")]
     {
         let mut walk = spoken_into(|_| {});
@@ -543,7 +543,7 @@ fn a_steer_lets_started_calls_end_and_skips_the_others_and_a_cancel_says_so() {
 
 // spec
 #[test]
-fn what_waits_is_read_one_at_a_time_or_all_at_once() {
+fn queue_mode_decides_between_one_message_and_all() {
     for (mode, rounds) in [(QueueMode::OneAtATime, [2, 3, 4, 5]), (QueueMode::All, [3, 5, 5, 5])] {
         let mut walk = Walk::new(ToolMode::Native, OnLimit::Stop, 50);
         walk.change(|config| (config.steers, config.follow_ups) = (mode, mode));
@@ -585,7 +585,7 @@ fn a_follow_up_that_comes_with_the_last_answer_still_makes_a_turn() {
 
 // spec
 #[test]
-fn money_is_set_aside_before_each_call_and_the_cap_is_never_passed() {
+fn cost_is_reserved_before_each_call_and_the_limit_is_never_exceeded() {
     // One call is set aside with 4,096 tokens of output at 15 and, from the second on, the 1,000 tokens
     // of the call before at 3; it costs 1,000 * 3 + 1,000 * 15 = 18,000.
     let price = ModelPrice::new(3_000_000, 15_000_000);
@@ -649,7 +649,7 @@ fn turns_without_progress_are_pointed_out_in_a_record() {
 
 // spec: R-11
 #[test]
-fn of_steers_that_come_between_two_requests_the_next_one_holds_as_many_as_the_mode_says() {
+fn queue_mode_limits_the_steers_in_the_next_request() {
     for (mode, read) in [(QueueMode::OneAtATime, 1), (QueueMode::All, 2)] {
         let mut walk = Walk::new(ToolMode::Native, OnLimit::Stop, 50);
         walk.change(|config| config.steers = mode);

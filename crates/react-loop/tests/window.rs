@@ -300,7 +300,7 @@ fn at_95_percent_every_call_gets_a_refusal_for_a_result() {
 
 // spec: C-12
 #[test]
-fn the_model_is_told_once_for_each_level() {
+fn context_status_is_sent_once_per_level() {
     let mut config = context(10_000);
     config.trigger = 2.0; // Never compacted.
     let mut run = Run::new(config);
@@ -334,7 +334,7 @@ fn the_model_is_told_once_for_each_level() {
 
 // spec: C-17
 #[test]
-fn a_model_sums_up_old_turns_if_it_is_asked_to() {
+fn summarize_policy_asks_the_model_for_a_summary() {
     let mut config = context(4_000);
     config.summary_tokens = Some(500);
     let mut run = Run::new(config);
@@ -425,7 +425,7 @@ fn in_300_turns_each_message_is_counted_once_and_encoded_once() {
 
 // spec: C-02
 #[test]
-fn the_cost_of_compaction_grows_with_what_comes_in() {
+fn compaction_cost_grows_with_new_messages_only() {
     let cost = |turns: u64| {
         let (counter, parts) = counting();
         let mut run = Run::with(ToolMode::Native, Some(context(20_000)), parts);
@@ -447,7 +447,7 @@ fn the_cost_of_compaction_grows_with_what_comes_in() {
 
 // spec: C-03
 #[test]
-fn a_strategy_that_is_not_there_any_more_is_not_needed_to_fold_the_log() {
+fn fold_needs_no_compaction_strategy() {
     struct KeepOne;
     impl CompactionStrategy for KeepOne {
         fn compact(&self, input: CompactionInput<'_>) -> Option<(CompactionLevel, Vec<ViewPart>)> {
@@ -532,7 +532,7 @@ proptest! {
 
     // spec: C-02, C-04, C-07
     #[test]
-    fn whatever_happens_pairs_and_goal_stay_and_the_log_folds_to_the_same(
+    fn compaction_random_runs_keep_pairs_and_goal_and_fold_equal(
         text_mode in any::<bool>(),
         budget in 300u64..4_000,
         summary in any::<bool>(),
@@ -626,7 +626,7 @@ impl Run {
 
 // spec: TE-49, TE-51
 #[test]
-fn what_the_model_gives_up_is_a_note_in_its_window_and_whole_in_the_log() {
+fn cleanup_replaces_a_result_by_a_note_and_keeps_it_in_the_log() {
     let long = "a line of a long result\n".repeat(200);
     for context in [None, Some(ContextConfig::default())] {
         let counts = context.is_some();
@@ -655,7 +655,7 @@ fn what_the_model_gives_up_is_a_note_in_its_window_and_whole_in_the_log() {
 
 // spec: TE-49
 #[test]
-fn what_was_given_up_stays_so_when_the_window_is_compacted() {
+fn cleanup_is_kept_by_a_later_compaction() {
     let long = "a line of a long result\n".repeat(200);
     let mut run = after_cleanup(Some(context(4_000)), [&long, &long], &["c1"]);
     while run.compactions().len() < 3 {

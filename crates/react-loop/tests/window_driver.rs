@@ -135,7 +135,7 @@ async fn a_refused_request_is_sent_again_in_the_same_turn() {
 
 // spec: TE-49, TE-51
 #[tokio::test]
-async fn a_model_gives_up_what_it_has_read_and_every_request_after_it_holds_a_note() {
+async fn cleanup_tool_removes_a_result_from_all_later_requests() {
     let tools = vec![ToolSpec::new(CLEANUP_TOOL, "", json!({ "type": "object" }))];
     let (outcome, provider, sink) = run_with(tools, ContextConfig::default(), |n, _| match n {
         0 => FnProvider::calls(vec![call(0, 50), call(1, 50)]),
@@ -186,7 +186,7 @@ async fn summed_up_by(
 
 // spec: M-14
 #[tokio::test]
-async fn request_for_a_summary_asks_for_names_numbers_dates_addresses_and_what_the_person_demanded() {
+async fn summary_request_asks_for_names_numbers_dates_and_instructions() {
     let (provider, _) = summed_up(|| FnProvider::text("He wants to reach the goal.")).await;
     let requests = provider.requests();
     let ask = requests.iter().find(|request| request.system.is_some()).unwrap().messages[0].text();
@@ -257,7 +257,7 @@ async fn without_an_answer_old_turns_are_digested() {
 
 // spec: C-11, C-13
 #[tokio::test]
-async fn people_hear_that_the_window_fills_up_and_calls_are_stopped_when_it_is_full() {
+async fn context_notices_are_shown_and_calls_refused_when_the_window_is_full() {
     let mut config = window(10_000);
     config.trigger = 2.0; // Never compacted.
     let (outcome, provider, sink) = run(config, |n, _| match n {

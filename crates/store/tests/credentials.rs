@@ -67,7 +67,7 @@ async fn check(store: &dyn CredentialStore, clock: &VirtualClock) {
 
 // spec: CR-01, CR-02, CR-03, CR-05
 #[tokio::test]
-async fn what_is_saved_is_found_under_its_key_and_no_other() {
+async fn credential_is_found_only_under_its_own_key() {
     let clock = VirtualClock::new();
     let dir = tempfile::tempdir().unwrap();
     let shared = Arc::new(clock.clone());
@@ -77,7 +77,7 @@ async fn what_is_saved_is_found_under_its_key_and_no_other() {
 
 // spec: CR-03
 #[tokio::test]
-async fn what_was_saved_is_there_after_a_restart_and_for_other_openings() {
+async fn credential_survives_a_restart_and_is_seen_by_other_connections() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("c.db");
     let (first, second) = (open(&path).unwrap(), open(&path).unwrap());
@@ -94,7 +94,7 @@ async fn what_was_saved_is_there_after_a_restart_and_for_other_openings() {
 
 // spec: CR-05
 #[tokio::test]
-async fn nothing_that_is_written_for_people_holds_a_secret() {
+async fn credential_debug_and_errors_contain_no_secret() {
     let dir = tempfile::tempdir().unwrap();
     let clock = Arc::new(VirtualClock::new());
     let (memory, sqlite) = (MemoryCredentials::new(clock), open(&dir.path().join("c.db")).unwrap());
@@ -116,7 +116,7 @@ async fn nothing_that_is_written_for_people_holds_a_secret() {
 
 // spec: CR-03
 #[test]
-fn what_is_not_ours_or_newer_is_left_alone() {
+fn foreign_or_newer_credential_database_is_refused_unchanged() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("c.db");
     open(&path).unwrap();
@@ -148,7 +148,7 @@ mod sealed {
 
     // spec: CR-01, CR-02, CR-05
     #[tokio::test]
-    async fn a_sealed_store_is_a_store() {
+    async fn sealed_credential_store_passes_the_store_checks() {
         let clock = VirtualClock::new();
         let dir = tempfile::tempdir().unwrap();
         let key = SealingKey::from_hex(&"0aF1".repeat(16)).unwrap();
@@ -160,7 +160,7 @@ mod sealed {
 
     // spec: CR-05
     #[tokio::test]
-    async fn what_was_plain_is_sealed_when_there_is_a_key_and_nothing_of_it_is_left() {
+    async fn plain_credentials_are_sealed_on_open_with_a_key_and_no_plain_bytes_remain() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("c.db");
         let plain = open(&path).unwrap();
@@ -182,7 +182,7 @@ mod sealed {
 
     // spec: CR-05
     #[tokio::test]
-    async fn without_its_key_a_sealed_store_stays_shut() {
+    async fn sealed_credential_store_without_its_key_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("c.db");
         sealed(&path, 1).unwrap().save(&github("ann"), secret(json!("x"))).await.unwrap();
@@ -252,7 +252,7 @@ mod sealed {
 
     // spec: CR-05
     #[tokio::test]
-    async fn the_same_secret_never_looks_the_same() {
+    async fn sealing_the_same_secret_twice_gives_different_bytes() {
         let dir = tempfile::tempdir().unwrap();
         let store = sealed(&dir.path().join("c.db"), 1).unwrap();
         let outside = rusqlite::Connection::open(store.path()).unwrap();

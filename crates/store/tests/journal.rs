@@ -41,7 +41,7 @@ fn journals() -> Vec<(Box<dyn Journal>, Option<tempfile::TempDir>)> {
 }
 
 #[tokio::test]
-async fn what_was_appended_is_read_back_in_order() {
+async fn journal_read_returns_appended_records_in_order() {
     for (journal, _dir) in journals() {
         let records = log("r1");
         let mut open = journal.open(&run("r1"), OpenMode::Create).await.unwrap();
@@ -133,7 +133,7 @@ async fn large_records_read_back_equal() {
 
 // spec: S-08
 #[tokio::test]
-async fn runs_are_listed_with_who_what_and_how_they_are() {
+async fn list_heads_have_session_tenant_task_and_status() {
     for (journal, _dir) in journals() {
         let fresh = journal.list(&RunFilter::all()).await.unwrap();
         assert_eq!(fresh, []);
@@ -227,7 +227,7 @@ async fn a_run_whose_outcome_is_waited_for_is_not_deleted() {
 }
 
 #[tokio::test]
-async fn a_journal_that_cannot_delete_says_so() {
+async fn journal_default_delete_returns_unsupported() {
     struct Plain(MemoryJournal);
     impl Journal for Plain {
         fn open<'a>(
@@ -287,7 +287,7 @@ fn check_race(journal: &dyn Journal) {
 }
 
 #[test]
-fn it_works_without_a_runtime() {
+fn journal_works_without_a_tokio_runtime() {
     use std::task::{Context, Poll, Waker};
     let mut cx = Context::from_waker(Waker::noop());
     for (journal, _dir) in journals() {
@@ -491,7 +491,7 @@ fn inboxes() -> Vec<(Box<dyn Journal>, Option<tempfile::TempDir>)> {
 }
 
 #[tokio::test]
-async fn a_message_waits_beside_the_log_until_it_is_removed_and_goes_with_the_run() {
+async fn inbox_message_stays_until_removed_and_is_deleted_with_the_run() {
     for (journal, _dir) in inboxes() {
         let (id, inbox) = (run("r1"), journal.inbox().unwrap());
         begin(&*journal).await;
@@ -578,7 +578,7 @@ async fn no_message_is_lost_while_others_are_removed() {
 }
 
 #[tokio::test]
-async fn who_waits_for_a_message_is_woken_by_one_that_came_since() {
+async fn inbox_wait_returns_at_once_for_a_message_posted_meanwhile() {
     for (journal, dir) in inboxes() {
         let (id, inbox) = (run("r1"), journal.inbox().unwrap());
         begin(&*journal).await;

@@ -170,7 +170,7 @@ fn open_of_a_log_that_lost_its_end_after_a_crash_is_refused_each_time() {
 }
 
 #[test]
-fn open_of_a_log_that_ends_before_it_says_with_what_is_refused() {
+fn open_of_a_log_whose_last_line_is_cut_before_its_type_is_refused() {
     let f = fixture();
     for cut in 1..20 {
         fs::write(&f.file, &f.bytes[..last_line(&f.bytes) + cut]).unwrap();
@@ -363,7 +363,7 @@ fn a_long_log_is_listed_from_its_ends_unless_they_are_torn() {
 }
 
 #[test]
-fn nothing_is_left_of_a_deleted_run() {
+fn delete_removes_every_trace_of_the_run() {
     let f = fixture();
     write(&f.journal, "r2", &records([started("r2"), note(&large(1))]));
     for id in ["r1", "r2"] {
@@ -424,7 +424,7 @@ fn a_missing_or_damaged_blob_is_an_error_that_names_run_and_record() {
 }
 
 #[test]
-fn a_blob_that_cannot_be_kept_leaves_the_log_as_it_was() {
+fn failed_blob_write_leaves_the_log_unchanged() {
     let dir = tempfile::tempdir().unwrap();
     let journal = JsonlJournal::new(dir.path());
     let all = records([started("r1"), note("x"), note(&large(1))]);
@@ -444,7 +444,7 @@ fn a_blob_that_cannot_be_kept_leaves_the_log_as_it_was() {
 
 /// A single thread for what may block, so that work is done in the order in which it came.
 #[test]
-fn a_blob_that_nobody_waits_for_is_written_before_the_lock_is_given_back() {
+fn dropped_blob_write_finishes_before_the_lock_is_released() {
     use std::task::{Context, Waker};
     let f = fixture();
     let id = run("r1");
@@ -545,7 +545,7 @@ fn a_message_whose_id_is_another_path_deletes_nothing_and_is_not_delivered() {
 
 #[cfg(unix)]
 #[test]
-fn a_pipe_in_the_place_of_a_log_is_waited_for_by_nobody() {
+fn named_pipe_in_place_of_a_log_does_not_block() {
     let f = fixture();
     let pipe = f.journal.path(&run("r2")).unwrap();
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
@@ -558,7 +558,7 @@ fn a_pipe_in_the_place_of_a_log_is_waited_for_by_nobody() {
 
 #[cfg(unix)]
 #[test]
-fn inbox_with_a_pipe_in_it_is_read_without_it() {
+fn inbox_with_a_named_pipe_skips_it() {
     let f = fixture();
     block_on(f.journal.inbox().unwrap().post(&run("r1"), cancel("m"))).unwrap();
     let pipe = f.file.with_extension("inbox").join("p.json");

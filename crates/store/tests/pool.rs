@@ -28,7 +28,7 @@ fn runs(index: &SqliteIndex, filter: &PoolFilter) -> Vec<String> {
 
 // spec: MA-40
 #[test]
-fn ten_thousand_agents_of_a_hundred_tenants_survive_a_restart_and_are_kept_apart() {
+fn pool_index_isolates_10000_agents_of_100_tenants_after_a_restart() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("deep/pool.db");
     let index = SqliteIndex::open(&path).unwrap();
@@ -51,7 +51,7 @@ fn ten_thousand_agents_of_a_hundred_tenants_survive_a_restart_and_are_kept_apart
 
 // spec: MA-40
 #[test]
-fn what_is_put_replaces_what_was_known_of_the_run() {
+fn pool_index_put_replaces_the_entry_of_the_run() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("pool.db");
     let (index, other) = (SqliteIndex::open(&path).unwrap(), SqliteIndex::open(&path).unwrap());

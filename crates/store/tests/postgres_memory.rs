@@ -100,7 +100,7 @@ fn scoped(store: PostgresMemory) -> impl Fn(&Collection) -> Arc<dyn MemoryStore>
 
 // spec: M-07, M-20, M-27, M-28
 #[tokio::test]
-async fn it_is_a_store() {
+async fn memory_store_passes_the_shared_checks() {
     let Some(schema) = Schema::new("archon_test_store").await else { return };
     check_memory_store(&scoped(schema.open().await.unwrap())).await;
     schema.drop().await;
@@ -108,7 +108,7 @@ async fn it_is_a_store() {
 
 // spec: M-27
 #[tokio::test]
-async fn no_question_finds_what_is_anothers() {
+async fn memory_store_random_queries_return_no_foreign_entries() {
     let Some(schema) = Schema::new("archon_test_fuzz").await else { return };
     assert_eq!(
         foreign_memories(&scoped(schema.open().await.unwrap()), first_seed(), cases(1_000, 20_000)).await,
@@ -185,7 +185,7 @@ async fn a_row_with_a_damaged_filter_column_is_reported_by_filters_that_it_no_lo
 }
 
 #[tokio::test]
-async fn where_there_is_no_postgres_there_is_an_error() {
+async fn connect_without_a_server_or_with_a_bad_schema_is_an_error() {
     for (config, schema) in
         [("nonsense", "a"), ("host=127.0.0.1 port=1 user=x", "a"), ("host=127.0.0.1", "A;B")]
     {
@@ -205,7 +205,7 @@ async fn check_kept_and_found(store: PostgresMemory) {
 
 // spec: M-07
 #[tokio::test]
-async fn the_extension_serves_from_wherever_it_is() {
+async fn postgres_vector_extension_in_another_schema_is_used() {
     let Some(database) = Database::new("archon_test_elsewhere").await else { return };
     let schema = database.schema("archon_test_here");
     let hosted = r#"CREATE SCHEMA "its ""own"""; CREATE EXTENSION vector SCHEMA "its ""own""""#;
@@ -217,7 +217,7 @@ async fn the_extension_serves_from_wherever_it_is() {
 
 // spec: M-07
 #[tokio::test]
-async fn one_schema_can_go_without_the_vectors_of_another() {
+async fn postgres_dropping_one_schema_keeps_the_vectors_of_another() {
     let Some(database) = Database::new("archon_test_two").await else { return };
     let (one, other) = (database.schema("archon_test_one"), database.schema("archon_test_other"));
     // Where it is made by somebody else, it is there before the extension.
@@ -233,7 +233,7 @@ async fn one_schema_can_go_without_the_vectors_of_another() {
 
 // spec: M-07
 #[tokio::test]
-async fn who_may_use_the_tables_may_open_the_store() {
+async fn postgres_role_with_table_rights_can_open_the_store() {
     let Some(database) = Database::new("archon_test_rights").await else { return };
     let schema = database.schema("archon_test_tables");
     drop(schema.open().await.unwrap());
@@ -256,7 +256,7 @@ async fn who_may_use_the_tables_may_open_the_store() {
 
 // spec: M-29
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn batches_that_cross_each_other_are_all_kept() {
+async fn postgres_concurrent_batches_are_all_stored() {
     let Some(schema) = Schema::new("archon_test_cross").await else { return };
     let store = schema.open().await.unwrap().collection(Collection::new("user:x").unwrap()).unwrap();
     let work = |task: u64| {
@@ -289,7 +289,7 @@ async fn batches_that_cross_each_other_are_all_kept() {
 
 // spec: M-07, M-16
 #[tokio::test]
-async fn words_are_found_whatever_their_case_and_their_accents() {
+async fn postgres_search_ignores_case_and_accents() {
     let Some(schema) = Schema::new("archon_test_accents").await else { return };
     let store = schema.open().await.unwrap().collection(Collection::new("user:x").unwrap()).unwrap();
     let entry =
@@ -345,7 +345,7 @@ async fn more_tasks_than_the_server_has_connections_are_all_served() {
 
 // spec: M-16
 #[tokio::test]
-async fn what_is_in_too_many_entries_is_left_out_of_a_question() {
+async fn postgres_search_skips_words_that_are_in_too_many_entries() {
     let Some(schema) = Schema::new("archon_test_rare").await else { return };
     let store = schema.open().await.unwrap().collection(Collection::new("user:x").unwrap()).unwrap();
     let put = |id: &str, text: &str| MemoryChange::put(MemoryEntry::new(id, text, Timestamp::from_millis(1)));
@@ -379,7 +379,7 @@ async fn what_is_in_too_many_entries_is_left_out_of_a_question() {
 
 // spec: M-20
 #[tokio::test]
-async fn a_zero_character_is_kept_where_it_can_be_and_refused_elsewhere() {
+async fn postgres_nul_character_is_stored_in_text_and_refused_elsewhere() {
     let Some(schema) = Schema::new("archon_test_zero").await else { return };
     let store = schema.open().await.unwrap().collection(Collection::new("user:x").unwrap()).unwrap();
     let entry = |id: &str| {

@@ -194,7 +194,7 @@ fn a_killed_process_takes_no_record_with_it_that_it_had_appended() {
 
 /// The shell's limit on the size of files stands for the full disk, which it is to a writer.
 #[test]
-fn where_no_more_can_be_written_the_error_says_so_and_nothing_is_lost() {
+fn full_disk_error_is_reported_and_no_record_is_lost() {
     for kind in KINDS {
         let dir = tempfile::tempdir().unwrap();
         let mut command = Command::new("sh");

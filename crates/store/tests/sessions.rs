@@ -87,7 +87,7 @@ async fn ids_that_could_leave_the_directory_are_refused() {
 
 // spec: S-09
 #[tokio::test]
-async fn a_session_that_somebody_else_saves_is_locked() {
+async fn session_file_of_another_writer_is_locked() {
     let dir = tempfile::tempdir().unwrap();
     let store = FileSystemSessionStore::new(dir.path());
     store.save(&session("s", "a")).await.unwrap();

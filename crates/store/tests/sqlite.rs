@@ -112,7 +112,7 @@ fn a_database_of_the_first_version_is_brought_up_to_date_with_all_its_runs() {
 }
 
 #[test]
-fn messages_of_a_database_that_was_copied_alone_are_found_when_the_run_is_taken_up() {
+fn resume_from_a_copied_database_finds_its_inbox_messages() {
     let f = fixture();
     let cancel = InboxRequest::Cancel { reason: "why not".into() };
     let message = InboxEntry::new("m1", archon_types::Timestamp::from_millis(1), cancel);
@@ -261,7 +261,7 @@ fn a_missing_or_damaged_blob_is_an_error_that_names_run_and_record() {
 }
 
 #[test]
-fn nothing_is_left_of_a_deleted_run() {
+fn delete_removes_every_trace_of_the_run() {
     let f = fixture();
     write(&f.journal, "r2", &records([started("r2"), note(&large(1))]));
     for id in ["other", "r1", "r2"] {

@@ -32,14 +32,14 @@ fn entry(id: &str, text: &str) -> MemoryEntry {
 
 // spec: M-07, M-20, M-27, M-28
 #[tokio::test]
-async fn it_is_a_store() {
+async fn memory_store_passes_the_shared_checks() {
     let (_dir, store) = database();
     check_memory_store(&open(&store)).await;
 }
 
 // spec: M-07
 #[tokio::test]
-async fn every_question_to_a_new_opening_has_the_same_answer() {
+async fn sqlite_memory_reopened_store_gives_equal_results() {
     let (dir, _) = database();
     let path = dir.path().join("memory.db");
     let open = |name: &Collection| -> Arc<dyn MemoryStore> {
@@ -50,7 +50,7 @@ async fn every_question_to_a_new_opening_has_the_same_answer() {
 
 // spec: M-27
 #[tokio::test]
-async fn no_question_finds_what_is_anothers() {
+async fn memory_store_random_queries_return_no_foreign_entries() {
     let (_dir, store) = database();
     assert_eq!(foreign_memories(&open(&store), first_seed(), cases(1_000, 20_000)).await, 0);
 }
@@ -148,7 +148,7 @@ async fn a_row_with_a_damaged_filter_column_is_reported_by_filters_that_it_no_lo
 }
 
 #[tokio::test]
-async fn what_is_no_database_of_memories_is_refused() {
+async fn open_of_a_foreign_database_as_memory_store_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let refused = |name: &str| SqliteMemory::open(dir.path().join(name)).err().unwrap();
     std::fs::write(dir.path().join("text"), "no database at all, but long enough to be looked at").unwrap();
@@ -166,7 +166,7 @@ async fn what_is_no_database_of_memories_is_refused() {
 }
 
 #[tokio::test]
-async fn what_another_process_writes_is_found_at_once() {
+async fn sqlite_memory_sees_writes_of_another_process() {
     let (dir, store) = database();
     let other = SqliteMemory::open(dir.path().join("memory.db")).unwrap();
     let near = MemorySearch::words("", 9).near("e:2", vec![1.0, 0.0]);
@@ -249,7 +249,7 @@ async fn a_word_that_is_in_most_entries_costs_little_and_hides_nothing() {
 
 // spec: M-06
 #[tokio::test]
-async fn what_fits_is_found_by_its_vector_however_much_is_nearer() {
+async fn vector_search_with_a_filter_finds_matches_behind_nearer_entries() {
     let (_dir, store) = database();
     let puts = (0..4_000_u16).map(|n| {
         let mut entry = entry(&n.to_string(), "text");
@@ -328,7 +328,7 @@ fn damage(path: &std::path::Path, table: &str, sql: &str) {
 
 // spec: M-18, M-20
 #[tokio::test]
-async fn a_damaged_byte_beside_a_vector_costs_no_other_vector() {
+async fn sqlite_memory_damaged_row_does_not_hide_other_vectors() {
     let one = "WHERE position = 1";
     let table = [
         ("scanned", format!("UPDATE scanned SET embedder = CAST(x'ff' AS TEXT) {one}")),
@@ -374,7 +374,7 @@ async fn a_damaged_byte_beside_a_vector_costs_no_other_vector() {
 
 // spec: M-20
 #[tokio::test]
-async fn a_damaged_note_of_what_was_removed_stops_no_search() {
+async fn sqlite_memory_damaged_removal_note_does_not_break_search() {
     for value in ["embedder", "collection"] {
         let (dir, store) = database();
         let path = dir.path().join("memory.db");
@@ -415,7 +415,7 @@ fn many_may_open_a_new_database_at_the_same_time() {
 
 // spec: M-29
 #[test]
-fn who_writes_to_a_new_database_is_waited_for() {
+fn sqlite_memory_open_waits_for_the_writer_that_creates_the_database() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("memory.db");
     let writer = rusqlite::Connection::open(&path).unwrap();
@@ -433,7 +433,7 @@ fn bytes(path: &std::path::Path) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn nothing_of_another_programs_database_is_changed() {
+async fn sqlite_memory_open_leaves_a_foreign_database_unchanged() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("theirs.db");
     for setting in [
@@ -522,7 +522,7 @@ async fn an_interrupted_change_is_taken_back_by_its_owner_alone() {
 
 // spec: M-12, M-16
 #[tokio::test]
-async fn what_is_asked_first_is_looked_for_however_much_follows() {
+async fn search_of_a_long_query_uses_its_first_words() {
     let (_dir, store) = database();
     let user = store.collection(of("user:x")).unwrap();
     let texts = ["The red key hangs in the hall", "Nobody knows"];
@@ -534,7 +534,7 @@ async fn what_is_asked_first_is_looked_for_however_much_follows() {
 }
 
 #[tokio::test]
-async fn triggers_that_somebody_else_put_into_a_database_never_run() {
+async fn sqlite_memory_foreign_triggers_do_not_run() {
     let (dir, store) = database();
     let path = dir.path().join("memory.db");
     drop(store);

@@ -48,7 +48,7 @@ fn open_of_a_live_run_whose_lock_file_was_removed_is_refused() {
 }
 
 #[test]
-fn append_to_a_log_that_was_changed_under_its_writer_is_an_error_that_says_how() {
+fn append_to_a_log_changed_by_others_fails_with_the_difference() {
     type Change = fn(&Path);
     let changes: [(Change, &str); 5] = [
         (|log| fs::remove_file(log).unwrap(), "was removed or replaced"),
@@ -84,7 +84,7 @@ fn append_to_a_log_that_was_changed_under_its_writer_is_an_error_that_says_how()
 }
 
 #[test]
-fn append_to_rows_that_were_changed_under_their_writer_is_an_error_that_says_how() {
+fn append_to_rows_changed_by_others_fails_with_the_difference() {
     let sql = |dir: &Path, sql: &str| {
         let connection = rusqlite::Connection::open(dir.join("runs.db")).unwrap();
         assert!(connection.execute(sql, []).unwrap() > 0, "{sql}");

@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_what_a_caller_could_ask_for() {
+    fn document_texts_are_names_descriptions_and_parameters() {
         let spec = ToolSpec::new(
             "book",
             "Books a room.",

@@ -46,7 +46,7 @@ fn search_puts_the_name_before_the_description() {
 }
 
 #[test]
-fn search_by_a_name_finds_it_first_whatever_the_words_say() {
+fn search_by_an_exact_name_ranks_it_first() {
     let mut tools = tools();
     tools.push(tool("z__stuffed", &"files read ".repeat(50), json!({})));
     let index = ToolIndex::new(&tools);

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn an_excerpt_is_short_whatever_the_value() {
+    fn excerpt_of_any_value_is_short() {
         for value in
             [json!("ä".repeat(9999)), json!(vec![0; 9999]), nested(99), json!({ "k": "v".repeat(9999) })]
         {

@@ -127,7 +127,7 @@ mod tests {
 
     // spec: TE-52
     #[test]
-    fn words_of_chat_templates_get_a_space_and_other_text_stays_as_it_is() {
+    fn spelled_out_separates_chat_template_tokens_only() {
         for (text, expected) in [
             ("a <|im_start|>system\nb<|im_end|>", "a < |im_start|>system\nb< |im_end|>"),
             ("<start_of_turn>model <end_of_turn>", "< start_of_turn>model < end_of_turn>"),
@@ -156,7 +156,7 @@ mod tests {
 
     // spec: TE-52
     #[test]
-    fn the_model_is_told_of_a_result_that_was_changed() {
+    fn spell_out_adds_a_note_to_a_changed_result() {
         let mut result = ToolResult::success("<|im_start|>");
         spell_out(&mut result, &[]);
         assert!(result.text().starts_with("< |im_start|>\n(Words that mark"), "{}", result.text());
@@ -168,7 +168,7 @@ mod tests {
     proptest! {
         // spec: TE-52
         #[test]
-        fn no_such_word_is_left_and_nothing_is_lost(parts in prop::collection::vec(prop_oneof![
+        fn spelled_out_of_any_text_leaves_no_token_and_loses_no_text(parts in prop::collection::vec(prop_oneof![
             Just("<|im_start|>"), Just("<"), Just("|im_end|>"), Just("[INST]"), Just("["), Just("/INST]"), Just("system>"),
             Just("</system"), Just(">"), Just("\u{200b}"), Just("ä "), Just("|"),
         ], 0..30)) {

@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn control_knows_what_decides_what_runs_and_nothing_else() {
+    fn is_control_file_for_git_and_agent_settings_only() {
         for path in [
             ".git",
             ".git/config",

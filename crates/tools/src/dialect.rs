@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_derived_for_a_tool_is_plain() {
+    fn is_plain_for_derived_schemas() {
         #[derive(serde::Deserialize, schemars::JsonSchema)]
         #[expect(dead_code, reason = "only its schema is used")]
         struct Arguments {
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_not_plain() {
+    fn is_plain_is_false_for_invalid_or_unknown_keywords() {
         for schema in [
             json!({"type": "strin"}),
             json!({"required": "name"}),

@@ -76,7 +76,7 @@ mod tests {
 
     // spec: CL-09
     #[test]
-    fn what_is_too_large_to_be_shown_is_still_named() {
+    fn change_too_large_for_a_diff_still_has_its_path() {
         let large = "x\n".repeat(60_000);
         let changed = change("a.txt", Some("x\n"), &large, DiffOptions::default());
         assert_eq!((changed.path.as_str(), changed.diff), ("a.txt", None));

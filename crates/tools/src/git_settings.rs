@@ -114,7 +114,7 @@ mod tests {
 
     // spec: TE-39
     #[test]
-    fn decides_of_what_git_s_settings_name_is_true_in_each_tree() {
+    fn decides_is_true_for_files_named_by_git_settings_in_every_tree() {
         let (_dir, root) = root();
         for (path, expected) in [
             ("scripts/hooks/pre-commit", true),

@@ -173,7 +173,7 @@ mod tests {
 
     // spec: TE-11
     #[test]
-    fn a_log_line_is_short_whatever_was_sent() {
+    fn log_line_of_any_arguments_is_short() {
         let deep = (0..500).fold(json!(1), |inner, _| json!([inner]));
         for arguments in [deep, json!({ "list": vec![1; 1_000_000] }), json!({ "k".repeat(1_000_000): 1 })] {
             assert!(Redacted(&arguments, LEVELS).to_string().len() < 1_000);

@@ -251,7 +251,7 @@ mod tests {
 
     // spec: TE-12, TE-13, TE-14, TE-16
     #[test]
-    fn an_object_and_one_that_says_how_it_went() {
+    fn brief_output_of_an_object_with_and_without_a_status() {
         check(
             json!({ "a": 1, "b": [2] }),
             expect![[r#"
@@ -335,7 +335,7 @@ mod tests {
     // spec: TE-15
     #[cfg(feature = "files")]
     #[test]
-    fn a_file_holds_all_of_it_under_a_name_that_leads_nowhere_else() {
+    fn result_file_is_complete_and_has_a_safe_name() {
         let folder = tempfile::TempDir::new().unwrap();
         let text = json!([1, 2, 3]).to_string();
         let file = Data::of(&text).store(folder.path(), "../../etc/call 1").unwrap();
@@ -348,7 +348,7 @@ mod tests {
 
     // spec: TE-15
     #[test]
-    fn only_what_is_large_goes_to_a_file() {
+    fn wants_file_only_for_large_results() {
         let wants = |bytes: usize, level| Data::of(&"x".repeat(bytes)).wants_file(level);
         assert!(!wants(LARGE, Some(OutputLevel::Standard)) && wants(LARGE + 1, Some(OutputLevel::Brief)));
         assert!(!wants(LARGE, None) && wants(LARGE + 1, None));
@@ -360,7 +360,7 @@ mod tests {
     proptest! {
         // spec: TE-12, TE-13
         #[test]
-        fn no_text_breaks_any_level(text in "\\PC{0,700}") {
+        fn output_of_any_text_at_any_level_does_not_panic(text in "\\PC{0,700}") {
             let data = Data::of(&text);
             for level in [OutputLevel::Brief, OutputLevel::Standard, OutputLevel::Full] {
                 data.at(level);

@@ -175,7 +175,7 @@ mod tests {
 
     // spec: OB-11
     #[test]
-    fn what_is_known_of_tools_is_exported_as_text() {
+    fn statistics_are_exported_in_prometheus_format() {
         let statistics = Statistics::default();
         statistics.count("t", Duration::from_millis(1_500), true, 2);
         statistics.count("t", Duration::from_millis(500), false, 0);

@@ -283,7 +283,7 @@ mod tests {
 
     // spec: TE-04
     #[test]
-    fn a_wrong_type_names_what_was_expected_and_what_came() {
+    fn violation_of_a_type_names_expected_and_actual_type() {
         let schema = object(
             json!({ "n": { "type": "integer" }, "list": { "type": "array", "items": { "type": ["string", "null"] } } }),
             json!([]),
@@ -329,7 +329,7 @@ mod tests {
 
     // spec: TE-05
     #[test]
-    fn what_is_missing_comes_with_an_example() {
+    fn violation_of_a_missing_property_has_an_example() {
         let schema = object(
             json!({ "path": { "type": "string" }, "content": { "type": "string" }, "append": { "type": "boolean" } }),
             json!(["path", "content"]),
@@ -370,7 +370,7 @@ mod tests {
 
     // spec: TE-05
     #[test]
-    fn a_slip_is_seen_even_where_unknown_parameters_are_allowed() {
+    fn violation_reports_a_misspelt_parameter_even_if_extra_ones_are_allowed() {
         let schema = json!({ "type": "object", "properties": { "query": { "type": "string" } }, "required": ["query"] });
         check(
             schema,
@@ -421,7 +421,7 @@ mod tests {
 
     // spec: TE-04
     #[test]
-    fn of_several_alternatives_the_closest_is_spoken_of() {
+    fn violation_of_any_of_reports_the_closest_alternative() {
         let either = json!({ "type": "object", "properties": {
             "value": { "anyOf": [{ "type": "string" }, { "type": "integer" }] },
             "shape": { "oneOf": [
@@ -456,7 +456,7 @@ mod tests {
 
     // spec: TE-04, TE-22
     #[test]
-    fn a_million_violations_are_neither_collected_nor_told() {
+    fn violations_are_limited_in_number() {
         let schema = object(json!({ "list": { "type": "array", "items": { "type": "string" } } }), json!([]));
         let few = json!({ "list": vec![0; 30] });
         let many = json!({ "list": vec![0; 1_000_000] });

@@ -362,7 +362,7 @@ mod tests {
 
     // spec: TE-48
     #[test]
-    fn however_an_address_is_written_it_is_the_same_address() {
+    fn check_address_normalises_every_spelling() {
         let web = Web::new(WebOptions::default()).unwrap();
         for url in [
             "http://127.0.0.1/",

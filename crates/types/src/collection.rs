@@ -124,7 +124,7 @@ mod tests {
 
     // spec: M-27
     #[test]
-    fn a_collection_contains_itself_and_what_follows_its_colon() {
+    fn collection_contains_itself_and_its_descendants_only() {
         let of = |name: &str| Collection::try_from(name.to_owned()).unwrap();
         let table = [
             ("team:eng", "team:eng", true),
@@ -144,7 +144,7 @@ mod tests {
 
     // spec: M-27
     #[test]
-    fn a_name_that_is_none_is_refused() {
+    fn collection_new_invalid_name_is_refused_with_the_problem() {
         let long = "x".repeat(513);
         for (name, problem) in [
             ("", "it is empty"),

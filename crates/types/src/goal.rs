@@ -59,7 +59,7 @@ mod tests {
 
     // spec: R-27
     #[test]
-    fn a_verdict_is_the_last_line_that_says_so() {
+    fn goal_verdict_read_takes_the_last_line_with_a_verdict() {
         let table = [
             ("MET", Some(true), ""),
             ("The unit is there.\n**MET**", Some(true), ""),

@@ -449,7 +449,7 @@ mod tests {
 
     // spec: M-23, M-25
     #[test]
-    fn what_is_told_is_believed_as_far_as_the_least_of_it() {
+    fn user_message_recalled_trust_is_the_lowest_of_its_recalled_texts() {
         let mut user = UserMessage::new(vec![Content::text("Where?")], Timestamp::default());
         assert_eq!(user.least_told(), Trust::Trusted);
         let plain = serde_json::to_string(&user).unwrap();

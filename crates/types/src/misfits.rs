@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn problems_say_where_and_what() {
+    fn misfits_name_the_path_and_the_problem() {
         let schema = json!({
             "type": "object",
             "properties": {"city": {"type": "string"}, "days": {"type": "array", "items": {"type": "integer"}}},

@@ -103,7 +103,7 @@ mod tests {
 
     // spec: P-40
     #[test]
-    fn a_long_prompt_changes_what_every_token_of_its_call_costs() {
+    fn model_price_of_a_long_prompt_applies_to_all_tokens_of_the_call() {
         let mut long = LongPromptPrice::new(200_000, 2_000_000, 30_000_000);
         long.cache_read = 200_000;
         let mut price = ModelPrice::new(1_000_000, 10_000_000).with_long(long);

@@ -77,7 +77,7 @@ mod tests {
 
     // spec: R-29
     #[test]
-    fn an_answer_that_declines_is_told_from_one_that_reports() {
+    fn is_refusal_is_true_for_declining_answers_and_false_for_reports() {
         for text in [
             "I cannot do that.",
             "I can\u{2019}t help with this request.",

@@ -368,7 +368,7 @@ mod tests {
     use crate::{CallId, CommandId, LimitReached};
 
     #[test]
-    fn an_error_about_a_run_names_it_whoever_made_it() {
+    fn run_error_names_its_run_for_every_source_of_the_error() {
         let run = RunId::new("run_7");
         let [a, b, c, d, e, f] = std::array::from_fn(|_| run.clone());
         let refused = [

@@ -83,7 +83,7 @@ mod tests {
 
     // spec: M-23
     #[test]
-    fn nobody_vouches_for_a_model_of_which_nobody_knows_what_it_had_read() {
+    fn attributed_new_model_message_starts_untrusted() {
         let message = Message::user("The code is 7431.", Timestamp::default());
         let trust = |by| Attributed::new(message.clone(), by).trust;
         assert_eq!((trust(Speaker::Model), trust(Speaker::Person)), (Trust::Untrusted, Trust::Trusted));
@@ -95,7 +95,7 @@ mod tests {
 
     // spec: M-23
     #[test]
-    fn only_a_person_is_trusted_and_nobody_becomes_one_by_default() {
+    fn speaker_trust_is_trusted_for_a_person_only_and_default_is_untrusted() {
         let all = [Speaker::Unknown, Speaker::Person, Speaker::Model, Speaker::Tool, Speaker::Program];
         let trusted: Vec<_> = all.into_iter().filter(|by| by.trust() == Trust::Trusted).collect();
         assert_eq!(trusted, [Speaker::Person]);

@@ -82,7 +82,7 @@ mod tests {
 
     // spec: C-09
     #[test]
-    fn texts_messages_and_percentages_count_as_the_constants_say() {
+    fn token_estimate_counts_texts_and_messages_by_the_constants() {
         let lengths = [(0, 1), (3, 1), (4, 1), (38, 10), (100, 26), (3_800, 1_000)];
         for (chars, tokens) in lengths {
             assert_eq!(TokenEstimate.count(&"é".repeat(chars)), tokens, "{chars}");

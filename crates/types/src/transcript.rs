@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hash_is_of_what_a_model_reads() {
+    fn transcript_hash_covers_only_the_text_that_a_model_reads() {
         let said = |texts: &[&str], ms| -> Transcript {
             texts.iter().map(|text| Message::user(*text, Timestamp::from_millis(ms))).collect()
         };

@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_not_kept_and_not_found() {
+    fn vector_index_insert_of_a_vector_of_another_length_is_ignored() {
         let mut index = VectorIndex::new(2);
         assert!(!index.insert("a", 1, &[1.0]));
         assert!(index.insert("a", 2, &[0.0, 0.0]));
@@ -383,7 +383,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn inserts_and_removes_leave_what_a_plain_list_has(steps in prop::collection::vec((0_u64..20, 0_u64..50, any::<bool>()), 0..200)) {
+        fn vector_index_after_random_changes_equals_a_plain_list(steps in prop::collection::vec((0_u64..20, 0_u64..50, any::<bool>()), 0..200)) {
             let mut index = VectorIndex::new(8);
             let mut plain: BTreeMap<u64, u64> = BTreeMap::new();
             for (row, seed, insert) in steps {

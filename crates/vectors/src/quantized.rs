@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_direction_is_near_to_nothing() {
+    fn quantized_zero_vector_has_similarity_zero() {
         for vector in [vec![0.0; 3], vec![f32::NAN, 1.0], vec![f32::INFINITY], vec![]] {
             let quantized = Quantized::of(&vector);
             assert_eq!((quantized.scale, quantized.values.len()), (0.0, vector.len()));

@@ -51,7 +51,7 @@ pub(super) const PROMISES: &[Promise] = &[
         &[
             "ruling_of_an_option_or_program_that_is_not_known_to_be_harmless",
             "ruling_of_words_and_harmless_options_behind_them_allows",
-            "no_line_that_the_rules_let_pass_runs_or_writes_what_they_do_not_name",
+            "shell_rules_allowed_random_lines_run_and_write_only_what_the_rules_name",
         ],
     ),
     promise(
@@ -63,9 +63,9 @@ pub(super) const PROMISES: &[Promise] = &[
         "a command changes no control file, and a whole flow of git works",
         &[
             "a_command_changes_no_control_file_and_makes_none",
-            "a_command_makes_no_control_file_under_another_name_or_out_of_sight",
+            "sandbox_detects_renamed_and_hidden_control_files",
             "a_command_in_a_workspace_that_cannot_be_listed_is_refused",
-            "what_an_ordinary_user_s_command_changes_is_put_back",
+            "sandbox_without_root_restores_changed_control_files",
             "a_whole_flow_of_git_works",
         ],
     ),
@@ -73,39 +73,49 @@ pub(super) const PROMISES: &[Promise] = &[
         "a file tool asks about a control file each time",
         TOOLS,
         &[
-            "a_file_tool_asks_about_a_control_file_each_time",
+            "file_tool_asks_about_control_files_despite_allow_rules",
             "a_control_file_is_written_by_its_own_path_only",
-            "decides_of_what_git_s_settings_name_is_true_in_each_tree",
+            "decides_is_true_for_files_named_by_git_settings_in_every_tree",
         ],
     ),
     of_kernel(
         "Archon's own folders are not there for commands",
-        &["folders_that_belong_to_no_workspace", "where_such_a_folder_cannot_be_hidden_commands_are_refused"],
+        &[
+            "folders_that_belong_to_no_workspace",
+            "sandbox_refuses_commands_if_a_private_folder_cannot_be_hidden",
+        ],
     ),
     promise(
         "Archon's own folders are in no workspace of the command, and an answer without a seal is not heard",
         CLI,
         &[
             "a_workspace_that_holds_the_settings_and_the_data_folder_does_not_reach_into_them",
-            "an_answer_that_a_program_put_into_an_inbox_runs_nothing",
+            "forged_inbox_answer_does_not_approve_a_call",
         ],
     ),
     promise(
         "a project's settings choose nobody who listens before a person agreed",
         CLI,
-        &["a_cloned_project_chooses_nothing", "on_a_terminal_the_settings_are_shown_and_only_a_yes_agrees"],
+        &[
+            "project_settings_for_models_and_tools_have_no_effect_before_an_agreement",
+            "on_a_terminal_the_settings_are_shown_and_only_a_yes_agrees",
+        ],
     ),
     promise(
         "a setting that weakens a protection is said",
         CLI,
-        &["a_setting_that_weakens_a_protection_is_said"],
+        &["weakened_protection_is_announced_at_the_start_of_a_run"],
     ),
     promise(
         "a yes for always is kept for its workspace",
         CLI,
-        &["always_is_kept_for_later_sessions_in_the_same_workspace"],
+        &["prompt_always_stores_a_rule_for_the_workspace"],
     ),
-    promise("files that are kept are for their owner alone", CLI, &["what_is_kept_is_for_its_owner_alone"]),
+    promise(
+        "files that are kept are for their owner alone",
+        CLI,
+        &["data_directory_is_readable_by_its_owner_only"],
+    ),
     promise(
         "keys typed before a question answer nothing",
         CLI,
@@ -114,10 +124,7 @@ pub(super) const PROMISES: &[Promise] = &[
     promise(
         "a yes to a file is for where its path led",
         WHOLE,
-        &[
-            "a_yes_to_a_file_is_for_where_its_path_led",
-            "a_tool_that_is_destructive_asks_in_an_agent_with_nothing_set",
-        ],
+        &["approval_of_a_file_is_bound_to_its_resolved_path", "destructive_tool_needs_approval_by_default"],
     ),
     promise(
         "a path that is swapped for a link leads nowhere else",
@@ -125,13 +132,13 @@ pub(super) const PROMISES: &[Promise] = &[
         &[
             "a_call_that_was_let_through_goes_nowhere_else",
             "shows_no_names_from_outside",
-            "no_path_leads_a_change_out",
+            "write_paths_cannot_escape_the_workspace",
         ],
     ),
     promise(
         "a line that makes links or moves files redirects by no rule",
         TOOLS,
-        &["ruling_of_a_redirection_beside_what_makes_links"],
+        &["ruling_does_not_allow_a_redirection_next_to_link_or_move_commands"],
     ),
     promise(
         "denied paths hold for the words of command lines",
@@ -140,7 +147,7 @@ pub(super) const PROMISES: &[Promise] = &[
     ),
     of_kernel(
         "denied paths hold for whatever a command opens",
-        &["what_a_rule_denies_to_read_no_command_reads", "what_a_rule_denies_to_write_no_command"],
+        &["sandbox_denied_files_cannot_be_read", "sandbox_denied_files_cannot_be_written"],
     ),
     of_kernel(
         "mounts hold the commands of an ordinary user",
@@ -164,19 +171,22 @@ pub(super) const PROMISES: &[Promise] = &[
         "a command reaches no shared memory by number",
         &["a_command_reaches_no_shared_memory_by_its_number"],
     ),
-    of_kernel("a command schedules nobody else", &["a_command_schedules_itself_and_nobody_else"]),
+    of_kernel("a command schedules nobody else", &["sandbox_command_cannot_change_the_scheduling_of_others"]),
     of_kernel("a command makes no namespaces", &["a_command_has_no_namespaces_of_its_own"]),
     of_kernel(
         "memory and disks are limited",
         &[
             "the_memory_of_all_processes_is_limited",
             "a_command_that_fills_a_disk_is_stopped",
-            "the_scratch_folder_has_an_end",
+            "sandbox_scratch_folder_has_a_size_limit",
         ],
     ),
     of_kernel(
         "nothing is left of a call, nor of a process that was killed",
-        &["nothing_is_left_of_a_call", "the_scratch_folder_of_a_process_that_was_killed_goes"],
+        &[
+            "sandbox_leaves_no_files_or_processes_after_a_call",
+            "the_scratch_folder_of_a_process_that_was_killed_goes",
+        ],
     ),
     of_kernel(
         "no program of the workspace takes the place of one of the system's",
@@ -188,8 +198,8 @@ pub(super) const PROMISES: &[Promise] = &[
         CLI,
         &[
             "that_no_terminal_obeys_them",
-            "an_answer_on_a_terminal_steers_nothing",
-            "names_that_a_server_gives_its_models",
+            "streamed_answer_on_a_terminal_is_escaped",
+            "model_names_of_a_server_are_printed_escaped_on_one_line",
         ],
     ),
     promise(
@@ -197,8 +207,8 @@ pub(super) const PROMISES: &[Promise] = &[
         "-p archon-store --features sqlite-memory",
         &[
             "a_message_whose_id_is_another_path_deletes_nothing",
-            "a_pipe_in_the_place_of_a_log_is_waited_for_by_nobody",
-            "triggers_that_somebody_else_put_into_a_database_never_run",
+            "named_pipe_in_place_of_a_log_does_not_block",
+            "sqlite_memory_foreign_triggers_do_not_run",
         ],
     ),
     promise(
@@ -206,30 +216,37 @@ pub(super) const PROMISES: &[Promise] = &[
         "-p archon-providers --all-features",
         &[
             "an_answer_that_is_past_a_limit_ends_with_the_limit",
-            "what_is_secret_goes_over_plain_http_to_this_machine_only",
+            "http_check_refuses_secrets_over_plain_http_except_to_loopback",
             "the_key_is_sent_and_never_shown",
         ],
     ),
     promise(
         "keys are in no log and on no screen, in no form",
         WHOLE,
-        &["the_key_of_a_model_is_kept_and_shown_nowhere"],
+        &["model_key_never_appears_in_any_encoding"],
     ),
     promise(
         "an assistant's words come back as its own",
         WHOLE,
-        &["what_an_assistant_said_comes_back_as_its_word"],
+        &["recalled_assistant_message_is_attributed_and_next_to_the_persons"],
     ),
     promise(
         "no result hides a part of itself or ends its turn",
         TOOLS,
-        &["only_a_tool_that_says_so_in_its_spec", "words_that_mark_a_turn_of_a_chat_are_spelled_out"],
+        &[
+            "internal_results_are_hidden_only_for_annotated_tools",
+            "chat_template_tokens_are_escaped_for_the_model_only",
+        ],
     ),
-    promise("no result ends its own fence", "-p archon-react-loop", &["a_result_cannot_end_itself"]),
+    promise(
+        "no result ends its own fence",
+        "-p archon-react-loop",
+        &["text_mode_result_cannot_imitate_the_end_of_its_tag"],
+    ),
     promise(
         "no text opens a turn of the local model's template, and no download is longer than declared",
         "-p archon-local-model --features engine,pull",
-        &["no_text_of_anybody_opens_or_ends_a_turn", "from_a_server_that_sends_more_than_there_is"],
+        &["prompt_write_escapes_template_tokens_in_all_texts", "from_a_server_that_sends_more_than_there_is"],
     ),
     promise(
         "own addresses are private, rules match hosts, deep pages are refused",
@@ -237,7 +254,7 @@ pub(super) const PROMISES: &[Promise] = &[
         &[
             "addresses_of_the_internet_are_refused_where_they_are_of_this_machine",
             "ruling_of_an_address_holds_scheme_host_and_path",
-            "laid_out_refuses_pages_that_are_deep",
+            "laid_out_refuses_deeply_nested_pages_of_any_tags",
         ],
     ),
 ];

@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn parse_of_something_else_says_how_an_answer_is_written() {
+    fn parse_of_an_invalid_script_explains_the_format() {
         for (line, expected) in [
             ("words", "an answer of the model is one line of JSON"),
             ("1", "an answer of the model is a text or an object"),

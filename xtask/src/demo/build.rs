@@ -270,7 +270,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn crates_that_are_built_are_about_as_many_as_the_progress_says() {
+    fn built_crates_count_matches_the_progress() {
         let tree =
             format!("{} --edges normal,build --prefix none", WHAT.replace("build --profile demo", "tree"));
         let tree = CommandLine::cargo(&tree).output().unwrap();

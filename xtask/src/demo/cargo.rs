@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn message_of_a_build_script_is_no_crate_and_a_program_is_kept() {
+    fn cargo_message_of_a_build_script_is_ignored_and_of_a_program_recorded() {
         let work = work_after(
             &[
                 r#"{"reason":"compiler-artifact","target":{"name":"build-script-build","kind":["custom-build"]},"executable":null,"fresh":false}"#,
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn word_of_progress_is_told_from_an_error_which_stays_whole() {
+    fn cargo_progress_words_are_separated_from_errors() {
         let error =
             ["error[E0432]: unresolved import", "  --> src/lib.rs:1:5", "", "error: could not compile `a`"];
         let progress = [

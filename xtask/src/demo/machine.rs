@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn reach_of_a_name_without_address_says_which_server_is_silent() {
+    fn reach_of_an_unresolvable_name_names_the_server() {
         let source = |host, variables| Source { what: "the engine", host, variables, file: None };
         let nowhere = source("archon.invalid", &[]);
         if nowhere.is_asked() {

@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn phases_are_told_in_a_line() {
+    fn phases_summary_is_one_line() {
         assert_eq!(
             phases().to_string(),
             "look 2 s, fetch 12 s, build 1 min 58 s, model 0 s (after the build), main job 41 s, total 2 min 54 s, load 0.8"
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn phases_that_were_kept_are_read_again() {
+    fn phases_saved_are_read_back() {
         let folder = tempfile::tempdir().unwrap();
         phases().keep(folder.path()).unwrap();
         assert_eq!(Phases::read(folder.path()).unwrap(), phases());

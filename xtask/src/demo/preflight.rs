@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn problems_what_nobody_could_find_out_does_not_stop_the_demo() {
+    fn problems_ignore_unknown_values() {
         let unknown = Machine {
             c_library: CLibrary::Glibc(None),
             libstdcxx: Libstdcxx::There(None),
@@ -304,13 +304,13 @@ mod tests {
     }
 
     #[test]
-    fn problems_of_several_kinds_are_told_at_once() {
+    fn problems_of_several_kinds_are_all_listed() {
         let machine = Machine { compiler: Some("x".into()), network: Some("y".into()), ..fit() };
         assert_eq!(problems(&machine).len(), 2);
     }
 
     #[test]
-    fn report_says_what_is_missing_and_then_what_works_without_it() {
+    fn report_lists_missing_parts_then_working_ones() {
         let text = Report(problems(&Machine { network: Some("x".into()), ..fit() })).to_string();
         assert!(text.starts_with("the demo cannot run on this machine\n- the network"), "{text}");
         assert!(text.contains("--base-url") && text.contains("--example custom_tool"), "{text}");

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn left_is_told_once_it_is_no_guess() {
+    fn remaining_time_is_shown_once_it_is_reliable() {
         let text = |share, elapsed| left_text(left(share, Duration::from_secs(elapsed)));
         assert_eq!(text(0.02, 60), "");
         assert_eq!(text(0.5, 2), "");

@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn check_of_what_is_not_so_says_what_was_found_and_where_to_look() {
+    fn check_failure_names_the_found_value_and_the_place() {
         let error = log("").check(false, "the tool ran once", "it ran 2 times").unwrap_err().to_string();
         assert_eq!(
             error,

@@ -118,7 +118,7 @@ async fn task_asks_for_consent_and_goes_on_with_the_answer() {
 }
 
 #[tokio::test]
-async fn cancelled_task_is_cancelled_and_one_that_has_ended_stays_as_it_is() {
+async fn task_cancel_works_while_running_and_not_after_its_end() {
     let world = World::new();
     let mut client = world.client().with(tasks());
     let answer = client.call("walker", json!({ "prompt": "wait" })).await;

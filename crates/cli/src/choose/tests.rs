@@ -43,7 +43,7 @@ fn is(id: &str, model: &str) -> Result<(String, String), (Exit, String)> {
 }
 
 #[tokio::test]
-async fn what_was_said_is_chosen() {
+async fn choose_takes_the_model_of_flags_and_settings() {
     for (model, url, env, expected) in [
         ("openai:gpt-x", "", &[OPENAI][..], is("openai", "gpt-x")),
         ("ollama:qwen3:8b", "", &[], is("ollama", "qwen3:8b")),
@@ -68,7 +68,7 @@ async fn what_was_said_is_chosen() {
 }
 
 #[tokio::test]
-async fn a_run_goes_on_where_its_log_says_unless_a_flag_says_otherwise() {
+async fn choose_on_resume_takes_the_logged_model_unless_a_flag_overrides() {
     let elsewhere = settings("ollama:other", "https://other.example/v1");
     for (origin, recorded, expected) in [
         (
@@ -99,7 +99,7 @@ fn an_address_that_may_hold_a_secret_is_no_name() {
 }
 
 #[test]
-fn a_key_goes_only_where_its_owner_sends_it() {
+fn choose_sends_a_key_only_to_addresses_of_its_owner() {
     let project = Origin::Project("/p/archon.toml".into());
     let user = Origin::User("/c/archon.toml".into());
     let all = &[OPENAI, ANY, OWN];
@@ -135,7 +135,7 @@ async fn an_address_in_a_projects_model_gets_no_key_either() {
 }
 
 #[test]
-fn an_address_that_only_the_log_names_gets_no_key_unless_it_is_this_machine() {
+fn choose_sends_no_key_to_a_logged_remote_address() {
     let app = app(Settings::default(), flag(), &[OPENAI, ANY]);
     for (url, expected) in [
         (FAR, None),
@@ -151,7 +151,7 @@ fn an_address_that_only_the_log_names_gets_no_key_unless_it_is_this_machine() {
 
 // spec: ER-09
 #[tokio::test]
-async fn fallbacks_are_those_that_were_said_or_those_of_the_log() {
+async fn choose_fallbacks_come_from_flags_settings_or_the_log() {
     let mut said = settings("openai:gpt-x", "");
     said.fallback = Some(vec!["ollama:small".into(), format!("openai-compatible@{FAR}:m")]);
     let app = app(said, flag(), &[]);
@@ -205,7 +205,7 @@ fn default_models_are_known_with_a_price() {
 }
 
 #[test]
-fn with_nothing_found_three_lines_say_what_the_choices_are() {
+fn choose_without_a_model_lists_three_choices() {
     let failure = nothing_found();
     assert_eq!(failure.exit(), Exit::Usage);
     assert_eq!(1 + failure.advice().len(), 3);

@@ -290,7 +290,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_that_another_called_says_so() {
+    fn runs_row_of_a_child_run_names_its_caller() {
         let mut head = RunHead::unreadable(RunId::new("run_1.0-0"), String::new());
         (head.problem, head.task) = (None, "Count the\npeople of Paris".to_owned());
         assert!(row(&head).ends_with("  Count the people of Paris"), "{}", row(&head));

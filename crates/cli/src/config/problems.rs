@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn problems_of_a_projects_file_are_also_what_it_may_not_set() {
+    fn problems_of_a_project_file_include_forbidden_settings() {
         let text =
             "api_key_env = 'K'\nworkspace = '../..'\ndata_dir = 'd'\n[permissions]\nallow = ['read_file']\n";
         check(text, Owner::User, expect![""]);

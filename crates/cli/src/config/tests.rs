@@ -75,7 +75,7 @@ fn later_layers_win() {
 }
 
 #[test]
-fn layers_add_up_and_paths_are_meant_from_their_file() {
+fn config_layers_merge_and_paths_are_relative_to_their_file() {
     let user = "data_dir = 'data'\ntools = ['calculator', 'search']\nbase_url = 'http://h/v1'";
     let project = "workspace = 'src'\nmax_turns = 7\nmode = 'text'\nsystem = 'Be brief.'";
     let config =
@@ -127,7 +127,7 @@ fn servers_of_this_machine_are_written_in_several_ways() {
 }
 
 #[test]
-fn what_is_wrong_is_said_with_its_place() {
+fn problem_is_reported_with_its_place() {
     let check = |user: &str, project: &str, env: &[(&str, &str)], expected: Expect| {
         let e = load(user, project, env, Settings::default()).unwrap_err();
         assert_eq!(e.exit(), crate::exit::Exit::Usage);
@@ -272,7 +272,7 @@ fn what_is_wrong_is_said_with_its_place() {
 }
 
 #[test]
-fn what_chooses_who_listens_or_what_is_said_waits_for_an_agreement_to_the_very_text() {
+fn project_settings_for_models_and_tools_need_agreement_to_the_exact_text() {
     for (key, value) in [
         ("model", "'ollama:m'"),
         ("fallback", "['openai:m']"),
@@ -303,7 +303,7 @@ fn what_chooses_who_listens_or_what_is_said_waits_for_an_agreement_to_the_very_t
 }
 
 #[test]
-fn every_setting_was_looked_at_whether_a_project_may_choose_it() {
+fn every_setting_is_listed_as_allowed_or_forbidden_for_projects() {
     let refused =
         ["api_key_env", "allow_plain_http", "data_dir", "local_servers", "mcp", "models", "search_url"];
     let harmless = [

@@ -414,7 +414,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn money_is_read_in_dollars_and_kept_in_millionths() {
+    fn money_from_text_converts_dollars_to_micros() {
         for (text, expected) in [
             ("0.50", Some(500_000)),
             ("2", Some(2_000_000)),

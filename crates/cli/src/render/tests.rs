@@ -210,7 +210,7 @@ fn in_text_mode_the_answer_begins_at_its_mark() {
 }
 
 #[test]
-fn failures_limits_and_cancels_are_said() {
+fn human_renders_failures_limits_and_cancels() {
     let failure = json!({"code": "rate_limited", "message": "slow\u{1b}[2J down", "retryable": true});
     let cancelled = json!({"code": "cancelled", "message": "cancelled", "retryable": false});
     let events = [
@@ -245,7 +245,7 @@ fn failures_limits_and_cancels_are_said() {
 }
 
 #[test]
-fn a_run_that_is_taken_up_again_remembers_its_calls() {
+fn human_resumed_run_shows_its_earlier_calls() {
     let events = a_run();
     let log = Arc::new(Mutex::new(String::new()));
     let output = Output::to(Box::new(Marked("1|", log.clone())), Box::new(Marked("2|", log.clone())));
@@ -269,7 +269,7 @@ fn a_run_that_is_taken_up_again_remembers_its_calls() {
 
 // spec: MA-30
 #[test]
-fn of_an_agent_that_is_called_people_see_the_call_and_that_it_is_complete() {
+fn human_child_run_shows_its_call_and_its_end() {
     let of_child = |event| match event {
         Event::Record { record, .. } => Event::Record { run: RunId::new("run_1.0-0"), record },
         Event::Delta(delta) => Event::Delta(Delta { run: RunId::new("run_1.0-0"), ..delta }),
@@ -371,7 +371,7 @@ fn human_same_failure_again_is_shown_once() {
 }
 
 #[test]
-fn human_resumed_says_that_an_answer_is_given_again() {
+fn human_resumed_run_notes_that_the_answer_is_repeated() {
     let failure = json!({"code": "cancelled", "message": "cancelled", "retryable": false});
     let whole = json!([{"type": "text", "text": "whole"}]);
     check(
@@ -395,7 +395,7 @@ fn human_resumed_says_that_an_answer_is_given_again() {
 }
 
 #[test]
-fn human_last_line_has_the_cost_where_it_is_known() {
+fn human_last_line_has_a_known_cost() {
     for (cost, expected) in
         [(None, ""), (Some(0), "$0, "), (Some(99), "less than $0.0001, "), (Some(1_234_567), "$1.2345, ")]
     {
@@ -412,7 +412,7 @@ fn human_last_line_has_the_cost_where_it_is_known() {
 }
 
 #[test]
-fn of_a_plan_people_see_the_plan_and_each_subtask() {
+fn human_plan_shows_the_plan_and_each_subtask() {
     check(
         false,
         false,
@@ -503,7 +503,7 @@ fn a_loop() -> Vec<Event> {
 
 // spec: EX-07
 #[test]
-fn of_a_loop_people_see_its_items_and_that_all_are_done() {
+fn human_for_each_shows_its_items_and_its_end() {
     check(
         false,
         false,

@@ -11,7 +11,7 @@ use serde_json::json;
 use super::equip;
 
 #[tokio::test]
-async fn agent_answers_with_what_its_tool_counted() {
+async fn template_agent_answers_with_the_tools_count() {
     let model = ScriptedProvider::new([
         Step::call("call_1", "count_words", json!({"text": "to be or not to be"})),
         // The last message is the tool's result.

@@ -11,7 +11,7 @@ const WRITE: &str = r#"{"path": "notes.txt", "content": "hello\n"}"#;
 
 // spec: AP-15, TE-37
 #[tokio::test]
-async fn without_a_terminal_the_answer_is_no_and_the_text_says_how_to_allow_it() {
+async fn approval_without_a_terminal_is_denied_with_advice() {
     let refused = || [asks_for("write_file", WRITE), answer("It was not allowed.")];
     let server = MockServer::start(refused()).await;
     let place = Place::with_server(&server);
@@ -112,7 +112,7 @@ async fn answer_from_another_folder_works_in_the_folder_that_the_run_was_begun_i
 
 // spec: AP-04
 #[tokio::test]
-async fn a_run_that_waits_reads_a_no_and_its_reason() {
+async fn suspended_run_gets_a_denial_with_its_reason() {
     let server = MockServer::start([asks_for("write_file", WRITE), answer("I left it.")]).await;
     let place = Place::with_server(&server);
     place.archon("run --ask-later --tools write_file", &["Write notes."]).await;
@@ -154,7 +154,7 @@ fn long() -> String {
 
 // spec: AP-05, AP-06
 #[tokio::test]
-async fn a_question_that_waits_is_printed_whole_and_nothing_of_it_is_hidden() {
+async fn approvals_show_prints_the_whole_question_escaped() {
     let server = MockServer::start([asks_for("write_file", &long())]).await;
     let place = Place::with_server(&server);
     let ran = place.archon("run --ask-later --tools write_file", &["Write notes."]).await;
@@ -186,7 +186,7 @@ async fn a_question_that_waits_is_printed_whole_and_nothing_of_it_is_hidden() {
 
 // spec: AP-05, CL-09
 #[tokio::test]
-async fn on_a_terminal_what_does_not_fit_is_seen_whole_before_it_is_agreed_to() {
+async fn terminal_approval_shows_a_long_question_completely_first() {
     let server = MockServer::start([asks_for("write_file", &long()), answer("It is written.")]).await;
     let place = Place::with_server(&server);
     let mut terminal = Terminal::open();
@@ -209,7 +209,7 @@ async fn on_a_terminal_what_does_not_fit_is_seen_whole_before_it_is_agreed_to() 
 
 // spec: AP-05
 #[tokio::test]
-async fn on_a_terminal_what_was_typed_before_the_question_answers_nothing() {
+async fn terminal_approval_ignores_input_typed_before_the_question() {
     let server = MockServer::start([asks_for("write_file", &long()), answer("It was not written.")]).await;
     let place = Place::with_server(&server);
     let mut terminal = Terminal::open();

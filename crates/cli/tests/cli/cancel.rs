@@ -53,7 +53,7 @@ async fn a_run_of_another_process_is_cancelled_and_can_be_resumed() {
 
 // spec: R-13
 #[tokio::test]
-async fn cancel_of_a_run_that_nobody_works_on_ends_it_here() {
+async fn cancel_of_an_interrupted_run_ends_it_in_this_process() {
     let server = MockServer::start([half()]).await;
     let place = Place::with_server(&server);
     let (mut child, run) = hanging(&place).await;
@@ -80,7 +80,7 @@ async fn an_answer_that_is_empty_or_declines_is_pointed_out() {
 
 // spec: P-10
 #[tokio::test]
-async fn run_whose_answer_was_cut_off_says_so_in_its_last_line() {
+async fn run_with_a_truncated_answer_notes_it_in_the_last_line() {
     let cut = MockResponse::events([
         text("Once upon"),
         chunk(&serde_json::json!({}), Some("length")),

@@ -104,7 +104,7 @@ fn responses() -> MockResponse {
 
 // spec: CR-04
 #[tokio::test]
-async fn run_sends_the_kept_key_where_the_environment_holds_none() {
+async fn run_uses_the_stored_key_if_the_environment_has_none() {
     let server = MockServer::start([responses(), responses(), answer("never")]).await;
     let place = Place::new();
     place.pipe("credentials add", &["openai"], KEY).await;

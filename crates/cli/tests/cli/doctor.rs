@@ -94,7 +94,7 @@ async fn doctor_with_fix_removes_a_lock_without_a_log_and_leaves_every_other() {
 
 #[cfg(feature = "local")]
 #[tokio::test]
-async fn doctor_with_fix_fetches_a_model_of_the_settings_and_says_if_it_cannot() {
+async fn doctor_fix_fetches_the_configured_model_or_reports_the_failure() {
     let place = Place::new();
     std::fs::create_dir(place.data()).unwrap();
     let doctor = async |line: &str| {

@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::setup::{Place, Ran, answer, asks_for};
 
 #[tokio::test]
-async fn without_a_model_three_lines_say_what_the_choices_are() {
+async fn run_without_a_model_lists_three_choices() {
     let ran = Place::new().archon("run", &["hello"]).await;
     assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""), "{ran:?}");
     assert_eq!(ran.err.lines().count(), 3, "{ran:?}");
@@ -34,7 +34,7 @@ async fn a_key_of_any_service_is_used_and_no_file_beside_it() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_slow_to_answer_is_not_taken_for_none() {
+async fn slow_local_server_is_still_detected() {
     let hang = || MockResponse::new(200).hang();
     let list = MockResponse::json(200, &json!({"object": "list", "data": [{"id": "qwen3"}]}));
     // The look of the doctor, the first look for a model, and the second, which has more patience.
@@ -91,7 +91,7 @@ async fn a_service_that_refuses_ends_the_run_with_1_and_its_words() {
 }
 
 #[tokio::test]
-async fn nobody_at_the_address_is_said_so() {
+async fn run_with_an_unreachable_address_reports_it() {
     let ran = Place::new().archon("run --base-url http://127.0.0.1:9/v1 --model m", &["hi"]).await;
     assert_eq!(ran.code, Some(1), "{ran:?}");
     let lines: Vec<_> = ran.err.lines().skip_while(|line| !line.starts_with("error: ")).collect();

@@ -247,7 +247,7 @@ async fn resume_by_several_at_once_has_one_writer() {
 }
 
 #[tokio::test]
-async fn run_whose_disk_is_full_says_how_it_is_taken_up() {
+async fn run_on_a_full_disk_prints_how_to_resume() {
     let server = MockServer::start([answer(&"a ".repeat(4_000)), answer("Done.")]).await;
     let place = Place::with_server(&server);
     // No file may grow beyond so many blocks of 512 bytes: the start of the run fits, the answer does not.

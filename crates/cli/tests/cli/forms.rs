@@ -16,7 +16,7 @@ fn with_schema(server: &MockServer) -> (Place, String) {
 
 // spec: R-17
 #[tokio::test]
-async fn run_schema_sends_back_what_does_not_fit_and_prints_json() {
+async fn run_schema_retries_invalid_output_and_prints_json() {
     let server = MockServer::start([answer("Paris, I think."), answer(r#"{"name": "Paris"}"#)]).await;
     let (place, schema) = with_schema(&server);
     let ran = place.archon("run --tools none", &["--schema", &schema, "A city?"]).await;
@@ -49,7 +49,7 @@ async fn plan_and_team_with_a_schema_end_with_json() {
 }
 
 #[tokio::test]
-async fn schema_that_is_none_is_refused_before_anyone_is_asked() {
+async fn run_invalid_schema_is_refused_before_any_request() {
     let server = MockServer::start([]).await;
     let (place, _) = with_schema(&server);
     std::fs::write(place.path("list.json"), "[1]").expect("it is written");

@@ -54,7 +54,7 @@ fn models() -> MockResponse {
 
 // spec: CL-14
 #[tokio::test]
-async fn results_of_tools_are_printed_so_that_no_terminal_obeys_them() {
+async fn tool_results_are_printed_with_escaped_control_characters() {
     let place = Place::new();
     let name = format!("{HOSTILE}.txt").replace('/', "");
     std::fs::write(place.path("note.txt"), HOSTILE).unwrap();
@@ -69,7 +69,7 @@ async fn results_of_tools_are_printed_so_that_no_terminal_obeys_them() {
 
 // spec: CL-14
 #[tokio::test]
-async fn names_that_a_server_gives_its_models_are_printed_on_one_line_and_steer_nothing() {
+async fn model_names_of_a_server_are_printed_escaped_on_one_line() {
     for line in ["models list", "doctor"] {
         let server = MockServer::start((0..4).map(|_| models())).await;
         let place = Place::new();
@@ -88,7 +88,7 @@ async fn names_that_a_server_gives_its_models_are_printed_on_one_line_and_steer_
 
 // spec: CL-14
 #[tokio::test]
-async fn runs_and_what_is_kept_of_them_are_printed_so_that_no_terminal_obeys_them() {
+async fn stored_runs_are_printed_with_escaped_control_characters() {
     let call = json!({ "path": "note.txt" }).to_string();
     let hostile_call = json!({ "path": HOSTILE }).to_string();
     let script =
@@ -117,7 +117,7 @@ async fn runs_and_what_is_kept_of_them_are_printed_so_that_no_terminal_obeys_the
 }
 
 #[tokio::test]
-async fn an_answer_on_a_terminal_steers_nothing_while_it_arrives() {
+async fn streamed_answer_on_a_terminal_is_escaped() {
     let server = MockServer::start([answer(HOSTILE)]).await;
     let place = Place::with_server(&server);
     let terminal = Terminal::open();
@@ -136,7 +136,7 @@ async fn an_answer_on_a_terminal_steers_nothing_while_it_arrives() {
 
 // spec: CL-14, AP-05
 #[tokio::test]
-async fn questions_and_refusals_are_printed_so_that_no_terminal_obeys_them() {
+async fn questions_and_refusals_are_printed_with_escaped_control_characters() {
     let write = json!({ "path": "a.txt", "content": HOSTILE }).to_string();
     let refused = json!({"error": {"message": HOSTILE, "code": HOSTILE}});
     let server = MockServer::start([asks_for("write_file", &write), MockResponse::json(400, &refused)]).await;
@@ -164,7 +164,7 @@ async fn questions_and_refusals_are_printed_so_that_no_terminal_obeys_them() {
 
 // spec: CL-14, M-27
 #[tokio::test]
-async fn memories_are_printed_so_that_no_terminal_obeys_them() {
+async fn memories_are_printed_with_escaped_control_characters() {
     let place = Place::new();
     let text = format!("Anna prefers tea. {HOSTILE}");
     assert_eq!(place.archon("memory add", &[&text]).await.code, Some(0));

@@ -85,7 +85,7 @@ async fn init_with_a_model_or_an_address_that_is_not_there_keeps_nothing() {
 }
 
 #[tokio::test]
-async fn init_without_a_check_asks_nobody_and_takes_the_default_model() {
+async fn init_without_a_check_makes_no_request_and_takes_the_default_model() {
     let place = Place::new();
     let ran = place.pipe("init --provider anthropic --key-stdin --no-check --json", &[], KEY).await;
     let item = ran.json().remove(0);
@@ -102,7 +102,7 @@ async fn init_without_a_check_asks_nobody_and_takes_the_default_model() {
 }
 
 #[tokio::test]
-async fn init_refuses_what_it_cannot_begin_with_and_keeps_nothing() {
+async fn init_with_invalid_input_is_refused_and_stores_nothing() {
     let place = Place::new();
     place.archon("init", &[]).await.check_refused(
         2,

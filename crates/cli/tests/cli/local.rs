@@ -83,7 +83,7 @@ async fn libraries_in_the_current_folder_are_never_opened() {
 }
 
 #[tokio::test]
-async fn doctor_without_an_engine_says_how_to_fetch_it() {
+async fn doctor_without_an_engine_prints_the_pull_command() {
     let ran = Place::new().archon("doctor", &[]).await;
     assert!(ran.out.contains("--  engine     the engine is not there: no "), "{ran:?}");
     assert!(ran.out.contains("fetch it with `archon model pull`"), "{ran:?}");
@@ -138,7 +138,7 @@ async fn a_file_that_is_no_model_is_refused_before_the_run_begins() {
 }
 
 #[tokio::test]
-async fn a_pull_without_a_network_says_so_and_leaves_no_model() {
+async fn pull_without_a_network_fails_and_leaves_no_model() {
     let place = Place::new();
     let pull = |name: &'static str| {
         let mut command = place.command("model pull", &[name]);

@@ -28,7 +28,7 @@ async fn newest(place: &Place, what: &str) -> String {
 
 // spec: OB-10
 #[tokio::test]
-async fn a_run_is_replayed_without_a_model_and_an_altered_log_says_where() {
+async fn replay_needs_no_model_and_names_the_altered_record() {
     let server = MockServer::start([asks_for("calculator", CALCULATE), answer("It is 30.")]).await;
     let (place, run) = worked(&server).await;
     let asked = server.requests().len();
@@ -170,7 +170,7 @@ async fn fork_of_a_run_whose_log_is_damaged_goes_on_from_the_turns_before_the_da
 }
 
 #[tokio::test]
-async fn resume_of_a_run_of_which_nothing_is_whole_says_so_and_what_to_do() {
+async fn resume_of_a_log_without_a_valid_record_fails_with_advice() {
     let server = MockServer::start([answer("It is 30.")]).await;
     let place = Place::with_server(&server);
     place.archon("run", &["What is 15% of 200?"]).await;

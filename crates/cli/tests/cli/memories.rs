@@ -10,7 +10,7 @@ use crate::setup::{Place, Ran, answer, text};
 
 // spec: M-07, M-27
 #[tokio::test]
-async fn what_is_added_is_found_listed_moved_and_forgotten() {
+async fn memory_entry_can_be_added_found_listed_moved_and_forgotten() {
     let server = MockServer::start([]).await;
     let place = Place::with_server(&server);
     let anna = ["--memory", "user:anna"];
@@ -61,7 +61,7 @@ async fn memory_add_with_a_collection_in_front_warns() {
 
 // spec: A-24, M-24
 #[tokio::test]
-async fn a_run_remembers_what_another_was_told() {
+async fn run_recalls_a_fact_of_an_earlier_run() {
     let server = MockServer::start([answer("Noted."), answer("Try the Hiltl.")]).await;
     let place = Place::with_server(&server);
     let said = "I am vegetarian, please remember.";
@@ -75,7 +75,7 @@ async fn a_run_remembers_what_another_was_told() {
 
 // spec: C-18, M-24
 #[tokio::test]
-async fn an_interrupted_run_is_taken_up_with_its_memory() {
+async fn interrupted_run_is_resumed_with_its_memory() {
     let server = MockServer::start([MockResponse::sse("").event(&text("half ")).hang()]).await;
     let place = Place::with_server(&server);
     let flags = ["--memory", "user:anna o'neil", "--embedder", "hash"];
@@ -104,7 +104,7 @@ async fn an_interrupted_run_is_taken_up_with_its_memory() {
 
 // spec: PL-22, M-24
 #[tokio::test]
-async fn plan_with_a_memory_recalls_for_its_goal_and_keeps_what_was_asked_and_answered() {
+async fn plan_with_a_memory_recalls_for_its_goal_and_stores_goal_and_answer() {
     let only = serde_json::json!({"id": "a", "description": "Find one", "dependencies": []});
     let plan = answer(&serde_json::json!({"subtasks": [only]}).to_string());
     let server = MockServer::start([plan, answer("Try the Hiltl.")]).await;
@@ -145,7 +145,7 @@ async fn an_empty_memory_or_question_is_answered_in_the_words_of_the_command() {
 
 // spec: M-18
 #[tokio::test]
-async fn another_embedder_is_chosen_and_what_was_there_embedded_again() {
+async fn memory_with_another_embedder_embeds_old_entries_again() {
     let server = MockServer::start([]).await;
     let place = Place::with_server(&server);
     for text in ["Anna prefers tea.", "The parser is slow."] {
@@ -203,7 +203,7 @@ async fn memory_is_merged_evicted_and_purged() {
 
 // spec: M-25, M-23
 #[tokio::test]
-async fn a_run_with_a_memory_learns_facts_and_what_is_forgotten_is_in_no_list() {
+async fn run_with_a_memory_extracts_facts_and_forgotten_ones_are_not_listed() {
     let server = MockServer::start([answer("Noted."), answer("Noted.")]).await;
     let place = Place::with_server(&server);
     let anna = ["--memory", "user:anna"];

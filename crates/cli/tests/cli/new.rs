@@ -42,7 +42,7 @@ async fn new_with_a_path_writes_a_project_that_depends_on_the_checkout() {
 }
 
 #[tokio::test]
-async fn new_without_a_path_names_this_version_and_says_that_it_is_not_released() {
+async fn new_without_a_path_depends_on_this_version_and_warns_that_it_is_unreleased() {
     let place = Place::new();
     let made = place.archon("new hello", &[]).await;
     assert_eq!(made.code, Some(0), "{made:?}");

@@ -57,7 +57,7 @@ async fn a_plan_is_made_and_drawn_and_nothing_is_begun() {
 }
 
 #[tokio::test]
-async fn a_plan_that_cannot_be_made_says_what_it_took() {
+async fn failed_planning_prints_its_spending() {
     let counted = json!({"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "mock", "choices": [],
                          "usage": {"prompt_tokens": 100, "completion_tokens": 23, "total_tokens": 123}});
     let prose = || MockResponse::events([text("I would rather not."), counted.to_string(), "[DONE]".into()]);
@@ -112,7 +112,7 @@ async fn a_plan_that_is_executed_is_drawn_beside_its_answer() {
 }
 
 #[tokio::test]
-async fn everything_that_is_wrong_with_a_plan_is_said_each_with_its_remedy() {
+async fn invalid_plan_lists_every_problem_with_a_remedy() {
     let server = MockServer::start([broken(), broken(), broken()]).await;
     let place = Place::with_server(&server);
     let ran = place.archon("plan", &["Look at the stars"]).await;
@@ -138,7 +138,7 @@ async fn an_empty_goal_an_unknown_run_and_a_run_without_a_plan_are_refused() {
 }
 
 #[tokio::test]
-async fn a_plan_that_was_interrupted_is_taken_up_without_doing_anything_twice() {
+async fn interrupted_plan_is_resumed_without_repeating_work() {
     let server = MockServer::start([plan(), MockResponse::sse("").event(&text("half ")).hang()]).await;
     let place = Place::with_server(&server);
     let mut child = place.command("run --plan --json", &["What is 15% of 200?"]).spawn().expect("it starts");
@@ -162,7 +162,7 @@ async fn a_plan_that_was_interrupted_is_taken_up_without_doing_anything_twice() 
 }
 
 #[tokio::test]
-async fn plan_in_a_session_knows_what_was_said_before_and_its_answer_is_known_afterwards() {
+async fn plan_in_a_session_gets_the_history_and_adds_its_answer() {
     let script =
         [answer("Noted: 200 chairs."), plan(), answer("It is 30."), answer("It is 30 [say]."), answer("60.")];
     let server = MockServer::start(script).await;
@@ -193,7 +193,7 @@ async fn plan_in_a_session_knows_what_was_said_before_and_its_answer_is_known_af
 
 // spec: PL-24
 #[tokio::test]
-async fn without_somebody_who_says_yes_nothing_of_a_plan_is_begun_and_the_yes_can_come_later() {
+async fn plan_without_approval_starts_nothing_and_can_be_approved_later() {
     let server = MockServer::start([plan()]).await;
     let place = Place::with_server(&server);
     let ran = place.archon("run --plan --confirm", &["What is 15% of 200?"]).await;
@@ -236,7 +236,7 @@ async fn a_plan_that_waits_is_listed_and_answered_with_all_other_questions() {
 
 // spec: PL-24
 #[tokio::test]
-async fn a_plan_is_edited_before_it_is_followed_and_an_edit_that_cannot_be_followed_is_refused() {
+async fn plan_edit_is_applied_before_the_start_and_an_invalid_edit_is_refused() {
     let server = MockServer::start([plan()]).await;
     let place = Place::with_server(&server);
     assert_eq!(place.archon("plan --execute --confirm", &["What is 15% of 200?"]).await.code, Some(3));
@@ -405,7 +405,7 @@ async fn plan_template_of_the_guide_is_followed() {
 // spec: EX-06
 #[cfg(feature = "yaml")]
 #[tokio::test]
-async fn what_is_wrong_with_a_template_is_said_with_its_line_and_begins_nothing() {
+async fn template_problems_name_the_line_and_start_nothing() {
     let server = MockServer::start([]).await;
     let place = Place::with_server(&server);
     let broken = written(&place, "broken.yaml", "name: x\nsteps:\n  - toool: calculator\n");

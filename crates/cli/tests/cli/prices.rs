@@ -40,7 +40,7 @@ async fn run_max_cost_of_a_model_that_the_settings_describe_is_counted_with_its_
 }
 
 #[tokio::test]
-async fn run_of_a_model_that_takes_no_tools_by_the_settings_is_spoken_to_in_text() {
+async fn run_of_a_model_without_native_tools_uses_text_mode() {
     let server = MockServer::start([counted("Final Answer: two")]).await;
     let place = Place::with_server(&server);
     set(&place, &format!("[models.\"openai-compatible@{}/v1:mock\"]\ntools = false\n", server.url()));

@@ -112,7 +112,7 @@ async fn resume_of_a_killed_loop_by_its_id_alone_has_its_project_file_and_its_me
 }
 
 #[tokio::test]
-async fn resume_all_resumes_what_was_cut_off_and_says_what_became_of_each() {
+async fn resume_all_resumes_interrupted_runs_and_prints_each_outcome() {
     let server = MockServer::start([half(), plan(), half()]).await;
     let place = Place::with_server(&server);
     let one = killed(&place, "run --json", &["speak"]).await;

@@ -22,7 +22,7 @@ async fn a_task_is_worked_on_with_a_tool_and_the_answer_alone_is_on_standard_out
 
 // spec: ER-09
 #[tokio::test]
-async fn another_model_is_asked_when_the_first_cannot_answer_and_people_are_told() {
+async fn run_falls_back_to_another_model_and_reports_it() {
     let broken = MockServer::start([MockResponse::json(404, &serde_json::json!({"error": "gone"}))]).await;
     let other = MockServer::start([answer("It is 30.")]).await;
     let model = format!("openai-compatible@{}/v1:small", other.url());
@@ -155,7 +155,7 @@ async fn a_session_goes_on_with_the_next_prompt() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn what_is_kept_is_for_its_owner_alone() {
+async fn data_directory_is_readable_by_its_owner_only() {
     use std::os::unix::fs::PermissionsExt as _;
 
     let server = MockServer::start([answer("kept")]).await;

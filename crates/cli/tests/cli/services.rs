@@ -134,7 +134,7 @@ async fn a_missing_key_names_the_variable() {
 
 // spec: P-31
 #[tokio::test]
-async fn a_name_that_nobody_has_is_answered_with_names_like_it() {
+async fn unknown_provider_or_model_error_lists_similar_names() {
     check("run --model antropic:claude-sonnet-4-5", &[], expect![[r#"
         2
         error: no provider is called "antropic"
@@ -169,7 +169,7 @@ async fn a_name_that_nobody_has_is_answered_with_names_like_it() {
 
 // spec: P-15, P-31
 #[tokio::test]
-async fn an_address_or_a_proxy_that_is_none_is_refused_before_anything_is_sent() {
+async fn invalid_address_or_proxy_is_refused_before_any_request() {
     let key = ("OPENAI_COMPATIBLE_API_KEY", KEY);
     check("run --base-url localhost:8000/v1 --model m", &[key], expect![[r#"
         2
@@ -251,7 +251,7 @@ async fn an_address_or_a_proxy_that_is_none_is_refused_before_anything_is_sent()
 
 // spec: P-31
 #[tokio::test]
-async fn what_is_no_answer_is_shown_with_status_type_and_first_bytes_and_without_the_key() {
+async fn invalid_response_is_shown_with_status_type_and_first_bytes_without_the_key() {
     let page = format!("<!DOCTYPE html><title>Gateway</title> key {KEY}");
     let html = |status| MockResponse::new(status).header("content-type", "text/html").chunk(page.as_str());
     let error =

@@ -65,7 +65,7 @@ async fn config_get_prints_values_with_the_place_of_each() {
 }
 
 #[tokio::test]
-async fn config_get_of_what_is_not_set_or_does_not_exist_is_refused() {
+async fn config_get_of_an_unset_or_unknown_setting_is_refused() {
     let place = Place::new();
     place.archon("config get", &["max_turns"]).await.check_refused(
         1,
@@ -174,7 +174,7 @@ mod changes {
     }
 
     #[tokio::test]
-    async fn config_set_of_a_project_refuses_what_a_project_may_not_set_and_says_when_it_holds() {
+    async fn config_set_for_a_project_refuses_forbidden_settings_and_notes_the_needed_agreement() {
         let place = Place::new();
         for (name, value, what) in [
             ("api_key_env", "K", "a project does not choose your keys"),

@@ -5,7 +5,7 @@ use archon_testkit::MockServer;
 use crate::setup::{Place, Ran, answer, asks_for};
 
 #[tokio::test]
-async fn run_replay_answers_from_what_run_record_kept_and_no_key_is_in_it() {
+async fn run_replay_answers_from_the_recorded_cassette_without_a_key() {
     let key = "canary-key-of-a-service";
     let call = asks_for("calculator", r#"{"expression": "40 + 2"}"#);
     let server = MockServer::start([call, answer(&format!("It is 42. {key}"))]).await;
@@ -52,7 +52,7 @@ async fn run_record_to_a_file_that_is_no_cassette_is_refused_and_leaves_it() {
 }
 
 #[tokio::test]
-async fn resume_of_a_run_that_was_replayed_says_how_to_start_it_again() {
+async fn resume_of_a_replayed_run_prints_how_to_start_it_again() {
     let server = MockServer::start([asks_for("calculator", r#"{"expression": "1 + 1"}"#)]).await;
     let place = Place::with_server(&server);
     place.archon("run --record calls.jsonl --max-turns 1", &["1 + 1?"]).await;

@@ -56,7 +56,7 @@ async fn a_team_works_with_a_line_for_each_delegation_and_the_lead_has_the_last_
 }
 
 #[tokio::test]
-async fn without_steps_the_model_of_the_lead_plans_and_is_told_of_the_roles() {
+async fn team_without_steps_is_planned_by_the_leads_model_with_the_roles() {
     let plan = r#"{"subtasks": [{"id": "a", "description": "Find it", "dependencies": [], "rules": {"role": "researcher"}}]}"#;
     let server = MockServer::start([answer(plan), answer("3.7 mm"), answer("By 3.7 mm.")]).await;
     let without: String = TEAM.split("# Without").next().expect("a team").to_owned();
@@ -72,7 +72,7 @@ async fn without_steps_the_model_of_the_lead_plans_and_is_told_of_the_roles() {
 }
 
 #[tokio::test]
-async fn a_team_that_was_interrupted_is_taken_up_without_doing_anything_twice() {
+async fn interrupted_team_is_resumed_without_repeating_work() {
     let server =
         MockServer::start([answer("3.7 mm a year"), MockResponse::sse("").event(&text("half ")).hang()])
             .await;
@@ -114,7 +114,7 @@ async fn team_resume_of_a_run_that_met_a_limit_goes_on_with_more() {
 }
 
 #[tokio::test]
-async fn team_resume_of_a_run_that_was_cut_off_in_its_first_record_says_to_begin_again() {
+async fn team_resume_of_a_log_without_its_first_record_advises_a_new_start() {
     let server = MockServer::start([answer("a"), answer("b"), answer("c")]).await;
     let (place, file) = place(&server, TEAM);
     place.archon("team run", &[&file, "Does the sea rise?"]).await;
@@ -127,7 +127,7 @@ async fn team_resume_of_a_run_that_was_cut_off_in_its_first_record_says_to_begin
 }
 
 #[tokio::test]
-async fn a_team_that_cannot_work_is_refused_with_the_line_and_a_remedy_before_anybody_is_asked() {
+async fn invalid_team_file_is_refused_with_line_and_remedy_before_any_request() {
     let server = MockServer::start([]).await;
     let (place, file) = place(&server, &TEAM.replace("id = \"ben\"", "id = \"ada\""));
     let refused = place.archon("team run", &[&file, "Does the sea rise?"]).await;

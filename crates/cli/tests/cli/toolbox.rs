@@ -19,7 +19,7 @@ const REVIEWER: &str = "[agents.reviewer]\ndescription = \"Reads what others wro
 
 // spec: MA-28
 #[tokio::test]
-async fn run_hands_work_to_an_agent_of_the_settings() {
+async fn run_delegates_to_a_configured_agent() {
     let server = MockServer::start([
         asks_for("reviewer", r#"{"task": "Look."}"#),
         answer("All well."),
@@ -144,7 +144,7 @@ async fn tools_call_with_effects_follows_the_rules_of_a_run() {
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn tools_call_bash_runs_what_a_rule_allows() {
+async fn tools_call_bash_runs_an_allowed_command() {
     let place = Place::new();
     let ran = place.archon("tools call", &["bash", "command=echo tea", "--allow", "bash(echo:*)"]).await;
     assert!(ran.code == Some(0) && ran.out.contains("tea"), "{ran:?}");

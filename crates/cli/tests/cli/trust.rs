@@ -21,7 +21,7 @@ fn clone_of(server: &MockServer) -> Place {
 
 // spec: AP-15
 #[tokio::test]
-async fn a_cloned_project_chooses_nothing_that_listens_or_speaks_before_a_person_agreed_to_the_file() {
+async fn project_settings_for_models_and_tools_have_no_effect_before_an_agreement() {
     let server = MockServer::start([
         asks_for("read_file", r#"{"path": ".env"}"#),
         answer("It is a project."),
@@ -64,7 +64,7 @@ async fn a_cloned_project_chooses_nothing_that_listens_or_speaks_before_a_person
 }
 
 #[tokio::test]
-async fn an_agreement_is_kept_for_its_owner_listed_and_taken_back() {
+async fn trust_agreement_is_stored_privately_listed_and_revoked() {
     let server = MockServer::start([]).await;
     let place = clone_of(&server);
     let file = place.path("archon.toml").canonicalize().unwrap().display().to_string();
@@ -117,7 +117,7 @@ const WRITE: &str = r#"{"path": "notes.txt", "content": "very dangerous\n"}"#;
 
 // spec: AP-15
 #[tokio::test]
-async fn an_answer_that_a_program_put_into_an_inbox_runs_nothing() {
+async fn forged_inbox_answer_does_not_approve_a_call() {
     let server = MockServer::start([asks_for("write_file", WRITE), answer("It is written.")]).await;
     let place = Place::with_server(&server);
     let ran = place.archon("run --ask-later --tools write_file", &["Write notes."]).await;
@@ -146,7 +146,7 @@ async fn an_answer_that_a_program_put_into_an_inbox_runs_nothing() {
 
 // spec: AP-11
 #[tokio::test]
-async fn a_setting_that_weakens_a_protection_is_said_when_the_run_starts() {
+async fn weakened_protection_is_announced_at_the_start_of_a_run() {
     let server = MockServer::start([answer("Hello."), answer("Hello.")]).await;
     let place = Place::with_server(&server);
     let settings = place.path(".config/archon/archon.toml");

@@ -180,7 +180,7 @@ async fn a_flood_of_output_is_cut_between_characters() {
 
 // spec: TE-47
 #[tokio::test]
-async fn there_is_nothing_outside_of_a_program() {
+async fn program_cannot_reach_files_network_processes_or_the_environment() {
     for code in [
         "open('/etc/passwd')",
         "open('/etc/passwd').read()",

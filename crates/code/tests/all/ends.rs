@@ -53,7 +53,7 @@ async fn a_cancelled_call_is_over_at_once() {
 
 // spec: TE-47
 #[tokio::test]
-async fn a_call_that_waits_for_a_tool_is_cancelled_all_the_same() {
+async fn cancelled_program_that_waits_for_a_tool_ends() {
     for (language, code) in [("python", "echo(1)"), ("javascript", "echo({a: 1})")] {
         let mut tools = echo();
         tools.hangs = true;

@@ -63,7 +63,7 @@ async fn arguments_and_results_keep_their_types() {
 
 // spec: TE-47
 #[tokio::test]
-async fn functions_are_called_from_wherever_a_program_can_wait() {
+async fn tool_functions_can_be_called_from_nested_and_async_code() {
     let tools = echo();
     let tool = tools.executor(&["echo"]);
     for (language, code) in [
@@ -176,7 +176,7 @@ async fn calls_are_counted() {
 
 // spec: TE-47
 #[tokio::test]
-async fn the_tool_says_what_its_programs_can_call_and_is_as_harmful() {
+async fn code_executor_spec_lists_its_functions_and_has_the_worst_effect() {
     let mut writes = spec("files.write-all");
     writes.annotations = ToolAnnotations::default();
     writes.annotations.permissions = vec!["fs_write".to_owned()];

@@ -42,7 +42,7 @@ async fn the_value_of_the_last_expression_is_given_back() {
 
 // spec: TE-47
 #[tokio::test]
-async fn what_is_printed_comes_before_the_value() {
+async fn program_result_has_printed_text_before_the_value() {
     assert_eq!(python("print('a', 1, end='!')\nprint()\n3").await, "a 1!\nValue: 3");
     assert_eq!(python("print('only')").await, "only\n");
     assert_eq!(
@@ -83,7 +83,7 @@ async fn programs_in_javascript_may_await() {
 
 // spec: TE-47
 #[tokio::test]
-async fn what_a_program_throws_has_its_line() {
+async fn program_error_names_its_line() {
     check_failure(
         "python",
         "def f(x):\n    return 1 / x\nprint('before')\nf(0)",
@@ -143,7 +143,7 @@ async fn a_value_that_is_no_json_is_shown_as_the_language_shows_it() {
 }
 
 #[tokio::test]
-async fn json_is_there_as_in_the_language() {
+async fn json_module_works_as_in_each_language() {
     let code = r#"import json
 print(json.dumps({'b': [1, 2.5, None, True, 'ä"'], 'a': {}}))
 print(json.dumps({'b': [], 'a': (1,)}, indent=1, sort_keys=True))

@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn load_returns_what_was_stored_for_the_same_tokens_model_and_engine_alone() {
+    fn prompt_cache_load_needs_equal_tokens_model_and_engine() {
         let fixture = Fixture::new();
         fixture.cache("a").store(&beginning(1), b"content");
         assert_eq!(fixture.cache("a").load(&beginning(1)).as_deref(), Some(&b"content"[..]));

@@ -115,7 +115,7 @@ fn open_without_a_kernel_for_the_processor_is_refused() {
 }
 
 #[test]
-fn an_altered_library_is_refused_before_it_is_opened() {
+fn open_of_an_altered_library_is_refused() {
     for file in ["libggml-base.so", "libllama.so", "libggml-cpu-quick.so"] {
         let mut fake = Fake::new(&USUAL);
         append(&fake.path(file));
@@ -140,7 +140,7 @@ fn a_library_without_a_function_is_refused_by_the_functions_name() {
 }
 
 #[test]
-fn a_missing_library_is_told_with_its_path() {
+fn open_of_a_missing_library_names_its_path() {
     let mut fake = Fake::new(&USUAL);
     std::fs::remove_file(fake.path("libllama.so")).unwrap();
     let error = fake.open(None).unwrap_err();

@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_forms_of_a_page_say_the_same() {
+    fn index_links_are_equal_for_html_and_json_pages() {
         let html = r#"<html><body><h1>Links</h1>
             <a href="../../a/x-1.0.whl#sha256=ab12" data-requires-python="&gt;=3.9">x-1.0.whl</a><br/>
             <a href="https://files.test/x-1.0.tar.gz?a=1&amp;b=2">x-1.0.tar.gz</a></body></html>"#;

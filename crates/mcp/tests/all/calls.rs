@@ -23,7 +23,7 @@ async fn tools_of_a_server_are_listed_over_all_pages_and_called() {
 }
 
 #[tokio::test]
-async fn effect_of_a_tool_is_the_worst_although_its_server_says_that_it_only_reads() {
+async fn tool_effect_is_side_effect_despite_a_read_only_hint() {
     let servers = start([("fake", server("well")), ("vouched", server("well").with_read_only(["echo"]))]);
     let annotations = &tool(&servers, "fake__echo").await.spec().annotations.clone();
     assert!(annotations.effect == Effect::SideEffect && annotations.destructive);
@@ -103,7 +103,7 @@ async fn a_call_that_is_cancelled_under_way_is_cancelled_at_the_server() {
 }
 
 #[tokio::test]
-async fn a_call_without_an_answer_ends_at_its_limit_and_says_that_it_may_have_taken_effect() {
+async fn call_without_an_answer_times_out_and_notes_a_possible_effect() {
     let mut slow = server("well");
     slow.timeouts.call = Duration::from_millis(50);
     let servers = start([("fake", slow)]);
@@ -117,7 +117,7 @@ async fn a_call_without_an_answer_ends_at_its_limit_and_says_that_it_may_have_ta
 
 // spec: MC-08
 #[tokio::test]
-async fn failures_to_connect_name_the_server_the_phase_and_what_to_do() {
+async fn connection_failure_names_server_phase_and_advice() {
     let unknown = archon_mcp::McpServer::stdio("no-such-program-here", [""; 0]);
     let silent = within(server("silent"), Duration::from_millis(50));
     let endless = server("endless-list");

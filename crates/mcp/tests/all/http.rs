@@ -63,7 +63,7 @@ async fn tools_of_a_server_at_a_web_address_are_called_with_its_session_and_our_
 
 // spec: MC-06, MC-08
 #[tokio::test]
-async fn a_server_that_wants_a_sign_in_or_is_not_there_says_so() {
+async fn http_server_that_needs_a_login_or_is_absent_is_reported() {
     let web = MockServer::answering(|_| MockResponse::new(401).header("www-authenticate", "Bearer")).await;
     let servers = start([
         ("locked", McpServer::http(web.url())),

@@ -66,7 +66,7 @@ async fn a_changed_a_new_and_a_renamed_tool_are_held_back_and_the_rest_works() {
 }
 
 #[tokio::test]
-async fn a_tool_that_changes_while_a_run_has_it_is_refused() {
+async fn tool_changed_during_a_run_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let settings = with_tools(folder.path(), &[definition("echo", "One."), definition("change", "Changes.")]);
     let servers = start(folder.path(), settings, FirstUse::Trust);

@@ -222,7 +222,7 @@ mod tests {
 
     // spec: M-25
     #[test]
-    fn what_stands_in_words_is_part_of_them() {
+    fn rule_extractor_keeps_punctuation_inside_words() {
         check(&[
             ("My email is anna@example.com.", "user has email anna@example.com"),
             ("my phone is +41 79 123 45 67", "user has phone +41 79 123 45 67"),
@@ -257,7 +257,7 @@ mod tests {
 
     // spec: M-25
     #[test]
-    fn who_is_meant_is_the_speaker_after_a_known_opener_or_a_name() {
+    fn rule_extractor_subject_is_the_speaker_or_a_name() {
         check(&[
             ("Today I use Rust.", "user uses Rust"),
             ("Hi, my name is Anna Müller and I live in Bern.", "user is called Anna Müller"),
@@ -269,7 +269,7 @@ mod tests {
 
     // spec: M-25
     #[test]
-    fn what_takes_nothing_back_leaves_what_was_said() {
+    fn rule_extractor_keeps_facts_before_harmless_additions() {
         check(&[
             ("I live in Bern, Switzerland.", "user lives in Bern"),
             ("I live in Bern, actually.", "user lives in Bern"),
@@ -281,7 +281,7 @@ mod tests {
 
     // spec: M-25
     #[test]
-    fn in_doubt_nothing_is_learnt() {
+    fn rule_extractor_ignores_questions_and_conditions() {
         let texts = [
             // Questions, conditions and what is imagined.
             "If I live in Bern, can I vote?",

@@ -191,7 +191,7 @@ mod tests {
 
     // spec: M-25
     #[test]
-    fn what_ends_each_of_many_is_what_ends_each() {
+    fn timeline_nexts_equals_next_after_for_each_fact() {
         let mut chance = Chance(first_seed());
         for _ in 0..cases(500, 20_000) {
             let mut entry = |_| {
@@ -213,7 +213,7 @@ mod tests {
 
     // spec: M-25
     #[test]
-    fn parts_of_facts_with_an_at_in_their_ids_are_told_apart() {
+    fn timeline_part_ids_with_an_at_sign_are_parsed() {
         let part = |id| part_at(id, Timestamp::from_millis(5));
         assert_eq!([part("a"), part("a@3"), part("a@3@4")], ["a@5", "a@5", "a@3@5"]);
         assert_eq!([part("anna@home"), part("anna@work")], ["anna@home@5", "anna@work@5"]);

@@ -123,7 +123,7 @@ mod tests {
 
     // spec: M-25
     #[test]
-    fn what_is_untrusted_stands_behind_what_is_as_relevant_whatever_stands_between() {
+    fn belief_orders_untrusted_hits_after_equally_relevant_trusted_ones() {
         let between = [("x", Trusted, 0.3), ("page", Untrusted, 1.0), ("note", Model, 0.9)];
         check(&between, None, 9, &[("x", Trusted), ("note", Model), ("page", Untrusted)]);
         let between = [("page", Untrusted, 1.0), ("x", Trusted, 0.3), ("note", Trusted, 1.0)];
@@ -134,7 +134,7 @@ mod tests {
 
     // spec: M-25
     #[test]
-    fn many_copies_of_a_page_hide_no_note() {
+    fn belief_many_copies_of_a_page_do_not_hide_a_note() {
         let page = ("page", Untrusted, 1.0);
         let hits = [page, page, page, page, page, page, ("note", Trusted, 1.0)];
         check(&hits, None, 3, &[("note", Trusted), ("page", Untrusted)]);
@@ -145,7 +145,7 @@ mod tests {
 
     // spec: M-11, M-25
     #[test]
-    fn of_one_text_the_copy_that_is_believed_most_is_told() {
+    fn belief_keeps_the_most_trusted_copy_of_a_text() {
         let hits =
             [("Tea!", Untrusted, 0.8), ("other", Model, 0.8), ("tea", Model, 0.8), ("Tea", Trusted, 0.8)];
         check(&hits, None, 9, &[("Tea", Trusted), ("other", Model)]);
@@ -156,7 +156,7 @@ mod tests {
 
     // spec: M-25
     #[test]
-    fn a_fact_stands_behind_the_one_that_counts_whatever_takes_whose_place() {
+    fn belief_orders_a_fact_after_the_valid_one_of_its_key() {
         let told = [("Bern", Trusted), ("Basel", Model)];
         // It replaces a page with the same text.
         let hits = [("Basel", Untrusted, 1.0), ("k=Bern", Trusted, 0.2), ("k=Basel", Model, 0.9)];
@@ -170,7 +170,7 @@ mod tests {
 
     // spec: M-25
     #[test]
-    fn what_is_believed_alike_stays_in_order() {
+    fn belief_keeps_the_order_of_equally_trusted_hits() {
         for trust in [Untrusted, Model, Trusted] {
             let hits = [("a", trust, 0.4), ("b", trust, 1.0), ("a!", trust, 0.3), ("c", trust, 0.95)];
             check(&hits, None, 9, &[("a", trust), ("b", trust), ("c", trust)]);

@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_date() {
+    fn date_hints_ignore_words_that_are_no_date() {
         for question in
             ["May I march on?", "Who is Jan?", "2 children, 31 cats", "room 1850", "31 February", ""]
         {
@@ -267,14 +267,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_day_has_one_date(day in 0i64..80_000) {
+        fn date_conversion_round_trips(day in 0i64..80_000) {
             let (year, month, date) = civil(day);
             prop_assert_eq!(day_number(year, month, date), day);
             prop_assert!(date >= 1 && date <= days_in(year, month));
         }
 
         #[test]
-        fn any_question_and_any_time_has_a_closeness(text in any::<String>(), ms in any::<u64>()) {
+        fn date_closeness_of_any_question_is_finite(text in any::<String>(), ms in any::<u64>()) {
             for hint in time_hints(&text, Some(Timestamp::from_millis(ms))) {
                 prop_assert!((0.0..=1.0).contains(&hint.closeness(Timestamp::from_millis(ms))));
             }

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_that_nobody_said_takes_nothing_from_the_others() {
+    fn coverage_ignores_words_that_no_text_has() {
         let texts = ["dog cat", "owl"];
         assert_eq!(coverage_of("dog unheard", &texts), coverage_of("dog", &texts));
         assert_eq!(coverage_of("unheard", &texts), [0.0, 0.0]);

@@ -171,7 +171,7 @@ mod tests {
 
     // spec: M-12
     #[test]
-    fn what_the_task_has_at_hand_is_looked_for_with_less_weight() {
+    fn question_context_words_have_less_weight() {
         let asked = ask("Where do the tests run?")
             .with_context(&Analyzer::default(), ["runs the tests of billing", "billing"]);
         let terms: Vec<_> = asked.terms.iter().map(|(term, weight)| (term.as_str(), *weight)).collect();
@@ -190,7 +190,7 @@ mod tests {
 
     // spec: M-12, M-16
     #[test]
-    fn a_store_looks_for_the_words_that_were_asked_before_those_at_hand() {
+    fn question_search_text_has_asked_words_before_context_words() {
         let asked = ask("Where is the red key of the cupboard?")
             .with_context(&Analyzer::default(), ["refurbishment of the greenhouse"]);
         assert_eq!(asked.search_text(), "cupboard red key refurbishment greenhouse");

@@ -26,7 +26,7 @@ fn apart<'a>(texts: &[&'a str]) -> Vec<Item<'a>> {
 
 // spec: M-16
 #[test]
-fn an_answer_without_a_word_of_the_question_is_found_by_what_it_answers() {
+fn rank_finds_an_answer_by_the_question_before_it() {
     let items = [
         turn(1, "Mel", "The weather is fine today."),
         turn(2, "Mel", "Which instrument did you pick up?"),
@@ -42,7 +42,7 @@ fn an_answer_without_a_word_of_the_question_is_found_by_what_it_answers() {
 
 // spec: M-16
 #[test]
-fn meaning_finds_what_words_do_not_and_words_what_meaning_does_not() {
+fn rank_combines_vector_and_word_matches() {
     // Equals keep their order, so the one that only its meaning finds is last.
     let mut items = apart(&["We had soup", "The port is 8443", "Nice day", "I adore felines"]);
     for (item, cosine) in items.iter_mut().zip([0.1, 0.2, 0.15, 0.7]) {
@@ -54,7 +54,7 @@ fn meaning_finds_what_words_do_not_and_words_what_meaning_does_not() {
 
 // spec: M-18
 #[test]
-fn what_has_no_vector_yet_is_still_found_by_its_words() {
+fn rank_of_an_item_without_a_vector_uses_its_words() {
     let mut items = apart(&["The port is 8443", "We had soup", "Nice day"]);
     (items[1].cosine, items[2].cosine) = (Some(0.2), Some(f32::NAN));
     assert_eq!(order(&ask("which port?"), &items)[0], 0);
@@ -85,7 +85,7 @@ fn the_younger_and_the_more_important_of_equals_comes_first() {
 
 // spec: M-12
 #[test]
-fn what_the_task_has_at_hand_decides_what_is_meant() {
+fn rank_context_breaks_ties() {
     let items = apart(&["The tests of shipping run nightly", "The tests of billing run hourly"]);
     let asked = ask("when do the tests run?");
     assert_eq!(order(&asked, &items), [0, 1]);
@@ -93,13 +93,13 @@ fn what_the_task_has_at_hand_decides_what_is_meant() {
 }
 
 #[test]
-fn what_tells_comes_before_what_asks() {
+fn rank_prefers_statements_to_questions() {
     let items = apart(&["Did you paint the sunrise?", "I did paint the sunrise"]);
     assert_eq!(order(&ask("Who painted the sunrise?"), &items), [1, 0]);
 }
 
 #[test]
-fn a_session_that_is_about_the_question_lifts_what_was_said_in_it() {
+fn rank_boosts_items_of_a_relevant_session() {
     let mut items = apart(&["cello", "cello", "concert with orchestra", "strings and bow"]);
     (items[0].session, items[1].session) = (Some("a"), Some("b"));
     (items[2].session, items[3].session) = (Some("b"), Some("b"));
@@ -112,7 +112,7 @@ fn a_session_that_is_about_the_question_lifts_what_was_said_in_it() {
 
 // spec: M-11
 #[test]
-fn what_says_the_same_again_is_left_out() {
+fn ranking_distinct_drops_repeated_texts() {
     let items = apart(&["The port is 8443", "the port is 8443!", "The port is not 8443", "The port is 8444"]);
     let ranking = Ranker::default().rank(&ask("which port?"), &items);
     let kept: Vec<_> = ranking.distinct(&items, 9).iter().map(|hit| hit.item).collect();
@@ -157,7 +157,7 @@ impl archon_types::Embedder for Near {
 
 // spec: M-15
 #[tokio::test]
-async fn measured_calibration_takes_what_unrelated_texts_share_for_nothing() {
+async fn calibration_measured_maps_unrelated_similarity_to_zero() {
     let texts: Vec<String> = (0..10).map(|n| format!("text {n}")).collect();
     let calibration = Calibration::measured(&Near, &texts).await.unwrap();
     assert!((calibration.floor - 0.8).abs() < 1e-6, "{calibration:?}");
@@ -174,14 +174,14 @@ async fn measured_calibration_takes_what_unrelated_texts_share_for_nothing() {
 }
 
 #[test]
-fn nothing_to_order_and_nothing_asked() {
+fn rank_of_no_items_or_an_empty_question() {
     assert_eq!(order(&ask("anything?"), &[]), [0; 0]);
     assert_eq!(order(&ask(""), &apart(&["a fox", "an owl"])), [0, 1]);
 }
 
 proptest! {
     #[test]
-    fn each_item_is_ranked_once_with_finite_scores_whatever_comes(
+    fn rank_of_any_input_has_each_item_once_with_finite_scores(
         raw in prop::collection::vec((".{0,40}", 0u64..12, 0u8..4, prop::option::of(any::<f32>()), any::<u64>()), 0..30),
         question in ".{0,60}",
         now in any::<u64>(),

@@ -79,7 +79,7 @@ fn note(id: &str, text: &str) -> MemoryEntry {
 
 // spec: M-25, M-29
 #[tokio::test]
-async fn of_two_facts_that_are_learnt_at_once_one_ends_the_other() {
+async fn concurrent_facts_one_ends_the_other() {
     let (first, store) = two();
     let second = overtaken(&store, async move {
         first.knowledge().learn([lives("Bern", 100)]).await.unwrap();
@@ -107,7 +107,7 @@ async fn of_two_facts_that_are_learnt_at_once_one_ends_the_other() {
 
 // spec: M-25
 #[tokio::test]
-async fn of_two_who_say_how_many_objects_there_are_the_first_is_right() {
+async fn concurrent_facts_first_cardinality_wins() {
     let likes = |what: &str| Fact::new("Alice", "likes", what).trusted(Trust::Trusted);
     let (first, store) = two();
     let second = overtaken(&store, async move {
@@ -123,7 +123,7 @@ async fn of_two_who_say_how_many_objects_there_are_the_first_is_right() {
 
 // spec: M-26
 #[tokio::test]
-async fn no_turn_of_an_untrusted_import_slips_in_behind_one_that_is_said_meanwhile() {
+async fn concurrent_untrusted_import_adds_no_turns_to_a_trusted_session() {
     let (_, of) = two();
     memory_of(of.clone(), 9).conversation("s").append(entry("user", "An import's")).await.unwrap();
     let lines = memory_of(of, 9).export().await.unwrap().join("\n");
@@ -138,7 +138,7 @@ async fn no_turn_of_an_untrusted_import_slips_in_behind_one_that_is_said_meanwhi
 
 // spec: M-13, M-14
 #[tokio::test]
-async fn what_is_cleared_while_a_model_sums_it_up_does_not_come_back() {
+async fn concurrent_clear_during_a_summary_stays_cleared() {
     let (first, store) = two();
     for n in 0..4 {
         first.conversation("s").append(entry("user", &format!("The secret number is {n}."))).await.unwrap();
@@ -155,7 +155,7 @@ async fn what_is_cleared_while_a_model_sums_it_up_does_not_come_back() {
 
 // spec: M-23, M-25
 #[tokio::test]
-async fn what_is_forgotten_while_it_is_read_does_not_come_back() {
+async fn concurrent_forget_during_extraction_stays_forgotten() {
     let (first, store) = two();
     let mut turn = Knowledge::left_unread(entry("user", "I live in Bern."), &RuleExtractor);
     (turn.id, turn.kind) = ("turn".into(), MemoryKind::Turn);
@@ -170,7 +170,7 @@ async fn what_is_forgotten_while_it_is_read_does_not_come_back() {
 
 // spec: M-25
 #[tokio::test]
-async fn a_fact_that_is_learnt_while_its_text_is_forgotten_goes_with_it() {
+async fn concurrent_forget_of_a_text_removes_its_new_fact() {
     let (first, store) = two();
     let mut turn = Knowledge::left_unread(entry("user", "I live in Bern."), &RuleExtractor);
     (turn.id, turn.kind) = ("turn".into(), MemoryKind::Turn);
@@ -185,7 +185,7 @@ async fn a_fact_that_is_learnt_while_its_text_is_forgotten_goes_with_it() {
 
 // spec: M-03
 #[tokio::test]
-async fn a_value_that_a_person_sets_meanwhile_is_not_overwritten_by_a_model() {
+async fn concurrent_model_value_does_not_overwrite_a_persons_value() {
     let (first, store) = two();
     let second = overtaken(&store, async move {
         first.task("t").set("owner", json!("Anna")).await.unwrap();
@@ -199,7 +199,7 @@ async fn a_value_that_a_person_sets_meanwhile_is_not_overwritten_by_a_model() {
 
 // spec: M-19
 #[tokio::test]
-async fn a_note_that_is_written_anew_while_it_is_merged_or_evicted_stays() {
+async fn concurrent_rewrite_survives_merge_and_evict() {
     for evict in [false, true] {
         let (first, store) = two();
         let mut important = note("b", "Tea at five");
@@ -225,7 +225,7 @@ async fn a_note_that_is_written_anew_while_it_is_merged_or_evicted_stays() {
 
 // spec: M-29
 #[tokio::test]
-async fn who_is_overtaken_for_ever_says_so_and_changes_nothing() {
+async fn learn_that_always_conflicts_fails_without_a_change() {
     struct Always(Arc<dyn MemoryStore>);
     impl MemoryStore for Always {
         fn scope(&self) -> &Collection {

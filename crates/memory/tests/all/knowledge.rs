@@ -32,7 +32,7 @@ async fn places(knowledge: &Knowledge, times: &[u64]) -> Vec<String> {
 
 // spec: M-25
 #[tokio::test]
-async fn a_newer_fact_ends_the_older_in_whatever_order_they_are_learnt() {
+async fn newer_fact_ends_the_older_for_any_order_of_learning() {
     let orders: [[usize; 3]; 6] = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
     for order in orders {
         let (memory, _) = memory("user:x");
@@ -50,7 +50,7 @@ async fn a_newer_fact_ends_the_older_in_whatever_order_they_are_learnt() {
 
 // spec: M-25
 #[tokio::test]
-async fn what_is_said_again_and_again_holds_whenever_it_was_said_last() {
+async fn repeated_fact_is_valid_from_its_latest_statement() {
     let mut chance = Chance(seed());
     for _ in 0..cases(300, 20_000) {
         let (memory, _) = memory("user:x");
@@ -79,7 +79,7 @@ async fn what_is_said_again_and_again_holds_whenever_it_was_said_last() {
 
 // spec: M-25
 #[tokio::test]
-async fn a_relation_has_as_many_objects_as_it_had_first() {
+async fn relation_keeps_its_first_cardinality() {
     let (memory, _) = memory("user:x");
     let knowledge = memory.knowledge();
     let many = |place: &str, since| lives(place, since, Trust::Trusted).one_of_many();
@@ -107,7 +107,7 @@ async fn a_relation_has_as_many_objects_as_it_had_first() {
 
 // spec: M-25
 #[tokio::test]
-async fn what_is_believed_less_neither_ends_nor_outranks() {
+async fn less_trusted_fact_neither_ends_nor_outranks_another() {
     let (memory, _) = memory("user:x");
     let knowledge = memory.knowledge();
     let learnt = knowledge
@@ -147,7 +147,7 @@ async fn what_is_believed_less_neither_ends_nor_outranks() {
 
 // spec: M-15, M-25
 #[tokio::test]
-async fn no_doubtful_fact_is_told_without_the_one_that_is_believed_more() {
+async fn query_returns_a_doubtful_fact_only_with_the_more_trusted_one() {
     let (memory, clock) = memory("user:x");
     // With vectors both are found; by words alone nothing of `Bern` is in the question.
     let by_words =
@@ -281,7 +281,7 @@ async fn a_model_finds_facts_and_cannot_make_them_trusted() {
 
 // spec: M-25
 #[tokio::test]
-async fn what_ends_or_begins_later_is_found_while_it_holds() {
+async fn query_finds_facts_only_within_their_validity() {
     let (memory, clock) = memory("user:x");
     let (now, day) = (clock.now(), Duration::from_secs(24 * 3600));
     let mut rome = Fact::new("Alice", "visits", "Rome").trusted(Trust::Trusted);
@@ -304,7 +304,7 @@ async fn what_ends_or_begins_later_is_found_while_it_holds() {
 
 // spec: M-25
 #[tokio::test]
-async fn what_is_learnt_again_is_known_and_nothing_moves() {
+async fn learn_of_a_known_fact_changes_nothing() {
     let (memory, _) = memory("user:x");
     let knowledge = memory.knowledge();
     let (bern, basel) = (lives("Bern", 100, Trust::Trusted), lives("Basel", 200, Trust::Trusted));
@@ -343,7 +343,7 @@ async fn no_text_ends_its_part_of_an_extractor_s_question() {
 
 // spec: M-25, M-22
 #[tokio::test]
-async fn a_text_is_forgotten_with_the_facts_that_only_it_said_and_the_answers_that_have_them() {
+async fn forget_removes_a_text_with_facts_that_only_it_supports() {
     let (memory, _) = memory("user:x");
     let knowledge = memory.knowledge();
     let texts = [
@@ -432,7 +432,7 @@ async fn facts_go_with_the_turns_that_are_cleared_or_purged_and_stay_with_those_
 
 // spec: M-19, M-25
 #[tokio::test]
-async fn what_a_merged_note_said_rests_on_the_one_that_stays() {
+async fn merge_moves_facts_to_the_remaining_note() {
     let (memory, _) = memory("user:x");
     let knowledge = memory.knowledge();
     for (id, at_ms) in [("old", 100), ("new", 200)] {

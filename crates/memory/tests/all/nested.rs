@@ -42,7 +42,7 @@ fn objects(facts: &[Fact]) -> Vec<&str> {
 
 // spec: M-27, M-25
 #[tokio::test]
-async fn what_a_team_learns_ends_no_fact_of_a_member() {
+async fn team_fact_does_not_end_a_members_fact() {
     let ([alice, bob, team], _) = memories(["team:eng:alice", "team:eng:bob", "team:eng"]);
     alice.knowledge().learn([lives("Bern", 100)]).await.unwrap();
     bob.knowledge().learn([lives("Chur", 200)]).await.unwrap();
@@ -81,7 +81,7 @@ async fn what_a_team_learns_ends_no_fact_of_a_member() {
 
 // spec: M-27
 #[tokio::test]
-async fn a_team_clears_its_own_session_and_task_and_no_members() {
+async fn team_clear_keeps_the_members_sessions_and_tasks() {
     let ([alice, team], _) = memories(["team:eng:alice", "team:eng"]);
     for (memory, name) in [(&alice, "alice"), (&team, "team")] {
         memory.conversation("main").append(entry("user", &format!("I am of {name}."))).await.unwrap();
@@ -108,7 +108,7 @@ async fn a_team_clears_its_own_session_and_task_and_no_members() {
 
 // spec: M-27, M-13
 #[tokio::test]
-async fn a_teams_summary_stands_for_its_own_turns_alone() {
+async fn team_summary_covers_only_its_own_turns() {
     let ([alice, team], _) = memories(["team:eng:alice", "team:eng"]);
     for n in 0..4 {
         alice.conversation("main").append(entry("user", &format!("Alice says {n}."))).await.unwrap();
@@ -129,7 +129,7 @@ async fn a_teams_summary_stands_for_its_own_turns_alone() {
 
 // spec: M-27, M-19
 #[tokio::test]
-async fn what_the_root_forgets_of_its_own_a_tenant_keeps() {
+async fn root_eviction_keeps_the_tenants_entries() {
     let ([tenant, root], clock) = memories(["user:x", ""]);
     let note = |text: &str, at| MemoryEntry::new("same", text, Timestamp::from_millis(at));
     root.keep(vec![note("old", 1)]).await.unwrap();
@@ -147,7 +147,7 @@ async fn what_the_root_forgets_of_its_own_a_tenant_keeps() {
 
 // spec: M-27, M-25
 #[tokio::test]
-async fn what_one_member_says_hides_nothing_that_another_does() {
+async fn member_facts_do_not_hide_each_other() {
     let ([alice, bob, team], clock) = memories(["team:eng:alice", "team:eng:bob", "team:eng"]);
     let fact = |place: &str, since, trust| lives(place, since).trusted(trust);
     alice.knowledge().learn([fact("Bern", 100, Trust::Untrusted)]).await.unwrap();

@@ -95,7 +95,7 @@ async fn a_conversation_is_listed_from_a_place_on_and_of_that_the_last() {
 
 // spec: M-04
 #[tokio::test]
-async fn what_is_stored_is_found_until_it_is_deleted() {
+async fn long_term_entry_is_found_until_deleted() {
     let (memory, _) = memory("user:x");
     let notes = memory.long_term();
     let id = notes.store("The deploy key is rotated on Mondays", Map::new()).await.unwrap();
@@ -116,7 +116,7 @@ async fn what_is_stored_is_found_until_it_is_deleted() {
 
 // spec: M-04, M-06
 #[tokio::test]
-async fn a_query_returns_what_scores_enough_and_no_more_than_its_limit() {
+async fn query_respects_threshold_and_limit() {
     let (memory, _) = memory("user:x");
     let notes = memory.long_term();
     for text in
@@ -194,7 +194,7 @@ async fn zebras() -> Memory {
 
 // spec: M-10
 #[tokio::test]
-async fn each_part_of_a_prompt_keeps_to_its_share_and_what_it_leaves_is_the_historys() {
+async fn recall_parts_respect_their_budget_and_leave_the_rest_to_the_history() {
     let memory = zebras().await;
     let values = json!({"a": "y".repeat(100), "b": "z".repeat(100)});
     memory.task("t").update(values.as_object().unwrap().clone()).await.unwrap();
@@ -236,7 +236,7 @@ async fn three_memories_come_into_a_prompt_and_may_show_their_time_and_score() {
 
 // spec: M-12, M-16
 #[tokio::test]
-async fn filters_hold_and_what_is_at_hand_helps() {
+async fn query_filters_apply_and_task_values_help() {
     let (memory, _) = memory("team:eng");
     for (who, text) in
         [("anna", "The report is in the blue folder"), ("ben", "The report is in the red folder")]
@@ -262,7 +262,7 @@ async fn filters_hold_and_what_is_at_hand_helps() {
 
 // spec: M-15, M-17
 #[tokio::test]
-async fn what_is_not_relevant_enough_is_looked_for_once_more_and_then_by_its_words() {
+async fn recall_falls_back_to_a_lower_threshold_then_to_words() {
     let (memory, _) = memory("user:x");
     memory.long_term().store("Zebra crossings are painted white", Map::new()).await.unwrap();
     memory.conversation("s").append(entry("user", "Completely different words")).await.unwrap();
@@ -287,7 +287,7 @@ async fn what_is_not_relevant_enough_is_looked_for_once_more_and_then_by_its_wor
 
 // spec: M-15
 #[tokio::test]
-async fn query_with_a_calibration_of_the_options_finds_what_is_relevant_by_it() {
+async fn query_with_a_calibration_uses_its_threshold() {
     let (memory, _) = memory("user:x");
     memory.long_term().store("Completely different words", Map::new()).await.unwrap();
     let found = async |calibration| {
@@ -346,7 +346,7 @@ impl MemoryStore for Broken {
 
 // spec: M-18
 #[tokio::test]
-async fn what_could_not_be_embedded_is_found_by_words_and_embedded_later() {
+async fn entry_without_a_vector_is_found_by_words_and_embedded_later() {
     let (plain, _) = memory("user:x");
     let embedder = Arc::new(Moody::default());
     let memory = plain.with_embedder(embedder.clone());
@@ -363,7 +363,7 @@ async fn what_could_not_be_embedded_is_found_by_words_and_embedded_later() {
 
 // spec: M-22
 #[tokio::test]
-async fn an_answer_is_kept_until_something_is_written() {
+async fn query_cache_is_valid_until_a_write() {
     let (plain, _) = memory("user:x");
     let embedder = Arc::new(Moody::default());
     embedder.works.store(true, Ordering::SeqCst);
@@ -460,7 +460,7 @@ async fn untrusted_text_stands_behind_and_is_marked() {
 
 // spec: M-08, M-09, M-25
 #[tokio::test]
-async fn turns_that_nobody_vouches_for_are_marked_and_stay_within_the_budget() {
+async fn recall_untrusted_turns_are_marked_within_the_budget() {
     let (memory, _) = memory("user:x");
     let talk = memory.conversation("s");
     talk.append(entry("user", "What does the\npage say?")).await.unwrap();
@@ -521,7 +521,7 @@ async fn another_session_remembers() {
 
 // spec: M-19
 #[tokio::test]
-async fn what_comes_into_a_prompt_is_of_use_and_noted_once_in_a_while() {
+async fn recall_updates_the_last_use_of_entries_rarely() {
     let (memory, clock) = memory("user:x");
     let id = memory.long_term().store("The door code is 7431.", Map::new()).await.unwrap();
     memory.long_term().store("The garden is large.", Map::new()).await.unwrap();
@@ -543,7 +543,7 @@ async fn what_comes_into_a_prompt_is_of_use_and_noted_once_in_a_while() {
 
 // spec: M-08, M-17
 #[tokio::test]
-async fn a_turn_that_is_in_the_prompt_keeps_nothing_from_being_remembered() {
+async fn recall_skips_turns_that_are_in_the_prompt() {
     let (memory, _) = memory("user:x");
     memory.long_term().store("Bicycles are booked a day ahead.", Map::new()).await.unwrap();
     let question = "Does the ferry to Iona take bicycles, prams, dogs and heavy luggage?";
@@ -562,7 +562,7 @@ async fn a_turn_that_is_in_the_prompt_keeps_nothing_from_being_remembered() {
 
 // spec: M-08, M-10
 #[tokio::test]
-async fn a_turn_that_comes_in_by_what_memories_leave_gives_its_place_to_another_memory() {
+async fn recall_gives_the_place_of_an_included_turn_to_another_memory() {
     let (memory, _) = memory("user:x");
     memory.conversation("old").append(entry("user", "Bicycles ride free on the ferry.")).await.unwrap();
     let talk = memory.conversation("now");
@@ -586,7 +586,7 @@ async fn a_turn_that_comes_in_by_what_memories_leave_gives_its_place_to_another_
 
 // spec: M-08, M-10
 #[test]
-fn whatever_is_recalled_keeps_to_the_budget_says_nothing_twice_and_leaves_its_rest_to_the_turns() {
+fn recall_random_stays_within_budget_without_repetition() {
     let word = || prop::sample::select(vec!["ferry", "dog", "bicycle", "rain", "tea", "Iona"]);
     let text = || prop::collection::vec(word(), 1..12).prop_map(|words| words.join(" "));
     let texts = |most| prop::collection::vec(text(), 0..most);
@@ -655,7 +655,7 @@ impl Embedder for Measuring {
 
 // spec: M-05, M-12, M-22
 #[tokio::test]
-async fn a_log_that_was_pasted_is_asked_by_its_ends() {
+async fn recall_of_a_long_pasted_text_searches_by_its_ends() {
     let (memory, _) = memory("user:x");
     let log: String = (0..1 << 20).map(|n| format!("line{n:06}\n")).collect();
     assert!(log.len() > 10 << 20);

@@ -15,13 +15,13 @@ fn open(store: &InMemoryStore) -> impl Fn(&Collection) -> Arc<dyn MemoryStore> +
 
 // spec: M-06, M-20, M-27, M-28
 #[tokio::test]
-async fn it_is_a_store() {
+async fn memory_store_passes_the_shared_checks() {
     check_memory_store(&open(&InMemoryStore::new())).await;
 }
 
 // spec: M-27
 #[tokio::test]
-async fn no_question_finds_what_is_anothers() {
+async fn memory_store_random_queries_return_no_foreign_entries() {
     let store = InMemoryStore::new();
     assert_eq!(foreign_memories(&open(&store), seed(), cases(20_000, 1_000_000)).await, 0);
 }

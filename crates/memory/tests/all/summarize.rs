@@ -39,7 +39,7 @@ const SUMMARY: &str = r#"{"summary": "Notes were taken."}"#;
 
 // spec: M-04
 #[tokio::test]
-async fn the_newest_memories_become_one_summary_and_nothing_is_kept() {
+async fn summarize_returns_a_summary_of_the_newest_memories_without_storing() {
     let (memory, clock) = memory("user:x");
     let mut ids = Vec::new();
     for n in 0..103 {
@@ -86,7 +86,7 @@ async fn without_memories_no_model_is_asked() {
 
 // spec: M-04, M-25
 #[tokio::test]
-async fn what_no_longer_holds_and_what_tasks_have_at_hand_is_not_summed_up() {
+async fn summarize_excludes_ended_facts_and_task_values() {
     let (memory, clock) = memory("user:x");
     clock.advance(Duration::from_secs(60));
     let lives = |place, since| {
@@ -119,7 +119,7 @@ async fn what_no_longer_holds_and_what_tasks_have_at_hand_is_not_summed_up() {
 
 // spec: M-04, M-25
 #[tokio::test]
-async fn a_summary_is_believed_as_the_least_of_what_it_is_made_of_and_reads_it_as_data() {
+async fn summary_has_the_lowest_trust_of_its_sources_and_quotes_them_as_data() {
     for (trust, mark, expected) in [
         (Trust::Untrusted, "[from an untrusted source] ", Trust::Untrusted),
         (Trust::Model, "[an assistant said] ", Trust::Model),
@@ -155,7 +155,7 @@ async fn an_answer_that_is_no_summary_is_an_error() {
 
 // spec: M-04
 #[tokio::test]
-async fn of_a_long_text_the_beginning_is_summed_up() {
+async fn summarize_of_a_long_text_uses_its_beginning() {
     let (memory, clock) = memory("user:x");
     let texts = ["ä".repeat(2_000), "ä".repeat(2_001)];
     for text in &texts {

@@ -25,7 +25,7 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 
 // spec: M-19
 #[tokio::test]
-async fn what_was_of_use_longest_ago_goes_first() {
+async fn evict_removes_the_least_recently_used_first() {
     let (memory, clock) = memory("user:x");
     let mut ids = Vec::new();
     for n in 0..6 {
@@ -51,7 +51,7 @@ async fn what_was_of_use_longest_ago_goes_first() {
 
 // spec: M-19
 #[tokio::test]
-async fn a_memory_is_kept_within_its_limits_each_time_that_the_period_is_over() {
+async fn keep_within_applies_its_limits_every_period() {
     let (memory, clock) = memory("user:x");
     let mut tidying = Box::pin(async {
         memory.keep_within(&Limits::entries(2), DAY).await;
@@ -110,7 +110,7 @@ async fn sessions_stand_beside_each_other_and_old_ones_go() {
 
 // spec: M-21
 #[tokio::test]
-async fn what_is_older_than_a_limit_is_purged() {
+async fn purge_removes_entries_older_than_the_limit() {
     let (memory, clock) = memory("user:x");
     for n in 0..4 {
         memory.conversation("s").append(entry("user", &format!("day {n}"))).await.unwrap();
@@ -123,7 +123,7 @@ async fn what_is_older_than_a_limit_is_purged() {
 
 // spec: M-21, M-25
 #[tokio::test]
-async fn a_fact_that_was_ended_by_one_that_is_purged_holds_on() {
+async fn purge_of_a_fact_restores_the_one_that_it_ended() {
     let (memory, clock) = memory("user:x");
     let since = Timestamp::from_millis;
     let fact =
@@ -144,7 +144,7 @@ async fn a_fact_that_was_ended_by_one_that_is_purged_holds_on() {
 
 // spec: M-11, M-19
 #[tokio::test]
-async fn what_says_the_same_is_merged_and_the_trusted_stays() {
+async fn merge_similar_keeps_the_trusted_copy() {
     let (memory, _) = memory("user:x");
     let note = |id: &str, text: &str, trust, importance| {
         let mut entry = MemoryEntry::new(id, text, Timestamp::from_millis(5));
@@ -169,7 +169,7 @@ async fn what_says_the_same_is_merged_and_the_trusted_stays() {
 
 // spec: M-11, M-19
 #[tokio::test]
-async fn what_only_looks_alike_is_neither_merged_nor_left_out() {
+async fn merge_similar_keeps_texts_with_different_meaning() {
     let (memory, _) = memory("user:x");
     let texts = [
         "Anna pays Bob",
@@ -266,7 +266,7 @@ impl Embedder for Choosy {
 
 // spec: M-18
 #[tokio::test]
-async fn a_text_that_an_embedder_refuses_keeps_no_other_from_its_vector() {
+async fn embed_missing_continues_after_a_refused_text() {
     let (plain, _) = memory("user:x");
     let mut options = MemoryOptions::default();
     options.batch = 4;
@@ -335,7 +335,7 @@ async fn memories_move_and_bad_lines_stay_behind() {
 
 // spec: M-26, M-27
 #[tokio::test]
-async fn an_import_takes_the_place_of_nothing_that_is_believed_more() {
+async fn import_does_not_replace_more_trusted_entries() {
     let (memory, _) = memory("user:a");
     let mut note = MemoryEntry::new("n", "The code is 7431", Timestamp::from_millis(1));
     note.trust = Trust::Trusted;
@@ -353,7 +353,7 @@ async fn an_import_takes_the_place_of_nothing_that_is_believed_more() {
 
 // spec: M-26
 #[tokio::test]
-async fn an_import_adds_nothing_to_a_session_that_is_believed_more() {
+async fn import_adds_no_turns_to_a_more_trusted_session() {
     let (from, _) = memory("user:a");
     for (session, role) in [("mine", "user"), ("mine", "tool"), ("models", "assistant"), ("pages", "tool")] {
         from.conversation(session).append(entry(role, &format!("{role} in {session}"))).await.unwrap();
@@ -401,7 +401,7 @@ async fn an_import_adds_nothing_to_a_session_that_is_believed_more() {
 
 // spec: M-03, M-26
 #[tokio::test]
-async fn no_import_that_is_not_trusted_changes_what_a_task_has_at_hand() {
+async fn untrusted_import_does_not_change_task_values() {
     let (memory, _) = memory("user:a");
     let task = memory.task("t");
     task.set("account", json!("CH93")).await.unwrap();
@@ -449,7 +449,7 @@ async fn no_import_that_is_not_trusted_changes_what_a_task_has_at_hand() {
 
 // spec: M-25, M-26
 #[tokio::test]
-async fn a_fact_that_is_imported_ends_what_held_before() {
+async fn imported_fact_ends_the_earlier_one() {
     let fact = |place: &str, since: u64| {
         let since = Timestamp::from_millis(since);
         Fact::new("Alice", "lives in", place).since(since).trusted(Trust::Trusted)
@@ -469,7 +469,7 @@ async fn a_fact_that_is_imported_ends_what_held_before() {
 
 // spec: M-25, M-27
 #[tokio::test]
-async fn lines_of_facts_are_what_they_say_and_replace_only_their_own() {
+async fn import_of_a_forged_fact_key_replaces_no_other_fact() {
     let (from, _) = memory("user:a");
     from.knowledge().learn([Fact::new("Alice", "lives in", "Basel").trusted(Trust::Trusted)]).await.unwrap();
     let line = from.export().await.unwrap().remove(0);
@@ -561,7 +561,7 @@ impl MemoryStore for Gate {
 
 // spec: M-19, M-21, M-25, M-29
 #[tokio::test]
-async fn a_purge_and_a_merge_wait_for_who_writes_what_they_compare() {
+async fn purge_and_merge_retry_after_a_concurrent_write() {
     let (inner, clock) = memory("user:a");
     let gate = Arc::new(Gate {
         inner: inner.store().clone(),
@@ -602,7 +602,7 @@ async fn a_purge_and_a_merge_wait_for_who_writes_what_they_compare() {
 
 // spec: M-26
 #[tokio::test]
-async fn a_line_that_the_store_refuses_leaves_the_others() {
+async fn import_continues_after_a_refused_line() {
     let (inner, clock) = memory("user:a");
     let store = Arc::new(Picky(inner.store().clone()));
     let memory = Memory::new(store, Arc::new(clock), Arc::new(SeededIds::new(2)));
@@ -614,7 +614,7 @@ async fn a_line_that_the_store_refuses_leaves_the_others() {
 
 // spec: M-05, M-26
 #[tokio::test]
-async fn a_vector_of_another_length_blocks_nobody_s() {
+async fn import_with_a_vector_of_another_length_does_not_break_search() {
     let (memory, _) = memory("user:a");
     let line = json!({"content": "short", "embedder": HashEmbedder.id(), "embedding": [1.0]}).to_string();
     memory.import(line.as_bytes(), Trust::Trusted, |_| {}).await.unwrap();
@@ -634,7 +634,7 @@ async fn a_vector_of_another_length_blocks_nobody_s() {
 
 // spec: M-04, M-26
 #[tokio::test]
-async fn a_text_of_ten_megabytes_is_refused_with_what_to_do_and_the_rest_is_kept() {
+async fn import_refuses_a_10_mb_text_with_advice_and_stores_the_rest() {
     let (memory, _) = memory("user:a");
     let long = "long ".repeat(2 << 20);
     let error = memory.long_term().store(&long, Map::new()).await.unwrap_err();

@@ -17,7 +17,7 @@ fn waits(result: &Result<archon_types::ToolResult, ToolError>) -> bool {
 
 // spec: MA-35, MA-36, MA-37
 #[test]
-fn a_model_is_told_of_the_fields_and_of_their_rules() {
+fn agent_tool_spec_describes_the_fields_and_their_rules() {
     let (tool, _) = mailer();
     let spec = tool.spec();
     assert_eq!(spec.description, "Writes and sends an email.");
@@ -65,7 +65,7 @@ async fn valid_fields_are_used_and_missing_optional_ones_have_their_default() {
 
 // spec: MA-38
 #[tokio::test]
-async fn an_invalid_field_is_a_failure_that_says_what_is_wrong() {
+async fn agent_tool_invalid_field_fails_with_the_problem() {
     let (office, (tool, sent)) = (Office::new(), mailer());
     let result =
         office.call("t", "run_1", &tool, json!({ "recipient": "ann", "copies": "two" })).await.unwrap();
@@ -111,7 +111,7 @@ async fn a_missing_required_field_is_asked_for_and_the_next_message_completes_it
 
 // spec: MA-38
 #[tokio::test]
-async fn useless_answers_end_after_the_fifth() {
+async fn agent_tool_gives_up_after_five_unusable_answers() {
     let (office, (tool, _)) = (Office::new(), mailer());
     assert!(waits(&office.call("t", "run_1", &tool, json!({})).await));
     for n in 0..5 {
@@ -123,7 +123,7 @@ async fn useless_answers_end_after_the_fifth() {
 
 // spec: MA-39, MA-36
 #[tokio::test]
-async fn consent_is_asked_for_once_the_fields_are_there_and_for_exactly_these() {
+async fn agent_tool_asks_for_consent_with_the_complete_fields() {
     let (office, (tool, sent)) = (Office::new(), mailer());
     let tool = tool.needs_approval();
     assert!(waits(&office.call("t", "run_1", &tool, json!({})).await));
@@ -148,7 +148,7 @@ async fn consent_is_asked_for_once_the_fields_are_there_and_for_exactly_these() 
 
 // spec: MA-35, MA-39, AP-01
 #[tokio::test]
-async fn a_person_agrees_to_the_words_beside_the_fields_too_and_may_change_them() {
+async fn agent_tool_approval_covers_the_request_text_and_takes_edits() {
     let given = json!({ "to": "ann", "task_instruction": " And copy eve. " });
     for (change, expected) in [
         (json!({}), Some("And copy eve.")),
@@ -184,7 +184,7 @@ async fn a_person_agrees_to_the_words_beside_the_fields_too_and_may_change_them(
 
 // spec: A-33
 #[tokio::test]
-async fn a_no_is_an_error_that_the_model_reads() {
+async fn agent_tool_denied_approval_is_an_error_result() {
     let (office, (tool, sent)) = (Office::new(), mailer());
     let tool = tool.needs_approval();
     assert!(waits(&office.call("t", "run_1", &tool, complete()).await));
@@ -199,7 +199,7 @@ async fn a_no_is_an_error_that_the_model_reads() {
 
 // spec: MA-38
 #[tokio::test]
-async fn with_nobody_to_ask_what_is_missing_is_an_error() {
+async fn agent_tool_missing_field_without_an_approver_is_an_error() {
     let (mut office, (tool, sent)) = (Office::new(), mailer());
     office.can_ask = false;
     let result = office.call("t", "run_1", &tool, json!({})).await.unwrap();
@@ -230,7 +230,7 @@ async fn an_agent_whose_fields_have_changed_does_not_go_on() {
 
 // spec: MA-38, MA-40
 #[tokio::test]
-async fn a_process_may_die_at_any_moment_of_a_call() {
+async fn agent_tool_call_killed_at_any_record_resumes() {
     let mut deaths = 0;
     // The first record is there: a log without one is no run.
     for moment in 2..40 {

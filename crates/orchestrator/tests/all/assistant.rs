@@ -161,7 +161,7 @@ async fn a_32_one_sentence_agrees_to_the_email_and_changes_the_flight() {
 
 // spec: A-32, MA-33
 #[tokio::test]
-async fn what_a_model_makes_of_a_message_is_no_consent_in_doubt() {
+async fn assistant_model_reading_is_not_taken_as_consent_if_ambiguous() {
     let garbage = [
         "no JSON",
         r#"{"answers": [{"number": 7, "decision": "approve"}]}"#,
@@ -314,7 +314,7 @@ async fn tenants_never_see_each_other() {
 
 // spec: MA-32
 #[tokio::test]
-async fn a_trigger_comes_in_at_the_same_door_and_agrees_to_nothing() {
+async fn assistant_trigger_message_is_handled_and_approves_nothing() {
     let (office, (mail, sent)) = (Arc::new(Office::new()), email());
     let conversations =
         MiniLoop::new(&office, vec![mail], |n, turn, results| match (n, turn.message.as_str()) {
@@ -333,7 +333,7 @@ async fn a_trigger_comes_in_at_the_same_door_and_agrees_to_nothing() {
 
 // spec: MA-40, MA-33
 #[tokio::test]
-async fn what_is_set_aside_or_expired_does_not_take_messages() {
+async fn assistant_paused_or_expired_runs_receive_no_messages() {
     let (office, (mail, sent)) = (Arc::new(Office::new()), email());
     let conversations =
         MiniLoop::new(&office, vec![mail], |n, turn, results| match (n, turn.message.as_str()) {
@@ -434,7 +434,7 @@ async fn a_run_that_was_answered_before_a_crash_is_resumed_by_the_next_process()
 
 // spec: MA-33, AP-01
 #[tokio::test]
-async fn a_yes_said_again_agrees_to_nothing_that_the_person_has_not_seen() {
+async fn assistant_repeated_yes_does_not_approve_an_unseen_question() {
     let (office, (mail, sent), (book, booked)) = (Arc::new(Office::new()), email(), flight());
     let conversations = MiniLoop::new(&office, vec![mail, book], mails(true));
     let assistant = failing(&office, &Failing::new(&conversations, &["run_1"]));
@@ -507,7 +507,7 @@ async fn yes_after_the_shown_question_expired_answers_no_other_run() {
 
 // spec: MA-33, MA-40
 #[tokio::test]
-async fn older_run_that_was_set_aside_does_not_take_the_answer_to_the_shown_one() {
+async fn assistant_answer_goes_to_the_shown_run_and_not_to_an_older_paused_one() {
     let (office, (mail, sent), (book, booked)) = (Arc::new(Office::new()), email(), flight());
     let conversations =
         MiniLoop::new(&office, vec![mail, book], |n, turn, results| match (n, &*turn.message) {
@@ -531,7 +531,7 @@ async fn older_run_that_was_set_aside_does_not_take_the_answer_to_the_shown_one(
 
 // spec: MA-41, MA-33
 #[tokio::test]
-async fn a_run_whose_agent_was_discarded_learns_of_it() {
+async fn assistant_discarded_agents_run_gets_the_cancel() {
     let (office, (mail, sent)) = (Arc::new(Office::new()), email());
     let conversations = MiniLoop::new(&office, vec![mail.clone()], mails(false));
     person(&assistant(&office, &conversations), "ann", "Go").await;
@@ -546,7 +546,7 @@ async fn a_run_whose_agent_was_discarded_learns_of_it() {
 
 // spec: MA-40, AP-03
 #[tokio::test]
-async fn one_run_that_cannot_be_taken_up_keeps_no_other_from_it_and_is_tried_again() {
+async fn assistant_run_that_fails_to_resume_does_not_block_others_and_is_retried() {
     let (office, (mail, _)) = (Arc::new(Office::new()), email());
     let conversations = MiniLoop::new(&office, vec![mail], mails(false));
     let assistant = failing(&office, &Failing::new(&conversations, &["run_1"]));
@@ -611,7 +611,7 @@ impl Steps for InShanghai {
 
 // spec: MA-34, MA-32
 #[tokio::test]
-async fn the_model_is_told_of_persona_time_place_tools_and_what_is_remembered_of_this_tenant_alone() {
+async fn assistant_prompt_has_persona_time_tools_and_this_tenants_memories() {
     let office = Arc::new(Office::new());
     let conversations = MiniLoop::new(&office, Vec::new(), |_, _, _| Act::Say("Hi!".into()));
     let (ann, bob) = (Notes::default(), Notes::default());
@@ -646,7 +646,7 @@ async fn the_model_is_told_of_persona_time_place_tools_and_what_is_remembered_of
 
 // spec: MA-32
 #[tokio::test]
-async fn a_tenant_has_so_many_messages_in_a_while_and_others_have_theirs() {
+async fn assistant_rate_limit_is_counted_per_tenant() {
     let office = Arc::new(Office::new());
     let conversations = MiniLoop::new(&office, Vec::new(), |_, _, _| Act::Say("Hi!".into()));
     let steps = RateLimited::new(PlainSteps, 2, Duration::from_secs(60), Arc::new(office.clock.clone()));
@@ -663,7 +663,7 @@ async fn a_tenant_has_so_many_messages_in_a_while_and_others_have_theirs() {
 
 // spec: MA-32
 #[tokio::test]
-async fn a_message_that_is_refused_answers_nobody_who_waits() {
+async fn assistant_refused_message_answers_no_waiting_run() {
     let (office, (mail, sent)) = (Arc::new(Office::new()), email());
     let conversations = MiniLoop::new(&office, vec![mail], one("SendEmailAgent", complete()));
     let steps = RateLimited::new(PlainSteps, 1, Duration::from_secs(60), Arc::new(office.clock.clone()));

@@ -65,7 +65,7 @@ fn a_broadcast_comes_back_to_its_sender_if_that_is_wanted() {
 
 // spec: MA-07
 #[test]
-fn what_nobody_reads_or_what_is_too_old_is_a_dead_letter() {
+fn bus_undelivered_or_expired_message_becomes_a_dead_letter() {
     let audit = Arc::new(MemoryAudit::new(100));
     let (bus, clock) = bus(|options| options.audit = Some(audit.clone()));
     drive(&clock, async {
@@ -113,7 +113,7 @@ fn what_nobody_reads_or_what_is_too_old_is_a_dead_letter() {
 
 // spec: MA-07
 #[test]
-fn a_full_queue_makes_the_sender_wait_and_then_says_so() {
+fn bus_publish_to_a_full_queue_waits_then_fails() {
     let (bus, clock) = bus(|options| {
         options.capacity = 2;
         options.patience = Duration::from_secs(5);
@@ -150,7 +150,7 @@ fn a_full_queue_makes_the_sender_wait_and_then_says_so() {
 
 // spec: MA-06, MA-07
 #[test]
-fn a_handler_that_fails_gets_the_message_again_and_holds_nobody_up() {
+fn bus_failed_handler_is_retried_without_blocking_others() {
     let (bus, clock) = bus(|_| {});
     drive(&clock, async {
         let ann = AgentId::new("ann");
@@ -185,7 +185,7 @@ fn a_handler_that_fails_gets_the_message_again_and_holds_nobody_up() {
 
 // spec: MA-27
 #[test]
-fn serve_with_two_workers_lets_the_free_one_pull_what_waits_behind_a_slow_message() {
+fn serve_with_two_workers_processes_messages_behind_a_slow_one() {
     let (bus, clock) = bus(|_| {});
     drive(&clock, async {
         let ann = AgentId::new("ann");
@@ -268,7 +268,7 @@ fn a_request_gets_its_answer_and_a_late_one_is_refused() {
 /// is a dead letter, and each reader sees the numbers grow.
 // spec: MA-05, MA-06, MA-07, ER-17
 #[test]
-fn nothing_is_lost_or_delivered_twice_whatever_happens() {
+fn bus_random_operations_deliver_each_message_exactly_once() {
     for seed in 0..cases(300, 10_000) {
         let seed = seed + first_seed();
         let mut chance = Chance(seed);

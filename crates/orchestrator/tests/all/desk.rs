@@ -10,7 +10,7 @@ use crate::support::{FnAgent, World, answer, drive, member, step};
 
 // spec: MA-16
 #[test]
-fn a_write_on_top_of_what_somebody_else_wrote_is_refused() {
+fn desk_share_with_a_stale_version_is_refused() {
     let world = World::new();
     let desk = Desk::new();
     let seen = Arc::new(Mutex::new(Vec::new()));
@@ -49,7 +49,7 @@ fn a_write_on_top_of_what_somebody_else_wrote_is_refused() {
 
 // spec: MA-09
 #[test]
-fn a_role_says_and_hands_on_only_what_it_may() {
+fn desk_role_may_send_and_delegate_only_as_allowed() {
     let world = World::new();
     let desk = Desk::new();
     let agent = {

@@ -64,7 +64,7 @@ fn checks(world: &World) -> Vec<String> {
 
 // spec: R-17, MA-25
 #[test]
-fn an_answer_that_fits_is_the_answer_whatever_its_fields_are_called() {
+fn team_valid_structured_output_is_the_answer_for_any_field_names() {
     let world = World::new();
     let (lead, asked) = says(&["Here:\n```json\n{\"result\": \"Paris\"}\n```"]);
     let outcome = world.start(&team(&world, 2, None).with_lead("lead", lead), "Which city?");
@@ -98,7 +98,7 @@ impl Agent for Native {
 
 // spec: R-17
 #[test]
-fn a_lead_whose_service_knows_forms_is_asked_for_it_and_not_told() {
+fn team_lead_with_native_structured_output_gets_the_schema_in_the_request() {
     let world = World::new();
     let (lead, asked) = says(&[GOOD]);
     let forms = Arc::new(Mutex::new(Vec::new()));
@@ -110,7 +110,7 @@ fn a_lead_whose_service_knows_forms_is_asked_for_it_and_not_told() {
 
 // spec: R-17, MA-25
 #[test]
-fn an_answer_that_does_not_fit_is_put_together_anew_with_what_is_wrong() {
+fn team_invalid_structured_output_is_retried_with_the_problems() {
     let world = World::new();
     let (lead, asked) = says(&["It is Paris.", BAD, GOOD]);
     let outcome = world.start(&team(&world, 2, None).with_lead("lead", lead), "Which city?");
@@ -128,7 +128,7 @@ fn an_answer_that_does_not_fit_is_put_together_anew_with_what_is_wrong() {
 
 // spec: R-17
 #[test]
-fn an_answer_that_never_fits_fails_the_run_and_a_resume_tries_as_often_again() {
+fn structured_output_that_never_fits_fails_and_a_resume_retries_as_often() {
     let world = World::new();
     let (lead, asked) = says(&[BAD, BAD, BAD, GOOD]);
     let team = team(&world, 1, None).with_lead("lead", lead);
@@ -146,7 +146,7 @@ fn an_answer_that_never_fits_fails_the_run_and_a_resume_tries_as_often_again() {
 
 // spec: R-17, MA-25
 #[test]
-fn a_reviewer_looks_at_what_fits_only_and_an_objection_does_not_spoil_the_form() {
+fn team_reviewer_sees_only_valid_output_and_revisions_stay_valid() {
     let world = World::new();
     let (lead, _) = says(&[BAD, GOOD, BAD, r#"{"result": "Rome"}"#]);
     let (reviewer, asked) = says(&[r#"{"result": {"approved": false, "notes": "Rome is better"}}"#]);
@@ -190,7 +190,7 @@ fn team_of_two(world: &World) -> Team {
 }
 
 #[test]
-fn a_lead_that_fails_leaves_no_answer_unless_the_result_fits() {
+fn team_failed_lead_without_a_valid_result_gives_no_answer() {
     let world = World::new();
     let (lead, _) = says(&[""]);
     let outcome = world.start(&team(&world, 2, None).with_lead("lead", lead), "Which city?");
@@ -201,7 +201,7 @@ fn a_lead_that_fails_leaves_no_answer_unless_the_result_fits() {
 }
 
 #[test]
-fn a_schema_that_is_none_begins_nothing() {
+fn invalid_schema_starts_no_run() {
     let world = World::new();
     let odd = ResponseFormat { name: "odd".into(), schema: json!({"type": "thing"}) };
     let team = team(&world, 2, None).with_form(odd, FormCheck::new(0));
@@ -214,7 +214,7 @@ fn a_schema_that_is_none_begins_nothing() {
 /// answers than the form allows are ever looked at.
 // spec: R-17, A-15
 #[test]
-fn a_run_that_died_anywhere_comes_to_the_same_answer_within_the_same_bound() {
+fn structured_output_run_killed_at_any_record_ends_with_the_same_answer_and_retries() {
     let (mut deaths, mut between) = (0, 0);
     for (appends, is_written) in (1..60).flat_map(|n| [(n, false), (n, true)]) {
         let world = World::new();
@@ -248,7 +248,7 @@ fn a_run_that_died_anywhere_comes_to_the_same_answer_within_the_same_bound() {
 /// looked at than the form allows.
 // spec: R-17, A-15
 #[test]
-fn random_leads_and_deaths_keep_the_bound_and_replay_to_the_same_state() {
+fn team_random_leads_and_kills_keep_the_retry_limit_and_replay_equal() {
     let (mut finished, mut misfits) = (0, 0);
     for seed in 0..cases(150, 2_000) {
         let mut chance = Chance(first_seed().wrapping_add(seed));

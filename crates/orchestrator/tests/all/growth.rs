@@ -98,7 +98,7 @@ fn cost(n: usize) -> u64 {
 
 // spec: MA-10
 #[test]
-fn to_begin_eight_times_as_much_costs_little_more_than_eight_times_as_much() {
+fn team_start_cost_grows_linearly_with_the_number_of_tasks() {
     let (few, many) = (cost(125), cost(1_000));
     // Were a record to cost what the team has in members, it would be 64 times as much.
     assert!(many < few * 24, "{few} ns for 125, {many} ns for 1,000: {} times", many / few);
@@ -149,7 +149,7 @@ impl Journal for Slow {
 
 // spec: MA-22
 #[test]
-fn nobody_is_silent_who_had_no_turn() {
+fn heartbeat_member_that_was_not_scheduled_is_not_silent() {
     let world = World::new();
     let journal =
         Slow { inner: world.journal.clone(), clock: world.clock.clone(), each: Duration::from_millis(100) };

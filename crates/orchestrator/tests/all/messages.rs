@@ -58,7 +58,7 @@ fn bus_messages(
 
 // spec: T-30, MA-02, MA-03
 #[test]
-fn a_request_and_its_response_say_all_that_their_receivers_need() {
+fn team_task_request_and_response_messages_are_complete() {
     let world = World::new();
     let mut first = step("find", "Find sights", "red", &[]);
     first.expected_output = Some("a list".into());
@@ -108,7 +108,7 @@ fn a_request_and_its_response_say_all_that_their_receivers_need() {
 
 // spec: MA-03
 #[test]
-fn response_of_a_member_without_a_useful_result_says_failed() {
+fn team_response_without_a_result_has_status_failed() {
     let world = World::new();
     let empty = FnAgent::saying(r#"{"result": "no rooms", "status": "failed"}"#);
     let said = bus_messages(&world, vec![step("book", "Book", "red", &[])], |team| {
@@ -121,7 +121,7 @@ fn response_of_a_member_without_a_useful_result_says_failed() {
 
 // spec: MA-02, MA-15
 #[test]
-fn a_request_of_a_member_for_help_is_urgent_and_names_through_whose_hands_it_came() {
+fn team_help_request_is_urgent_and_lists_its_delegation_chain() {
     let world = World::new();
     let desk = Desk::new();
     let at = desk.clone();
@@ -144,7 +144,7 @@ fn a_request_of_a_member_for_help_is_urgent_and_names_through_whose_hands_it_cam
 
 // spec: MA-14, MA-22
 #[test]
-fn a_worker_acknowledges_says_how_far_it_is_and_ends_with_its_answer_or_an_error() {
+fn team_worker_sends_acknowledgement_progress_and_final_message() {
     let world = World::new();
     let begun = world.context.clock.now();
     // Neither emits anything, as if a tool or the first word of a model took long.
@@ -214,7 +214,7 @@ fn statuses(world: &World) -> Vec<String> {
 
 // spec: MA-12
 #[test]
-fn a_delegated_task_is_pending_executing_and_completed_or_failed_and_the_log_says_which() {
+fn team_delegation_states_are_in_the_log() {
     let world = World::new();
     let desk = Desk::new();
     let at = desk.clone();
@@ -291,7 +291,7 @@ fn a_member_whose_run_never_ends_loses_its_task_at_the_deadline_of_the_task() {
 
 // spec: MA-14
 #[test]
-fn a_worker_has_no_more_tasks_at_once_than_it_takes() {
+fn team_worker_never_exceeds_its_max_tasks() {
     for (given, most) in [(None, 3), (Some(1), 1), (Some(2), 2), (Some(9), 7)] {
         let world = World::new();
         let plan = (0..7).map(|n| step(&format!("s{n}"), "", "worker", &[])).collect();

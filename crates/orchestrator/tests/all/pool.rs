@@ -23,7 +23,7 @@ fn runs(waiting: &[PendingApproval]) -> Vec<&str> {
 
 // spec: MA-40, MA-33
 #[tokio::test]
-async fn who_waits_is_found_by_tenant_oldest_first_and_never_by_another() {
+async fn pool_waiting_lists_the_tenants_runs_oldest_first() {
     let office = Office::new();
     wait(&office, "ann", "run_b").await;
     office.clock.advance(Duration::from_millis(1));
@@ -57,7 +57,7 @@ async fn a_waiting_agent_expires_exactly_when_its_time_is_up() {
 
 // spec: MA-40, AP-03
 #[tokio::test]
-async fn what_expired_is_found_until_its_run_has_learned_of_it() {
+async fn pool_expired_question_is_listed_until_its_run_is_resumed() {
     let office = Office::new();
     wait(&office, "ann", "run_1").await;
     wait(&office, "bob", "run_2").await;
@@ -73,7 +73,7 @@ async fn what_expired_is_found_until_its_run_has_learned_of_it() {
 
 // spec: MA-33, MA-40
 #[tokio::test]
-async fn a_run_that_was_answered_is_found_until_it_was_resumed() {
+async fn pool_answered_run_is_listed_until_it_is_resumed() {
     let office = Office::new();
     let (ann, tool) = ("ann".into(), mailer().0.needs_approval());
     let entry = wait(&office, "ann", "run_1").await;
@@ -97,7 +97,7 @@ async fn a_run_that_was_answered_is_found_until_it_was_resumed() {
 
 // spec: MA-39, MA-40
 #[tokio::test]
-async fn a_paused_agent_keeps_the_time_that_it_had_left_also_in_another_process() {
+async fn pool_paused_question_keeps_its_remaining_time_across_processes() {
     let office = Office::new();
     let entry = wait(&office, "ann", "run_1").await;
     office.clock.advance(Duration::from_secs(600));
@@ -125,7 +125,7 @@ async fn a_paused_agent_keeps_the_time_that_it_had_left_also_in_another_process(
 
 // spec: MA-40
 #[tokio::test]
-async fn a_cancelled_agent_leaves_the_pool_and_its_run_learns_of_it() {
+async fn pool_cancel_removes_the_agent_and_cancels_its_run() {
     let office = Office::new();
     let entry = wait(&office, "ann", "run_1").await;
     assert!(office.pool.cancel(&entry, "not today").await.unwrap());
@@ -138,7 +138,7 @@ async fn a_cancelled_agent_leaves_the_pool_and_its_run_learns_of_it() {
 
 // spec: MA-40
 #[tokio::test]
-async fn more_agents_than_a_tenant_may_have_are_taken_back() {
+async fn pool_question_above_the_tenant_limit_is_withdrawn() {
     let mut office = Office::new();
     let mut options = PoolOptions::default();
     assert_eq!(options.max_per_tenant, 10);
@@ -159,7 +159,7 @@ async fn more_agents_than_a_tenant_may_have_are_taken_back() {
 
 // spec: MA-41, A-37, MA-40
 #[tokio::test]
-async fn a_restart_keeps_all_but_what_has_other_fields_by_now() {
+async fn pool_restart_discards_only_agents_with_changed_fields() {
     let office = Office::new();
     for n in 0..20 {
         wait(&office, &format!("t{}", n % 4), &format!("run_{n}")).await;
@@ -192,7 +192,7 @@ async fn a_restart_keeps_all_but_what_has_other_fields_by_now() {
 
 // spec: MA-40
 #[tokio::test]
-async fn ten_thousand_agents_of_a_hundred_tenants_are_kept_apart() {
+async fn pool_index_isolates_10000_agents_of_100_tenants() {
     let office = Office::new();
     let sample = wait(&office, "t", "run_1").await;
     let index = MemoryIndex::default();

@@ -65,7 +65,7 @@ fn resume(world: &World, team: &Team) -> Outcome {
 
 // spec: MA-19, AP-07
 #[test]
-fn an_answer_in_the_inbox_is_heard_when_the_team_is_taken_up() {
+fn team_resume_applies_an_answer_from_the_inbox() {
     let world = World::new();
     let journal = OfficeJournal::over(&world.journal);
     let team = quarrel(&world, &journal);
@@ -88,7 +88,7 @@ fn an_answer_in_the_inbox_is_heard_when_the_team_is_taken_up() {
 
 // spec: AP-07, MA-13
 #[test]
-fn a_cancel_in_the_inbox_is_heard_before_anybody_goes_on_and_once() {
+fn team_resume_applies_a_cancel_from_the_inbox_first_and_once() {
     let world = World::new();
     let journal = OfficeJournal::over(&world.journal);
     let begun = Arc::new(AtomicU32::new(0));
@@ -118,7 +118,7 @@ fn a_cancel_in_the_inbox_is_heard_before_anybody_goes_on_and_once() {
 
 // spec: AP-03, MA-19, ER-16
 #[test]
-fn what_nobody_answers_within_its_time_is_decided_without() {
+fn team_question_without_an_answer_expires_and_the_run_goes_on() {
     let world = World::new();
     let journal = OfficeJournal::over(&world.journal);
     let team = quarrel(&world, &journal);
@@ -177,7 +177,7 @@ fn a_question_expires_also_while_others_work() {
 
 // spec: AP-15, AP-03
 #[test]
-fn where_nobody_can_be_asked_a_team_does_not_wait() {
+fn team_without_an_approver_does_not_suspend() {
     let mut world = World::new();
     world.context.can_ask = false;
     let journal = OfficeJournal::over(&world.journal);
@@ -197,7 +197,7 @@ fn where_nobody_can_be_asked_a_team_does_not_wait() {
 
 // spec: AP-15
 #[test]
-fn what_was_asked_waits_also_for_who_cannot_ask_anew() {
+fn team_open_question_waits_across_a_resume_without_an_approver() {
     let mut world = World::new();
     let journal = OfficeJournal::over(&world.journal);
     let team = failing(&world, &journal, 1);
@@ -211,7 +211,7 @@ fn what_was_asked_waits_also_for_who_cannot_ask_anew() {
 
 // spec: AP-05, AP-06, MA-13
 #[test]
-fn what_a_member_asks_comes_up_and_each_answer_goes_to_the_member() {
+fn team_members_questions_surface_and_answers_reach_the_member() {
     let world = World::new();
     let journal = OfficeJournal::over(&world.journal);
     let plan = vec![step("a", "One?", "worker", &[]), step("b", "Two?", "worker", &[])];

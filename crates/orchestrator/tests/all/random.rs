@@ -144,7 +144,7 @@ fn to_the_end(team: &Team, world: &World, chance: &mut Chance, seed: u64) -> Out
 
 // spec: MA-21, MA-22, MA-05, MA-13, A-20
 #[test]
-fn every_task_ends_whatever_its_team_does() {
+fn team_random_members_every_task_ends() {
     std::panic::set_hook(Box::new(|info| {
         if info.payload_as_str() != Some("it dies") {
             eprintln!("{info}");

@@ -101,7 +101,7 @@ const ALL: &str = "[find] Find\n\n[sing] Sing\n\n[write] Write\n\n[camp] Camp";
 
 // spec: ER-13
 #[test]
-fn a_step_that_nobody_did_leads_to_another_plan_and_what_is_done_keeps_its_result() {
+fn team_failed_step_causes_a_replan_that_keeps_finished_results() {
     let world = World::new();
     let planner = Scripted::new([Ok(first()), Ok(second())]);
     let outcome = world.start(&team(&world, &planner, |_| {}), "A trip");
@@ -134,7 +134,7 @@ fn a_step_that_nobody_did_leads_to_another_plan_and_what_is_done_keeps_its_resul
 
 // spec: ER-13, MA-23
 #[test]
-fn a_team_that_dies_anywhere_around_its_other_plan_goes_on_with_it() {
+fn team_killed_around_a_replan_resumes_with_the_new_plan() {
     let records = {
         let world = World::new();
         world.start(&team(&world, &Scripted::new([Ok(first()), Ok(second())]), |_| {}), "A trip");
@@ -169,7 +169,7 @@ fn a_team_that_dies_anywhere_around_its_other_plan_goes_on_with_it() {
 
 // spec: ER-13, PL-18
 #[test]
-fn a_team_plans_anew_so_often_as_it_may_and_then_names_the_plans_that_were_given_up() {
+fn team_replans_up_to_its_limit_then_fails_with_the_abandoned_plans() {
     for (max, plans) in [(None, 4), (Some(1), 2), (Some(0), 1)] {
         let world = World::new();
         let planner = Scripted::new([Ok(vec![step("book", "Book", "bad", &[])])]);
@@ -189,7 +189,7 @@ fn a_team_plans_anew_so_often_as_it_may_and_then_names_the_plans_that_were_given
 
 // spec: ER-13
 #[test]
-fn where_there_is_no_other_plan_the_rest_is_done_and_the_run_says_why() {
+fn team_without_a_new_plan_finishes_the_rest_and_names_the_reason() {
     let nothing = |task: Plan| Scripted::new([Ok(first()), task]);
     let circle = vec![step("camp", "Camp", "good", &["camp"])];
     for (planner, why) in [
@@ -207,7 +207,7 @@ fn where_there_is_no_other_plan_the_rest_is_done_and_the_run_says_why() {
 
 // spec: ER-13
 #[test]
-fn a_step_that_may_fail_and_one_that_stops_the_plan_lead_to_no_other_one() {
+fn team_optional_and_stopping_steps_cause_no_replan() {
     for (on_failure, status) in
         [(OnFailure::Skip, OutcomeStatus::Finished), (OnFailure::Stop, OutcomeStatus::Failed)]
     {
@@ -239,7 +239,7 @@ fn a_team_whose_planner_was_not_reached_for_another_plan_is_resumed_and_asks_it_
 
 // spec: ER-13
 #[test]
-fn a_team_asks_its_planner_only_for_what_is_left() {
+fn team_replan_request_contains_only_open_work() {
     let away = || Err(PlanError::Model(ProviderError::Auth("no key".into())));
     let world = World::new();
     let planner = Scripted::new([away(), Ok(first()), Ok(second())]);

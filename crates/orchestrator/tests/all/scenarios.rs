@@ -49,7 +49,7 @@ fn a_calculation_and_a_search_go_to_two_members_and_the_lead_puts_them_together(
 
 // spec: A-16, MA-13, OB-03
 #[test]
-fn what_the_researcher_finds_reaches_the_writer_and_the_answer() {
+fn team_research_result_reaches_the_writer_and_the_answer() {
     for is_slow in [false, true] {
         researched(is_slow);
     }
@@ -103,7 +103,7 @@ impl Bus for Distant {
 
 // spec: MA-13, OB-03
 #[test]
-fn a_run_that_ended_by_itself_waits_for_its_bus_and_a_cancelled_one_hardly() {
+fn team_finished_run_drains_its_bus_and_a_cancelled_one_stops_early() {
     let distant = |world: &World, agent: Arc<FnAgent>| {
         let clock: Arc<dyn Clock> = Arc::new(world.clock.clone());
         let bus = LocalBus::new(clock.clone());
@@ -179,7 +179,7 @@ fn researched(is_slow: bool) {
 
 // spec: A-17, MA-15
 #[test]
-fn a_writer_asks_the_calculator_and_nobody_is_idle_while_there_is_work() {
+fn team_member_asks_another_while_other_tasks_run() {
     let world = World::new();
     let plan = vec![
         step("rain", "Average rainfall in Seattle", "researcher", &[]),
@@ -228,7 +228,7 @@ fn a_writer_asks_the_calculator_and_nobody_is_idle_while_there_is_work() {
 
 // spec: A-18, MA-17
 #[test]
-fn steps_wait_for_what_they_need_and_members_for_what_is_shared() {
+fn team_steps_wait_for_dependencies_and_members_for_shared_values() {
     let world = World::new();
     let plan = vec![
         step("weather_data", "Call the API", "api", &[]),
@@ -278,7 +278,7 @@ fn steps_wait_for_what_they_need_and_members_for_what_is_shared() {
 
 // spec: A-19, MA-18, MA-20, MA-19
 #[test]
-fn a_contradiction_is_explained_decided_and_worked_out_again() {
+fn team_conflict_is_recorded_resolved_and_dependent_work_repeated() {
     let world = World::new();
     let plan = vec![
         step("b", "Trend from the API", "analyst", &[]),
@@ -376,7 +376,7 @@ fn a_delegation_loop_is_refused_with_its_chain_and_the_task_still_ends() {
 
 // spec: A-20, MA-21
 #[test]
-fn whoever_leads_takes_over_what_a_loop_would_have_done() {
+fn team_lead_does_the_task_of_a_refused_delegation_loop() {
     let world = World::new();
     let desk = Desk::new();
     let asking = |other: &'static str| {
@@ -410,7 +410,7 @@ fn by_events(options: &mut TeamOptions) {
 
 // spec: A-21, MA-22
 #[test]
-fn a_member_that_dies_is_replaced_by_another_of_its_role_which_sees_what_was_shared() {
+fn team_dead_member_is_replaced_and_the_new_one_sees_shared_values() {
     let world = World::new();
     let desk = Desk::new();
     let dying = {

@@ -96,7 +96,7 @@ fn numbers_of_which_two_contradict_each_other_are_a_contradiction_in_any_order()
 
 // spec: MA-19
 #[test]
-fn whoever_answers_first_wins_also_if_another_was_asked_before() {
+fn team_conflict_strategy_first_takes_the_earliest_answer() {
     let world = World::new();
     let team = world
         .team(vec![step("a", "What is it?", "worker", &[])], &["worker"], |options| {
@@ -157,7 +157,7 @@ fn start_of_a_team_that_dies_after_its_first_append_is_resumed() {
 
 // spec: MA-19
 #[test]
-fn an_expert_or_somebody_else_who_works_it_out_decides() {
+fn team_conflict_is_resolved_by_an_expert_or_an_arbiter() {
     let world = World::new();
     let expert = ConflictStrategy::Expert { role: "expert".into() };
     let team = committee(&world, ["red", "green", "blue"], expert, 3)
@@ -174,7 +174,7 @@ fn an_expert_or_somebody_else_who_works_it_out_decides() {
 
 // spec: MA-19, ER-16
 #[test]
-fn what_nobody_can_settle_a_person_does() {
+fn team_unresolved_conflict_is_asked_of_a_person() {
     let world = World::new();
     let team = committee(&world, ["red", "green", "blue"], ConflictStrategy::Majority, 3);
     assert_eq!(world.start(&team, "What is it?").status, OutcomeStatus::Suspended);
@@ -196,7 +196,7 @@ fn what_nobody_can_settle_a_person_does() {
 
 // spec: CR-01, TE-53
 #[test]
-fn a_team_that_is_taken_up_works_for_the_tenant_that_it_was_started_for() {
+fn team_resume_keeps_the_tenant_of_its_start() {
     for appends in 1.. {
         let mut world = World::new();
         let seen = Arc::new(Mutex::new(Vec::new()));
@@ -258,7 +258,7 @@ fn numbers_may_differ_a_little() {
 
 // spec: MA-24
 #[test]
-fn the_best_offer_wins_and_who_makes_none_does_not() {
+fn team_market_assigns_the_task_to_the_best_offer() {
     let bidder = |offer: &'static str, says: &'static str| {
         FnAgent::new(move |task, context| async move {
             answer(&context, if task.contains("What would it take you") { offer } else { says })
@@ -328,7 +328,7 @@ fn a_reviewer_sends_the_answer_back_once() {
 
 // spec: MA-23
 #[test]
-fn of_several_who_do_the_same_the_first_wins() {
+fn team_redundant_delegations_take_the_first_answer() {
     let world = World::new();
     let after = |ms| {
         FnAgent::new(move |_, context| async move {
@@ -350,7 +350,7 @@ fn of_several_who_do_the_same_the_first_wins() {
 
 // spec: MA-10, MA-26
 #[test]
-fn the_best_record_then_the_least_to_do_then_the_first_id() {
+fn team_assignment_prefers_success_rate_then_load_then_id() {
     let world = World::new();
     let plan = vec![
         step("a", "1", "worker", &[]),
@@ -374,7 +374,7 @@ fn the_best_record_then_the_least_to_do_then_the_first_id() {
 
 // spec: MA-10, MA-11, MA-09
 #[test]
-fn what_is_wrong_with_a_team_is_said_before_it_begins() {
+fn check_team_lists_all_problems_before_the_start() {
     let role = |name: &str| Role::new(name, "");
     let problems = check_team(
         &[role("writer").with_tools(["typewriter"]), role("writer")],
@@ -410,7 +410,7 @@ fn what_is_wrong_with_a_team_is_said_before_it_begins() {
 
 // spec: MA-10, ER-15
 #[test]
-fn without_anybody_for_a_role_the_task_ends_and_says_so() {
+fn team_without_a_member_for_a_role_fails_the_task_with_the_reason() {
     let world = World::new();
     let plan = vec![
         step("a", "Do it", "worker", &[]),
@@ -497,7 +497,7 @@ fn a_cancel_stops_everything_within_a_quarter_of_a_second() {
 
 // spec: MA-13
 #[test]
-fn all_members_together_spend_what_the_run_may_and_what_is_in_flight() {
+fn team_total_spending_stays_within_the_budget_plus_open_calls() {
     let world = World::new();
     let plan = (0..50).map(|n| step(&format!("s{n}"), "", "worker", &[])).collect();
     let leases = Arc::new(Mutex::new(Vec::new()));
@@ -580,7 +580,7 @@ fn resume_of_a_team_that_met_a_limit_goes_on_with_more_and_is_refused_without() 
 /// answer is the same.
 // spec: MA-23, ER-13
 #[test]
-fn a_team_that_dies_anywhere_goes_on_without_doing_anything_twice() {
+fn team_killed_at_any_record_resumes_without_repeating_work() {
     let run = |die: Option<(u64, bool)>| {
         let world = World::new();
         let finished = Arc::new(Mutex::new(Vec::new()));
@@ -686,7 +686,7 @@ impl Planner for Dear {
 }
 
 #[test]
-fn what_planning_cost_is_spent_whether_there_is_a_plan_or_not() {
+fn team_planner_spending_is_counted_with_and_without_a_plan() {
     let plans = [
         (Ok(vec![step("a", "Do it", "worker", &[])]), Spending::new(40, 6)),
         (Err(()), Spending::new(30, 6)),
@@ -703,7 +703,7 @@ fn what_planning_cost_is_spent_whether_there_is_a_plan_or_not() {
 
 // spec: EX-07
 #[test]
-fn a_plan_with_a_loop_over_a_result_is_refused_and_nobody_begins() {
+fn team_plan_with_a_for_each_over_a_result_is_refused() {
     let world = World::new();
     let mut each = step("pages", "Read all", "worker", &["find"]);
     each.rules.each =

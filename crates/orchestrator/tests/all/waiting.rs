@@ -117,7 +117,7 @@ fn count(world: &World, run: &str, is_meant: fn(&RecordBody) -> bool) -> usize {
 
 // spec: MA-15, AP-05
 #[test]
-fn what_a_helper_asks_comes_up_and_its_asker_gets_the_answer_in_another_process() {
+fn team_helpers_question_surfaces_and_is_answered_in_another_process() {
     let (world, seen) = (World::new(), Seen::default());
     let journal = OfficeJournal::over(&world.journal);
     let begun = world.context.clock.now();
@@ -166,7 +166,7 @@ fn questions_of_several_helpers_are_listed_together_and_each_has_its_own_answer(
 
 // spec: MA-15
 #[test]
-fn waiting_for_a_person_takes_nothing_of_the_askers_time_while_others_work() {
+fn team_waiting_for_a_person_does_not_use_the_members_time_limit() {
     let (world, seen) = (World::new(), Seen::default());
     let journal = OfficeJournal::over(&world.journal);
     // The office asks after 30 s, others work for 100 s, and a task may take 60 s.
@@ -187,7 +187,7 @@ fn waiting_for_a_person_takes_nothing_of_the_askers_time_while_others_work() {
 /// The process dies at each append of each run in turn, before or after it was written, before and after the answer.
 // spec: MA-15, AP-05, MA-23
 #[test]
-fn a_team_whose_helper_asks_dies_anywhere_and_does_nothing_twice() {
+fn team_with_a_helpers_question_killed_anywhere_repeats_nothing() {
     let run = |die: Option<(u64, bool)>| {
         let (world, seen) = (World::new(), Seen::default());
         let journal = OfficeJournal::over(&world.journal);
@@ -278,7 +278,7 @@ fn asks_then_shares(desk: &Desk) -> Arc<FnAgent> {
 
 // spec: MA-15, MA-17, AP-05
 #[test]
-fn who_waits_for_what_is_shared_or_for_somebody_busy_rests_with_the_team() {
+fn team_member_waiting_for_a_value_or_a_busy_member_suspends_with_the_team() {
     let (world, seen, desk) = (World::new(), Seen::default(), Desk::new());
     let reader = {
         let desk = desk.clone();
@@ -378,7 +378,7 @@ fn loses_its_log() -> Arc<FnAgent> {
 
 // spec: MA-15, AP-05
 #[test]
-fn who_waits_for_work_in_doubt_goes_on_when_a_person_says_so_while_others_work() {
+fn team_member_waiting_for_a_call_in_doubt_continues_after_the_answer() {
     for (said, expected) in
         [(Answer::Approve, "done again"), (Answer::Reply { text: "It was.".into() }, "It was.")]
     {
@@ -445,7 +445,7 @@ fn is_settled(body: &RecordBody) -> bool {
 
 // spec: MA-15, MA-23
 #[test]
-fn what_a_member_used_that_waits_counts_once_whether_it_goes_on_or_loses_its_work() {
+fn team_waiting_members_spending_is_counted_once() {
     for redundancy in [1, 2] {
         let (world, seen, desk) = (World::new(), Seen::default(), Desk::new());
         let team = world
@@ -483,7 +483,7 @@ fn what_a_member_used_that_waits_counts_once_whether_it_goes_on_or_loses_its_wor
 
 // spec: MA-15
 #[test]
-fn a_no_to_what_a_helper_asks_is_told_to_its_asker() {
+fn team_denied_question_of_a_helper_is_reported_to_its_asker() {
     let (world, seen, desk) = (World::new(), Seen::default(), Desk::new());
     let team = world
         .team(one_step(), &["writer", "helper"], |options| options.settings.max_tries = 1)

@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_depends_on_something_stands_below_it_and_boxes_do_not_overlap() {
+    fn layout_places_dependents_below_without_overlap() {
         // A chain with a shortcut, and a node without edges.
         let widths = [100.0, 60.0, 80.0, 120.0, 50.0];
         let drawn = layout(&widths, 40.0, &[(0, 1), (1, 2), (0, 2), (0, 3)]);

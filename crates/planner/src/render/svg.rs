@@ -154,7 +154,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn whatever_subtasks_say_the_picture_is_well_formed(
+        fn svg_of_any_subtask_texts_is_well_formed(
             id in "\\PC{0,40}", what in proptest::prelude::any::<String>(), goal in proptest::prelude::any::<String>()
         ) {
             let plan = vec![SubTask::new("a", what.clone()).with_tool(id.clone(), None), SubTask::new(id, what).after(["a"])];

@@ -79,7 +79,7 @@ fn two(first: Vec<SubTask>, second: Vec<SubTask>) -> Arc<Two> {
 
 // spec: PL-19, PL-23
 #[tokio::test]
-async fn a_program_asks_for_another_plan_and_says_what_it_is_about() {
+async fn plan_control_replan_request_names_reason_and_targets() {
     let first = vec![step("turn", &[]), step("walk", &["turn"]), step("dine", &["turn"])];
     let second = vec![step("turn", &[]), step("museum", &["turn"]), step("dine", &["turn"])];
     let planner = two(first, second);
@@ -99,7 +99,7 @@ async fn a_program_asks_for_another_plan_and_says_what_it_is_about() {
 
 // spec: PL-19
 #[tokio::test]
-async fn a_model_is_told_what_is_to_be_replaced_and_need_not_name_it_again() {
+async fn replan_prompt_lists_subtasks_to_replace_and_accepts_an_answer_without_them() {
     let done = ended(step("a", &[]), ToolResult::success("rain"));
     let task = Task::new("t", "g").with_subtasks(vec![
         done,
@@ -120,7 +120,7 @@ async fn a_model_is_told_what_is_to_be_replaced_and_need_not_name_it_again() {
 
 // spec: PL-19
 #[tokio::test]
-async fn what_was_passed_over_is_no_failure_that_another_plan_has_to_mend() {
+async fn replan_does_not_replace_skipped_subtasks() {
     let mut passed_over = step("maybe", &[]);
     passed_over.rules.on_failure = OnFailure::Skip;
     let passed_over = ended(passed_over, ToolResult::error("no news"));
@@ -139,7 +139,7 @@ async fn what_was_passed_over_is_no_failure_that_another_plan_has_to_mend() {
 
 // spec: PL-19
 #[tokio::test]
-async fn another_plan_has_to_do_with_what_is_left() {
+async fn replan_must_fit_the_remaining_budget() {
     let mut bad = step("bad", &["dear"]);
     bad.critical = true;
     let more = |n: usize| (0..n).map(|n| step(&format!("more{n}"), &["dear"]));
@@ -182,7 +182,7 @@ impl Agent for Frugal {
 
 // spec: PL-06, A-30
 #[tokio::test]
-async fn a_plan_that_goes_round_is_asked_for_once_more_and_then_there_is_none() {
+async fn cyclic_plan_is_requested_once_more_then_the_run_fails() {
     let circle = r#"[{"id": "a", "description": "x", "dependencies": ["b"]}, {"id": "b", "description": "y", "dependencies": ["a"]}]"#;
     let provider = FnProvider::new(move |_, _| FnProvider::text(circle));
     let planner = LlmPlanner::new(Arc::new(provider.clone()), "m");
@@ -199,7 +199,7 @@ async fn a_plan_that_goes_round_is_asked_for_once_more_and_then_there_is_none() 
 
 // spec: PL-01, PL-08
 #[tokio::test]
-async fn a_model_may_plan_as_many_subtasks_as_its_agent_takes_and_nobody_is_asked_for_nothing() {
+async fn planner_is_told_the_subtask_limit_and_not_called_without_need() {
     let answer = |n: usize| {
         let step = |n| format!(r#"{{"id": "s{n}", "description": "x", "dependencies": []}}"#);
         format!("[{}]", (0..n).map(step).collect::<Vec<_>>().join(","))
@@ -253,7 +253,7 @@ impl LongTerm for Curious {
 
 // spec: PL-22
 #[tokio::test]
-async fn a_memory_is_asked_before_the_log_begins_so_that_no_run_dies_without_a_goal_while_it_answers() {
+async fn plan_recalls_memories_before_its_log_begins() {
     let memory = Curious::default();
     let agent = PlanningAgent::new(
         two(vec![step("a", &[])], Vec::new()),
@@ -314,7 +314,7 @@ fn proposed() -> (Fed, CallId) {
 
 // spec: AP-09, PL-24
 #[test]
-fn a_person_agrees_to_another_plan_before_it_is_followed() {
+fn replan_with_confirm_each_waits_for_approval() {
     let (mut fed, call) = proposed();
     fed.feed(RecordBody::ToolAnswered { call, answer: Answer::Approve });
     assert_eq!(fed.begin_all()[0].0, "museum");
@@ -331,7 +331,7 @@ fn a_person_agrees_to_another_plan_before_it_is_followed() {
 
 // spec: PL-24
 #[test]
-fn another_plan_that_is_the_same_is_followed_without_a_second_question() {
+fn replan_without_changes_needs_no_second_approval() {
     let mut settings = PlanSettings::default();
     settings.confirm = Confirm::Each;
     settings.replan.same_subtask = 1;
@@ -353,7 +353,7 @@ fn another_plan_that_is_the_same_is_followed_without_a_second_question() {
 
 // spec: AP-09
 #[test]
-fn a_no_to_another_plan_ends_the_run() {
+fn replan_denied_by_a_person_ends_the_run() {
     for (answer, why) in [
         (Answer::Cancel { reason: "too dear".into() }, "too dear"),
         (Answer::Cancel { reason: String::new() }, "no reason was given"),
@@ -369,7 +369,7 @@ fn a_no_to_another_plan_ends_the_run() {
 
 // spec: AP-09, PL-19
 #[test]
-fn what_another_plan_takes_away_does_not_begin_while_a_person_looks_at_it() {
+fn subtasks_that_a_proposed_replan_removes_do_not_start() {
     let mut settings = PlanSettings::default();
     settings.confirm = Confirm::Each;
     let mut fed =
@@ -398,7 +398,7 @@ fn what_another_plan_takes_away_does_not_begin_while_a_person_looks_at_it() {
 
 // spec: AP-05, PL-24
 #[tokio::test]
-async fn an_edit_of_another_plan_is_taken_whole_or_not_at_all() {
+async fn edited_replan_is_applied_as_a_whole_or_refused() {
     let mut options = PlanningAgentOptions::default();
     options.settings.confirm = Confirm::Each;
     options.settings.replan.same_subtask = 1;

@@ -40,7 +40,7 @@ fn context(journal: &MortalJournal, call: u32) -> Context {
 
 // spec: MA-28, PL-09
 #[tokio::test]
-async fn a_called_plan_is_begun_once_and_found_again_wherever_it_was_cut_off() {
+async fn child_plan_is_started_once_and_found_after_a_kill_at_any_record() {
     let mut deaths = 0;
     for (appends, is_written) in (1..30).flat_map(|n| [(n, false), (n, true)]) {
         let (journal, elsewhere, worker) =
@@ -77,7 +77,7 @@ async fn a_called_plan_is_begun_once_and_found_again_wherever_it_was_cut_off() {
 
 // spec: MA-28
 #[tokio::test]
-async fn a_run_of_that_name_that_works_for_nobody_or_for_another_call_is_not_taken_up() {
+async fn child_plan_with_the_id_but_another_caller_is_not_resumed() {
     let (journal, worker) = (MortalJournal::default(), Counting::default());
     let agent = PlanningAgent::new(
         Arc::new(ScriptedPlanner::new(vec![step("a", &[])])),

@@ -205,7 +205,7 @@ const FOUND_ANYWAY: [&str; 3] = ["trailing text", "trailing bracket", "an empty 
 
 // spec: PL-03, PL-04, PL-06
 #[tokio::test]
-async fn nothing_of_a_broken_plan_is_begun_whoever_brings_it() {
+async fn invalid_plan_from_any_planner_starts_nothing() {
     let corpus: Json = serde_json::from_str(CORPUS).unwrap();
     let goal = "A report about Tokyo";
     let (mut by_models, mut fixed) = (0, 0);
@@ -237,7 +237,7 @@ async fn nothing_of_a_broken_plan_is_begun_whoever_brings_it() {
 
 // spec: PL-08
 #[test]
-fn what_is_odd_and_can_be_followed_is_remarked_upon() {
+fn valid_but_unusual_plan_has_warnings() {
     let corpus: Json = serde_json::from_str(CORPUS).unwrap();
     check_all(&corpus["remarks"], &corpus["plan"], false);
 }

@@ -112,7 +112,7 @@ fn random_graphs_keep_the_bound_of_list_scheduling_and_every_dependency() {
 
 // spec: PL-07
 #[test]
-fn the_order_is_the_same_every_time_and_respects_what_depends() {
+fn plan_order_is_deterministic_and_topological() {
     for seed in 0..20 {
         let plan = random_plan(&mut Chance(seed), 200);
         let task = archon_types::Task::new("t", "g").with_subtasks(plan.clone());
@@ -132,7 +132,7 @@ fn the_order_is_the_same_every_time_and_respects_what_depends() {
 
 // spec: PL-06
 #[test]
-fn a_chain_is_as_long_as_it_likes_where_circles_are_looked_for() {
+fn cycle_check_handles_very_long_chains() {
     let after = |n: u32| n.checked_sub(1).map(|before| format!("s{before}"));
     let mut chain: Vec<SubTask> =
         (0..100_000).map(|n| SubTask::new(format!("s{n}"), "a step").after(after(n))).collect();

@@ -103,7 +103,7 @@ async fn every_question_of_the_planner_is_in_the_records_and_in_the_outcome() {
 
 // spec: PL-01, PL-20
 #[tokio::test]
-async fn a_run_without_a_plan_has_in_its_outcome_what_planning_cost() {
+async fn outcome_without_a_plan_counts_the_planners_spending() {
     let price = ModelPrice::new(1_000_000, 2_000_000);
     let prose = FnProvider::new(|_, _| answer("no plan", 100, 10));
     let (outcome, _) = run(prose.clone(), Some(price), |_| {}).await;
@@ -146,7 +146,7 @@ async fn a_planner_that_used_up_the_budget_ends_the_run_before_anything_begins()
 }
 
 #[tokio::test]
-async fn what_is_left_at_the_end_pays_for_no_conclusion_and_the_results_are_the_answer() {
+async fn plan_without_budget_for_the_conclusion_answers_with_the_results() {
     let provider = FnProvider::new(|_, _| answer(&two(), 3_980, 10));
     let (outcome, _) = run(provider.clone(), None, |options| options.limits.max_total_tokens = 4_000).await;
     assert_eq!(
@@ -170,7 +170,7 @@ async fn with_a_limit_of_money_a_model_without_a_price_is_not_asked_nor_one_that
 }
 
 #[tokio::test]
-async fn an_answer_that_does_not_say_what_it_took_costs_what_was_set_aside() {
+async fn planner_answer_without_usage_costs_the_reserved_amount() {
     let provider = FnProvider::new(|number, _| match number {
         0 => FnProvider::text(&two()),
         _ => FnProvider::text("Done [a]."),
@@ -183,7 +183,7 @@ async fn an_answer_that_does_not_say_what_it_took_costs_what_was_set_aside() {
 }
 
 #[tokio::test]
-async fn who_stands_in_for_a_model_is_paid_what_it_costs_itself() {
+async fn planner_fallback_model_is_counted_with_its_own_price() {
     let answered = |model: &'static str| {
         FnProvider::new(move |_, _| {
             let mut events = answer(&two(), 100, 10);
@@ -225,7 +225,7 @@ async fn who_stands_in_for_a_model_is_paid_what_it_costs_itself() {
 
 // spec: PL-02, PL-06
 #[tokio::test]
-async fn an_outline_lets_through_graphs_without_circles_only() {
+async fn plan_outline_schema_accepts_acyclic_graphs_only() {
     let schema = plan_outline(3, &[]);
     let plan = |dependencies: [&[&str]; 3]| {
         let subtask = |(n, after): (usize, &&[&str])| json!({"id": format!("s{}", n + 1), "description": "Do something", "dependencies": after});
@@ -263,7 +263,7 @@ impl Planner for Thinker {
 }
 
 #[tokio::test]
-async fn a_planner_that_never_answers_is_stopped_when_the_time_is_up_and_what_it_took_is_counted() {
+async fn planner_without_an_answer_is_stopped_at_the_time_limit_and_counted() {
     let (journal, mut options) = (MortalJournal::default(), PlanningAgentOptions::default());
     options.limits.max_duration_ms = 60_000;
     let agent = PlanningAgent::new(Arc::new(Thinker), Arc::new(Echo), Arc::new(journal.clone()), options);
@@ -276,7 +276,7 @@ async fn a_planner_that_never_answers_is_stopped_when_the_time_is_up_and_what_it
 
 // spec: ER-13, PL-22
 #[tokio::test]
-async fn a_memory_that_fails_is_no_reason_not_to_work() {
+async fn plan_continues_after_a_failed_recall() {
     let provider: Arc<dyn Provider> = Arc::new(FnProvider::new(|_, _| answer(&two(), 1, 1)));
     let journal: Arc<dyn Journal> = Arc::new(MortalJournal::default());
     let planner = Arc::new(LlmPlanner::new(provider, "m"));

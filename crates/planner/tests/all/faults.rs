@@ -349,7 +349,7 @@ async fn one(seed: u64, seen: &mut Seen) {
 
 // spec: PL-10, PL-18, PL-19, PL-25
 #[tokio::test]
-async fn whatever_fails_nothing_is_done_twice_and_nothing_is_left_waiting() {
+async fn plan_random_failures_repeat_no_work_and_leave_nothing_waiting() {
     let mut seen = Seen::default();
     for seed in 0..cases(150, 1_000) {
         one(first_seed().wrapping_add(seed), &mut seen).await;

@@ -56,7 +56,7 @@ fn context() -> Context {
 
 // spec: EX-06, PL-19
 #[tokio::test]
-async fn a_fixed_plan_is_followed_by_whoever_takes_it_up_wherever_its_process_died() {
+async fn fixed_plan_killed_at_any_record_is_resumed_by_any_process() {
     let plan = || vec![step("a", &[]), step("b", &["a"])];
     let planner = Unasked::default();
     let mut deaths = 0;
@@ -91,7 +91,7 @@ async fn a_fixed_plan_is_followed_by_whoever_takes_it_up_wherever_its_process_di
 
 // spec: EX-06, PL-18
 #[tokio::test]
-async fn what_fails_in_a_fixed_plan_leads_to_no_other_plan() {
+async fn fixed_plan_failure_causes_no_replan() {
     let (planner, journal) = (Unasked::default(), MortalJournal::default());
     let mut critical = SubTask::new("a", "Do what is wrong");
     critical.critical = true;

@@ -98,7 +98,7 @@ impl World {
 
 // spec: PL-21, R-17
 #[tokio::test]
-async fn an_answer_that_fits_is_the_answer_and_rests_on_all_results() {
+async fn plan_valid_structured_output_is_the_answer_and_cites_all_results() {
     let world = world((2, "It is Paris."), 2, texts(&["Here:\n```json\n{\"city\": \"Paris\"}\n```"]));
     let outcome = world.start().await;
     assert_eq!((outcome.status, outcome.answer()), (OutcomeStatus::Finished, Some(GOOD)));
@@ -119,7 +119,7 @@ async fn an_answer_that_fits_is_the_answer_and_rests_on_all_results() {
 
 // spec: PL-21, R-17
 #[tokio::test]
-async fn an_answer_that_does_not_fit_is_sent_back_with_what_is_wrong() {
+async fn invalid_structured_output_is_sent_back_with_its_problems() {
     let world = world((2, "It is Paris."), 2, texts(&["It is Paris.", BAD, GOOD]));
     assert_eq!(world.start().await.answer(), Some(GOOD));
     let checks = world.checks();
@@ -140,7 +140,7 @@ async fn an_answer_that_does_not_fit_is_sent_back_with_what_is_wrong() {
 
 // spec: PL-21, R-17
 #[tokio::test]
-async fn an_answer_that_never_fits_fails_the_run_and_a_resume_tries_as_often_again() {
+async fn structured_output_that_never_fits_fails_and_a_resume_retries_as_often() {
     let world = world((2, "It is Paris."), 1, texts(&[BAD, BAD, BAD, GOOD]));
     let outcome = world.start().await;
     assert_eq!((outcome.failure_kind(), outcome.last_text()), (Some(FailureKind::Form), Some(BAD)));
@@ -157,7 +157,7 @@ async fn an_answer_that_never_fits_fails_the_run_and_a_resume_tries_as_often_aga
 
 // spec: PL-21
 #[tokio::test]
-async fn results_that_are_the_answer_must_fit_or_a_model_is_asked() {
+async fn plan_results_as_answer_must_match_the_schema_or_the_model_is_asked() {
     // The agent that did all there was to do answers in the form, or does not.
     for (result, asked) in [(GOOD, 0), ("It is Paris.", 1)] {
         let world = world((1, result), 0, texts(&[GOOD]));
@@ -175,7 +175,7 @@ async fn results_that_are_the_answer_must_fit_or_a_model_is_asked() {
 }
 
 #[tokio::test]
-async fn without_an_answer_of_the_model_the_results_stand_if_they_fit() {
+async fn plan_without_a_model_answer_uses_results_that_match_the_schema() {
     let refused = |_: usize, _: &Request| vec![Err(ProviderError::Auth("no key".into()))];
     let world = world((2, "It is Paris."), 2, refused);
     let outcome = world.start().await;
@@ -212,7 +212,7 @@ async fn run_whose_answer_was_not_put_together_is_resumed_without_doing_its_step
 }
 
 #[tokio::test]
-async fn a_schema_that_is_none_begins_nothing() {
+async fn invalid_schema_starts_no_run() {
     let world = world((1, GOOD), 2, texts(&[GOOD]));
     let odd = ResponseFormat { name: "odd".into(), schema: json!({"type": "thing"}) };
     let agent = world.agent.clone().with_form(odd, FormCheck::new(0));
@@ -249,7 +249,7 @@ async fn a_limit_between_two_attempts_ends_the_run_and_more_lets_it_go_on() {
 /// answers than the form allows are ever looked at.
 // spec: PL-21, A-15
 #[tokio::test]
-async fn a_run_that_died_anywhere_comes_to_the_same_answer_within_the_same_bound() {
+async fn structured_output_run_killed_at_any_record_ends_with_the_same_answer_and_retries() {
     let (mut deaths, mut between) = (0, 0);
     for (appends, is_written) in (1..60).flat_map(|n| [(n, false), (n, true)]) {
         // Whoever is shown what was wrong does it right.
@@ -280,7 +280,7 @@ async fn a_run_that_died_anywhere_comes_to_the_same_answer_within_the_same_bound
 /// asked for than the form allows, except for those that were lost on their way.
 // spec: PL-21, A-15
 #[test]
-fn random_checks_and_resumes_keep_the_bound_and_replay_to_the_same_state() {
+fn plan_random_checks_and_resumes_keep_the_retry_limit_and_replay_equal() {
     for seed in 0..cases(100, 2_000) {
         let mut chance = Chance(first_seed().wrapping_add(seed));
         let retries = chance.below(4) as u32;

@@ -161,7 +161,7 @@ async fn a_loop_over_a_result_is_shown_beforehand_and_done_for_each_item() {
 
 // spec: EX-07, PL-19
 #[tokio::test]
-async fn a_loop_over_a_result_goes_on_wherever_its_process_died_and_unfolds_once() {
+async fn for_each_over_a_result_killed_at_any_record_expands_once() {
     let mut deaths = 0;
     for (appends, is_written) in (1..90).flat_map(|n| [(n, false), (n, true)]) {
         let (web, journal) = (Web { finds: found(), calls: Arc::default() }, MortalJournal::default());
@@ -191,7 +191,7 @@ async fn a_loop_over_a_result_goes_on_wherever_its_process_died_and_unfolds_once
 
 // spec: EX-07
 #[tokio::test]
-async fn a_loop_over_what_is_no_list_or_too_long_a_list_fails_and_says_why() {
+async fn for_each_over_no_list_or_too_long_a_list_fails_with_the_reason() {
     let long: Vec<Json> = (0..4).map(|n| json!({"url": n, "kind": "short"})).collect();
     let three = |steps: &mut Json| steps[1]["max_items"] = json!(3);
     for (finds, change, says) in [
@@ -217,7 +217,7 @@ async fn a_loop_over_what_is_no_list_or_too_long_a_list_fails_and_says_why() {
 
 // spec: EX-07
 #[tokio::test]
-async fn a_loop_in_a_loop_is_done_for_each_item_of_each_item() {
+async fn nested_for_each_runs_for_each_inner_item() {
     let steps = json!([
         {"tool": "search", "args": {"of": "x"}},
         {"for_each": "{{step1}}", "as": "group", "do": [
@@ -236,7 +236,7 @@ async fn a_loop_in_a_loop_is_done_for_each_item_of_each_item() {
 
 // spec: EX-07
 #[tokio::test]
-async fn what_is_wrong_inside_a_loop_over_a_result_is_known_before_anything_begins() {
+async fn for_each_problems_inside_the_loop_are_reported_before_the_start() {
     for (step, says) in [
         (json!({"tool": "fetsh", "args": {"of": "{{page}}"}}), "fetsh"),
         (json!({"tool": "fetch", "args": {"of": "{step3}"}}), "step3"),
@@ -388,7 +388,7 @@ fn the_question_before_a_step_names_a_result_around_its_template_as_the_plan_doe
 
 // spec: EX-06, EX-07
 #[tokio::test]
-async fn what_a_parameter_holds_is_no_name_of_a_loops_item_in_a_description_nor_in_a_question() {
+async fn template_parameter_value_is_not_read_as_a_loop_item_reference() {
     let template: WorkflowTemplate = serde_json::from_value(json!({
         "name": "say",
         "parameters": [{"name": "what"}],

@@ -74,7 +74,7 @@ fn the_longest_way_goes_first_up_to_the_cap_and_a_failure_stops_no_sibling() {
 
 // spec: PL-11
 #[test]
-fn a_resource_has_its_own_cap_and_blocks_nobody_who_does_not_need_it() {
+fn plan_resource_limit_blocks_only_its_users() {
     let uses = |id: &str, what: &[&str]| {
         step(id, &[]).with_rules(rules(|r| r.resources = what.iter().map(|w| (*w).to_owned()).collect()))
     };
@@ -171,7 +171,7 @@ fn a_time_out_is_tried_again_where_it_may_be_and_leads_to_another_plan_where_it_
 
 // spec: PL-16
 #[test]
-fn a_result_that_is_less_sure_than_wanted_is_a_failure() {
+fn result_below_the_required_confidence_counts_as_failure() {
     let mut settings = cap(1);
     settings.replan.confidence = Some(0.5);
     let mut fed = Fed::following(settings, vec![step("a", &[])]);
@@ -203,7 +203,7 @@ fn after_three_other_plans_the_run_fails_and_names_them() {
 
 // spec: PL-19
 #[test]
-fn another_plan_is_a_difference_that_touches_only_what_failed_and_what_waits_for_it() {
+fn replan_diff_changes_only_failed_subtasks_and_their_dependents() {
     let plan = vec![step("done", &[]), step("bad", &["done"]), step("after", &["bad"]), step("beside", &[])];
     let mut settings = cap(2);
     settings.replan.same_subtask = 1;
@@ -250,7 +250,7 @@ fn another_plan_is_a_difference_that_touches_only_what_failed_and_what_waits_for
 }
 
 #[test]
-fn a_fallback_tool_stands_in_and_what_may_fail_is_passed_over() {
+fn failed_tool_uses_its_fallback_and_optional_subtasks_are_skipped() {
     let tool = step("a", &[]).with_tool("one", Some(json!({}))).with_rules(rules(|r| {
         r.fallback_tools = vec!["two".into()];
         r.max_attempts = Some(2);
@@ -271,7 +271,7 @@ fn a_fallback_tool_stands_in_and_what_may_fail_is_passed_over() {
 }
 
 #[test]
-fn a_tool_whose_effect_is_unknown_is_called_again_by_a_yes_only() {
+fn call_in_doubt_is_repeated_only_after_approval() {
     let mut fed = Fed::following(cap(1), vec![step("a", &[]).with_tool("pay", Some(json!({})))]);
     let Next::Do(PlanTask::Start { call }) = fed.machine.next() else { panic!() };
     fed.feed(RecordBody::ToolStarted { call, attempt: 0, effect: Effect::SideEffect, child_run: None });
@@ -290,7 +290,7 @@ fn a_tool_whose_effect_is_unknown_is_called_again_by_a_yes_only() {
 }
 
 #[test]
-fn the_time_of_a_run_is_up_wherever_it_stands_and_waiting_for_people_takes_none() {
+fn plan_time_limit_applies_in_every_phase_except_waiting_for_people() {
     let mut first = crate::support::started();
     first.config.limits.max_duration_ms = 1_000;
     let mut fed =
@@ -317,7 +317,7 @@ fn the_time_of_a_run_is_up_wherever_it_stands_and_waiting_for_people_takes_none(
 
 // spec: PL-12, PL-13, PL-14
 #[test]
-fn results_reach_those_that_refer_to_them_and_what_was_known_fills_gaps() {
+fn references_are_filled_from_results_and_the_initial_context() {
     let search = step("search", &[]).with_rules(rules(|r| r.save_as = Some("hits".into())));
     let calc = step("calc", &["search"])
         .with_tool("calculator", Some(json!({"a": "{search.n}", "t": "{hits.n} it"})));
@@ -357,7 +357,7 @@ fn a_reference_into_a_result_that_is_not_there_fails_before_the_start() {
 
 // spec: PL-23
 #[test]
-fn a_pause_lets_what_runs_end_and_begins_nothing_new() {
+fn paused_plan_finishes_running_calls_and_starts_none() {
     let mut fed = Fed::following(cap(1), vec![step("a", &[]), step("b", &["a"])]);
     let begun = fed.begin_all();
     fed.plan(PlanRecord::Paused { reason: "lunch".into() });
@@ -373,7 +373,7 @@ fn a_pause_lets_what_runs_end_and_begins_nothing_new() {
 
 // spec: EX-07
 #[test]
-fn a_gate_asks_a_person_and_stops_nobody_else() {
+fn plan_gate_asks_for_approval_without_blocking_other_subtasks() {
     let gated = step("pay", &[]).with_rules(rules(|r| r.gate = Some("Pay 100 EUR?".into())));
     let mut fed = Fed::following(cap(4), vec![gated, step("beside", &[]), step("after", &["pay"])]);
     let begun = fed.begin_all();
@@ -429,7 +429,7 @@ fn a_person_sees_the_plan_first_and_may_edit_or_refuse_it() {
 }
 
 #[test]
-fn records_that_answer_nothing_change_nothing_and_a_broken_log_breaks_no_process() {
+fn plan_machine_ignores_unrelated_records_and_survives_a_broken_log() {
     let circle = vec![step("a", &["b"]), step("b", &["a"])];
     let fed = Fed::following(cap(1), circle);
     assert!(error(&fed).contains("Cycle detected"), "{}", error(&fed));
@@ -450,7 +450,7 @@ fn records_that_answer_nothing_change_nothing_and_a_broken_log_breaks_no_process
 
 // spec: OB-01
 #[test]
-fn at_any_record_the_graph_can_be_asked_and_written_down() {
+fn plan_graph_is_readable_and_serializable_at_every_record() {
     let plan = vec![step("a", &[]), step("b", &["a"]), step("c", &[])];
     let mut fed = Fed::following(cap(2), plan);
     let begun = fed.begin_all();
@@ -479,7 +479,7 @@ fn damaged(machine: &PlanMachine, change: impl FnOnce(&mut serde_json::Value)) -
 
 // spec: PL-10
 #[test]
-fn where_nothing_can_begin_the_run_ends_and_names_what_waits() {
+fn plan_deadlock_ends_the_run_and_names_the_waiting_subtasks() {
     let fed = Fed::following(cap(1), vec![step("a", &[]), step("b", &["a"])]);
     let machine = damaged(&fed.machine, |written| written["nodes"]["ready"] = json!([]));
     let Next::Append(RecordBody::RunFinished(outcome)) = machine.next() else { panic!() };
@@ -488,7 +488,7 @@ fn where_nothing_can_begin_the_run_ends_and_names_what_waits() {
 
 // spec: PL-25
 #[test]
-fn what_is_under_way_began_at_some_time() {
+fn plan_invariant_running_subtask_has_a_start_time() {
     let mut fed = Fed::following(cap(1), vec![step("a", &[])]);
     fed.begin_all();
     assert_eq!(fed.machine.invariants(), [""; 0]);
@@ -500,7 +500,7 @@ fn what_is_under_way_began_at_some_time() {
 
 // spec: PL-19
 #[test]
-fn another_plan_may_change_what_it_is_asked_to_change_and_nothing_beside() {
+fn requested_replan_may_change_only_its_targets() {
     let plan = vec![step("a", &[]), step("b", &["a"]), step("c", &["b"]), step("d", &["a"])];
     let mut fed = Fed::following(cap(1), plan);
     let begun = fed.begin_all();
@@ -551,7 +551,7 @@ fn a_tool_that_answers_null_has_not_failed() {
 
 // spec: PL-20
 #[test]
-fn ended_at_counts_nothing_against_calls_that_go_on_with_what_they_were_lent() {
+fn ended_at_of_a_limit_does_not_count_open_leases() {
     let mut limits = archon_types::ExecutionLimits::default();
     (limits.max_total_tokens, limits.max_duration_ms) = (1_000, 5_000);
     let mut started = crate::support::started();

@@ -50,7 +50,7 @@ async fn run(provider: &FnProvider) -> (Outcome, MortalJournal) {
 
 // spec: PL-24
 #[tokio::test]
-async fn a_plan_that_lacks_part_of_the_goal_is_not_followed_and_the_planner_hears_what_is_missing() {
+async fn plan_check_rejects_an_incomplete_plan_and_tells_the_planner_what_is_missing() {
     let missing = "NOT MET: nobody writes the report";
     let provider = FnProvider::new(move |n, _| FnProvider::text([LOOK, missing, WRITE, "MET"][n]));
     let (outcome, journal) = run(&provider).await;
@@ -90,7 +90,7 @@ async fn no_plan_is_followed_if_none_fits_its_goal() {
 
 // spec: PL-24
 #[tokio::test]
-async fn a_check_without_a_verdict_lets_the_plan_through_and_what_it_took_is_paid() {
+async fn plan_check_without_a_verdict_accepts_the_plan_and_counts_its_spending() {
     for silent in [true, false] {
         let provider = FnProvider::new(move |n, _| match (n, silent) {
             (0, _) => FnProvider::text(LOOK),
@@ -145,7 +145,7 @@ impl PlanCheck for Letter {
 
 // spec: PL-24
 #[tokio::test]
-async fn another_plan_is_held_against_the_words_that_were_asked_first() {
+async fn plan_check_compares_a_replan_with_the_original_goal() {
     let check = Letter::default();
     let planner = CheckedPlanner::new(Other, check.clone());
     let planning = PlanningContext::new(context());

@@ -36,7 +36,7 @@ const GOOD: &str = r#"{"subtasks": [
 
 // spec: PL-01, PL-02
 #[tokio::test]
-async fn the_model_is_told_of_the_goal_the_tools_and_the_form_and_held_to_a_schema() {
+async fn planner_request_has_goal_tools_format_and_schema() {
     let provider = FnProvider::new(|_, _| FnProvider::text(GOOD));
     let mut context = context();
     context.values.insert("city".into(), "Tokyo".into());
@@ -73,7 +73,7 @@ async fn the_model_is_told_of_the_goal_the_tools_and_the_form_and_held_to_a_sche
 
 // spec: PL-03, PL-06, A-30
 #[tokio::test]
-async fn an_answer_that_is_no_plan_is_sent_back_with_what_is_wrong_and_then_given_up() {
+async fn planner_invalid_answer_is_sent_back_then_fails() {
     let circle = r#"[{"id": "a", "description": "x", "dependencies": ["b"]}, {"id": "b", "description": "y", "dependencies": ["a"]}]"#;
     let provider = FnProvider::new(move |n, _| FnProvider::text([circle, "Let me think.", GOOD][n]));
     let planner = LlmPlanner::new(Arc::new(provider.clone()), "m");
@@ -108,7 +108,7 @@ async fn a_service_without_schemas_is_asked_for_text() {
 
 // spec: PL-19
 #[tokio::test]
-async fn another_plan_is_asked_for_with_the_reason_and_keeps_what_is_done() {
+async fn planner_replan_request_has_the_reason_and_keeps_finished_subtasks() {
     let executing = |s: SubTask| s.with_status(SubTaskStatus::Executing).unwrap();
     let done = executing(step("a", &[])).with_result(ToolResult::success("14 million")).unwrap();
     let failed = executing(step("b", &[])).with_result(ToolResult::error("no rooms")).unwrap();
@@ -233,7 +233,7 @@ fn a_template_becomes_a_plan_with_conditions_loops_and_gates() {
 
 // spec: EX-06
 #[test]
-fn what_is_wrong_with_a_template_or_its_values_is_named() {
+fn template_problems_and_wrong_values_are_listed() {
     let problems = |template: &WorkflowTemplate, given: Json| -> Vec<String> {
         template.instantiate("t", "g", &values(given)).unwrap_err().iter().map(ToString::to_string).collect()
     };
@@ -317,7 +317,7 @@ steps:
 
 // spec: EX-06
 #[test]
-fn a_template_that_cannot_be_read_says_in_which_line_and_column() {
+fn template_parse_error_names_line_and_column() {
     let json = |text: &str| WorkflowTemplate::from_json(text).unwrap_err().to_string();
     assert!(json("{\n  \"name\": \"x\",\n  \"stepz\": []}").starts_with("3:9: unknown field `stepz`"));
     assert_eq!(json("{\"name\": \"x\", \"steps\": []} and more"), "1:28: trailing characters");
@@ -344,7 +344,7 @@ fn a_template_that_cannot_be_read_says_in_which_line_and_column() {
 
 // spec: EX-06, EX-07
 #[test]
-fn what_a_value_holds_is_data_and_never_a_reference_or_a_part_of_a_condition() {
+fn template_value_is_never_read_as_a_reference_or_condition() {
     let template: WorkflowTemplate = serde_json::from_value(json!({
         "name": "t",
         "parameters": [{"name": "text"}, {"name": "list", "type": "array"}],

@@ -8,7 +8,7 @@ use crate::support::{Fed, rules, step};
 
 // spec: PL-19
 #[test]
-fn what_does_not_depend_on_what_failed_is_not_touched_though_nobody_began_it() {
+fn replan_may_not_change_independent_subtasks_that_have_not_started() {
     let mut settings = PlanSettings::default();
     settings.replan.same_subtask = 1;
     let plan = vec![step("slow", &[]), step("later", &["slow"]), step("bad", &[]), step("after", &["bad"])];

@@ -41,7 +41,7 @@ fn asking_plan() -> (Fed, CallId) {
 
 // spec: AP-09
 #[test]
-fn who_depends_on_a_result_waits_until_a_person_has_seen_it() {
+fn reviewed_result_blocks_its_dependents_until_approved() {
     let (mut fed, call) = asking_plan();
     assert!(!fed.machine.may_change(&"look".into()), "it is done");
     fed.feed(RecordBody::ToolAnswered { call, answer: Answer::Approve });
@@ -55,7 +55,7 @@ fn who_depends_on_a_result_waits_until_a_person_has_seen_it() {
 
 // spec: AP-09
 #[test]
-fn a_no_to_a_result_ends_the_run() {
+fn denied_result_review_ends_the_run() {
     for (answer, why) in [
         (Answer::Cancel { reason: "it is 43".into() }, "it is 43"),
         (Answer::Cancel { reason: String::new() }, "no reason was given"),

@@ -92,7 +92,7 @@ fn row(id: &str, tool: &str, arguments: Json, after: &str) -> (String, String, J
 
 // spec: PL-13
 #[tokio::test]
-async fn create_plan_for_a_small_model_refers_to_the_results_that_a_step_speaks_of() {
+async fn create_plan_for_a_small_model_adds_references_to_mentioned_results() {
     let task = plan_of(model(), "Compute 15 and 3, compute 23, then add both results").await;
     assert_eq!(
         shown(&task),
@@ -139,7 +139,7 @@ async fn create_plan_takes_no_call_of_a_tool_that_is_not_there() {
 }
 
 #[tokio::test]
-async fn create_plan_of_something_to_think_up_asks_for_an_outline() {
+async fn create_plan_for_creative_work_requests_an_outline() {
     let outline = |text: &'static str| FnProvider::new(move |_, _| FnProvider::text(text));
     let whole = outline(r#"{"steps": ["Choose a lake", "Choose a tent", "Write the list"]}"#);
     let task = plan_of(whole, "Plan a week at a lake").await;
@@ -150,7 +150,7 @@ async fn create_plan_of_something_to_think_up_asks_for_an_outline() {
 }
 
 #[tokio::test]
-async fn create_plan_asks_a_model_that_is_not_small_for_the_plan_unless_told_otherwise() {
+async fn create_plan_for_a_large_model_requests_the_whole_plan_by_default() {
     let whole = FnProvider::new(|_, _| {
         FnProvider::text(r#"{"subtasks": [{"id": "a", "description": "Think", "dependencies": []}]}"#)
     });
@@ -163,7 +163,7 @@ async fn create_plan_asks_a_model_that_is_not_small_for_the_plan_unless_told_oth
 }
 
 #[tokio::test]
-async fn replan_of_a_small_model_leaves_open_what_failed_once_and_then_has_no_other_plan() {
+async fn replan_for_a_small_model_reopens_failed_arguments_once() {
     let planner = LlmPlanner::new(Arc::new(Small(model())), "m");
     let mut task = planner.create_plan("Read a.txt, read b.txt", &context()).await.unwrap();
     let failed = |subtask: &SubTask| {
@@ -183,7 +183,7 @@ async fn replan_of_a_small_model_leaves_open_what_failed_once_and_then_has_no_ot
 
 // spec: P-10
 #[tokio::test]
-async fn conclude_with_an_answer_that_was_cut_off_says_so() {
+async fn conclude_with_a_truncated_answer_is_marked() {
     let model = FnProvider::new(|_, _| {
         let mut events = FnProvider::text("One and");
         if let Some(Ok(ModelEvent::Done(message))) = events.last_mut() {

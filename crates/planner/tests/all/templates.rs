@@ -27,7 +27,7 @@ fn checked(task: &Task) {
 
 // spec: EX-08
 #[test]
-fn what_holds_for_a_subtask_holds_for_the_steps_of_the_template_that_does_it() {
+fn template_steps_inherit_the_rules_of_their_subtask() {
     let steps = json!([
         {"tool": "a"},
         {"tool": "b", "attempts": 5, "approve": "And this?", "after": []},
@@ -62,7 +62,7 @@ fn what_holds_for_a_subtask_holds_for_the_steps_of_the_template_that_does_it() {
 
 // spec: EX-08
 #[test]
-fn who_depends_on_a_template_waits_for_all_its_ends_and_reads_the_result_that_there_is() {
+fn dependents_of_a_template_wait_for_all_its_ends_and_read_the_existing_result() {
     let choice = json!([{"if": "1 == 2", "then": [{"tool": "a"}], "else": [{"tool": "b"}]}]);
     let in_place =
         json!([{"tool": "a", "save_as": "x", "on_error": [{"tool": "b", "args": {"x": "{{x}}"}}]}]);
@@ -91,7 +91,7 @@ fn who_depends_on_a_template_waits_for_all_its_ends_and_reads_the_result_that_th
 
 // spec: EX-08
 #[test]
-fn what_a_subtask_says_and_a_template_cannot_do_is_refused_and_not_lost() {
+fn subtask_settings_that_a_template_cannot_honour_are_refused() {
     let two = || json!([{"tool": "a", "on_error": "skip"}, {"tool": "b"}]);
     type Change = fn(&mut SubTask);
     let cases: [(Change, &str); 4] = [

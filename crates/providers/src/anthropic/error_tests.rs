@@ -73,7 +73,7 @@ fn statuses_bodies_and_headers() {
 
 // spec: P-05, P-09
 #[test]
-fn no_key_is_shown_whatever_goes_wrong() {
+fn provider_errors_never_contain_the_key() {
     let options = AnthropicOptions::default()
         .with_api_key("sk-ant-canary-1\n")
         .with_bearer_token("oauth-canary-2")

@@ -79,7 +79,7 @@ mod tests {
 
     // spec: P-08
     #[test]
-    fn what_the_service_does_not_know_is_told_to_the_model() {
+    fn schema_unsupported_keywords_are_described_in_words() {
         let schema = json!({
             "$schema": "https://json-schema.org/draft/2020-12/schema",
             "type": "object",
@@ -147,7 +147,7 @@ mod tests {
 
     // spec: P-08
     #[test]
-    fn maps_are_found_wherever_they_stand() {
+    fn has_maps_finds_maps_at_any_depth() {
         let with = |property: Json| json!({"type": "object", "properties": {"p": property}});
         for (schema, expected) in [
             (with(json!({"type": "object"})), true),

@@ -228,7 +228,7 @@ fn budgets_and_limits_can_be_set() {
 
 // spec: P-08
 #[test]
-fn a_form_is_asked_for_natively_or_as_a_tool() {
+fn anthropic_structured_output_is_sent_natively_or_as_a_tool() {
     let schema = json!({"type": "object", "properties": {"n": {"type": "integer", "minimum": 1}}});
     let format = || Some(ResponseFormat { name: "an answer".into(), schema: schema.clone() });
     check(
@@ -266,7 +266,7 @@ fn a_form_is_asked_for_natively_or_as_a_tool() {
 
 // spec: P-08
 #[test]
-fn a_form_with_a_map_is_asked_for_as_a_tool() {
+fn anthropic_structured_output_with_a_map_is_sent_as_a_tool() {
     let facts = json!({"type": "object", "properties": {"facts": {"type": "object"}}, "required": ["facts"]});
     let request = with("claude-opus-5", |o| {
         o.response_format = Some(ResponseFormat { name: "summary".into(), schema: facts.clone() });
@@ -358,7 +358,7 @@ fn a_growing_conversation_keeps_its_text_and_only_the_mark_moves() {
 
 // spec: P-07, P-13
 #[test]
-fn thinking_that_led_to_nothing_is_left_out() {
+fn anthropic_thinking_without_an_answer_is_left_out() {
     let now = Timestamp::default();
     let body = |content: Vec<Content>| {
         let messages = vec![Message::user("a", now), assistant(content), Message::user("b", now)];

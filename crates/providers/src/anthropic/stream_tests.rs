@@ -77,7 +77,7 @@ fn stop(reason: &str) -> [serde_json::Value; 2] {
 
 // spec: P-10, P-24, A-58
 #[test]
-fn text_pings_comments_and_what_is_not_known() {
+fn stream_text_with_pings_comments_and_unknown_events_is_decoded() {
     let block = begin(0, json!({"type": "text", "text": ""}));
     let [delta, stop] = stop("end_turn");
     let citation = self::delta(0, json!({"type": "citations_delta", "citation": {"cited_text": "x"}}));
@@ -344,7 +344,7 @@ fn an_answer_cut_anywhere_is_complete_or_a_network_error() {
 
 // spec: P-10
 #[test]
-fn what_is_no_event_is_a_protocol_error_and_an_answer_that_was_not_streamed_is_understood() {
+fn stream_invalid_event_is_a_protocol_error_and_plain_json_is_decoded() {
     for body in ["data: nonsense\n\n", "data: {\"type\":7}\n\n", "data: {\"type\":\n\ndata: {}\n\n"] {
         let error = once(&provider(), &ask(), &Fixture::sse(body)).end.unwrap_err();
         assert_eq!(error.code().as_str(), "protocol", "{body}");
@@ -366,7 +366,7 @@ fn what_is_no_event_is_a_protocol_error_and_an_answer_that_was_not_streamed_is_u
 
 // spec: P-08
 #[test]
-fn the_tool_of_the_answers_form_is_the_text_of_the_answer() {
+fn structured_output_tool_call_becomes_the_text_of_the_answer() {
     let mut request = ask();
     request.model = "claude-3-5-haiku-latest".into();
     let mut options = archon_types::RequestOptions::default();
@@ -396,7 +396,7 @@ fn the_tool_of_the_answers_form_is_the_text_of_the_answer() {
 
 // spec: P-41
 #[tokio::test]
-async fn cancelling_keeps_what_was_said_and_closes_the_connection() {
+async fn stream_cancelled_keeps_the_partial_text_and_closes_the_connection() {
     use archon_testkit::{MockResponse, MockServer};
 
     let call = begin(1, json!({"type": "tool_use", "id": "toolu_a", "name": "add", "input": {}}));

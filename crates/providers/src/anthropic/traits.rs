@@ -120,7 +120,7 @@ mod tests {
 
     // spec: P-12
     #[test]
-    fn what_models_take_is_known_from_their_names() {
+    fn anthropic_traits_of_model_names() {
         let names = [
             "claude-3-5-haiku-20241022",
             "claude-3-7-sonnet-latest",

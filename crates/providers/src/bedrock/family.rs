@@ -150,7 +150,7 @@ mod tests {
 
     // spec: P-26
     #[test]
-    fn models_that_know_no_cache_are_not_told_of_one() {
+    fn bedrock_family_without_caching_gets_no_cache_points() {
         for (model, all, tools) in [
             ("us.anthropic.claude-sonnet-4-5-20250929-v1:0", true, true),
             ("anthropic.claude-3-5-haiku-20241022-v1:0", true, true),

@@ -33,7 +33,7 @@ fn the_published_message_is_read() {
 
 // spec: P-27
 #[test]
-fn what_a_message_is_stands_in_its_headers() {
+fn bedrock_frame_kind_is_read_from_the_headers() {
     let kinds = [
         (frame(&[(":message-type", "event"), (":event-type", "x")], "{}"), FrameKind::Event("x".into())),
         (
@@ -72,7 +72,7 @@ fn bytes_that_are_no_messages_are_refused() {
 proptest! {
     // spec: P-27
     #[test]
-    fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn bedrock_frames_of_any_bytes_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let _ = cut(&bytes);
         // The same bytes with their true length, so that more of them is parsed.
         let mut long = bytes.clone();

@@ -149,7 +149,7 @@ fn a_whole_conversation_with_claude() {
 
 // spec: P-26
 #[test]
-fn the_same_with_a_model_that_takes_less() {
+fn bedrock_request_of_a_model_with_fewer_features() {
     check(
         &conversation(LLAMA),
         expect![[r#"
@@ -295,7 +295,7 @@ fn tools_are_left_out_where_no_call_may_come_and_named_where_the_service_demands
 
 // spec: P-26
 #[test]
-fn answers_of_a_given_form() {
+fn bedrock_request_with_structured_output() {
     let (mut request, mut options) = everything(SONNET);
     let schema = json!({"type": "object"});
     options.response_format = Some(ResponseFormat { name: "the answer".into(), schema });

@@ -128,7 +128,7 @@ fn metadata() -> Vec<u8> {
 
 // spec: A-58, P-27
 #[test]
-fn text_with_events_that_nobody_knows() {
+fn stream_with_unknown_events_gives_the_text() {
     check(
         &[
             start(),
@@ -315,7 +315,7 @@ fn an_answer_cut_anywhere_is_complete_or_a_network_error() {
 
 // spec: P-27, P-31
 #[test]
-fn a_text_that_only_calls_itself_an_event_stream_is_shown() {
+fn bedrock_non_event_stream_body_is_quoted_in_the_error() {
     for (text, shown) in [("no", "no"), ("upstream is warming up", "upstream is warming up")] {
         let fixture = Fixture::new("application/vnd.amazon.eventstream", text);
         let error = once(&provider(), &ask(), &fixture).end.unwrap_err();
@@ -337,7 +337,7 @@ fn asking_for_a_form() -> Request {
 
 // spec: P-27
 #[test]
-fn an_answer_of_a_given_form_is_the_first_of_several_and_may_be_empty() {
+fn bedrock_structured_output_takes_the_first_call_and_may_be_empty() {
     let request = asking_for_a_form();
     // Of several answers at once, the one that began first counts.
     let frames = [
@@ -361,7 +361,7 @@ fn an_answer_of_a_given_form_is_the_first_of_several_and_may_be_empty() {
 
 // spec: P-27
 #[test]
-fn an_answer_of_a_given_form_comes_as_text() {
+fn bedrock_structured_output_arrives_as_text() {
     let request = asking_for_a_form();
     let frames = [
         start(),

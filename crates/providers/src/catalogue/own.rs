@@ -212,7 +212,7 @@ mod tests {
 "#;
 
     #[test]
-    fn info_has_the_last_word_of_each_field_and_says_who_said_it() {
+    fn catalogue_info_takes_each_field_from_the_last_source_and_names_it() {
         let catalogue = Catalogue::default().with_file(FILE).unwrap();
         let own = r#"{"model":"openai:gpt-9","context_window":5,"tools":false,"thinking":false}"#;
         let catalogue = catalogue.with_lines(own, "the settings").unwrap();
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn models_are_those_that_are_built_in_and_ones_own_sorted() {
+    fn catalogue_models_are_built_in_and_own_models_sorted() {
         let catalogue = Catalogue::default().with_file(FILE).unwrap();
         assert_eq!(catalogue.own_names().collect::<Vec<_>>(), ["openai:gpt-5-mini", "openai:gpt-9"]);
         let models = catalogue.models();
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn with_lines_that_are_none_says_which_and_what_is_wrong() {
+    fn catalogue_with_invalid_lines_names_the_line_and_the_problem() {
         let wrong = |text: &str| Catalogue::default().with_file(text).unwrap_err().to_string();
         assert_eq!(wrong(""), r#"catalogue: the first line is not {"source":"…","date":"…"}"#);
         assert!(wrong(&FILE[50..]).contains("the first line"), "a line is no first line");
@@ -253,7 +253,7 @@ mod tests {
 
     // spec: P-40
     #[test]
-    fn catalogue_provider_knows_what_is_said_beyond_what_its_provider_knows() {
+    fn catalogue_provider_capabilities_add_own_entries_to_the_providers() {
         let lines = r#"{"model":"scripted:m","context_window":9,"input":1,"output":2,"tools":false,"small":true}
             {"model":"scripted:n","context_window":7}"#;
         let catalogue = Catalogue::default().with_lines(lines, "me").unwrap();

@@ -95,7 +95,7 @@ fn statuses_bodies_and_headers() {
 
 // spec: P-05, P-22
 #[test]
-fn no_key_is_shown_whatever_goes_wrong() {
+fn provider_errors_never_contain_the_key() {
     let options = GeminiOptions::default()
         .with_api_key("AIza-canary-1\n")
         .with_header("x-goog-user-project", "canary-2");

@@ -140,7 +140,7 @@ fn every_option_is_spelled_out() {
 
 // spec: P-22
 #[test]
-fn before_the_third_generation_a_form_beside_tools_is_a_tool() {
+fn gemini_before_3_structured_output_with_tools_is_sent_as_a_tool() {
     let body_with = |tools, choice| {
         let mut request = Request::new("gemini-2.5-pro", vec![Message::user("hi", Timestamp::default())]);
         request.tools = tools;

@@ -45,7 +45,7 @@ mod tests {
 
     // spec: P-22
     #[test]
-    fn what_the_service_does_not_know_is_told_to_the_model() {
+    fn schema_unsupported_keywords_are_described_in_words() {
         let schema = json!({
             "$schema": "https://json-schema.org/draft/2020-12/schema",
             "type": "object",

@@ -52,7 +52,7 @@ fn check(body: impl Into<Vec<u8>>, expected: Expect) -> Heard {
 
 // spec: P-22, P-24, A-58
 #[test]
-fn text_comments_and_what_is_not_known() {
+fn stream_text_with_comments_and_unknown_fields_is_decoded() {
     let body = [
         ": connected\r\n\r\n".to_owned(),
         stream(&[parts(json!([{"text": "Grüße, \"Welt\""}]))]),
@@ -223,7 +223,7 @@ fn an_answer_cut_anywhere_is_complete_or_a_network_error() {
 
 // spec: P-22
 #[test]
-fn what_is_no_chunk_is_a_protocol_error_and_an_answer_that_was_not_streamed_is_understood() {
+fn stream_invalid_chunk_is_a_protocol_error_and_plain_json_is_decoded() {
     for body in ["data: nonsense\n\n", "data: {\"candidates\":7}\n\n", "data: {\"x\":\n\ndata: {}\n\n"] {
         let error = once(&provider(), &ask(), &Fixture::sse(body)).end.unwrap_err();
         assert_eq!(error.code().as_str(), "protocol", "{body}");
@@ -238,7 +238,7 @@ fn what_is_no_chunk_is_a_protocol_error_and_an_answer_that_was_not_streamed_is_u
 
 // spec: P-22
 #[test]
-fn the_tool_of_the_answers_form_is_the_text_of_the_answer() {
+fn structured_output_tool_call_becomes_the_text_of_the_answer() {
     let mut request = ask();
     let mut options = archon_types::RequestOptions::default();
     let schema = json!({"type": "object"});

@@ -182,7 +182,7 @@ mod tests {
 
     // spec: P-35
     #[test]
-    fn says_something_is_true_for_lines_that_are_no_comments_however_they_are_cut() {
+    fn says_something_ignores_comments_for_any_chunk_borders() {
         for (text, expected) in [
             ("", false),
             (": keep-alive\n\n", false),

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn clones_share_clients_and_what_differs_has_its_own() {
+    fn http_clients_are_shared_by_clones_and_separate_for_other_options() {
         let options = HttpOptions::default();
         let clone = options.clone();
         client(&options, "http://a/v1");

@@ -62,7 +62,7 @@ async fn the_parser_gets_whole_lines_a_few_at_a_time() {
 }
 
 #[tokio::test]
-async fn a_line_that_is_not_utf8_is_told_while_the_connection_stays_open() {
+async fn sse_invalid_utf8_line_is_reported_before_the_connection_ends() {
     let pieces = [b"data: a\n\ndata: \xFF".to_vec(), b"\n\n".to_vec(), b": ping\n\n".to_vec()];
     let events = at_once(Sse::new(body(pieces)));
     assert_eq!(events[0].as_ref().unwrap().data, "a");
@@ -75,7 +75,7 @@ async fn a_line_that_is_not_utf8_is_told_while_the_connection_stays_open() {
 
 // An input that a fuzz target found: the parser panics on a mark.
 #[tokio::test]
-async fn half_a_mark_before_a_mark_is_not_utf8() {
+async fn sse_partial_byte_order_mark_is_invalid_utf8() {
     for size in [1, 2, 3, 9] {
         let pieces = b"\xEF\xEF\xBB\xBF\n\n".chunks(size).map(<[u8]>::to_vec);
         let events = at_once(Sse::new(body(pieces)));
@@ -86,7 +86,7 @@ async fn half_a_mark_before_a_mark_is_not_utf8() {
 }
 
 #[tokio::test]
-async fn a_line_without_an_end_is_not_read_for_ever() {
+async fn sse_line_without_an_end_fails_at_the_size_limit() {
     let pieces = std::iter::repeat_with(|| vec![b'x'; 1 << 20]).take(34);
     let events = at_once(SseBytes::new(body(pieces)));
     assert!(matches!(events[0], Err(BodyError::TooLong)), "{:?}", events.len());
@@ -107,7 +107,7 @@ fn parsed(text: &str) -> Vec<(String, String)> {
 proptest! {
     // spec: P-24
     #[test]
-    fn sse_of_any_lines_however_cut_gives_the_events_of_the_parser(
+    fn sse_random_lines_and_chunks_equal_the_reference_parser(
         lines in proptest::collection::vec(proptest::sample::select(LINES), 1..24),
         cuts in proptest::collection::vec(1..40_usize, 1..24),
     ) {

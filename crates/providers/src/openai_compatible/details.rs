@@ -70,7 +70,7 @@ mod tests {
 
     // spec: P-13, P-18
     #[test]
-    fn pieces_that_go_on_are_joined_and_others_stand_apart() {
+    fn reasoning_details_are_joined_by_index() {
         let mut details = ReasoningDetails::default();
         for detail in [
             json!({"type": "reasoning.text", "text": "Let ", "index": 0, "format": "f", "signature": null}),

@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_come_to_a_message_or_to_an_error() {
+    fn read_chat_stream_ends_with_a_message_or_an_error() {
         let text = r#"data: {"choices":[{"delta":{"content":"a"},"finish_reason":"stop"}]}"#;
         let cut = |at: usize| read_chat_stream([text[..at].into(), text[at..].into()]);
         for at in 0..=text.len() {
@@ -131,7 +131,7 @@ mod tests {
     proptest::proptest! {
         // spec: P-24
         #[test]
-        fn where_the_network_cuts_makes_no_difference(
+        fn read_chat_stream_chunk_borders_do_not_matter(
             parts in proptest::collection::vec((0..EVENTS.len() + 2, ".{0,4}"), 0..8),
             step in 1usize..8,
         ) {
@@ -151,7 +151,7 @@ mod tests {
 
     // spec: P-24
     #[test]
-    fn event_before_a_line_that_is_no_text_counts_wherever_the_network_cuts() {
+    fn read_chat_stream_keeps_events_before_an_invalid_line() {
         let bytes = b"data: 1\n\n1\xE6\n\n";
         for step in [2, bytes.len()] {
             let error = read_chat_stream(bytes.chunks(step).map(<[u8]>::to_vec)).unwrap_err();

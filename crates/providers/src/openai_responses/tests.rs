@@ -80,7 +80,7 @@ const TEXT: &[&str] = &[
 
 // spec: A-58, P-20, P-24
 #[test]
-fn text_with_events_that_nobody_knows() {
+fn stream_with_unknown_events_gives_the_text() {
     let expected = expect![[r#"
         stop gpt-5-mini-2025-08-07 in 30 out 40 read 64 written 6 total 140
           text "Grüße, \"Welt\" 🌍\n""#]];
@@ -89,7 +89,7 @@ fn text_with_events_that_nobody_knows() {
 
 // spec: P-19, P-20
 #[test]
-fn what_a_text_is_for_is_kept_and_sent_back() {
+fn responses_phase_of_a_text_is_stored_and_sent_back() {
     let events = [
         CREATED,
         r#"{"type":"response.output_item.added","output_index":0,"item":{"id":"msg_1","type":"message","status":"in_progress","phase":"commentary","content":[],"role":"assistant"}}"#,
@@ -162,7 +162,7 @@ fn reasoning_and_interleaved_calls() {
 
 // spec: P-20
 #[test]
-fn other_ways_to_say_it() {
+fn responses_alternative_event_shapes_are_decoded() {
     // Reasoning without a summary, and a refusal.
     check(
         &[
@@ -217,7 +217,7 @@ fn other_ways_to_say_it() {
 
 // spec: P-20, T-06
 #[test]
-fn answers_that_end_early_say_why() {
+fn responses_incomplete_answer_has_its_reason() {
     let text = r#"{"type":"response.output_text.delta","output_index":0,"delta":"Half an"}"#;
     let end = |status: &str, details: &str| {
         format!(
@@ -437,7 +437,7 @@ fn a_whole_conversation() {
 
 // spec: P-13, P-19
 #[test]
-fn reasoning_goes_back_only_to_the_provider_whose_it_is() {
+fn reasoning_is_sent_back_only_to_its_own_provider() {
     let request = conversation();
     let has_reasoning = |id: &str, model: &str| {
         let mut request = request.clone();
@@ -535,7 +535,7 @@ fn the_key_is_sent_and_never_shown() {
 
 // spec: P-41
 #[tokio::test]
-async fn cancelling_keeps_what_was_said_without_the_calls() {
+async fn stream_cancelled_keeps_the_partial_text_and_drops_calls() {
     use archon_testkit::{MockResponse, MockServer};
     use std::future::poll_fn;
 

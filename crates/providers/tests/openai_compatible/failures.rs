@@ -45,7 +45,7 @@ async fn errors_are_classified_by_status_body_and_header() {
 
 // spec: P-31
 #[tokio::test]
-async fn what_is_no_answer_at_all_is_shown() {
+async fn response_that_is_no_answer_is_quoted_in_the_error() {
     let page = |status| {
         MockResponse::new(status).header("content-type", "text/html").chunk("<html>\n<h1>Log in</h1></html>")
     };
@@ -103,7 +103,7 @@ async fn an_error_with_status_200_is_an_error() {
 
 // spec: P-31
 #[tokio::test]
-async fn what_calls_itself_a_stream_and_is_none_is_shown() {
+async fn event_stream_without_events_is_quoted_in_the_error() {
     let said = failure(MockResponse::sse(" \n<html><h1>Log in</h1></html>\n")).await;
     let expected = "openai-compatible, status 200, text/event-stream: <html><h1>Log in</h1></html>";
     assert_eq!(said, ProviderError::Protocol(expected.into()).or_status(200));
@@ -117,7 +117,7 @@ async fn what_calls_itself_a_stream_and_is_none_is_shown() {
 
 // spec: P-31, P-33
 #[tokio::test]
-async fn an_error_in_the_middle_of_a_stream_comes_after_what_was_said() {
+async fn stream_error_in_the_middle_follows_the_partial_text() {
     for (event, code) in [
         (r#"{"error":{"message":"busy","type":"overloaded_error"},"choices":[]}"#, "overloaded"),
         (r#"{"error":"This model's maximum context length is 10 tokens"}"#, "context_overflow"),
@@ -273,7 +273,7 @@ async fn the_key_is_sent_and_never_shown() {
 
 // spec: P-31
 #[tokio::test]
-async fn a_form_that_a_service_cannot_give_is_refused_before_it_is_asked() {
+async fn unsupported_structured_output_is_refused_before_the_request() {
     let server = MockServer::start([]).await;
     let mut compat = archon_providers::Compat::default();
     compat.response_format = archon_providers::ResponseFormatSupport::Unsupported;
@@ -290,7 +290,7 @@ async fn a_form_that_a_service_cannot_give_is_refused_before_it_is_asked() {
 
 // spec: P-15
 #[tokio::test]
-async fn a_server_that_closes_the_connection_that_it_kept_is_asked_on_a_new_one() {
+async fn idle_connection_closed_by_the_server_is_replaced() {
     let body = "data: {\"choices\":[{\"delta\":{\"content\":\"a\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
     let server = MockServer::start((0..50).map(|_| MockResponse::sse(body).close())).await;
     let provider = provider(&server);
@@ -302,7 +302,7 @@ async fn a_server_that_closes_the_connection_that_it_kept_is_asked_on_a_new_one(
 
 // spec: P-15, P-31
 #[tokio::test]
-async fn a_kept_connection_that_dies_before_an_answer_is_an_error_to_retry_and_nothing_is_sent_again() {
+async fn reused_connection_that_dies_is_a_retryable_error_without_a_resend() {
     let body = "data: {\"choices\":[{\"delta\":{\"content\":\"a\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
     let server =
         MockServer::start([MockResponse::sse(body), MockResponse::nothing(), MockResponse::sse(body)]).await;
@@ -319,7 +319,7 @@ async fn a_kept_connection_that_dies_before_an_answer_is_an_error_to_retry_and_n
 
 // spec: P-31
 #[tokio::test]
-async fn bad_input_is_told_with_status_type_and_first_bytes_and_without_the_key() {
+async fn bad_response_error_has_status_type_and_first_bytes_without_the_key() {
     let html =
         |status, body: String| MockResponse::new(status).header("content-type", "text/html").chunk(body);
     let page = format!("<!DOCTYPE html><title>Gateway</title> key {KEY} {}", "x".repeat(9000));

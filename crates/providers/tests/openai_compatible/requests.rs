@@ -123,7 +123,7 @@ async fn every_option_as_mistral_wants_it() {
 
 // spec: P-15
 #[tokio::test]
-async fn only_what_a_service_takes_strictly_is_asked_for_strictly() {
+async fn strict_mode_is_sent_only_for_schemas_that_the_service_accepts_strictly() {
     let body = async |schema| {
         let mut request = ask();
         Arc::make_mut(&mut request.options).response_format =
@@ -140,7 +140,7 @@ async fn only_what_a_service_takes_strictly_is_asked_for_strictly() {
 
 // spec: P-18
 #[tokio::test]
-async fn reasoning_goes_back_to_who_wants_it_and_formats_do_not_mix() {
+async fn reasoning_is_sent_back_in_the_format_of_its_service() {
     let request = conversation();
     let deepseek = Profile::named("deepseek").unwrap().compat;
     let plain = sent(Compat::default(), vec![request.clone()]).await;
@@ -153,7 +153,7 @@ async fn reasoning_goes_back_to_who_wants_it_and_formats_do_not_mix() {
 
 // spec: P-15, P-18
 #[tokio::test]
-async fn an_answer_that_said_nothing_is_left_out() {
+async fn empty_assistant_message_is_left_out_of_the_request() {
     let at = Timestamp::default();
     let thought = Content::Thinking { thinking: "hm".into(), signature: None };
     let body = async |profile: &str, content: Vec<Content>| {

@@ -50,7 +50,7 @@ async fn sent(profile: &str, request: Request) -> Value {
 
 // spec: P-16, P-18
 #[tokio::test]
-async fn every_service_is_asked_in_its_own_words() {
+async fn request_of_each_service_uses_its_parameter_names() {
     let named = json!({"type": "function", "function": {"name": "add"}});
     let required = json!("required");
     for (profile, expected) in [
@@ -106,7 +106,7 @@ async fn reasoning_goes_back_under_the_name_that_a_service_knows() {
 
 // spec: P-18, P-39
 #[tokio::test]
-async fn where_reasoning_must_not_be_missing_something_stands_for_it() {
+async fn missing_reasoning_is_replaced_by_a_placeholder_where_required() {
     let at = Timestamp::default();
     let call = ToolCall::new("c1", "add", json!({"a": 1}));
     let said = |content| Message::Assistant(AssistantMessage { content, ..AssistantMessage::default() });
@@ -161,7 +161,7 @@ async fn signed_pieces_of_reasoning_go_back_as_they_came_and_nowhere_else() {
 }
 
 #[tokio::test]
-async fn where_a_service_takes_no_schema_the_model_is_told_it() {
+async fn service_without_schemas_gets_the_schema_in_the_prompt() {
     for profile in PROFILES {
         let body = sent(profile.name, everything("m")).await;
         let told = body["messages"][0]["content"].as_str().unwrap_or_default().contains("JSON Schema");
@@ -176,7 +176,7 @@ async fn where_a_service_takes_no_schema_the_model_is_told_it() {
 
 // spec: P-16
 #[tokio::test]
-async fn only_models_that_can_be_told_how_much_to_think_are_told() {
+async fn thinking_level_is_sent_only_to_models_that_support_it() {
     for (profile, model, field, told) in [
         ("xai", "grok-3-mini", "reasoning_effort", true),
         ("xai", "grok-3", "reasoning_effort", false),

@@ -189,7 +189,7 @@ async fn each_token_is_seen_before_the_next_is_sent() {
 
 // spec: P-41
 #[tokio::test]
-async fn cancelling_keeps_what_was_said_and_closes_the_connection() {
+async fn stream_cancelled_keeps_the_partial_text_and_closes_the_connection() {
     let response = MockResponse::new(200)
         .header("content-type", "text/event-stream")
         .event(r#"{"choices":[{"delta":{"content":"Half an"}}]}"#)

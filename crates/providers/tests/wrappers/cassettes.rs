@@ -11,7 +11,7 @@ fn conversation(model: &dyn Provider, text: &str) -> Events {
 }
 
 #[tokio::test]
-async fn what_was_recorded_is_replayed_in_any_order() {
+async fn replay_provider_answers_recorded_requests_in_any_order() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("calls.jsonl");
     let script = [
@@ -145,7 +145,7 @@ impl Provider for Keyed {
 }
 
 #[tokio::test]
-async fn calls_that_were_cancelled_are_not_kept() {
+async fn recording_provider_does_not_store_cancelled_calls() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("calls.jsonl");
     let recording = RecordingProvider::create(shared([Step::text("yes")]).1, &path).unwrap();

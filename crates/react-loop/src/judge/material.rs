@@ -187,7 +187,7 @@ mod tests {
 
     // spec: R-36
     #[test]
-    fn what_fits_is_read_as_it_is() {
+    fn judge_material_that_fits_is_unchanged() {
         let material = Material {
             question: "2+2?".into(),
             conversation: vec!["User: hi".into(), "Assistant: hello".into()],
@@ -218,7 +218,7 @@ mod tests {
 
     // spec: R-36
     #[test]
-    fn at_first_only_the_conversation_gives_way() {
+    fn judge_material_over_budget_shortens_the_conversation_first() {
         let material = material(4, &[3, 5]);
         let answers: Vec<String> = material.answers.iter().map(|answer| joined(answer)).collect();
         let whole = TokenEstimate.count(&material.whole());
@@ -242,7 +242,7 @@ mod tests {
 
     // spec: R-36
     #[test]
-    fn then_the_answers_do_and_short_ones_stay_whole() {
+    fn judge_material_over_budget_shortens_long_answers_next() {
         let material = material(4, &[20, 0, 40]);
         let mut material = material;
         material.answers[1] = vec!["Short and right.".into()];
@@ -254,7 +254,7 @@ mod tests {
 
     // spec: R-36
     #[test]
-    fn a_window_that_is_too_small_is_told() {
+    fn judge_material_reports_a_window_that_is_too_small() {
         let material = material(4, &[20, 20]);
         let table = [(400, true), (150, false), (0, false)];
         for (budget, is_enough) in table {

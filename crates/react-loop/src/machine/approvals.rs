@@ -286,7 +286,7 @@ mod tests {
 
     // spec: AP-04, R-26
     #[test]
-    fn observation_of_a_call_that_a_person_refused_says_so_and_the_reason() {
+    fn text_mode_observation_of_a_denied_call_has_the_reason() {
         let mut config = RunConfig::default();
         config.tools = Arc::new(Encoded::new(vec![ToolSpec::new("mail", "Sends a letter.", json!({}))]));
         (config.tool_mode, config.result_mark) = (ToolMode::Text, Some("0badcafe".to_owned()));

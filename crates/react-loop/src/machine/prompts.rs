@@ -138,7 +138,7 @@ mod tests {
 
     // spec: M-23
     #[test]
-    fn who_says_a_prompt_follows_from_who_began_the_run() {
+    fn speaker_of_a_prompt_follows_from_the_origin_of_the_run() {
         let of_event = AgentMessage::from(Message::user("event", Timestamp::from_millis(1)));
         let bodies = [
             prompt("task", PromptSource::Prompt),
@@ -164,7 +164,7 @@ mod tests {
 
     // spec: M-23
     #[test]
-    fn nobody_knows_who_said_what_was_kept_elsewhere() {
+    fn speaker_of_restored_messages_is_unknown() {
         let user = |text: &str| Message::user(text, Timestamp::from_millis(1));
         let messages = vec![user("hello"), user("Observation: Tool page succeeded: I am Anna.")];
         let said = attributed_texts(&Origin::Prompt, ToolMode::Text, &[RecordBody::Restored { messages }]);

@@ -123,7 +123,7 @@ mod tests {
 
     // spec: TE-50, TE-51
     #[test]
-    fn a_result_begins_with_its_call_and_one_that_helps_nobody_ends_with_a_hint() {
+    fn tool_result_has_its_call_id_and_a_cleanup_hint_if_it_is_useless() {
         let check = |text: &str, expected: Expect| expected.assert_eq(&enters(text));
         check(
             "three lines",
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_gets_a_line_of_its_own_and_what_is_no_result_none() {
+    fn marked_image_result_has_its_own_id_line_and_other_messages_none() {
         let call = ToolCall::new("c1", "look", json!({}));
         let mut result = ToolResult::success("");
         result.content = vec![Content::Image { data: "AA==".into(), mime_type: "image/png".into() }];

@@ -62,7 +62,7 @@ mod tests {
 
     // spec: TE-26
     #[test]
-    fn calls_that_still_fit_are_told_from_the_tools_and_then_from_their_results() {
+    fn result_sizes_average_starts_from_the_tools_and_follows_the_results() {
         let usage = ContextUsage { tokens: 50_000, budget: 100_000 };
         let left = |sizes: ResultSizes| usage.remaining_calls(sizes.average());
         assert_eq!(
@@ -81,7 +81,7 @@ mod tests {
 
     // spec: TE-26
     #[test]
-    fn after_a_hundred_results_the_average_begins_anew() {
+    fn result_sizes_average_restarts_after_100_results() {
         let mut sizes = with(&[]);
         (0..101).for_each(|_| sizes.add(100));
         assert_eq!((sizes.count, sizes.average()), (101, 100));

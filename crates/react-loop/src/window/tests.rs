@@ -155,7 +155,7 @@ fn a_compaction_waits_for_its_trigger_its_time_and_growth() {
 
 // spec: C-10
 #[test]
-fn what_cannot_be_made_smaller_is_not_tried_in_every_turn() {
+fn compaction_without_effect_is_not_repeated_every_turn() {
     let mut manager = manager(window(1_000));
     manager.push_prompt(Message::user("x".repeat(3_700), at(0)), Speaker::Person);
     assert!(manager.should_compact(at(0)));
@@ -258,7 +258,7 @@ fn trimming_keeps_the_goal_and_the_last_messages() {
 
 // spec: C-06
 #[test]
-fn trimming_leaves_out_what_the_user_said_in_a_restored_conversation() {
+fn trim_drops_user_messages_of_a_restored_conversation() {
     let mut config = window(4_000);
     config.policy = CompactionPolicy::Trim;
     let mut manager = manager(config);
@@ -327,7 +327,7 @@ fn the_summary_policy_keeps_five_messages_of_twenty() {
 
 // spec: C-04
 #[test]
-fn what_a_person_said_in_the_run_stays_whatever_happens() {
+fn compaction_never_drops_a_persons_messages_of_the_run() {
     let mut manager = manager(window(1_000));
     work(&mut manager, 5, 10);
     manager.push_prompt(Message::user("never delete anything", at(0)), Speaker::Person);
@@ -397,7 +397,7 @@ fn a_compaction_that_ends_within_a_turn_changes_nothing() {
 
 // spec: C-07
 #[test]
-fn an_overflow_takes_one_step_after_the_other() {
+fn context_overflow_applies_one_compaction_level_at_a_time() {
     let mut manager = manager(window(1_000_000));
     work(&mut manager, 60, 100);
     let mut step = || {
@@ -424,7 +424,7 @@ fn longest(manager: &ContextManager) -> usize {
 
 // spec: C-05, C-01
 #[test]
-fn the_window_is_as_full_as_the_service_says() {
+fn window_usage_follows_the_usage_reported_by_the_service() {
     let mut run = RunConfig::default();
     run.context = Some(ContextConfig::new(10_000));
     let system = "s".repeat(3_800);
@@ -459,7 +459,7 @@ fn calls_without_an_id_or_with_one_that_is_taken_get_one_of_their_own() {
 
 // spec: M-23, C-04
 #[test]
-fn a_later_run_knows_who_said_what_and_what_was_said() {
+fn window_of_a_later_run_keeps_speakers_and_original_texts() {
     let with_history = |history: History| {
         let mut run = RunConfig::default();
         run.context = Some(window(100_000));
@@ -517,7 +517,7 @@ fn next_run(manager: ContextManager) -> ContextManager {
 
 // spec: C-12
 #[test]
-fn due_in_a_later_run_of_the_session_tells_a_new_level_alone() {
+fn context_status_in_a_later_run_reports_only_a_new_level() {
     use archon_types::{ContextLevel, RecordBody};
     let mut run = RunConfig::default();
     let mut config = window(10_000);
@@ -556,7 +556,7 @@ fn due_in_a_later_run_of_the_session_tells_a_new_level_alone() {
 
 // spec: M-23, M-25
 #[test]
-fn a_model_is_believed_no_more_than_what_stands_before_it() {
+fn model_message_trust_is_the_lowest_in_its_context() {
     use Trust::{Model, Trusted, Untrusted};
     let mut manager = manager(window(100_000));
     manager.push_prompt(Message::user("the goal", at(0)), Speaker::Person);
@@ -586,7 +586,7 @@ fn a_model_is_believed_no_more_than_what_stands_before_it() {
 
 // spec: M-23, M-25
 #[test]
-fn what_a_model_is_told_from_memory_counts_and_the_person_stays_a_person() {
+fn recalled_memories_lower_the_models_trust_and_not_the_persons() {
     for (trust, expected) in
         [(Trust::Untrusted, Trust::Untrusted), (Trust::Model, Trust::Model), (Trust::Trusted, Trust::Model)]
     {
@@ -611,7 +611,7 @@ fn what_a_model_is_told_from_memory_counts_and_the_person_stays_a_person() {
 
 // spec: M-13, M-23
 #[test]
-fn what_stands_for_dropped_turns_is_believed_no_more_than_they_were() {
+fn summary_trust_is_the_lowest_of_the_dropped_turns() {
     use Trust::{Model, Untrusted};
     let keep = |from, to| ViewPart::Keep { from, to };
     let digest = |from, to| ViewPart::Digest { from, to, text: "in short".into() };
@@ -646,7 +646,7 @@ fn what_stands_for_dropped_turns_is_believed_no_more_than_they_were() {
 
 // spec: M-23
 #[test]
-fn nobody_vouches_for_what_was_kept_elsewhere() {
+fn restored_conversation_is_untrusted() {
     let kept = [Message::Assistant(AssistantMessage::default()), Message::user("hello", at(0))];
     let mut restored = manager(window(100_000));
     kept.iter().for_each(|message| restored.push_restored(message.clone()));

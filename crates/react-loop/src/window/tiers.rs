@@ -153,7 +153,7 @@ mod tests {
 
     // spec: C-17
     #[test]
-    fn trim_with_a_summary_says_it_once_and_sums_up_what_came_in_since_by_itself() {
+    fn trim_with_a_summary_keeps_it_once_and_digests_later_turns() {
         let at = Timestamp::default();
         let call = ToolCall::new("a", "search", json!({"query": "rust"}));
         let answer =
@@ -197,7 +197,7 @@ mod tests {
 
     // spec: C-17
     #[test]
-    fn wants_summary_where_less_is_left_out_than_it_may_take_asks_for_none() {
+    fn wants_summary_is_false_if_the_summary_would_be_longer_than_the_dropped_text() {
         let part = |from| ViewPart::Keep { from, to: from + 1 };
         let message = Arc::new(Message::Assistant(AssistantMessage::default()));
         let item =

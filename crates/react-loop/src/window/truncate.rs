@@ -198,7 +198,7 @@ mod tests {
 
     // spec: TE-24, C-16
     #[test]
-    fn in_a_large_window_a_result_may_take_a_share() {
+    fn result_limit_in_a_large_window_is_a_share_of_it() {
         assert_eq!(share(100_000), ResultLimit::Share { max_chars: 120_000 });
         assert_eq!(share(1_000_000), ResultLimit::Share { max_chars: 400_000 });
         let mut config = ContextConfig::new(64_000);
@@ -216,7 +216,7 @@ mod tests {
 
     // spec: TE-23
     #[test]
-    fn in_a_small_window_a_result_may_take_less_the_fuller_it_is() {
+    fn result_limit_in_a_small_window_shrinks_with_its_usage() {
         let config = ContextConfig::new(16_384);
         let text = "x".repeat(10_000);
         let table = [

@@ -214,7 +214,7 @@ mod tests {
 
     // spec: C-05
     #[test]
-    fn estimates_follow_what_the_service_reports() {
+    fn token_estimates_are_corrected_by_reported_usage() {
         let mut tracker = ContextTracker::default();
         let reported =
             |input, cache_read| Usage { input, cache_read, cache_write: 100, output: 9_999, total_tokens: 0 };
@@ -271,7 +271,7 @@ mod tests {
 
     // spec: C-13
     #[test]
-    fn people_hear_of_a_full_window_while_calls_wait() {
+    fn context_notice_is_shown_while_calls_are_pending() {
         assert_eq!(queue_notice(at(84), 2), None);
         assert_eq!(queue_notice(at(99), 0), None);
         let text = "Context at 85% (2 tools remaining)";

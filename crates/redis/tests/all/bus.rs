@@ -58,7 +58,7 @@ async fn each_subscription_gets_each_message_once_and_in_order() {
 
 // spec: MA-07
 #[tokio::test]
-async fn what_nobody_reads_or_what_is_too_old_is_a_dead_letter() {
+async fn bus_undelivered_or_expired_message_becomes_a_dead_letter() {
     let Some(server) = Server::start() else { return };
     let (bus, clock) = bus(&server, |_| {}).await;
     let nobody = bus.publish(message("ann", "nobody", MessageType::TaskRequest, 1)).await;
@@ -82,7 +82,7 @@ async fn what_nobody_reads_or_what_is_too_old_is_a_dead_letter() {
 
 // spec: MA-07
 #[tokio::test]
-async fn a_full_inbox_makes_the_sender_wait_and_then_says_so() {
+async fn bus_publish_to_a_full_inbox_waits_then_fails() {
     let Some(server) = Server::start() else { return };
     let (bus, clock) = bus(&server, |options| options.capacity = 2).await;
     let ann = AgentId::new("ann");
@@ -110,7 +110,7 @@ async fn a_full_inbox_makes_the_sender_wait_and_then_says_so() {
 
 // spec: MA-06, MA-07
 #[tokio::test]
-async fn a_handler_that_fails_gets_the_message_again_and_holds_nobody_up() {
+async fn bus_failed_handler_is_retried_without_blocking_others() {
     let Some(server) = Server::start() else { return };
     let (bus, _) = bus(&server, |_| {}).await;
     let (ann, stop) = (AgentId::new("ann"), CancellationToken::new());
@@ -212,7 +212,7 @@ async fn stall(server: &Server) -> (redis::aio::MultiplexedConnection, Vec<Strin
 
 // spec: MA-04, MA-07, ER-17
 #[tokio::test]
-async fn a_subscription_that_was_taken_for_dead_is_heard_again() {
+async fn redis_subscription_declared_dead_receives_messages_again() {
     let Some(server) = Server::start() else { return };
     let (bus, _) = bus(&server, |options| options.lease = Duration::from_millis(300)).await;
     let ann = AgentId::new("ann");

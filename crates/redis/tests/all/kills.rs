@@ -115,7 +115,7 @@ fn check(notes: &[String], each: u64) -> usize {
 
 // spec: MA-05, MA-06, MA-07, ER-17
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_is_lost_turned_round_or_done_again_after_it_was_confirmed_whoever_is_killed() {
+async fn redis_bus_random_kills_lose_reorder_and_repeat_no_confirmed_message() {
     let Some(server) = Server::start() else { return };
     let each = cases(2_048, 100_032) / KEYS;
     let every = Duration::from_millis(cases(300, 1_000));

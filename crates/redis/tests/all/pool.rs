@@ -30,7 +30,7 @@ async fn runs(index: &RedisIndex, filter: &PoolFilter) -> Vec<String> {
 
 // spec: MA-40
 #[tokio::test]
-async fn ten_thousand_agents_of_a_hundred_tenants_are_kept_apart() {
+async fn pool_index_isolates_10000_agents_of_100_tenants() {
     let Some(server) = Server::start() else { return };
     let index = open(&server).await;
     for n in 0..10_000 {
@@ -52,7 +52,7 @@ async fn ten_thousand_agents_of_a_hundred_tenants_are_kept_apart() {
 
 // spec: MA-40
 #[tokio::test]
-async fn what_is_put_replaces_what_was_known_of_the_run() {
+async fn pool_index_put_replaces_the_entry_of_the_run() {
     let Some(server) = Server::start() else { return };
     let (index, other) = (open(&server).await, open(&server).await);
     let (mut first, mut second) = (entry(1), entry(2));

@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn list_with_a_filter_opens_as_many_files_whatever_history_there_is() {
+    async fn list_with_a_filter_opens_a_constant_number_of_files() {
         let filters = [
             RunFilter::of_session(SessionId::new("s5")),
             RunFilter::of_session(SessionId::new("s5")).limit(1),
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn delete_and_head_open_as_many_files_whatever_history_there_is() {
+    async fn delete_and_head_open_a_constant_number_of_files() {
         let mut costs = Vec::new();
         for count in [30, 1000] {
             let dir = tempfile::tempdir().unwrap();
@@ -256,7 +256,7 @@ mod tests {
 
     /// Runs of another tenant's session, and runs that wait for other tenants, add no cost.
     #[tokio::test]
-    async fn list_of_the_newest_opens_as_many_files_however_many_runs_the_session_has() {
+    async fn list_of_the_newest_run_opens_a_constant_number_of_files() {
         let of_session = RunFilter::of_session(SessionId::new("s"));
         let filters = [
             of_session.clone().limit(1),

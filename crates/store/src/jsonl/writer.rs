@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_could_not_be_taken_back_is_taken_back_before_the_next_append() {
+    async fn failed_truncation_is_repeated_before_the_next_append() {
         let (disk, mut writer) = writer(10);
         disk.state.lock().unwrap().truncate_fails = true;
         writer.append(&[note(0)], Durability::Buffered).await.unwrap_err();

@@ -44,7 +44,7 @@ mod tests {
 
     // spec: M-16
     #[test]
-    fn the_first_words_are_looked_for_each_once() {
+    fn search_words_are_the_first_distinct_ones() {
         let many: String = (10..50).map(|n| format!("red Red key the word{n} ")).collect();
         let words = words_of(&many);
         assert_eq!((words.len(), words[0].as_str(), words[WORDS - 3].as_str()), (WORDS, "word10", "word31"));

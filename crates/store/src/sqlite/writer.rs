@@ -268,7 +268,7 @@ mod tests {
 
     /// With a single blocking thread, work is done in the order in which it was submitted.
     #[test]
-    fn an_append_that_nobody_waits_for_is_finished_before_the_lock_is_given_back() {
+    fn dropped_append_finishes_before_the_lock_is_released() {
         let runtime = tokio::runtime::Builder::new_current_thread().max_blocking_threads(1).build().unwrap();
         let (_dir, database) = database();
         let run = RunId::new("r");

@@ -236,7 +236,7 @@ mod tests {
 
     // spec: M-18
     #[test]
-    fn a_next_page_is_read_from_where_the_last_one_ended() {
+    fn sqlite_memory_next_page_starts_after_the_last_row() {
         let dir = tempfile::tempdir().unwrap();
         let database = Database::open(&dir.path().join("memory.db")).unwrap();
         let check = |filter: MemoryFilter, order: MemoryOrder, limit: usize, expected: &str| {
@@ -267,7 +267,7 @@ mod tests {
 
     // spec: M-18
     #[test]
-    fn a_statement_is_prepared_once_whatever_is_asked() {
+    fn sqlite_memory_statements_are_prepared_once() {
         let dir = tempfile::tempdir().unwrap();
         let database = Database::open(&dir.path().join("memory.db")).unwrap();
         let ask = |connection: &Connection| {

@@ -280,7 +280,7 @@ mod tests {
 
     // spec: AP-05
     #[test]
-    fn a_preview_says_how_much_of_a_command_it_leaves_out() {
+    fn bash_preview_counts_the_omitted_part_of_a_command() {
         let workspace = Workspace::new(env!("CARGO_MANIFEST_DIR")).unwrap();
         let mut options = BashOptions::default();
         options.sandbox.isolation = sandbox::Isolation::WithoutKernel;
@@ -305,7 +305,7 @@ mod tests {
 
     // spec: TE-39
     #[test]
-    fn where_the_kernel_cannot_hold_a_command_it_is_refused() {
+    fn bash_is_refused_if_the_kernel_cannot_confine_commands() {
         let workspace = Workspace::new(env!("CARGO_MANIFEST_DIR")).unwrap();
         let mut bash = Bash::new(workspace, BashOptions::default());
         bash.cage.missing = Some("the kernel has no Landlock of version 3 (Linux 6.2)".to_owned());

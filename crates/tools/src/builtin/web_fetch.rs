@@ -236,7 +236,7 @@ mod tests {
 
     // spec: TE-48
     #[test]
-    fn laid_out_refuses_pages_that_are_deep_for_the_parser_whatever_tags_stand_between() {
+    fn laid_out_refuses_deeply_nested_pages_of_any_tags() {
         for piece in [
             "<div>",
             "<div></x>",

@@ -53,7 +53,7 @@ mod tests {
 
     // spec: TE-07, A-29
     #[test]
-    fn the_text_names_what_there_is() {
+    fn unknown_tool_result_lists_existing_tools() {
         check(
             "send_email",
             &["web_search"],

@@ -19,7 +19,7 @@ fn allows(rules: &[&str], tool: &str, subject: &Subject) -> bool {
 
 // spec: AP-11
 #[test]
-fn what_is_no_rule_is_said_with_the_reason() {
+fn permission_rule_parse_error_has_the_reason() {
     for (text, why) in [
         ("", "it has to begin with the name of a tool: `tool` or `tool(what it works on)`"),
         ("(x)", "it has to begin with the name of a tool: `tool` or `tool(what it works on)`"),
@@ -89,7 +89,7 @@ fn deny_goes_before_ask_and_ask_before_allow() {
 
 // spec: AP-11
 #[test]
-fn a_rule_that_denies_means_folders_with_all_in_them_and_one_that_allows_only_what_it_says() {
+fn deny_rule_covers_a_folders_contents_and_allow_rule_only_its_pattern() {
     for (of, path, expected) in [
         ("secrets/**", "secrets", true),
         ("secrets/**", "secrets/a/b", true),
@@ -118,7 +118,7 @@ fn a_rule_that_denies_means_folders_with_all_in_them_and_one_that_allows_only_wh
 #[cfg(unix)]
 // spec: AP-11, TE-55
 #[test]
-fn a_link_is_where_it_leads() {
+fn file_rule_applies_to_the_target_of_a_link() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().canonicalize().unwrap();
     std::fs::create_dir_all(root.join("src")).unwrap();
@@ -234,7 +234,7 @@ fn every_part_of_a_command_line_needs_a_rule() {
 #[cfg(all(unix, feature = "bash"))]
 // spec: AP-11
 #[test]
-fn what_runs_others_is_allowed_to_the_letter_only() {
+fn allow_rule_for_a_launcher_matches_the_exact_command_only() {
     for (rule, line, expected) in [
         ("bash(sudo:*)", "sudo rm x", false),
         ("bash(rm:*)", "sudo rm x", false),
@@ -324,7 +324,7 @@ fn files_that_a_command_redirects_to_need_a_rule_of_their_own() {
 #[cfg(all(unix, feature = "bash"))]
 // spec: AP-11
 #[test]
-fn what_is_suggested_allows_the_call_and_no_more_than_it_says() {
+fn suggested_rule_allows_the_call_and_nothing_wider() {
     let said = |tool: &str, subject: &Subject| suggestions(tool, subject).join(", ");
     assert_eq!(said("bash", &command("git status -s")), "bash(git status -s), bash(git status:*)");
     assert_eq!(said("bash", &command("ls -la src")), "bash(ls -la src), bash(ls:*)");

@@ -302,7 +302,7 @@ mod tests {
     /// A process that cleared its environment and left its group is still in its cgroup.
     // spec: TE-58
     #[test]
-    fn what_a_crash_left_in_a_cgroup_is_ended_and_the_cgroup_taken_away() {
+    fn remove_left_ends_commands_of_a_crashed_process_and_removes_its_cgroup() {
         let made = Parents::ours().zip(maker::namespace()).and_then(|(parents, namespace)| {
             // The name that another process with this number would have made.
             let name = format!("{PREFIX}{namespace}-{}-0-1", std::process::id());

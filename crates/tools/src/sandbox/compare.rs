@@ -550,7 +550,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn is_plain_config_knows_what_git_would_run() {
+    fn is_plain_config_is_false_for_settings_that_run_programs() {
         for plain in [
             "",
             "[core]\n\trepositoryformatversion = 0\n\tbare = false\n",

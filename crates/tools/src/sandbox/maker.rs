@@ -38,7 +38,7 @@ mod tests {
 
     // spec: TE-58
     #[test]
-    fn names_of_processes_that_are_gone_are_told_from_others() {
+    fn is_left_is_true_only_for_names_of_dead_processes() {
         let ours = namespace().unwrap();
         let us = std::process::id();
         let ticks = start_ticks(us).unwrap();

@@ -362,7 +362,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_in_the_list_of_mounts_is_read_as_it_is() {
+    fn mount_path_escapes_are_decoded() {
         for (listed, place) in
             [("/a", "/a"), ("/a\\040b\\134", "/a b\\"), ("/\\9", "/\\9"), ("/a\\04", "/a\\04")]
         {

@@ -240,7 +240,7 @@ mod tests {
     proptest! {
         // spec: TE-39
         #[test]
-        fn the_beginning_and_the_end_are_kept(pieces in prop::collection::vec("[a-z]{0,9}", 0..20), limit in 0_usize..40) {
+        fn command_output_over_the_limit_keeps_its_beginning_and_end(pieces in prop::collection::vec("[a-z]{0,9}", 0..20), limit in 0_usize..40) {
             let kept = Kept::new(limit);
             pieces.iter().for_each(|piece| kept.add(piece.as_bytes()));
             let (all, half) = (pieces.concat(), limit / 2);

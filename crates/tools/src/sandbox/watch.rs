@@ -112,7 +112,7 @@ mod tests {
 
     // spec: TE-58
     #[test]
-    fn a_disk_has_to_keep_what_is_spared_and_half_of_what_was_free_at_most() {
+    fn watch_stops_a_command_before_the_reserved_disk_space_is_used() {
         let folder = tempfile::tempdir().unwrap();
         let group = rustix::process::getpgrp();
         let options = SandboxOptions { min_free_disk: u64::MAX, ..SandboxOptions::default() };
@@ -125,7 +125,7 @@ mod tests {
 
     // spec: TE-58
     #[test]
-    fn memory_is_summed_up_where_nobody_else_counts_it() {
+    fn watch_sums_process_memory_without_a_cgroup() {
         let folder = tempfile::tempdir().unwrap();
         let group = rustix::process::getpgrp();
         let cage = Cage::new(

@@ -93,7 +93,7 @@ fn expressions_have_the_values_that_people_expect() {
 
 // spec: TE-45
 #[test]
-fn what_cannot_be_calculated_says_why_and_where() {
+fn calculator_error_has_the_reason_and_the_position() {
     let check = |expression: &str, expected: Expect| expected.assert_eq(&shown(expression));
     check("1/0", expect!["execution_error: Division by zero"]);
     check("5 % 0", expect!["execution_error: Division by zero"]);
@@ -269,7 +269,7 @@ proptest! {
 
     // spec: TE-45
     #[test]
-    fn no_text_brings_the_calculator_down(text in "[-0-9a-z.,_+*/^%() ×π−]{0,60}|.{0,60}") {
+    fn calculator_of_any_text_does_not_panic(text in "[-0-9a-z.,_+*/^%() ×π−]{0,60}|.{0,60}") {
         let _ = evaluate(&text);
     }
 }

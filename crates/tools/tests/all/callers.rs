@@ -26,7 +26,7 @@ async fn as_level(options: EngineOptions, level: &str) -> String {
 
 // spec: AP-14, TE-37
 #[tokio::test]
-async fn a_caller_may_do_what_its_level_allows_of_what_is_granted() {
+async fn caller_level_limits_the_granted_permissions() {
     let granted = || {
         EngineOptions::default()
             .granting(["fs_write"])
@@ -122,7 +122,7 @@ async fn stored(says: &'static str, way: &'static str) -> ToolResult {
 
 // spec: TE-16
 #[tokio::test]
-async fn a_text_that_goes_to_a_file_is_summed_up_by_who_can_read() {
+async fn stored_large_result_is_summarized_by_the_summarizer() {
     let summary = |result: &ToolResult| result.data_file.as_ref().unwrap().summary.clone();
     let counted = stored("word ", "counts").await;
     assert_eq!(summary(&counted), "20000 words");

@@ -28,7 +28,7 @@ async fn clean_up(run: &Context, arguments: archon_types::Json) -> ToolResult {
 
 // spec: TE-49
 #[tokio::test]
-async fn results_are_given_up_with_a_reason_and_what_is_worth_keeping() {
+async fn clean_up_removes_results_with_reason_and_summary() {
     let run = seeing(&[("c1", "one"), ("c2", "two")]);
     let done = clean_up(
         &run,
@@ -54,7 +54,7 @@ async fn results_are_given_up_with_a_reason_and_what_is_worth_keeping() {
 
 // spec: TE-49
 #[tokio::test]
-async fn what_is_gone_or_never_was_is_refused() {
+async fn clean_up_of_an_unknown_or_removed_result_is_an_error() {
     let check = async |run: &Context, ids: &[&str], expected: Expect| {
         let refused = clean_up(run, json!({ "tool_call_ids": ids })).await;
         assert!(refused.is_error() && CleanedUp::of(&refused).is_empty());

@@ -272,7 +272,7 @@ fn ruling_of_options_before_a_subcommand_is_that_of_the_subcommand() {
 
 // spec: AP-11
 #[test]
-fn ruling_of_a_redirection_beside_what_makes_links_or_moves_files_does_not_allow_it() {
+fn ruling_does_not_allow_a_redirection_next_to_link_or_move_commands() {
     let (_dir, root) = root();
     let allow = &[
         "bash(ln:*)",

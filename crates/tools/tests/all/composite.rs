@@ -130,7 +130,7 @@ async fn research_and_summarize_reads_every_page_that_it_finds() {
 
 // spec: EX-02
 #[tokio::test]
-async fn a_call_that_fails_ends_it_is_left_out_or_is_made_again() {
+async fn composite_on_failure_aborts_skips_or_retries() {
     let broken = || json!({ "topic": "broken", "depth": 2 });
     let aborted = call(tool_of(research(OnNodeFailure::Abort), tools()), broken()).await;
     assert_eq!(aborted.status, ToolResultStatus::Error);
@@ -176,7 +176,7 @@ fn send(effect: Effect, panics: bool, called: &Arc<Mutex<u32>>) -> Arc<dyn Tool>
 
 // spec: EX-02, TE-19
 #[tokio::test(start_paused = true)]
-async fn what_may_have_been_done_is_not_done_again() {
+async fn composite_does_not_repeat_a_call_with_unknown_effect() {
     for (effect, panics, policy, calls, kind) in [
         (Effect::SideEffect, false, OnNodeFailure::Retry(2), 1, "in_doubt"),
         (Effect::SideEffect, true, OnNodeFailure::Retry(2), 1, "in_doubt"),
@@ -211,7 +211,7 @@ async fn what_may_have_been_done_is_not_done_again() {
 
 // spec: EX-02
 #[tokio::test]
-async fn what_needs_a_result_that_is_not_there_is_left_out_and_the_rest_goes_on() {
+async fn composite_skips_calls_whose_input_is_missing() {
     let broken = reads("broken", schema(&[], &[]), |_| Err(ToolError::Failed("out of order".to_owned())));
     let mut composite = Composite::new("some", "Does what can be done, for a test.");
     composite
@@ -238,7 +238,7 @@ async fn what_needs_a_result_that_is_not_there_is_left_out_and_the_rest_goes_on(
 
 // spec: EX-01
 #[test]
-fn everything_that_is_wrong_is_said_at_once() {
+fn composite_validate_reports_all_problems() {
     check_problems(
         &Composite::new("empty", "Nothing."),
         tools(),
@@ -305,7 +305,7 @@ fn calls_that_wait_for_each_other_are_refused() {
 
 // spec: EX-03
 #[test]
-fn parameters_of_one_name_carry_their_calls_unless_they_are_meant_to_be_one() {
+fn composite_parameters_with_equal_names_are_prefixed_unless_shared() {
     let text =
         |name: &str| json!({"type": "object", "properties": {name: {"type": "string"}}, "required": [name]});
     let referring = json!({
@@ -400,7 +400,7 @@ async fn items_are_worked_on_beside_each_other_in_their_order() {
 
 // spec: EX-02
 #[tokio::test(start_paused = true)]
-async fn a_failure_stops_what_is_under_way() {
+async fn composite_abort_cancels_running_calls() {
     let drops = crate::fixture::DropCounter::default();
     let counted = drops.clone();
     let annotated = |name: &str| {
@@ -477,7 +477,7 @@ async fn tools_that_call_each_other_in_a_circle_are_found_before_and_stopped_whi
 
 // spec: EX-04
 #[tokio::test]
-async fn what_the_caller_may_not_do_is_not_done_by_way_of_a_composite() {
+async fn composite_step_needs_the_callers_permissions() {
     let mut annotations = ToolAnnotations::read_only();
     annotations.permissions = vec!["net".to_owned()];
     let fetch = ToolSpec::new("fetch", "Needs the network, for a test.", schema(&[], &[]));
@@ -628,7 +628,7 @@ async fn rule_that_allows_a_composite_agrees_to_no_step_that_destroys() {
 
 // spec: EX-02
 #[tokio::test]
-async fn who_watches_hears_the_steps_and_what_they_say() {
+async fn composite_reports_the_progress_of_its_steps() {
     let spec = ToolSpec::new("talks", "Says what it does, for a test.", schema(&[], &[]));
     let talks = FnTool::new(spec, |_, context| async move {
         context.on_progress("half way\n");

@@ -187,7 +187,7 @@ async fn a_command_changes_no_control_file_and_makes_none() {
 
 // spec: TE-39
 #[tokio::test]
-async fn in_a_workspace_too_large_to_be_looked_through_nothing_of_a_person_s_is_set_aside() {
+async fn sandbox_in_a_huge_workspace_moves_no_user_files() {
     if !can_be_held() {
         return;
     }
@@ -215,7 +215,7 @@ fn seconds() -> i64 {
 
 // spec: TE-39
 #[tokio::test]
-async fn what_the_settings_of_git_name_is_held_like_them() {
+async fn sandbox_protects_files_named_by_git_settings() {
     if !can_be_held() {
         return;
     }
@@ -247,7 +247,7 @@ async fn what_the_settings_of_git_name_is_held_like_them() {
 /// Ways to a control file that is none by its name, or behind rights that a command takes away. Each line is for one command.
 // spec: TE-39
 #[tokio::test]
-async fn a_command_makes_no_control_file_under_another_name_or_out_of_sight() {
+async fn sandbox_detects_renamed_and_hidden_control_files() {
     if !can_be_held() {
         return;
     }
@@ -312,7 +312,7 @@ async fn a_command_in_a_workspace_that_cannot_be_listed_is_refused() {
 fn an_ordinary_user_s_command_hides_no_control_file_with_or_without_mounts() {
     if can_be_held() {
         let tests = [
-            "confine::a_command_makes_no_control_file_under_another_name_or_out_of_sight",
+            "confine::sandbox_detects_renamed_and_hidden_control_files",
             "confine::a_command_in_a_workspace_that_cannot_be_listed_is_refused",
         ];
         as_user(User::Ordinary, &tests);
@@ -323,7 +323,7 @@ fn an_ordinary_user_s_command_hides_no_control_file_with_or_without_mounts() {
 /// Without mounts it is compared and put back: the test above again, as nobody.
 // spec: TE-39
 #[test]
-fn what_an_ordinary_user_s_command_changes_is_put_back() {
+fn sandbox_without_root_restores_changed_control_files() {
     if can_be_held() {
         as_user(User::WithoutNamespaces, &["confine::a_command_changes_no_control_file_and_makes_none"]);
     }
@@ -331,7 +331,7 @@ fn what_an_ordinary_user_s_command_changes_is_put_back() {
 
 // spec: TE-39
 #[tokio::test]
-async fn a_command_that_made_a_control_file_says_what_became_of_it() {
+async fn sandbox_reports_removed_control_files_in_the_result() {
     if !can_be_held() {
         return;
     }
@@ -411,9 +411,9 @@ fn an_ordinary_user_s_commands_are_held_by_mounts() {
     if can_be_held() {
         let tests = [
             "confine::modes_and_times_outside_of_the_workspace_cannot_be_changed",
-            "confine::the_scratch_folder_has_an_end",
-            "confine::what_a_rule_denies_to_read_no_command_reads",
-            "confine::what_a_rule_denies_to_write_no_command_writes",
+            "confine::sandbox_scratch_folder_has_a_size_limit",
+            "confine::sandbox_denied_files_cannot_be_read",
+            "confine::sandbox_denied_files_cannot_be_written",
             "confine::folders_that_belong_to_no_workspace_are_not_there_for_commands",
             "confine::a_command_changes_no_control_file_and_makes_none",
             "confine::a_whole_flow_of_git_works_in_the_sandbox",
@@ -494,7 +494,7 @@ async fn a_command_makes_no_program_that_runs_as_its_owner() {
 
 // spec: TE-39, TE-30
 #[tokio::test]
-async fn what_a_cancelled_command_made_is_set_aside_too() {
+async fn sandbox_moves_control_files_of_a_cancelled_command_away() {
     if !can_be_held() {
         return;
     }
@@ -510,7 +510,7 @@ async fn what_a_cancelled_command_made_is_set_aside_too() {
 
 // spec: TE-39
 #[tokio::test]
-async fn the_scratch_folder_has_an_end() {
+async fn sandbox_scratch_folder_has_a_size_limit() {
     if !can_be_mounted() {
         return;
     }
@@ -532,7 +532,7 @@ fn rules(deny: &[&str]) -> Permissions {
 
 // spec: AP-11
 #[tokio::test]
-async fn what_a_rule_denies_to_read_no_command_reads() {
+async fn sandbox_denied_files_cannot_be_read() {
     if !can_be_mounted() {
         return;
     }
@@ -582,7 +582,7 @@ async fn what_a_rule_denies_to_read_no_command_reads() {
 
 // spec: AP-11
 #[tokio::test]
-async fn what_a_rule_denies_to_write_no_command_writes() {
+async fn sandbox_denied_files_cannot_be_written() {
     if !can_be_held() {
         return;
     }
@@ -620,9 +620,9 @@ async fn what_a_rule_denies_to_write_no_command_writes() {
 
 // spec: AP-11
 #[test]
-fn what_a_rule_denies_to_write_no_command_of_an_ordinary_user_writes() {
+fn sandbox_denied_files_cannot_be_written_without_root() {
     if can_be_held() {
-        as_user(User::WithoutNamespaces, &["confine::what_a_rule_denies_to_write_no_command_writes"]);
+        as_user(User::WithoutNamespaces, &["confine::sandbox_denied_files_cannot_be_written"]);
     }
 }
 
@@ -665,7 +665,7 @@ async fn folders_that_belong_to_no_workspace_are_not_there_for_commands() {
 
 // spec: TE-48
 #[tokio::test]
-async fn where_such_a_folder_cannot_be_hidden_commands_are_refused() {
+async fn sandbox_refuses_commands_if_a_private_folder_cannot_be_hidden() {
     if !can_be_held() || sandbox::not_held().is_none() {
         return;
     }
@@ -680,7 +680,7 @@ fn an_ordinary_user_has_no_commands_where_archon_s_own_folders_are() {
     if can_be_held() {
         as_user(
             User::WithoutNamespaces,
-            &["confine::where_such_a_folder_cannot_be_hidden_commands_are_refused"],
+            &["confine::sandbox_refuses_commands_if_a_private_folder_cannot_be_hidden"],
         );
     }
 }
@@ -719,7 +719,7 @@ impl Approver for Yes {
 
 // spec: TE-01, AP-11
 #[tokio::test]
-async fn a_file_tool_asks_about_a_control_file_each_time_whatever_rules_say() {
+async fn file_tool_asks_about_control_files_despite_allow_rules() {
     let project = project_with(
         Permissions::parse([], [], ["write_file", "edit_file", "write_file(**)"]).unwrap(),
         |workspace, _| workspace,

@@ -64,7 +64,7 @@ async fn check(decision: Option<Decision>, expected: Expect, ran_with: &[Json]) 
 
 // spec: AP-09
 #[tokio::test]
-async fn what_cannot_be_brought_back_is_asked_about_where_one_wants_that() {
+async fn consent_ask_before_destruction_applies_to_irreversible_tools() {
     let (recorder, mut options) = (Recorder::default(), archon_tools::EngineOptions::default());
     options.ask = archon_tools::Ask::BeforeDestruction;
     let tool = |name: &str, destructive: bool| {
@@ -85,7 +85,7 @@ async fn what_cannot_be_brought_back_is_asked_about_where_one_wants_that() {
 
 // Invariant 5. spec: TE-01
 #[tokio::test]
-async fn nobody_to_ask_means_no() {
+async fn consent_without_an_approver_is_denied() {
     check(None, expect![[r#"
         Error
         Error: Tool 'delete' needs a person's consent and there is nobody to ask. It was not run. Go on without it.
@@ -95,7 +95,7 @@ async fn nobody_to_ask_means_no() {
 
 // spec: TE-01
 #[tokio::test]
-async fn a_person_agrees_declines_changes_or_takes_their_time() {
+async fn consent_answers_approve_deny_edit_and_later() {
     check(
         Some(Decision::Now(Answer::Approve)),
         expect![[r#"
@@ -214,7 +214,7 @@ async fn a_call_that_was_approved_while_the_run_slept_is_not_asked_about_again()
 
 // spec: AP-05
 #[tokio::test]
-async fn a_question_says_how_much_of_the_arguments_its_line_leaves_out() {
+async fn consent_summary_counts_the_omitted_arguments() {
     let engine = delete_tool(&Recorder::default());
     let mut run = context();
     run.can_ask = true;

@@ -112,7 +112,7 @@ impl Tool for Counts {
 
 // spec: TE-33
 #[tokio::test]
-async fn it_is_tried_once_and_after_a_crash_as_before() {
+async fn correction_is_tried_once_and_repeated_after_a_crash() {
     let counts = Counts::new();
     let called = counts.1.clone();
     let tool: Arc<dyn Tool> = Arc::new(counts);
@@ -146,7 +146,7 @@ impl Approver for Slow {
 
 // spec: TE-33, AP-05
 #[tokio::test]
-async fn nothing_is_corrected_after_a_person_has_agreed_without_asking_them_again() {
+async fn correction_after_approval_needs_a_new_approval() {
     let edit = json!({ "path": "a.txt", "old_text": "one", "new_text": "1" });
     let mut everywhere = edit.clone();
     everywhere["replace_all"] = true.into();

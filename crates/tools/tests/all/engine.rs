@@ -92,7 +92,7 @@ async fn a_bad_call_is_answered_in_the_tool_s_place() {
 
 // spec: TE-04
 #[tokio::test]
-async fn arguments_are_an_object_even_where_the_schema_forgets_to_say_so() {
+async fn arguments_must_be_an_object_without_a_type_in_the_schema() {
     let recorder = Recorder::default();
     let engine = engine([recorder.tool("any", json!({}))]);
     for arguments in [json!([]), json!("x"), Json::Null, json!(1)] {
@@ -203,7 +203,7 @@ proptest! {
 
     // Invariant 4. spec: TE-07, TE-09
     #[test]
-    fn no_name_and_no_text_brings_the_engine_down(name in ".{0,40}", text in ".{0,80}") {
+    fn engine_of_any_name_and_arguments_does_not_panic(name in ".{0,40}", text in ".{0,80}") {
         let call = ToolCall::from_json_text("c", name, &text);
         let result = block_on(run_call(&calculator(), &call, &context()));
         prop_assert!(result.is_error());
@@ -226,7 +226,7 @@ async fn a_prepared_call_keeps_its_tool() {
 
 // Invariant 4. spec: TE-04
 #[tokio::test]
-async fn a_ready_call_from_elsewhere_is_checked_before_it_runs() {
+async fn ready_call_of_another_engine_is_checked_before_it_runs() {
     let recorder = Recorder::default();
     let parameters =
         json!({ "type": "object", "properties": { "n": { "type": "integer" } }, "required": ["n"] });

@@ -115,7 +115,7 @@ async fn row(engine: &ToolEngine, call: ToolCall) -> String {
 
 // spec: TE-04, TE-05, TE-07, TE-09, TE-32
 #[tokio::test(start_paused = true)]
-async fn every_failure_says_what_happened_and_what_to_do() {
+async fn error_text_of_every_failure_has_cause_and_advice() {
     let folder = TempDir::new().unwrap();
     for (name, content) in [("a.txt", &b"one\none\n"[..]), ("b.txt", b"two"), ("blob", b"\0\x01")] {
         fs::write(folder.path().join(name), content).unwrap();

@@ -166,7 +166,7 @@ async fn check_panic(tool: Arc<dyn Tool>, expected: Expect) {
 
 // spec: TE-09
 #[tokio::test]
-async fn a_panic_is_a_result_wherever_it_happens() {
+async fn tool_panic_anywhere_becomes_an_error_result() {
     check_panic(tool(spec("p"), |_| async { panic!("at {}", "first poll") }), expect![[r#"
         Error
         Error: Tool 'p' failed because of a fault of its own. Try another way.
@@ -289,7 +289,7 @@ async fn a_tool_that_blocks_does_not_block_the_run() {
 
 // spec: TE-01
 #[tokio::test]
-async fn what_a_tool_says_early_reaches_those_who_watch_the_run() {
+async fn tool_progress_reaches_the_watchers_of_the_run() {
     let heard = Arc::new(Mutex::new(Vec::new()));
     let sink = heard.clone();
     let mut run = context();
@@ -318,7 +318,7 @@ async fn what_a_tool_says_early_reaches_those_who_watch_the_run() {
 
 // spec: R-05
 #[tokio::test]
-async fn update_after_a_call_was_dropped_is_heard_by_nobody() {
+async fn update_after_a_dropped_call_is_ignored() {
     let heard = Arc::new(Mutex::new(0));
     let count = heard.clone();
     let mut run = context();
@@ -337,7 +337,7 @@ async fn update_after_a_call_was_dropped_is_heard_by_nobody() {
 
 // spec: R-05
 #[tokio::test]
-async fn update_of_a_task_that_a_tool_left_behind_is_heard_by_nobody() {
+async fn update_of_a_detached_task_is_ignored() {
     let heard = Arc::new(Mutex::new(0));
     let count = heard.clone();
     let mut run = context();

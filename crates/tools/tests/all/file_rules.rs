@@ -44,7 +44,7 @@ const LEFT_OUT: &str = "(1 place was left out: a rule does not let this tool loo
 
 // spec: AP-11, TE-44
 #[tokio::test]
-async fn what_is_denied_below_a_folder_is_neither_listed_nor_read_from_above() {
+async fn denied_files_below_a_folder_are_not_listed_or_read() {
     let (_folder, workspace) = folder();
     let deny = ["search(secrets/**)", "glob(secrets/**)", "list_files(secrets/**)"];
     let engine = with_rules(&workspace, &deny, &[]);
@@ -83,7 +83,7 @@ async fn what_is_denied_below_a_folder_is_neither_listed_nor_read_from_above() {
 
 // spec: AP-11, TE-44
 #[tokio::test]
-async fn what_may_not_be_read_is_not_shown_by_a_search() {
+async fn search_does_not_show_denied_files() {
     let (_folder, workspace) = folder();
     let engine = with_rules(&workspace, &["read_file(**/secrets/**)"], &[]);
     let found = say(&engine, "search", json!({ "pattern": "treasure" })).await;
@@ -113,7 +113,7 @@ impl Approver for Says {
 
 // spec: AP-11, AP-15
 #[tokio::test]
-async fn what_is_asked_about_is_left_out_unless_the_call_itself_was_agreed_to() {
+async fn files_under_ask_rules_are_listed_only_in_approved_calls() {
     let (_folder, workspace) = folder();
     let engine = with_rules(&workspace, &[], &["search(secrets/**)"]).with_approver(Arc::new(Says(true)));
     let above = say(&engine, "search", json!({ "pattern": "treasure" })).await;
@@ -133,7 +133,7 @@ proptest! {
 
     // spec: AP-11. Whatever a rule denies at its place, no call that begins above or beside shows.
     #[test]
-    fn no_way_of_looking_shows_what_a_rule_denies(
+    fn no_file_tool_shows_denied_files(
         tool in prop::sample::select(vec!["search", "glob", "list_files"]),
         of in prop::sample::select(vec!["secrets/**", "**/secrets/**", "docs/*", "docs/**", "*", "**", "secrets", "**/*.txt", "secrets/deep", "./docs/secrets"]),
         begin in prop::sample::select(vec![".", "docs", "secrets", "secrets/deep", "docs/secrets", "secrets/a.txt"]),

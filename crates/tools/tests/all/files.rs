@@ -55,7 +55,7 @@ fn say(tool: &dyn Tool, arguments: Json) -> String {
 
 // spec: TE-41
 #[test]
-fn a_file_is_read_as_it_is_or_in_part() {
+fn read_file_returns_the_whole_file_or_a_range() {
     let fixture = fixture(&[
         ("notes.txt", b"one\ntwo\nthree\nfour"),
         ("empty.txt", b""),
@@ -164,7 +164,7 @@ fn text_has_a_limit_and_lines_get_around_it() {
 
 // spec: TE-41
 #[test]
-fn a_picture_is_a_picture_whatever_its_name() {
+fn read_file_detects_images_by_content() {
     let png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
     let mut huge = png.to_vec();
     huge.resize(20_000_001, 0);
@@ -193,7 +193,7 @@ fn a_picture_is_a_picture_whatever_its_name() {
 
 // spec: TE-44
 #[test]
-fn a_folder_is_listed_as_it_is_and_searched_without_what_is_ignored() {
+fn list_files_shows_all_and_search_skips_ignored_files() {
     let fixture = project();
     let tool = ListFiles::new(fixture.workspace.clone());
     let check = |arguments: Json, expected: Expect| expected.assert_eq(&say(&tool, arguments));
@@ -333,7 +333,7 @@ fn long_lines_and_large_files_do_not_flood_the_model() {
 
 // spec: TE-38
 #[test]
-fn the_default_set_goes_by_its_names_and_only_what_reads_is_given_unasked() {
+fn default_tools_have_their_names_and_only_readers_need_no_consent() {
     let fixture = project();
     let set = file_tools(&fixture.workspace);
     #[cfg(all(unix, feature = "bash"))]
@@ -369,7 +369,7 @@ fn the_tools_that_come_with_the_crate_only_read() {
 
 // spec: TE-41, TE-44
 #[test]
-fn their_schemas_are_what_a_model_reads() {
+fn builtin_tools_schemas_snapshot() {
     let fixture = project();
     let schemas: Vec<String> = builtin_tools(&fixture.workspace)[1..]
         .iter()
@@ -383,7 +383,7 @@ fn their_schemas_are_what_a_model_reads() {
 
 // spec: TE-41, TE-44
 #[tokio::test]
-async fn they_work_through_the_engine() {
+async fn builtin_tools_run_through_the_engine() {
     let fixture = project();
     let engine = engine(builtin_tools(&fixture.workspace));
     for (tool, arguments, text) in [

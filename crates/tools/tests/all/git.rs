@@ -366,7 +366,7 @@ fn without_a_sandbox_no_program_of_a_repository_runs() {
 
 // spec: TE-48
 #[test]
-fn without_a_sandbox_a_repository_is_looked_at_all_the_same_or_git_is_not_run() {
+fn git_tools_without_a_sandbox_read_safely_or_refuse() {
     let folder = changed();
     without_landlock(|| {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

@@ -162,7 +162,7 @@ impl Approver for Swaps {
 
 // spec: AP-05
 #[tokio::test]
-async fn who_takes_their_time_is_asked_again_when_the_path_leads_elsewhere_meanwhile() {
+async fn approval_is_repeated_if_the_path_changes_while_waiting() {
     let edit = |path: &str| Answer::Edit { arguments: json!({ "path": path, "content": "y" }) };
     let no = Answer::Cancel { reason: String::new() };
     let (docs, hooks) = ("Create 'docs/post-commit'", "Create 'hooks/post-commit'");

@@ -95,7 +95,7 @@ impl PatternAnalyzer for Fails {
 
 // spec: TE-54
 #[tokio::test]
-async fn an_analyzer_that_fails_is_not_heard() {
+async fn pattern_analyzer_failure_is_ignored() {
     let engine = reader(Fails);
     let run = context();
     let first = answer(&engine, &run, 0, &["other"]).await.remove(0);

@@ -30,7 +30,7 @@ fn a_name_is_taken_once() {
 
 // spec: TE-02
 #[test]
-fn tools_are_listed_by_name_whatever_the_order_of_registration() {
+fn registry_lists_tools_sorted_by_name() {
     let names = ["web.search", "a-b", "Zoo", "calc", "files__read"];
     for rotation in 0..names.len() {
         let registry = ToolRegistry::new();
@@ -49,7 +49,7 @@ fn tools_are_listed_by_name_whatever_the_order_of_registration() {
 
 // spec: TE-03
 #[test]
-fn names_are_what_providers_take() {
+fn registry_accepts_only_names_that_providers_accept() {
     for good in ["a", "math.calculator", "web__search", "A-1", &"x".repeat(64)] {
         register(spec(good)).unwrap();
     }
@@ -101,7 +101,7 @@ fn a_schema_that_cannot_be_checked_is_refused_at_once() {
 
 // spec: TE-36
 #[test]
-fn a_description_that_says_nothing_is_remarked_upon() {
+fn registry_lint_warns_of_a_useless_description() {
     let lint_of = |description: &str| lint(&ToolSpec::new("t", description, json!({}))).join("\n");
     assert_eq!(lint_of("Adds two numbers and returns the sum."), "");
     expect!["Tool 't' has no description: a model cannot know when to call it"].assert_eq(&lint_of("  "));

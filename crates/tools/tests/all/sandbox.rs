@@ -133,7 +133,7 @@ async fn a_command_returns_its_outputs_and_its_code() {
 
 // spec: TE-39, TE-08, TE-21
 #[tokio::test]
-async fn when_its_time_is_up_what_it_said_so_far_is_not_lost() {
+async fn sandbox_timed_out_command_returns_its_output() {
     if !can_be_held() {
         return;
     }
@@ -178,7 +178,7 @@ impl archon_types::Sink for Watch {
 
 // spec: TE-39, TE-58
 #[tokio::test]
-async fn what_it_leaves_in_the_background_ends_with_it_and_cannot_get_away() {
+async fn sandbox_background_processes_end_with_the_command() {
     if !can_be_held() {
         return;
     }
@@ -359,7 +359,7 @@ fn snapshot(folder: &Path) -> Vec<String> {
 
 // spec: TE-39, TE-48
 #[tokio::test]
-async fn what_was_not_granted_cannot_be_changed_or_read() {
+async fn sandbox_blocks_files_without_a_grant() {
     if !can_be_held() {
         return;
     }
@@ -544,7 +544,7 @@ async fn a_command_reaches_no_shared_memory_by_its_number_and_makes_none() {
 
 // spec: TE-39
 #[tokio::test]
-async fn a_command_schedules_itself_and_nobody_else() {
+async fn sandbox_command_cannot_change_the_scheduling_of_others() {
     if !can_be_held() {
         return;
     }
@@ -641,7 +641,7 @@ async fn without_the_kernel_s_help_commands_run_only_where_that_is_known() {
 }
 
 #[tokio::test]
-async fn nothing_is_left_of_a_call() {
+async fn sandbox_leaves_no_files_or_processes_after_a_call() {
     if !can_be_held() {
         return;
     }

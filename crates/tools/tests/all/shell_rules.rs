@@ -582,7 +582,7 @@ fn harm(set: &Set, line: &str, done: &Done) -> Option<String> {
 
 // spec: AP-11
 #[test]
-fn no_line_that_the_rules_let_pass_runs_or_writes_what_they_do_not_name() {
+fn shell_rules_allowed_random_lines_run_and_write_only_what_the_rules_name() {
     let sets = cases(40, 200);
     let pairs = cases(2_000, 100_000);
     let temporary = tempfile::tempdir().unwrap();

@@ -280,7 +280,7 @@ fn check(tool: impl Tool, arguments: Json, expected: Expect) {
 
 // spec: TE-34
 #[test]
-fn whatever_a_function_returns_is_a_result() {
+fn tool_macro_return_types_become_results() {
     check(add(), json!({ "a": 1, "b": 2 }), expect!["Success: 3"]);
     check(nothing(), json!({}), expect!["Success: Done."]);
     check(own_result(), json!({}), expect!["Cancelled: not today"]);

@@ -67,7 +67,7 @@ async fn write(
 }
 
 #[tokio::test]
-async fn tool_with_state_called_by_the_model_works_on_what_it_was_made_with() {
+async fn tool_with_state_uses_its_own_state() {
     let (mine, other) = (Arc::new(Ledger::default()), Arc::new(Ledger::default()));
     let registry = ToolRegistry::new();
     registry.register(refund(mine.clone())).unwrap();
@@ -101,7 +101,7 @@ fn spec_of_a_tool_with_state_tells_the_model_of_its_arguments_alone() {
 }
 
 #[test]
-fn question_mark_in_a_tool_on_errors_of_several_types_tells_the_model_what_they_say() {
+fn question_mark_in_a_tool_passes_error_texts_to_the_model() {
     let call = |from: &str| {
         let mailer: Arc<dyn Mailer> = Arc::new(Broken);
         call_directly(&write(mailer, from.to_owned()), json!({"to": "anna"}))

@@ -133,7 +133,7 @@ async fn a_page_is_fetched_as_text() {
 
 // spec: TE-48
 #[tokio::test]
-async fn nothing_of_the_own_network_is_asked_neither_directly_nor_by_a_detour() {
+async fn web_fetch_never_requests_local_addresses_even_after_redirects() {
     let inner = Server::start(|_| (200, "content-type: text/plain\r\n".to_owned(), b"the treasure".to_vec()));
     let port = inner.address.rsplit_once(':').unwrap().1.to_owned();
     let to = port.clone();
@@ -215,7 +215,7 @@ async fn without_a_network_known_pages_are_found_by_their_words() {
 
 // spec: TE-46, CR-05
 #[tokio::test]
-async fn a_search_service_is_asked_with_its_key_which_is_not_shown_and_its_failures_are_told() {
+async fn web_search_sends_its_key_secretly_and_reports_failures() {
     let answer = json!({ "web": { "results": [
         { "title": "A <strong>ship</strong>", "description": "It sails by k-12345678.", "url": "https://example.com/a", "age": 1 },
     ] } });

@@ -112,7 +112,7 @@ fn any_path() -> impl Strategy<Value = String> {
 }
 
 #[test]
-fn no_path_leads_out() {
+fn workspace_paths_cannot_escape() {
     let fixture = fixture();
     let (outer, root) = (fixture.outer(), fixture.workspace.root().to_owned());
     let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig {
@@ -156,7 +156,7 @@ fn check(fixture: &Fixture, path: &str, expected: Expect) {
 
 // spec: TE-41
 #[test]
-fn a_path_is_inside_or_the_model_learns_what_to_do() {
+fn path_outside_the_workspace_is_an_error_with_advice() {
     let fixture = fixture();
     let check = |path, expected| check(&fixture, path, expected);
     check("a.txt", expect!["ok: a.txt"]);
@@ -257,7 +257,7 @@ fn a_workspace_is_a_folder_that_is_there() {
 
 // spec: TE-41
 #[test]
-fn a_pipe_is_no_file_and_nobody_waits_for_it() {
+fn named_pipe_is_refused_without_blocking() {
     let fixture = fixture();
     let pipe = fixture.workspace.root().join("pipe");
     let made = std::process::Command::new("mkfifo").arg(&pipe).status();

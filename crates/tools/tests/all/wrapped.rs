@@ -14,7 +14,7 @@ use crate::fixture::{context, engine, run_call, show, spec, tool};
 
 // spec: TE-57, AP-11
 #[tokio::test]
-async fn a_rule_speaks_of_what_a_checked_tool_works_on() {
+async fn permission_rule_applies_to_the_subject_of_a_wrapped_tool() {
     let folder = TempDir::new().unwrap();
     let write = WriteFile::new(Workspace::new(folder.path()).unwrap());
     let checked = ResultSchema::new(write, &json!({ "type": "object" })).unwrap();
@@ -69,7 +69,7 @@ impl CredentialStore for Account {
 
 // spec: CR-05, TE-53
 #[tokio::test]
-async fn no_result_says_what_a_call_of_its_run_was_given() {
+async fn credentials_given_to_a_call_are_removed_from_all_results() {
     let talks = tool(spec("talks"), |context| async move {
         let key = context.credentials().get("mail").await?;
         let key = key.expose()["key"].as_str().unwrap().to_owned();

@@ -156,7 +156,7 @@ async fn file_whose_reading_failed_is_not_known_and_not_replaced() {
 
 // spec: TE-32
 #[tokio::test]
-async fn what_one_session_has_read_another_has_not() {
+async fn write_file_read_state_is_per_session() {
     let fixture = fixture();
     let engine = fixture.engine();
     say(&engine, "read_file", json!({ "path": "a.txt" })).await;
@@ -245,7 +245,7 @@ async fn a_text_is_replaced_where_it_stands_exactly_once() {
 
 // spec: CL-09, TE-06, TE-55
 #[tokio::test]
-async fn whoever_is_asked_sees_the_difference() {
+async fn write_file_approval_contains_the_diff() {
     let fixture = fixture();
     let second = fixture.outer.path().join("ws-evil");
     let workspace = fixture.workspace.clone().and(&second).unwrap();
@@ -342,7 +342,7 @@ fn paths() -> impl Strategy<Value = String> {
 
 // spec: TE-42, TE-43, TE-41
 #[test]
-fn no_path_leads_a_change_out() {
+fn write_paths_cannot_escape_the_workspace() {
     let fixture = fixture();
     let outer = fixture.outer.path().canonicalize().unwrap();
     let tools = || {
@@ -382,7 +382,7 @@ fn no_path_leads_a_change_out() {
 
 // spec: TE-42, TE-41
 #[test]
-fn a_folder_that_becomes_a_link_meanwhile_leads_nowhere() {
+fn write_through_a_folder_replaced_by_a_link_is_refused() {
     let fixture = fixture();
     let outer = fixture.outer.path().canonicalize().unwrap();
     let root = fixture.root().to_owned();

@@ -58,7 +58,7 @@ const URL: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012
 proptest! {
     // spec: CR-05
     #[test]
-    fn clean_finds_a_secret_in_base64_wherever_it_begins(
+    fn clean_finds_a_base64_secret_at_any_offset(
         secret in "\\PC{8,40}", before in "\\PC{0,5}", after in "\\PC{0,5}",
     ) {
         let redactor = knows([secret.as_str()]);
@@ -74,7 +74,7 @@ proptest! {
 
     // spec: CR-05
     #[test]
-    fn a_stream_cut_anywhere_is_what_clean_makes_of_the_whole(
+    fn redacted_stream_cut_anywhere_equals_clean_of_the_whole_text(
         (secrets, text) in secrets_and_text(), cuts in proptest::collection::vec(0_usize..400, 0..40),
     ) {
         let redactor = knows(secrets.iter().map(String::as_str));
@@ -130,7 +130,7 @@ fn secrets_and_text() -> impl Strategy<Value = (Vec<String>, String)> {
 
 // spec: CR-05
 #[test]
-fn a_stream_holds_back_no_more_than_what_may_begin_a_secret() {
+fn redacted_stream_holds_back_only_a_possible_beginning_of_a_secret() {
     let redactor = knows(["sk-live-0123456789"]);
     let mut stream = redactor.stream();
     let mut shown = Vec::new();
@@ -173,7 +173,7 @@ fn secrets_of_fewer_than_eight_bytes_are_left_alone() {
 
 // spec: CR-05
 #[test]
-fn an_included_redactor_counts_with_what_it_learns_later_and_old_tokens_are_forgotten() {
+fn redactor_include_sees_later_secrets_and_drops_expired_tokens() {
     let (run, provider) = (Redactor::default(), knows(["first-key"]));
     run.include(&provider);
     run.include(&provider);

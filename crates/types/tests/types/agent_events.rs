@@ -155,7 +155,7 @@ fn a_plain_prompt() {
 
 // spec: T-08, R-03
 #[test]
-fn an_answer_that_does_not_stream_starts_and_ends_all_the_same() {
+fn agent_events_answer_without_deltas_has_message_start_and_end() {
     check(
         [ask("hi"), Is(model_asked(0, 0)), Is(answered(0, vec!["hello".into()])), Is(finished("hello"))],
         &expect![[r#"
@@ -291,7 +291,7 @@ fn starts_and_ends_of_tools_pair_up() {
 }
 
 #[test]
-fn a_retry_starts_the_message_anew_and_late_words_are_not_heard() {
+fn agent_events_retry_restarts_the_message_and_drops_late_deltas() {
     let late = Is(answered(0, vec!["late".into()]));
     check(
         [
@@ -323,7 +323,7 @@ fn a_retry_starts_the_message_anew_and_late_words_are_not_heard() {
 
 // spec: T-08
 #[test]
-fn a_turn_without_an_answer_ends_with_a_message_that_says_why() {
+fn agent_events_turn_without_an_answer_ends_with_an_error_message() {
     let steps = || [ask("q"), Is(model_asked(0, 0)), text("It"), fail(0)].into_iter();
     let failed = Is(ended(OutcomeStatus::Failed, Some("network: gone")));
     check(
@@ -425,7 +425,7 @@ fn a_run_that_goes_on_after_its_end_starts_again() {
 
 // spec: T-08, T-11, T-12
 #[test]
-fn the_start_says_where_the_loop_comes_from() {
+fn agent_start_names_the_parent_and_the_continuation() {
     let branch = ContinuationKind::Branch { tag: "t".into() };
     let call = CallId::new(CommandId(0), 0);
     let table = [

@@ -67,7 +67,7 @@ fn broadcast_has_two_spellings() {
 
 // spec: MA-01, T-34
 #[test]
-fn message_types_and_those_that_nobody_knows() {
+fn message_type_known_and_unknown_names_round_trip() {
     use MessageType as T;
     let known = [
         T::TaskRequest,

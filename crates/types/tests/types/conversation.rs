@@ -33,7 +33,7 @@ fn content_blocks() {
 
 // spec: T-18
 #[test]
-fn arguments_that_are_not_json_are_kept_and_never_repaired() {
+fn tool_call_malformed_arguments_are_stored_verbatim() {
     let parse = |text| ToolCall::from_json_text("c1", "t", text);
     for (text, arguments) in
         [("", json!({})), (" \n", json!({})), ("{\"a\":1}", json!({"a": 1})), ("[]", json!([]))]
@@ -101,7 +101,7 @@ fn messages() {
 
 // spec: T-02, T-03
 #[test]
-fn a_tool_result_has_one_form_whatever_the_provider() {
+fn tool_result_message_has_the_same_json_for_every_provider() {
     let call = ToolCall::new("c1", "calculator", json!({"x": 1}));
     let Message::ToolResult(message) = Message::tool_result(&call, &ToolResult::success("30"), at(6)) else {
         panic!("not a tool result")

@@ -218,7 +218,7 @@ fn passed(bodies: &[RecordBody]) -> Vec<String> {
 
 // spec: TE-56
 #[test]
-fn who_watches_a_run_sees_how_far_each_call_is() {
+fn tool_executions_fold_gives_the_state_of_each_call() {
     let expected = [
         "0 Validating, 1 Validating",
         "0 Executing",
@@ -231,7 +231,7 @@ fn who_watches_a_run_sees_how_far_each_call_is() {
 
 // spec: TE-56
 #[test]
-fn a_call_that_a_person_is_asked_about_waits_and_then_runs_or_fails() {
+fn tool_executions_call_with_an_approval_waits_then_runs_or_fails() {
     let call = |index| CallId::new(CommandId(0), index);
     let ask = |index| {
         let request = Box::new(ApprovalRequest::new("approval_1", "Run it", json!({})));

@@ -26,7 +26,7 @@ fn errors(bodies: Vec<RecordBody>) -> Vec<ErrorContext> {
 
 // spec: ER-01, ER-02
 #[test]
-fn each_error_says_what_failed_and_how_bad_it_is() {
+fn error_context_names_the_component_and_the_severity() {
     let found = errors(vec![
         model(&ProviderError::Network("reset".into())),
         model(&ProviderError::Auth("no".into())),
@@ -54,7 +54,7 @@ fn each_error_says_what_failed_and_how_bad_it_is() {
 
 // spec: ER-02
 #[test]
-fn of_a_call_that_failed_three_times_each_error_counts_the_tries_before_it_and_names_the_run() {
+fn error_context_of_repeated_failures_counts_earlier_attempts() {
     let (call, other) = (CallId::new(CommandId(0), 1), CallId::new(CommandId(0), 2));
     let failure = || Arc::new(ToolResult::from(ToolError::Failed("reset".into())));
     let start =
@@ -78,7 +78,7 @@ fn of_a_call_that_failed_three_times_each_error_counts_the_tries_before_it_and_n
 
 // spec: ER-04
 #[test]
-fn the_fourth_of_a_kind_within_ten_is_grave() {
+fn error_context_fourth_equal_error_among_ten_has_high_severity() {
     let invalid = || tool(ToolError::InvalidArgs("x".into()));
     let severities = |bodies| errors(bodies).iter().map(|e| e.severity).collect::<Vec<_>>();
     let (low, medium, high) = (ErrorSeverity::Low, ErrorSeverity::Medium, ErrorSeverity::High);

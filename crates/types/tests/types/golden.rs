@@ -27,7 +27,7 @@ fn lines(records: &[Arc<Record>]) -> String {
 }
 
 #[test]
-fn the_log_of_format_1_loads_and_means_what_it_meant() {
+fn golden_logs_load_and_are_written_back_unchanged() {
     check("log-v1.jsonl", GOLDEN, &records());
     check("approval-v1.jsonl", GOLDEN_APPROVAL, &approval_records());
     check("check-v1.jsonl", GOLDEN_CHECK, &check_records());
@@ -81,7 +81,7 @@ fn check(file: &str, golden: &str, records: &[Arc<Record>]) {
 }
 
 #[test]
-fn records_without_what_was_added_later_load() {
+fn records_without_later_fields_load_with_defaults() {
     let sparse = r#"{"seq":0,"at":0,"type":"run_started","format":1,"kind":"loop","run":"r","session":"s","agent":"a","loop_id":"l",
         "tenant":"local","origin":{"kind":"prompt"},"first_turn":"user","config":{}}"#;
     assert!(serde_json::from_str::<Record>(sparse).is_ok());

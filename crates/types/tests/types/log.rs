@@ -59,7 +59,7 @@ fn continuations() {
 
 // spec: T-12
 #[test]
-fn what_triggers_the_first_turn() {
+fn turn_trigger_first_depends_on_the_origin() {
     let tag = || "t".to_owned();
     let continues = |continuation| Origin::Continues { run: "run_0".into(), records: 4, continuation };
     let called = Origin::CalledBy { run: "run_0".into(), call: CallId::new(CommandId(0), 0) };
@@ -147,7 +147,7 @@ fn head(bodies: Vec<RecordBody>) -> RunHead {
 }
 
 #[test]
-fn the_head_of_a_run_says_how_it_stands() {
+fn run_head_status_follows_from_the_log() {
     let start = || RecordBody::RunStarted(Box::new(started()));
     let limit = OutcomeStatus::Limit(LimitReached::Turns { max: 1 });
     let waiting = || RecordBody::Suspended { waiting: vec![] };
@@ -221,7 +221,7 @@ fn journal_errors_name_the_run_and_give_advice_apart() {
 }
 
 #[test]
-fn what_is_an_input_and_what_follows_from_inputs() {
+fn is_input_is_true_for_inputs_and_false_for_derived_records() {
     let records: Vec<_> =
         crate::samples::records().into_iter().chain(crate::samples::window_records()).collect();
     let derived: Vec<_> = records.iter().filter(|r| !r.body.is_input()).map(kind).collect();

@@ -39,7 +39,7 @@ fn memory_entries() {
 
 // spec: T-29
 #[test]
-fn what_an_entry_lacks_is_filled_in_and_the_rest_stays() {
+fn with_missing_filled_adds_missing_fields_and_keeps_the_others() {
     let read = |json: Json| serde_json::from_value::<MemoryEntry>(json).unwrap();
     let ids = Counted::default();
     let filled = read(json!({})).with_missing_filled(&ids, at(9));
@@ -77,7 +77,7 @@ impl Episodic for Conversation {
 
 // spec: M-02
 #[test]
-fn the_newest_entries_that_fit_have_no_gaps() {
+fn episodic_newest_within_a_budget_are_contiguous() {
     let conversation: &dyn Episodic = &Conversation::default();
     for text in ["1", "4444", "22", "333"] {
         ready(conversation.append(MemoryEntry::new("", text, at(0)))).unwrap();
@@ -162,7 +162,7 @@ impl Embedder for Blank {
 }
 
 #[test]
-fn a_store_that_cannot_list_says_so() {
+fn long_term_newest_default_is_an_error_with_advice() {
     let store: &dyn LongTerm = &Blank;
     let error = ready(store.newest(3)).unwrap_err();
     assert_eq!(error.to_string(), "this memory does not support listing entries");

@@ -51,7 +51,7 @@ fn a_clone_of_a_request_shares_its_messages() {
 
 // spec: P-31
 #[test]
-fn what_may_be_retried() {
+fn provider_error_is_retryable_by_kind() {
     let wait = Some(Duration::from_secs(7));
     let text = || "text".to_owned();
     let api = |kind| ProviderError::Api { status: 400, kind, message: text() };
@@ -136,7 +136,7 @@ fn no_initial_delay_means_no_delay_ever() {
 }
 
 #[test]
-fn a_secret_shows_itself_to_nobody_who_formats_it() {
+fn secret_debug_and_display_hide_the_value() {
     let secret = Secret::from("sk-12345");
     let json = Secret::new(json!({"token": "sk-12345"}));
     let shown = [format!("{secret:?} {secret:#?} {secret}"), format!("{json:?} {:?}", Some(&json))].concat();

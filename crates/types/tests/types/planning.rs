@@ -80,7 +80,7 @@ fn a_subtask_is_ready_when_it_waits_and_all_it_needs_is_done() {
 
 // spec: T-23, T-24
 #[test]
-fn a_new_subtask_waits_for_what_it_depends_on() {
+fn subtask_new_with_open_dependencies_is_blocked() {
     assert_eq!(SubTask::new("a", "").status(), SubTaskStatus::Pending);
     assert_eq!(SubTask::new("b", "").after(["a"]).status(), SubTaskStatus::Blocked);
     assert_eq!(SubTask::new("b", "").after([""; 0]).status(), SubTaskStatus::Pending);
@@ -107,7 +107,7 @@ fn a_result_decides_between_completed_and_failed_and_the_original_stays() {
 
 // spec: T-24
 #[test]
-fn an_illegal_transition_is_an_error_that_says_which() {
+fn subtask_illegal_transition_error_names_both_states() {
     use SubTaskStatus::{Blocked, Completed, Executing, Failed, Pending};
     let all = [Pending, Executing, Completed, Failed, Blocked];
     for (from, to) in all.iter().flat_map(|from| all.iter().map(move |to| (*from, *to))) {
@@ -163,7 +163,7 @@ fn plans() {
 }
 
 #[test]
-fn plan_errors_say_what_and_advise_apart() {
+fn plan_error_text_and_advice_are_separate() {
     let cycle = PlanError::Cycle { path: ["a", "b", "a"].map(SubTaskId::from).into() };
     assert_eq!(cycle.to_string(), "Cycle detected in dependency graph: a → b → a");
     let invalid =
@@ -201,7 +201,7 @@ fn replan(old: &Task, plan: Vec<SubTask>) -> (Result<Task, PlanError>, Vec<Told>
 }
 
 #[test]
-fn a_planner_replans_by_planning_again_and_keeps_what_is_done() {
+fn planner_default_replan_keeps_completed_subtasks() {
     let old = Task::new("task_1", "query").with_goal("goal");
     let mut old = old.with_subtasks(vec![done("a", "Search"), SubTask::new("b", "Broken").after(["a"])]);
     old.context = object(json!({"a": "ok"}));

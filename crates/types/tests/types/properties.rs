@@ -125,7 +125,7 @@ proptest! {
     }
 
     #[test]
-    fn arguments_are_parsed_or_kept_word_for_word(text in text()) {
+    fn tool_call_arguments_of_any_text_are_parsed_or_stored_verbatim(text in text()) {
         let call = ToolCall::from_json_text("c", "t", &text);
         match call.malformed {
             Some(malformed) => prop_assert_eq!(malformed.text, text),

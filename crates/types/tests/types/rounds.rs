@@ -36,7 +36,7 @@ fn result(index: u32, result: ToolResult) -> RecordBody {
 
 // spec: T-36
 #[test]
-fn the_message_of_a_round_is_what_the_person_said_without_what_was_told_from_memory() {
+fn round_user_message_excludes_recalled_memories() {
     let mut user = UserMessage::new(vec!["Where do I live?".into()], at(0));
     user.tell(Told::new("You live in Bern.", Trust::Trusted));
     let message = Message::User(user).into();
@@ -80,7 +80,7 @@ fn a_round_with_thoughts_tools_and_an_answer() {
 
 // spec: T-36
 #[test]
-fn how_far_a_round_is() {
+fn round_status_follows_from_its_records() {
     use RoundStatus::{Completed, Error, InProgress, Pending};
     let tool = || answered(0, vec![call("c1", "t", json!({}))]);
     let cancelled = || ended(OutcomeStatus::Cancelled, None);

@@ -125,7 +125,7 @@ fn the_schema_sees_into_flattened_types() {
 }
 
 #[test]
-fn what_a_record_line_must_have() {
+fn schema_requires_seq_at_and_type_in_each_line() {
     let schema = event_log_schema();
     expect![[r#"["run_id","seq","at"]"#]].assert_eq(&schema["anyOf"][0]["required"].to_string());
 }

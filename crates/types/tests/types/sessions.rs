@@ -106,7 +106,7 @@ fn interleaved_events_go_to_their_own_loops() {
 
 // spec: S-07
 #[test]
-fn pieces_of_messages_are_kept_only_if_asked_for() {
+fn session_recorder_stores_deltas_only_if_configured() {
     let piece =
         AgentEvent::MessageUpdate { loop_id: "a".into(), delta: StreamDelta::Text { delta: "x".into() } };
     let events = [start("a", None, 0), piece, end("a", &[], 1)];
@@ -151,7 +151,7 @@ fn a_session_that_was_idle_for_too_long_ends() {
 
 // spec: S-05
 #[test]
-fn loops_that_ran_side_by_side_know_who_was_chosen() {
+fn session_parallel_siblings_name_the_selected_loop() {
     let branches: Vec<LoopId> = vec!["b0".into(), "b1".into()];
     let events = [
         AgentEvent::ParallelLoopStart {
@@ -194,7 +194,7 @@ fn calls(loop_id: &str, child: &str) -> AgentEvent {
 
 // spec: S-04
 #[test]
-fn callers_and_called_name_each_other_across_sessions() {
+fn session_caller_and_child_loops_refer_to_each_other() {
     let child = [start_in("t", "sub", Some("a"), None, 1), end("sub", &[], 2)];
     let live = [vec![start("a", None, 0)], child.to_vec(), vec![calls("a", "sub")]].concat();
     // From logs, one loop comes after the other.

@@ -19,7 +19,7 @@ use crate::{
 
 // spec: T-10
 #[test]
-fn a_tool_is_heard_before_it_is_done() {
+fn tool_context_progress_arrives_before_the_result() {
     let heard = Arc::new(Mutex::new(Vec::new()));
     let mut tool = ToolContext::new(context(), "c1".into(), "slow");
     let log = heard.clone();
@@ -33,7 +33,7 @@ fn a_tool_is_heard_before_it_is_done() {
 
 // spec: T-10
 #[test]
-fn nobody_need_listen_and_a_cancelled_run_cancels_its_calls() {
+fn tool_context_without_a_listener_drops_progress_and_follows_the_runs_cancel() {
     let run = context();
     let [one, two] = ["c1", "c2"].map(|id| ToolContext::new(run.clone(), id.into(), "slow"));
     one.on_progress("unheard");
@@ -161,7 +161,7 @@ fn an_invocation_request_and_its_defaults() {
 
 // spec: T-31
 #[test]
-fn what_a_model_reads_of_a_tool() {
+fn tool_spec_definition_has_name_description_and_parameters() {
     round_trip(
         &spec().definition(),
         &expect![[
@@ -181,7 +181,7 @@ fn what_a_model_reads_of_a_tool() {
 
 // spec: T-34
 #[test]
-fn annotations_assume_the_worst_until_told_better() {
+fn tool_annotations_default_is_a_side_effect_without_concurrency() {
     use Effect::{Idempotent, ReadOnly, SideEffect};
     names(&[ReadOnly, Idempotent, SideEffect], "read_only idempotent side_effect");
     let annotations = ToolAnnotations::default();
@@ -200,7 +200,7 @@ fn annotations_assume_the_worst_until_told_better() {
 
 // spec: T-35
 #[test]
-fn every_result_says_how_long_it_took_and_which_version_gave_it() {
+fn tool_result_measured_has_the_duration_and_the_tool_version() {
     let result = ToolResult::success("30").measured(Duration::from_micros(12_900), "1.2.0");
     assert_eq!(result.metadata[metadata::EXECUTION_TIME_MS], 12);
     assert_eq!(result.metadata[metadata::TOOL_VERSION], "1.2.0");
@@ -214,7 +214,7 @@ fn every_result_says_how_long_it_took_and_which_version_gave_it() {
 
 // spec: AP-05
 #[test]
-fn a_yes_is_bound_to_the_tool_the_arguments_and_the_files_that_they_lead_to() {
+fn binding_changes_with_the_tool_the_arguments_and_the_resolved_files() {
     let paths = |paths: &[&str]| Subject::Paths {
         root: "/w".into(),
         paths: paths.iter().map(std::path::PathBuf::from).collect(),

@@ -176,7 +176,7 @@ mod tests {
 
     // spec: PL-24
     #[test]
-    fn an_edited_plan_is_read_in_every_form_in_which_it_is_written() {
+    fn edited_plan_is_read_in_every_format() {
         let plan = vec![SubTask::new("a", "First"), SubTask::new("b", "Then").after(["a"])];
         let task = Task::new("t", "A goal").with_subtasks(plan);
         assert_eq!(edited(&task, &text_of(&task)).unwrap(), Answer::Approve);

@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_its_line_and_a_remedy() {
+    fn team_file_problems_name_the_line_and_a_remedy() {
         let ada = "[[member]]\nid = \"ada\"\nroles = [\"writer\"]\n";
         for (text, what, advice) in [
             ("", "team.toml:1: the team has no members", "add [[member]]"),

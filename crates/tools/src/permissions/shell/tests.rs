@@ -92,7 +92,7 @@ fn analyse_of_groups_branches_and_loops_finds_every_command() {
 
 // spec: AP-11
 #[test]
-fn analyse_of_a_word_says_what_the_shell_makes_of_it() {
+fn analyse_of_a_word_gives_its_expansion() {
     check(&[
         ("'a b'c\"d e\"\\ f", "a bcd e f"),
         ("a '' \"\"", "a__"),
@@ -183,7 +183,7 @@ fn analyse_of_substitutions_finds_the_commands_in_them() {
 
 // spec: AP-11
 #[test]
-fn analyse_of_redirections_says_which_files_are_read_and_written() {
+fn analyse_of_redirections_lists_read_and_written_files() {
     check(&[
         ("a <b >c", "a <b >c"),
         (">c a", "a >c"),
@@ -260,7 +260,7 @@ fn analyse_of_here_documents_reads_past_text_that_is_only_text() {
 
 // spec: AP-11
 #[test]
-fn analyse_of_a_word_that_is_not_known_says_what_it_begins_with() {
+fn analyse_of_an_unknown_word_gives_its_known_prefix() {
     for (line, expected) in [
         ("a src/*.rs", "src/"),
         ("a src/{b,c}", "src/"),
@@ -280,7 +280,7 @@ fn analyse_of_a_word_that_is_not_known_says_what_it_begins_with() {
 
 // spec: AP-11
 #[test]
-fn may_be_of_a_pattern_says_what_a_shell_may_make_of_it() {
+fn may_be_of_a_pattern_covers_its_possible_expansions() {
     for (word, text, expected) in [
         ("a*c", "abc", true),
         ("a*c", "ac", true),
@@ -312,7 +312,7 @@ fn may_be_of_a_pattern_says_what_a_shell_may_make_of_it() {
 
 // spec: AP-11
 #[test]
-fn analyse_of_what_is_too_long_or_too_deep_refuses_it_at_once() {
+fn analyse_of_too_long_or_too_deep_lines_is_refused() {
     check_refused(&[&"a ".repeat(LONGEST), &"(".repeat(LONGEST), &"{ ".repeat(2_000), &"a $(".repeat(1_000)]);
     check_refused(&[&"! ".repeat(2_000), &"if ".repeat(1_000), &"a <(".repeat(1_000), &"\"$(".repeat(1_000)]);
     check_refused(&[&format!("{}a{}", "( ".repeat(64), " )".repeat(64))]);
