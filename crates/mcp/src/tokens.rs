@@ -60,7 +60,7 @@ mod account {
 
     use super::TokenStore;
 
-    /// What is kept of a login.
+    /// A login as it is stored, as JSON.
     #[derive(Serialize, Deserialize)]
     pub(crate) struct Kept {
         pub(crate) credentials: StoredCredentials,
