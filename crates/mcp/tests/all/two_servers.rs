@@ -29,7 +29,7 @@ pub(crate) struct World {
 
 pub(crate) type Shared = Arc<Mutex<State>>;
 
-/// What the servers know and do.
+/// State of the two servers: issued codes and tokens, and the requests that came.
 #[derive(Default)]
 pub(crate) struct State {
     /// The authorization server that the MCP server names.
