@@ -71,7 +71,7 @@ fn memory(words: Vec<String>) -> Result<()> {
         CommandLine::cargo(&format!("{PROGRAM} -- model pull {EMBEDDER}")).run()?;
     }
     let words = [file.display().to_string(), "--models".to_owned(), models.display().to_string()];
-    CommandLine::cargo("run --quiet --profile accept -p archon-evals --bin eval_memory --")
+    CommandLine::cargo("run --quiet --profile measure -p archon-evals --bin eval_memory --")
         .args(words)
         .args(options)
         .run()
@@ -84,7 +84,7 @@ fn tools(options: Vec<String>) -> Result<()> {
     };
     let data = bfcl::fetch(&cache.join("archon"))?;
     CommandLine::cargo(
-        "run --quiet --profile accept -p archon-evals --no-default-features --bin eval_tools --",
+        "run --quiet --profile measure -p archon-evals --no-default-features --bin eval_tools --",
     )
     .args([data.display().to_string()])
     .args(options)

@@ -21,7 +21,7 @@ const KEPT: &str = "docs/instructions.txt";
 
 const PROGRAM: &str = "crates/archon/examples/counted.rs";
 
-const BUILD: &str = "build --locked --profile accept -p archon-agents --example counted";
+const BUILD: &str = "build --locked --profile measure -p archon-agents --example counted";
 
 /// The allowed increase, in percent.
 const ALLOWED: f64 = 5.0;
