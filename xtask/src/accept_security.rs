@@ -209,7 +209,9 @@ mod tests {
     #[test]
     fn promises_name_existing_tests() {
         let files = crate::repository::text_files().unwrap();
-        let sources: String = files.into_iter().filter(|file| file.is_rust()).map(|file| file.text).collect();
+        // Without the list of promises, which names them all.
+        let sources = files.into_iter().filter(|file| file.is_rust() && !file.path.ends_with("promises.rs"));
+        let sources: String = sources.map(|file| file.text).collect();
         for promise in PROMISES {
             for test in promise.tests {
                 let name = test.rsplit("::").next().unwrap_or(test);

@@ -119,7 +119,7 @@ pub(super) const PROMISES: &[Promise] = &[
     promise(
         "keys typed before a question answer nothing",
         CLI,
-        &["what_was_typed_before_the_question_answers_nothing"],
+        &["terminal_approval_ignores_input_typed_before_the_question"],
     ),
     promise(
         "a yes to a file is for where its path led",
@@ -197,7 +197,7 @@ pub(super) const PROMISES: &[Promise] = &[
         "nothing from outside steers a terminal",
         CLI,
         &[
-            "that_no_terminal_obeys_them",
+            "are_printed_with_escaped_control_characters",
             "streamed_answer_on_a_terminal_is_escaped",
             "model_names_of_a_server_are_printed_escaped_on_one_line",
         ],
