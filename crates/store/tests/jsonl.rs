@@ -600,6 +600,8 @@ fn inbox_with_many_unreadable_messages_warns_once() {
         let waiting = inbox.waiting(&run).as_mut().poll(&mut Context::from_waker(Waker::noop()));
         assert!(matches!(waiting, Poll::Ready(Ok(heard)) if heard.is_empty()));
     };
+    // While there is one dispatcher only, a thread without it switches a callsite off for all threads.
+    let _second = tracing::Dispatch::new(tracing::subscriber::NoSubscriber::default());
     tracing::subscriber::with_default(Warnings(count.clone()), || {
         for _ in 0..10 {
             look();
