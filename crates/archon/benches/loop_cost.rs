@@ -19,7 +19,7 @@ use std::{
 
 use archon::{
     Archon, Journal, RunId, RunOptions, Tool, ToolContext,
-    react_loop::{Command, History, ReactMachine, fold},
+    react_loop::{History, Machine, Next, ReactMachine, ReactTask, fold},
     store::JsonlJournal,
     tools::FnTool,
     types::{
@@ -171,11 +171,11 @@ fn long_log() -> Vec<Arc<Record>> {
     log.push(RecordBody::RunStarted(Box::new(started)));
     while log.records.len() < LONG {
         let next = match log.machine.next() {
-            Command::WaitForPrompt => {
+            Next::AwaitPrompt => {
                 let message = Message::user("Add the numbers.", Timestamp::default()).into();
                 RecordBody::Prompted { message, source: PromptSource::Prompt }
             }
-            Command::AskModel { command, attempt, turn } => {
+            Next::Do(ReactTask::AskModel { command, attempt, turn }) => {
                 let request_hash = format!("{turn:016x}");
                 log.push(RecordBody::ModelAsked { command, attempt, turn, request_hash });
                 let call =
@@ -185,8 +185,8 @@ fn long_log() -> Vec<Arc<Record>> {
                     AssistantMessage { content, stop_reason: StopReason::ToolUse, ..Default::default() };
                 RecordBody::ModelAnswered { command, attempt, message: Box::new(message) }
             }
-            Command::RunCalls(calls) => {
-                let call = calls[0].id;
+            Next::Do(ReactTask::RunCalls) => {
+                let call = log.machine.calls()[0].id;
                 log.push(RecordBody::ToolStarted {
                     call,
                     attempt: 0,
@@ -195,7 +195,7 @@ fn long_log() -> Vec<Arc<Record>> {
                 });
                 RecordBody::ToolFinished { call, result: Arc::new(ToolResult::success("42")) }
             }
-            Command::Append(body) => body,
+            Next::Append(body) => body,
             other => panic!("{other:?}"),
         };
         log.push(next);

@@ -3,11 +3,9 @@
 use std::sync::Arc;
 
 use archon_types::{
-    Answer, Clock, InboxRequest, Journal, JournalError, Json, PendingApproval, Prepared, RunFilter,
-    RunStatus, TenantId, ToolCall, pending_approvals,
+    Answer, Clock, Journal, Json, PendingApproval, Prepared, RunFilter, RunStatus, TenantId, ToolCall,
+    pending_approvals,
 };
-
-use archon_react_loop::LoopError;
 
 use crate::{Archon, RunError, RunOptions, SystemClock};
 
@@ -38,7 +36,8 @@ impl Approvals {
             let Ok(records) = self.journal.read(&head.run_id).await else { continue };
             for pending in pending_approvals(&records) {
                 let is_theirs = tenant.is_none_or(|tenant| pending.tenant == *tenant);
-                if is_theirs && !pending.request.is_expired(now) && !self.is_answered(&pending).await? {
+                let is_open = is_theirs && !pending.request.is_expired(now);
+                if is_open && !pending.is_answered(&*self.journal).await? {
                     open.push(pending);
                 }
             }
@@ -55,28 +54,11 @@ impl Approvals {
     /// # Errors
     /// The journal failed or takes no messages.
     pub async fn answer(&self, pending: &PendingApproval, answer: Answer) -> Result<bool, RunError> {
-        if pending.request.is_expired(self.clock.now()) || self.is_answered(pending).await? {
+        let now = self.clock.now();
+        if pending.request.is_expired(now) || pending.is_answered(&*self.journal).await? {
             return Ok(false);
         }
-        let log = self.journal.read(pending.asker()).await?;
-        let entry = pending.request.first_answer(answer, self.clock.now(), &log);
-        match archon_react_loop::post(&*self.journal, pending.asker(), entry).await {
-            // Somebody else was faster.
-            Err(LoopError::Journal(JournalError::Posted { .. })) => Ok(false),
-            posted => Ok(posted.map(|()| true)?),
-        }
-    }
-
-    /// Returns whether an answer is in the inbox, or has arrived in the run that asked.
-    async fn is_answered(&self, pending: &PendingApproval) -> Result<bool, RunError> {
-        let asker = pending.asker();
-        let is_open = |open: &PendingApproval| open.request.request_id == pending.request.request_id;
-        if !pending_approvals(&self.journal.read(asker).await?).iter().any(is_open) {
-            return Ok(true);
-        }
-        let Some(inbox) = self.journal.inbox() else { return Ok(false) };
-        let answers = |request: &InboxRequest| matches!(request, InboxRequest::Answer { request_id, binding, .. } if pending.request.is_meant(request_id, binding));
-        Ok(inbox.waiting(asker).await?.iter().any(|entry| answers(&entry.request)))
+        Ok(pending.answer(answer, now, &*self.journal).await?)
     }
 }
 

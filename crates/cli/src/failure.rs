@@ -386,8 +386,8 @@ mod tests {
             LoopError::Evaluation(EvaluationError::Cancelled),
             LoopError::OtherKind { run: run(), kind: archon::types::RunKind::Plan },
             LoopError::OtherBranches { run: run(), found: 2, given: 3 },
-            LoopError::AtLimit { run: run(), limit: archon::types::LimitReached::Turns { max: 3 } },
-            LoopError::Ended { run: run() },
+            RunRefused::AtLimit { run: run(), limit: archon::types::LimitReached::Turns { max: 3 } }.into(),
+            RunRefused::Ended { run: run() }.into(),
         ];
         let others = [
             BuildError::NoModel.into(),

@@ -20,7 +20,10 @@
 //! | how does a member reach its team while it works? | `desk.rs`, and its model by the tools of `desk_tools.rs` |
 //! | what does the team share? | `board.rs` |
 //! | what may it cost? | `Budget` of `archon-run` |
-//! | what starts and drives the runs? | `team.rs`, `driver.rs` |
+//! | what is a team made of? | `team/options.rs` |
+//! | what starts and drives the runs? | `team.rs`, `driver.rs`, `driver/members.rs` |
+//! | who is asked for a plan? | `driver/planning.rs` |
+//! | what does a team publish on its bus? | `driver/announce.rs`, `outbox.rs` |
 //! | what is in a run's inbox? | `mailbox.rs` of `archon-run` |
 //! | what can be wrong with a team? | `check.rs`, `error.rs` |
 //! | how do agents exchange messages in one process? | `bus.rs` |

@@ -9,9 +9,9 @@ use std::{collections::HashMap, sync::Arc};
 
 use archon_run::RunLog;
 use archon_types::{
-    Answer, ApprovalRequest, CallId, Clock, Context, Ids, InboxRequest, Journal, JournalError, OpenMode,
-    PendingApproval, PoolFilter, PoolIndex, Record, RecordBody, RunFilter, RunId, RunStatus, SessionId,
-    TenantId, Timestamp, pending_approvals,
+    Answer, ApprovalRequest, CallId, Clock, Context, Ids, Journal, JournalError, OpenMode, PendingApproval,
+    PoolFilter, PoolIndex, Record, RecordBody, RunFilter, RunId, RunStatus, SessionId, TenantId, Timestamp,
+    pending_approvals,
 };
 
 use crate::AgentTool;
@@ -96,7 +96,7 @@ impl AgentPool {
         let Some(tenant) = asked.first().map(|entry| entry.tenant.clone()) else { return Ok(noted) };
         let others = self.others(run, &tenant, asked.len()).await?;
         for entry in asked {
-            if self.is_answered(&entry).await? {
+            if entry.is_answered(&*self.journal).await? {
                 continue;
             }
             let full = others + noted.waiting.len() >= self.options.max_per_tenant;
@@ -111,8 +111,9 @@ impl AgentPool {
             };
             match why {
                 Some(reason) => {
-                    self.post(&entry, Answer::Withdrawn { reason }).await?;
-                    noted.withdrawn.push(entry);
+                    if self.withdraw(&entry, reason).await? {
+                        noted.withdrawn.push(entry);
+                    }
                 }
                 None => noted.waiting.push(entry),
             }
@@ -134,7 +135,7 @@ impl AgentPool {
         }
         let mut waiting = 0;
         for entry in &others {
-            waiting += usize::from(!self.is_answered(entry).await?);
+            waiting += usize::from(!entry.is_answered(&*self.journal).await?);
         }
         Ok(waiting)
     }
@@ -159,13 +160,14 @@ impl AgentPool {
         let mut answered: Vec<RunId> = Vec::new();
         let mut open: Vec<RunId> = Vec::new();
         for entry in self.index.find(&PoolFilter::tenant(tenant)).await? {
-            if self.is_answered(&entry).await? {
+            if entry.is_answered(&*self.journal).await? {
                 answered.push(entry.run);
             } else if self.is_stale(&entry) {
                 let reason = self.stale(&entry);
-                self.post(&entry, Answer::Withdrawn { reason }).await?;
                 answered.push(entry.run.clone());
-                noted.withdrawn.push(entry);
+                if self.withdraw(&entry, reason).await? {
+                    noted.withdrawn.push(entry);
+                }
             } else if !entry.request.is_expired(now) {
                 open.push(entry.run.clone());
                 noted.waiting.push(entry);
@@ -257,14 +259,15 @@ impl AgentPool {
     /// # Errors
     /// The journal or the index failed.
     pub async fn answer(&self, entry: &PendingApproval, answer: Answer) -> Result<bool, JournalError> {
-        if entry.request.is_expired(self.clock.now()) || self.is_answered(entry).await? {
+        if entry.request.is_expired(self.clock.now()) || entry.is_answered(&*self.journal).await? {
             return Ok(false);
         }
-        match self.post(entry, answer).await {
-            // Somebody else was faster.
-            Err(JournalError::Posted { .. }) => Ok(false),
-            posted => posted.map(|()| true),
-        }
+        entry.answer(answer, self.clock.now(), &*self.journal).await
+    }
+
+    /// Withdraws a question. Returns false if somebody has answered it in the meantime.
+    async fn withdraw(&self, entry: &PendingApproval, reason: String) -> Result<bool, JournalError> {
+        entry.answer(Answer::Withdrawn { reason }, self.clock.now(), &*self.journal).await
     }
 
     /// Answers with a cancel, as a person would.
@@ -325,31 +328,6 @@ impl AgentPool {
             Err(JournalError::UnknownRun { .. }) => Ok(Vec::new()),
             records => records,
         }
-    }
-
-    /// Returns whether an answer is in the inbox, or has arrived in the run that asked.
-    async fn is_answered(&self, entry: &PendingApproval) -> Result<bool, JournalError> {
-        let (asker, question) = (entry.asker(), &entry.request);
-        match self.journal.read(asker).await {
-            // An agent without a log here asks in the log of its caller only.
-            Err(JournalError::UnknownRun { .. }) => {}
-            records => {
-                let open = pending_approvals(&records?);
-                if !open.iter().any(|open| open.request.request_id == question.request_id) {
-                    return Ok(true);
-                }
-            }
-        }
-        let Some(inbox) = self.journal.inbox() else { return Ok(false) };
-        let answers = |request: &InboxRequest| matches!(request, InboxRequest::Answer { request_id, binding, .. } if question.is_meant(request_id, binding));
-        Ok(inbox.waiting(asker).await?.iter().any(|entry| answers(&entry.request)))
-    }
-
-    async fn post(&self, entry: &PendingApproval, answer: Answer) -> Result<(), JournalError> {
-        let inbox = self.journal.inbox();
-        let inbox = inbox.ok_or(JournalError::Unsupported { action: "take messages to runs" })?;
-        let log = self.read(entry.asker()).await?;
-        inbox.post(entry.asker(), entry.request.first_answer(answer, self.clock.now(), &log)).await
     }
 
     /// Writes the changed question into the logs of all runs that wait for it, the lowest first, since a

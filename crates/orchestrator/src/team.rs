@@ -1,15 +1,19 @@
 //! The agent that is a team: starts its run, resumes it, and takes answers to its questions.
 
+mod options;
+
 use std::{collections::BTreeMap, sync::Arc};
 
 use archon_run::{RunLog, cancelled_alone};
 use archon_types::{
-    Agent, AgentId, Answer, BoxFuture, Bus, CallId, Context, DynPlanner, ExecutionLimits, FailureKind,
-    FormCheck, InboxEntry, Journal, JournalError, Member, Message, MoreLimits, OpenMode, Origin, Outcome,
-    OutcomeStatus, PendingApproval, Planner, PromptSource, Record, RecordBody, ResponseFormat, Role,
-    RunConfig, RunId, RunKind, RunRefused, RunStarted, SessionPlace, Spending, SubTask, TeamRecord,
-    TeamSettings, check_called, pending_approvals,
+    Agent, Answer, BoxFuture, CallId, Context, FailureKind, Journal, JournalError, Message, MoreLimits,
+    OpenMode, Origin, Outcome, Planner, PromptSource, Record, RecordBody, ResponseFormat, RunId, RunKind,
+    RunRefused, RunStarted, SessionPlace, Spending, TeamRecord, answer_below, check_called, may_resume,
+    open_questions,
 };
+
+pub(crate) use options::Parts;
+pub use options::TeamOptions;
 
 use crate::{Desk, TeamError, TeamMachine, TeamProblem, check_team, driver::drive};
 
@@ -18,54 +22,6 @@ use crate::{Desk, TeamError, TeamMachine, TeamProblem, check_team, driver::drive
 #[derive(Clone)]
 pub struct Team {
     parts: Arc<Parts>,
-}
-
-/// Options of a [`Team`]; each has a default.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct TeamOptions {
-    /// Name for people and for delegation.
-    pub name: String,
-    /// Id of the team, stable for its whole life; the sender of its messages on the bus.
-    pub agent_id: AgentId,
-    /// Settings of the team's work.
-    pub settings: TeamSettings,
-    /// Limits of a run, the runs of its members included.
-    pub limits: ExecutionLimits,
-    /// The roles that members may have.
-    pub roles: Vec<Role>,
-    /// A fixed plan, kept on every resume; no planner is asked. Default none.
-    pub plan: Option<Vec<SubTask>>,
-    /// Configuration that the first record of a run notes besides the limits: the team's memory,
-    /// the project files that it reads. The members' configurations are read from their agents.
-    pub config: RunConfig,
-}
-
-impl Default for TeamOptions {
-    fn default() -> Self {
-        Self {
-            name: "team".to_owned(),
-            agent_id: AgentId::new("team"),
-            settings: TeamSettings::default(),
-            limits: ExecutionLimits::default(),
-            roles: crate::sample_roles(),
-            plan: None,
-            config: RunConfig::default(),
-        }
-    }
-}
-
-/// The parts of a team.
-#[derive(Clone)]
-pub(crate) struct Parts {
-    pub(crate) planner: Arc<dyn DynPlanner>,
-    pub(crate) desk: Desk,
-    pub(crate) bus: Option<Arc<dyn Bus>>,
-    pub(crate) options: TeamOptions,
-    members: Vec<Member>,
-    agents: BTreeMap<AgentId, Arc<dyn Agent>>,
-    lead: Option<AgentId>,
-    pub(crate) journal: Arc<dyn Journal>,
 }
 
 impl Team {
@@ -82,57 +38,6 @@ impl Team {
             journal,
         };
         Self { parts: Arc::new(parts) }
-    }
-
-    /// Adds a member. Two members with one id are reported when a run starts.
-    pub fn with_member(self, member: Member, agent: Arc<dyn Agent>) -> Self {
-        self.with(|parts| {
-            parts.agents.entry(member.id.clone()).or_insert(agent);
-            parts.members.push(member);
-        })
-    }
-
-    /// Sets the lead: does the work that no member can do, arbitrates conflicts, and combines the
-    /// answers.
-    pub fn with_lead(self, id: impl Into<AgentId>, agent: Arc<dyn Agent>) -> Self {
-        self.with(|parts| {
-            let id = id.into();
-            parts.agents.entry(id.clone()).or_insert(agent);
-            parts.lead = Some(id);
-        })
-    }
-
-    /// Publishes delegations, results and status on a bus.
-    pub fn with_bus(self, bus: Arc<dyn Bus>) -> Self {
-        self.with(|parts| parts.bus = Some(bus))
-    }
-
-    /// Sets the desk where members find their seats.
-    pub fn with_desk(self, desk: Desk) -> Self {
-        self.with(|parts| parts.desk = desk)
-    }
-
-    /// Sets the limits of its runs.
-    pub fn with_limits(self, limits: ExecutionLimits) -> Self {
-        self.with(|parts| parts.options.limits = limits)
-    }
-
-    /// Asks for a structured output: the answer must be JSON of this schema. If the lead's combined
-    /// answer does not fit, it answers again, at most as often as `check` says; then the run fails.
-    /// Without a lead the result of the only subtask must fit. The schema is in the run's first
-    /// record, so a resume asks for the same. Members do not see it. The reviewer sees only answers
-    /// that fit, and an objection at the end goes to the log only.
-    pub fn with_form(self, form: ResponseFormat, check: FormCheck) -> Self {
-        self.with(|parts| {
-            let config = &mut parts.options.config;
-            Arc::make_mut(&mut config.options).response_format = Some(form);
-            config.form_check = Some(check);
-        })
-    }
-
-    fn with(mut self, change: impl FnOnce(&mut Parts)) -> Self {
-        change(Arc::make_mut(&mut self.parts));
-        self
     }
 
     /// Returns the options.
@@ -235,39 +140,24 @@ impl Team {
         answer: Answer,
         context: &Context,
     ) -> Result<Outcome, TeamError> {
-        let records = context.journal(&self.parts.journal).read(&context.run).await?;
+        let journal = context.journal(&self.parts.journal);
+        let records = journal.read(&context.run).await?;
         let machine = fold(&context.run, &records)?;
         if !machine.is_waiting_for(call) || machine.is_expired(call, context.clock.now()) {
             return Err(RunRefused::NoQuestion { run: context.run.clone(), call }.into());
         }
-        let asked = pending_approvals(&records).into_iter().find(|pending| pending.call == call);
-        let answered = match asked.filter(|pending| !pending.request.path.is_empty()) {
-            Some(below) => self.pass_down(&below, answer, context).await?,
-            None => Some(answer),
+        let asked = open_questions(&records).into_iter().find(|(asked, _)| *asked == call);
+        let forwarded = match asked.filter(|(_, request)| request.asker().is_some()) {
+            Some((_, below)) => answer_below(&**journal, below, answer.clone(), context).await.map(|()| true),
+            None => Ok(false),
         };
-        let answered = answered.map(|answer| RecordBody::ToolAnswered { call, answer });
+        let is_forwarded = match forwarded {
+            // The team answers for a member that keeps no log.
+            Err(JournalError::UnknownRun { .. }) => false,
+            forwarded => forwarded?,
+        };
+        let answered = (!is_forwarded).then_some(RecordBody::ToolAnswered { call, answer });
         self.take_up(None, answered.into_iter().collect(), &MoreLimits::default(), context).await
-    }
-
-    /// Puts an answer into the inbox of the child run that asked. Returns the answer for a member
-    /// that keeps no log.
-    async fn pass_down(
-        &self,
-        asked: &PendingApproval,
-        answer: Answer,
-        context: &Context,
-    ) -> Result<Option<Answer>, TeamError> {
-        let journal = context.journal(&self.parts.journal);
-        match journal.read(asked.asker()).await {
-            Err(JournalError::UnknownRun { .. }) => return Ok(Some(answer)),
-            records => drop(records?),
-        }
-        let inbox = journal.inbox();
-        let inbox = inbox.ok_or(JournalError::Unsupported { action: "take messages to runs" })?;
-        let request = asked.request.answered(answer);
-        let entry = InboxEntry::new(context.ids.fresh("in"), context.clock.now(), request);
-        inbox.post(asked.asker(), entry).await?;
-        Ok(None)
     }
 
     async fn take_up(
@@ -280,15 +170,7 @@ impl Team {
         let journal = context.journal(&self.parts.journal);
         let open = journal.open(&context.run, OpenMode::Existing).await?;
         let mut machine = fold(&context.run, &open.records)?;
-        let run = || context.run.clone();
-        match (machine.ended().map(|outcome| outcome.status), machine.ended_at(more)) {
-            (None | Some(OutcomeStatus::Cancelled), _) | (Some(OutcomeStatus::Limit(_)), None) => {}
-            (Some(OutcomeStatus::Failed), _) if machine.may_try_again() => {}
-            (Some(OutcomeStatus::Limit(_)), Some(limit)) => {
-                return Err(RunRefused::AtLimit { run: run(), limit }.into());
-            }
-            _ => return Err(RunRefused::Ended { run: run() }.into()),
-        }
+        may_resume(&context.run, machine.ended(), machine.ended_at(more), || machine.may_try_again())?;
         check_called(&**journal, &open.records).await?;
         let context = open.context(&cancelled_alone(context));
         let goal = goal.filter(|_| !open.is_asked());
@@ -306,12 +188,6 @@ impl Team {
         let mut config = options.config.clone();
         config.limits = context.limits(options.limits.clone());
         RunStarted::of_lead(context, place, options.agent_id.clone(), RunKind::Team, config)
-    }
-}
-
-impl Parts {
-    pub(crate) fn agent(&self, id: &AgentId) -> Option<Arc<dyn Agent>> {
-        self.agents.get(id).cloned()
     }
 }
 

@@ -1,5 +1,9 @@
 //! The executor of [`PlanMachine`]: does the tasks of a plan, and records their results.
 
+mod answer;
+mod plans;
+mod questions;
+
 use std::{
     task::{Context as Waking, Poll},
     time::Duration,
@@ -7,18 +11,15 @@ use std::{
 
 use archon_run::{Executor, Heard, Machine, Next, Recorded};
 use archon_types::{
-    CallId, CommandId, Decision, InboxEntry, InboxRequest, Json, PlanDiff, PlanError, PlanRecord, Planner,
-    QuestionKind, Record, RecordBody, RunKind, Spending, SubTask, Task, Timestamp, json_in,
+    Decision, InboxEntry, InboxRequest, QuestionKind, Record, RecordBody, RunKind, Timestamp,
 };
 use futures_util::FutureExt;
 
+use plans::paid;
+
 use crate::{
-    Conclusion, ConclusionQuestion, LastResults, PlanMachine, PlanNode, PlanTask, calls, check, check_diff,
-    difference,
+    PlanMachine, PlanNode, PlanTask, calls,
     following::{Deciding, Following, Happened, Run, plan},
-    problem::with_remedy,
-    references::describe,
-    template::unfold,
 };
 
 impl Machine for PlanMachine {
@@ -174,230 +175,5 @@ impl Following {
             answered if answered.is_empty() => run.record(vec![suspended]).await,
             answered => run.record(answered).await,
         }
-    }
-
-    async fn make_plan(
-        &mut self,
-        run: &mut Run,
-        command: CommandId,
-        attempt: u32,
-        reason: Option<String>,
-    ) -> Recorded {
-        let mut planning = self.parts.planning(run.context(), &run.machine);
-        planning.run.cancel = run.stop().clone();
-        planning.left = Some(run.machine.left());
-        planning.targets = run.machine.targets().to_vec();
-        let expenses = planning.expenses.clone();
-        let problems = run.machine.problems();
-        planning.failure = (!problems.is_empty()).then(|| problems.join("\n"));
-        let task = run.machine.task();
-        run.record(plan(PlanRecord::Asked { command, attempt, reason: reason.clone() })).await?;
-        let planner = self.parts.planner.clone();
-        let fixed = run.machine.fixed().map(<[SubTask]>::to_vec);
-        let spent = expenses.clone();
-        let planned = async move {
-            let planned = match (reason, fixed) {
-                (None, Some(subtasks)) => Ok(task.with_subtasks(subtasks)),
-                (Some(_), Some(_)) => Err(PlanError::Fixed),
-                (None, None) => planner.create_plan(&task.goal, &planning).await,
-                (Some(reason), None) => {
-                    let wrong = planning
-                        .failure
-                        .take()
-                        .map(|wrong| format!("\nThe last answer was refused: {wrong}"));
-                    let reason = format!("{reason}{}", wrong.unwrap_or_default());
-                    planner.replan(&task, &reason, &planning).await
-                }
-            };
-            Happened::Planned(command, planned, spent.total())
-        };
-        run.spawn(planned, move || {
-            let panicked = PlanError::Unreadable { problem: "the planner panicked".to_owned() };
-            Happened::Planned(command, Err(panicked), expenses.total())
-        });
-        Ok(())
-    }
-
-    async fn planned(
-        &mut self,
-        run: &mut Run,
-        command: CommandId,
-        planned: Result<Task, PlanError>,
-        spent: Spending,
-    ) -> Recorded {
-        paid(run, command, spent).await?;
-        // The machine knows which attempt is under way, as only one question is open.
-        let attempt = run.machine.attempt();
-        let record = match planned {
-            Err(error) => PlanRecord::Rejected {
-                command,
-                attempt,
-                problems: vec![format!("{error} ({})", error.advice())],
-                retryable: is_worth_another_try(&error),
-                failure: Some(error.kind()),
-            },
-            Ok(task) => self.judged(run, command, attempt, task),
-        };
-        run.record(plan(record)).await
-    }
-
-    /// Checks a plan that came back and returns its record: accepted, or rejected with all its problems.
-    fn judged(&self, run: &Run, command: CommandId, attempt: u32, task: Task) -> PlanRecord {
-        let (machine, options) = (&run.machine, self.parts.check_options(run.context(), &run.machine));
-        let (record, found) = match machine.replans() {
-            0 => {
-                let mut task = task;
-                for (key, value) in machine.task().context {
-                    task.context.entry(key).or_insert(value);
-                }
-                let found = check(&task, &options);
-                let warnings = found.iter().filter(|p| !p.is_error()).map(with_remedy).collect();
-                (PlanRecord::Made { command, task: Box::new(task), warnings }, found)
-            }
-            _ => {
-                let (diff, mut found) = difference(machine, &task);
-                found.extend(check_diff(machine, &diff, &options));
-                let warnings = found.iter().filter(|p| !p.is_error()).map(with_remedy).collect();
-                (PlanRecord::Changed { command, diff: Box::new(diff), warnings }, found)
-            }
-        };
-        let errors: Vec<String> = found.iter().filter(|p| p.is_error()).map(with_remedy).collect();
-        match errors.is_empty() {
-            true => record,
-            // A fixed plan would be the same at another attempt.
-            false => {
-                let retryable = machine.fixed().is_none();
-                PlanRecord::Rejected { command, attempt, problems: errors, retryable, failure: None }
-            }
-        }
-    }
-
-    /// Expands a loop whose list is known: adds its subtasks to the plan if they pass the checks; otherwise
-    /// the loop fails.
-    async fn unfold(&mut self, run: &mut Run, call: CallId) -> Recorded {
-        let record = match self.unfolded(run, call) {
-            Ok(unfolded) => RecordBody::Plan(Box::new(unfolded)),
-            Err(why) => RecordBody::ToolRefused { call, result: calls::not_begun(why).into() },
-        };
-        run.record(vec![record]).await
-    }
-
-    fn unfolded(&self, run: &Run, call: CallId) -> Result<PlanRecord, String> {
-        let Some(PlanNode { subtask, .. }) = run.machine.node(call) else {
-            return Err("the plan does not have the subtask".to_owned());
-        };
-        let Some(each) = &subtask.rules.each else { return Err("the subtask is not a loop".to_owned()) };
-        let items = match run.machine.list_of(each).map_err(|why| why.to_string())? {
-            Json::Array(items) => items,
-            other => return Err(format!("its list is {}, not a list", describe(&other))),
-        };
-        let (found, most) = (items.len(), each.max_items as usize);
-        if found > most {
-            return Err(format!("its list has {found} items; at most {most} are allowed"));
-        }
-        let (subtasks, results) = unfold(subtask, each, &items);
-        if !subtasks.is_empty() {
-            let mut diff = PlanDiff::default();
-            diff.add.clone_from(&subtasks);
-            let options = self.parts.check_options(run.context(), &run.machine);
-            let problems = check_diff(&run.machine, &diff, &options);
-            let errors: Vec<String> = problems.iter().filter(|p| p.is_error()).map(with_remedy).collect();
-            if !errors.is_empty() {
-                return Err(errors.join("; "));
-            }
-        }
-        Ok(PlanRecord::Unfolded { call, subtasks, results })
-    }
-
-    async fn conclude(&mut self, run: &mut Run, command: CommandId) -> Recorded {
-        run.record(plan(PlanRecord::Concluding { command })).await?;
-        let (parts, task) = (self.parts.clone(), run.machine.task());
-        let background = run.machine.background().to_owned();
-        let form = run.machine.form().cloned();
-        let misfit = run.machine.misfit().map(|(answer, problems)| (answer.to_owned(), problems.to_vec()));
-        let mut context = run.context().clone();
-        context.cancel = run.stop().clone();
-        let left = run.machine.left();
-        let is_spent = left.tokens == 0 || left.cost == Some(0);
-        let concluded = async move {
-            if is_spent {
-                // All subtasks are done, and their results can be the answer at no further cost.
-                return Happened::Concluded(command, Ok(LastResults::of(&task)));
-            }
-            let mut question = ConclusionQuestion::new(&task, left);
-            (question.background, question.form) = (&background, form.as_ref());
-            if let Some((answer, problems)) = &misfit {
-                question = question.after(answer, problems);
-            }
-            Happened::Concluded(command, parts.conclude.conclude(question, &context).await)
-        };
-        run.spawn(concluded, move || {
-            let panicked = PlanError::Unreadable { problem: "it panicked".to_owned() };
-            Happened::Concluded(command, Err(panicked))
-        });
-        Ok(())
-    }
-
-    async fn concluded(
-        &mut self,
-        run: &mut Run,
-        command: CommandId,
-        concluded: Result<Conclusion, PlanError>,
-    ) -> Recorded {
-        let task = run.machine.task();
-        let conclusion = match concluded {
-            Ok(conclusion) => conclusion,
-            // Without a conclusion, the results of the last subtasks are the answer.
-            Err(error) => {
-                tracing::warn!(run = %run.context().run, %error, "no answer was put together");
-                let results = LastResults::of(&task);
-                let form = run.machine.form();
-                if form.is_some_and(|form| !form.problems(&json_in(&results.answer)).is_empty()) {
-                    let problem = match &error {
-                        PlanError::Model(error) => error.to_string(),
-                        error => format!("{error} ({})", error.advice()),
-                    };
-                    let failure = error.kind();
-                    return run.record(plan(PlanRecord::NotConcluded { command, problem, failure })).await;
-                }
-                results
-            }
-        };
-        let Conclusion { answer, citations, spent } = conclusion;
-        let cite = |id| run.machine.nodes().find(|node| node.subtask.id == id).map(calls::citation);
-        let citations = citations.into_iter().filter_map(cite).collect();
-        if run.machine.form().is_none() {
-            self.parts.remember(&task, &answer).await;
-        }
-        run.record(plan(PlanRecord::Concluded { command, answer, citations, spent })).await
-    }
-
-    async fn check_form(&mut self, run: &mut Run, answer: &str) -> Recorded {
-        let problems = run.machine.form().map(|form| form.problems(answer)).unwrap_or_default();
-        if problems.is_empty() {
-            self.parts.remember(&run.machine.task(), answer).await;
-        }
-        run.record(vec![RecordBody::FormChecked { problems }]).await
-    }
-}
-
-/// Records the spending of the planner's own model calls.
-async fn paid(run: &mut Run, command: CommandId, spent: Spending) -> Recorded {
-    match spent.is_zero() {
-        true => Ok(()),
-        false => run.record(plan(PlanRecord::Paid { command, spent })).await,
-    }
-}
-
-fn is_worth_another_try(error: &PlanError) -> bool {
-    match error {
-        PlanError::Model(error) => error.is_retryable(),
-        // The planner has tried other ways itself.
-        PlanError::Cycle { .. }
-        | PlanError::Fixed
-        | PlanError::Cancelled
-        | PlanError::UnknownPrice { .. }
-        | PlanError::OverBudget { .. } => false,
-        _ => true,
     }
 }

@@ -15,13 +15,15 @@
 //! | failures and replans | `machine/failures.rs`, `machine/changes.rs` |
 //! | the budget | `Budget` of `archon-run` |
 //! | driving a run | `planning_agent.rs`, `driver.rs`, `following.rs` |
+//! | plans and their checks during a run | `driver/plans.rs` |
+//! | questions to people and their answers | `driver/questions.rs` |
 //! | executing subtasks with agents and tools | `calls.rs`, `workers.rs`, `brief.rs` |
 //! | diffs between plans | `diff.rs` |
 //! | planners | `llm_planner.rs`, `plan_form.rs`, `step_by_step.rs`, `scripted_planner.rs` |
 //! | templates | `template_planner.rs`, `template.rs` |
 //! | the check of a plan against its goal | `plan_check.rs` |
 //! | rendering a plan | `render.rs` |
-//! | the conclusion | `conclusion.rs` |
+//! | the conclusion | `conclusion.rs`, `driver/answer.rs` |
 //! | structured output | `machine/form.rs` |
 //! | results as arguments and in conditions | `references.rs`, `condition.rs` |
 //!
@@ -76,6 +78,7 @@ mod template_planner;
 mod workers;
 
 pub use archon_run::Next;
+pub use archon_types::open_questions;
 pub use brief::Briefing;
 pub use check::{CheckOptions, PlanBudget, PlanSize, check, check_running};
 pub use conclusion::{Conclude, Conclusion, ConclusionQuestion, LastResults, LlmConclusion, Misfit};
@@ -83,7 +86,7 @@ pub use condition::Condition;
 pub use control::PlanControl;
 pub use diff::{changed, check_diff, difference, show_diff};
 pub use error::PlanRunError;
-pub use fold::{fold, open_questions};
+pub use fold::fold;
 pub use graph::{PlanGraph, invariants, plan_of};
 pub use llm_planner::{LlmPlanner, LlmPlannerOptions, Shape, Structured};
 pub use machine::{MACHINE_VERSION, NodeState, PlanMachine, PlanNode, PlanTask};

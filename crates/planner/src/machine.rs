@@ -232,12 +232,12 @@ impl PlanMachine {
             }
             RecordBody::Granted { call, lease, .. } => {
                 if let Some(node) = self.nodes.of_call_mut(*call) {
-                    self.budget.grant(&mut node.money, *call, *lease);
+                    self.budget.ledger.grant(&mut node.money, *call, *lease);
                 }
             }
             RecordBody::Settled { call, spent, .. } => {
                 if let Some(node) = self.nodes.of_call_mut(*call) {
-                    self.budget.settle(&mut node.money, *spent);
+                    self.budget.ledger.settle(&mut node.money, *spent);
                 }
             }
             RecordBody::ToolFinished { call, result } => self.finished(*call, result, record.at),
@@ -278,7 +278,7 @@ impl PlanMachine {
                     ask.asked = Asked::Yes;
                 }
             }
-            PlanRecord::Paid { spent, .. } => self.budget.spend(*spent),
+            PlanRecord::Paid { spent, .. } => self.budget.ledger.spend(*spent),
             PlanRecord::Made { command, task, .. } => {
                 if let Phase::Planning(ask) = &self.phase
                     && ask.command == *command
@@ -310,7 +310,7 @@ impl PlanMachine {
                 }
             }
             PlanRecord::Concluded { command, answer, spent, .. } if self.is_concluding(*command) => {
-                self.budget.spend(*spent);
+                self.budget.ledger.spend(*spent);
                 self.concluded(answer);
             }
             PlanRecord::NotConcluded { command, problem, failure } if self.is_concluding(*command) => {

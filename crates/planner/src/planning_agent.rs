@@ -5,9 +5,9 @@ use std::sync::Arc;
 use archon_run::{RunDriver, RunLog, cancelled_alone, left_behind};
 use archon_types::{
     Agent, Answer, ApprovalRequest, Approver, BoxFuture, CallId, Context, ExecutionLimits, FailureKind,
-    FormCheck, InboxEntry, Journal, LongTerm, Message, MoreLimits, OpenMode, Origin, Outcome, OutcomeStatus,
-    PendingApproval, PlanRecord, Planner, PromptSource, Record, RecordBody, ResponseFormat, RunId, RunKind,
-    RunRefused, RunStarted, SessionPlace, Spending, Task, Toolbox, check_called,
+    FormCheck, Journal, LongTerm, Message, MoreLimits, OpenMode, Origin, Outcome, PendingApproval,
+    PlanRecord, Planner, PromptSource, Record, RecordBody, ResponseFormat, RunId, RunKind, RunRefused,
+    RunStarted, SessionPlace, Spending, Task, Toolbox, answer_below, check_called, may_resume,
 };
 
 use crate::{
@@ -290,15 +290,7 @@ impl PlanningAgent {
         let journal = context.journal(&self.parts.journal);
         let open = journal.open(&context.run, OpenMode::Existing).await?;
         let mut machine = fold_plan(context, &open.records)?;
-        let run = || context.run.clone();
-        match (machine.ended().map(|outcome| outcome.status), machine.ended_at(more)) {
-            (None | Some(OutcomeStatus::Cancelled), _) | (Some(OutcomeStatus::Limit(_)), None) => {}
-            (Some(OutcomeStatus::Failed), _) if machine.may_try_again() => {}
-            (Some(OutcomeStatus::Limit(_)), Some(limit)) => {
-                return Err(RunRefused::AtLimit { run: run(), limit }.into());
-            }
-            _ => return Err(RunRefused::Ended { run: run() }.into()),
-        }
+        may_resume(&context.run, machine.ended(), machine.ended_at(more), || machine.may_try_again())?;
         check_called(&**journal, &open.records).await?;
         let context = open.context(&cancelled_alone(context));
         let questions = open_questions(&open.records);
@@ -351,9 +343,9 @@ impl PlanningAgent {
         if request.is_expired(now) {
             return Err(PlanRunError::Expired { run: context.run.clone(), call });
         }
-        if let (Some(asker), Some(inbox)) = (request.asker(), context.journal(&self.parts.journal).inbox()) {
-            let request = request.answered(answer);
-            inbox.post(&asker.run, InboxEntry::new(context.ids.fresh("in"), now, request)).await?;
+        let journal = context.journal(&self.parts.journal);
+        if request.asker().is_some() && journal.inbox().is_some() {
+            answer_below(&**journal, request, answer, context).await?;
             return Ok(None);
         }
         self.parts.take(machine, call, &answer, context)?;

@@ -1,30 +1,32 @@
 //! The ReAct agent: starts, continues and resumes runs.
 
 mod called;
+mod checks;
+mod options;
+mod parts;
 mod started;
 
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
 use archon_run::{cancelled_alone, left_behind};
 use archon_types::{
-    Agent, AgentId, AgentMessage, ApprovalSettings, Approver, Attributed, BoxFuture, CarriedResult,
-    CircuitBreaker, Context, ContextConfig, ContinuationKind, DynApprover, ExecutionLimits, FailurePolicy,
-    FormCheck, GoalCheck, HookPoint, Hooks, InputFilter, Instructions, Journal, JournalError, Lease, Message,
-    ModelPrice, MoreLimits, OnStorageFailure, OpenMode, Origin, Outcome, OutcomeStatus, Provider, QueueMode,
-    Record, RecordBody, Redactor, RequestOptions, ResponseFormat, RetryConfig, RunConfig, RunId, RunKind,
-    RunMemory, Spending, ToolExecutionStrategy, ToolMode, Toolbox, TurnTrigger, check_called,
+    Agent, AgentMessage, Attributed, BoxFuture, CarriedResult, Context, HookPoint, InputFilter, Journal,
+    JournalError, Message, MoreLimits, OnStorageFailure, OpenMode, Origin, Outcome, Provider, Record,
+    RecordBody, ResponseFormat, RunConfig, RunId, RunKind, RunRefused, Spending, ToolMode, TurnTrigger,
+    check_called, may_resume,
 };
 use futures_util::FutureExt;
 use tracing::Instrument as _;
 
+use checks::{check_answerable, needs_its_prompt};
+pub use options::ReactAgentOptions;
+use parts::NoTools;
+
 use crate::{
-    Command, ContextParts, Driver, EarlierRuns, Fallback, History, LlmJudge, LoopError, Messages, Opening,
-    ReactMachine, RunLog, delegate,
+    ContextParts, Driver, EarlierRuns, LoopError, Machine, Next, Opening, ReactMachine, RunLog, delegate,
     drive::panic_text,
-    fold, fold_before, fold_chain, fold_with, is_paired,
-    resume::{seen_files, spoken, started},
-    run_log::step,
-    tool_batch::NoTools,
+    fold_before, fold_chain, fold_with,
+    resume::{seen_files, started},
 };
 
 /// An agent that lets a model and its tools take turns, with every step in a journal.
@@ -37,100 +39,6 @@ pub struct ReactAgent {
     filters: Vec<Arc<dyn InputFilter>>,
 }
 
-/// Settings of a [`ReactAgent`]. Everything but the model has a default.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct ReactAgentOptions {
-    /// The name, for people and for delegation.
-    pub name: String,
-    /// The id of the agent, which must stay the same for its whole life.
-    pub agent_id: AgentId,
-    /// The name of this configuration in loop ids. Default: provider, model and level of thinking.
-    pub config_id: Option<String>,
-    /// The model, by the provider's name for it.
-    pub model: String,
-    /// The system prompt.
-    pub system: Option<String>,
-    /// See [`RunConfig::workspace`](archon_types::RunConfig::workspace).
-    pub workspace: Option<String>,
-    /// Names of the tools that runs have; `None` for the whole toolbox. A tool that calls other tools, such
-    /// as an agent, keeps the tools it was made with.
-    pub tools: Option<Vec<String>>,
-    /// Limits of each run.
-    pub limits: ExecutionLimits,
-    /// Retries of failed model calls; ignored if the provider retries by itself.
-    pub retry: RetryConfig,
-    /// Retries of tool calls after failures that may pass.
-    pub tool_retry: RetryConfig,
-    /// Settings of the circuit breaker, which blocks a tool that keeps failing; `None` for no breaker.
-    pub breaker: Option<CircuitBreaker>,
-    /// The reaction when the log of a run cannot be created.
-    pub on_storage_failure: OnStorageFailure,
-    /// Native or textual tool calls; `None` for what the model supports.
-    pub tool_mode: Option<ToolMode>,
-    /// Sampling, output length and other options of requests.
-    pub request: RequestOptions,
-    /// A description of the expected answer.
-    pub expected_output: Option<String>,
-    /// The check that compares an answer with `expected_output`; none by default.
-    pub goal_check: Option<GoalCheck>,
-    /// The check of answers against the schema that `request` asks for (structured output); none by default.
-    pub form_check: Option<FormCheck>,
-    /// The trigger that is recorded for the first turn of a run that starts with a prompt.
-    pub first_turn: TurnTrigger,
-    /// Handling of questions to people, if somebody can be asked.
-    pub approvals: ApprovalSettings,
-    /// Settings of the context window; `None` never compacts the conversation.
-    pub context: Option<ContextConfig>,
-    /// The price of the model's tokens, if its provider does not know it. A cost limit needs it.
-    pub price: Option<ModelPrice>,
-    /// Number of calls of a turn that run at once.
-    pub tool_execution: ToolExecutionStrategy,
-    /// Number of steers that the model reads at once.
-    pub steers: QueueMode,
-    /// Number of follow-ups that the model reads at once.
-    pub follow_ups: QueueMode,
-}
-
-impl ReactAgentOptions {
-    /// Returns the defaults for a model.
-    pub fn new(model: impl Into<String>) -> Self {
-        Self {
-            name: "agent".to_owned(),
-            agent_id: AgentId::new("agent"),
-            config_id: None,
-            model: model.into(),
-            system: None,
-            workspace: None,
-            tools: None,
-            limits: ExecutionLimits::default(),
-            retry: RetryConfig::default(),
-            tool_retry: FailurePolicy::default().tool_retry,
-            breaker: Some(CircuitBreaker::default()),
-            on_storage_failure: OnStorageFailure::default(),
-            tool_mode: None,
-            request: RequestOptions::default(),
-            expected_output: None,
-            goal_check: None,
-            form_check: None,
-            first_turn: TurnTrigger::default(),
-            approvals: ApprovalSettings::default(),
-            context: Some(ContextConfig::default()),
-            price: None,
-            tool_execution: ToolExecutionStrategy::default(),
-            steers: QueueMode::default(),
-            follow_ups: QueueMode::default(),
-        }
-    }
-}
-
-impl ReactAgentOptions {
-    /// Returns the schema that answers are checked against, if they are checked.
-    pub fn form(&self) -> Option<&ResponseFormat> {
-        self.form_check.and(self.request.response_format.as_ref())
-    }
-}
-
 impl ReactAgent {
     /// Makes an agent without tools; see [`with_toolbox`](Self::with_toolbox).
     pub fn new(provider: Arc<dyn Provider>, journal: Arc<dyn Journal>, options: ReactAgentOptions) -> Self {
@@ -138,110 +46,6 @@ impl ReactAgent {
         driver.journal = Some(journal.clone());
         driver.agent_name.clone_from(&options.name);
         Self { driver, journal, options, context_parts: ContextParts::default(), filters: Vec::new() }
-    }
-
-    /// Sets the tools.
-    pub fn with_toolbox(mut self, toolbox: Arc<dyn Toolbox>) -> Self {
-        self.driver.toolbox = toolbox;
-        self
-    }
-
-    /// Adds further keys for the model's service: providers that differ only in their key.
-    pub fn with_keys(mut self, keys: Vec<Arc<dyn Provider>>) -> Self {
-        self.driver.keys = keys;
-        self
-    }
-
-    /// Sets fallback models, which are asked in this order when the agent's own model cannot answer.
-    pub fn with_fallbacks(mut self, fallbacks: Vec<Fallback>) -> Self {
-        self.driver.fallbacks = fallbacks;
-        self
-    }
-
-    /// Sets the program's own token counter and compaction strategy.
-    pub fn with_context_parts(mut self, parts: ContextParts) -> Self {
-        self.context_parts = parts;
-        self
-    }
-
-    /// Sets the program's own code that runs at fixed points of every run.
-    pub fn with_hooks(mut self, hooks: impl Hooks + 'static) -> Self {
-        self.driver.hooks = Some(Arc::new(hooks));
-        self
-    }
-
-    /// Sets the project's instructions, which are read before each request. Child runs do not read them.
-    pub fn with_instructions(mut self, instructions: Arc<dyn Instructions>) -> Self {
-        self.driver.instructions = Some(instructions);
-        self
-    }
-
-    /// Sets the memory that keeps conversations. Child runs do not use it.
-    pub fn with_memory(mut self, memory: Arc<dyn RunMemory>) -> Self {
-        self.driver.memory = Some(memory);
-        self
-    }
-
-    /// Removes the memory.
-    pub fn without_memory(mut self) -> Self {
-        self.driver.memory = None;
-        self
-    }
-
-    /// Replaces the system prompt.
-    pub fn with_system(mut self, system: impl Into<String>) -> Self {
-        self.options.system = Some(system.into());
-        self
-    }
-
-    /// Replaces the limits of runs.
-    pub fn with_limits(mut self, limits: ExecutionLimits) -> Self {
-        self.options.limits = limits;
-        self
-    }
-
-    /// Limits the tools of runs to those with these names.
-    pub fn with_tools_named(mut self, names: Vec<String>) -> Self {
-        self.options.tools = Some(names);
-        self
-    }
-
-    /// Sets filters, which check the first messages of a run in this order.
-    pub fn with_input_filters(mut self, filters: Vec<Arc<dyn InputFilter>>) -> Self {
-        self.filters = filters;
-        self
-    }
-
-    /// Sets the approver, which is asked about calls that need a person's consent.
-    pub fn with_approver(mut self, approver: impl Approver + 'static) -> Self {
-        self.driver.approver = Some(Arc::new(approver));
-        self
-    }
-
-    /// Returns the approver, which is asked about calls that need a person's consent.
-    pub fn approver(&self) -> Option<&Arc<dyn DynApprover>> {
-        self.driver.approver.as_ref()
-    }
-
-    /// Returns redactors that know the keys of every service that the agent may ask. A run with several
-    /// agents must include them in [`Context::redactor`] before anything is recorded; a run of this agent
-    /// alone does so itself.
-    pub fn secrets(&self) -> impl Iterator<Item = Redactor> {
-        self.driver.secrets()
-    }
-
-    /// Requires answers that are JSON of `form` (structured output). `check` says how often an answer that
-    /// does not fit is sent back.
-    pub fn with_form(mut self, form: ResponseFormat, check: FormCheck) -> Self {
-        self.options.request.response_format = Some(form);
-        self.options.form_check = Some(check);
-        self
-    }
-
-    /// Allows answers of any form again.
-    pub fn without_form(mut self) -> Self {
-        (self.options.request.response_format, self.options.form_check) = (None, None);
-        self
     }
 
     /// Returns the settings.
@@ -309,7 +113,7 @@ impl ReactAgent {
             bodies.push(RecordBody::Vetoed { hook: HookPoint::BeforeLoop });
             driver.hooks = None; // A run that never began has no end to hear of.
         }
-        let (mut log, records) = self.open_log(bodies, context).await?;
+        let (log, records) = self.open_log(bodies, context).await?;
         let parts = self.context_parts.clone();
         if let RecordBody::RunStarted(kept) = &records[0].body {
             // Without secrets, as a later fold of the log sees it.
@@ -319,7 +123,7 @@ impl ReactAgent {
         for record in &records[1..] {
             machine.apply(record);
         }
-        drive(&driver, &mut machine, &mut log, context).await
+        drive(&driver, machine, log).await
     }
 
     /// Creates the log of a new run with its first records; on failure see [`OnStorageFailure`].
@@ -361,45 +165,6 @@ impl ReactAgent {
         let mut log = RunLog::resume(&**journal, open, context.clone());
         let records = log.append(bodies).await?;
         Ok((log, records))
-    }
-
-    fn check(&self, opening: &Opening, context: &Context) -> Result<(), LoopError> {
-        let limits = self.limits(context);
-        if !opening.is_continuation() && !opening.says_something() {
-            return Err(LoopError::EmptyPrompt);
-        }
-        if !is_paired(&opening.restored) {
-            return Err(LoopError::Unpaired);
-        }
-        if context.depth > limits.max_depth {
-            return Err(LoopError::TooDeep { depth: context.depth, max: limits.max_depth });
-        }
-        if let Some(problem) = self.options.form().and_then(ResponseFormat::schema_problem) {
-            return Err(LoopError::Form { problem });
-        }
-        let model = &self.options.model;
-        let price = self.options.price.or_else(|| self.driver.provider.capabilities(model).price);
-        let others = self.driver.fallbacks.iter().map(|f| (&f.model, f.price()));
-        let mut models = [(model, price)].into_iter().chain(others);
-        match (limits.max_cost, models.find(|(_, price)| price.is_none())) {
-            (Some(max_cost), Some((model, _))) => {
-                Err(LoopError::UnknownPrice { model: model.clone(), max_cost })
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Checks that every model supports tools as `config` needs them.
-    fn check_tools(&self, config: &RunConfig) -> Result<(), LoopError> {
-        let needs_tools = config.tool_mode == ToolMode::Native && !config.tools.is_empty();
-        let cannot = |f: &&Fallback| !f.provider.capabilities(&f.model).native_tools;
-        match self.driver.fallbacks.iter().find(|f| needs_tools && cannot(f)) {
-            Some(Fallback { provider, model, .. }) => Err(LoopError::FallbackWithoutTools {
-                provider: provider.id().to_owned(),
-                model: model.clone(),
-            }),
-            None => Ok(()),
-        }
     }
 
     /// Resumes the run that `context` names from the end of its log, after a crash or a cancel.
@@ -446,7 +211,7 @@ impl ReactAgent {
         self.recall(&seen_files(&open.records), context);
         let (parts, window) = (self.context_parts.clone(), history.in_full());
         let mut machine = fold_with(&context.run, &open.records, history, parts)?;
-        if let Err(refused) = may_go_on(&machine, more, context) {
+        if let Err(refused) = may_resume(&context.run, machine.ended(), machine.ended_at(more), || true) {
             let context = open.context(&self.own(context));
             // Frees the log first, so that the memory does not delay the next message of the session.
             drop(open);
@@ -454,7 +219,7 @@ impl ReactAgent {
         }
         check_called(&**journal, &open.records).await?;
         let opening = match machine.next() {
-            Command::WaitForPrompt => Some(opening.ok_or_else(|| unasked(&context.run))?),
+            Next::AwaitPrompt => Some(opening.ok_or_else(|| unasked(&context.run))?),
             _ => None,
         };
         // The resumed run keeps the tenant that it was started for.
@@ -474,16 +239,16 @@ impl ReactAgent {
         }
         let mut log = RunLog::resume(&**journal, open, context.clone());
         let raised = (!more.is_empty()).then_some(RecordBody::LimitsRaised(*more));
-        for record in log.append(raised.into_iter().chain([RecordBody::Resumed]).collect()).await? {
-            machine.apply(&record);
-        }
+        let resumed = raised.into_iter().chain([RecordBody::Resumed]).collect();
+        log.step(resumed, |record| machine.apply(record)).await?;
         for body in self.opened(opening, window, context).await {
-            step(&mut log, &mut machine, body).await?;
+            log.step(vec![body], |record| machine.apply(record)).await?;
         }
         if let Some((command, attempt)) = machine.open_request() {
-            step(&mut log, &mut machine, RecordBody::CallLost { command, attempt }).await?;
+            let lost = vec![RecordBody::CallLost { command, attempt }];
+            log.step(lost, |record| machine.apply(record)).await?;
         }
-        drive(&driver, &mut machine, &mut log, context).await
+        drive(&driver, machine, log).await
     }
 
     /// Handles a run that has ended and is not resumed. If its process died before the memory had kept the
@@ -491,14 +256,14 @@ impl ReactAgent {
     async fn keep_ended(
         &self,
         machine: &ReactMachine,
-        refused: LoopError,
+        refused: RunRefused,
         context: &Context,
     ) -> Result<Outcome, LoopError> {
         let driver = self.driver(context);
         driver.remember(machine, context, None).await;
         match (refused, machine.ended()) {
-            (LoopError::Ended { .. }, Some(outcome)) if driver.memory.is_some() => Ok(outcome.clone()),
-            (refused, _) => Err(refused),
+            (RunRefused::Ended { .. }, Some(outcome)) if driver.memory.is_some() => Ok(outcome.clone()),
+            (refused, _) => Err(refused.into()),
         }
     }
 
@@ -553,40 +318,14 @@ impl ReactAgent {
             Err(reason) => vec![RecordBody::InputRejected { reason }],
         }
     }
-
-    /// Replaces the journal.
-    pub(crate) fn with_journal(mut self, journal: Arc<dyn Journal>) -> Self {
-        self.journal = journal;
-        self
-    }
-
-    /// Returns a copy of the agent whose limits are narrowed to a lease.
-    pub(crate) fn leased(&self, lease: &Lease) -> Self {
-        let mut own = self.clone();
-        own.options.limits = lease.narrow(own.options.limits);
-        own
-    }
-
-    /// Makes a judge with this agent's model, instructions, window, limits, price, further keys and
-    /// fallbacks.
-    pub fn judge(&self) -> LlmJudge {
-        LlmJudge::new(self.driver.provider.clone(), self.options.clone())
-            .with_keys(self.driver.keys.clone())
-            .with_fallbacks(self.driver.fallbacks.clone())
-            .with_context_parts(self.context_parts.clone())
-    }
 }
 
 /// Drives a run. A panic, for instance of a hook, ends the run and not the process.
-async fn drive(
-    driver: &Driver,
-    machine: &mut ReactMachine,
-    log: &mut RunLog,
-    context: &Context,
-) -> Result<Outcome, LoopError> {
-    match AssertUnwindSafe(driver.drive(machine, log, context)).catch_unwind().await {
+async fn drive(driver: &Driver, machine: ReactMachine, log: RunLog) -> Result<Outcome, LoopError> {
+    let run = log.run().clone();
+    match AssertUnwindSafe(driver.drive(machine, log)).catch_unwind().await {
         Ok(outcome) => Ok(outcome?),
-        Err(panic) => Err(LoopError::Panicked { run: context.run.clone(), message: panic_text(&*panic) }),
+        Err(panic) => Err(LoopError::Panicked { run, message: panic_text(&*panic) }),
     }
 }
 
@@ -604,38 +343,6 @@ fn has_ended(run: &RunId, records: &[Arc<Record>]) -> Result<bool, LoopError> {
 
 fn unasked(run: &RunId) -> LoopError {
     LoopError::NothingAsked { run: run.clone() }
-}
-
-/// Checks that a run can be resumed with larger limits: it has not ended, or its outcome allows more.
-fn may_go_on(machine: &ReactMachine, more: &MoreLimits, context: &Context) -> Result<(), LoopError> {
-    let run = || context.run.clone();
-    match machine.ended().map(|outcome| outcome.status) {
-        None | Some(OutcomeStatus::Cancelled | OutcomeStatus::Failed) => Ok(()),
-        Some(OutcomeStatus::Limit(_)) => match machine.ended_at(more) {
-            Some(limit) => Err(LoopError::AtLimit { run: run(), limit }),
-            None => Ok(()),
-        },
-        Some(_) => Err(LoopError::Ended { run: run() }),
-    }
-}
-
-/// Returns true if a run whose log has only this first record can never be resumed: it does not answer the
-/// end of its conversation, and no caller gives it the prompt again.
-fn needs_its_prompt(first: &RecordBody) -> bool {
-    let RecordBody::RunStarted(started) = first else { return false };
-    let is_told_again = started.parallel.is_some() || matches!(started.origin, Origin::CalledBy { .. });
-    let is_fork =
-        matches!(started.origin, Origin::Continues { continuation: ContinuationKind::Branch { .. }, .. });
-    !is_told_again && !is_fork && started.first_turn != TurnTrigger::Continuation
-}
-
-/// Checks that a run without new input has something to answer: its conversation must not end with an answer.
-fn check_answerable(opening: &Opening, history: &History) -> Result<(), LoopError> {
-    let last = opening.restored.last().or_else(|| history.messages().iter().last().map(|last| &**last));
-    match last {
-        Some(Message::User(_) | Message::ToolResult(_)) => Ok(()),
-        _ => Err(LoopError::NothingToAnswer),
-    }
 }
 
 impl Agent for ReactAgent {
@@ -681,23 +388,5 @@ impl Agent for ReactAgent {
 impl std::fmt::Debug for ReactAgent {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ReactAgent").field("options", &self.options).finish_non_exhaustive()
-    }
-}
-
-/// Returns the conversation after a run, to show it.
-///
-/// # Errors
-/// The run, or one that it continues, cannot be read.
-pub async fn conversation(journal: &dyn Journal, run: &RunId) -> Result<Messages, LoopError> {
-    let records = journal.read(run).await?;
-    let history = fold_before(journal, run, &records).await?.history;
-    if matches!(spoken(run, &records)?.kind, RunKind::Plan | RunKind::Team) {
-        return Ok(history.after(&records).messages().clone());
-    }
-    let machine = fold(run, &records, history)?;
-    match machine.ended() {
-        // Includes the note about an interruption that the next run would read.
-        Some(_) => Ok(machine.into_history().messages().clone()),
-        None => Ok(machine.messages().clone()),
     }
 }

@@ -2,49 +2,48 @@
 
 use std::{future::poll_fn, pin::pin, sync::Arc, task::Poll};
 
+use archon_run::Recorded;
 use archon_types::{
-    ApprovalRequest, CallId, Context, Decision, DynApprover, InboxEntry, InboxRequest, JournalError,
-    RecordBody, RunId, Subject, ToolSpec,
+    Answer, ApprovalRequest, CallId, Context, Decision, DynApprover, RecordBody, Subject, ToolSpec,
+    answer_below,
 };
 
-use crate::{CallState, Driver, ReactMachine, RunLog, interrupt::Watch, run_log::step};
+use crate::{
+    CallState, Driver, ReactMachine,
+    drive::{ReactExecutor, Run},
+};
 
-/// Puts all open questions to the approver and appends its answers. Without an answer the run suspends.
-pub(crate) async fn decide(
-    driver: &Driver,
-    machine: &mut ReactMachine,
-    log: &mut RunLog,
-    watch: &mut Watch<'_>,
-    context: &Context,
-) -> Result<(), JournalError> {
-    let (calls, requests): (Vec<CallId>, Vec<ApprovalRequest>) =
-        machine.questions().map(|(call, request)| (call, request.clone())).unzip();
-    let decisions = match &driver.approver {
-        Some(approver) => ask_approver(&**approver, &requests, machine, context).await,
-        None => Some(Vec::new()),
-    };
-    let Some(decisions) = decisions else {
-        // A question expired, or the run was cancelled.
-        return step(log, machine, RecordBody::ClockRead).await;
-    };
-    let mut answered = false;
-    for ((call, request), decision) in calls.into_iter().zip(&requests).zip(decisions) {
-        let Decision::Now(answer) = decision else { continue };
-        if let Some(asker) = request.asker()
-            && !tell(driver, &asker.run, request.answered(answer.clone()), context).await
-        {
-            continue;
+impl ReactExecutor<'_> {
+    /// Puts all open questions to the approver and appends its answers. Without an answer the run suspends.
+    pub(crate) async fn decide(&self, run: &mut Run) -> Recorded {
+        let (calls, requests): (Vec<CallId>, Vec<ApprovalRequest>) =
+            run.machine.questions().map(|(call, request)| (call, request.clone())).unzip();
+        let decisions = match &self.driver.approver {
+            Some(approver) => ask_approver(&**approver, &requests, &run.machine, &self.context).await,
+            None => Some(Vec::new()),
+        };
+        let Some(decisions) = decisions else {
+            // A question expired, or the run was cancelled.
+            return run.record(vec![RecordBody::ClockRead]).await;
+        };
+        let mut answered = false;
+        for ((call, request), decision) in calls.into_iter().zip(&requests).zip(decisions) {
+            let Decision::Now(answer) = decision else { continue };
+            let is_below = request.asker().is_some();
+            // The child run gets its answer before the answer is recorded here.
+            if is_below && !forward_answer(self.driver, request, answer.clone(), &self.context).await {
+                continue;
+            }
+            answered = true;
+            run.record(vec![RecordBody::ToolAnswered { call, answer }]).await?;
         }
-        answered = true;
-        step(log, machine, RecordBody::ToolAnswered { call, answer }).await?;
+        if !answered {
+            run.record(vec![run.machine.suspension()]).await?;
+        }
+        // The time that people took does not count for the run.
+        run.watch.renew(run.machine.deadline());
+        Ok(())
     }
-    if !answered {
-        let suspension = machine.suspension();
-        step(log, machine, suspension).await?;
-    }
-    // The time that people took does not count for the run.
-    watch.renew(machine.deadline());
-    Ok(())
 }
 
 /// Returns the approver's decisions; `None` if a question expires or the run is cancelled before.
@@ -68,15 +67,14 @@ async fn ask_approver(
     .await
 }
 
-/// Posts an answer to the child run that asks. This is done before the answer is recorded here.
-async fn tell(driver: &Driver, run: &RunId, request: InboxRequest, context: &Context) -> bool {
-    let Some(inbox) = driver.journal.as_ref().and_then(|journal| journal.inbox()) else { return false };
-    let entry = InboxEntry::new(context.ids.fresh("in"), context.clock.now(), request);
-    let told = inbox.post(run, entry).await;
-    if let Err(error) = &told {
-        tracing::warn!(%run, %error, "an answer cannot be left for the run that asked");
+/// Leaves an answer for the child run that asks; returns false if it cannot be left.
+async fn forward_answer(driver: &Driver, asked: &ApprovalRequest, answer: Answer, context: &Context) -> bool {
+    let Some(journal) = &driver.journal else { return false };
+    let forwarded = answer_below(&**journal, asked, answer, context).await;
+    if let Err(error) = &forwarded {
+        tracing::warn!(run = %context.run, %error, "an answer cannot be left for the run that asked");
     }
-    told.is_ok()
+    forwarded.is_ok()
 }
 
 /// Completes a question with the agent's name, a binding if the toolbox has set none, and the time at which

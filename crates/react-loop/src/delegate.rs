@@ -2,24 +2,13 @@
 
 use std::sync::Arc;
 
+use archon_run::Recorded;
 use archon_types::{
     CallId, CallerLog, Context, Delegation, Journal, JournalError, RecordBody, RunId, Spending, ToolCall,
     ToolResult, ToolResultStatus, ToolSpec, metadata,
 };
 
-use crate::{CallState, Driver, ReactMachine, RunLog, fold, run_log::step, sub_agent::COST};
-
-/// Records the lease of a call that starts a child run, unless it was recorded before a crash.
-pub(crate) async fn grant(
-    machine: &mut ReactMachine,
-    log: &mut RunLog,
-    call: CallId,
-) -> Result<(), JournalError> {
-    match machine.lease_due(call) {
-        Some(granted) => step(log, machine, granted).await,
-        None => Ok(()),
-    }
-}
+use crate::{CallState, Driver, ReactMachine, drive::Run, fold, sub_agent::COST};
 
 /// Returns the context of a call that starts a child run; `None` for any other call.
 pub(crate) fn context(
@@ -43,12 +32,6 @@ pub(crate) async fn is_lost(driver: &Driver, run: &RunId, call: &CallState) -> R
         Some(journal) if call.is_begun => archon_types::is_lost(&**journal, &run.of_call(call.id)).await,
         _ => Ok(false),
     }
-}
-
-/// Returns true if the log says already that the call's child run has begun.
-pub(crate) fn is_known(machine: &ReactMachine, record: &RecordBody) -> bool {
-    let RecordBody::ChildBegun { call, .. } = record else { return false };
-    machine.calls().iter().any(|state| state.id == *call && state.is_begun)
 }
 
 /// Returns the refusal of a call whose tool the model was not told about, although the toolbox has it. A run
@@ -94,23 +77,14 @@ const NAME_SHOWN: usize = 100;
 const NAMES_LISTED: usize = 50;
 
 /// Appends the record that ends a call, and before it the spending of its child run.
-pub(crate) async fn close(
-    driver: &Driver,
-    machine: &mut ReactMachine,
-    log: &mut RunLog,
-    body: RecordBody,
-) -> Result<(), JournalError> {
+pub(crate) async fn close(driver: &Driver, run: &mut Run, body: RecordBody) -> Recorded {
     let settled = match &body {
         RecordBody::ToolFinished { call, result } | RecordBody::ToolRefused { call, result } => {
-            settlement(driver, machine, log.run(), *call, result).await
+            settlement(driver, &run.machine, &run.context().run, *call, result).await
         }
         _ => None,
     };
-    let Some(settled) = settled else { return step(log, machine, body).await };
-    for record in log.append(vec![settled, body]).await? {
-        machine.apply(&record);
-    }
-    Ok(())
+    run.record(settled.into_iter().chain([body]).collect()).await
 }
 
 async fn settlement(

@@ -29,7 +29,7 @@ use archon_types::{
 use serde::Serialize;
 
 use crate::{
-    History, LoopError, fold,
+    History, LoopError, Messages, fold,
     resume::{seen_files, spoken},
     window::Entry,
 };
@@ -101,6 +101,24 @@ pub async fn fold_before(
     match carried_to(journal, run, records).await {
         Some(chain) => Ok(chain),
         None => fold_chain(journal, &spoken(run, records)?.origin).await,
+    }
+}
+
+/// Returns the conversation after a run, to show it.
+///
+/// # Errors
+/// The run, or one that it continues, cannot be read.
+pub async fn conversation(journal: &dyn Journal, run: &RunId) -> Result<Messages, LoopError> {
+    let records = journal.read(run).await?;
+    let history = fold_before(journal, run, &records).await?.history;
+    if matches!(spoken(run, &records)?.kind, RunKind::Plan | RunKind::Team) {
+        return Ok(history.after(&records).messages().clone());
+    }
+    let machine = fold(run, &records, history)?;
+    match machine.ended() {
+        // Includes the note about an interruption that the next run would read.
+        Some(_) => Ok(machine.into_history().messages().clone()),
+        None => Ok(machine.messages().clone()),
     }
 }
 

@@ -1,8 +1,6 @@
 //! Errors of starting, resuming and driving a run.
 
-use archon_types::{
-    EvaluationError, FailureKind, JournalError, LimitReached, RunError, RunId, RunKind, RunRefused,
-};
+use archon_types::{EvaluationError, FailureKind, JournalError, RunError, RunId, RunKind, RunRefused};
 #[cfg(doc)]
 use archon_types::{ExecutionLimits, Outcome};
 
@@ -124,20 +122,9 @@ pub enum LoopError {
         /// The text of the panic.
         message: String,
     },
-    /// The run is at a limit, which the resume does not raise enough.
-    #[error("run {run} has ended: {limit}")]
-    AtLimit {
-        /// The run.
-        run: RunId,
-        /// The limit.
-        limit: LimitReached,
-    },
-    /// The run has ended.
-    #[error("run {run} has ended")]
-    Ended {
-        /// The run.
-        run: RunId,
-    },
+    /// The run has ended, or is at a limit that the resume does not raise enough.
+    #[error(transparent)]
+    Refused(#[from] RunRefused),
 }
 
 impl LoopError {
@@ -145,7 +132,7 @@ impl LoopError {
     pub(crate) fn kind(&self) -> FailureKind {
         match self {
             Self::Panicked { .. } => FailureKind::Panicked,
-            Self::AtLimit { .. } => FailureKind::Limit,
+            Self::Refused(RunRefused::AtLimit { .. }) => FailureKind::Limit,
             _ => FailureKind::Refused,
         }
     }
@@ -173,10 +160,11 @@ impl LoopError {
             Self::OtherBranches { .. } => "give as many branches, in the same order, as when it was started",
             Self::ProcessesLeft { .. } => "end the group by hand, then resume the run",
             Self::Panicked { .. } => "fix what panicked, then resume the run",
-            Self::AtLimit { .. } => {
+            Self::Refused(RunRefused::AtLimit { .. }) => {
                 "resume it with a higher limit, or continue its session with a new prompt"
             }
-            Self::Ended { .. } => "continue its session with a new prompt",
+            Self::Refused(RunRefused::Ended { .. }) => "continue its session with a new prompt",
+            Self::Refused(refused) => refused.advice(),
         }
     }
 }
@@ -186,8 +174,7 @@ impl From<LoopError> for RunError {
         match error {
             LoopError::Journal(error) => error.into(),
             LoopError::EmptyPrompt => Self::EmptyPrompt,
-            LoopError::Ended { run } => RunRefused::Ended { run }.into(),
-            LoopError::AtLimit { run, limit } => RunRefused::AtLimit { run, limit }.into(),
+            LoopError::Refused(refused) => refused.into(),
             LoopError::OtherKind { run, kind } => Self::Unsupported {
                 run,
                 kind,

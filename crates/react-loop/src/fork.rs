@@ -11,7 +11,7 @@ use archon_types::{
     RunId, Salvaged,
 };
 
-use crate::{History, LoopError, RunLog, fold_before, fold_with};
+use crate::{History, LoopError, Machine, RunLog, fold_before, fold_with};
 
 /// Begins the run that `context` names from the state of `run` after `turns` of its turns; by default from
 /// its end. After 0 turns only the prompt is kept.

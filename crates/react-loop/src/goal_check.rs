@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use archon_run::Watch;
 use archon_types::{Context, Encoded, GoalVerdict, Message, Provider, Request, ToolChoice};
 
-use crate::{GoalDue, ReactMachine, interrupt::Watch, single_call::ask};
+use crate::{GoalDue, ReactMachine, single_call::ask};
 
 /// Asks once, without tools and without the conversation. On any failure there is no verdict, and the answer
 /// is accepted.
@@ -12,7 +13,7 @@ pub(crate) async fn check(
     provider: Option<&Arc<dyn Provider>>,
     machine: &ReactMachine,
     due: &GoalDue,
-    watch: &mut Watch<'_>,
+    watch: &mut Watch,
     context: &Context,
 ) -> GoalVerdict {
     let none = |why: String| GoalVerdict { reason: why, ..GoalVerdict::default() };

@@ -9,6 +9,7 @@ mod material;
 
 use std::sync::Arc;
 
+use archon_run::Watch;
 use archon_types::{
     AgentMessage, AssistantMessage, BoxFuture, BranchResult, Context, Encoded, Evaluation, EvaluationError,
     EvaluationStrategy, FallbackModel, Message, ModelFailure, ModelPrice, ModelTarget, Provider,
@@ -18,7 +19,6 @@ use archon_types::{
 use crate::{
     ContextParts, Fallback, ReactAgentOptions,
     fallback::{self, Chain, Next},
-    interrupt::Watch,
     limits::Money,
     retry::draw_jitter,
     single_call::ask,
@@ -120,7 +120,7 @@ impl LlmJudge {
         let config = self.config();
         let clock = &context.clock;
         let deadline = clock.now() + std::time::Duration::from_millis(self.options.limits.max_duration_ms);
-        let mut watch = Watch::new(context, deadline);
+        let mut watch = Watch::new(context, Some(deadline));
         let mut chain = Chain::default();
         loop {
             let target = chain.target();

@@ -10,19 +10,21 @@
 //! |---|---|
 //! | the next step of a run | `machine.rs` |
 //! | limits and endings | `limits.rs`, `repetition.rs`, `machine/endings.rs` |
-//! | messages to a run: steering, follow-ups, inbox | `queues.rs`, `run_log.rs`, `machine/prompts.rs` |
+//! | messages to a run: steering, follow-ups, inbox | `queues.rs`, `drive.rs`, `machine/prompts.rs` |
 //! | the context window and its compaction | `window.rs`, `text_mode.rs` |
 //! | parsing answers of models without tool calling | `action_parser.rs` |
 //! | retries | `retry.rs` |
 //! | fallbacks | `fallback.rs`, `machine/failures.rs` |
 //! | circuit breakers of tools | `circuit_breaker.rs` |
-//! | calling the model, tools and hooks | `driver.rs`, `tool_batch.rs`, `summarize.rs`, `hooked.rs` |
-//! | cancel and deadline during a wait | `interrupt.rs` |
+//! | the tasks of a loop | `drive.rs` |
+//! | calling the model, tools and hooks | `single_call.rs`, `tool_batch.rs`, `tool_batch/prepare.rs`, `summarize.rs`, `hooked.rs` |
+//! | cancel and deadline during a wait | `watch.rs` of `archon-run` |
 //! | resume after a crash | `resume.rs`, `reports.rs` of `archon-run` |
-//! | the conversation of earlier runs | `earlier_runs.rs` |
+//! | settings, parts and checks of an agent | `agent/options.rs`, `agent/parts.rs`, `agent/checks.rs` |
+//! | the conversation of earlier runs | `earlier_runs.rs`, `parallel/origin.rs` |
 //! | agents that call agents, and their budgets | `sub_agent.rs`, `agent/called.rs`, `delegate.rs`, `ledger.rs` of `archon-run` |
 //! | forks | `fork.rs` |
-//! | parallel loops and the choice of a branch | `parallel.rs`, `evaluation.rs`, `judge.rs` |
+//! | parallel loops and the choice of a branch | `parallel.rs`, `parallel/choice.rs`, `evaluation.rs`, `judge.rs` |
 //! | questions to people and their answers | `machine/approvals.rs`, `decide.rs` |
 //! | structured output | `machine/form.rs` |
 //! | replay | `replay.rs` |
@@ -67,7 +69,6 @@ mod fallback;
 mod fork;
 mod goal_check;
 mod hooked;
-mod interrupt;
 mod judge;
 mod limits;
 mod machine;
@@ -81,7 +82,6 @@ mod repetition;
 mod replay;
 mod resume;
 mod retry;
-mod run_log;
 mod single_call;
 mod sub_agent;
 mod summarize;
@@ -90,18 +90,18 @@ mod tool_batch;
 mod window;
 
 pub use action_parser::{ParseFailure, Written, WrittenCall, parse_answer};
-pub use agent::{ReactAgent, ReactAgentOptions, conversation};
-pub use archon_run::RunLog;
+pub use agent::{ReactAgent, ReactAgentOptions};
+pub use archon_run::{Machine, Next, RunLog};
 pub use calls::{CallStage, CallState, Consent};
 pub use circuit_breaker::Breaker;
 pub use driver::Driver;
-pub use earlier_runs::{EarlierRuns, fold_before, fold_chain, fold_whole_chain};
+pub use earlier_runs::{EarlierRuns, conversation, fold_before, fold_chain, fold_whole_chain};
 pub use error::LoopError;
 pub use evaluation::{Elaborate, PickFirst, TokenEfficient, Transparent};
 pub use fallback::Fallback;
 pub use fork::{fork, whole_turns};
 pub use judge::LlmJudge;
-pub use machine::{Command, GoalDue, ReactMachine};
+pub use machine::{GoalDue, ReactMachine, ReactTask};
 pub use opening::Opening;
 pub use parallel::{Parallel, ParallelOutcome, stands_at};
 pub use post::post;

@@ -18,12 +18,12 @@ mod tool_retry;
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use archon_run::{Ledger, Loan};
+use archon_run::{Ledger, Loan, Machine, Next};
 use archon_types::{
     AssistantMessage, Attributed, CallId, CommandId, ContinuationKind, Effect, Encoded, FormProblem,
     HookPoint, Lease, LimitReached, Message, Origin, Outcome, OutcomeStatus, ReactState, Record, RecordBody,
-    Request, RunConfig, RunStarted, SideQuestion, Speaker, Spending, StopReason, Summary, Timestamp,
-    ToolMode, ToolResult, ToolResultStatus, TurnTrigger, metadata,
+    Request, RunConfig, RunId, RunKind, RunStarted, SideQuestion, Speaker, Spending, StopReason, Summary,
+    Timestamp, ToolMode, ToolResult, ToolResultStatus, TurnTrigger, metadata,
 };
 use serde::{Deserialize, Serialize};
 
@@ -40,13 +40,10 @@ use crate::{
 pub(crate) use approvals::in_doubt;
 pub use goal::GoalDue;
 
-/// The next step for the driver.
+/// A task that only loops have.
 #[derive(Clone, Debug, PartialEq)]
-#[allow(clippy::large_enum_variant, reason = "a command is made and carried out at once, never kept")]
 #[non_exhaustive]
-pub enum Command<'a> {
-    /// Append this derived record.
-    Append(RecordBody),
+pub enum ReactTask {
     /// Append `ModelAsked` and send [`ReactMachine::request`] to the model.
     AskModel {
         /// The command id, which the answer must carry.
@@ -62,25 +59,22 @@ pub enum Command<'a> {
     CheckGoal(GoalDue),
     /// Check [`ReactMachine::answer`] against its schema, then append `FormChecked`.
     CheckForm,
-    /// Bring every call without a result to one, except calls that wait for a retry.
-    RunCalls(&'a [CallState]),
+    /// Bring every one of [`ReactMachine::calls`] without a result to one, except calls that wait for a retry.
+    RunCalls,
     /// Wait, then append `ClockRead`.
     WaitUntil(Timestamp),
-    /// Wait for a prompt, since the run has none yet.
-    WaitForPrompt,
     /// Everything open waits for people, and nobody was asked yet: ask the approver of this process and
     /// append the answers; if there are none, append `Suspended`.
     Decide,
-    /// The run is suspended until a person answers.
-    Suspended,
-    /// The run has ended.
-    Done(&'a Outcome),
 }
+
+/// The next step of a loop.
+pub(crate) type Step = Next<ReactTask>;
 
 /// The state of one run: a fold of its records.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ReactMachine {
-    run: archon_types::RunId,
+    run: RunId,
     config: RunConfig,
     system: Option<Arc<Encoded<String>>>,
     window: ContextManager,
@@ -217,8 +211,17 @@ impl ReactMachine {
         machine
     }
 
-    /// Applies one record. A record that answers nothing open changes nothing.
-    pub fn apply(&mut self, record: &Record) {
+    fn summarized(&mut self, summary: &Summary) {
+        self.pay_beside(&summary.usage, summary.text.is_some());
+        self.window.summarized(summary);
+    }
+}
+
+impl Machine for ReactMachine {
+    const KIND: RunKind = RunKind::Loop;
+    type Task = ReactTask;
+
+    fn apply(&mut self, record: &Record) {
         // Time before a resume, or while people are asked, is not the run's time.
         match self.waits_for_people() || record.body.is_taking_up() {
             true => self.meter.resume(record.at),
@@ -276,38 +279,49 @@ impl ReactMachine {
         }
     }
 
-    fn summarized(&mut self, summary: &Summary) {
-        self.pay_beside(&summary.usage, summary.text.is_some());
-        self.window.summarized(summary);
-    }
-
-    /// Returns the next command. Without a new record it is always the same.
-    pub fn next(&self) -> Command<'_> {
+    fn next(&self) -> Step {
         match &self.phase {
-            Phase::Ended(outcome) => Command::Done(outcome),
-            Phase::Finishing(outcome) => Command::Append(RecordBody::RunFinished(outcome.clone())),
+            Phase::Ended(outcome) => Step::Done(Outcome::clone(outcome)),
+            Phase::Finishing(outcome) => Step::Append(RecordBody::RunFinished(outcome.clone())),
             Phase::Acting { calls, .. } => self.next_of_calls(calls),
             // The answer is complete, so a cancel does not stop its check.
-            Phase::Matching => Command::CheckForm,
+            Phase::Matching => Step::Do(ReactTask::CheckForm),
             _ if self.cancelled => self.finish(self.outcome(OutcomeStatus::Cancelled)),
-            Phase::Fresh => Command::WaitForPrompt,
+            Phase::Fresh => Step::AwaitPrompt,
             Phase::Checking => self.goal_due(),
-            Phase::Noting { text, .. } => Command::Append(RecordBody::Noted { text: text.clone() }),
+            Phase::Noting { text, .. } => Step::Append(RecordBody::Noted { text: text.clone() }),
             Phase::Ready => self.limit_due().unwrap_or_else(|| self.ask_in_window()),
-            Phase::BackingOff { until, .. } if self.meter.now() < *until => Command::WaitUntil(*until),
+            Phase::BackingOff { until, .. } if self.meter.now() < *until => {
+                Step::Do(ReactTask::WaitUntil(*until))
+            }
             Phase::BackingOff { command, attempt, .. } => {
                 let due = self.step_due(*command, *attempt).or_else(|| self.window.recovery());
                 match due.or_else(|| self.window.refit()) {
-                    Some(record) => Command::Append(record),
+                    Some(record) => Step::Append(record),
                     None => self.limit_of_tries().unwrap_or_else(|| self.ask(*command, attempt + 1)),
                 }
             }
             // Only a driver that lost track asks while an answer is open; the wait ends at the deadline.
-            Phase::Asking { .. } => Command::WaitUntil(self.deadline()),
+            Phase::Asking { .. } => Step::Do(ReactTask::WaitUntil(self.deadline())),
         }
     }
 
-    /// Returns the request of [`Command::AskModel`].
+    fn is_stopping(&self) -> bool {
+        self.cancelled
+    }
+
+    fn knows(&self, report: &RecordBody) -> bool {
+        let RecordBody::ChildBegun { call, .. } = report else { return false };
+        self.calls().iter().any(|state| state.id == *call && state.is_begun)
+    }
+
+    fn outcome_of_suspension(&self, _: RunId) -> Outcome {
+        self.suspended_outcome()
+    }
+}
+
+impl ReactMachine {
+    /// Returns the request of [`ReactTask::AskModel`].
     pub fn request(&self) -> Request {
         let mut request = Request::default();
         self.model().clone_into(&mut request.model);
@@ -393,7 +407,7 @@ impl ReactMachine {
     }
 
     /// Returns the calls of the current turn, with the results so far.
-    pub(crate) fn calls(&self) -> &[CallState] {
+    pub fn calls(&self) -> &[CallState] {
         match &self.phase {
             Phase::Acting { calls, .. } => calls,
             _ => &[],
@@ -483,30 +497,30 @@ impl ReactMachine {
         self.open_request() == Some((command, attempt))
     }
 
-    fn ask(&self, command: CommandId, attempt: u32) -> Command<'_> {
-        Command::AskModel { command, attempt, turn: self.meter.turns }
+    fn ask(&self, command: CommandId, attempt: u32) -> Step {
+        Step::Do(ReactTask::AskModel { command, attempt, turn: self.meter.turns })
     }
 
     /// Returns the command for the next request, or what the window has to do before it.
-    fn ask_in_window(&self) -> Command<'_> {
+    fn ask_in_window(&self) -> Step {
         let now = self.meter.now();
         if let Some(record) = self.window.cleanup_due() {
-            return Command::Append(record);
+            return Step::Append(record);
         }
         if let Some(due) = self.window.summary_due(now) {
-            return self.beside(SideQuestion::Summary, Command::Summarize(due));
+            return self.beside(SideQuestion::Summary, Step::Do(ReactTask::Summarize(due)));
         }
         match self.window.due(now) {
-            Some(record) => Command::Append(record),
+            Some(record) => Step::Append(record),
             None => self.ask(CommandId(self.next_command), 0),
         }
     }
 
-    fn finish(&self, outcome: Outcome) -> Command<'_> {
-        Command::Append(RecordBody::RunFinished(Box::new(outcome)))
+    fn finish(&self, outcome: Outcome) -> Step {
+        Step::Append(RecordBody::RunFinished(Box::new(outcome)))
     }
 
-    fn next_of_calls<'a>(&'a self, calls: &'a [CallState]) -> Command<'a> {
+    fn next_of_calls(&self, calls: &[CallState]) -> Step {
         let decided = self.given_up(calls).or_else(|| self.decided(calls));
         if let Some(end) = decided.or_else(|| self.wait_for_calls(calls)) {
             return end;
@@ -521,7 +535,7 @@ impl ReactMachine {
                 .with_metadata(metadata::ERROR_TYPE, "context_limit"),
             _ => return self.refusal_due(calls).unwrap_or_else(|| self.run_or_wait(calls)),
         };
-        Command::Append(RecordBody::ToolRefused { call: call.id, result: Arc::new(result) })
+        Step::Append(RecordBody::ToolRefused { call: call.id, result: Arc::new(result) })
     }
 
     /// Returns true if the call can be settled without running it, when calls are skipped. After a steer, a

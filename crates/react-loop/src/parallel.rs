@@ -7,22 +7,24 @@
 //! loop, so that a resume finds them: a branch that ended is used as it is, one that was cut off goes on, one
 //! that never began begins.
 
+mod choice;
+mod origin;
+
 use std::{sync::Arc, time::Duration};
 
 use archon_run::{Executor, Heard, Machine, Next, Recorded, Reporter, RunDriver, RunLog, cancelled_alone};
 use archon_types::{
-    AgentEvent, AgentEvents, AgentId, AgentMessage, AssistantMessage, BranchResult, Content, Context,
-    Evaluation, EvaluationError, EvaluationStrategy, Event, ExecutionLimits, FailureKind, InboxEntry,
-    InboxRequest, Journal, JournalError, Lease, Message, MoreLimits, OpenMode, Origin, Outcome,
-    OutcomeStatus, ParallelBranch, ParallelChoice, Record, RecordBody, RunId, RunKind, RunStarted, SessionId,
-    SideQuestion, Usage,
+    AgentId, AgentMessage, Context, EvaluationStrategy, ExecutionLimits, FailureKind, InboxEntry,
+    InboxRequest, Journal, JournalError, Lease, MoreLimits, OpenMode, Origin, Outcome, OutcomeStatus,
+    ParallelBranch, ParallelChoice, Record, RecordBody, RunId, RunKind, RunRefused, RunStarted, SessionId,
+    SideQuestion,
 };
 use futures_util::future::join_all;
 
-use crate::{
-    EarlierRuns, History, LoopError, Opening, ReactAgent, fold_before, fold_chain,
-    resume::{spoken, started},
-};
+use choice::lost;
+pub use origin::stands_at;
+
+use crate::{EarlierRuns, History, LoopError, Opening, ReactAgent, fold_before, fold_chain, resume::started};
 
 /// Several agents that work on the same task, and the strategy that chooses among their answers.
 #[derive(Clone)]
@@ -164,7 +166,7 @@ impl Parallel {
         let mut machine = archon_run::fold(&open.records, |_, _| Choosing::default()).unwrap_or_default();
         let ended = machine.outcome.as_ref().map(|outcome| outcome.status);
         if ended.is_some_and(|status| !may_go_on(status)) {
-            return Err(LoopError::Ended { run: context.run });
+            return Err(RunRefused::Ended { run: context.run }.into());
         }
         let work = Work {
             parallel: self.clone(),
@@ -191,70 +193,12 @@ impl std::fmt::Debug for Parallel {
     }
 }
 
-/// Returns the place from which a conversation continues whose newest run has the log `records`. For a
-/// parallel loop or one of its branches, that is the chosen branch; if none was chosen, the place where the
-/// loop began.
-///
-/// # Errors
-/// The journal failed.
-pub async fn stands_at(
-    journal: &dyn Journal,
-    run: &RunId,
-    records: &[Arc<Record>],
-) -> Result<Origin, LoopError> {
-    let own = spoken(run, records)?;
-    let (parallel, log) = match &own.parallel {
-        None if own.kind == RunKind::Parallel => (run, records.to_vec()),
-        None => return Ok(continues(run.clone(), records)),
-        Some(parallel) => match journal.read(parallel).await {
-            Ok(log) => (parallel, log),
-            // Branches of a deleted parallel loop count as ordinary runs.
-            Err(JournalError::UnknownRun { .. }) => return Ok(continues(run.clone(), records)),
-            Err(error) => return Err(error.into()),
-        },
-    };
-    match choice(&log).and_then(|choice| choice.selected) {
-        None => Ok(started(parallel, &log)?.origin.clone()),
-        Some(index) => {
-            let branch = branch_run(parallel, index);
-            match journal.read(&branch).await {
-                Ok(records) if has_ended(&records) => Ok(continues(branch, &records)),
-                // The branch ran without a log, so there is nothing to continue.
-                Ok(_) | Err(JournalError::UnknownRun { .. }) => Ok(started(parallel, &log)?.origin.clone()),
-                Err(error) => Err(error.into()),
-            }
-        }
-    }
-}
-
-fn continues(run: RunId, records: &[Arc<Record>]) -> Origin {
-    Origin::Continues { run, records: records.len() as u64, continuation: Default::default() }
-}
-
 /// Returns the prompts of a parallel loop and the number of its branches.
 fn begun(records: &[Arc<Record>]) -> Option<(&[AgentMessage], usize)> {
     match &records.get(1)?.body {
         RecordBody::ParallelStarted { prompts, branches } => Some((prompts, branches.len())),
         _ => None,
     }
-}
-
-/// Returns the latest choice.
-fn choice(records: &[Arc<Record>]) -> Option<&ParallelChoice> {
-    records.iter().rev().find_map(|record| match &record.body {
-        RecordBody::ParallelEnded(choice) => Some(&**choice),
-        _ => None,
-    })
-}
-
-/// Returns the amount reserved for choices whose answers were never recorded.
-fn lost(records: &[Arc<Record>]) -> u64 {
-    let since = records.iter().rev().take_while(|r| !matches!(r.body, RecordBody::ParallelEnded(_)));
-    let reserved = since.map(|record| match record.body {
-        RecordBody::AskedBeside { reserved, .. } => reserved,
-        _ => 0,
-    });
-    reserved.fold(0, u64::saturating_add)
 }
 
 /// Derives the run id of a branch from the id of the parallel loop.
@@ -388,13 +332,6 @@ struct Work {
     lost: u64,
 }
 
-/// The branches that can be chosen.
-struct Candidates {
-    results: Vec<BranchResult>,
-    /// For each result, true if the branch has a complete log. Without one only its answer is known.
-    kept: Vec<bool>,
-}
-
 impl Work {
     async fn drive(self, machine: Choosing, log: RunLog) -> Result<ParallelOutcome, LoopError> {
         let (work, before) = (Arc::new(self), machine.choice.clone());
@@ -425,13 +362,6 @@ impl Work {
         Ok((branches, choice))
     }
 
-    /// Estimates the cost of the choice, if a model is going to make it.
-    fn may_cost(&self, candidates: &Candidates) -> Option<u64> {
-        let is_asked = !self.context.cancel.is_cancelled() && !candidates.results.is_empty();
-        let evaluation = Evaluation::new(&self.prompts, self.history.messages(), &candidates.results);
-        is_asked.then(|| self.parallel.strategy.estimate(&evaluation)).flatten()
-    }
-
     /// Runs a branch to its outcome. A branch that cannot be started counts as failed.
     async fn branch(&self, index: usize) -> Outcome {
         let context = branch_context(&self.context, index);
@@ -459,145 +389,10 @@ impl Work {
             _ => agent.take_up(Some(opening), &MoreLimits::default(), context).await,
         }
     }
-
-    async fn choose(&self, branches: &[Outcome], candidates: Candidates) -> ParallelChoice {
-        let strategy = &self.parallel.strategy;
-        let (usage, cost) = spent(branches);
-        let cost = cost.map(|cost| cost.saturating_add(self.lost));
-        let none = |status, error: String| {
-            let mut outcome = Outcome::new(self.context.run.clone(), status);
-            outcome.error = (!error.is_empty()).then_some(error);
-            outcome.failure = (status == OutcomeStatus::Failed).then(|| common_failure(branches));
-            (outcome.usage, outcome.cost) = (usage, cost);
-            ParallelChoice::none(strategy.name(), outcome)
-        };
-        let Candidates { results, kept } = candidates;
-        if self.context.cancel.is_cancelled() {
-            return none(OutcomeStatus::Cancelled, String::new());
-        }
-        let waits = |outcome: &Outcome| outcome.status == OutcomeStatus::Suspended;
-        if results.is_empty() && branches.iter().any(waits) {
-            return none(OutcomeStatus::Suspended, String::new());
-        }
-        if results.is_empty() {
-            return none(OutcomeStatus::Failed, no_answer(branches));
-        }
-        let evaluation = Evaluation::new(&self.prompts, self.history.messages(), &results);
-        let verdict = match strategy.evaluate(evaluation, &self.context).await {
-            Ok(verdict) => verdict,
-            Err(EvaluationError::Cancelled) => return none(OutcomeStatus::Cancelled, String::new()),
-            Err(error) => return none(OutcomeStatus::Failed, format!("no branch was chosen: {error}")),
-        };
-        let Some(result) = results.get(verdict.selected) else {
-            let (name, n, of) = (strategy.name(), verdict.selected, results.len());
-            let error = format!("no branch was chosen: the strategy {name} took number {n} of {of}, from 0");
-            return none(OutcomeStatus::Failed, error);
-        };
-        let mut choice = ParallelChoice::none(strategy.name(), result.outcome.clone());
-        choice.outcome.run = self.context.run.clone();
-        (choice.outcome.usage, choice.outcome.cost) = (usage, cost);
-        choice.outcome.usage += verdict.usage;
-        choice.outcome.cost = choice.outcome.cost.zip(verdict.cost).map(|(a, b)| a.saturating_add(b));
-        choice.selected = u32::try_from(result.config).ok();
-        (choice.usage, choice.reason, choice.warnings) = (verdict.usage, verdict.reason, verdict.warnings);
-        if !kept[verdict.selected] {
-            choice.warnings.push(NOT_KEPT.to_owned());
-        }
-        choice
-    }
-
-    /// Returns the branches that can be chosen: those that finished, or, if none did, those that a limit
-    /// stopped.
-    async fn candidates(&self, branches: &[Outcome]) -> Result<Candidates, JournalError> {
-        let finished = |outcome: &Outcome| outcome.is_finished();
-        let limited = |outcome: &Outcome| matches!(outcome.status, OutcomeStatus::Limit(_));
-        let any = branches.iter().any(finished);
-        let (mut results, mut kept) = (Vec::new(), Vec::new());
-        for (index, outcome) in branches.iter().enumerate() {
-            if finished(outcome) || (!any && limited(outcome)) {
-                let log = match self.parallel.journal.read(&outcome.run).await {
-                    Ok(log) => Some(log).filter(|log| has_ended(log)),
-                    Err(JournalError::UnknownRun { .. }) => None,
-                    Err(error) => return Err(error),
-                };
-                let said = match &log {
-                    Some(log) => said_in(&outcome.run, log),
-                    None => self.answered(outcome),
-                };
-                kept.push(log.is_some());
-                results.push(BranchResult::new(index, outcome.clone(), said));
-            }
-        }
-        Ok(Candidates { results, kept })
-    }
-
-    /// Makes the conversation of a branch without a log from its prompts and its answer.
-    fn answered(&self, outcome: &Outcome) -> Vec<AgentMessage> {
-        let answer = AssistantMessage {
-            content: vec![Content::text(outcome.last_text().unwrap_or_default())],
-            usage: outcome.usage,
-            timestamp: self.context.clock.now(),
-            ..AssistantMessage::default()
-        };
-        self.prompts.iter().cloned().chain([Message::Assistant(answer).into()]).collect()
-    }
 }
-
-const NOT_KEPT: &str = "the chosen branch was not kept: the session stands where it stood before";
 
 fn branch_context(context: &Context, index: usize) -> Context {
     let mut own = context.clone();
     own.run = branch_run(&context.run, index);
     own
-}
-
-/// Sums the usage and cost of all branches. The cost is `None` if it is unknown for a branch that used
-/// tokens.
-fn spent(branches: &[Outcome]) -> (Usage, Option<u64>) {
-    let mut usage = Usage::default();
-    let mut cost = branches.iter().any(|branch| branch.cost.is_some()).then_some(0_u64);
-    for branch in branches {
-        usage += branch.usage;
-        let own = branch.cost.or_else(|| (branch.usage.total() == 0).then_some(0));
-        cost = cost.zip(own).map(|(all, one)| all.saturating_add(one));
-    }
-    (usage, cost)
-}
-
-/// Returns the kind of failure that all branches share, or `NoBranch`.
-fn common_failure(branches: &[Outcome]) -> FailureKind {
-    let mut kinds = branches.iter().map(Outcome::failure_kind);
-    match kinds.next().flatten() {
-        Some(kind) if kinds.all(|other| other == Some(kind)) => kind,
-        _ => FailureKind::NoBranch,
-    }
-}
-
-fn no_answer(branches: &[Outcome]) -> String {
-    let why = |(index, outcome): (usize, &Outcome)| {
-        let status = match outcome.status {
-            OutcomeStatus::Cancelled => "cancelled",
-            _ => "failed",
-        };
-        format!("{index}: {}", outcome.error.as_deref().unwrap_or(status))
-    };
-    let why: Vec<String> = branches.iter().enumerate().map(why).collect();
-    let of =
-        if why.len() == 1 { "the only branch".to_owned() } else { format!("none of {} branches", why.len()) };
-    let has = if why.len() == 1 { "has no answer" } else { "has an answer" };
-    format!("{of} {has} ({})", why.join("; "))
-}
-
-/// Returns the messages that a run added to its conversation, from its log.
-fn said_in(run: &RunId, log: &[Arc<Record>]) -> Vec<AgentMessage> {
-    let mut events = AgentEvents::new();
-    let mut said = Vec::new();
-    for record in log {
-        for event in events.push(&Event::Record { run: run.clone(), record: record.clone() }) {
-            if let AgentEvent::AgentEnd { messages, .. } = event {
-                said.extend(messages);
-            }
-        }
-    }
-    said
 }

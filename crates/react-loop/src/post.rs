@@ -1,6 +1,8 @@
 //! Posts messages to a run, which may be in another process, through its inbox.
 
-use archon_types::{InboxEntry, InboxRequest, Journal, JournalError, RecordBody, RunId, RunKind, RunStarted};
+use archon_types::{
+    InboxEntry, InboxRequest, Journal, JournalError, RecordBody, RunId, RunKind, RunRefused, RunStarted,
+};
 
 use crate::LoopError;
 
@@ -14,7 +16,7 @@ pub async fn post(journal: &dyn Journal, run: &RunId, entry: InboxEntry) -> Resu
     let inbox = journal.inbox().ok_or(JournalError::Unsupported { action: "take messages to runs" })?;
     let records = journal.read(run).await?;
     if matches!(records.last().map(|r| &r.body), Some(RecordBody::RunFinished(_))) {
-        return Err(LoopError::Ended { run: run.clone() });
+        return Err(RunRefused::Ended { run: run.clone() }.into());
     }
     let started = RunStarted::of(&records).ok_or_else(|| LoopError::NotARun { run: run.clone() })?;
     let takes = match entry.request {

@@ -9,7 +9,8 @@ use archon_types::{CallId, Carried, Journal, RecordBody, RunId};
 use serde::Serialize;
 
 use crate::{
-    Command, ContextParts, EarlierRuns, LoopError, ReactMachine, fold_whole_chain, fold_with, resume::started,
+    ContextParts, EarlierRuns, LoopError, Machine, Next, ReactMachine, ReactTask, fold_whole_chain,
+    fold_with, resume::started,
 };
 
 /// The result of a replay.
@@ -107,12 +108,12 @@ fn disagreement(machine: &ReactMachine, found: &RecordBody) -> Option<Option<Rec
 /// Returns the derived record that is due.
 fn due(machine: &ReactMachine) -> Option<RecordBody> {
     match machine.next() {
-        Command::Append(body) => Some(body),
-        Command::AskModel { command, attempt, turn } => {
+        Next::Append(body) => Some(body),
+        Next::Do(ReactTask::AskModel { command, attempt, turn }) => {
             let request_hash = machine.request().content_hash();
             Some(RecordBody::ModelAsked { command, attempt, turn, request_hash })
         }
-        Command::Decide => Some(machine.suspension()),
+        Next::Do(ReactTask::Decide) => Some(machine.suspension()),
         _ => None,
     }
 }

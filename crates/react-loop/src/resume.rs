@@ -6,7 +6,7 @@ use archon_types::{
     CallId, CarriedResult, Record, RecordBody, RunId, RunKind, RunStarted, ToolResult, metadata,
 };
 
-use crate::{ContextParts, History, LoopError, ReactMachine, window::unique_calls};
+use crate::{ContextParts, History, LoopError, Machine, ReactMachine, window::unique_calls};
 
 /// Folds the records of a run that continues `history`.
 ///

@@ -1,13 +1,17 @@
 //! One request to a model, from sending it to the complete answer. Secrets of the run are redacted.
 
-use std::{task::Poll, time::Duration};
+use std::{panic::AssertUnwindSafe, sync::Arc, task::Poll, time::Duration};
 
-use archon_types::{AssistantMessage, Context, ModelEvent, Provider, ProviderError, Request};
-use futures_util::StreamExt;
+use archon_run::{Interrupt, Watch};
+use archon_types::{
+    AssistantMessage, CommandId, Context, ModelEvent, ModelFailure, Provider, ProviderError, RecordBody,
+    Request, Timestamp,
+};
+use futures_util::{FutureExt, StreamExt};
 
 use crate::{
-    interrupt::{Interrupt, Watch},
-    redacted::RedactedEvents,
+    Driver, ReactMachine, decode_answer, deltas::Deltas, drive::panic_text, redacted::RedactedEvents,
+    retry::draw_jitter,
 };
 
 /// Grace period of a provider after a cancel before its stream is dropped.
@@ -18,7 +22,7 @@ pub(crate) async fn ask(
     provider: &dyn Provider,
     request: Request,
     mut on_event: impl FnMut(ModelEvent),
-    watch: &mut Watch<'_>,
+    watch: &mut Watch,
     context: &Context,
 ) -> Result<AssistantMessage, ProviderError> {
     provider.secrets().iter().for_each(|secrets| context.redactor.include(secrets));
@@ -52,4 +56,70 @@ fn error_of(cause: Interrupt) -> ProviderError {
         Interrupt::Cancelled => ProviderError::Cancelled,
         Interrupt::Deadline => ProviderError::Timeout("the run's time is up".into()),
     }
+}
+
+/// Sends the machine's request and returns the record of the answer or failure.
+pub(crate) async fn answer(
+    driver: &Driver,
+    machine: &ReactMachine,
+    request: Request,
+    (command, attempt): (CommandId, u32),
+    watch: &mut Watch,
+    context: &Context,
+) -> RecordBody {
+    let mode = machine.config().tool_mode;
+    let mut deltas = Deltas::new(command, attempt, context);
+    let provider = driver.provider_of(machine);
+    let answer = match provider {
+        Some(provider) => {
+            let answer = ask(&**provider, request, |event| deltas.emit(event), watch, context);
+            // A panic of the provider counts as a failed request.
+            AssertUnwindSafe(answer).catch_unwind().await.unwrap_or_else(|panic| {
+                Err(ProviderError::Other(format!("the provider panicked: {}", panic_text(&*panic)).into()))
+            })
+        }
+        None => Err(not_here(machine)),
+    };
+    match answer {
+        Ok(answer) => RecordBody::ModelAnswered {
+            command,
+            attempt,
+            message: Box::new(decode_answer(sign(answer, provider, machine, context), mode, command)),
+        },
+        Err(error) => {
+            let error = error.with_text(|text| context.redactor.clean(text));
+            tracing::warn!(run = %context.run, attempt, model = machine.model(), %error, "no answer");
+            let mut failure = ModelFailure::new(&error, draw_jitter(context));
+            failure.partial = deltas.any();
+            RecordBody::ModelFailed { command, attempt, failure }
+        }
+    }
+}
+
+/// Fills in provider, model and timestamp if the provider left them out.
+fn sign(
+    mut answer: AssistantMessage,
+    provider: Option<&Arc<dyn Provider>>,
+    machine: &ReactMachine,
+    context: &Context,
+) -> AssistantMessage {
+    if let Some(provider) = provider.filter(|_| answer.provider.is_empty()) {
+        provider.id().clone_into(&mut answer.provider);
+    }
+    if answer.model.is_empty() {
+        machine.model().clone_into(&mut answer.model);
+    }
+    if answer.timestamp == Timestamp::default() {
+        answer.timestamp = context.clock.now();
+    }
+    answer
+}
+
+/// Returns the error for a model or key that the run was begun with and that is not configured in this
+/// process.
+fn not_here(machine: &ReactMachine) -> ProviderError {
+    let key = machine.target().key + 1;
+    let text =
+        format!("{} with key {key} is not set up here, and the run was begun with it", machine.model());
+    ProviderError::Other(text.into())
 }

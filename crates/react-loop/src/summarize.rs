@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use archon_run::Watch;
 use archon_types::{AssistantMessage, Context, Encoded, Message, Provider, Request, Summary, ToolChoice};
 
-use crate::{ReactMachine, SummaryDue, interrupt::Watch, single_call::ask};
+use crate::{ReactMachine, SummaryDue, single_call::ask};
 
 /// Asks once, without tools. On any failure the summary has no text, and old turns are digested without a
 /// model.
@@ -12,7 +13,7 @@ pub(crate) async fn summarize(
     provider: Option<&Arc<dyn Provider>>,
     machine: &ReactMachine,
     due: &SummaryDue,
-    watch: &mut Watch<'_>,
+    watch: &mut Watch,
     context: &Context,
 ) -> Summary {
     let Some(provider) = provider else {

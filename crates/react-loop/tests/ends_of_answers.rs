@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use archon_react_loop::{Command, ReactMachine, decode_answer};
+use archon_react_loop::{Machine, Next, ReactMachine, ReactTask, decode_answer};
 use archon_types::{
     AssistantMessage, CommandId, Content, Encoded, FormCheck, Message, Outcome, OutcomeStatus, PromptSource,
     Record, RecordBody, RequestOptions, ResponseFormat, RunConfig, RunStarted, StopReason, Timestamp,
@@ -41,7 +41,7 @@ impl Run {
 
     /// The model is asked, as it is its turn, and answers.
     fn answer(&mut self, content: Vec<Content>, stop_reason: StopReason) {
-        let Command::AskModel { command, attempt, turn } = self.machine.next() else {
+        let Next::Do(ReactTask::AskModel { command, attempt, turn }) = self.machine.next() else {
             panic!("{:?}", self.machine.next())
         };
         self.apply(RecordBody::ModelAsked { command, attempt, turn, request_hash: String::new() });
@@ -53,13 +53,15 @@ impl Run {
     /// The calls that are due.
     fn calls(&self) -> Vec<ToolCall> {
         match self.machine.next() {
-            Command::RunCalls(calls) => calls.iter().map(|call| ToolCall::clone(&call.call)).collect(),
+            Next::Do(ReactTask::RunCalls) => {
+                self.machine.calls().iter().map(|call| ToolCall::clone(&call.call)).collect()
+            }
             _ => Vec::new(),
         }
     }
 
     fn outcome(&mut self) -> Outcome {
-        while let Command::Append(body) = self.machine.next() {
+        while let Next::Append(body) = self.machine.next() {
             self.apply(body);
         }
         self.machine.ended().expect("the run has ended").clone()
@@ -98,7 +100,7 @@ fn text_mode_truncated_answer_is_not_completed() {
     let torn = "Action: {\"tool\": \"t\", \"arguments\": {\"path\": \"/tmp/x\"";
     let mut run = Run::in_text();
     run.answer(vec![Content::text(torn)], StopReason::Length);
-    let Command::Append(RecordBody::Noted { text }) = run.machine.next() else {
+    let Next::Append(RecordBody::Noted { text }) = run.machine.next() else {
         panic!("{:?}", run.machine.next())
     };
     assert!(text.contains("it may have been cut off, so it was not run"), "{text}");
@@ -166,7 +168,7 @@ fn paused_turn_is_requested_again_with_the_partial_answer() {
     for _ in 0..3 {
         run.answer(vec![], StopReason::Pause);
     }
-    assert!(matches!(run.machine.next(), Command::Append(RecordBody::LimitReached(_))));
+    assert!(matches!(run.machine.next(), Next::Append(RecordBody::LimitReached(_))));
 }
 
 // spec: P-10

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use archon_react_loop::{CallStage, CallState, Command, ReactMachine, decode_answer};
+use archon_react_loop::{CallStage, CallState, Machine, Next, ReactMachine, ReactTask, decode_answer};
 use archon_types::{
     AssistantMessage, CallId, CircuitBreaker, CommandId, CompactionPolicy, Content, ContextConfig, Effect,
     Encoded, FailurePolicy, FailureStep, FallbackModel, FormCheck, FormProblem, GoalCheck, GoalVerdict,
@@ -78,43 +78,43 @@ impl Walk {
     /// Does what the machine wants, as `choice` decides. False when the run has ended.
     fn follow(&mut self, choice: u8) -> bool {
         let body = match self.machine.next() {
-            Command::Done(_) => return false,
-            Command::Append(body) => body,
-            Command::WaitForPrompt => prompt(),
-            Command::WaitUntil(until) => {
+            Next::Done(_) => return false,
+            Next::Append(body) => body,
+            Next::AwaitPrompt => prompt(),
+            Next::Do(ReactTask::WaitUntil(until)) => {
                 self.at = self.at.max(until.as_millis());
                 match self.machine.open_request() {
                     Some((command, attempt)) => lost(command, attempt),
                     None => RecordBody::ClockRead,
                 }
             }
-            Command::AskModel { command, attempt, turn } => {
+            Next::Do(ReactTask::AskModel { command, attempt, turn }) => {
                 if attempt == 0 {
                     self.asked += 1;
                 }
                 self.apply(RecordBody::ModelAsked { command, attempt, turn, request_hash: String::new() });
                 answer(command, attempt, choice, self.machine.config().tool_mode)
             }
-            Command::RunCalls(calls) => {
+            Next::Do(ReactTask::RunCalls) => {
                 let now = Timestamp::from_millis(self.at);
                 let due = |c: &&CallState| match &c.stage {
                     CallStage::Waiting { due, .. } => *due <= now,
                     _ => c.result().is_none(),
                 };
-                let open = calls.iter().find(due).expect("a call without a result");
+                let open = self.machine.calls().iter().find(due).expect("a call without a result");
                 act(open.id, &open.stage, choice)
             }
-            Command::Summarize(due) => {
+            Next::Do(ReactTask::Summarize(due)) => {
                 let usage = Usage { input: 3, output: 1, ..Usage::default() };
                 let text = choice.is_multiple_of(2).then(|| "they talked".to_owned());
                 RecordBody::Summarized(Summary { from: due.from, to: due.to, text, usage })
             }
-            Command::CheckGoal(_) => {
+            Next::Do(ReactTask::CheckGoal(_)) => {
                 let usage = Usage { input: 3, output: 1, ..Usage::default() };
                 let met = [Some(true), Some(false), None][usize::from(choice % 3)];
                 RecordBody::GoalChecked(GoalVerdict { met, reason: "because".into(), usage })
             }
-            Command::CheckForm => {
+            Next::Do(ReactTask::CheckForm) => {
                 let problem = (!choice.is_multiple_of(3)).then(|| FormProblem::new("/a", "no"));
                 RecordBody::FormChecked { problems: problem.into_iter().collect() }
             }
@@ -456,7 +456,7 @@ fn a_failed_call_is_tried_again_and_then_given_up() {
     let mut walk = Walk::new(ToolMode::Native, OnLimit::Stop, 5);
     walk.change(|config| config.failure = None);
     loop {
-        if let Command::AskModel { command, attempt, .. } = walk.machine.next() {
+        if let Next::Do(ReactTask::AskModel { command, attempt, .. }) = walk.machine.next() {
             attempts.push((command.0, attempt, walk.at));
         }
         if !walk.follow(4) {
@@ -475,7 +475,7 @@ fn spoken_into(config: impl FnOnce(&mut RunConfig)) -> Walk {
     let mut walk = Walk::new(ToolMode::Native, OnLimit::Stop, 50);
     walk.change(config);
     walk.apply(prompt());
-    let Command::AskModel { command, .. } = walk.machine.next() else { panic!("no question") };
+    let Next::Do(ReactTask::AskModel { command, .. }) = walk.machine.next() else { panic!("no question") };
     walk.apply(RecordBody::ModelAsked { command, attempt: 0, turn: 0, request_hash: String::new() });
     let call = |n: usize| Content::from(ToolCall::new(format!("c{n}"), "t", json!({ "n": n })));
     walk.apply(answered(command, vec![call(0), call(1), call(2)]));
@@ -496,7 +496,7 @@ fn answered(command: CommandId, content: Vec<Content>) -> RecordBody {
 
 /// Lets the model answer with a text.
 fn answer_text(walk: &mut Walk) {
-    let Command::AskModel { command, turn, .. } = walk.machine.next() else {
+    let Next::Do(ReactTask::AskModel { command, turn, .. }) = walk.machine.next() else {
         panic!("{:?}", walk.machine.next())
     };
     walk.apply(RecordBody::ModelAsked { command, attempt: 0, turn, request_hash: String::new() });
@@ -528,12 +528,12 @@ fn steer_skips_calls_that_have_not_started_and_cancel_marks_them() {
             false => walk.say(PromptSource::Steer),
         }
         for _ in 0..2 {
-            let Command::Append(refused @ RecordBody::ToolRefused { .. }) = walk.machine.next() else {
+            let Next::Append(refused @ RecordBody::ToolRefused { .. }) = walk.machine.next() else {
                 panic!("{:?}", walk.machine.next())
             };
             walk.apply(refused);
         }
-        assert!(matches!(walk.machine.next(), Command::RunCalls(_)), "the first call still runs");
+        assert!(matches!(walk.machine.next(), Next::Do(ReactTask::RunCalls)), "the first call still runs");
         let (call, result) = (CallId::new(CommandId(0), 0), Box::new(ToolResult::success("done")));
         walk.apply(RecordBody::ToolFinished { call, result: result.into() });
         assert_eq!(results(&walk), ["done false", expected, expected]);
@@ -548,7 +548,9 @@ fn queue_mode_decides_between_one_message_and_all() {
         let mut walk = Walk::new(ToolMode::Native, OnLimit::Stop, 50);
         walk.change(|config| (config.steers, config.follow_ups) = (mode, mode));
         walk.apply(prompt());
-        let Command::AskModel { command, .. } = walk.machine.next() else { panic!("no question") };
+        let Next::Do(ReactTask::AskModel { command, .. }) = walk.machine.next() else {
+            panic!("no question")
+        };
         walk.apply(RecordBody::ModelAsked { command, attempt: 0, turn: 0, request_hash: String::new() });
         for source in
             [PromptSource::FollowUp, PromptSource::Steer, PromptSource::FollowUp, PromptSource::Steer]
@@ -557,7 +559,7 @@ fn queue_mode_decides_between_one_message_and_all() {
         }
         walk.apply(answered(command, vec![Content::text("ok")]));
         let mut read = Vec::new();
-        while !matches!(walk.machine.next(), Command::Append(RecordBody::RunFinished(_))) {
+        while !matches!(walk.machine.next(), Next::Append(RecordBody::RunFinished(_))) {
             read.push(texts(&walk).matches("<said").count() + 1);
             answer_text(&mut walk);
         }
@@ -576,10 +578,10 @@ fn a_follow_up_that_comes_with_the_last_answer_still_makes_a_turn() {
     let mut walk = Walk::new(ToolMode::Native, OnLimit::Stop, 50);
     walk.apply(prompt());
     answer_text(&mut walk);
-    assert!(matches!(walk.machine.next(), Command::Append(RecordBody::RunFinished(_))));
+    assert!(matches!(walk.machine.next(), Next::Append(RecordBody::RunFinished(_))));
     walk.say(PromptSource::FollowUp);
     answer_text(&mut walk);
-    let Command::Append(RecordBody::RunFinished(outcome)) = walk.machine.next() else { panic!("goes on") };
+    let Next::Append(RecordBody::RunFinished(outcome)) = walk.machine.next() else { panic!("goes on") };
     assert_eq!(outcome.turns, 2);
 }
 
@@ -597,7 +599,7 @@ fn cost_is_reserved_before_each_call_and_the_limit_is_never_exceeded() {
             config.limits.max_cost = Some(max_cost);
         });
         walk.apply(prompt());
-        while let Command::AskModel { command, turn, .. } = walk.machine.next() {
+        while let Next::Do(ReactTask::AskModel { command, turn, .. }) = walk.machine.next() {
             walk.apply(RecordBody::ModelAsked { command, attempt: 0, turn, request_hash: String::new() });
             let content = vec![Content::from(ToolCall::new("c", "t", json!({ "n": turn })))];
             let message = Box::new(AssistantMessage { content, usage, ..AssistantMessage::default() });
@@ -630,7 +632,7 @@ fn turns_without_progress_are_pointed_out_in_a_record() {
     let mut walk = Walk::new(ToolMode::Native, OnLimit::Stop, 50);
     walk.apply(prompt());
     for turn in 0..3 {
-        let Command::AskModel { command, turn: asked, .. } = walk.machine.next() else {
+        let Next::Do(ReactTask::AskModel { command, turn: asked, .. }) = walk.machine.next() else {
             panic!("{:?}", walk.machine.next())
         };
         walk.apply(RecordBody::ModelAsked { command, attempt: 0, turn: asked, request_hash: String::new() });
@@ -639,7 +641,7 @@ fn turns_without_progress_are_pointed_out_in_a_record() {
         let result = Box::new(ToolResult::error("no such file"));
         walk.apply(RecordBody::ToolFinished { call: CallId::new(command, 0), result: result.into() });
     }
-    let Command::Append(body @ RecordBody::Noted { .. }) = walk.machine.next() else {
+    let Next::Append(body @ RecordBody::Noted { .. }) = walk.machine.next() else {
         panic!("{:?}", walk.machine.next())
     };
     assert!(!body.is_input());

@@ -12,7 +12,7 @@ use std::{
 };
 
 use archon_react_loop::{
-    Command, ContextParts, ReactMachine, Undo, decode_answer, fold, fold_undone, fold_with,
+    ContextParts, Machine, Next, ReactMachine, ReactTask, Undo, decode_answer, fold, fold_undone, fold_with,
 };
 use archon_types::{
     AssistantMessage, CLEANUP_TOOL, CallId, CleanedUp, CommandId, Compaction, CompactionInput,
@@ -91,7 +91,7 @@ impl Run {
     fn turn(&mut self, answer: impl FnOnce(u64) -> Answer) -> bool {
         let (command, attempt) = loop {
             match self.machine.next() {
-                Command::AskModel { command, attempt, turn } => {
+                Next::Do(ReactTask::AskModel { command, attempt, turn }) => {
                     self.apply(RecordBody::ModelAsked {
                         command,
                         attempt,
@@ -100,17 +100,17 @@ impl Run {
                     });
                     break (command, attempt);
                 }
-                Command::Append(body) => self.apply(body),
-                Command::WaitUntil(until) => {
+                Next::Append(body) => self.apply(body),
+                Next::Do(ReactTask::WaitUntil(until)) => {
                     self.now = until.as_millis();
                     self.apply(RecordBody::ClockRead);
                 }
-                Command::Summarize(due) => {
+                Next::Do(ReactTask::Summarize(due)) => {
                     let text = Some("a summary by a model".to_owned());
                     let usage = Usage { output: 7, ..Usage::default() };
                     self.apply(RecordBody::Summarized(Summary { from: due.from, to: due.to, text, usage }));
                 }
-                Command::Done(_) => return false,
+                Next::Done(_) => return false,
                 other => panic!("{other:?}"),
             }
         };
@@ -134,12 +134,12 @@ impl Run {
         self.apply(RecordBody::ModelAnswered { command, attempt, message });
         for result in results {
             match self.machine.next() {
-                Command::RunCalls(calls) => {
-                    let call = calls.iter().find(|c| c.result().is_none()).expect("a call").id;
+                Next::Do(ReactTask::RunCalls) => {
+                    let call = self.machine.calls().iter().find(|c| c.result().is_none()).expect("a call").id;
                     let result = Box::new(ToolResult::success(result));
                     self.apply(RecordBody::ToolFinished { call, result: result.into() });
                 }
-                Command::Append(body) => self.apply(body),
+                Next::Append(body) => self.apply(body),
                 other => panic!("{other:?}"),
             }
         }
@@ -364,8 +364,8 @@ fn without_a_summary_old_turns_are_digested() {
     let mut run = Run::new(config);
     let due = loop {
         match run.machine.next() {
-            Command::Summarize(due) => break due,
-            Command::Append(asked @ RecordBody::AskedBeside { .. }) => run.apply(asked),
+            Next::Do(ReactTask::Summarize(due)) => break due,
+            Next::Append(asked @ RecordBody::AskedBeside { .. }) => run.apply(asked),
             _ => assert!(run.turn(work(500))),
         }
     };
@@ -594,12 +594,12 @@ impl Run {
     fn give_up(&mut self, ids: &[&str]) {
         let (command, attempt) = loop {
             match self.machine.next() {
-                Command::AskModel { command, attempt, turn } => {
+                Next::Do(ReactTask::AskModel { command, attempt, turn }) => {
                     let request_hash = String::new();
                     self.apply(RecordBody::ModelAsked { command, attempt, turn, request_hash });
                     break (command, attempt);
                 }
-                Command::Append(body) => self.apply(body),
+                Next::Append(body) => self.apply(body),
                 other => panic!("{other:?}"),
             }
         };

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use archon_react_loop::{Driver, ReactMachine, RunLog};
+use archon_react_loop::{Driver, Machine, ReactMachine, RunLog};
 use archon_testkit::{FnProvider, RecordingSink, SeededIds, VirtualClock};
 use archon_types::{
     AssistantMessage, BoxFuture, CLEANUP_TOOL, CallId, CleanedUp, CompactionLevel, CompactionPolicy, Content,
@@ -105,7 +105,7 @@ async fn run_with(
     let record = log.append(vec![prompt]).await.unwrap().remove(0);
     machine.apply(&record);
     let driver = Driver::new(Arc::new(provider.clone()), Arc::new(Talkative));
-    let outcome = driver.drive(&mut machine, &mut log, &ctx).await.unwrap();
+    let outcome = driver.drive(machine, log).await.unwrap();
     (outcome, provider, sink)
 }
 

@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use archon_types::{CallId, ExecutionLimits, Lease, LimitReached, MoreLimits, Spending, Timestamp};
+use archon_types::{ExecutionLimits, Lease, LimitReached, MoreLimits, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::{Ledger, Loan};
+use crate::Ledger;
 
 /// The remaining budget of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -14,8 +14,9 @@ pub struct Budget {
     limits: ExecutionLimits,
     last: Timestamp,
     active_ms: u64,
+    /// The spending, and what is lent to calls.
     #[serde(flatten)]
-    ledger: Ledger,
+    pub ledger: Ledger,
 }
 
 impl Budget {
@@ -42,49 +43,14 @@ impl Budget {
         self.last + Duration::from_millis(self.left_ms())
     }
 
-    /// See [`Ledger::spent`].
-    pub fn spent(&self) -> Spending {
-        self.ledger.spent()
-    }
-
-    /// See [`Ledger::spend`].
-    pub fn spend(&mut self, spent: Spending) {
-        self.ledger.spend(spent);
-    }
-
-    /// See [`Ledger::grant`].
-    pub fn grant(&mut self, loan: &mut Loan, call: CallId, lease: Lease) {
-        self.ledger.grant(loan, call, lease);
-    }
-
-    /// See [`Ledger::settle`].
-    pub fn settle(&mut self, loan: &mut Loan, spent: Spending) {
-        self.ledger.settle(loan, spent);
-    }
-
-    /// See [`Ledger::hold_rest`].
-    pub fn hold_rest(&mut self, loan: &mut Loan) {
-        self.ledger.hold_rest(loan);
-    }
-
-    /// See [`Ledger::release_rest`].
-    pub fn release_rest(&mut self, loan: &mut Loan) {
-        self.ledger.release_rest(loan);
-    }
-
-    /// See [`Ledger::close`].
-    pub fn close(&mut self, loan: &mut Loan) {
-        self.ledger.close(loan);
-    }
-
     /// Returns one of `shares` equal parts of the remaining budget.
     pub fn lease(&self, shares: u64) -> Lease {
-        self.ledger.share(shares, &self.limits, self.spent(), self.left_ms())
+        self.ledger.share(shares, &self.limits, self.ledger.spent(), self.left_ms())
     }
 
     /// Returns the remaining budget if calls under way use nothing more of their leases.
     pub fn unspent(&self) -> Lease {
-        Ledger::default().share(1, &self.limits, self.spent(), self.left_ms())
+        Ledger::default().share(1, &self.limits, self.ledger.spent(), self.left_ms())
     }
 
     /// Returns the limit of which nothing is left to lend, if there is one.
@@ -99,7 +65,7 @@ impl Budget {
 
     /// Returns the limit that was reached, if one was.
     pub fn reached(&self) -> Option<LimitReached> {
-        let (limits, spent) = (&self.limits, self.spent());
+        let (limits, spent) = (&self.limits, self.ledger.spent());
         if self.active_ms >= limits.max_duration_ms {
             return Some(LimitReached::Duration { max_ms: limits.max_duration_ms });
         }

@@ -1,21 +1,36 @@
 //! The driver of all machines: it does what the machine decides, and records what happened before anything
 //! depends on it.
 
-use std::{future::poll_fn, panic::AssertUnwindSafe, sync::Arc, task::Poll};
+use std::{
+    future::poll_fn,
+    panic::AssertUnwindSafe,
+    pin::pin,
+    sync::Arc,
+    task::{Context as Task, Poll},
+};
 
 use archon_types::{
-    BoxFuture, CallsUnderWay, CancellationToken, Context, FailureKind, JournalError, Outcome, OutcomeStatus,
-    RecordBody, Timestamp,
+    BoxFuture, CallsUnderWay, CancellationToken, Context, FailureKind, JournalError, Outcome, RecordBody,
+    Timestamp,
 };
-use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
+use futures_util::{
+    FutureExt, StreamExt,
+    future::{Either, select},
+    stream::FuturesUnordered,
+};
 use tracing::Instrument as _;
 
-use crate::{Executor, Machine, Next, Recorded, Report, Reporter, Reports, RunLog};
+use crate::{
+    Executor, Machine, Next, Recorded, Reporter, RunLog, Watch,
+    reports::{Report, Reports},
+};
 
 /// A run that is being driven: its machine, its log, its inbox and its tasks in flight.
 pub struct RunDriver<M, D> {
     /// The state of the run.
     pub machine: M,
+    /// Ends waits when the run is cancelled or its time is up. At first it has no deadline.
+    pub watch: Watch,
     log: RunLog,
     context: Context,
     tasks: FuturesUnordered<BoxFuture<'static, D>>,
@@ -37,24 +52,34 @@ impl<M: Machine, D: Send + 'static> RunDriver<M, D> {
     /// Makes the driver of a machine that has applied all records of `log`.
     pub fn new(machine: M, log: RunLog) -> Self {
         let (context, tasks, reports) = (log.context().clone(), FuturesUnordered::new(), Reports::default());
-        let stop = context.cancel.child_token();
-        Self { machine, log, context, tasks, reports, under_way: CallsUnderWay::default(), stop }
+        let (watch, stop) = (Watch::new(&context, None), context.cancel.child_token());
+        Self { machine, watch, log, context, tasks, reports, under_way: CallsUnderWay::default(), stop }
     }
 
     /// Drives the run to its outcome, or until it is suspended.
     ///
     /// # Errors
     /// Only the journal makes this fail.
-    pub async fn drive(mut self, executor: &mut impl Executor<M, Done = D>) -> Result<Outcome, JournalError> {
+    pub async fn drive<X: Executor<M, Done = D>>(
+        mut self,
+        executor: &mut X,
+    ) -> Result<Outcome, JournalError> {
         // A span, so that every log line from here on names the run.
         let span = tracing::info_span!("run", run = %self.context.run, session = %self.context.session);
-        self.work(executor).instrument(span).await
+        let mailbox = self.log.mailbox().filter(|_| X::LISTENS);
+        let work = self.work(executor).instrument(span);
+        let Some(mailbox) = mailbox else { return work.await };
+        let (work, pump) = (pin!(work), pin!(mailbox.pump()));
+        match select(work, pump).await {
+            Either::Left((outcome, _)) => outcome,
+            Either::Right((never, _)) => match never {},
+        }
     }
 
     async fn work(&mut self, executor: &mut impl Executor<M, Done = D>) -> Result<Outcome, JournalError> {
         executor.attach(self).await?;
         loop {
-            self.hear(executor).await?;
+            self.record_cancel(executor).await?;
             executor.look(self).await?;
             if self.machine.is_stopping() && !self.tasks.is_empty() {
                 self.drain(executor).await?;
@@ -72,7 +97,7 @@ impl<M: Machine, D: Send + 'static> RunDriver<M, D> {
                     self.wait(until, executor).await?;
                     continue;
                 }
-                Next::Suspend => Outcome::new(self.context.run.clone(), OutcomeStatus::Suspended),
+                Next::Suspend => self.machine.outcome_of_suspension(self.context.run.clone()),
                 // A run without a prompt is never driven.
                 Next::AwaitPrompt => {
                     Outcome::failed(self.context.run.clone(), FailureKind::Refused, "nothing was asked")
@@ -118,6 +143,11 @@ impl<M: Machine, D: Send + 'static> RunDriver<M, D> {
         self.log.step(bodies, |record| self.machine.apply(record)).await
     }
 
+    /// Closes the log, so that others can open it. Nothing can be recorded after that.
+    pub fn close(&mut self) {
+        self.log.close();
+    }
+
     /// Starts a task. Its result goes to [`Executor::done`]; if the task panics, `panicked` makes the result.
     pub fn spawn(
         &mut self,
@@ -142,15 +172,19 @@ impl<M: Machine, D: Send + 'static> RunDriver<M, D> {
         Ok(())
     }
 
-    /// Records that the caller has cancelled the run.
-    async fn hear(&mut self, executor: &mut impl Executor<M, Done = D>) -> Recorded {
+    /// Records that the run was cancelled, unless its log says so already. If the cancel came through the inbox,
+    /// its message gives the reason.
+    ///
+    /// # Errors
+    /// As [`record`](Self::record).
+    pub async fn record_cancel(&mut self, executor: &mut impl Executor<M, Done = D>) -> Recorded {
         let is_new = self.context.cancel.is_cancelled() && !self.machine.is_stopping();
-        match executor.cancelled().filter(|_| is_new) {
-            Some(cancelled) if !matches!(self.machine.next(), Next::Done(_)) => {
-                self.record(vec![cancelled]).await
-            }
-            _ => Ok(()),
+        if !is_new || matches!(self.machine.next(), Next::Done(_)) {
+            return Ok(());
         }
+        let Some(cancelled) = executor.cancelled() else { return Ok(()) };
+        self.receive(executor).await?;
+        if self.machine.is_stopping() { Ok(()) } else { self.record(vec![cancelled]).await }
     }
 
     /// Waits for the next event, and handles it.
@@ -173,7 +207,7 @@ impl<M: Machine, D: Send + 'static> RunDriver<M, D> {
             Woken::Done(done) => {
                 // The cancel is recorded first, so that a call which it stopped does not count as
                 // failed.
-                self.hear(executor).await?;
+                self.record_cancel(executor).await?;
                 executor.done(done, self).await
             }
             Woken::Reported(report) => self.write_down(report).await,
@@ -227,28 +261,50 @@ impl<M: Machine, D: Send + 'static> RunDriver<M, D> {
         executor.stopped();
         let clock = self.context.clock.clone();
         let mut over = X::GRACE.map(|grace| clock.sleep_until(clock.now() + grace));
+        let in_time = |task: &mut Task<'_>, _: &mut Watch| match &mut over {
+            Some(over) => over.as_mut().poll(task),
+            None => Poll::Pending,
+        };
+        self.settle(executor, in_time).await?;
+        Ok(())
+    }
+
+    /// Waits until all tasks in flight have ended, and handles their results. When `over` is ready it drops
+    /// the tasks that are left and returns the value of `over`.
+    ///
+    /// # Errors
+    /// As [`record`](Self::record).
+    pub async fn settle<X: Executor<M, Done = D>, W: Send>(
+        &mut self,
+        executor: &mut X,
+        mut over: impl FnMut(&mut Task<'_>, &mut Watch) -> Poll<W> + Send,
+    ) -> Result<Option<W>, JournalError> {
         while !self.tasks.is_empty() {
-            let (tasks, reports) = (&mut self.tasks, &self.reports);
+            self.under_way.set(self.tasks.len());
+            let (tasks, reports, watch) = (&mut self.tasks, &self.reports, &mut self.watch);
             let next = poll_fn(|task| {
-                if let Poll::Ready(done) = tasks.poll_next_unpin(task) {
-                    return Poll::Ready(done.map(Woken::Done));
+                if let Poll::Ready(Some(done)) = tasks.poll_next_unpin(task) {
+                    return Poll::Ready(Ok(Woken::Done(done)));
                 }
                 if let Poll::Ready(report) = reports.poll(task) {
-                    return Poll::Ready(Some(Woken::Reported(report)));
+                    return Poll::Ready(Ok(Woken::Reported(report)));
                 }
-                match &mut over {
-                    Some(over) => over.as_mut().poll(task).map(|()| None),
-                    None => Poll::Pending,
+                // Timers come last: a clock of tests moves on when one is polled.
+                over(task, watch).map(Err)
+            })
+            .await;
+            self.under_way.set_busy();
+            match next {
+                Ok(Woken::Done(done)) => executor.done(done, self).await?,
+                Ok(Woken::Reported(report)) => self.write_down(report).await?,
+                Ok(Woken::Spoken | Woken::Time) => {}
+                Err(why) => {
+                    self.tasks = FuturesUnordered::new();
+                    return Ok(Some(why));
                 }
-            });
-            match next.await {
-                Some(Woken::Done(done)) => executor.done(done, self).await?,
-                Some(Woken::Reported(report)) => self.write_down(report).await?,
-                _ => break,
             }
         }
-        self.tasks = FuturesUnordered::new();
-        Ok(())
+        Ok(None)
     }
 
     /// Records the processes and child runs that calls have started; they wait for that before they work.

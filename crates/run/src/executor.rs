@@ -20,6 +20,10 @@ pub trait Executor<M: Machine>: Send + Sized {
     /// waits until they end.
     const GRACE: Option<Duration>;
 
+    /// True if the driver also watches the inbox while a task is started or handled. A cancel then fires the
+    /// run's token at once, which ends what [`start`](Self::start) waits for.
+    const LISTENS: bool = false;
+
     /// Does a task, or starts it with [`RunDriver::spawn`].
     fn start(
         &mut self,

@@ -14,6 +14,7 @@
 //! | the tasks of one kind of machine | `executor.rs` |
 //! | driving a run: waits, tasks in flight, draining, panics | `driver.rs` |
 //! | appending records | `run_log.rs` |
+//! | cancel and deadline during a wait | `watch.rs` |
 //! | what was spent, what is lent to calls, what is left? | `ledger.rs`, `budget.rs` |
 //! | how does a message reach the log? | `mailbox.rs` |
 //! | how does the log learn of what a call has started? | `reports.rs` |
@@ -60,6 +61,7 @@ mod machine;
 mod mailbox;
 mod reports;
 mod run_log;
+mod watch;
 
 pub use budget::Budget;
 pub use driver::RunDriver;
@@ -67,5 +69,6 @@ pub use executor::{Executor, Recorded};
 pub use ledger::{Ledger, Loan};
 pub use machine::{Machine, Next, fold};
 pub use mailbox::{Heard, Mailbox, cancelled_alone};
-pub use reports::{Report, Reporter, Reports, left_behind};
+pub use reports::{Reporter, left_behind};
 pub use run_log::RunLog;
+pub use watch::{Interrupt, Watch};

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use archon_types::{Outcome, Record, RecordBody, RunKind, RunStarted, Timestamp};
+use archon_types::{Outcome, OutcomeStatus, Record, RecordBody, RunId, RunKind, RunStarted, Timestamp};
 
 /// The state of a run, which decides what is done next.
 pub trait Machine: Send + Sync {
@@ -28,6 +28,11 @@ pub trait Machine: Send + Sync {
     fn knows(&self, report: &RecordBody) -> bool {
         let _ = report;
         false
+    }
+
+    /// Returns the outcome of the suspended run.
+    fn outcome_of_suspension(&self, run: RunId) -> Outcome {
+        Outcome::new(run, OutcomeStatus::Suspended)
     }
 }
 

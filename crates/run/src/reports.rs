@@ -3,7 +3,10 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     task::{Context as Task, Poll},
 };
 
@@ -15,9 +18,9 @@ use futures_util::task::AtomicWaker;
 /// A queue of reports from running calls to the driver, which alone writes the log. Once it is dropped,
 /// nothing is appended, and calls that wait learn that.
 #[derive(Debug, Default)]
-pub struct Reports(Arc<Reporter>);
+pub(crate) struct Reports(Arc<Reporter>);
 
-/// The end of [`Reports`] for calls.
+/// The end of the queue for calls.
 #[derive(Default)]
 pub struct Reporter {
     state: Mutex<State>,
@@ -31,32 +34,32 @@ struct State {
 }
 
 /// A record that a call waits to have in the log.
-pub struct Report {
+pub(crate) struct Report {
     /// The record.
-    pub record: Box<RecordBody>,
+    pub(crate) record: Box<RecordBody>,
     answer: Arc<Answer>,
 }
 
 /// The answer to one report; `known` fires once it is decided whether the record is in the log.
 #[derive(Default)]
 struct Answer {
-    is_logged: Mutex<bool>,
+    is_logged: AtomicBool,
     known: CancellationToken,
 }
 
 impl Reports {
     /// Returns the end for calls.
-    pub fn reporter(&self) -> Arc<Reporter> {
+    pub(crate) fn reporter(&self) -> Arc<Reporter> {
         self.0.clone()
     }
 
     /// Returns the next report, if there is one.
-    pub fn next(&self) -> Option<Report> {
+    pub(crate) fn next(&self) -> Option<Report> {
         self.0.state().reported.pop_front()
     }
 
     /// Polls for the next report.
-    pub fn poll(&self, task: &Task<'_>) -> Poll<Report> {
+    pub(crate) fn poll(&self, task: &Task<'_>) -> Poll<Report> {
         self.0.driver.register(task.waker());
         self.next().map_or(Poll::Pending, Poll::Ready)
     }
@@ -83,7 +86,7 @@ impl Reporter {
         }
         self.driver.wake();
         answer.known.cancelled().await;
-        *answer.is_logged.lock().unwrap_or_else(PoisonError::into_inner)
+        answer.is_logged.load(Ordering::Acquire)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -107,8 +110,8 @@ impl CallerLog for Reporter {
 
 impl Report {
     /// Tells the call that its record is in the log.
-    pub fn logged(self) {
-        *self.answer.is_logged.lock().unwrap_or_else(PoisonError::into_inner) = true;
+    pub(crate) fn logged(self) {
+        self.answer.is_logged.store(true, Ordering::Release);
     }
 }
 

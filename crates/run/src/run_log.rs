@@ -28,10 +28,11 @@ impl RunLog {
     }
 
     /// Makes a log that is not stored and goes to the watchers only.
-    pub fn not_kept(mut context: Context) -> Self {
+    pub fn not_kept(context: Context) -> Self {
+        let mut log = Self::new(Box::new(Nowhere), 0, context);
         // The caller must not be told of a log that does not exist.
-        context.delegation = None;
-        Self::new(Box::new(Nowhere), 0, context)
+        log.untold = None;
+        log
     }
 
     /// Creates the log of the run that `context` names, with all of its first records at once, so that a

@@ -79,6 +79,28 @@ impl RunRefused {
     }
 }
 
+/// Checks that a run may be resumed. `limit` is the limit that still holds for the run; `may_retry` returns
+/// true if another try of a failed run makes sense.
+///
+/// # Errors
+/// The run has ended, or is at the limit.
+pub fn may_resume(
+    run: &RunId,
+    ended: Option<&Outcome>,
+    limit: Option<LimitReached>,
+    may_retry: impl FnOnce() -> bool,
+) -> Result<(), RunRefused> {
+    match ended.map(|outcome| outcome.status) {
+        None | Some(OutcomeStatus::Cancelled) => Ok(()),
+        Some(OutcomeStatus::Failed) if may_retry() => Ok(()),
+        Some(OutcomeStatus::Limit(_)) => match limit {
+            Some(limit) => Err(RunRefused::AtLimit { run: run.clone(), limit }),
+            None => Ok(()),
+        },
+        Some(_) => Err(RunRefused::Ended { run: run.clone() }),
+    }
+}
+
 /// The state of a child run in the journal.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]

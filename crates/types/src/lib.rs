@@ -171,7 +171,7 @@ pub use approval::{
     OnDeny, OnExpiry, QuestionKind, binding, rebound,
 };
 pub use bus::{BROADCAST, Bus, BusError, BusMessage, Echo, MessageType, REQUEST_WAIT};
-pub use called_run::{CUT_OFF, CalledRun, RunRefused, check_called, is_lost};
+pub use called_run::{CUT_OFF, CalledRun, RunRefused, check_called, is_lost, may_resume};
 pub use calls_below::MAX_TOOL_DEPTH;
 pub use carried::{Carried, CarriedMessage, CarriedResult, CarriedSpending};
 pub use cleanup::{CLEANUP_TOOL, CleanedUp, SeenResult};
@@ -222,7 +222,7 @@ pub use message::{
 };
 pub use metrics::{ConversationMetrics, GlobalStats, ToolAverages, ToolMetrics};
 pub use nearest::{likeness, nearest};
-pub use pending::{PendingApproval, pending_approvals, questions_below};
+pub use pending::{PendingApproval, answer_below, open_questions, pending_approvals, questions_below};
 pub use plan::{DynPlanner, Expenses, FnPlanner, Plan, PlanError, Planner, PlanningContext};
 pub use plan_record::{Citation, Confirm, OnCritical, PlanDiff, PlanRecord, PlanSettings, ReplanPolicy};
 pub use pool::{AgentStatus, PoolFilter, PoolIndex};

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AgentId, ApprovalRequest, CallId, Journal, Origin, Record, RecordBody, RunId, SessionId, TenantId,
-    Timestamp, TurnTrigger,
+    AgentId, Answer, ApprovalRequest, CallId, Context, Inbox, InboxEntry, InboxRequest, Journal,
+    JournalError, Origin, Record, RecordBody, RunId, SessionId, TenantId, Timestamp, TurnTrigger,
 };
 
 /// A question that nobody has answered yet.
@@ -38,6 +38,49 @@ impl PendingApproval {
     pub fn asker(&self) -> &RunId {
         self.request.asker().map_or(&self.run, |asker| &asker.run)
     }
+
+    /// Returns true if an answer is in the inbox of the run that asks, or has arrived in its log.
+    ///
+    /// # Errors
+    /// The journal failed.
+    pub async fn is_answered(&self, journal: &dyn Journal) -> Result<bool, JournalError> {
+        let (asker, question) = (self.asker(), &self.request);
+        match journal.read(asker).await {
+            // An agent without a log asks in the log of its caller only.
+            Err(JournalError::UnknownRun { .. }) => {}
+            records => {
+                let records = records?;
+                if !find_open(&records).iter().any(|(.., open)| open.request_id == question.request_id) {
+                    return Ok(true);
+                }
+            }
+        }
+        let Some(inbox) = journal.inbox() else { return Ok(false) };
+        let answers = |request: &InboxRequest| matches!(request, InboxRequest::Answer { request_id, binding, .. } if question.is_meant(request_id, binding));
+        Ok(inbox.waiting(asker).await?.iter().any(|entry| answers(&entry.request)))
+    }
+
+    /// Puts an answer into the inbox of the run that asks. Returns false and changes nothing if the inbox has
+    /// an answer of somebody else.
+    ///
+    /// # Errors
+    /// The journal failed or has no inbox.
+    pub async fn answer(
+        &self,
+        answer: Answer,
+        now: Timestamp,
+        journal: &dyn Journal,
+    ) -> Result<bool, JournalError> {
+        let inbox = inbox_of(journal)?;
+        let log = match journal.read(self.asker()).await {
+            Err(JournalError::UnknownRun { .. }) => Vec::new(),
+            records => records?,
+        };
+        match inbox.post(self.asker(), self.request.first_answer(answer, now, &log)).await {
+            Err(JournalError::Posted { .. }) => Ok(false),
+            posted => posted.map(|()| true),
+        }
+    }
 }
 
 /// Returns the open questions of a run, oldest first, with those of child runs that were passed up to it.
@@ -47,28 +90,42 @@ pub fn pending_approvals(records: &[Arc<Record>]) -> Vec<PendingApproval> {
         (Origin::CalledBy { .. }, _) | (_, TurnTrigger::SubAgent) => "agent",
         _ => "user",
     };
-    let mut open: Vec<PendingApproval> = Vec::new();
+    let pending = |(call, created_at, request): Asked<'_>| PendingApproval {
+        run: started.run.clone(),
+        call,
+        session: started.session.clone(),
+        tenant: started.tenant.clone(),
+        agent: started.agent.clone(),
+        source: source.to_owned(),
+        created_at,
+        request: request.clone(),
+    };
+    find_open(records).into_iter().map(pending).collect()
+}
+
+/// Returns the open questions of a run and the calls that wait for them, oldest first.
+pub fn open_questions(records: &[Arc<Record>]) -> Vec<(CallId, &ApprovalRequest)> {
+    find_open(records).into_iter().map(|(call, _, request)| (call, request)).collect()
+}
+
+/// The call of an open question, the time at which it was first asked, and the question.
+type Asked<'a> = (CallId, Timestamp, &'a ApprovalRequest);
+
+/// Finds the open questions, oldest first.
+fn find_open(records: &[Arc<Record>]) -> Vec<Asked<'_>> {
+    let mut open: Vec<Asked<'_>> = Vec::new();
     for record in records {
         match &record.body {
             RecordBody::ToolAsked { call, request } => {
                 // A question that is asked again replaces the earlier one and keeps its time.
-                let before = open.iter().position(|other| other.request.request_id == request.request_id);
-                let created_at = before.map_or(record.at, |index| open.remove(index).created_at);
-                open.push(PendingApproval {
-                    run: started.run.clone(),
-                    call: *call,
-                    session: started.session.clone(),
-                    tenant: started.tenant.clone(),
-                    agent: started.agent.clone(),
-                    source: source.to_owned(),
-                    created_at,
-                    request: (**request).clone(),
-                });
+                let before = open.iter().position(|(.., other)| other.request_id == request.request_id);
+                let first = before.map_or(record.at, |index| open.remove(index).1);
+                open.push((*call, first, request));
             }
             RecordBody::ToolAnswered { call, .. }
             | RecordBody::ToolStarted { call, .. }
             | RecordBody::ToolRefused { call, .. }
-            | RecordBody::ToolFinished { call, .. } => open.retain(|other| other.call != *call),
+            | RecordBody::ToolFinished { call, .. } => open.retain(|(other, ..)| other != call),
             RecordBody::RunFinished(_) => open.clear(),
             _ => {}
         }
@@ -94,4 +151,26 @@ pub async fn questions_below(
         questions.push(said.from_below(child.clone(), call));
     }
     questions
+}
+
+/// Leaves the answer to a question of a child run for that run. A question of the run itself has no run below,
+/// and nothing is left.
+///
+/// # Errors
+/// The child run keeps no log ([`JournalError::UnknownRun`]), the journal has no inbox
+/// ([`JournalError::Unsupported`]), or it failed.
+pub async fn answer_below(
+    journal: &dyn Journal,
+    asked: &ApprovalRequest,
+    answer: Answer,
+    context: &Context,
+) -> Result<(), JournalError> {
+    let Some(asker) = asked.asker() else { return Ok(()) };
+    journal.read(&asker.run).await?;
+    let entry = InboxEntry::new(context.ids.fresh("in"), context.clock.now(), asked.answered(answer));
+    inbox_of(journal)?.post(&asker.run, entry).await
+}
+
+fn inbox_of(journal: &dyn Journal) -> Result<Arc<dyn Inbox>, JournalError> {
+    journal.inbox().ok_or(JournalError::Unsupported { action: "take messages to runs" })
 }

@@ -50,13 +50,13 @@ impl TeamMachine {
                     Some(hand) => std::mem::take(&mut hand.money),
                     None => return,
                 };
-                self.budget.grant(&mut money, *call, *lease);
+                self.budget.ledger.grant(&mut money, *call, *lease);
                 self.put_money(*call, money);
             }
             RecordBody::Settled { call, spent, .. } => {
                 let Some(hand) = self.hand_mut(*call) else { return };
                 let mut money = std::mem::take(&mut hand.money);
-                self.budget.settle(&mut money, *spent);
+                self.budget.ledger.settle(&mut money, *spent);
                 self.put_money(*call, money);
             }
             RecordBody::ToolFinished { call, result } => self.finished(*call, result),
@@ -79,7 +79,7 @@ impl TeamMachine {
     fn hold_rest(&mut self, call: CallId) {
         let Some(hand) = self.hand_mut(call) else { return };
         let mut money = std::mem::take(&mut hand.money);
-        self.budget.hold_rest(&mut money);
+        self.budget.ledger.hold_rest(&mut money);
         self.put_money(call, money);
     }
 
@@ -87,7 +87,7 @@ impl TeamMachine {
     fn release_rest(&mut self, call: CallId) {
         let Some(hand) = self.hand_mut(call).filter(|hand| hand.rests()) else { return };
         let mut money = std::mem::take(&mut hand.money);
-        self.budget.release_rest(&mut money);
+        self.budget.ledger.release_rest(&mut money);
         self.put_money(call, money);
     }
 
@@ -113,20 +113,20 @@ impl TeamMachine {
                 self.background.clone_from(background);
             }
             TeamRecord::Planned { task, spent } if self.phase == Phase::Planning => {
-                self.budget.spend(*spent);
+                self.budget.ledger.spend(*spent);
                 let query = std::mem::take(&mut self.task.original_query);
                 self.task = task.as_ref().clone();
                 self.task.original_query = query;
                 self.adopt();
             }
             TeamRecord::Replanned { diff, spent } if self.has_lost() => {
-                self.budget.spend(*spent);
+                self.budget.ledger.spend(*spent);
                 self.replanned(diff);
             }
             TeamRecord::NotPlanned { problem, failure, spent }
                 if self.phase == Phase::Planning || self.has_lost() =>
             {
-                self.budget.spend(*spent);
+                self.budget.ledger.spend(*spent);
                 self.not_planned(problem, *failure);
             }
             TeamRecord::Delegated { call, member, .. } => self.delegated(*call, member, at),
@@ -252,7 +252,7 @@ impl TeamMachine {
             && let Some(hand) = self.hand_mut(call)
         {
             let mut money = std::mem::take(&mut hand.money);
-            self.budget.close(&mut money);
+            self.budget.ledger.close(&mut money);
             self.put_money(call, money);
         }
     }

@@ -22,11 +22,11 @@ impl TeamMachine {
         for (_, hand) in self.hands() {
             let mut money = hand.money.clone();
             if hand.rests() {
-                budget.release_rest(&mut money);
+                budget.ledger.release_rest(&mut money);
             }
-            budget.close(&mut money);
+            budget.ledger.close(&mut money);
         }
-        budget.spent()
+        budget.ledger.spent()
     }
 
     pub(super) fn failed_outcome(&self, kind: FailureKind, error: String) -> Outcome {

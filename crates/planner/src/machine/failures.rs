@@ -24,7 +24,7 @@ impl PlanMachine {
         let Some(index) = self.nodes.index_of(call) else { return };
         let node = self.nodes.get_mut(index);
         let NodeState::Running { effect, child } = node.state.clone() else { return };
-        self.budget.close(&mut node.money);
+        self.budget.ledger.close(&mut node.money);
         let may_have_effect = effect == Effect::SideEffect && child.is_none();
         if result.status == ToolResultStatus::Cancelled && self.is_stopping() && !may_have_effect {
             // The call did not fail: it begins again when the run is resumed.
@@ -48,7 +48,7 @@ impl PlanMachine {
     /// Takes a person's text as the result of a call, in place of its tool.
     pub(super) fn replied(&mut self, call: CallId, text: &str, at: Timestamp) {
         let Some(index) = self.nodes.index_of(call) else { return };
-        self.budget.close(&mut self.nodes.get_mut(index).money);
+        self.budget.ledger.close(&mut self.nodes.get_mut(index).money);
         self.done(index, ToolResult::success(text).with_metadata(metadata::ANSWERED_BY, "person"), at);
     }
 
@@ -87,7 +87,7 @@ impl PlanMachine {
             node.state,
             NodeState::Ready | NodeState::Running { .. } | NodeState::Asked | NodeState::Gated
         ) {
-            self.budget.close(&mut node.money);
+            self.budget.ledger.close(&mut node.money);
             self.failed(index, result, at, Repeat::Never);
         }
     }

@@ -7,7 +7,7 @@ use super::{NodeState, PlanMachine, PlanNode, failures::why};
 impl PlanMachine {
     pub(super) fn outcome(&self, status: OutcomeStatus) -> Outcome {
         let mut outcome = Outcome::new(self.run.clone(), status);
-        outcome.delegated = self.budget.spent();
+        outcome.delegated = self.budget.ledger.spent();
         if status != OutcomeStatus::Finished {
             outcome.set_answer(self.partial_results());
             self.note_form(&mut outcome);

@@ -134,7 +134,7 @@ impl PlanMachine {
 
     /// Returns the spending of the subtasks and the planner.
     pub fn spending(&self) -> Spending {
-        self.budget.spent()
+        self.budget.ledger.spent()
     }
 
     /// Returns the lease of a call's child run: an equal share among the calls that can run concurrently.

@@ -10,7 +10,7 @@ use archon_types::{
 use proptest::prelude::*;
 use serde_json::json;
 
-use crate::{CallStage, Command, ReactMachine};
+use crate::{CallStage, Machine, Next, ReactMachine, ReactTask};
 
 /// Calls of one turn, at most.
 const FAN: usize = 3;
@@ -79,18 +79,18 @@ impl Tree {
             return true;
         }
         match self.nodes[at].machine.next() {
-            Command::Done(_) => false,
-            Command::Append(body) => {
+            Next::Done(_) => false,
+            Next::Append(body) => {
                 self.apply(at, body);
                 true
             }
-            Command::AskModel { command, attempt, turn } => {
+            Next::Do(ReactTask::AskModel { command, attempt, turn }) => {
                 let asked = RecordBody::ModelAsked { command, attempt, turn, request_hash: String::new() };
                 self.apply(at, asked);
                 true
             }
-            Command::RunCalls(_) => self.calls(at),
-            Command::WaitUntil(_) => {
+            Next::Do(ReactTask::RunCalls) => self.calls(at),
+            Next::Do(ReactTask::WaitUntil(_)) => {
                 self.apply(at, RecordBody::ClockRead);
                 true
             }

@@ -11,7 +11,7 @@ use archon_types::{
     QuestionKind, Record, RecordBody, Timestamp, ToolResult, ToolResultStatus, metadata,
 };
 
-use super::{Command, Phase, ReactMachine};
+use super::{Phase, ReactMachine, ReactTask, Step};
 use crate::{CallStage, CallState, calls::Consent};
 
 impl ReactMachine {
@@ -87,10 +87,10 @@ impl ReactMachine {
     }
 
     /// Returns the record that follows from an answer or an expired question.
-    pub(super) fn decided(&self, calls: &[CallState]) -> Option<Command<'_>> {
+    pub(super) fn decided(&self, calls: &[CallState]) -> Option<Step> {
         let now = self.meter.now();
         calls.iter().find_map(|call| {
-            Some(Command::Append(match &call.stage {
+            Some(Step::Append(match &call.stage {
                 CallStage::Settled { result, replied: true } => {
                     RecordBody::ToolFinished { call: call.id, result: result.clone() }
                 }
@@ -109,12 +109,12 @@ impl ReactMachine {
     }
 
     /// Returns the next command when no call can be settled without running.
-    pub(super) fn run_or_wait<'a>(&'a self, calls: &'a [CallState]) -> Command<'a> {
+    pub(super) fn run_or_wait(&self, calls: &[CallState]) -> Step {
         let mut open = calls.iter().filter(|call| call.result().is_none());
         match (open.all(CallState::is_asked), self.suspended) {
-            (false, _) => Command::RunCalls(calls),
-            (true, false) => Command::Decide,
-            (true, true) => Command::Suspended,
+            (false, _) => Step::Do(ReactTask::RunCalls),
+            (true, false) => Step::Do(ReactTask::Decide),
+            (true, true) => Step::Suspend,
         }
     }
 

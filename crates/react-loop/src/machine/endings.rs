@@ -5,16 +5,16 @@ use archon_types::{
     RecordBody, SideQuestion, Speaker, Timestamp, Usage,
 };
 
-use super::{Command, Phase, ReactMachine};
+use super::{Machine as _, Phase, ReactMachine, Step};
 
 impl ReactMachine {
     /// Returns the record that is due because of a limit before another request.
-    pub(super) fn limit_due(&self) -> Option<Command<'_>> {
+    pub(super) fn limit_due(&self) -> Option<Step> {
         let limits = &self.config.limits;
         match self.limit {
             None => {
                 let reached = self.meter.reached(limits).or_else(|| self.repetition.reached(limits));
-                let due = |limit| Command::Append(RecordBody::LimitReached(limit));
+                let due = |limit| Step::Append(RecordBody::LimitReached(limit));
                 reached.map(due).or_else(|| self.cost_due())
             }
             Some(_) => self.cost_due(),
@@ -22,13 +22,13 @@ impl ReactMachine {
     }
 
     /// Returns the same for cost, because the next request might cost more than is left.
-    pub(super) fn cost_due(&self) -> Option<Command<'_>> {
+    pub(super) fn cost_due(&self) -> Option<Step> {
         let estimate = self.cost_estimate();
         // The same amount again is kept for the final summary, if one is wanted.
         let words = if self.limit.is_none() && self.wants_last_words() { estimate } else { 0 };
         let limit = self.meter.reached_by(estimate.saturating_add(words), &self.config.limits)?;
         Some(match self.limit {
-            None => Command::Append(RecordBody::LimitReached(limit)),
+            None => Step::Append(RecordBody::LimitReached(limit)),
             // The budget does not cover the final summary.
             Some(_) => self.finish(self.outcome_at_limit()),
         })
@@ -45,17 +45,17 @@ impl ReactMachine {
     }
 
     /// Returns the command of an auxiliary question, or the record that has to be written before it.
-    pub(super) fn beside<'a>(&'a self, question: SideQuestion, ask: Command<'a>) -> Command<'a> {
+    pub(super) fn beside(&self, question: SideQuestion, ask: Step) -> Step {
         match self.beside == Some(question) {
             true => ask,
-            false => Command::Append(RecordBody::AskedBeside { question, reserved: self.cost_estimate() }),
+            false => Step::Append(RecordBody::AskedBeside { question, reserved: self.cost_estimate() }),
         }
     }
 
     /// Notes that an auxiliary question was sent, if it is due.
     pub(super) fn asked_beside(&mut self, record: &RecordBody) {
         if let RecordBody::AskedBeside { question, reserved } = record
-            && matches!(self.next(), Command::Append(due) if due == *record)
+            && matches!(self.next(), Step::Append(due) if due == *record)
         {
             self.beside = Some(*question);
             self.set_aside(*reserved);
@@ -77,9 +77,9 @@ impl ReactMachine {
     }
 
     /// Returns the record that is due because of a limit before a retry.
-    pub(super) fn limit_of_tries(&self) -> Option<Command<'_>> {
+    pub(super) fn limit_of_tries(&self) -> Option<Step> {
         let reached = self.meter.reached_again(&self.config.limits).filter(|_| self.limit.is_none());
-        reached.map(|limit| Command::Append(RecordBody::LimitReached(limit))).or_else(|| self.cost_due())
+        reached.map(|limit| Step::Append(RecordBody::LimitReached(limit))).or_else(|| self.cost_due())
     }
 
     pub(super) fn limit_reached(&mut self, limit: LimitReached) {

@@ -7,7 +7,7 @@ use archon_types::{
     RecordBody, RequestOptions, Timestamp, ToolMode, ToolResult,
 };
 
-use super::{Command, Phase, ReactMachine};
+use super::{Phase, ReactMachine, Step};
 use crate::{
     CallStage, CallState,
     fallback::{self, Chain, Next},
@@ -133,10 +133,10 @@ impl ReactMachine {
     }
 
     /// Returns the refusal of the first call whose tool is blocked.
-    pub(super) fn refusal_due(&self, calls: &[CallState]) -> Option<Command<'_>> {
+    pub(super) fn refusal_due(&self, calls: &[CallState]) -> Option<Step> {
         let call = calls.iter().find(|call| self.is_left_alone(call))?;
         let result = self.circuits.answer(&call.call.name, &self.config.tools, self.meter.now());
-        Some(Command::Append(RecordBody::ToolRefused { call: call.id, result: Arc::new(result) }))
+        Some(Step::Append(RecordBody::ToolRefused { call: call.id, result: Arc::new(result) }))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use archon_types::{GoalCheck, GoalVerdict, OutcomeStatus, SideQuestion};
 
-use super::{Command, Phase, ReactMachine};
+use super::{Phase, ReactMachine, ReactTask, Step};
 
 /// Most answers that are sent back; the next one is accepted.
 const MOST_CHECKS: u32 = 2;
@@ -35,10 +35,10 @@ impl ReactMachine {
         }
     }
 
-    pub(super) fn goal_due(&self) -> Command<'_> {
+    pub(super) fn goal_due(&self) -> Step {
         let expected = self.config.expected_output.clone().unwrap_or_default();
-        let due = Command::CheckGoal(GoalDue { expected, answer: self.last_answer.clone() });
-        self.beside(SideQuestion::Goal, due)
+        let due = ReactTask::CheckGoal(GoalDue { expected, answer: self.last_answer.clone() });
+        self.beside(SideQuestion::Goal, Step::Do(due))
     }
 
     pub(super) fn goal_checked(&mut self, verdict: &GoalVerdict) {

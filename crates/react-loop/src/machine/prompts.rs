@@ -101,6 +101,7 @@ impl ReactMachine {
 
 #[cfg(test)]
 mod tests {
+    use archon_run::Machine as _;
     use archon_types::{CallId, CommandId, Origin, Record, RecordBody, RunConfig, RunStarted, Timestamp};
 
     use super::*;

@@ -7,7 +7,7 @@ use archon_types::{
     metadata,
 };
 
-use super::{Command, ReactMachine};
+use super::{ReactMachine, ReactTask, Step};
 use crate::{CallStage, CallState};
 
 impl ReactMachine {
@@ -94,6 +94,12 @@ impl ReactMachine {
         calls.any(|call| call.id == id && matches!(call.stage, CallStage::Waiting { .. }))
     }
 
+    /// Returns true if the call runs.
+    pub(crate) fn is_started(&self, id: CallId) -> bool {
+        let mut calls = self.calls().iter();
+        calls.any(|call| call.id == id && matches!(call.stage, CallStage::Started { .. }))
+    }
+
     /// Returns true if all these calls may run concurrently.
     pub(crate) fn run_together<'c>(&self, mut calls: impl Iterator<Item = &'c CallState>) -> bool {
         let is_safe = |call: &CallState| {
@@ -105,7 +111,7 @@ impl ReactMachine {
     }
 
     /// Returns the command to wait, if the next calls wait for their retries.
-    pub(super) fn wait_for_calls(&self, calls: &[CallState]) -> Option<Command<'_>> {
+    pub(super) fn wait_for_calls(&self, calls: &[CallState]) -> Option<Step> {
         let due = |call: &CallState| match &call.stage {
             CallStage::Waiting { due, .. } => Some(*due),
             _ => None,
@@ -118,17 +124,17 @@ impl ReactMachine {
             true => left.into_iter().filter_map(due).min(),
             false => left.first().copied().and_then(due),
         };
-        next.map(Command::WaitUntil)
+        next.map(|due| Step::Do(ReactTask::WaitUntil(due)))
     }
 
     /// Returns the record that ends a call in place of its retry: after a cancel, a steer, or when the
     /// circuit breaker of its tool has opened.
-    pub(super) fn given_up(&self, calls: &[CallState]) -> Option<Command<'_>> {
+    pub(super) fn given_up(&self, calls: &[CallState]) -> Option<Step> {
         let now = self.meter.now();
         let all = self.cancelled || self.is_steered();
         calls.iter().find_map(|call| match &call.stage {
             CallStage::Waiting { result, .. } if all || self.circuits.is_open(&call.call.name, now) => {
-                Some(Command::Append(RecordBody::ToolRefused { call: call.id, result: result.clone() }))
+                Some(Step::Append(RecordBody::ToolRefused { call: call.id, result: result.clone() }))
             }
             _ => None,
         })

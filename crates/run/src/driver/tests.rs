@@ -1,8 +1,15 @@
 //! The driver with a machine that has one task.
 
-use std::{future::pending, sync::Arc, time::Duration};
+use std::{
+    future::{pending, ready},
+    sync::Arc,
+    time::Duration,
+};
 
-use archon_types::{Clock, Ids, Record, RunKind};
+use archon_types::{
+    CallId, Clock, CommandId, Delegation, Durability, Ids, Inbox, InboxEntry, InboxRequest, Journal, Lease,
+    OpenMode, OpenRun, OutcomeStatus, Record, RunFilter, RunHead, RunId, RunKind, RunWriter,
+};
 use futures_util::FutureExt;
 
 use super::*;
@@ -12,7 +19,8 @@ use crate::Reporter;
 #[derive(Default)]
 struct One {
     is_started: bool,
-    is_cancelled: bool,
+    /// The reason of the cancel.
+    cancelled: Option<String>,
     result: Option<String>,
     reports: usize,
 }
@@ -25,7 +33,7 @@ impl Machine for One {
         match &record.body {
             RecordBody::ClockRead => self.is_started = true,
             RecordBody::Noted { text } => self.result = Some(text.clone()),
-            RecordBody::CancelRequested { .. } => self.is_cancelled = true,
+            RecordBody::CancelRequested { reason } => self.cancelled = Some(reason.clone()),
             RecordBody::Resumed => self.reports += 1,
             _ => {}
         }
@@ -39,14 +47,18 @@ impl Machine for One {
                 outcome.set_answer(format!("{text}, {} reports", self.reports));
                 Next::Done(outcome)
             }
-            None if self.is_cancelled => Next::Done(ended(OutcomeStatus::Cancelled)),
+            None if self.is_stopping() => {
+                let mut outcome = ended(OutcomeStatus::Cancelled);
+                outcome.error.clone_from(&self.cancelled);
+                Next::Done(outcome)
+            }
             None if self.is_started => Next::Wait(None),
             None => Next::Do(()),
         }
     }
 
     fn is_stopping(&self) -> bool {
-        self.is_cancelled
+        self.cancelled.is_some()
     }
 }
 
@@ -91,12 +103,20 @@ impl Ids for Still {
     }
 }
 
-/// Drives a run with this task, and returns its outcome. Nothing in it waits for anything outside.
-fn check(task: MakeTask) -> Outcome {
-    let context = Context::new("r".into(), "s".into(), Arc::new(Still), Arc::new(Still));
-    let driver = RunDriver::new(One::default(), RunLog::not_kept(context));
-    let outcome = driver.drive(&mut Runs(task)).now_or_never();
+fn context() -> Context {
+    Context::new("r".into(), "s".into(), Arc::new(Still), Arc::new(Still))
+}
+
+/// Drives a run with this log, and returns its outcome. Nothing in it waits for anything outside.
+fn outcome(log: RunLog, executor: &mut impl Executor<One, Done = String>) -> Outcome {
+    let mut work = pin!(RunDriver::new(One::default(), log).drive(executor));
+    let outcome = (0..9).find_map(|_| work.as_mut().now_or_never());
     outcome.expect("nothing to wait for").expect("the log takes everything")
+}
+
+/// Drives a run with this task, and returns its outcome.
+fn check(task: MakeTask) -> Outcome {
+    outcome(RunLog::not_kept(context()), &mut Runs(task))
 }
 
 #[test]
@@ -122,4 +142,139 @@ fn drive_report_of_a_task_is_in_the_log_before_the_task_goes_on() {
         Box::pin(async move { format!("logged: {}", reporter.report(RecordBody::Resumed).await) })
     });
     assert_eq!(outcome.last_text(), Some("logged: true, 1 reports"));
+}
+
+/// Starts a task that ends and one that does not, and waits no longer than for the first.
+#[derive(Default)]
+struct Settles(Vec<String>);
+
+impl Executor<One> for Settles {
+    type Done = String;
+
+    const GRACE: Option<Duration> = None;
+
+    async fn start(&mut self, (): (), run: &mut RunDriver<One, String>) -> Recorded {
+        run.spawn(ready("ended".to_owned()), || "panicked".to_owned());
+        run.spawn(pending(), || "panicked".to_owned());
+        let why = run.settle(self, |_, _| Poll::Ready("late")).await?;
+        let text = format!("{:?}, {why:?}, is busy: {}", self.0, run.is_busy());
+        run.record(vec![RecordBody::Noted { text }]).await
+    }
+
+    async fn done(&mut self, text: String, _: &mut RunDriver<One, String>) -> Recorded {
+        self.0.push(text);
+        Ok(())
+    }
+}
+
+#[test]
+fn settle_task_that_is_not_over_is_dropped_with_the_reason() {
+    let outcome = outcome(RunLog::not_kept(context()), &mut Settles::default());
+    assert_eq!(outcome.last_text(), Some("[\"ended\"], Some(\"late\"), is busy: false, 0 reports"));
+}
+
+/// A journal whose inbox has a cancel for every run.
+struct Cancels;
+
+impl Journal for Cancels {
+    fn open<'a>(&'a self, _: &'a RunId, _: OpenMode) -> BoxFuture<'a, Result<OpenRun, JournalError>> {
+        Box::pin(ready(Ok(OpenRun { records: Vec::new(), writer: Box::new(Self) })))
+    }
+
+    fn read<'a>(&'a self, _: &'a RunId) -> BoxFuture<'a, Result<Vec<Arc<Record>>, JournalError>> {
+        Box::pin(ready(Ok(Vec::new())))
+    }
+
+    fn list<'a>(&'a self, _: &'a RunFilter) -> BoxFuture<'a, Result<Vec<RunHead>, JournalError>> {
+        Box::pin(ready(Ok(Vec::new())))
+    }
+
+    fn inbox(&self) -> Option<Arc<dyn Inbox>> {
+        Some(Arc::new(Self))
+    }
+}
+
+impl RunWriter for Cancels {
+    fn append<'a>(
+        &'a mut self,
+        _: &'a [Arc<Record>],
+        _: Durability,
+    ) -> BoxFuture<'a, Result<(), JournalError>> {
+        Box::pin(ready(Ok(())))
+    }
+}
+
+impl Inbox for Cancels {
+    fn post<'a>(&'a self, _: &'a RunId, _: InboxEntry) -> BoxFuture<'a, Result<(), JournalError>> {
+        Box::pin(ready(Ok(())))
+    }
+
+    fn waiting<'a>(&'a self, _: &'a RunId) -> BoxFuture<'a, Result<Vec<InboxEntry>, JournalError>> {
+        let request = InboxRequest::Cancel { reason: "the office closes".to_owned() };
+        Box::pin(ready(Ok(vec![InboxEntry::new("in_1", Timestamp::default(), request)])))
+    }
+
+    fn remove<'a>(&'a self, _: &'a RunId, _: &'a [String]) -> BoxFuture<'a, Result<(), JournalError>> {
+        Box::pin(ready(Ok(())))
+    }
+}
+
+/// Opens the log of a run that has this context and a cancel in its inbox.
+fn log_with_cancel(context: Context) -> RunLog {
+    let open = Cancels.open(&context.run, OpenMode::Create).now_or_never();
+    RunLog::resume(&Cancels, open.expect("a log").expect("a log"), context)
+}
+
+/// Waits in `start`, and reads the inbox between two steps only.
+struct Waits;
+
+impl Executor<One> for Waits {
+    type Done = String;
+
+    const GRACE: Option<Duration> = None;
+    const LISTENS: bool = true;
+
+    async fn attach(&mut self, _: &mut RunDriver<One, String>) -> Recorded {
+        Ok(())
+    }
+
+    async fn start(&mut self, (): (), run: &mut RunDriver<One, String>) -> Recorded {
+        run.watch.wait_for(pending::<()>()).await;
+        Ok(())
+    }
+
+    async fn done(&mut self, _: String, _: &mut RunDriver<One, String>) -> Recorded {
+        Ok(())
+    }
+}
+
+#[test]
+fn drive_cancel_in_the_inbox_ends_what_start_awaits() {
+    let outcome = outcome(log_with_cancel(context()), &mut Waits);
+    assert_eq!(outcome.status, OutcomeStatus::Cancelled);
+}
+
+#[test]
+fn drive_cancelled_run_with_a_cancel_in_the_inbox_has_its_reason() {
+    let reason = |log: fn(Context) -> RunLog| {
+        let context = context();
+        context.cancel.cancel();
+        outcome(log(context), &mut Waits).error
+    };
+    assert_eq!(reason(log_with_cancel).as_deref(), Some("the office closes"));
+    assert_eq!(reason(RunLog::not_kept).as_deref(), Some("cancelled by the caller"));
+}
+
+#[test]
+fn not_kept_called_run_has_its_delegation_and_its_caller_is_not_told() {
+    let (call, lease) = (CallId::new(CommandId(0), 0), Lease::new(1, 1));
+    let reports = Reports::default();
+    let delegation = Delegation::new("caller".into(), call, lease, 1, Arc::new(Cancels));
+    let mut context = context();
+    context.run = delegation.child.clone();
+    context.delegation = Some(Arc::new(delegation.with_caller_log(reports.reporter())));
+    let mut log = RunLog::not_kept(context);
+    assert!(log.context().delegation.is_some());
+    assert!(log.append(vec![RecordBody::ClockRead]).now_or_never().is_some(), "it waits for no answer");
+    assert!(reports.next().is_none());
 }

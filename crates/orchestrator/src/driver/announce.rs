@@ -1,0 +1,72 @@
+//! Publishes requests, results and status on the bus of a team; records signs of life.
+
+use archon_run::Recorded;
+use archon_types::{BusMessage, CallId, Json, MessageType, RecordBody, TeamRecord};
+
+use super::{AtWork, Run, Working, team};
+use crate::TeamMachine;
+
+impl Working<'_> {
+    pub(super) fn tell(&self, machine: &TeamMachine, record: &TeamRecord) {
+        let run = &self.context.run;
+        match record {
+            TeamRecord::Delegated { call, member, chain, task } if self.parts.bus.is_some() => {
+                let content = machine.request(*call, chain, task, self.context.clock.now());
+                self.publish(self.name(), member.as_str(), MessageType::TaskRequest, content);
+            }
+            TeamRecord::Undeliverable { reason, .. } => {
+                tracing::warn!(%run, reason, "work cannot be delegated")
+            }
+            TeamRecord::TakenBack { call, member, reason } => {
+                tracing::warn!(%run, %member, reason, "work was taken back");
+                let content = serde_json::json!({ "task_id": run.of_call(*call), "reason": reason });
+                self.publish(self.name(), member.as_str(), MessageType::Notification, content);
+            }
+            TeamRecord::Conflict { key, .. } => tracing::warn!(%run, key, "answers contradict each other"),
+            TeamRecord::Settled { how, .. } => tracing::info!(%run, how, "a contradiction was settled"),
+            _ => {}
+        }
+    }
+
+    pub(super) fn name(&self) -> &str {
+        self.parts.options.agent_id.as_str()
+    }
+
+    /// Publishes the status of a delegation in the name of its member.
+    pub(super) fn tell_status(&self, machine: &TeamMachine, call: CallId, status: &str) {
+        let Some(hand) = machine.hand(call).filter(|_| self.parts.bus.is_some()) else { return };
+        let task_id = self.context.run.of_call(call);
+        let content =
+            serde_json::json!({ "task_id": task_id, "status": status, "heard": hand.heard.to_string() });
+        self.publish(hand.member.as_str(), self.name(), MessageType::StatusUpdate, content);
+    }
+
+    /// Sends a message on the bus, if the team has one.
+    pub(super) fn publish(&self, from: &str, to: &str, message_type: MessageType, content: Json) {
+        let content = content.as_object().cloned().unwrap_or_default();
+        // The answer to delegated work has the id of its request.
+        let pairs =
+            matches!(message_type, MessageType::TaskRequest | MessageType::TaskResponse | MessageType::Error);
+        let task = content.get("task_id").filter(|_| pairs).and_then(Json::as_str).map(str::to_owned);
+        let mut message = BusMessage::new(from, to, message_type, content, self.context.clock.now());
+        message.correlation_id = task;
+        self.outbox.send(message.of_run(self.context.run.clone()));
+    }
+
+    /// Records the new signs of life, then `rest`.
+    pub(super) async fn note_beats(&mut self, run: &mut Run, rest: Vec<RecordBody>) -> Recorded {
+        let heard = |(call, hand): (&CallId, &AtWork)| {
+            let known = run.machine.hand(*call).filter(|hand| hand.is_open())?;
+            let heard = hand.vital.last_seen();
+            (heard > known.heard).then_some(TeamRecord::Beat { call: *call, heard })
+        };
+        let mut beats: Vec<TeamRecord> = self.hands.iter().filter_map(heard).collect();
+        beats.sort_by_key(TeamRecord::beat_of);
+        let heard: Vec<CallId> = beats.iter().filter_map(TeamRecord::beat_of).collect();
+        run.record(beats.into_iter().map(team).chain(rest).collect()).await?;
+        for call in heard {
+            self.tell_status(&run.machine, call, "executing");
+        }
+        Ok(())
+    }
+}

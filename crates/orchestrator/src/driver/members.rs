@@ -1,0 +1,173 @@
+//! Starts and restarts the runs of members, and records their ends.
+
+use std::{sync::Arc, time::Duration};
+
+use archon_run::Recorded;
+use archon_types::{
+    ApprovalRequest, CallId, CancellationToken, Context, Effect, FailureKind, Heartbeat, JournalError,
+    Outcome, OutcomeStatus, RecordBody, TeamRecord, is_lost, questions_below,
+};
+use futures_util::{
+    FutureExt,
+    future::{AbortHandle, Abortable},
+};
+
+use super::{AtWork, Happened, Run, Working, team};
+use crate::{
+    desk::Seat,
+    vital::{Attended, Vital, VitalSink},
+};
+
+impl Working<'_> {
+    /// Records that a member's run ended. Its answer counts only if the delegation is still open.
+    pub(super) async fn ended(&mut self, run: &mut Run, call: CallId, outcome: Outcome) -> Recorded {
+        self.forget(call);
+        let Some(hand) = run.machine.hand(call) else { return Ok(()) };
+        let (member, is_open) = (hand.member.clone(), hand.is_open());
+        let spent = outcome.spending();
+        let settled = RecordBody::Settled { call, child: outcome.run.clone(), spent };
+        if !is_open {
+            if outcome.status == OutcomeStatus::Cancelled {
+                return run.record(vec![settled]).await;
+            }
+            tracing::warn!(run = %self.context.run, %member, %call, "a late answer was ignored");
+            let answer = outcome.last_text().unwrap_or_default().chars().take(200).collect();
+            let late = team(TeamRecord::Late { call, member, answer });
+            return run.record(vec![settled, late]).await;
+        }
+        match outcome.status {
+            // The delegation stays open for a resume of the run; its spending is recorded.
+            OutcomeStatus::Cancelled if run.stop().is_cancelled() => run.record(vec![settled]).await,
+            OutcomeStatus::Suspended => {
+                let journal = self.context.journal(&self.parts.journal).clone();
+                let said = outcome.to_question(call, member.as_str());
+                let asked = questions_below(Some(&*journal), &outcome.run, call, said).await;
+                let asked =
+                    asked.into_iter().map(|one| RecordBody::ToolAsked { call, request: Box::new(one) });
+                let settled = self.settled_so_far(&run.machine, call).await;
+                run.record(settled.into_iter().chain(asked).collect()).await?;
+                self.tell_status(&run.machine, call, "waiting");
+                Ok(())
+            }
+            _ => {
+                let result = Box::new(outcome.to_result(member.as_str()));
+                if self.parts.bus.is_some() {
+                    let (message_type, content) = run.machine.response(call, &result);
+                    self.publish(member.as_str(), self.name(), message_type, content);
+                }
+                run.record(vec![settled, RecordBody::ToolFinished { call, result: result.into() }]).await
+            }
+        }
+    }
+
+    /// Returns the delegations that can go on. For those whose run had a log that is now missing it
+    /// asks a person.
+    pub(super) async fn doubt_lost(
+        &mut self,
+        run: &mut Run,
+        mut calls: Vec<CallId>,
+    ) -> Result<Vec<CallId>, JournalError> {
+        let journal = self.context.journal(&self.parts.journal).clone();
+        let is_begun = |call: &CallId| run.machine.hand(*call).is_some_and(|hand| hand.is_begun);
+        for call in calls.iter().copied().filter(is_begun).collect::<Vec<_>>() {
+            if is_lost(&*journal, &self.context.run.of_call(call)).await? {
+                calls.retain(|other| *other != call);
+                self.doubt(run, call).await?;
+            }
+        }
+        Ok(calls)
+    }
+
+    /// Asks a person about a delegation that is in doubt: its log is lost, so nobody knows what it
+    /// did.
+    async fn doubt(&mut self, run: &mut Run, call: CallId) -> Recorded {
+        let child = self.context.run.of_call(call);
+        let member = run.machine.hand(call).map(|hand| hand.member.to_string()).unwrap_or_default();
+        let task = serde_json::json!({ "task": run.machine.brief(call) });
+        let mut request =
+            ApprovalRequest::in_doubt(run.machine.doubt_id(call), &member, &task).of_lost_run(&child);
+        request.agent_name = member;
+        self.derived(run, RecordBody::ToolAsked { call, request: Box::new(request) }).await
+    }
+
+    pub(super) fn started(&self, call: CallId) -> RecordBody {
+        let child_run = Some(self.context.run.of_call(call));
+        RecordBody::ToolStarted { call, attempt: 0, effect: Effect::Idempotent, child_run }
+    }
+
+    /// Restarts the runs of these delegations.
+    pub(super) async fn run_again(&mut self, run: &mut Run, calls: Vec<CallId>) -> Recorded {
+        if !calls.is_empty() {
+            run.record(calls.iter().map(|call| self.started(*call)).collect()).await?;
+        }
+        for call in calls {
+            self.run_member(run, call);
+        }
+        Ok(())
+    }
+
+    /// Starts the run of a delegation's member, or resumes the run if it has a log.
+    pub(super) fn run_member(&mut self, run: &mut Run, call: CallId) {
+        let Some(member) = run.machine.hand(call).map(|hand| hand.member.clone()) else { return };
+        let vital = Vital::new(self.context.clock.clone());
+        let stop = run.stop().child_token();
+        let context = self.child_context(run, call, &vital, &stop);
+        let mut brief = run.machine.brief(call);
+        let role =
+            run.machine.job(call.command).and_then(|job| run.machine.role(job.role.as_deref()?)).cloned();
+        let seat = Seat { call, role, team: self.team.clone(), vital: vital.clone() };
+        self.parts.desk.put(context.run.clone(), seat);
+        let (let_go, is_let_go) = AbortHandle::new_pair();
+        self.hands.insert(call, AtWork { vital: vital.clone(), stop, let_go, waits_for: Vec::new() });
+        let child = context.run.clone();
+        let Some(agent) = self.parts.agent(&member) else {
+            let outcome =
+                Outcome::failed(child, FailureKind::Refused, format!("{member} is not in the team any more"));
+            let gone = std::future::ready(Happened::Ended(call, Box::new(outcome)));
+            return run.spawn(gone, move || Happened::LetGo(call));
+        };
+        let form = run.machine.form().filter(|_| run.machine.is_synthesis(call));
+        let agent = match form.map(|form| agent.in_form(form)) {
+            Some(Some(agent)) => agent,
+            _ => {
+                brief.push_str(&run.machine.form_in_words(call).unwrap_or_default());
+                agent
+            }
+        };
+        let settings = run.machine.settings();
+        let has_timer = settings.heartbeat == Heartbeat::Timer && settings.beat_ms > 0;
+        let work = Box::pin(async move { agent.run(&brief, &context).await });
+        let mut work = Attended::new(work, vital);
+        if has_timer {
+            work = work.with_beats(Duration::from_millis(settings.beat_ms));
+        }
+        let failed = Outcome::failed(child.clone(), FailureKind::Panicked, "it panicked");
+        let work = Abortable::new(work, is_let_go).map(move |done| {
+            let Ok(mut outcome) = done else { return Happened::LetGo(call) };
+            // A member cannot rename its run.
+            outcome.run = child;
+            Happened::Ended(call, Box::new(outcome))
+        });
+        run.spawn(work, move || Happened::Ended(call, Box::new(failed)));
+    }
+
+    fn child_context(&self, run: &Run, call: CallId, vital: &Vital, stop: &CancellationToken) -> Context {
+        let parent = &self.context;
+        let max_depth = parent.limits(self.parts.options.limits.clone()).max_depth;
+        let journal = parent.journal(&self.parts.journal).clone();
+        let child = parent.of_call(call, run.machine.lease(call), max_depth, journal, stop.clone());
+        let mut child = child.with_caller_log(run.reporter());
+        child.sink = Arc::new(VitalSink { vital: vital.clone(), inner: parent.sink.clone() });
+        child
+    }
+
+    /// Cancels the run of a delegation that was taken back, and drops the requests that its member
+    /// waits for.
+    pub(super) fn stop_taken(&mut self, call: CallId) {
+        if let Some(hand) = self.hands.get(&call) {
+            hand.stop.cancel();
+        }
+        self.asks.retain(|ask| ask.by != call);
+        self.waits.retain(|(by, ..)| *by != call);
+    }
+}

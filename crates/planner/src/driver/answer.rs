@@ -1,0 +1,82 @@
+//! Makes the answer of a plan from the results of its subtasks, and checks its form.
+
+use archon_run::Recorded;
+use archon_types::{CommandId, PlanError, PlanRecord, RecordBody, json_in};
+
+use crate::{
+    Conclusion, ConclusionQuestion, LastResults, calls,
+    following::{Following, Happened, Run, plan},
+};
+
+impl Following {
+    pub(super) async fn conclude(&mut self, run: &mut Run, command: CommandId) -> Recorded {
+        run.record(plan(PlanRecord::Concluding { command })).await?;
+        let (parts, task) = (self.parts.clone(), run.machine.task());
+        let background = run.machine.background().to_owned();
+        let form = run.machine.form().cloned();
+        let misfit = run.machine.misfit().map(|(answer, problems)| (answer.to_owned(), problems.to_vec()));
+        let mut context = run.context().clone();
+        context.cancel = run.stop().clone();
+        let left = run.machine.left();
+        let is_spent = left.tokens == 0 || left.cost == Some(0);
+        let concluded = async move {
+            if is_spent {
+                // All subtasks are done, and their results can be the answer at no further cost.
+                return Happened::Concluded(command, Ok(LastResults::of(&task)));
+            }
+            let mut question = ConclusionQuestion::new(&task, left);
+            (question.background, question.form) = (&background, form.as_ref());
+            if let Some((answer, problems)) = &misfit {
+                question = question.after(answer, problems);
+            }
+            Happened::Concluded(command, parts.conclude.conclude(question, &context).await)
+        };
+        run.spawn(concluded, move || {
+            let panicked = PlanError::Unreadable { problem: "it panicked".to_owned() };
+            Happened::Concluded(command, Err(panicked))
+        });
+        Ok(())
+    }
+
+    pub(super) async fn concluded(
+        &mut self,
+        run: &mut Run,
+        command: CommandId,
+        concluded: Result<Conclusion, PlanError>,
+    ) -> Recorded {
+        let task = run.machine.task();
+        let conclusion = match concluded {
+            Ok(conclusion) => conclusion,
+            // Without a conclusion, the results of the last subtasks are the answer.
+            Err(error) => {
+                tracing::warn!(run = %run.context().run, %error, "no answer was put together");
+                let results = LastResults::of(&task);
+                let form = run.machine.form();
+                if form.is_some_and(|form| !form.problems(&json_in(&results.answer)).is_empty()) {
+                    let problem = match &error {
+                        PlanError::Model(error) => error.to_string(),
+                        error => format!("{error} ({})", error.advice()),
+                    };
+                    let failure = error.kind();
+                    return run.record(plan(PlanRecord::NotConcluded { command, problem, failure })).await;
+                }
+                results
+            }
+        };
+        let Conclusion { answer, citations, spent } = conclusion;
+        let cite = |id| run.machine.nodes().find(|node| node.subtask.id == id).map(calls::citation);
+        let citations = citations.into_iter().filter_map(cite).collect();
+        if run.machine.form().is_none() {
+            self.parts.remember(&task, &answer).await;
+        }
+        run.record(plan(PlanRecord::Concluded { command, answer, citations, spent })).await
+    }
+
+    pub(super) async fn check_form(&mut self, run: &mut Run, answer: &str) -> Recorded {
+        let problems = run.machine.form().map(|form| form.problems(answer)).unwrap_or_default();
+        if problems.is_empty() {
+            self.parts.remember(&run.machine.task(), answer).await;
+        }
+        run.record(vec![RecordBody::FormChecked { problems }]).await
+    }
+}

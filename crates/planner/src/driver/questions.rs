@@ -1,0 +1,141 @@
+//! Asks people on behalf of a plan, and handles their answers and the expiry of questions.
+
+use std::{panic::AssertUnwindSafe, time::Duration};
+
+use archon_run::Recorded;
+use archon_types::{
+    Answer, ApprovalRequest, Approver, CallId, Decision, InboxRequest, JournalError, QuestionKind,
+    RecordBody, Timestamp,
+};
+use futures_util::FutureExt;
+
+use crate::{
+    PlanMachine,
+    following::{Deciding, Following, Run},
+};
+
+impl Following {
+    /// Asks a person. A question of a child run expires in the child run.
+    pub(crate) async fn ask(
+        &mut self,
+        run: &mut Run,
+        call: CallId,
+        mut request: Box<ApprovalRequest>,
+    ) -> Recorded {
+        if request.agent_name.is_empty() {
+            request.agent_name.clone_from(&self.parts.options.name);
+        }
+        // The question about a call in doubt never expires, because the run cannot go on without an answer.
+        if request.path.is_empty() && request.kind != QuestionKind::InDoubt {
+            let wait = request.timeout_ms.unwrap_or(run.machine.settings().answer_within_ms);
+            request
+                .expires_at
+                .get_or_insert(run.context().clock.now_for_others() + Duration::from_millis(wait));
+        }
+        // Answered questions are dropped; a question that is asked again replaces itself.
+        let machine = &run.machine;
+        self.open.retain(|(asked, other)| {
+            other.request_id != request.request_id && machine.is_waiting_for(*asked)
+        });
+        self.open.push((call, ApprovalRequest::clone(&request)));
+        run.record(vec![RecordBody::ToolAsked { call, request }]).await
+    }
+
+    /// Asks about a tool call, and also asks the approver of this process, who may answer at once.
+    pub(crate) async fn ask_about(
+        &mut self,
+        run: &mut Run,
+        call: CallId,
+        request: Box<ApprovalRequest>,
+    ) -> Recorded {
+        let shown = ApprovalRequest::clone(&request);
+        self.ask(run, call, request).await?;
+        if let Some(approver) = self.parts.approver.clone() {
+            let question = (shown.request_id.clone(), shown.binding.clone());
+            let work = async move { approver.decide(&shown).await };
+            let work = AssertUnwindSafe(work).catch_unwind().map(|said| said.unwrap_or(Decision::Later));
+            self.deciding.push(Deciding { call, question, work: Box::pin(work) });
+        }
+        Ok(())
+    }
+
+    /// Returns the plan's own open question of this id and binding.
+    fn question(
+        &self,
+        machine: &PlanMachine,
+        (request_id, binding): (&str, &str),
+    ) -> Option<&(CallId, ApprovalRequest)> {
+        self.open.iter().find(|(call, request)| {
+            let is_own = request.path.is_empty() && machine.is_waiting_for(*call);
+            is_own && request.is_meant(request_id, binding)
+        })
+    }
+
+    /// Returns the time when the first of the plan's own open questions expires.
+    pub(crate) fn next_expiry(&self, machine: &PlanMachine) -> Option<Timestamp> {
+        let mine = |(call, request): &&(CallId, ApprovalRequest)| {
+            request.path.is_empty() && machine.is_waiting_for(*call)
+        };
+        self.open.iter().filter(mine).filter_map(|(_, request)| request.expires_at).min()
+    }
+
+    /// Returns the record that follows from an answer given at `at`. An answer that is not acceptable leaves
+    /// the question open; the reason is added to it.
+    pub(crate) fn hear_answer(
+        &self,
+        machine: &PlanMachine,
+        meant: (&str, &str),
+        answer: Answer,
+        at: Timestamp,
+    ) -> Option<RecordBody> {
+        let (call, request) = self.question(machine, meant)?;
+        if request.is_expired(at) {
+            return Some(RecordBody::ToolAnswered { call: *call, answer: Answer::Expired });
+        }
+        Some(match self.parts.take(machine, *call, &answer, &self.context) {
+            Ok(()) => RecordBody::ToolAnswered { call: *call, answer },
+            Err(error) => {
+                let mut again = request.clone();
+                again.action_summary =
+                    format!("The last answer cannot be taken: {error}. {}", again.action_summary);
+                RecordBody::ToolAsked { call: *call, request: Box::new(again) }
+            }
+        })
+    }
+
+    /// Records the expiry of questions that nobody answered in time. Reads the inbox first, since an answer
+    /// may have been given in time.
+    pub(crate) async fn expire(&mut self, run: &mut Run) -> Recorded {
+        let now = run.context().clock.now();
+        if run.machine.is_stopping() || self.next_expiry(&run.machine).is_none_or(|end| end > now) {
+            return Ok(());
+        }
+        run.receive(self).await?;
+        let is_over = |(call, request): &&(CallId, ApprovalRequest)| {
+            request.path.is_empty() && request.is_expired(now) && run.machine.is_waiting_for(*call)
+        };
+        let over: Vec<CallId> = self.open.iter().filter(is_over).map(|(call, _)| *call).collect();
+        for call in over {
+            run.record(vec![RecordBody::ToolAnswered { call, answer: Answer::Expired }]).await?;
+        }
+        Ok(())
+    }
+
+    /// Returns the answers that child runs have received while this run was working.
+    pub(crate) async fn answered_below(&mut self, run: &mut Run) -> Result<Vec<RecordBody>, JournalError> {
+        let Some(inbox) = self.journal().inbox() else { return Ok(Vec::new()) };
+        let mut answered: Vec<RecordBody> = Vec::new();
+        let is_open = |(call, _): &&(CallId, ApprovalRequest)| run.machine.is_waiting_for(*call);
+        let open: Vec<_> = self.open.iter().filter(is_open).cloned().collect();
+        for (call, request) in &open {
+            let Some(asker) = request.asker() else { continue };
+            for entry in inbox.waiting(&asker.run).await? {
+                let InboxRequest::Answer { request_id, answer, .. } = entry.request else { continue };
+                if request_id == request.request_id {
+                    answered.push(RecordBody::ToolAnswered { call: *call, answer });
+                }
+            }
+        }
+        Ok(answered)
+    }
+}

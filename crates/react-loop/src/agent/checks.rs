@@ -1,0 +1,68 @@
+//! Checks before a run: input, depth, schema, prices, and the tools that each model supports.
+
+use archon_types::{
+    Context, ContinuationKind, Message, Origin, RecordBody, ResponseFormat, RunConfig, ToolMode, TurnTrigger,
+};
+
+use super::ReactAgent;
+use crate::{Fallback, History, LoopError, Opening, is_paired};
+
+impl ReactAgent {
+    pub(super) fn check(&self, opening: &Opening, context: &Context) -> Result<(), LoopError> {
+        let limits = self.limits(context);
+        if !opening.is_continuation() && !opening.says_something() {
+            return Err(LoopError::EmptyPrompt);
+        }
+        if !is_paired(&opening.restored) {
+            return Err(LoopError::Unpaired);
+        }
+        if context.depth > limits.max_depth {
+            return Err(LoopError::TooDeep { depth: context.depth, max: limits.max_depth });
+        }
+        if let Some(problem) = self.options.form().and_then(ResponseFormat::schema_problem) {
+            return Err(LoopError::Form { problem });
+        }
+        let model = &self.options.model;
+        let price = self.options.price.or_else(|| self.driver.provider.capabilities(model).price);
+        let others = self.driver.fallbacks.iter().map(|f| (&f.model, f.price()));
+        let mut models = [(model, price)].into_iter().chain(others);
+        match (limits.max_cost, models.find(|(_, price)| price.is_none())) {
+            (Some(max_cost), Some((model, _))) => {
+                Err(LoopError::UnknownPrice { model: model.clone(), max_cost })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks that every model supports tools as `config` needs them.
+    pub(super) fn check_tools(&self, config: &RunConfig) -> Result<(), LoopError> {
+        let needs_tools = config.tool_mode == ToolMode::Native && !config.tools.is_empty();
+        let cannot = |f: &&Fallback| !f.provider.capabilities(&f.model).native_tools;
+        match self.driver.fallbacks.iter().find(|f| needs_tools && cannot(f)) {
+            Some(Fallback { provider, model, .. }) => Err(LoopError::FallbackWithoutTools {
+                provider: provider.id().to_owned(),
+                model: model.clone(),
+            }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Checks that a run without new input has something to answer: its conversation must not end with an answer.
+pub(super) fn check_answerable(opening: &Opening, history: &History) -> Result<(), LoopError> {
+    let last = opening.restored.last().or_else(|| history.messages().iter().last().map(|last| &**last));
+    match last {
+        Some(Message::User(_) | Message::ToolResult(_)) => Ok(()),
+        _ => Err(LoopError::NothingToAnswer),
+    }
+}
+
+/// Returns true if a run whose log has only this first record can never be resumed: it does not answer the
+/// end of its conversation, and no caller gives it the prompt again.
+pub(super) fn needs_its_prompt(first: &RecordBody) -> bool {
+    let RecordBody::RunStarted(started) = first else { return false };
+    let is_told_again = started.parallel.is_some() || matches!(started.origin, Origin::CalledBy { .. });
+    let is_fork =
+        matches!(started.origin, Origin::Continues { continuation: ContinuationKind::Branch { .. }, .. });
+    !is_told_again && !is_fork && started.first_turn != TurnTrigger::Continuation
+}

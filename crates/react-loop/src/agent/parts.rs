@@ -1,0 +1,164 @@
+//! Sets the parts of an agent: model, tools, memory, hooks, approver, limits.
+
+use std::sync::Arc;
+
+use archon_types::{
+    Approver, CallId, Context, DynApprover, Executed, ExecutionLimits, FormCheck, Hooks, InputFilter,
+    Instructions, Journal, Lease, Prepared, Provider, ReadyCall, Redactor, ResponseFormat, RunMemory,
+    ToolResult, Toolbox,
+};
+
+use super::ReactAgent;
+use crate::{ContextParts, Fallback, LlmJudge};
+
+impl ReactAgent {
+    /// Sets the tools.
+    pub fn with_toolbox(mut self, toolbox: Arc<dyn Toolbox>) -> Self {
+        self.driver.toolbox = toolbox;
+        self
+    }
+
+    /// Adds further keys for the model's service: providers that differ only in their key.
+    pub fn with_keys(mut self, keys: Vec<Arc<dyn Provider>>) -> Self {
+        self.driver.keys = keys;
+        self
+    }
+
+    /// Sets fallback models, which are asked in this order when the agent's own model cannot answer.
+    pub fn with_fallbacks(mut self, fallbacks: Vec<Fallback>) -> Self {
+        self.driver.fallbacks = fallbacks;
+        self
+    }
+
+    /// Sets the program's own token counter and compaction strategy.
+    pub fn with_context_parts(mut self, parts: ContextParts) -> Self {
+        self.context_parts = parts;
+        self
+    }
+
+    /// Sets the program's own code that runs at fixed points of every run.
+    pub fn with_hooks(mut self, hooks: impl Hooks + 'static) -> Self {
+        self.driver.hooks = Some(Arc::new(hooks));
+        self
+    }
+
+    /// Sets the project's instructions, which are read before each request. Child runs do not read them.
+    pub fn with_instructions(mut self, instructions: Arc<dyn Instructions>) -> Self {
+        self.driver.instructions = Some(instructions);
+        self
+    }
+
+    /// Sets the memory that keeps conversations. Child runs do not use it.
+    pub fn with_memory(mut self, memory: Arc<dyn RunMemory>) -> Self {
+        self.driver.memory = Some(memory);
+        self
+    }
+
+    /// Removes the memory.
+    pub fn without_memory(mut self) -> Self {
+        self.driver.memory = None;
+        self
+    }
+
+    /// Replaces the system prompt.
+    pub fn with_system(mut self, system: impl Into<String>) -> Self {
+        self.options.system = Some(system.into());
+        self
+    }
+
+    /// Replaces the limits of runs.
+    pub fn with_limits(mut self, limits: ExecutionLimits) -> Self {
+        self.options.limits = limits;
+        self
+    }
+
+    /// Limits the tools of runs to those with these names.
+    pub fn with_tools_named(mut self, names: Vec<String>) -> Self {
+        self.options.tools = Some(names);
+        self
+    }
+
+    /// Sets filters, which check the first messages of a run in this order.
+    pub fn with_input_filters(mut self, filters: Vec<Arc<dyn InputFilter>>) -> Self {
+        self.filters = filters;
+        self
+    }
+
+    /// Sets the approver, which is asked about calls that need a person's consent.
+    pub fn with_approver(mut self, approver: impl Approver + 'static) -> Self {
+        self.driver.approver = Some(Arc::new(approver));
+        self
+    }
+
+    /// Returns the approver, which is asked about calls that need a person's consent.
+    pub fn approver(&self) -> Option<&Arc<dyn DynApprover>> {
+        self.driver.approver.as_ref()
+    }
+
+    /// Returns redactors that know the keys of every service that the agent may ask. A run with several
+    /// agents must include them in [`Context::redactor`] before anything is recorded; a run of this agent
+    /// alone does so itself.
+    pub fn secrets(&self) -> impl Iterator<Item = Redactor> {
+        self.driver.secrets()
+    }
+
+    /// Requires answers that are JSON of `form` (structured output). `check` says how often an answer that
+    /// does not fit is sent back.
+    pub fn with_form(mut self, form: ResponseFormat, check: FormCheck) -> Self {
+        self.options.request.response_format = Some(form);
+        self.options.form_check = Some(check);
+        self
+    }
+
+    /// Allows answers of any form again.
+    pub fn without_form(mut self) -> Self {
+        (self.options.request.response_format, self.options.form_check) = (None, None);
+        self
+    }
+
+    /// Replaces the journal.
+    pub(crate) fn with_journal(mut self, journal: Arc<dyn Journal>) -> Self {
+        self.journal = journal;
+        self
+    }
+
+    /// Returns a copy of the agent whose limits are narrowed to a lease.
+    pub(crate) fn leased(&self, lease: &Lease) -> Self {
+        let mut own = self.clone();
+        own.options.limits = lease.narrow(own.options.limits);
+        own
+    }
+
+    /// Makes a judge with this agent's model, instructions, window, limits, price, further keys and
+    /// fallbacks.
+    pub fn judge(&self) -> LlmJudge {
+        LlmJudge::new(self.driver.provider.clone(), self.options.clone())
+            .with_keys(self.driver.keys.clone())
+            .with_fallbacks(self.driver.fallbacks.clone())
+            .with_context_parts(self.context_parts.clone())
+    }
+}
+
+/// The toolbox of an agent without tools.
+#[derive(Debug, Default)]
+pub(crate) struct NoTools(Arc<archon_types::Encoded<Vec<archon_types::ToolSpec>>>);
+
+impl Toolbox for NoTools {
+    fn specs(&self) -> Arc<archon_types::Encoded<Vec<archon_types::ToolSpec>>> {
+        self.0.clone()
+    }
+
+    fn prepare<'a>(
+        &'a self,
+        _: CallId,
+        call: &'a archon_types::ToolCall,
+        _: &'a Context,
+    ) -> archon_types::BoxFuture<'a, Prepared> {
+        let text = format!("Tool '{}' not found. There are no tools; answer without one.", call.name);
+        Box::pin(async { Prepared::Refused(Box::new(ToolResult::error(text))) })
+    }
+
+    fn execute<'a>(&'a self, _: ReadyCall, _: &'a Context) -> archon_types::BoxFuture<'a, Executed> {
+        Box::pin(async { Executed::Done(Box::new(ToolResult::error("there are no tools"))) })
+    }
+}

@@ -1,0 +1,59 @@
+//! Finds the place from which a conversation continues after a parallel loop.
+
+use std::sync::Arc;
+
+use archon_types::{Journal, JournalError, Origin, ParallelChoice, Record, RecordBody, RunId, RunKind};
+
+use super::{branch_run, has_ended};
+use crate::{
+    LoopError,
+    resume::{spoken, started},
+};
+
+/// Returns the place from which a conversation continues whose newest run has the log `records`. For a
+/// parallel loop or one of its branches, that is the chosen branch; if none was chosen, the place where the
+/// loop began.
+///
+/// # Errors
+/// The journal failed.
+pub async fn stands_at(
+    journal: &dyn Journal,
+    run: &RunId,
+    records: &[Arc<Record>],
+) -> Result<Origin, LoopError> {
+    let own = spoken(run, records)?;
+    let (parallel, log) = match &own.parallel {
+        None if own.kind == RunKind::Parallel => (run, records.to_vec()),
+        None => return Ok(continues(run.clone(), records)),
+        Some(parallel) => match journal.read(parallel).await {
+            Ok(log) => (parallel, log),
+            // Branches of a deleted parallel loop count as ordinary runs.
+            Err(JournalError::UnknownRun { .. }) => return Ok(continues(run.clone(), records)),
+            Err(error) => return Err(error.into()),
+        },
+    };
+    match choice(&log).and_then(|choice| choice.selected) {
+        None => Ok(started(parallel, &log)?.origin.clone()),
+        Some(index) => {
+            let branch = branch_run(parallel, index);
+            match journal.read(&branch).await {
+                Ok(records) if has_ended(&records) => Ok(continues(branch, &records)),
+                // The branch ran without a log, so there is nothing to continue.
+                Ok(_) | Err(JournalError::UnknownRun { .. }) => Ok(started(parallel, &log)?.origin.clone()),
+                Err(error) => Err(error.into()),
+            }
+        }
+    }
+}
+
+fn continues(run: RunId, records: &[Arc<Record>]) -> Origin {
+    Origin::Continues { run, records: records.len() as u64, continuation: Default::default() }
+}
+
+/// Returns the latest choice.
+fn choice(records: &[Arc<Record>]) -> Option<&ParallelChoice> {
+    records.iter().rev().find_map(|record| match &record.body {
+        RecordBody::ParallelEnded(choice) => Some(&**choice),
+        _ => None,
+    })
+}

@@ -1,0 +1,139 @@
+//! Prepares the calls of a turn: asks people for consent, and refuses calls that cannot run.
+
+use archon_run::Recorded;
+use archon_types::{
+    ApprovalRequest, Context, JournalError, Prepared, ReadyCall, RecordBody, ToolCall, ToolResult,
+    ToolResultStatus, ToolSpec, metadata,
+};
+
+use crate::{
+    CallStage, CallState, decide, delegate,
+    drive::{ReactExecutor, Run},
+    hooked,
+    machine::in_doubt,
+};
+
+impl ReactExecutor<'_> {
+    /// Prepares a call for execution. A call that cannot run is settled here.
+    pub(super) async fn prepare(
+        &mut self,
+        call: CallState,
+        tools: &Context,
+        run: &mut Run,
+    ) -> Result<Option<(ReadyCall, u32)>, JournalError> {
+        // A call that hooks let through once is not put to them again at a retry.
+        let is_let_through = matches!(call.stage, CallStage::Waiting { .. });
+        if let CallStage::Waiting { result, .. } = &call.stage {
+            let error = result.error_message.clone().unwrap_or_else(|| result.text());
+            self.failed.insert(call.id, error);
+        }
+        let attempt = match call.stage {
+            CallStage::Requested { attempts } | CallStage::Waiting { attempts, .. } => attempts,
+            CallStage::InDoubt { .. } => {
+                self.doubt(&call, run).await?;
+                return Ok(None);
+            }
+            _ => return Ok(None),
+        };
+        if delegate::is_lost(self.driver, &self.context.run, &call).await? {
+            self.doubt(&call, run).await?;
+            return Ok(None);
+        }
+        let wanted = call.wanted();
+        if let Some(result) = delegate::hidden(self.driver, &run.machine, &call.call, &self.context) {
+            self.refuse(call.id, result, run).await?;
+            return Ok(None);
+        }
+        // A given consent counts even if nobody can be asked any more.
+        let specs = self.driver.toolbox.specs();
+        let spec = decide::spec_in(&specs, &wanted.name);
+        let agreed = call.consent.is_some().then(|| {
+            let mut agreed = tools.clone();
+            agreed.can_ask = true;
+            agreed.agreed = spec.and_then(|spec| decide::agreed(spec, &call));
+            agreed
+        });
+        let tools = agreed.as_ref().unwrap_or(tools);
+        let prepared = match self.driver.toolbox.prepare(call.id, &wanted, tools).await {
+            Prepared::Ask(request) => {
+                let agreed = tools.agreed.as_deref();
+                self.consent(&call, (&wanted, spec), agreed, *request, run).await?
+            }
+            prepared => Some(prepared),
+        };
+        let Some(prepared) = prepared else { return Ok(None) };
+        let refused = match prepared {
+            Prepared::Ready(mut ready) if is_let_through || self.driver.may_run(&ready.call).await => {
+                ready.started_before = attempt;
+                return Ok(Some((ready, attempt)));
+            }
+            Prepared::Ready(ready) => Box::new(hooked::skipped(&ready.call.name)),
+            Prepared::Refused(result) => result,
+            _ => Box::new(ToolResult::error("the toolbox gave no verdict")),
+        };
+        self.refuse(call.id, refused, run).await?;
+        Ok(None)
+    }
+
+    /// Handles a call that needs a person's consent. With a consent to exactly this call it is ready, even if
+    /// the toolbox does not check consents; otherwise the question is recorded, or the call is refused if
+    /// nobody can be asked.
+    async fn consent(
+        &self,
+        call: &CallState,
+        (wanted, spec): (&ToolCall, Option<&ToolSpec>),
+        agreed: Option<&str>,
+        request: ApprovalRequest,
+        run: &mut Run,
+    ) -> Result<Option<Prepared>, JournalError> {
+        let asking = (self.driver, &run.machine);
+        let request = decide::complete(request, spec, &wanted.arguments, asking, &self.context);
+        if agreed == Some(&*request.binding) {
+            let annotations = spec.map(|spec| spec.annotations.clone()).unwrap_or_default();
+            let mut ready = ReadyCall::new(call.id, wanted.clone(), annotations.effect);
+            ready.concurrency_safe = annotations.concurrency_safe;
+            return Ok(Some(Prepared::Ready(ready)));
+        }
+        if !self.context.can_ask {
+            return Ok(Some(Prepared::Refused(Box::new(nobody_to_ask(&request)))));
+        }
+        run.record(vec![RecordBody::ToolAsked { call: call.id, request }]).await?;
+        Ok(None)
+    }
+
+    /// Handles a call in doubt: asks a person, if one can be asked.
+    async fn doubt(&self, call: &CallState, run: &mut Run) -> Recorded {
+        let name = &call.call.name;
+        if !self.context.can_ask {
+            return self.finish(call.id, in_doubt(name), run).await;
+        }
+        let wanted = call.wanted();
+        let id = self.context.ids.fresh("approval");
+        let mut request = ApprovalRequest::in_doubt(id, name, &wanted.arguments);
+        if let Some(summary) = call.consent.as_ref().and_then(|consent| consent.summary.as_deref()) {
+            request = request.in_words(summary);
+        }
+        if call.is_begun {
+            request = request.of_lost_run(&self.context.run.of_call(call.id));
+        }
+        let specs = self.driver.toolbox.specs();
+        let spec = decide::spec_in(&specs, name);
+        // Consent to a second execution is bound to the same call as the first consent.
+        let agreed = spec.and_then(|spec| decide::agreed(spec, call));
+        request.binding = agreed.map(|binding| binding.to_string()).unwrap_or_default();
+        let asking = (self.driver, &run.machine);
+        let request = decide::complete(request, spec, &wanted.arguments, asking, &self.context);
+        run.record(vec![RecordBody::ToolAsked { call: call.id, request }]).await
+    }
+}
+
+/// Returns the refusal of a call that needs consent when nobody can be asked.
+fn nobody_to_ask(request: &ApprovalRequest) -> ToolResult {
+    let text = format!(
+        "Error: this needs a person's approval and nobody can be asked: {}. Go on without it.",
+        request.action_summary
+    );
+    ToolResult::failed(ToolResultStatus::Error, text.clone(), text)
+        .with_metadata("error_type", "permission_denied")
+        .with_metadata(metadata::NOBODY_ASKED, request.rules.first().cloned().unwrap_or_default())
+}
