@@ -4,15 +4,15 @@ use std::{any::Any, collections::BTreeMap, sync::Arc, time::Duration};
 
 use archon_run::{Executor, Heard, Machine, Next, Recorded, RunDriver};
 use archon_types::{
-    CallId, CommandId, Compaction, Context, Executed, HookPoint, Hooks, InboxEntry, InboxRequest,
+    BoxFuture, CallId, CommandId, Compaction, Context, Executed, HookPoint, Hooks, InboxEntry, InboxRequest,
     JournalError, Outcome, PromptSource, RecordBody, ToolResult,
 };
 use tracing::Instrument;
 
 use crate::{
-    Driver, ReactMachine, ReactTask, RunLog, delegate, goal_check,
+    Driver, ReactMachine, ReactTask, RunLog, SummaryDue, delegate, goal_check,
     hooked::{self, Calls, Turns},
-    machine::Step,
+    machine::{GoalDue, Step},
     single_call,
     summarize::summarize,
 };
@@ -95,26 +95,17 @@ impl Executor<ReactMachine> for ReactExecutor<'_> {
     async fn start(&mut self, task: ReactTask, run: &mut Run) -> Recorded {
         match task {
             ReactTask::AskModel { command, attempt, turn } => {
-                self.ask_model((command, attempt, turn), run).await?;
+                boxed(|| self.ask_model((command, attempt, turn), run)).await?;
             }
-            ReactTask::Summarize(due) => {
-                let provider = self.driver.provider_of(&run.machine);
-                let summary = summarize(provider, &run.machine, &due, &mut run.watch, &self.context).await;
-                run.record(vec![RecordBody::Summarized(summary)]).await?;
-            }
-            ReactTask::CheckGoal(due) => {
-                let provider = self.driver.provider_of(&run.machine);
-                let verdict =
-                    goal_check::check(provider, &run.machine, &due, &mut run.watch, &self.context).await;
-                run.record(vec![RecordBody::GoalChecked(verdict)]).await?;
-            }
+            ReactTask::Summarize(due) => boxed(|| self.summarize(due, run)).await?,
+            ReactTask::CheckGoal(due) => boxed(|| self.check_goal(due, run)).await?,
             ReactTask::CheckForm => run.record(vec![run.machine.form_record()]).await?,
-            ReactTask::RunCalls => self.run_calls(run).await?,
+            ReactTask::RunCalls => boxed(|| self.run_calls(run)).await?,
             ReactTask::WaitUntil(due) => {
                 run.watch.wait_until(due).await;
                 run.record(vec![RecordBody::ClockRead]).await?;
             }
-            ReactTask::Decide => self.decide(run).await?,
+            ReactTask::Decide => boxed(|| self.decide(run)).await?,
         }
         self.turns.look(&run.machine, &self.context).await;
         Ok(())
@@ -221,6 +212,18 @@ impl ReactExecutor<'_> {
         run.record(vec![answer]).await
     }
 
+    async fn summarize(&self, due: SummaryDue, run: &mut Run) -> Recorded {
+        let provider = self.driver.provider_of(&run.machine);
+        let summary = summarize(provider, &run.machine, &due, &mut run.watch, &self.context).await;
+        run.record(vec![RecordBody::Summarized(summary)]).await
+    }
+
+    async fn check_goal(&self, due: GoalDue, run: &mut Run) -> Recorded {
+        let provider = self.driver.provider_of(&run.machine);
+        let verdict = goal_check::check(provider, &run.machine, &due, &mut run.watch, &self.context).await;
+        run.record(vec![RecordBody::GoalChecked(verdict)]).await
+    }
+
     /// Reads the project's instructions and returns a record of them if they changed.
     async fn read_instructions(&self, run: &mut Run) -> Option<RecordBody> {
         match run.watch.wait_for(self.driver.instructions.as_ref()?.read()).await? {
@@ -234,6 +237,12 @@ impl ReactExecutor<'_> {
             }
         }
     }
+}
+
+/// Makes a future on the heap. Child runs are polled within the calls of their parents, so what is awaited here
+/// takes stack at each level; the closure keeps the future out of the caller's frame.
+fn boxed<'a, F: Future + Send + 'a>(make: impl FnOnce() -> F) -> BoxFuture<'a, F::Output> {
+    Box::pin(make())
 }
 
 /// Returns true if a message that arrives now can change the next step: before a request or a question,

@@ -56,24 +56,29 @@ impl<M: Machine, D: Send + 'static> RunDriver<M, D> {
         Self { machine, watch, log, context, tasks, reports, under_way: CallsUnderWay::default(), stop }
     }
 
-    /// Drives the run to its outcome, or until it is suspended.
+    /// Drives the run to its outcome, or until it is suspended. The future is boxed: a child run is polled
+    /// within its parent's, and each level takes stack.
     ///
     /// # Errors
     /// Only the journal makes this fail.
-    pub async fn drive<X: Executor<M, Done = D>>(
+    pub fn drive<'a, X: Executor<M, Done = D>>(
         mut self,
-        executor: &mut X,
-    ) -> Result<Outcome, JournalError> {
-        // A span, so that every log line from here on names the run.
-        let span = tracing::info_span!("run", run = %self.context.run, session = %self.context.session);
-        let mailbox = self.log.mailbox().filter(|_| X::LISTENS);
-        let work = self.work(executor).instrument(span);
-        let Some(mailbox) = mailbox else { return work.await };
-        let (work, pump) = (pin!(work), pin!(mailbox.pump()));
-        match select(work, pump).await {
-            Either::Left((outcome, _)) => outcome,
-            Either::Right((never, _)) => match never {},
-        }
+        executor: &'a mut X,
+    ) -> BoxFuture<'a, Result<Outcome, JournalError>>
+    where
+        M: 'a,
+    {
+        Box::pin(async move {
+            // A span, so that every log line from here on names the run.
+            let span = tracing::info_span!("run", run = %self.context.run, session = %self.context.session);
+            let mailbox = self.log.mailbox().filter(|_| X::LISTENS);
+            let work = self.work(executor).instrument(span);
+            let Some(mailbox) = mailbox else { return work.await };
+            match select(pin!(work), pin!(mailbox.pump())).await {
+                Either::Left((outcome, _)) => outcome,
+                Either::Right((never, _)) => match never {},
+            }
+        })
     }
 
     async fn work(&mut self, executor: &mut impl Executor<M, Done = D>) -> Result<Outcome, JournalError> {

@@ -11,7 +11,7 @@ pub trait Machine: Send + Sync {
     const KIND: RunKind;
 
     /// A task that only machines of this kind have.
-    type Task;
+    type Task: Send;
 
     /// Applies a record. An answer to something that is not open changes nothing.
     fn apply(&mut self, record: &Record);
