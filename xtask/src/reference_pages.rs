@@ -16,16 +16,16 @@ const ERRORS: &str = "docs/book/reference/errors.md";
 const EVENTS: &str = "docs/book/reference/events.md";
 
 const LISTED: &[Listed] = &[
-    error("## `RunError`", "crates/types/src/run_error.rs", "RunError"),
-    error("## `FailureKind`", "crates/types/src/failure_kind.rs", "FailureKind"),
-    error("## `JournalError`", "crates/types/src/journal.rs", "JournalError"),
-    error("## `RunRefused`", "crates/types/src/called_run.rs", "RunRefused"),
+    error("## `RunError`", "crates/types/src/runs/run_error.rs", "RunError"),
+    error("## `FailureKind`", "crates/types/src/models/failure_kind.rs", "FailureKind"),
+    error("## `JournalError`", "crates/types/src/log/journal_error.rs", "JournalError"),
+    error("## `RunRefused`", "crates/types/src/runs/called_run.rs", "RunRefused"),
     error("## `BuildError`", "crates/archon/src/error.rs", "BuildError"),
     error("## `SetupError`", "crates/providers/src/error.rs", "SetupError"),
-    event("## The run begins and ends", "crates/types/src/record.rs", "RecordBody"),
-    event("## Plans: `plan`", "crates/types/src/plan_record.rs", "PlanRecord"),
-    event("## Teams: `team`", "crates/types/src/team_record.rs", "TeamRecord"),
-    event("## Deltas", "crates/types/src/event.rs", "DeltaKind"),
+    event("## The run begins and ends", "crates/types/src/log/record.rs", "RecordBody"),
+    event("## Plans: `plan`", "crates/types/src/plans/plan_record.rs", "PlanRecord"),
+    event("## Teams: `team`", "crates/types/src/plans/team_record.rs", "TeamRecord"),
+    event("## Deltas", "crates/types/src/log/event.rs", "DeltaKind"),
     Listed {
         page: "docs/book/reference/exit-codes.md",
         heading: "# Exit codes of the command",

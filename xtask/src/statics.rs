@@ -18,7 +18,11 @@ const STATICS: &[(&str, &str, &str)] = &[
     ("crates/tools/src/sandbox/cgroup.rs", "ONCE", "what dead processes left is removed once"),
     ("crates/tools/src/sandbox/mounts.rs", "MAKER", "a helper process is started once"),
     ("crates/tools/src/sandbox/scratch.rs", "LOOKED", "what dead processes left is removed once"),
-    ("crates/types/src/redactor.rs", "CHANGES", "counts, so that copies know that secrets were added"),
+    (
+        "crates/types/src/messages/redactor.rs",
+        "CHANGES",
+        "counts, so that copies know that secrets were added",
+    ),
 ];
 
 /// Returns the statics of non-test code, by file and name.

@@ -73,218 +73,95 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-mod agent;
-mod agent_event;
-#[cfg(feature = "almost-json")]
-pub mod almost_json;
-mod approval;
+// Each folder imports only those before it: values, messages, bus, tools, memory, models, config, plans,
+// log, runs, views.
 mod bus;
-mod called_run;
-mod calls_below;
-mod carried;
-mod cleanup;
-mod collection;
-mod compaction;
-mod content;
-mod content_hash;
-mod context_config;
-mod credentials;
-mod cycle;
-mod dead_letter;
-mod delegation;
-mod encoded;
-mod error_context;
-mod evaluation;
-mod event;
-mod executions;
-mod failure;
-mod failure_kind;
-mod form;
-mod goal;
-mod hidden;
-mod hooks;
-mod ids;
-mod inbox;
-mod instructions;
-mod interruption;
-mod journal;
-mod limits;
+mod config;
+mod log;
 mod memory;
-mod memory_store;
-mod message;
-mod metrics;
-mod misfits;
-mod nearest;
-mod pending;
-mod plan;
-mod plan_record;
-mod pool;
-mod preview;
-mod price;
-mod process;
-mod projection;
-mod provider;
-mod provider_wrapper;
-mod record;
-mod record_name;
-mod redactor;
-mod refusal;
-mod reply;
-mod report;
-mod retry;
-mod round;
-mod run_error;
-mod run_filter;
-mod run_kind;
-mod run_memory;
-mod run_service;
-#[cfg(feature = "schema")]
-mod schema;
-mod secret;
-mod session;
-mod session_fold;
-mod session_place;
-mod session_recorder;
-mod session_store;
-mod speaker;
-mod stream_event;
-mod task;
-mod team;
-mod team_record;
-mod time;
-mod token_bucket;
-mod tokens;
-mod tool;
-mod tool_error;
-mod tool_execution;
-mod tool_result;
-mod toolbox;
-mod transcript;
-mod under_way;
+mod messages;
+mod models;
+mod plans;
+mod runs;
+mod tools;
+mod values;
+mod views;
 
-pub use agent::{Agent, AgentState, Ceiling, Context, Outcome, OutcomeStatus, Permit, ReactState};
-pub use agent_event::AgentEvent;
-#[cfg(feature = "almost-json")]
-pub use almost_json::json_in;
-pub use approval::{
-    Answer, ApprovalRequest, ApprovalSettings, Approver, AskLater, Asker, Decision, DynApprover, FnApprover,
-    OnDeny, OnExpiry, QuestionKind, binding, rebound,
+pub use bus::{
+    BROADCAST, Bus, BusError, BusMessage, DeadLetter, DeathCause, Echo, MessageType, REQUEST_WAIT,
 };
-pub use bus::{BROADCAST, Bus, BusError, BusMessage, Echo, MessageType, REQUEST_WAIT};
-pub use called_run::{CUT_OFF, CalledRun, RunRefused, check_called, is_lost, may_resume};
-pub use calls_below::MAX_TOOL_DEPTH;
-pub use carried::{Carried, CarriedMessage, CarriedResult, CarriedSpending};
-pub use cleanup::{CLEANUP_TOOL, CleanedUp, SeenResult};
-pub use collection::Collection;
-pub use compaction::{
-    Compaction, CompactionInput, CompactionLevel, CompactionStrategy, ContextLevel, Summary, ViewPart,
-    WindowItem,
+pub use config::{
+    CircuitBreaker, ExecutionLimits, FailurePolicy, FailureStep, FallbackModel, FormCheck, FormProblem,
+    FormVerdict, GoalCheck, GoalVerdict, HeldForm, Lease, LimitReached, MemoryConfig, ModelTarget,
+    MoreLimits, OnLimit, OnStorageFailure, QueueMode, RetryConfig, RunConfig, RunKind, Spending, ToolMode,
+    misfit_failure, misfit_line, misfit_note,
 };
-pub use content::{Content, MalformedArguments, ToolCall};
-pub use content_hash::ContentHash;
-pub use context_config::{CompactionPolicy, ContextConfig, ResultTokens};
-pub use credentials::{CredentialEntry, CredentialError, CredentialKey, CredentialStore, Credentials};
-pub use cycle::{Cycle, CycleAction, CycleContext, CycleObservation, CyclePerformance, ToolCallRecord};
-pub use dead_letter::{DeadLetter, DeathCause};
-pub use delegation::{CallerLog, Delegation, Lease, Spending};
-pub use encoded::Encoded;
-pub use error_context::{ErrorContext, ErrorSeverity, FailureGroup};
-pub use evaluation::{
-    BranchResult, Evaluation, EvaluationError, EvaluationStrategy, ParallelBranch, ParallelChoice, Verdict,
+#[cfg(feature = "schema")]
+pub use log::event_log_schema;
+pub use log::{
+    AgentState, AgentStatus, Carried, CarriedMessage, CarriedResult, CarriedSpending, ContinuationKind,
+    Delta, DeltaKind, Durability, Event, HookPoint, Inbox, InboxEntry, InboxRequest, Journal, JournalError,
+    LOG_FORMAT, ModelFailure, NullSink, OpenMode, OpenRun, Origin, Outcome, OutcomeStatus, ParallelBranch,
+    ParallelChoice, PendingApproval, PoolFilter, PoolIndex, PromptSource, ReactState, Record, RecordBody,
+    RunFilter, RunHead, RunPlace, RunStarted, RunStatus, RunWriter, Salvaged, SideQuestion, Sink,
+    TurnTrigger, open_questions, pending_approvals, questions_below, received_messages,
 };
-pub use event::{Delta, DeltaKind, Event, NullSink, Sink, StreamDelta};
-pub use executions::{ToolExecutionState, ToolExecutions};
-pub use failure::{CircuitBreaker, FailurePolicy, FailureStep, FallbackModel, ModelTarget, OnStorageFailure};
-pub use failure_kind::{FailureKind, ModelErrorCode};
-pub use form::{FormCheck, FormProblem, FormVerdict, HeldForm, misfit_failure, misfit_line, misfit_note};
-pub use goal::{GoalCheck, GoalVerdict};
-pub use hidden::is_hidden;
-pub use hooks::{DynHooks, FnHooks, HookPoint, Hooks, InputFilter, InputVerdict};
-pub use ids::{
-    AgentId, CallId, CommandId, Ids, LoopId, MessageId, RunId, SessionId, SubTaskId, TaskId, TenantId,
-    ToolCallId, TurnId,
-};
-pub use inbox::{Inbox, InboxEntry, InboxRequest, received_messages};
-pub use instructions::Instructions;
-pub use interruption::Interruption;
-pub use journal::{Durability, Journal, JournalError, OpenMode, OpenRun, RunHead, RunWriter, Salvaged};
-pub use limits::{ExecutionLimits, LimitReached, MoreLimits, OnLimit};
 pub use memory::{
-    Embedder, Episodic, LongTerm, MemoryEntry, MemoryError, MemoryKind, MemoryQuery, Recalled, Trust, Working,
+    Candidate, Collection, Damaged, Embedder, Episodic, Found, Listing, LongTerm, MemoryChange, MemoryEntry,
+    MemoryError, MemoryFilter, MemoryKind, MemoryOrder, MemoryPage, MemoryQuery, MemorySearch, MemoryStore,
+    Recalled, Validity, Working,
 };
-pub use memory_store::{
-    Candidate, Damaged, Found, Listing, MemoryChange, MemoryFilter, MemoryOrder, MemoryPage, MemorySearch,
-    MemoryStore, Validity,
+pub use messages::{
+    AgentMessage, AssistantMessage, Attributed, CLEANUP_TOOL, CleanedUp, Compaction, CompactionInput,
+    CompactionLevel, CompactionPolicy, CompactionStrategy, Content, ContextConfig, ContextLevel, DataFile,
+    ExtensionMessage, IMAGE_TOKENS, Interruption, LlmMessage, MalformedArguments, Message, MessageMetadata,
+    OutputLevel, RedactedStream, Redactor, ResultTokens, SeenResult, Speaker, StopReason, Summary,
+    TOKENS_PER_MESSAGE, TOKENS_PER_NAME, TokenCounter, TokenEstimate, Tokenizer, Told, ToolCall, ToolResult,
+    ToolResultMessage, ToolResultStatus, Transcript, Trust, Usage, UserMessage, ViewPart, WindowItem,
+    metadata, percentage,
 };
-pub use message::{
-    AgentMessage, AssistantMessage, ExtensionMessage, LlmMessage, Message, MessageMetadata, StopReason,
-    ToolResultMessage, Usage, UserMessage,
+pub use models::{
+    ApiErrorKind, CacheConfig, CacheStrategy, CachedParts, Capabilities, ErrorText, FailureKind,
+    LongPromptPrice, ModelErrorCode, ModelEvent, ModelPrice, Provider, ProviderError, Request,
+    RequestOptions, ResponseFormat, ThinkingLevel, ToolChoice,
 };
-pub use metrics::{ConversationMetrics, GlobalStats, ToolAverages, ToolMetrics};
-pub use nearest::{likeness, nearest};
-pub use pending::{PendingApproval, answer_below, open_questions, pending_approvals, questions_below};
-pub use plan::{DynPlanner, Expenses, FnPlanner, Plan, PlanError, Planner, PlanningContext};
-pub use plan_record::{Citation, Confirm, OnCritical, PlanDiff, PlanRecord, PlanSettings, ReplanPolicy};
-pub use pool::{AgentStatus, PoolFilter, PoolIndex};
-pub use preview::{FileChange, Preview};
-pub use price::{LongPromptPrice, ModelPrice};
-pub use process::{ProcessGroup, ProcessLog, Processes};
-pub use projection::AgentEvents;
-pub use provider::{
-    ApiErrorKind, CacheConfig, CacheStrategy, CachedParts, Capabilities, ErrorText, ModelEvent, Provider,
-    ProviderError, Request, RequestOptions, ResponseFormat, ThinkingLevel, ToolChoice,
+pub use plans::{
+    Citation, Claim, Confirm, ConflictPolicy, ConflictStrategy, ForEach, Heartbeat, IllegalTransition,
+    Member, OnCritical, OnFailure, PlanDiff, PlanRecord, PlanSettings, ReplanPolicy, Role, SharedItem,
+    SubTask, SubTaskRules, SubTaskStatus, Task, TeamPattern, TeamRecord, TeamSettings,
 };
-pub use record::{
-    ContinuationKind, LOG_FORMAT, MemoryConfig, ModelFailure, Origin, PromptSource, QueueMode, Record,
-    RecordBody, RunConfig, RunStarted, SideQuestion, ToolMode, TurnTrigger,
+pub use runs::{
+    Agent, AnswerRuns, BranchResult, CUT_OFF, CalledRun, CallerLog, CallsUnderWay, Ceiling, Context,
+    Delegation, DynHooks, DynPlanner, Evaluation, EvaluationError, EvaluationStrategy, Executed, Expenses,
+    FinalAnswer, FnHooks, FnPlanner, Fork, Hooks, InputFilter, InputVerdict, Instructions, KeepRuns,
+    MAX_TOOL_DEPTH, Permit, Plan, PlanError, Planner, PlanningContext, Prepared, ReadyCall, Removed, Reply,
+    ResumedRuns, RunAgent, RunError, RunMemory, RunRefused, RunService, RunSettings, SessionPlace, StartRun,
+    StartRuns, Started, StartedRun, Tool, ToolContext, Toolbox, Unfinished, Verdict, Watch, WhenBusy,
+    answer_below, check_called, is_lost, may_resume,
 };
-pub use redactor::{RedactedStream, Redactor};
-pub use reply::{FinalAnswer, Reply, Unfinished};
-pub use report::RunReport;
-pub use retry::RetryConfig;
-pub use round::{ConversationRound, RoundStatus};
-pub use run_error::RunError;
-pub use run_filter::{RunFilter, RunPlace, RunStatus};
-pub use run_kind::RunKind;
-pub use run_memory::{RunMemory, Told};
-pub use run_service::{
-    AnswerRuns, Fork, KeepRuns, Removed, ResumedRuns, RunAgent, RunService, RunSettings, StartRun, StartRuns,
-    Started, StartedRun, Watch, WhenBusy,
+pub use tools::{
+    Answer, ApprovalRequest, ApprovalSettings, Approver, AskLater, Asker, Correction, CredentialEntry,
+    CredentialError, CredentialKey, CredentialStore, Credentials, Decision, DynApprover, Effect, FileChange,
+    FnApprover, OnDeny, OnExpiry, Preview, ProcessGroup, ProcessLog, Processes, Progress, QuestionKind,
+    Subject, ToolAnnotations, ToolDefinition, ToolError, ToolExecutionStrategy, ToolInvocationRequest,
+    ToolSpec, binding, rebound,
 };
-#[cfg(feature = "schema")]
-pub use schema::event_log_schema;
-pub use secret::Secret;
-pub use session::{
-    ChildLoopRef, LoopConfigSnapshot, LoopEvent, LoopRecord, LoopStatus, ParallelGroupRecord, Session,
-    SessionFormation, SessionState, SpawnRef, restore_messages, save_messages,
+pub use values::{
+    AgentId, CallId, Clock, CommandId, ContentHash, Encoded, Ids, LoopId, MessageId, RunId, Secret,
+    SessionId, SubTaskId, TaskId, TenantId, Timestamp, TokenBucket, ToolCallId, TurnId, is_hidden, iso8601,
+    likeness, nearest, not_before,
 };
-pub use session_place::SessionPlace;
-pub use session_recorder::{SessionFormationPolicy, SessionRecorder, SessionRecorderConfig};
-pub use session_store::{SessionError, SessionStore};
-pub use speaker::{Attributed, Speaker};
-pub use stream_event::{StreamEvent, StreamEvents, WaitingFor};
-pub use task::{ForEach, IllegalTransition, OnFailure, SubTask, SubTaskRules, SubTaskStatus, Task};
-pub use team::{
-    ConflictPolicy, ConflictStrategy, Heartbeat, Member, Role, SharedItem, TeamPattern, TeamSettings,
+#[cfg(feature = "almost-json")]
+pub use values::{almost_json, json_in};
+pub use views::{
+    AgentEvent, AgentEvents, ChildLoopRef, ConversationMetrics, ConversationRound, Cycle, CycleAction,
+    CycleContext, CycleObservation, CyclePerformance, ErrorContext, ErrorSeverity, FailureGroup, GlobalStats,
+    LoopConfigSnapshot, LoopEvent, LoopRecord, LoopStatus, ParallelGroupRecord, RoundStatus, RunReport,
+    Session, SessionError, SessionFormation, SessionFormationPolicy, SessionRecorder, SessionRecorderConfig,
+    SessionState, SessionStore, SpawnRef, StreamDelta, StreamEvent, StreamEvents, ToolAverages,
+    ToolCallRecord, ToolExecutionState, ToolExecutions, ToolMetrics, WaitingFor, restore_messages,
+    save_messages,
 };
-pub use team_record::{Claim, TeamRecord};
-pub use time::{Clock, Timestamp, not_before};
-pub use token_bucket::TokenBucket;
-pub use tokens::{
-    IMAGE_TOKENS, TOKENS_PER_MESSAGE, TOKENS_PER_NAME, TokenCounter, TokenEstimate, Tokenizer, percentage,
-};
-pub use tool::{
-    Correction, Effect, OutputLevel, Progress, Subject, Tool, ToolAnnotations, ToolContext, ToolDefinition,
-    ToolInvocationRequest, ToolSpec,
-};
-pub use tool_error::ToolError;
-pub use tool_execution::ToolExecutionStrategy;
-pub use tool_result::{DataFile, ToolResult, ToolResultStatus, metadata};
-pub use toolbox::{Executed, Prepared, ReadyCall, Toolbox};
-pub use transcript::Transcript;
-pub use under_way::CallsUnderWay;
-
-pub(crate) use time::iso8601;
 
 pub use futures_core::{future::BoxFuture, stream::BoxStream};
 pub use tokio_util::sync::CancellationToken;

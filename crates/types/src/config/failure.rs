@@ -1,0 +1,196 @@
+//! Settings for failed model calls, failing tools and failing storage: keys, fallbacks, retries and the
+//! circuit breaker.
+
+use serde::{Deserialize, Serialize};
+
+use crate::models::{ModelPrice, ThinkingLevel};
+
+use super::retry::RetryConfig;
+
+/// The policy for failures that retries do not fix, as the log has it. Keys are counted, never named.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+#[non_exhaustive]
+pub struct FailurePolicy {
+    /// The number of API keys of the run's own model. Default 1, also for a service without keys.
+    #[serde(skip_serializing_if = "is_one")]
+    pub keys: u32,
+    /// Fallback models, in order of use, for when the run's own cannot answer. Default none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub fallbacks: Vec<FallbackModel>,
+    /// The number of retries on the same target after an answer that broke off: its tokens were paid for, and
+    /// watchers saw them. [`RetryConfig`] limits it further. Default 1.
+    #[serde(skip_serializing_if = "is_one")]
+    pub broken_retries: u32,
+    /// The retries of a call whose tool failed in a way that may pass: a time-out, once, or a failure of a
+    /// tool that works over the [network](crate::ToolAnnotations::network). Only calls that may be repeated
+    /// are retried. Default 2 retries after 1 and 2 seconds.
+    #[serde(skip_serializing_if = "is_tool_retry")]
+    pub tool_retry: RetryConfig,
+    /// The circuit breaker for tools that keep failing; `None` for no breaker.
+    pub breaker: Option<CircuitBreaker>,
+}
+
+impl Default for FailurePolicy {
+    fn default() -> Self {
+        Self {
+            keys: 1,
+            fallbacks: Vec::new(),
+            broken_retries: 1,
+            tool_retry: tool_retry(),
+            breaker: Some(CircuitBreaker::default()),
+        }
+    }
+}
+
+/// A model that is used when the one before it cannot answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct FallbackModel {
+    /// The provider's id.
+    pub provider: String,
+    /// The model, as the provider names it.
+    pub model: String,
+    /// The number of API keys, as [`FailurePolicy::keys`].
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub keys: u32,
+    /// The retries of its failed calls.
+    #[serde(default)]
+    pub retry: RetryConfig,
+    /// The price of its tokens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price: Option<ModelPrice>,
+    /// The context window in tokens, if its provider knows it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context_window: Option<u64>,
+}
+
+impl FallbackModel {
+    /// Creates a fallback with one key, default retries and no known price.
+    pub fn new(provider: impl Into<String>, model: impl Into<String>) -> Self {
+        Self {
+            provider: provider.into(),
+            model: model.into(),
+            keys: 1,
+            retry: RetryConfig::default(),
+            price: None,
+            context_window: None,
+        }
+    }
+}
+
+/// A circuit breaker: leaves a tool that keeps failing alone for a while.
+///
+/// After `max_failures` failures in a row, calls of the tool are answered without running it. After the
+/// cool-down one call is let through: a success closes the breaker, a failure starts another cool-down.
+/// Invalid arguments, refusals and cancelled calls do not count as failures of the tool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+#[non_exhaustive]
+pub struct CircuitBreaker {
+    /// Failures in a row that open the breaker. Default 5; 0 counts as 1.
+    pub max_failures: u32,
+    /// The time for which the tool is left alone, milliseconds. Default 60,000.
+    pub cool_down_ms: u64,
+}
+
+impl Default for CircuitBreaker {
+    fn default() -> Self {
+        Self { max_failures: 5, cool_down_ms: 60_000 }
+    }
+}
+
+impl CircuitBreaker {
+    /// Creates a breaker.
+    pub fn new(max_failures: u32, cool_down: std::time::Duration) -> Self {
+        Self { max_failures, cool_down_ms: u64::try_from(cool_down.as_millis()).unwrap_or(u64::MAX) }
+    }
+}
+
+/// The behaviour when the storage fails while a run begins, so that its log cannot be written.
+///
+/// Later there is no choice: a run could be resumed from an incomplete log and repeat what it did since, so
+/// it ends with the error.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OnStorageFailure {
+    /// The run does not begin.
+    #[default]
+    Refuse,
+    /// The run works without a log, and reports it with [`RecordBody::NotKept`](crate::RecordBody::NotKept):
+    /// it cannot be resumed, continued or shown later.
+    Ephemeral,
+}
+
+/// The target of a request: the run's own model or one of its fallbacks, the key, and the thinking level. The
+/// default is the target with which the run was started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+#[non_exhaustive]
+pub struct ModelTarget {
+    /// The model: 0 for the run's own, n for the n-th of [`FailurePolicy::fallbacks`].
+    pub model: u32,
+    /// The index of the model's key, from 0.
+    pub key: u32,
+    /// The thinking level; `None` for the one that the run asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thinking: Option<ThinkingLevel>,
+}
+
+/// The fallback that a run uses after a failure that a retry does not fix.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum FailureStep {
+    /// The same model with its next key.
+    NextKey {
+        /// The index of the key, from 0.
+        key: u32,
+    },
+    /// The same model with less thinking.
+    LessThinking {
+        /// The thinking level from here on.
+        level: ThinkingLevel,
+    },
+    /// The next model.
+    NextModel {
+        /// The number of the model in [`FailurePolicy::fallbacks`], from 1.
+        fallback: u32,
+        /// Its provider's id.
+        provider: String,
+        /// The model.
+        model: String,
+    },
+}
+
+impl std::fmt::Display for FailureStep {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::NextKey { key } => write!(f, "going on with key {}", key + 1),
+            Self::LessThinking { level } => write!(f, "going on with thinking {level}"),
+            Self::NextModel { provider, model, .. } => write!(f, "going on with {provider}:{model}"),
+        }
+    }
+}
+
+fn tool_retry() -> RetryConfig {
+    RetryConfig { max_retries: 2, ..RetryConfig::default() }
+}
+
+fn is_tool_retry(retry: &RetryConfig) -> bool {
+    *retry == tool_retry()
+}
+
+fn one() -> u32 {
+    1
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
+fn is_one(n: &u32) -> bool {
+    *n == 1
+}

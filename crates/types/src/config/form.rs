@@ -1,0 +1,74 @@
+//! The check of a structured output: its settings and the problems that it finds.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Settings for checking answers against
+/// [`RequestOptions::response_format`](crate::RequestOptions::response_format). An answer that does not match
+/// is sent back with its problems; after the last retry the run fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+#[non_exhaustive]
+pub struct FormCheck {
+    /// The number of answers that are sent back. Default 2.
+    pub retries: u32,
+}
+
+impl FormCheck {
+    /// Creates a check with this number of retries.
+    pub fn new(retries: u32) -> Self {
+        Self { retries }
+    }
+}
+
+impl Default for FormCheck {
+    fn default() -> Self {
+        Self::new(2)
+    }
+}
+
+/// A problem of an answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FormProblem {
+    /// The place, as a JSON pointer (`/days/0`); empty for the whole answer.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub path: String,
+    /// The problem there.
+    pub problem: String,
+}
+
+impl FormProblem {
+    /// Creates a problem.
+    pub fn new(path: impl Into<String>, problem: impl Into<String>) -> Self {
+        Self { path: path.into(), problem: problem.into() }
+    }
+}
+
+impl fmt::Display for FormProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.path.as_str() {
+            "" => f.write_str(&self.problem),
+            path => write!(f, "at {path}: {}", self.problem),
+        }
+    }
+}
+
+/// Returns the problems of an answer, in a line.
+pub fn misfit_line(problems: &[FormProblem]) -> String {
+    problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
+/// Returns the message for a model whose answer does not match; `how` says how it should answer again.
+pub fn misfit_note(problems: &[FormProblem], how: &str) -> String {
+    let lines: Vec<String> = problems.iter().map(|problem| format!("- {problem}")).collect();
+    format!("Your answer is not of the form that it must have:\n{}\nAnswer again: {how}.", lines.join("\n"))
+}
+
+/// Returns the error of a run whose last answer does not match, after `tries` tries.
+pub fn misfit_failure(problems: &[FormProblem], tries: u32) -> String {
+    let line = misfit_line(problems);
+    format!("the answer does not fit its schema (try {tries} of {tries}): {line}")
+}

@@ -1,0 +1,76 @@
+//! The check of an answer against the expected output.
+
+use serde::{Deserialize, Serialize};
+
+use crate::messages::Usage;
+
+/// The way in which an answer is compared with
+/// [`RunConfig::expected_output`](crate::RunConfig::expected_output). An answer that falls short is sent back
+/// with the missing parts, twice at most; the third one is accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum GoalCheck {
+    /// The answer has to contain the expected text, ignoring case and spaces.
+    Text,
+    /// The run's model is asked in a separate request.
+    Model,
+}
+
+/// The verdict of a check.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct GoalVerdict {
+    /// True if the answer meets the expected output; none if the model gave no verdict, and then the answer
+    /// is accepted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub met: Option<bool>,
+    /// The missing parts, or the reason why there is no verdict.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// Tokens that the check used.
+    pub usage: Usage,
+}
+
+impl GoalVerdict {
+    /// Parses a model's reply to a request for `MET`, or `NOT MET:` with the missing parts. Returns the
+    /// verdict, and the missing parts or the reason why there is no verdict. The last line with a verdict
+    /// counts, because models may think aloud before.
+    pub fn read(text: &str) -> (Option<bool>, String) {
+        for line in text.lines().rev() {
+            let upper = line.trim_start_matches(['*', '#', '`', ' ']).to_ascii_uppercase();
+            if let Some(rest) = upper.strip_prefix("NOT MET") {
+                let rest = rest.trim_start_matches(['*', '`', ':', '.', ' ', '-']).chars().count();
+                let from = line.chars().count() - rest;
+                return (Some(false), line.chars().skip(from).collect());
+            }
+            if upper.starts_with("MET") {
+                return (Some(true), String::new());
+            }
+        }
+        (None, "the model gave no verdict".to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // spec: R-27
+    #[test]
+    fn goal_verdict_read_takes_the_last_line_with_a_verdict() {
+        let table = [
+            ("MET", Some(true), ""),
+            ("The unit is there.\n**MET**", Some(true), ""),
+            ("NOT MET: the unit is missing", Some(false), "the unit is missing"),
+            ("First I thought MET.\n`NOT MET`: no sum", Some(false), "no sum"),
+            ("not met", Some(false), ""),
+            ("Perhaps", None, "the model gave no verdict"),
+            ("", None, "the model gave no verdict"),
+        ];
+        for (text, met, reason) in table {
+            assert_eq!(GoalVerdict::read(text), (met, reason.to_owned()), "{text:?}");
+        }
+    }
+}

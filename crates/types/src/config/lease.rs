@@ -1,0 +1,68 @@
+//! The part of a budget that a run gives to a child run, and the spending of a run.
+
+use serde::{Deserialize, Serialize};
+
+use super::limits::ExecutionLimits;
+
+/// The part of the caller's budget that a child run may use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct Lease {
+    /// Tokens of all model calls, including those of its own child runs.
+    pub tokens: u64,
+    /// Money in millionths of a currency unit; none if the caller has no limit of money.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<u64>,
+    /// Active time in milliseconds.
+    pub duration_ms: u64,
+}
+
+impl Lease {
+    /// Creates a lease of tokens and time, without a limit of money.
+    pub fn new(tokens: u64, duration_ms: u64) -> Self {
+        Self { tokens, cost: None, duration_ms }
+    }
+
+    /// Returns the limits of a run that has this lease.
+    pub fn narrow(&self, mut limits: ExecutionLimits) -> ExecutionLimits {
+        limits.max_total_tokens = limits.max_total_tokens.min(self.tokens);
+        limits.max_duration_ms = limits.max_duration_ms.min(self.duration_ms);
+        limits.max_cost = match (limits.max_cost, self.cost) {
+            (Some(own), Some(granted)) => Some(own.min(granted)),
+            (own, granted) => own.or(granted),
+        };
+        limits
+    }
+}
+
+/// The tokens and money that runs used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+#[non_exhaustive]
+pub struct Spending {
+    /// Tokens.
+    pub tokens: u64,
+    /// Money in millionths of a currency unit, as far as prices are known.
+    pub cost: u64,
+}
+
+impl Spending {
+    /// Creates the spending of these tokens and this money.
+    pub fn new(tokens: u64, cost: u64) -> Self {
+        Self { tokens, cost }
+    }
+
+    /// Returns true if nothing was spent.
+    pub fn is_zero(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl std::ops::AddAssign for Spending {
+    fn add_assign(&mut self, more: Self) {
+        self.tokens = self.tokens.saturating_add(more.tokens);
+        self.cost = self.cost.saturating_add(more.cost);
+    }
+}

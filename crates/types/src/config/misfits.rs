@@ -1,0 +1,110 @@
+//! Checks an answer against the JSON schema of a structured output.
+
+use crate::{Json, models::ResponseFormat};
+
+use super::form::FormProblem;
+
+impl ResponseFormat {
+    /// Returns the first problems of an answer; empty if it is valid. Without the feature `forms` every
+    /// answer has a problem that says so.
+    pub fn problems(&self, answer: &str) -> Vec<FormProblem> {
+        problems(self, answer)
+    }
+
+    /// Returns the problem of the schema itself, if it cannot be used.
+    pub fn schema_problem(&self) -> Option<String> {
+        schema::misfits(&self.schema, &Json::Null).err()
+    }
+}
+
+/// Returns the first problems of an answer.
+fn problems(form: &ResponseFormat, answer: &str) -> Vec<FormProblem> {
+    let value: Json = match serde_json::from_str(answer) {
+        Ok(value) => value,
+        Err(_) if answer.trim().is_empty() => return whole("it is empty"),
+        Err(error) => return whole(&format!("it is not JSON: {error}")),
+    };
+    schema::misfits(&form.schema, &value).unwrap_or_else(|problem| {
+        whole(&format!("the value cannot be checked against its schema: {problem}"))
+    })
+}
+
+#[cfg(feature = "forms")]
+mod schema {
+    use super::{MOST, clip};
+    use crate::{Json, config::FormProblem};
+
+    /// Returns the first problems of a value, or the error of the schema.
+    pub(super) fn misfits(schema: &Json, value: &Json) -> Result<Vec<FormProblem>, String> {
+        let options = jsonschema::options().should_validate_formats(false);
+        let validator = options.build(schema).map_err(|e| clip(&e.to_string()))?;
+        let problem = |error: jsonschema::ValidationError<'_>| {
+            FormProblem::new(error.instance_path().to_string(), clip(&error.to_string()))
+        };
+        // Sorted, because the order of a schema's keywords depends on how the program was built.
+        let mut problems: Vec<_> = validator.iter_errors(value).take(MOST * 10).map(problem).collect();
+        problems.sort_by(|a, b| (&a.path, &a.problem).cmp(&(&b.path, &b.problem)));
+        problems.truncate(MOST);
+        Ok(problems)
+    }
+}
+
+#[cfg(not(feature = "forms"))]
+mod schema {
+    use crate::{Json, config::FormProblem};
+
+    /// Fails, because this build has no schema validation.
+    pub(super) fn misfits(_: &Json, _: &Json) -> Result<Vec<FormProblem>, String> {
+        Err("this build knows no schemas: turn on the feature `forms` of archon-agents-types".to_owned())
+    }
+}
+
+fn whole(problem: &str) -> Vec<FormProblem> {
+    vec![FormProblem::new("", clip(problem))]
+}
+
+fn clip(text: &str) -> String {
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// The most problems that are reported.
+#[cfg(feature = "forms")]
+const MOST: usize = 10;
+
+/// The most characters of a problem.
+const LONGEST: usize = 300;
+
+#[cfg(all(test, feature = "forms"))]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn misfits_name_the_path_and_the_problem() {
+        let schema = json!({
+            "type": "object",
+            "properties": {"city": {"type": "string"}, "days": {"type": "array", "items": {"type": "integer"}}},
+            "required": ["city"]
+        });
+        let form = ResponseFormat { name: "trip".into(), schema };
+        let said = |answer: &str| problems(&form, answer).iter().map(ToString::to_string).collect::<Vec<_>>();
+        assert_eq!(said(r#"{"city": "Paris", "days": [1]}"#), [""; 0]);
+        assert_eq!(
+            said(r#"{"days": [1, "two"]}"#),
+            [r#""city" is a required property"#, r#"at /days/1: "two" is not of type "integer""#]
+        );
+        assert_eq!(said(""), ["it is empty"]);
+        assert!(said("Paris")[0].starts_with("it is not JSON: "));
+        let long = json!({"city": vec!["x"; 999]}).to_string();
+        assert!(said(&long)[0].chars().count() < 350);
+        let many = json!({"city": "x", "days": vec!["x"; 999]}).to_string();
+        assert_eq!(said(&many).len(), MOST);
+        assert_eq!(form.schema_problem(), None);
+        let odd = ResponseFormat { name: "odd".into(), schema: json!({"type": "thing"}) };
+        assert!(odd.schema_problem().is_some());
+    }
+}

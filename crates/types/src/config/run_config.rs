@@ -1,0 +1,142 @@
+//! The configuration of a run, as its log keeps it.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    memory::Collection,
+    messages::ContextConfig,
+    models::{ModelPrice, RequestOptions, ResponseFormat},
+    tools::{ApprovalSettings, ToolExecutionStrategy, ToolSpec},
+    values::Encoded,
+};
+
+use super::{
+    failure::FailurePolicy, form::FormCheck, goal::GoalCheck, limits::ExecutionLimits, retry::RetryConfig,
+};
+
+/// The configuration of a run. It is logged, so that replay needs nothing else.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+#[non_exhaustive]
+pub struct RunConfig {
+    /// The provider's id, for people.
+    pub provider: String,
+    /// The model, as the provider names it.
+    pub model: String,
+    /// Standing instructions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
+    pub system: Option<Arc<Encoded<String>>>,
+    /// The tools that are offered to the model.
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<ToolSpec>"))]
+    pub tools: Arc<Encoded<Vec<ToolSpec>>>,
+    /// Sampling, output length and so on.
+    pub options: Arc<RequestOptions>,
+    /// The limits of the run.
+    pub limits: ExecutionLimits,
+    /// The retries of failed model calls.
+    pub retry: RetryConfig,
+    /// The policy for failures that retries do not fix; without it the run fails, and a failing tool is
+    /// never left alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure: Option<FailurePolicy>,
+    /// The format of tool calls.
+    pub tool_mode: ToolMode,
+    /// In text mode, the name of the tags around tool results. It is different in each run, so that text that
+    /// a tool reads cannot end its result and pose as another one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub result_mark: Option<String>,
+    /// The folder that the run's tools work in; none if they need none, or none was given. Permission rules
+    /// for a session hold only in the folder for which they were given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<String>,
+    /// A description of the expected output, for text mode and for checks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expected_output: Option<String>,
+    /// The check of the answer against the expected output; none by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub goal_check: Option<GoalCheck>,
+    /// The check of answers against [`RequestOptions::response_format`]; none by default. In text mode the
+    /// schema is then a part of the instructions, and not of the request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub form_check: Option<FormCheck>,
+    /// Settings of questions to people; none if nobody can be asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approvals: Option<ApprovalSettings>,
+    /// Settings of the context window; without them nothing is compacted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context: Option<ContextConfig>,
+    /// The price of the model's tokens; needed for a limit of money.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub price: Option<ModelPrice>,
+    /// The number of a turn's calls that run in parallel.
+    #[serde(skip_serializing_if = "ToolExecutionStrategy::is_default")]
+    pub tool_execution: ToolExecutionStrategy,
+    /// The number of steering messages that the model reads at once.
+    #[serde(skip_serializing_if = "QueueMode::is_default")]
+    pub steers: QueueMode,
+    /// The number of follow-ups that the model reads at once.
+    #[serde(skip_serializing_if = "QueueMode::is_default")]
+    pub follow_ups: QueueMode,
+    /// The absolute paths of files with the project's instructions; the first that exists is used. They are
+    /// read again before each request.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub project_files: Vec<String>,
+    /// The memory of the run; none for a run without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory: Option<MemoryConfig>,
+}
+
+impl RunConfig {
+    /// Returns the format that the run's answer is checked against, if it is checked. For a plan or a team it
+    /// is the format of the final answer.
+    pub fn form(&self) -> Option<&ResponseFormat> {
+        self.form_check.and(self.options.response_format.as_ref())
+    }
+}
+
+/// The memory of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct MemoryConfig {
+    /// The collection of its memories.
+    pub collection: Collection,
+    /// The id of the embedder; none if memories are found by words alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub embedder: Option<String>,
+}
+
+/// The number of waiting messages that the model reads at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum QueueMode {
+    /// The oldest one; the next follows after the model has answered it.
+    #[default]
+    OneAtATime,
+    /// All waiting messages.
+    All,
+}
+
+impl QueueMode {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// The format in which tools are described to the model and called by it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum ToolMode {
+    /// The provider's protocol for tool calls.
+    #[default]
+    Native,
+    /// Text: Thought, Action, Observation, Final Answer.
+    Text,
+}

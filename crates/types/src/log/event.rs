@@ -1,0 +1,143 @@
+//! Events of runs: records when they are appended, and deltas while they stream.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    messages::ToolResult,
+    values::{CallId, CommandId, RunId, ToolCallId},
+};
+
+use super::record::Record;
+
+/// An event of a run, as watchers see it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(untagged)]
+#[non_exhaustive]
+pub enum Event {
+    /// A record was appended.
+    Record {
+        /// The run of the log; `run_id` in JSON, because records have a `run` of their own.
+        #[serde(rename = "run_id")]
+        run: RunId,
+        /// The record.
+        #[serde(flatten)]
+        record: Arc<Record>,
+    },
+    /// A piece of an answer or of a tool's output that still streams.
+    Delta(Delta),
+}
+
+impl Event {
+    /// Returns the run of the event: the watched run or one of its child runs.
+    pub fn run(&self) -> &RunId {
+        match self {
+            Self::Record { run, .. } => run,
+            Self::Delta(delta) => &delta.run,
+        }
+    }
+
+    /// Returns the next piece of the model's text, if the event is one. Append each piece to the ones before;
+    /// if an answer breaks off, the text begins again.
+    pub fn as_text(&self) -> Option<&str> {
+        match self {
+            Self::Delta(Delta { kind: DeltaKind::Text { text }, .. }) => Some(text),
+            _ => None,
+        }
+    }
+}
+
+/// A piece of an answer or of a tool's output while it streams. Never stored; folds ignore it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Delta {
+    /// The run; `run_id` in JSON.
+    #[serde(rename = "run_id")]
+    pub run: RunId,
+    /// The model command that it belongs to.
+    pub command: CommandId,
+    /// The number of the attempt; a later attempt voids the deltas of an earlier one.
+    pub attempt: u32,
+    /// The number of bytes of the same kind and index that came before in this attempt.
+    pub offset: u64,
+    /// The content.
+    #[serde(flatten)]
+    pub kind: DeltaKind,
+}
+
+/// The content of a delta.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "delta", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum DeltaKind {
+    /// Text of the answer.
+    Text {
+        /// The piece.
+        text: String,
+    },
+    /// Reasoning.
+    Thinking {
+        /// The piece.
+        text: String,
+    },
+    /// A tool call begins.
+    ToolCall {
+        /// The index of the call in the answer.
+        index: u32,
+        /// The model's id for it.
+        id: ToolCallId,
+        /// The tool's name.
+        name: String,
+    },
+    /// Argument text of a tool call.
+    Arguments {
+        /// The index of the call in the answer.
+        index: u32,
+        /// The model's id for the call.
+        id: ToolCallId,
+        /// The piece.
+        text: String,
+    },
+    /// A progress message of a running tool.
+    Progress {
+        /// The call.
+        call: CallId,
+        /// The message.
+        text: String,
+    },
+    /// A partial result of a running tool.
+    Partial {
+        /// The call.
+        call: CallId,
+        /// The result so far; replaces the one before.
+        result: Box<ToolResult>,
+    },
+    /// All calls of the turn have their results, and the run's hooks were called for each. Sent only in runs
+    /// with hooks.
+    TurnEnd,
+}
+
+/// Receives events, in order, on the run's own task, so `emit` must return at once.
+///
+/// A sink for a slow reader may join or drop deltas; it must keep every record.
+pub trait Sink: Send + Sync {
+    /// Receives one event.
+    fn emit(&self, event: Event);
+}
+
+/// A sink that drops all events.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NullSink;
+
+impl Sink for NullSink {
+    fn emit(&self, _: Event) {}
+}
+
+impl<F: Fn(Event) + Send + Sync> Sink for F {
+    fn emit(&self, event: Event) {
+        self(event);
+    }
+}

@@ -1,0 +1,153 @@
+//! The end of a run, as its log keeps it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    config::{LimitReached, Spending},
+    messages::{StopReason, Usage},
+    models::FailureKind,
+    values::RunId,
+};
+
+/// The end of a run, as its log keeps it. A caller that starts runs gets a [`Reply`](crate::Reply), or a
+/// [`RunError`](crate::RunError) if the run failed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct Outcome {
+    /// The run.
+    pub run: RunId,
+    /// The status: finished, failed, at a limit, cancelled or suspended.
+    #[serde(flatten)]
+    pub status: OutcomeStatus,
+    /// The last text of the agent; read it with [`Outcome::answer`] or [`Outcome::said`].
+    pub(crate) answer: String,
+    /// The model's stop reason for the final answer. [`StopReason::Length`]: the token limit cut the answer
+    /// off. [`StopReason::Refusal`]: the model declined, so it is no answer.
+    #[serde(default, skip_serializing_if = "StopReason::is_stop")]
+    pub stop_reason: StopReason,
+    /// The error of a failed run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// The kind of the error; see [`Outcome::failure_kind`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<FailureKind>,
+    /// The number of turns.
+    pub turns: u32,
+    /// Tokens of all model calls.
+    pub usage: Usage,
+    /// Estimated tokens of calls for which the service reported no usage, and of calls that were lost.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub uncounted: u64,
+    /// The cost of the run's model calls in millionths of a currency unit; none if the run has no price. A
+    /// call without reported tokens counts as the amount that was reserved for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<u64>,
+    /// Tokens and money that child runs used.
+    #[serde(default, skip_serializing_if = "Spending::is_zero")]
+    pub delegated: Spending,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+fn is_zero(tokens: &u64) -> bool {
+    *tokens == 0
+}
+
+impl Outcome {
+    /// Creates an outcome without an answer.
+    pub fn new(run: RunId, status: OutcomeStatus) -> Self {
+        Self {
+            run,
+            status,
+            answer: String::new(),
+            stop_reason: StopReason::Stop,
+            error: None,
+            failure: None,
+            turns: 0,
+            usage: Usage::default(),
+            uncounted: 0,
+            cost: None,
+            delegated: Spending::default(),
+        }
+    }
+
+    /// Creates the outcome of a run that failed.
+    pub fn failed(run: RunId, failure: FailureKind, error: impl Into<String>) -> Self {
+        Self { error: Some(error.into()), failure: Some(failure), ..Self::new(run, OutcomeStatus::Failed) }
+    }
+
+    /// Sets the answer, or a partial answer, and returns the outcome.
+    pub fn with_answer(mut self, answer: impl Into<String>) -> Self {
+        self.answer = answer.into();
+        self
+    }
+
+    /// Sets the answer, or a partial answer.
+    pub fn set_answer(&mut self, answer: impl Into<String>) {
+        self.answer = answer.into();
+    }
+
+    /// Returns the final answer, or the last text of a run that waits, was cancelled or met a limit. None if
+    /// the run failed or has no text.
+    pub fn answer(&self) -> Option<&str> {
+        self.last_text().filter(|_| self.status != OutcomeStatus::Failed)
+    }
+
+    /// Returns the last text of the agent, also of a run that failed. For a failed plan or team it is the
+    /// partial result.
+    pub fn last_text(&self) -> Option<&str> {
+        Some(self.answer.as_str()).filter(|said| !said.is_empty())
+    }
+
+    pub(crate) fn into_said(self) -> String {
+        self.answer
+    }
+
+    /// Returns the kind of the failure; none if the run did not fail.
+    pub fn failure_kind(&self) -> Option<FailureKind> {
+        (self.status == OutcomeStatus::Failed).then(|| self.failure.unwrap_or(FailureKind::Other))
+    }
+
+    /// Returns all that the run used: its own model calls and its child runs.
+    pub fn spending(&self) -> Spending {
+        let mut all =
+            Spending::new(self.usage.total().saturating_add(self.uncounted), self.cost.unwrap_or_default());
+        all += self.delegated;
+        all
+    }
+
+    /// Returns true if the model declined to answer: by its stop reason, or by the words of the answer. Such
+    /// an answer is shown unchanged; the model is not asked again.
+    pub fn is_refusal(&self) -> bool {
+        self.stop_reason == StopReason::Refusal || crate::values::is_refusal(&self.answer)
+    }
+
+    /// Returns true if the answer was cut off by its token limit.
+    pub fn is_cut(&self) -> bool {
+        self.stop_reason == StopReason::Length
+    }
+
+    /// Returns true if the run has its answer. To tell the other cases apart, match a
+    /// [`Reply`](crate::Reply).
+    pub fn is_finished(&self) -> bool {
+        self.status == OutcomeStatus::Finished
+    }
+}
+
+/// The status of a run that ended or waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "status", content = "detail", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum OutcomeStatus {
+    /// There is an answer.
+    Finished,
+    /// The run could not go on; `error` has the reason.
+    Failed,
+    /// A limit was reached.
+    Limit(LimitReached),
+    /// It was cancelled, and can be resumed.
+    Cancelled,
+    /// It waits for a person or a timer.
+    Suspended,
+}

@@ -1,0 +1,166 @@
+//! Open questions to people: a fold over the records of a run.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    tools::{Answer, ApprovalRequest},
+    values::{AgentId, CallId, RunId, SessionId, TenantId, Timestamp},
+};
+
+use super::{
+    inbox::{Inbox, InboxRequest},
+    journal::Journal,
+    journal_error::JournalError,
+    origin::{Origin, TurnTrigger},
+    record::{Record, RecordBody},
+};
+
+/// A question that nobody has answered yet.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct PendingApproval {
+    /// The run that logs the question, and is resumed once it is answered.
+    pub run: RunId,
+    /// The call that waits.
+    pub call: CallId,
+    /// The run's session.
+    pub session: SessionId,
+    /// The tenant for which the run works.
+    pub tenant: TenantId,
+    /// The agent of the run.
+    pub agent: AgentId,
+    /// The party that started the run: `user`, `agent` or `trigger`.
+    pub source: String,
+    /// The time at which it was first asked.
+    pub created_at: Timestamp,
+    /// The question.
+    #[serde(flatten)]
+    pub request: ApprovalRequest,
+}
+
+impl PendingApproval {
+    /// Returns the run that asks, to which the answer is sent.
+    pub fn asker(&self) -> &RunId {
+        self.request.asker().map_or(&self.run, |asker| &asker.run)
+    }
+
+    /// Returns true if an answer is in the inbox of the run that asks, or has arrived in its log.
+    ///
+    /// # Errors
+    /// The journal failed.
+    pub async fn is_answered(&self, journal: &dyn Journal) -> Result<bool, JournalError> {
+        let (asker, question) = (self.asker(), &self.request);
+        match journal.read(asker).await {
+            // An agent without a log asks in the log of its caller only.
+            Err(JournalError::UnknownRun { .. }) => {}
+            records => {
+                let records = records?;
+                if !find_open(&records).iter().any(|(.., open)| open.request_id == question.request_id) {
+                    return Ok(true);
+                }
+            }
+        }
+        let Some(inbox) = journal.inbox() else { return Ok(false) };
+        let answers = |request: &InboxRequest| matches!(request, InboxRequest::Answer { request_id, binding, .. } if question.is_meant(request_id, binding));
+        Ok(inbox.waiting(asker).await?.iter().any(|entry| answers(&entry.request)))
+    }
+
+    /// Puts an answer into the inbox of the run that asks. Returns false and changes nothing if the inbox has
+    /// an answer of somebody else.
+    ///
+    /// # Errors
+    /// The journal failed or has no inbox.
+    pub async fn answer(
+        &self,
+        answer: Answer,
+        now: Timestamp,
+        journal: &dyn Journal,
+    ) -> Result<bool, JournalError> {
+        let inbox = inbox_of(journal)?;
+        let log = match journal.read(self.asker()).await {
+            Err(JournalError::UnknownRun { .. }) => Vec::new(),
+            records => records?,
+        };
+        match inbox.post(self.asker(), self.request.first_answer(answer, now, &log)).await {
+            Err(JournalError::Posted { .. }) => Ok(false),
+            posted => posted.map(|()| true),
+        }
+    }
+}
+
+/// Returns the open questions of a run, oldest first, with those of child runs that were passed up to it.
+pub fn pending_approvals(records: &[Arc<Record>]) -> Vec<PendingApproval> {
+    let Some(RecordBody::RunStarted(started)) = records.first().map(|r| &r.body) else { return Vec::new() };
+    let source = match (&started.origin, started.first_turn) {
+        (Origin::CalledBy { .. }, _) | (_, TurnTrigger::SubAgent) => "agent",
+        _ => "user",
+    };
+    let pending = |(call, created_at, request): Asked<'_>| PendingApproval {
+        run: started.run.clone(),
+        call,
+        session: started.session.clone(),
+        tenant: started.tenant.clone(),
+        agent: started.agent.clone(),
+        source: source.to_owned(),
+        created_at,
+        request: request.clone(),
+    };
+    find_open(records).into_iter().map(pending).collect()
+}
+
+/// Returns the open questions of a run and the calls that wait for them, oldest first.
+pub fn open_questions(records: &[Arc<Record>]) -> Vec<(CallId, &ApprovalRequest)> {
+    find_open(records).into_iter().map(|(call, _, request)| (call, request)).collect()
+}
+
+/// The call of an open question, the time at which it was first asked, and the question.
+type Asked<'a> = (CallId, Timestamp, &'a ApprovalRequest);
+
+/// Finds the open questions, oldest first.
+fn find_open(records: &[Arc<Record>]) -> Vec<Asked<'_>> {
+    let mut open: Vec<Asked<'_>> = Vec::new();
+    for record in records {
+        match &record.body {
+            RecordBody::ToolAsked { call, request } => {
+                // A question that is asked again replaces the earlier one and keeps its time.
+                let before = open.iter().position(|(.., other)| other.request_id == request.request_id);
+                let first = before.map_or(record.at, |index| open.remove(index).1);
+                open.push((*call, first, request));
+            }
+            RecordBody::ToolAnswered { call, .. }
+            | RecordBody::ToolStarted { call, .. }
+            | RecordBody::ToolRefused { call, .. }
+            | RecordBody::ToolFinished { call, .. } => open.retain(|(other, ..)| other != call),
+            RecordBody::RunFinished(_) => open.clear(),
+            _ => {}
+        }
+    }
+    open
+}
+
+/// Returns all open questions of a call's child run, as the calling run logs them. If the child's log has
+/// none, returns the question `said`.
+pub async fn questions_below(
+    journal: Option<&dyn Journal>,
+    child: &RunId,
+    call: CallId,
+    said: ApprovalRequest,
+) -> Vec<ApprovalRequest> {
+    let records = match journal {
+        Some(journal) => journal.read(child).await.unwrap_or_default(),
+        None => Vec::new(),
+    };
+    let up = |pending: PendingApproval| pending.request.from_below(child.clone(), pending.call);
+    let mut questions: Vec<_> = pending_approvals(&records).into_iter().map(up).collect();
+    if questions.is_empty() {
+        questions.push(said.from_below(child.clone(), call));
+    }
+    questions
+}
+
+pub(crate) fn inbox_of(journal: &dyn Journal) -> Result<Arc<dyn Inbox>, JournalError> {
+    journal.inbox().ok_or(JournalError::Unsupported { action: "take messages to runs" })
+}

@@ -1,0 +1,124 @@
+//! The pool: an index of suspended runs by tenant, which saves reading all logs. It can be rebuilt from the
+//! logs at any time.
+
+use std::sync::Arc;
+
+use futures_core::future::BoxFuture;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    tools::QuestionKind,
+    values::{RunId, TenantId, Timestamp},
+};
+
+use super::{
+    journal_error::JournalError,
+    outcome::OutcomeStatus,
+    pending::{PendingApproval, pending_approvals},
+    record::{Record, RecordBody},
+};
+
+/// An index of suspended runs.
+///
+/// An entry is the open question of a run, as [`pending_approvals`] reads it from the log.
+pub trait PoolIndex: Send + Sync {
+    /// Replaces the entries of a run; without entries, the run is removed from the index.
+    fn put<'a>(
+        &'a self,
+        run: &'a RunId,
+        waiting: Vec<PendingApproval>,
+    ) -> BoxFuture<'a, Result<(), JournalError>>;
+
+    /// Returns the entries that match, oldest first.
+    fn find<'a>(
+        &'a self,
+        filter: &'a PoolFilter,
+    ) -> BoxFuture<'a, Result<Vec<PendingApproval>, JournalError>>;
+}
+
+/// A filter of a pool's entries; all conditions have to hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PoolFilter {
+    /// Only entries of this tenant.
+    pub tenant: Option<TenantId>,
+    /// Only entries of this run.
+    pub run: Option<RunId>,
+    /// Only entries that expire at this time or before. Paused ones do not expire.
+    pub due: Option<Timestamp>,
+}
+
+impl PoolFilter {
+    /// Creates a filter for one tenant.
+    pub fn tenant(tenant: &TenantId) -> Self {
+        Self { tenant: Some(tenant.clone()), ..Self::default() }
+    }
+
+    /// Creates a filter for one run.
+    pub fn run(run: &RunId) -> Self {
+        Self { run: Some(run.clone()), ..Self::default() }
+    }
+
+    /// Creates a filter for entries of all tenants that have expired at `now`.
+    pub fn due(now: Timestamp) -> Self {
+        Self { due: Some(now), ..Self::default() }
+    }
+
+    /// Returns true if an entry matches.
+    pub fn fits(&self, entry: &PendingApproval) -> bool {
+        self.tenant.as_ref().is_none_or(|tenant| entry.tenant == *tenant)
+            && self.run.as_ref().is_none_or(|run| entry.run == *run)
+            && self.due.is_none_or(|now| entry.request.is_expired(now))
+    }
+}
+
+/// The status of an agent that may wait for people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+#[non_exhaustive]
+pub enum AgentStatus {
+    /// It works, or was cut off while it worked.
+    Running,
+    /// It has an answer.
+    Completed,
+    /// It waits for a person's input.
+    WaitingForInput,
+    /// It waits for a person's consent.
+    WaitingForApproval,
+    /// It is paused: nobody is asked until it is resumed.
+    Paused,
+    /// It was cancelled.
+    Cancelled,
+    /// It failed, or reached a limit.
+    Error,
+}
+
+impl AgentStatus {
+    /// Returns the status of a run's agent from its log.
+    pub fn of(records: &[Arc<Record>]) -> Self {
+        if let Some(RecordBody::RunFinished(outcome)) = records.last().map(|last| &last.body) {
+            return match outcome.status {
+                OutcomeStatus::Finished => Self::Completed,
+                OutcomeStatus::Cancelled => Self::Cancelled,
+                OutcomeStatus::Suspended => Self::WaitingForApproval,
+                OutcomeStatus::Failed | OutcomeStatus::Limit(_) => Self::Error,
+            };
+        }
+        match pending_approvals(records).first() {
+            Some(entry) => entry.status(),
+            None => Self::Running,
+        }
+    }
+}
+
+impl PendingApproval {
+    /// Returns the status of the agent that waits for this.
+    pub fn status(&self) -> AgentStatus {
+        match (self.request.paused_at, self.request.kind) {
+            (Some(_), _) => AgentStatus::Paused,
+            (None, QuestionKind::Input) => AgentStatus::WaitingForInput,
+            (None, _) => AgentStatus::WaitingForApproval,
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Filters and pages for lists of runs, and the status of a run.
+
+use crate::values::{SessionId, TenantId};
+
+use super::{
+    run_head::{RunHead, RunPlace},
+    run_status::RunStatus,
+};
+
+/// A filter for lists of runs; the default matches all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RunFilter {
+    /// Only runs of this session.
+    pub session: Option<SessionId>,
+    /// Only runs on behalf of this tenant.
+    pub tenant: Option<TenantId>,
+    /// Only runs with one of these statuses; if empty, any.
+    pub status: Vec<RunStatus>,
+    /// Only runs that are no child runs.
+    pub top_level: bool,
+    /// The most runs to return.
+    pub limit: Option<usize>,
+    /// Only runs after this place: that of the last run on the page before.
+    pub after: Option<RunPlace>,
+}
+
+impl RunFilter {
+    /// Creates a filter that matches all runs.
+    pub fn all() -> Self {
+        Self::default()
+    }
+
+    /// Creates a filter for the runs of a session.
+    pub fn of_session(session: SessionId) -> Self {
+        Self { session: Some(session), ..Self::default() }
+    }
+
+    /// Restricts it to runs of this tenant.
+    pub fn tenant(mut self, tenant: TenantId) -> Self {
+        self.tenant = Some(tenant);
+        self
+    }
+
+    /// Restricts it to runs with one of these statuses.
+    pub fn status(mut self, status: impl IntoIterator<Item = RunStatus>) -> Self {
+        self.status = status.into_iter().collect();
+        self
+    }
+
+    /// Restricts it to runs that are no child runs.
+    pub fn top_level(mut self) -> Self {
+        self.top_level = true;
+        self
+    }
+
+    /// Restricts it to the first `limit` runs.
+    pub fn limit(mut self, limit: usize) -> Self {
+        self.limit = Some(limit);
+        self
+    }
+
+    /// Restricts it to runs after this place.
+    pub fn after(mut self, place: RunPlace) -> Self {
+        self.after = Some(place);
+        self
+    }
+
+    /// Returns true if a run matches; ignores the limit.
+    pub fn admits(&self, head: &RunHead) -> bool {
+        self.session.as_ref().is_none_or(|session| head.session.as_ref() == Some(session))
+            && self.tenant.as_ref().is_none_or(|tenant| head.tenant.as_ref() == Some(tenant))
+            && (self.status.is_empty() || self.status.contains(&head.status))
+            && !(self.top_level && head.called_by.is_some())
+            && self.after.as_ref().is_none_or(|after| head.place() < *after)
+    }
+
+    /// Returns the page, from the heads of all runs that may be on it.
+    pub fn page(&self, mut heads: Vec<RunHead>) -> Vec<RunHead> {
+        heads.retain(|head| self.admits(head));
+        heads.sort_by_cached_key(|head| std::cmp::Reverse(head.place()));
+        heads.truncate(self.limit.unwrap_or(usize::MAX));
+        heads
+    }
+}

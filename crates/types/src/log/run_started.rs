@@ -1,0 +1,62 @@
+//! The first record of a run.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    config::{RunConfig, RunKind},
+    values::{AgentId, LoopId, RunId, SessionId, TenantId},
+};
+
+use super::origin::{Origin, TurnTrigger};
+
+/// Version of the log's format, in the first record of every run. Readers refuse a newer one.
+pub const LOG_FORMAT: u32 = 1;
+
+/// The beginning of a run: its identity, its origin, and its configuration.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct RunStarted {
+    /// [`LOG_FORMAT`] of the writer.
+    pub format: u32,
+    /// The kind of the run.
+    pub kind: RunKind,
+    /// The run.
+    pub run: RunId,
+    /// The session that the run belongs to.
+    pub session: SessionId,
+    /// The agent that works.
+    pub agent: AgentId,
+    /// Display name of the run.
+    pub loop_id: LoopId,
+    /// The tenant for which it works.
+    pub tenant: TenantId,
+    /// The origin of the run.
+    pub origin: Origin,
+    /// The parallel loop of which it is a branch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parallel: Option<RunId>,
+    /// The trigger of the first turn.
+    pub first_turn: TurnTrigger,
+    /// Model, tools and limits.
+    pub config: RunConfig,
+}
+
+impl RunStarted {
+    /// Creates the record of a loop that begins with a prompt, in format [`LOG_FORMAT`].
+    pub fn new(run: RunId, session: SessionId, agent: AgentId, loop_id: LoopId, config: RunConfig) -> Self {
+        Self {
+            format: LOG_FORMAT,
+            kind: RunKind::Loop,
+            run,
+            session,
+            agent,
+            loop_id,
+            tenant: TenantId::new("local"),
+            origin: Origin::Prompt,
+            parallel: None,
+            first_turn: TurnTrigger::User,
+            config,
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! The status of a run, and the states of an agent and of its loop.
+
+use serde::{Deserialize, Serialize};
+
+use super::outcome::OutcomeStatus;
+
+/// The status of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum RunStatus {
+    /// It has started but done nothing yet, for instance a fork that was not resumed.
+    Begun,
+    /// A process works on it, as far as the journal can tell.
+    Running,
+    /// It has not ended and no process works on it, for instance because its process died.
+    Interrupted,
+    /// It waits for a person or a timer.
+    Suspended,
+    /// It has an answer.
+    Finished,
+    /// It ended without an answer.
+    Failed,
+    /// It met one of its limits.
+    Limit,
+    /// It was cancelled.
+    Cancelled,
+    /// Its log is damaged, or is of a newer version.
+    Unreadable,
+}
+
+impl From<OutcomeStatus> for RunStatus {
+    fn from(status: OutcomeStatus) -> Self {
+        match status {
+            OutcomeStatus::Finished => Self::Finished,
+            OutcomeStatus::Failed => Self::Failed,
+            OutcomeStatus::Limit(_) => Self::Limit,
+            OutcomeStatus::Cancelled => Self::Cancelled,
+            OutcomeStatus::Suspended => Self::Suspended,
+        }
+    }
+}
+
+impl RunStatus {
+    /// All statuses.
+    pub const ALL: [Self; 9] = [
+        Self::Begun,
+        Self::Running,
+        Self::Interrupted,
+        Self::Suspended,
+        Self::Finished,
+        Self::Failed,
+        Self::Limit,
+        Self::Cancelled,
+        Self::Unreadable,
+    ];
+
+    /// Returns the name, as in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Begun => "begun",
+            Self::Running => "running",
+            Self::Interrupted => "interrupted",
+            Self::Suspended => "suspended",
+            Self::Finished => "finished",
+            Self::Failed => "failed",
+            Self::Limit => "limit",
+            Self::Cancelled => "cancelled",
+            Self::Unreadable => "unreadable",
+        }
+    }
+
+    /// Returns the status with this name.
+    pub fn of_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.as_str() == name)
+    }
+
+    /// Returns true if the run has ended.
+    pub fn has_ended(self) -> bool {
+        matches!(self, Self::Finished | Self::Failed | Self::Limit | Self::Cancelled)
+    }
+
+    /// Returns true if the run may go on: a process works on it, it waits, or it was interrupted.
+    pub fn is_busy(self) -> bool {
+        matches!(self, Self::Running | Self::Suspended | Self::Interrupted)
+    }
+}
+
+impl std::fmt::Display for RunStatus {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// The state of a planning agent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum AgentState {
+    /// It has not started.
+    #[default]
+    Idle,
+    /// A plan is being made.
+    Planning,
+    /// Subtasks are being worked on.
+    Executing,
+    /// The plan is being changed.
+    Replanning,
+    /// It has an answer.
+    Finished,
+    /// It ended without an answer.
+    Error,
+}
+
+/// The state of a ReAct loop.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum ReactState {
+    /// It has not started.
+    #[default]
+    Idle,
+    /// The model is being asked.
+    Thinking,
+    /// Tools are running.
+    Acting,
+    /// The model is to be given the results.
+    Observing,
+    /// It has an answer.
+    Finished,
+    /// It ended without an answer.
+    Error,
+}
+
+impl ReactState {
+    /// Returns true if the loop may go from this state to `next`.
+    ///
+    /// An answer that cannot be parsed becomes an observation, not an error, so `Thinking` may go to
+    /// `Observing`. Repeated failures and a cancel lead to `Error`. Every state that is not final may go to
+    /// `Finished`, for instance at a limit.
+    pub fn may_become(self, next: Self) -> bool {
+        use ReactState::{Acting, Error, Finished, Idle, Observing, Thinking};
+        matches!(
+            (self, next),
+            (Idle | Acting | Observing, Thinking)
+                | (Thinking, Acting)
+                | (Thinking | Acting, Observing)
+                | (Idle | Thinking | Acting | Observing, Finished | Error)
+        )
+    }
+}

@@ -1,0 +1,269 @@
+//! Collections: the owners of memories. Access to one collection never reaches another one.
+
+use std::{fmt, sync::Arc};
+
+use serde::{Deserialize, Serialize};
+
+use crate::values::TenantId;
+
+/// A node in the tree of owners: names from the general to the particular with `:` between them, as in
+/// `team:eng:alice`. The root has no name and contains all others.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(try_from = "String", into = "String")]
+pub struct Collection(Arc<str>);
+
+impl Collection {
+    /// The longest name, in bytes.
+    pub const MAX_BYTES: usize = 512;
+
+    /// Creates a collection from its name.
+    ///
+    /// # Errors
+    /// [`MemoryError::Collection`] for an empty name or part, control characters, and more than
+    /// [`MAX_BYTES`](Self::MAX_BYTES).
+    pub fn new(name: impl Into<Arc<str>>) -> Result<Self, MemoryError> {
+        let name = name.into();
+        let problem = match &*name {
+            "" => "it is empty",
+            n if n.len() > Self::MAX_BYTES => "it is longer than 512 bytes",
+            n if n.split(':').any(str::is_empty) => "it has an empty part",
+            n if n.chars().any(char::is_control) => "it has a control character",
+            _ => return Ok(Self(name)),
+        };
+        let shown = name.chars().take(80).collect();
+        Err(MemoryError::Collection { name: shown, problem })
+    }
+
+    /// Returns the collection that contains all others. Only for code that maintains the whole store.
+    pub fn root() -> Self {
+        Self(Arc::from(""))
+    }
+
+    /// Returns a collection within this one.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn child(&self, name: &str) -> Result<Self, MemoryError> {
+        match self.is_root() {
+            true => Self::new(name),
+            false => Self::new(format!("{}:{name}", self.0)),
+        }
+    }
+
+    /// Returns true if this is the root.
+    pub fn is_root(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns true if `other` is this one or lies within it. `team:eng` contains `team:eng:alice` but not
+    /// `team:engine`.
+    pub fn contains(&self, other: &Self) -> bool {
+        let rest = other.0.strip_prefix(&*self.0);
+        self.is_root() || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
+    }
+
+    /// Returns the name; empty for the root.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Default for Collection {
+    fn default() -> Self {
+        Self::root()
+    }
+}
+
+impl fmt::Display for Collection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.is_root() { "(root)" } else { &self.0 })
+    }
+}
+
+impl fmt::Debug for Collection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, f)
+    }
+}
+
+/// Reads an empty text as the root; elsewhere a name must not be empty.
+impl TryFrom<String> for Collection {
+    type Error = MemoryError;
+
+    fn try_from(name: String) -> Result<Self, MemoryError> {
+        if name.is_empty() { Ok(Self::root()) } else { Self::new(name) }
+    }
+}
+
+impl From<Collection> for String {
+    fn from(collection: Collection) -> Self {
+        collection.0.as_ref().to_owned()
+    }
+}
+
+impl std::str::FromStr for Collection {
+    type Err = MemoryError;
+
+    fn from_str(name: &str) -> Result<Self, MemoryError> {
+        Self::new(name)
+    }
+}
+
+impl TryFrom<&TenantId> for Collection {
+    type Error = MemoryError;
+
+    fn try_from(tenant: &TenantId) -> Result<Self, MemoryError> {
+        Self::new(tenant.as_str())
+    }
+}
+
+/// The error of a memory.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum MemoryError {
+    /// The storage failed: full, read-only or missing.
+    #[error("cannot {action} memory at {place}: {source}")]
+    Storage {
+        /// The action, for instance `write`.
+        action: &'static str,
+        /// The file or database.
+        place: String,
+        /// The cause.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The embedder failed to make a vector.
+    #[error("embedding with {embedder} failed: {problem}")]
+    Embedding {
+        /// [`Embedder::id`](crate::Embedder::id).
+        embedder: String,
+        /// The problem.
+        problem: String,
+    },
+    /// A model call about memories returned no usable answer.
+    #[error("the model {model} did not answer: {problem}")]
+    Model {
+        /// The model.
+        model: String,
+        /// The problem.
+        problem: String,
+    },
+    /// An entry is damaged.
+    #[error("memory entry {id} is damaged: {problem}")]
+    Corrupt {
+        /// The entry.
+        id: String,
+        /// The damage.
+        problem: String,
+    },
+    /// An entry cannot be stored.
+    #[error("memory entry {id} cannot be kept: {problem}")]
+    Invalid {
+        /// The entry.
+        id: String,
+        /// The problem.
+        problem: String,
+    },
+    /// A query that cannot be answered.
+    #[error("the memories cannot be asked: {problem}")]
+    Question {
+        /// The problem.
+        problem: String,
+    },
+    /// A name that is not valid for a collection.
+    #[error("`{name}` is not a valid collection name: {problem}")]
+    Collection {
+        /// The name.
+        name: String,
+        /// The problem.
+        problem: &'static str,
+    },
+    /// A collection outside of the one that the memory is bound to.
+    #[error("collection `{collection}` is not within `{scope}`")]
+    OutOfScope {
+        /// The collection that was requested.
+        collection: Collection,
+        /// The collection that the memory is bound to.
+        scope: Collection,
+    },
+    /// The entries that a change depends on were changed in the meantime.
+    #[error("another writer changed the memories at the same time; this change was not made")]
+    Changed,
+    /// The store was written by a newer version.
+    #[error("the memories at {place} have format {found}; this version knows up to {supported}")]
+    FutureStore {
+        /// The location of the store.
+        place: String,
+        /// Its format.
+        found: u32,
+        /// The newest format that can be read.
+        supported: u32,
+    },
+    /// The store cannot do this.
+    #[error("this memory does not support {what}")]
+    Unsupported {
+        /// The action.
+        what: &'static str,
+    },
+}
+
+impl MemoryError {
+    /// Returns advice for a person, in a line.
+    pub fn advice(&self) -> &'static str {
+        match self {
+            Self::Storage { .. } => "check that the place exists, is writable and has free space",
+            Self::Embedding { .. } => "check the embedder's model and address; search by keyword still works",
+            Self::Model { .. } => "try again, or use what works without a model",
+            Self::Corrupt { .. } => "delete the entry; the others can be read",
+            Self::Invalid { .. } => "correct the entry; nothing of the batch was kept",
+            Self::Question { .. } => "correct the question",
+            Self::Collection { .. } => "name it like `user:anna` or `team:eng:anna`",
+            Self::OutOfScope { .. } => "open the memory for that collection, if it is yours",
+            Self::Changed => "try again",
+            Self::FutureStore { .. } => "use the version that wrote it, or a newer one",
+            Self::Unsupported { .. } => "use a store that can do it",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // spec: M-27
+    #[test]
+    fn collection_contains_itself_and_its_descendants_only() {
+        let of = |name: &str| Collection::try_from(name.to_owned()).unwrap();
+        let table = [
+            ("team:eng", "team:eng", true),
+            ("team:eng", "team:eng:alice", true),
+            ("team:eng", "team:engine", false),
+            ("team:eng", "team", false),
+            ("team:eng:alice", "team:eng", false),
+            ("", "team:eng", true),
+            ("team:eng", "", false),
+            ("user:x", "user:xy", false),
+        ];
+        for (outer, inner, expected) in table {
+            assert_eq!(of(outer).contains(&of(inner)), expected, "{outer} {inner}");
+        }
+        assert_eq!(Collection::root().child("a").unwrap().child("b").unwrap(), of("a:b"));
+    }
+
+    // spec: M-27
+    #[test]
+    fn collection_new_invalid_name_is_refused_with_the_problem() {
+        let long = "x".repeat(513);
+        for (name, problem) in [
+            ("", "it is empty"),
+            ("a::b", "it has an empty part"),
+            (":a", "it has an empty part"),
+            ("a:", "it has an empty part"),
+            ("a\nb", "it has a control character"),
+            (&long, "it is longer than 512 bytes"),
+        ] {
+            let error = Collection::new(name).unwrap_err().to_string();
+            assert!(error.ends_with(problem), "{error}");
+        }
+    }
+}

@@ -1,0 +1,430 @@
+//! The three kinds of memory: of a conversation, of a task, and long-term; with their entries and errors.
+//!
+//! A store returns candidates with raw scores; the caller combines, selects and formats them. Each value of
+//! these traits is bound to its owner (one conversation, one task, one tenant's collection), so it cannot
+//! reach data of another.
+
+use std::collections::BTreeSet;
+
+use futures_core::future::BoxFuture;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Json,
+    messages::Trust,
+    values::{Ids, RunId, Timestamp, iso8601},
+};
+
+use super::collection::{Collection, MemoryError};
+
+/// The memory of a conversation, in order.
+pub trait Episodic: Send + Sync {
+    /// Appends an entry.
+    fn append(&self, entry: MemoryEntry) -> BoxFuture<'_, Result<(), MemoryError>>;
+
+    /// Returns copies of the entries from index `since` on, oldest first; with `limit`, only the last ones.
+    fn get_messages(
+        &self,
+        limit: Option<usize>,
+        since: usize,
+    ) -> BoxFuture<'_, Result<Vec<MemoryEntry>, MemoryError>>;
+
+    /// Deletes all entries.
+    fn clear(&self) -> BoxFuture<'_, Result<(), MemoryError>>;
+
+    /// Returns the newest entries that together have at most `max_tokens`, oldest first.
+    ///
+    /// Stops at the first entry that does not fit, so the result has no gaps. `count` returns the tokens of a
+    /// text.
+    fn get_recent<'a>(
+        &'a self,
+        max_tokens: usize,
+        count: &'a (dyn Fn(&str) -> usize + Send + Sync),
+    ) -> BoxFuture<'a, Result<Vec<MemoryEntry>, MemoryError>> {
+        Box::pin(async move {
+            let mut entries = self.get_messages(None, 0).await?;
+            let mut left = max_tokens;
+            let fitting = entries.iter().rev().take_while(|entry| {
+                let rest = left.checked_sub(count(&entry.content));
+                left = rest.unwrap_or(left);
+                rest.is_some()
+            });
+            let first = entries.len() - fitting.count();
+            Ok(entries.split_off(first))
+        })
+    }
+}
+
+/// The memory of the current task: values by name.
+pub trait Working: Send + Sync {
+    /// Sets all of these values, or none of them.
+    fn update(&self, values: serde_json::Map<String, Json>) -> BoxFuture<'_, Result<(), MemoryError>>;
+
+    /// Returns a copy of all values.
+    fn to_map(&self) -> BoxFuture<'_, Result<serde_json::Map<String, Json>, MemoryError>>;
+
+    /// Deletes all values, for instance when a task is done.
+    fn clear(&self) -> BoxFuture<'_, Result<(), MemoryError>>;
+
+    /// Returns one value.
+    fn get<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Option<Json>, MemoryError>> {
+        Box::pin(async move { Ok(self.to_map().await?.remove(key)) })
+    }
+
+    /// Sets one value.
+    fn set<'a>(&'a self, key: &'a str, value: Json) -> BoxFuture<'a, Result<(), MemoryError>> {
+        self.update(serde_json::Map::from_iter([(key.to_owned(), value)]))
+    }
+}
+
+/// Long-term memory that is searched by meaning. Its futures are boxed because memories are passed as
+/// `Arc<dyn LongTerm>` and wrapped in one another.
+pub trait LongTerm: Send + Sync {
+    /// Stores a text and returns its id.
+    fn store<'a>(
+        &'a self,
+        content: &'a str,
+        metadata: serde_json::Map<String, Json>,
+    ) -> BoxFuture<'a, Result<String, MemoryError>>;
+
+    /// Returns the entries that fit the query best, best first.
+    fn query<'a>(&'a self, query: &'a MemoryQuery) -> BoxFuture<'a, Result<Vec<Recalled>, MemoryError>>;
+
+    /// Deletes one entry; returns true if it existed.
+    fn delete<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<bool, MemoryError>>;
+
+    /// Returns the newest entries, newest first, for instance to summarise them.
+    ///
+    /// # Errors
+    /// [`MemoryError::Unsupported`] unless the store can list its entries.
+    fn newest(&self, _limit: usize) -> BoxFuture<'_, Result<Vec<MemoryEntry>, MemoryError>> {
+        Box::pin(async { Err(MemoryError::Unsupported { what: "listing entries" }) })
+    }
+}
+
+/// Converts texts into vectors; similar texts have close vectors.
+pub trait Embedder: Send + Sync {
+    /// Returns the id of the model and version; vectors of different ids cannot be compared.
+    fn id(&self) -> &str;
+
+    /// Returns the length of the vectors.
+    fn dimensions(&self) -> usize;
+
+    /// Returns one vector for each text, in order.
+    fn embed<'a>(&'a self, texts: &'a [String]) -> BoxFuture<'a, Result<Vec<Vec<f32>>, MemoryError>>;
+}
+
+/// One memory.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+#[non_exhaustive]
+pub struct MemoryEntry {
+    /// Unique within its collection.
+    pub id: String,
+    /// The text.
+    pub content: String,
+    /// The time at which it was stored; ISO-8601 in JSON.
+    #[serde(with = "iso8601")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    pub timestamp: Timestamp,
+    /// More data: role, source, user.
+    #[cfg_attr(feature = "schema", schemars(with = "std::collections::BTreeMap<String, Json>"))]
+    pub metadata: serde_json::Map<String, Json>,
+    /// The vector of the text, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub embedding: Option<Vec<f32>>,
+    /// [`Embedder::id`] of the embedder that made the vector.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub embedder: Option<String>,
+    /// The collection that it belongs to.
+    #[serde(skip_serializing_if = "Collection::is_root")]
+    pub collection: Collection,
+    /// The kind.
+    #[serde(skip_serializing_if = "is_default")]
+    pub kind: MemoryKind,
+    /// The trust level.
+    #[serde(skip_serializing_if = "is_default")]
+    pub trust: Trust,
+    /// The run that it comes from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunId>,
+    /// Its subject: entries of one key are about the same thing, at different times or from different
+    /// sources.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// The time since which it is valid; always if unset. Milliseconds since the epoch in JSON.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub valid_from: Option<Timestamp>,
+    /// The time from which on it is no longer valid.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub valid_to: Option<Timestamp>,
+    /// The importance, from 0 to 1; 0.5 counts if it is unset.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub importance: Option<f32>,
+    /// The time at which it was last useful.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub used: Option<Timestamp>,
+    /// Its position in the order of writing, assigned by the store; 0 before it is stored. Not part of its
+    /// JSON.
+    #[serde(skip)]
+    pub position: u64,
+}
+
+/// Returns the problem with a name that is too long.
+fn too_long(part: &str, name: &str) -> Option<String> {
+    let (found, most) = (name.len(), MemoryEntry::MAX_NAME_BYTES);
+    (found > most).then(|| format!("its {part} has {found} bytes, at most {most} are kept"))
+}
+
+impl MemoryEntry {
+    /// Checks the name of an embedder for a vector of the entry with this id.
+    ///
+    /// # Errors
+    /// [`MemoryError::Invalid`] if it has more than [`MAX_NAME_BYTES`](Self::MAX_NAME_BYTES).
+    pub fn check_embedder(id: &str, embedder: &str) -> Result<(), MemoryError> {
+        let invalid = |problem| MemoryError::Invalid { id: id.to_owned(), problem };
+        too_long("embedder", embedder).map_or(Ok(()), |problem| Err(invalid(problem)))
+    }
+
+    /// Returns true if both entries are equal, apart from the vector and the time of the last use.
+    pub fn is_as_written(&self, other: &Self) -> bool {
+        let said = |e: &Self| (e.kind, e.timestamp, e.trust, e.importance);
+        let held = |e: &Self| (e.valid_from, e.valid_to, e.position);
+        (said(self), held(self)) == (said(other), held(other))
+            && (&self.id, &self.collection, &self.key) == (&other.id, &other.collection, &other.key)
+            && (&self.content, &self.run, &self.metadata) == (&other.content, &other.run, &other.metadata)
+    }
+
+    /// Creates an entry without metadata and vector.
+    pub fn new(id: impl Into<String>, content: impl Into<String>, timestamp: Timestamp) -> Self {
+        Self { id: id.into(), content: content.into(), timestamp, ..Self::default() }
+    }
+
+    /// Creates an entry for a message; the role is stored in the metadata.
+    pub fn of_message(
+        id: impl Into<String>,
+        role: impl Into<String>,
+        content: impl Into<String>,
+        timestamp: Timestamp,
+    ) -> Self {
+        let mut entry = Self::new(id, content, timestamp);
+        entry.metadata.insert(ROLE.to_owned(), Json::String(role.into()));
+        entry
+    }
+
+    /// Returns the role of the author, if the entry has one.
+    pub fn role(&self) -> Option<&str> {
+        self.metadata.get(ROLE).and_then(Json::as_str)
+    }
+
+    /// Sets the vector.
+    pub fn with_vector(mut self, embedder: impl Into<String>, vector: Vec<f32>) -> Self {
+        (self.embedder, self.embedding) = (Some(embedder.into()), Some(vector));
+        self
+    }
+
+    /// Checks if a store may keep it. Every store checks every entry.
+    ///
+    /// # Errors
+    /// [`MemoryError::Invalid`] for an empty id or text, a text or metadata of more than
+    /// [`MAX_BYTES`](Self::MAX_BYTES), an id, a key, an embedder or a session of more than
+    /// [`MAX_NAME_BYTES`](Self::MAX_NAME_BYTES), a vector that is empty, not finite or without an embedder,
+    /// an importance that is not between 0 and 1, and a validity that ends before it begins.
+    pub fn check(&self) -> Result<(), MemoryError> {
+        let Some(problem) = self.problem() else { return Ok(()) };
+        // The id itself may be too long.
+        let id = self.id.chars().take(Self::MAX_NAME_BYTES).collect();
+        Err(MemoryError::Invalid { id, problem })
+    }
+
+    fn problem(&self) -> Option<String> {
+        let problem = match &self.embedding {
+            _ if self.id.is_empty() => "it has no id",
+            _ if self.content.trim().is_empty() => "its text is empty",
+            Some(_) if self.embedder.is_none() => "its vector names no embedder",
+            Some(vector) if vector.is_empty() => "its vector is empty",
+            Some(vector) if vector.iter().any(|x| !x.is_finite()) => {
+                "its vector has a value that is not a number"
+            }
+            _ if self.importance.is_some_and(|i| !(0.0..=1.0).contains(&i)) => {
+                "its importance is not between 0 and 1"
+            }
+            _ if self.valid_from.zip(self.valid_to).is_some_and(|(from, to)| to < from) => {
+                "it ends to hold before it begins"
+            }
+            _ => return self.too_long(),
+        };
+        Some(problem.to_owned())
+    }
+
+    /// Returns the problem if a part is longer than a store keeps.
+    fn too_long(&self) -> Option<String> {
+        let session = self.metadata.get(SESSION).and_then(Json::as_str);
+        let names = [
+            ("id", Some(self.id.as_str())),
+            ("key", self.key.as_deref()),
+            ("embedder", self.embedder.as_deref()),
+            ("session", session),
+        ];
+        for (part, name) in names {
+            if let Some(problem) = name.and_then(|name| too_long(part, name)) {
+                return Some(problem);
+            }
+        }
+        if self.content.len() > Self::MAX_BYTES {
+            let found = self.content.len();
+            return Some(format!(
+                "its text has {found} bytes, at most {} are kept; split it",
+                Self::MAX_BYTES
+            ));
+        }
+        let metadata = serde_json::to_string(&self.metadata).map_or(0, |json| json.len());
+        (metadata > Self::MAX_BYTES).then(|| {
+            format!("its metadata has {metadata} bytes as JSON, at most {} are kept", Self::MAX_BYTES)
+        })
+    }
+
+    /// The longest text, and the longest metadata as JSON, that a store keeps: 1 MiB. Longer texts have to be
+    /// split.
+    pub const MAX_BYTES: usize = 1 << 20;
+
+    /// The longest id, key, embedder and session that a store keeps. They are in database indexes, and an
+    /// index of PostgreSQL has room for this much beside the name of a collection.
+    pub const MAX_NAME_BYTES: usize = 2 << 10;
+
+    /// Sets a fresh id and the time `now` if the entry has none, for instance when it was read from JSON.
+    pub fn with_missing_filled(mut self, ids: &dyn Ids, now: Timestamp) -> Self {
+        if self.id.is_empty() {
+            self.id = ids.fresh("mem");
+        }
+        if self.timestamp == Timestamp::default() {
+            self.timestamp = now;
+        }
+        self
+    }
+}
+
+const ROLE: &str = "role";
+
+/// The metadata key of the session that an entry belongs to.
+const SESSION: &str = "session";
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+/// The kind of a memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum MemoryKind {
+    /// A note.
+    #[default]
+    Note,
+    /// A message of a conversation.
+    Turn,
+    /// A summary of a part of a conversation.
+    Summary,
+    /// A fact: subject, relation, object.
+    Fact,
+    /// A value of a task.
+    Value,
+    /// A mark that an entry was deleted, so that a session does not store it again. It holds nothing of the
+    /// entry's text.
+    Forgotten,
+}
+
+impl MemoryKind {
+    /// All kinds.
+    pub const ALL: [Self; 6] =
+        [Self::Note, Self::Turn, Self::Summary, Self::Fact, Self::Value, Self::Forgotten];
+
+    /// The kinds with content: all but [`Forgotten`](Self::Forgotten).
+    pub const TOLD: [Self; 5] = [Self::Note, Self::Turn, Self::Summary, Self::Fact, Self::Value];
+
+    /// Returns the name, as in JSON.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Note => "note",
+            Self::Turn => "turn",
+            Self::Summary => "summary",
+            Self::Fact => "fact",
+            Self::Value => "value",
+            Self::Forgotten => "forgotten",
+        }
+    }
+}
+
+/// A query of a [`LongTerm`] memory.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct MemoryQuery {
+    /// The text to search for.
+    pub text: String,
+    /// The most entries to return. Default 5.
+    pub limit: usize,
+    /// Entries with a lower score are left out.
+    pub threshold: Option<f32>,
+    /// Entries must have these metadata values.
+    pub metadata: serde_json::Map<String, Json>,
+    /// Only entries that were valid at this time; default: now.
+    pub as_of: Option<Timestamp>,
+    /// Only entries of this trust level or a higher one.
+    pub trust: Trust,
+    /// Only entries of these kinds; if empty, of any.
+    pub kinds: Vec<MemoryKind>,
+    /// Only entries of this collection, within the one that the memory is bound to.
+    pub collection: Option<Collection>,
+    /// No entries with these ids, for instance because the caller has them already.
+    pub without: BTreeSet<String>,
+}
+
+impl MemoryQuery {
+    /// Creates a query for up to 5 entries of any score.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            limit: 5,
+            threshold: None,
+            metadata: serde_json::Map::new(),
+            as_of: None,
+            trust: Trust::Untrusted,
+            kinds: Vec::new(),
+            collection: None,
+            without: BTreeSet::new(),
+        }
+    }
+}
+
+/// An entry that was found.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct Recalled {
+    /// The entry.
+    pub entry: MemoryEntry,
+    /// The relevance of the entry alone, from 0 to 1. The order may also depend on its neighbours, its age
+    /// and its importance.
+    pub score: f32,
+    /// The store's score for matching words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lexical: Option<f32>,
+    /// The cosine similarity of the vectors, if they were compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vector: Option<f32>,
+}
+
+impl Recalled {
+    /// Creates a result from an entry and its score.
+    pub fn new(entry: MemoryEntry, score: f32) -> Self {
+        Self { entry, score, lexical: None, vector: None }
+    }
+
+    /// Returns the text as one line for a prompt, with the [mark](Trust::mark) of its trust level.
+    pub fn line(&self) -> String {
+        let words: Vec<&str> = self.entry.content.split_whitespace().collect();
+        format!("{}{}", self.entry.trust.mark(), words.join(" "))
+    }
+}

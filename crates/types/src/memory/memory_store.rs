@@ -1,0 +1,311 @@
+//! The storage of memories: one trait for every kind of memory and every backend.
+//!
+//! A store has no models and no ranking. It keeps entries, finds candidates by words and by vectors, and
+//! returns both raw scores; the layer above combines them.
+
+use std::collections::BTreeSet;
+
+use futures_core::future::BoxFuture;
+
+use crate::{Json, messages::Trust, values::Timestamp};
+
+use super::{
+    collection::{Collection, MemoryError},
+    memory_entry::{MemoryEntry, MemoryKind},
+};
+
+/// Stores the entries of one collection and of all collections within it. It cannot reach other collections:
+/// the collection is part of every query, not a filter over its results.
+pub trait MemoryStore: Send + Sync {
+    /// Returns the collection that the store is bound to; the root if it is bound to none.
+    fn scope(&self) -> &Collection;
+
+    /// Makes all of these changes, in order, or none of them. Returns the number of entries that they
+    /// affected.
+    ///
+    /// # Errors
+    /// [`MemoryError::Invalid`] and [`MemoryError::OutOfScope`] for an entry that cannot be stored;
+    /// [`MemoryError::Changed`] if an [expectation](MemoryChange::Expect) is not met;
+    /// [`MemoryError::Storage`].
+    fn apply(&self, changes: Vec<MemoryChange>) -> BoxFuture<'_, Result<usize, MemoryError>>;
+
+    /// Returns candidates in no particular order, with raw scores: at most [`MemorySearch::limit`] entries by
+    /// words and as many by vector. An entry found by both is returned once, with both scores.
+    fn candidates<'a>(&'a self, search: &'a MemorySearch) -> BoxFuture<'a, Result<Found, MemoryError>>;
+
+    /// Returns a page of entries, in the order in which they were first written, or in reverse.
+    fn list<'a>(&'a self, listing: &'a Listing) -> BoxFuture<'a, Result<MemoryPage, MemoryError>>;
+}
+
+/// A change of a store.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum MemoryChange {
+    /// Stores an entry and replaces one of the same collection and id. An entry without a collection goes
+    /// into the one that the store is bound to.
+    Put(Box<MemoryEntry>),
+    /// Deletes every entry that matches.
+    Forget(MemoryFilter),
+    /// Sets the vector of an entry, unless its text has changed.
+    Embed {
+        /// The id of the entry.
+        id: String,
+        /// The collection of the entry.
+        collection: Collection,
+        /// The text that the vector was made of.
+        content: String,
+        /// [`Embedder::id`](crate::Embedder::id).
+        embedder: String,
+        /// The vector.
+        vector: Vec<f32>,
+    },
+    /// Records that an entry was useful.
+    Use {
+        /// The id of the entry.
+        id: String,
+        /// The time.
+        at: Timestamp,
+    },
+    /// Makes the batch fail unless the entries that match are still these, for changes that depend on entries
+    /// read before. It is checked before any change of the batch.
+    Expect {
+        /// The filter that was read with.
+        filter: MemoryFilter,
+        /// The entries that were read, the first written first, without damaged ones. They are compared [as
+        /// written](MemoryEntry::is_as_written), so vectors may differ.
+        entries: Vec<MemoryEntry>,
+    },
+}
+
+impl MemoryChange {
+    /// Creates a change that stores an entry.
+    pub fn put(entry: MemoryEntry) -> Self {
+        Self::Put(Box::new(entry))
+    }
+
+    /// Creates a change that deletes the entry with this id.
+    pub fn forget(id: impl Into<String>) -> Self {
+        Self::Forget(MemoryFilter {
+            ids: vec![id.into()],
+            validity: Validity::Any,
+            ..MemoryFilter::default()
+        })
+    }
+}
+
+/// A filter of entries. Default: all entries that are still open.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct MemoryFilter {
+    /// Only entries of this collection and of those within it; default: all that the store is bound to.
+    pub collection: Option<Collection>,
+    /// True for only that collection itself, without those within it.
+    pub exact: bool,
+    /// Only these ids; if empty, any.
+    pub ids: Vec<String>,
+    /// None of these ids.
+    pub without: BTreeSet<String>,
+    /// Only these kinds; if empty, any.
+    pub kinds: Vec<MemoryKind>,
+    /// Only entries with this key.
+    pub key: Option<String>,
+    /// Only entries with a key that has this prefix.
+    pub key_prefix: Option<String>,
+    /// Only entries with these metadata values.
+    pub metadata: serde_json::Map<String, Json>,
+    /// Only entries of this trust level or a higher one.
+    pub trust: Trust,
+    /// Only entries stored at this time or later.
+    pub from: Option<Timestamp>,
+    /// Only entries stored before this time.
+    pub until: Option<Timestamp>,
+    /// Only entries with this validity.
+    pub validity: Validity,
+    /// Only entries without a vector of this embedder.
+    pub not_embedded_by: Option<String>,
+}
+
+impl MemoryFilter {
+    /// Creates a filter that matches all entries, also closed ones.
+    pub fn all() -> Self {
+        Self { validity: Validity::Any, ..Self::default() }
+    }
+
+    /// Restricts it to these kinds.
+    pub fn of(mut self, kinds: &[MemoryKind]) -> Self {
+        self.kinds = kinds.to_vec();
+        self
+    }
+
+    /// Restricts it to exactly this collection, without those within it. The root, which an entry without a
+    /// collection has, stands for the collection that the store is bound to.
+    pub fn exactly(mut self, collection: &Collection) -> Self {
+        self.collection = (!collection.is_root()).then(|| collection.clone());
+        self.exact = true;
+        self
+    }
+
+    /// Returns true if an entry matches. The collection is not compared; that is left to the store. The tests
+    /// of stores compare their results with this.
+    pub fn fits(&self, entry: &MemoryEntry) -> bool {
+        let holds = match self.validity {
+            Validity::Any => true,
+            Validity::Open => entry.valid_to.is_none(),
+            Validity::At(t) => {
+                entry.valid_from.is_none_or(|from| from <= t) && entry.valid_to.is_none_or(|to| t < to)
+            }
+        };
+        let embedded = self.not_embedded_by.as_ref().is_some_and(|id| entry.embedder.as_ref() == Some(id));
+        holds
+            && !embedded
+            && (self.ids.is_empty() || self.ids.contains(&entry.id))
+            && !self.without.contains(&entry.id)
+            && (self.kinds.is_empty() || self.kinds.contains(&entry.kind))
+            && self.key.as_ref().is_none_or(|key| entry.key.as_ref() == Some(key))
+            && self.key_prefix.as_ref().is_none_or(|prefix| begins_with(entry.key.as_ref(), prefix))
+            && self.metadata.iter().all(|(name, value)| entry.metadata.get(name) == Some(value))
+            && self.trust <= entry.trust
+            && self.from.is_none_or(|from| from <= entry.timestamp)
+            && self.until.is_none_or(|until| entry.timestamp < until)
+    }
+}
+
+fn begins_with(key: Option<&String>, prefix: &str) -> bool {
+    key.is_some_and(|key| key.starts_with(prefix))
+}
+
+/// The time at which an entry has to be valid.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Validity {
+    /// The entry is open: it has no end.
+    #[default]
+    Open,
+    /// The entry was valid at this time.
+    At(Timestamp),
+    /// Any validity.
+    Any,
+}
+
+/// A search for candidates.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct MemorySearch {
+    /// Words, any of which may occur; if empty, there is no search by words. The most significant words come
+    /// first: a store may use only the first 24.
+    pub text: String,
+    /// A vector to be close to, and the embedder that made it.
+    pub vector: Option<(String, Vec<f32>)>,
+    /// The most entries by words, and the most by vector.
+    pub limit: usize,
+    /// The filter of the entries.
+    pub filter: MemoryFilter,
+}
+
+impl MemorySearch {
+    /// Creates a search by words.
+    pub fn words(text: impl Into<String>, limit: usize) -> Self {
+        Self { text: text.into(), limit, ..Self::default() }
+    }
+
+    /// Adds a search by vector.
+    pub fn near(mut self, embedder: impl Into<String>, vector: Vec<f32>) -> Self {
+        self.vector = Some((embedder.into(), vector));
+        self
+    }
+}
+
+/// The result of a search.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Found {
+    /// Entries with their scores.
+    pub candidates: Vec<Candidate>,
+    /// Entries that could not be read.
+    pub damaged: Vec<Damaged>,
+}
+
+/// An entry that may fit.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Candidate {
+    /// The entry, without its vector.
+    pub entry: MemoryEntry,
+    /// The BM25 score or a similar one, higher is better; `None` if no word occurs.
+    pub lexical: Option<f32>,
+    /// Cosine similarity; `None` if the vectors were not compared.
+    pub vector: Option<f32>,
+}
+
+impl Candidate {
+    /// Creates a candidate from an entry and its scores.
+    pub fn new(entry: MemoryEntry, lexical: Option<f32>, vector: Option<f32>) -> Self {
+        Self { entry, lexical, vector }
+    }
+}
+
+/// An entry that exists but cannot be read. It is left out of the results.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Damaged {
+    /// The id of the entry.
+    pub id: String,
+    /// The damage.
+    pub problem: String,
+}
+
+impl Damaged {
+    /// Creates the note of a damaged entry.
+    pub fn new(id: impl Into<String>, problem: impl Into<String>) -> Self {
+        Self { id: id.into(), problem: problem.into() }
+    }
+}
+
+/// A request for a page of entries.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Listing {
+    /// The filter.
+    pub filter: MemoryFilter,
+    /// The order.
+    pub order: MemoryOrder,
+    /// Only entries after this [`position`](MemoryEntry::position), in the direction of the order.
+    pub after: Option<u64>,
+    /// The most entries of a page.
+    pub limit: usize,
+}
+
+impl Listing {
+    /// Creates a request for the first `limit` entries in an order.
+    pub fn new(filter: MemoryFilter, order: MemoryOrder, limit: usize) -> Self {
+        Self { filter, order, after: None, limit }
+    }
+
+    /// Sets the position after which the page begins.
+    pub fn after(mut self, position: u64) -> Self {
+        self.after = Some(position);
+        self
+    }
+}
+
+/// The order of entries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MemoryOrder {
+    /// The last written entry first.
+    #[default]
+    Latest,
+    /// The first written entry first.
+    First,
+}
+
+/// Entries of a listing.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct MemoryPage {
+    /// The entries in the requested order, with their vectors.
+    pub entries: Vec<MemoryEntry>,
+    /// Entries that could not be read.
+    pub damaged: Vec<Damaged>,
+    /// The position at which the next page begins; `None` at the end.
+    pub next: Option<u64>,
+}

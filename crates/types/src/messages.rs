@@ -1,0 +1,39 @@
+//! Messages, tool results, the trust level of a text, the context window, and the redactor.
+//!
+//! Imports only `values`.
+
+mod cleanup;
+mod compaction;
+mod content;
+mod context_config;
+mod interruption;
+mod message;
+mod provenance;
+mod redactor;
+mod tokens;
+mod tool_result;
+mod transcript;
+mod trust;
+
+pub use cleanup::{CLEANUP_TOOL, CleanedUp, SeenResult};
+pub use compaction::{
+    Compaction, CompactionInput, CompactionLevel, CompactionStrategy, ContextLevel, Summary, ViewPart,
+    WindowItem,
+};
+pub use content::{Content, MalformedArguments, ToolCall};
+pub use context_config::{CompactionPolicy, ContextConfig, ResultTokens};
+pub use interruption::Interruption;
+pub use message::{
+    AgentMessage, AssistantMessage, ExtensionMessage, LlmMessage, Message, MessageMetadata, StopReason,
+    ToolResultMessage, Usage, UserMessage,
+};
+pub use provenance::Attributed;
+pub use redactor::{RedactedStream, Redactor};
+pub use tokens::{
+    IMAGE_TOKENS, TOKENS_PER_MESSAGE, TOKENS_PER_NAME, TokenCounter, TokenEstimate, Tokenizer, percentage,
+};
+pub use tool_result::{DataFile, OutputLevel, ToolResult, ToolResultStatus, metadata};
+pub use transcript::Transcript;
+pub use trust::{Speaker, Told, Trust};
+
+pub(crate) use redactor::Forms;

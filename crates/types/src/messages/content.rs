@@ -1,0 +1,166 @@
+//! The blocks of a message: text, images, thinking and tool calls.
+
+use std::{borrow::Cow, sync::Arc};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Json, values::ToolCallId};
+
+/// One block of a message.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "type", rename_all = "camelCase")]
+#[non_exhaustive]
+pub enum Content {
+    /// Plain text.
+    Text {
+        /// The text.
+        text: String,
+    },
+    /// A picture.
+    Image {
+        /// The bytes in base64.
+        data: String,
+        /// The media type, for instance `image/png`.
+        mime_type: String,
+    },
+    /// The model's reasoning.
+    Thinking {
+        /// The reasoning text; empty when the provider redacted it.
+        thinking: String,
+        /// A token that the provider wants back with the text, unchanged.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        signature: Option<String>,
+    },
+    /// A request to run a tool; shared to avoid copies.
+    ToolCall(Arc<ToolCall>),
+}
+
+impl Content {
+    /// Creates a text block.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::Text { text: text.into() }
+    }
+
+    /// Returns the text of a text block.
+    pub fn as_text(&self) -> Option<&str> {
+        match self {
+            Self::Text { text } => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Returns the call of a tool-call block.
+    pub fn as_tool_call(&self) -> Option<&ToolCall> {
+        match self {
+            Self::ToolCall(call) => Some(call),
+            _ => None,
+        }
+    }
+
+    /// Joins all text blocks, separated by newlines.
+    pub fn join_text(blocks: &[Self]) -> Cow<'_, str> {
+        match blocks {
+            [Self::Text { text }] => Cow::Borrowed(text),
+            _ => blocks.iter().filter_map(Self::as_text).collect::<Vec<_>>().join("\n").into(),
+        }
+    }
+}
+
+impl From<&str> for Content {
+    fn from(text: &str) -> Self {
+        Self::text(text)
+    }
+}
+
+impl From<String> for Content {
+    fn from(text: String) -> Self {
+        Self::text(text)
+    }
+}
+
+impl From<ToolCall> for Content {
+    fn from(call: ToolCall) -> Self {
+        Self::ToolCall(Arc::new(call))
+    }
+}
+
+impl From<Arc<ToolCall>> for Content {
+    fn from(call: Arc<ToolCall>) -> Self {
+        Self::ToolCall(call)
+    }
+}
+
+/// A model's request to run a tool.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ToolCall {
+    /// The model's id for the call; unique within one response at best.
+    pub id: ToolCallId,
+    /// The tool's name as the model wrote it; the tool may not exist.
+    pub name: String,
+    /// The arguments as the model sent them, with the order of keys; an empty object if `malformed` is set.
+    #[serde(default = "empty_object")]
+    pub arguments: Json,
+    /// Set if the arguments were not JSON, or if the call must not run for another reason. Such a call is
+    /// never executed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub malformed: Option<MalformedArguments>,
+}
+
+impl ToolCall {
+    /// Creates a call with well-formed arguments.
+    pub fn new(id: impl Into<ToolCallId>, name: impl Into<String>, arguments: Json) -> Self {
+        Self { id: id.into(), name: name.into(), arguments, malformed: None }
+    }
+
+    /// Creates a call from argument text that was streamed.
+    ///
+    /// Empty text and `null` mean no arguments, `{}`. Text that is not JSON is stored in
+    /// [`malformed`](Self::malformed); nothing is repaired.
+    pub fn from_json_text(id: impl Into<ToolCallId>, name: impl Into<String>, text: &str) -> Self {
+        let mut call = Self::new(id, name, empty_object());
+        if !text.trim().is_empty() {
+            match serde_json::from_str(text) {
+                Ok(Json::Null) => {}
+                Ok(arguments) => call.arguments = arguments,
+                Err(e) => {
+                    call.malformed = Some(MalformedArguments { text: text.to_owned(), error: e.to_string() });
+                }
+            }
+        }
+        call
+    }
+
+    /// Marks the call as malformed, so that it is never run, with the reason that the model reads. Its
+    /// arguments are kept as text; an earlier error is appended to the reason.
+    pub fn refuse(&mut self, reason: impl Into<String>) {
+        let mut error = reason.into();
+        let text = match self.malformed.take() {
+            Some(malformed) => {
+                error = match malformed.error.starts_with(&error) {
+                    true => malformed.error,
+                    false => format!("{error}: {}", malformed.error),
+                };
+                malformed.text
+            }
+            None if self.arguments == empty_object() => String::new(),
+            None => std::mem::replace(&mut self.arguments, empty_object()).to_string(),
+        };
+        self.malformed = Some(MalformedArguments { text, error });
+    }
+}
+
+/// Arguments of a call that must not run, for instance because they are not JSON.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct MalformedArguments {
+    /// The text that the model sent.
+    pub text: String,
+    /// The parse error with line and column, or the reason why the call does not run.
+    pub error: String,
+}
+
+fn empty_object() -> Json {
+    Json::Object(serde_json::Map::new())
+}

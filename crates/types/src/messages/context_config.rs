@@ -1,0 +1,143 @@
+//! All settings by which a run keeps its conversation within the model's context window.
+
+use serde::{Deserialize, Serialize};
+
+use super::tokens::Tokenizer;
+
+/// The size of the context window and the behaviour as it fills up.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+#[non_exhaustive]
+pub struct ContextConfig {
+    /// Tokens of the window, with the system prompt. Default 100,000.
+    pub max_context_tokens: u64,
+    /// Tokens reserved for the system prompt and the tools; more if they need more. Default 4,000.
+    pub system_prompt_tokens: u64,
+    /// The number of messages at the end that stay whole as long as possible. Default 10.
+    pub keep_recent: u32,
+    /// The number of messages at the beginning that stay whole. Default 2.
+    pub keep_first: u32,
+    /// The number of lines that a shortened tool result keeps. Default 50.
+    pub tool_output_max_lines: u32,
+    /// The share of the budget above which the conversation is compacted. Default 0.8.
+    pub trigger: f64,
+    /// The least milliseconds between two compactions, unless the window is nearly full. Default 180,000.
+    pub min_interval_ms: u64,
+    /// The built-in compaction.
+    pub policy: CompactionPolicy,
+    /// The most tokens of a model's summary of old turns. The summary is made when cutting tool results is no
+    /// longer enough, and always where the policy cuts no results. Default none: old turns are then shortened
+    /// without a model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub summary_tokens: Option<u32>,
+    /// The number of messages that trimming keeps. Default 40.
+    pub max_history_messages: u32,
+    /// The number of messages that are kept if nothing else helped after an overflow. Default 5.
+    pub force_trim_messages: u32,
+    /// The most times that one request is made smaller and sent again after an overflow. Default 3.
+    pub max_overflow_recoveries: u32,
+    /// The share of the window that one tool result may take, in windows of 64,000 tokens and more. Default
+    /// 0.3.
+    pub max_tool_result_share: f64,
+    /// The most characters of a tool result. Default 400,000.
+    pub max_tool_result_chars: u64,
+    /// The most tokens of a tool result in a smaller window.
+    pub tool_result_max_tokens: ResultTokens,
+    /// The token counter.
+    pub tokenizer: Tokenizer,
+}
+
+impl Default for ContextConfig {
+    fn default() -> Self {
+        Self {
+            max_context_tokens: 100_000,
+            system_prompt_tokens: 4_000,
+            keep_recent: 10,
+            keep_first: 2,
+            tool_output_max_lines: 50,
+            trigger: 0.8,
+            min_interval_ms: 180_000,
+            policy: CompactionPolicy::default(),
+            summary_tokens: None,
+            max_history_messages: 40,
+            force_trim_messages: 5,
+            max_overflow_recoveries: 3,
+            max_tool_result_share: 0.3,
+            max_tool_result_chars: 400_000,
+            tool_result_max_tokens: ResultTokens::default(),
+            tokenizer: Tokenizer::default(),
+        }
+    }
+}
+
+impl ContextConfig {
+    /// Creates defaults for a window of `max_context_tokens`.
+    pub fn new(max_context_tokens: u64) -> Self {
+        Self { max_context_tokens, ..Self::default() }
+    }
+
+    /// Returns the tokens that the messages may take.
+    pub fn budget(&self) -> u64 {
+        self.max_context_tokens.saturating_sub(self.system_prompt_tokens)
+    }
+}
+
+/// The built-in [`CompactionStrategy`](crate::CompactionStrategy) of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum CompactionPolicy {
+    /// Shorten tool results, then digest old turns, then drop the middle; stop as soon as it fits.
+    #[default]
+    Tiered,
+    /// Keep the last [`max_history_messages`](ContextConfig::max_history_messages), and a summary of what was
+    /// before, before every request above the trigger.
+    Trim,
+    /// From 20 messages on, keep the last 5 and a summary of the work before.
+    Summarize,
+}
+
+/// The most tokens of one tool result, by the fill level of the window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct ResultTokens {
+    /// Below 70 %. Default 1,000.
+    pub normal: u64,
+    /// From 70 %. Default 750.
+    pub moderate: u64,
+    /// From 85 %. Default 500.
+    pub aggressive: u64,
+    /// From 95 %. Default 200.
+    pub critical: u64,
+}
+
+impl Default for ResultTokens {
+    fn default() -> Self {
+        Self { normal: 1_000, moderate: 750, aggressive: 500, critical: 200 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // spec: C-01
+    #[test]
+    fn the_defaults_and_the_budget() {
+        let config = ContextConfig::default();
+        assert_eq!((config.max_context_tokens, config.system_prompt_tokens), (100_000, 4_000));
+        assert_eq!((config.keep_recent, config.keep_first, config.tool_output_max_lines), (10, 2, 50));
+        assert_eq!((config.trigger, config.min_interval_ms), (0.8, 180_000));
+        assert_eq!(config.budget(), 96_000);
+        assert_eq!(ContextConfig::new(1_000).budget(), 0);
+        assert_eq!(serde_json::from_str::<ContextConfig>("{}").unwrap(), config);
+        assert_eq!(
+            serde_json::from_str::<ContextConfig>(&serde_json::to_string(&config).unwrap()).unwrap(),
+            config
+        );
+        assert_eq!(crate::RunConfig::default().context, None, "a log without the field has no window");
+    }
+}

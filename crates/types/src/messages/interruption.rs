@@ -1,0 +1,71 @@
+//! Markers in a conversation at the point where a person stopped the agent, so that the model knows of it
+//! later.
+
+use serde::{Deserialize, Serialize};
+
+use super::message::Message;
+
+/// The point at which a run was stopped. A run that continues the conversation finds [`marker`](Self::marker)
+/// as a message of the person.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Interruption {
+    /// During a model call, or before the next one.
+    Request,
+    /// During tool calls, or right after.
+    ToolUse,
+    /// After a call of the turn was not permitted.
+    PermissionDenial,
+    /// Before the first model call.
+    Cancelled,
+}
+
+impl Interruption {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Request, Self::ToolUse, Self::PermissionDenial, Self::Cancelled];
+
+    /// Returns the text of the marker.
+    pub fn marker(self) -> &'static str {
+        match self {
+            Self::Request => "[Request interrupted by user]",
+            Self::ToolUse => "[Request interrupted by user for tool use]",
+            Self::PermissionDenial => "[Request interrupted by user due to permission denial]",
+            Self::Cancelled => "[Request cancelled by user]",
+        }
+    }
+
+    /// Returns the interruption if a message is a marker: a user message with exactly this text. Text that
+    /// only contains a marker, or that a model or a tool wrote, does not count.
+    pub fn of(message: &Message) -> Option<Self> {
+        let Message::User(user) = message else { return None };
+        let [block] = &user.content[..] else { return None };
+        Self::ALL.into_iter().find(|one| block.as_text() == Some(one.marker()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        messages::{AssistantMessage, Content},
+        values::Timestamp,
+    };
+
+    // spec: CL-08
+    #[test]
+    fn markers_are_compared_exactly() {
+        let user = |text: &str| Message::user(text, Timestamp::default());
+        for one in Interruption::ALL {
+            assert_eq!(Interruption::of(&user(one.marker())), Some(one));
+            for other in
+                [format!(" {}", one.marker()), format!("{}.", one.marker()), one.marker().to_lowercase()]
+            {
+                assert_eq!(Interruption::of(&user(&other)), None, "{other}");
+            }
+            let content = vec![Content::text(one.marker())];
+            let model = Message::Assistant(AssistantMessage { content, ..AssistantMessage::default() });
+            assert_eq!(Interruption::of(&model), None);
+        }
+    }
+}

@@ -1,0 +1,468 @@
+//! Messages of people, models and tools, in the order in which a model reads them.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Json,
+    values::{MessageId, Timestamp, ToolCallId, TurnId, iso8601},
+};
+
+use super::{
+    content::{Content, ToolCall},
+    tool_result::ToolResult,
+    trust::{Speaker, Told, Trust},
+};
+
+/// A message that a model can read.
+///
+/// Each provider converts tool results to its wire format (a user block, a `tool` role, a function response).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "role", rename_all = "camelCase")]
+pub enum Message {
+    /// A message of a person, or of the framework.
+    User(UserMessage),
+    /// From the model.
+    Assistant(AssistantMessage),
+    /// From a tool.
+    ToolResult(ToolResultMessage),
+}
+
+/// A message of a person or of the framework.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct UserMessage {
+    /// Text and images.
+    pub content: Vec<Content>,
+    /// The time of the message, Unix milliseconds.
+    pub timestamp: Timestamp,
+    /// The number of blocks at the end that were recalled from memory and that nobody said.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub told: u32,
+    /// The lowest trust level of these blocks. Untrusted in logs of versions that did not record it.
+    #[serde(default, skip_serializing_if = "is_untrusted")]
+    pub told_trust: Trust,
+}
+
+impl UserMessage {
+    /// Creates a message.
+    pub fn new(content: Vec<Content>, timestamp: Timestamp) -> Self {
+        Self { content, timestamp, told: 0, told_trust: Trust::default() }
+    }
+
+    /// Appends text recalled from memory.
+    pub fn tell(&mut self, told: Told) {
+        self.told_trust = self.least_told().min(told.trust);
+        self.content.push(Content::text(told.text));
+        self.told += 1;
+    }
+
+    /// Returns the lowest trust level of the recalled blocks; [`Trust::Trusted`] if there are none.
+    pub fn least_told(&self) -> Trust {
+        match self.told {
+            0 => Trust::Trusted,
+            _ => self.told_trust,
+        }
+    }
+
+    /// Returns the blocks without those recalled from memory.
+    pub fn own_content(&self) -> &[Content] {
+        let told = usize::try_from(self.told).unwrap_or(usize::MAX);
+        &self.content[..self.content.len().saturating_sub(told)]
+    }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_untrusted(trust: &Trust) -> bool {
+    *trust == Trust::Untrusted
+}
+
+/// The complete answer of a model.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct AssistantMessage {
+    /// Text, thinking and tool calls in the model's order.
+    pub content: Vec<Content>,
+    /// The stop reason.
+    pub stop_reason: StopReason,
+    /// The model that answered, as the provider names it.
+    pub model: String,
+    /// The provider's id, for instance `openai`.
+    pub provider: String,
+    /// Tokens of this answer and of its request.
+    pub usage: Usage,
+    /// The time at which the answer was complete, Unix milliseconds.
+    pub timestamp: Timestamp,
+    /// The reason why the service stopped the answer: set for [`StopReason::Error`], and for a
+    /// [`StopReason::Refusal`] without words of the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error_message: Option<String>,
+    /// The text that ended the answer, if the service reports it: set for [`StopReason::StopSequence`] only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop_sequence: Option<String>,
+    /// For a model in this process: the engine's version, its kernel and its number of threads. Another
+    /// engine may answer the same request differently.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine: Option<String>,
+}
+
+impl AssistantMessage {
+    /// Returns all text blocks joined.
+    pub fn text(&self) -> String {
+        Content::join_text(&self.content).into_owned()
+    }
+
+    /// Returns the tool calls, in the model's order.
+    pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
+        self.content.iter().filter_map(Content::as_tool_call)
+    }
+
+    /// If the token limit cut the answer off, marks a tool call at its end as malformed, so that it is never
+    /// run: its arguments may be incomplete even if they parse.
+    /// A call that another block follows is complete.
+    pub fn refuse_cut_call(&mut self) {
+        let is_cut = self.stop_reason == StopReason::Length;
+        let said = |block: &&mut Content| block.as_text().is_none_or(|text| !text.trim().is_empty());
+        if is_cut && let Some(Content::ToolCall(call)) = self.content.iter_mut().rev().find(said) {
+            Arc::make_mut(call)
+                .refuse("the answer was cut off by its token limit, and the call may not be complete");
+        }
+    }
+}
+
+/// The result of a tool call.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ToolResultMessage {
+    /// The id of the [`ToolCall`] that this answers.
+    pub tool_call_id: ToolCallId,
+    /// The tool's name.
+    pub tool_name: String,
+    /// The content that the model reads.
+    pub content: Vec<Content>,
+    /// True unless the call succeeded.
+    pub is_error: bool,
+    /// The time of the result, Unix milliseconds.
+    pub timestamp: Timestamp,
+}
+
+impl Message {
+    /// Creates a user message of one text block.
+    pub fn user(text: impl Into<String>, timestamp: Timestamp) -> Self {
+        Self::User(UserMessage::new(vec![Content::text(text)], timestamp))
+    }
+
+    /// Creates the message that carries `result` to the model.
+    pub fn tool_result(call: &ToolCall, result: &ToolResult, timestamp: Timestamp) -> Self {
+        Self::ToolResult(ToolResultMessage {
+            tool_call_id: call.id.clone(),
+            tool_name: call.name.clone(),
+            content: result.content.clone(),
+            is_error: result.is_error(),
+            timestamp,
+        })
+    }
+
+    /// Returns the blocks of the message.
+    pub fn content(&self) -> &[Content] {
+        match self {
+            Self::User(m) => &m.content,
+            Self::Assistant(m) => &m.content,
+            Self::ToolResult(m) => &m.content,
+        }
+    }
+
+    /// Returns all text blocks joined.
+    pub fn text(&self) -> String {
+        Content::join_text(self.content()).into_owned()
+    }
+
+    /// Returns the blocks without those recalled from memory.
+    pub fn own_content(&self) -> &[Content] {
+        match self {
+            Self::User(m) => m.own_content(),
+            _ => self.content(),
+        }
+    }
+
+    /// Returns the time at which the message was complete.
+    pub fn timestamp(&self) -> Timestamp {
+        match self {
+            Self::User(m) => m.timestamp,
+            Self::Assistant(m) => m.timestamp,
+            Self::ToolResult(m) => m.timestamp,
+        }
+    }
+}
+
+/// The reason why a model stopped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub enum StopReason {
+    /// The model had finished; also for unknown reasons.
+    #[default]
+    Stop,
+    /// The model wrote a stop sequence; [`AssistantMessage::stop_sequence`] has the text.
+    StopSequence,
+    /// The token limit of the answer was reached: the text may be cut off.
+    Length,
+    /// The model waits for the results of tool calls.
+    ToolUse,
+    /// The service paused a long turn; the request is sent again with the answer so far.
+    Pause,
+    /// The model declined, in the words of the answer, or a filter of the service stopped it, as
+    /// `error_message` says.
+    Refusal,
+    /// The provider failed or refused the request; the text has the reason.
+    Error,
+    /// The caller cancelled the request.
+    Aborted,
+}
+
+impl StopReason {
+    /// Returns true if the answer is complete: not cut off, paused, refused or failed.
+    pub fn is_complete(self) -> bool {
+        matches!(self, Self::Stop | Self::StopSequence | Self::ToolUse)
+    }
+
+    pub(crate) fn is_stop(&self) -> bool {
+        *self == Self::Stop
+    }
+}
+
+/// Tokens of one model call, or the sum of several.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Usage {
+    /// Prompt tokens that were processed, without cached ones.
+    pub input: u64,
+    /// Tokens that the model produced.
+    pub output: u64,
+    /// Prompt tokens that were read from a cache.
+    pub cache_read: u64,
+    /// Prompt tokens that were written to a cache.
+    pub cache_write: u64,
+    /// The total as the provider reports it; 0 if it reports none.
+    pub total_tokens: u64,
+}
+
+impl Usage {
+    /// Returns the share of the prompt that came from a cache, 0.0 to 1.0; 0.0 for an empty prompt.
+    pub fn cache_hit_rate(&self) -> f64 {
+        match self.input.saturating_add(self.cache_read).saturating_add(self.cache_write) {
+            0 => 0.0,
+            all => self.cache_read as f64 / all as f64,
+        }
+    }
+
+    /// Returns the reported total, or the sum of the parts if none was reported.
+    pub fn total(&self) -> u64 {
+        match self.total_tokens {
+            0 => [self.output, self.cache_read, self.cache_write]
+                .into_iter()
+                .fold(self.input, u64::saturating_add),
+            total => total,
+        }
+    }
+}
+
+impl std::ops::AddAssign for Usage {
+    // Saturates, so that wrong numbers of a service cannot overflow.
+    fn add_assign(&mut self, other: Self) {
+        self.total_tokens = self.total().saturating_add(other.total());
+        self.input = self.input.saturating_add(other.input);
+        self.output = self.output.saturating_add(other.output);
+        self.cache_read = self.cache_read.saturating_add(other.cache_read);
+        self.cache_write = self.cache_write.saturating_add(other.cache_write);
+    }
+}
+
+/// An entry of a transcript: a message for the model, or data for the application only.
+///
+/// In JSON the two differ by role: only an extension has the role `extension`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(untagged)]
+pub enum AgentMessage {
+    /// A message that is sent to the model.
+    Llm(LlmMessage),
+    /// Data that is kept in the transcript and never sent to the model.
+    Extension(ExtensionMessage),
+}
+
+impl AgentMessage {
+    /// Returns the message for the model; `None` for an extension.
+    pub fn as_llm(&self) -> Option<&Message> {
+        match self {
+            Self::Llm(m) => Some(&m.message),
+            Self::Extension(_) => None,
+        }
+    }
+
+    /// Sets the date of a user message to `now` if it has none ([`Timestamp::default`]).
+    pub fn dated(mut self, now: Timestamp) -> Self {
+        if let Self::Llm(LlmMessage { message: Message::User(user), .. }) = &mut self
+            && user.timestamp == Timestamp::default()
+        {
+            user.timestamp = now;
+        }
+        self
+    }
+
+    /// Sets the speaker of the message.
+    pub fn said_by(mut self, speaker: Speaker) -> Self {
+        if let Self::Llm(m) = &mut self {
+            m.by = Some(speaker);
+        }
+        self
+    }
+
+    /// Returns the speaker, if the message names one.
+    pub fn speaker(&self) -> Option<Speaker> {
+        match self {
+            Self::Llm(m) => m.by,
+            Self::Extension(_) => None,
+        }
+    }
+}
+
+impl From<Message> for AgentMessage {
+    fn from(message: Message) -> Self {
+        Self::Llm(LlmMessage { message, turn_id: None, metadata: None, by: None })
+    }
+}
+
+/// A person's message without a date; the receiver dates it.
+impl From<&str> for AgentMessage {
+    fn from(text: &str) -> Self {
+        Message::user(text, Timestamp::default()).into()
+    }
+}
+
+/// A person's message without a date; the receiver dates it.
+impl From<String> for AgentMessage {
+    fn from(text: String) -> Self {
+        Message::user(text, Timestamp::default()).into()
+    }
+}
+
+impl From<ExtensionMessage> for AgentMessage {
+    fn from(message: ExtensionMessage) -> Self {
+        Self::Extension(message)
+    }
+}
+
+/// A message for the model, with metadata of the application.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LlmMessage {
+    /// The message.
+    #[serde(flatten)]
+    pub message: Message,
+    /// The turn of the message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn_id: Option<TurnId>,
+    /// The author and the conversation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<MessageMetadata>,
+    /// The speaker, if it is not the usual one of a run's prompts: a person or, in a child run, the calling
+    /// agent's model. Set it for messages that an event or a web hook brings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<Speaker>,
+}
+
+/// The id, author, conversation and time of a message.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct MessageMetadata {
+    /// The id, globally unique; a version 4 UUID outside of tests.
+    pub message_id: MessageId,
+    /// The time, in ISO-8601.
+    #[serde(with = "iso8601")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    pub timestamp: Timestamp,
+    /// The conversation; empty if there is none.
+    #[serde(default)]
+    pub conversation_id: String,
+    /// The person; empty if unknown.
+    #[serde(default)]
+    pub user_id: String,
+}
+
+impl MessageMetadata {
+    /// Creates metadata without a conversation and a person.
+    pub fn new(message_id: impl Into<MessageId>, timestamp: Timestamp) -> Self {
+        Self {
+            message_id: message_id.into(),
+            timestamp,
+            conversation_id: String::new(),
+            user_id: String::new(),
+        }
+    }
+}
+
+/// Data of an application in the transcript that is never sent to a model.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ExtensionMessage {
+    role: ExtensionRole,
+    /// The application's name for this kind of data, for instance `ui_update`.
+    pub kind: String,
+    /// The data.
+    pub data: Json,
+}
+
+impl ExtensionMessage {
+    /// Creates an extension message.
+    pub fn new(kind: impl Into<String>, data: Json) -> Self {
+        Self { role: ExtensionRole::Extension, kind: kind.into(), data }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+enum ExtensionRole {
+    Extension,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // spec: M-23, M-25
+    #[test]
+    fn user_message_recalled_trust_is_the_lowest_of_its_recalled_texts() {
+        let mut user = UserMessage::new(vec![Content::text("Where?")], Timestamp::default());
+        assert_eq!(user.least_told(), Trust::Trusted);
+        let plain = serde_json::to_string(&user).unwrap();
+        assert!(!plain.contains("told"), "{plain}");
+        for (told, least) in [
+            (Trust::Trusted, Trust::Trusted),
+            (Trust::Model, Trust::Model),
+            (Trust::Trusted, Trust::Model),
+            (Trust::Untrusted, Trust::Untrusted),
+            (Trust::Trusted, Trust::Untrusted),
+        ] {
+            user.tell(Told::new("In Bern.", told));
+            let json = serde_json::to_string(&user).unwrap();
+            let read: UserMessage = serde_json::from_str(&json).unwrap();
+            assert_eq!((&read, read.least_told()), (&user, least));
+            // As written before trust levels were recorded.
+            let old = json.replace(&format!(r#","told_trust":"{}""#, least.as_str()), "");
+            let old: UserMessage = serde_json::from_str(&old).unwrap();
+            assert_eq!(old.least_told(), Trust::Untrusted);
+        }
+        assert_eq!(user.own_content(), [Content::text("Where?")]);
+    }
+}

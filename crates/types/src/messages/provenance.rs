@@ -1,0 +1,77 @@
+//! The provenance of messages. A model reads more under the role of its user than a person's words: in text
+//! mode also tool results, and texts of the program. So the real speaker is recorded.
+
+use std::sync::Arc;
+
+use super::{
+    message::Message,
+    trust::{Speaker, Trust},
+};
+
+impl Speaker {
+    /// Returns the speaker of a message about which nothing else is known. A user message may be anybody's.
+    pub fn of(message: &Message) -> Self {
+        match message {
+            Message::User(_) => Self::Unknown,
+            Message::Assistant(_) => Self::Model,
+            Message::ToolResult(_) => Self::Tool,
+        }
+    }
+}
+
+/// An original message with its provenance.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Attributed {
+    /// The original message, even if the model reads a changed or shortened one.
+    pub message: Arc<Message>,
+    /// The speaker.
+    pub by: Speaker,
+    /// The trust level: for a model's message no higher than the lowest in its context window.
+    pub trust: Trust,
+}
+
+impl Attributed {
+    /// Creates a message of a speaker. A model's message starts untrusted, because its context is unknown
+    /// here.
+    pub fn new(message: impl Into<Arc<Message>>, by: Speaker) -> Self {
+        let trust = match by {
+            Speaker::Model => Trust::Untrusted,
+            _ => by.trust(),
+        };
+        Self { message: message.into(), by, trust }
+    }
+
+    /// Sets the trust level.
+    pub fn believed(self, trust: Trust) -> Self {
+        Self { trust, ..self }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::values::Timestamp;
+
+    // spec: M-23
+    #[test]
+    fn attributed_new_model_message_starts_untrusted() {
+        let message = Message::user("The code is 7431.", Timestamp::default());
+        let trust = |by| Attributed::new(message.clone(), by).trust;
+        assert_eq!((trust(Speaker::Model), trust(Speaker::Person)), (Trust::Untrusted, Trust::Trusted));
+        assert_eq!(
+            Attributed::new(message.clone(), Speaker::Model).believed(Trust::Model).trust,
+            Trust::Model
+        );
+    }
+
+    // spec: M-23
+    #[test]
+    fn speaker_trust_is_trusted_for_a_person_only_and_default_is_untrusted() {
+        let all = [Speaker::Unknown, Speaker::Person, Speaker::Model, Speaker::Tool, Speaker::Program];
+        let trusted: Vec<_> = all.into_iter().filter(|by| by.trust() == Trust::Trusted).collect();
+        assert_eq!(trusted, [Speaker::Person]);
+        assert_eq!(Speaker::default().trust(), Trust::Untrusted);
+        assert_eq!(Speaker::of(&Message::user("I am Anna.", Timestamp::default())), Speaker::Unknown);
+    }
+}

@@ -1,0 +1,251 @@
+//! Removes the secrets of a run from everything that is kept or shown.
+//!
+//! A [`Redactor`] is passed down with the [`Context`](crate::Context) of a run. It learns the keys of the
+//! providers that the run uses, and the credentials that its tools get. It looks for each secret in these
+//! forms:
+//!
+//! - as it is, and escaped as in JSON,
+//! - in base64, at any offset in the encoded bytes, in the standard and in the URL alphabet, with and without
+//!   padding,
+//! - percent-encoded as URLs and forms are, with hex digits in upper and in lower case,
+//! - in hex, in upper and in lower case.
+//!
+//! Other forms are not found: a part of a secret, or one that was encoded twice, reversed or spelt out.
+//! Secrets of fewer than [`SHORTEST`](Redactor::SHORTEST) bytes are ignored, because ordinary words would be
+//! redacted too.
+
+mod forms;
+mod messages;
+mod stream;
+
+use std::{
+    collections::VecDeque,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use crate::{Json, values::Secret};
+
+pub(crate) use forms::Forms;
+
+pub use stream::RedactedStream;
+
+use super::{message::AssistantMessage, tool_result::ToolResult};
+
+/// The text that replaces a secret.
+pub(crate) const HIDDEN: &str = "****";
+
+/// The number of expiring secrets that are remembered; older ones have expired.
+const MOST_EXPIRING: usize = 8;
+
+/// Replaces known secrets by `****` wherever they are in a text. Clones share their secrets.
+#[derive(Clone, Default)]
+pub struct Redactor(Arc<Mutex<Known>>);
+
+#[derive(Default)]
+struct Known {
+    secrets: Vec<Secret>,
+    /// Expiring secrets, the newest first.
+    expiring: VecDeque<Secret>,
+    /// Other redactors whose secrets are replaced too.
+    others: Arc<Vec<Redactor>>,
+    /// Grows when a secret is added or removed.
+    changes: u64,
+    built: Option<Built>,
+}
+
+/// The forms of all secrets, as computed last.
+struct Built {
+    /// The value of [`CHANGES`] when the forms were last found to be current.
+    checked_at: u64,
+    /// The sum of the changes, here and in the other redactors, that the forms include.
+    changes: u64,
+    forms: Arc<Forms>,
+}
+
+/// The number of changes of all redactors in this process. While it is unchanged, forms that were checked are
+/// current. This makes the check cheap, which every streamed delta needs.
+static CHANGES: AtomicU64 = AtomicU64::new(0);
+
+fn changes_of_all() -> u64 {
+    CHANGES.load(Ordering::Acquire)
+}
+
+impl Redactor {
+    /// The least number of bytes of a secret; shorter ones are ignored.
+    pub const SHORTEST: usize = 8;
+
+    /// Adds a secret.
+    pub fn add(&self, secret: &Secret) {
+        let mut known = self.known();
+        if is_long_enough(secret) && !known.secrets.contains(secret) {
+            known.secrets.push(secret.clone());
+            known.changed();
+        }
+    }
+
+    /// Adds a secret that expires, such as a token. It is forgotten after eight more were added this way.
+    pub fn add_expiring(&self, secret: &Secret) {
+        let mut known = self.known();
+        if is_long_enough(secret) && !known.expiring.contains(secret) {
+            known.expiring.truncate(MOST_EXPIRING - 1);
+            known.expiring.push_front(secret.clone());
+            known.changed();
+        }
+    }
+
+    /// Adds every text in these credentials as a secret, except for values whose name says that they are
+    /// public, such as `user` or `scope`.
+    pub fn add_credentials(&self, credentials: &Json) {
+        match credentials {
+            Json::String(text) => self.add(&Secret::from(text.as_str())),
+            Json::Array(items) => items.iter().for_each(|item| self.add_credentials(item)),
+            Json::Object(entries) => {
+                let closed = entries.iter().filter(|(name, _)| !OPEN.contains(&name.as_str()));
+                closed.for_each(|(_, value)| self.add_credentials(value));
+            }
+            _ => {}
+        }
+    }
+
+    /// Includes the secrets of another redactor, also those that it learns later.
+    pub fn include(&self, other: &Self) {
+        let mut more = other.known().others.to_vec();
+        // Fast path: this is called before each model call, and the redactor is mostly included already.
+        if more.is_empty() && self.known().others.iter().any(|known| Arc::ptr_eq(&known.0, &other.0)) {
+            return;
+        }
+        more.push(other.clone());
+        let mut known = self.known();
+        for other in more {
+            let is_new = |known: &Self| !Arc::ptr_eq(&known.0, &other.0);
+            if is_new(self) && known.others.iter().all(is_new) {
+                Arc::make_mut(&mut known.others).push(other);
+                known.changed();
+            }
+        }
+    }
+
+    /// Returns the text with every secret replaced.
+    pub fn clean(&self, text: String) -> String {
+        self.forms().cleaned(&text).unwrap_or(text)
+    }
+
+    /// As [`clean`](Self::clean), for a text that was cut at each character `cut`: the beginning of a secret
+    /// before a cut is replaced too, if it has four bytes or more.
+    pub fn clean_cut(&self, text: String, cut: char) -> String {
+        let forms = self.forms();
+        let clean = forms.cleaned(&text).unwrap_or(text);
+        if forms.is_empty() || !clean.contains(cut) {
+            return clean;
+        }
+        let mut whole = String::with_capacity(clean.len());
+        let mut pieces = clean.split(cut).peekable();
+        while let Some(piece) = pieces.next() {
+            if pieces.peek().is_none() {
+                whole += piece;
+                break;
+            }
+            match forms.open_end(piece.as_bytes()).filter(|at| piece.len() - at >= SHORTEST_CUT) {
+                Some(at) => whole.extend([&piece[..at], HIDDEN]),
+                None => whole += piece,
+            }
+            whole.push(cut);
+        }
+        whole
+    }
+
+    /// Replaces every secret in the texts of a JSON value and in the keys of its objects.
+    pub fn clean_json(&self, value: &mut Json) {
+        self.forms().clean_json(value);
+    }
+
+    /// Replaces every secret in a model's answer: in text, thinking and calls.
+    pub fn clean_answer(&self, answer: &mut AssistantMessage) {
+        self.forms().clean_answer(answer);
+    }
+
+    /// Replaces every secret in a tool result: in the parts for the model, for people and for programs.
+    /// Images are unchanged.
+    pub fn clean_result(&self, result: &mut ToolResult) {
+        self.forms().clean_result(result);
+    }
+
+    /// Returns a redactor for one text that comes in pieces, so that a secret that is split over two of them
+    /// is found.
+    pub fn stream(&self) -> RedactedStream {
+        RedactedStream::new(self.clone())
+    }
+
+    pub(crate) fn forms(&self) -> Arc<Forms> {
+        // Read first, so that a later change is checked again next time.
+        let checked_at = changes_of_all();
+        // Never holds two locks at once, because redactors may include each other.
+        let (others, own) = {
+            let known = self.known();
+            if let Some(built) = known.built.as_ref().filter(|built| built.checked_at == checked_at) {
+                return built.forms.clone();
+            }
+            (known.others.clone(), known.changes)
+        };
+        let changes = others.iter().fold(own, |sum, other| sum + other.known().changes);
+        if let Some(built) = self.known().built.as_mut().filter(|built| built.changes == changes) {
+            built.checked_at = checked_at;
+            return built.forms.clone();
+        }
+        let mut all = Vec::new();
+        for known in std::iter::once(self).chain(&*others).map(Self::known) {
+            all.extend(known.secrets.iter().chain(&known.expiring).cloned());
+        }
+        let forms = Arc::new(Forms::of(&all));
+        self.known().built = Some(Built { checked_at, changes, forms: forms.clone() });
+        forms
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Known {
+    fn changed(&mut self) {
+        self.changes += 1;
+        CHANGES.fetch_add(1, Ordering::Release);
+    }
+}
+
+impl std::fmt::Debug for Redactor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Redactor").finish_non_exhaustive()
+    }
+}
+
+/// The least number of bytes of a secret's beginning that is replaced before a cut.
+const SHORTEST_CUT: usize = 4;
+
+/// The names of public values in credentials. A run needs these words: it could not find a person's mail if
+/// their address were a secret.
+const OPEN: &[&str] = &[
+    "account",
+    "email",
+    "expires_at",
+    "login",
+    "name",
+    "region",
+    "scheme",
+    "scope",
+    "scopes",
+    "token_type",
+    "type",
+    "user",
+    "username",
+];
+
+fn is_long_enough(secret: &Secret) -> bool {
+    secret.expose().len() >= Redactor::SHORTEST
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,305 @@
+//! The messages of a conversation, with a cache of their wire format.
+
+use std::{
+    fmt,
+    ops::Deref,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::values::ContentHash;
+
+use super::message::Message;
+
+/// Messages in order, each encoded at most once however many requests carry it.
+///
+/// All messages are sent again with every request, and encoding all of them each time would make a turn cost
+/// more the longer the run is. Messages are only appended, so encoded text stays valid: a provider encodes
+/// the new ones and copies the rest in one piece.
+#[derive(Default)]
+pub struct Transcript {
+    messages: Vec<Arc<Message>>,
+    encoded: Mutex<EncodedText>,
+    hashed: Mutex<Hashed>,
+}
+
+/// A head and the text of the first `count` messages after it, in one format.
+#[derive(Clone, Default)]
+struct EncodedText {
+    format: String,
+    /// Bytes of the head.
+    head: usize,
+    count: usize,
+    /// The end of the messages' text; after it is the tail of the last body.
+    end: usize,
+    /// Shared with bodies that are being sent.
+    text: Arc<String>,
+}
+
+/// The hash of the first `count` messages.
+#[derive(Clone, Copy, Default)]
+struct Hashed {
+    count: usize,
+    hash: ContentHash,
+}
+
+impl Transcript {
+    /// Creates an empty transcript.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Appends a message.
+    pub fn push(&mut self, message: impl Into<Arc<Message>>) {
+        self.messages.push(message.into());
+    }
+
+    /// Appends the text of all messages in `format` to `out`.
+    ///
+    /// `encode` appends the text of one message; it is called for messages that are not encoded yet. `format`
+    /// names the encoding, including every option that changes its output; after a change of format
+    /// everything is encoded again.
+    pub fn encode_into(&self, format: &str, out: &mut String, encode: impl Fn(&Message, &mut String)) {
+        let mut encoded = self.encoded();
+        self.encode(&mut encoded, format, "", encode);
+        out.push_str(&encoded.text[encoded.head..encoded.end]);
+    }
+
+    /// Returns the whole body of a request: `head`, the messages in `format` separated by commas, and `tail`.
+    /// After a head that ends with a bracket there is no comma.
+    ///
+    /// The body grows in place, so a turn costs only its own messages, however long the conversation is. The
+    /// body is copied if the last one is still in use, and encoded again if the head differs.
+    pub fn body(
+        &self,
+        format: &str,
+        head: &str,
+        tail: &str,
+        encode: impl Fn(&Message, &mut String),
+    ) -> Arc<String> {
+        let mut encoded = self.encoded();
+        self.encode(&mut encoded, format, head, |message, text| {
+            let before = text.len();
+            if !text.ends_with('[') {
+                text.push(',');
+            }
+            let start = text.len();
+            encode(message, text);
+            if text.len() == start {
+                text.truncate(before);
+            }
+        });
+        Arc::make_mut(&mut encoded.text).push_str(tail);
+        encoded.text.clone()
+    }
+
+    /// Encodes the messages that have no text yet.
+    fn encode(
+        &self,
+        encoded: &mut EncodedText,
+        format: &str,
+        head: &str,
+        encode: impl Fn(&Message, &mut String),
+    ) {
+        if encoded.format != format || encoded.text[..encoded.head] != *head {
+            let (format, text) = (format.to_owned(), Arc::new(head.to_owned()));
+            *encoded = EncodedText { format, head: head.len(), end: head.len(), count: 0, text };
+        }
+        let text = Arc::make_mut(&mut encoded.text);
+        text.truncate(encoded.end);
+        for message in &self.messages[encoded.count..] {
+            encode(message, text);
+        }
+        (encoded.end, encoded.count) = (text.len(), self.messages.len());
+    }
+
+    /// Returns the bytes of cached text, an estimate for the size of the next body.
+    pub fn encoded_len(&self) -> usize {
+        let encoded = self.encoded();
+        encoded.end - encoded.head
+    }
+
+    /// Returns the hash of the messages as a model reads them: roles and content, without times, tokens and
+    /// models. Each message is hashed once.
+    pub(crate) fn content_hash(&self) -> u64 {
+        let mut kept = self.hashed.lock().unwrap_or_else(PoisonError::into_inner);
+        let Hashed { count, mut hash } = *kept;
+        for message in &self.messages[count..] {
+            match &**message {
+                Message::User(m) => hash.add(&("user", &m.content)),
+                Message::Assistant(m) => hash.add(&("assistant", &m.content)),
+                Message::ToolResult(m) => {
+                    hash.add(&("result", &m.tool_call_id, &m.tool_name, m.is_error, &m.content));
+                }
+            }
+        }
+        *kept = Hashed { count: self.messages.len(), hash };
+        hash.value()
+    }
+
+    fn encoded(&self) -> MutexGuard<'_, EncodedText> {
+        // The lock is poisoned only if `encode` panicked, and then the text may end within a message.
+        self.encoded.lock().unwrap_or_else(|poisoned| {
+            let mut encoded = PoisonError::into_inner(poisoned);
+            *encoded = EncodedText::default();
+            self.encoded.clear_poison();
+            encoded
+        })
+    }
+}
+
+impl Deref for Transcript {
+    type Target = [Arc<Message>];
+
+    fn deref(&self) -> &[Arc<Message>] {
+        &self.messages
+    }
+}
+
+impl<M: Into<Arc<Message>>> FromIterator<M> for Transcript {
+    fn from_iter<I: IntoIterator<Item = M>>(messages: I) -> Self {
+        Self { messages: messages.into_iter().map(Into::into).collect(), ..Self::default() }
+    }
+}
+
+/// The clone shares the messages and copies the text.
+impl Clone for Transcript {
+    fn clone(&self) -> Self {
+        let hashed = *self.hashed.lock().unwrap_or_else(PoisonError::into_inner);
+        Self {
+            messages: self.messages.clone(),
+            encoded: Mutex::new(self.encoded().clone()),
+            hashed: Mutex::new(hashed),
+        }
+    }
+}
+
+impl PartialEq for Transcript {
+    fn eq(&self, other: &Self) -> bool {
+        self.messages == other.messages
+    }
+}
+
+impl fmt::Debug for Transcript {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(&self.messages).finish()
+    }
+}
+
+impl Serialize for Transcript {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        self.messages.serialize(s)
+    }
+}
+
+impl<'de> Deserialize<'de> for Transcript {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        Ok(Self { messages: Vec::deserialize(d)?, ..Self::default() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+    use crate::{
+        messages::{AssistantMessage, Content},
+        values::Timestamp,
+    };
+
+    #[test]
+    fn each_message_is_encoded_once_until_the_format_changes() {
+        let calls = Cell::new(0);
+        let encoded = |transcript: &Transcript, format: &'static str| {
+            let mut out = String::from("head");
+            transcript.encode_into(format, &mut out, |m, out| {
+                calls.set(calls.get() + 1);
+                out.push_str(&format!(",{format}:{}", m.text()));
+            });
+            out
+        };
+        let mut transcript = Transcript::new();
+        transcript.push(Message::user("1", Timestamp::default()));
+        assert_eq!(encoded(&transcript, "a"), "head,a:1");
+        transcript.push(Message::user("2", Timestamp::default()));
+        assert_eq!(encoded(&transcript, "a"), "head,a:1,a:2");
+        assert_eq!(calls.get(), 2);
+        let mut fork = transcript.clone();
+        fork.push(Message::user("3", Timestamp::default()));
+        assert_eq!(encoded(&fork, "a"), "head,a:1,a:2,a:3");
+        assert_eq!(encoded(&transcript, "a"), "head,a:1,a:2");
+        assert_eq!(calls.get(), 3);
+        assert_eq!(encoded(&transcript, "b"), "head,b:1,b:2");
+        assert_eq!(calls.get(), 5);
+    }
+
+    #[test]
+    fn body_grows_in_place_unless_the_last_one_is_held_or_the_head_changes() {
+        let calls = Cell::new(0);
+        let body = |transcript: &Transcript, head: &str| {
+            transcript.body("a", head, "]}", |message, out| {
+                calls.set(calls.get() + 1);
+                out.push_str(&message.text());
+            })
+        };
+        let say = |transcript: &mut Transcript, text: &str| {
+            transcript.push(Message::user(text, Timestamp::default()));
+        };
+        let mut transcript = Transcript::new();
+        assert_eq!(*body(&transcript, "{["), "{[]}");
+        say(&mut transcript, "1");
+        say(&mut transcript, "");
+        say(&mut transcript, "2");
+        let held = body(&transcript, "{[");
+        assert_eq!(*held, "{[1,2]}", "a message without text leaves no comma");
+        say(&mut transcript, "3");
+        let copied = body(&transcript, "{[");
+        assert_eq!((held.as_str(), copied.as_str(), calls.get()), ("{[1,2]}", "{[1,2,3]}", 4));
+        drop((held, copied));
+        let at = Arc::as_ptr(&body(&transcript, "{["));
+        say(&mut transcript, "4");
+        let grown = body(&transcript, "{[");
+        assert_eq!((grown.as_str(), Arc::as_ptr(&grown) == at, calls.get()), ("{[1,2,3,4]}", true, 5));
+        assert_eq!(*body(&transcript, "{[0"), "{[0,1,2,3,4]}");
+        assert_eq!(calls.get(), 10);
+        assert_eq!(transcript.encoded_len(), ",1,2,3,4".len());
+        let mut out = String::new();
+        transcript.encode_into("a", &mut out, |message, out| out.push_str(&message.text()));
+        assert_eq!(out, "1234");
+    }
+
+    #[test]
+    fn transcript_hash_covers_only_the_text_that_a_model_reads() {
+        let said = |texts: &[&str], ms| -> Transcript {
+            texts.iter().map(|text| Message::user(*text, Timestamp::from_millis(ms))).collect()
+        };
+        let mut grown = said(&["1"], 5);
+        assert_eq!(grown.content_hash(), said(&["1"], 6).content_hash(), "times are not read");
+        assert_ne!(grown.content_hash(), said(&["2"], 5).content_hash());
+        let mut fork = grown.clone();
+        grown.push(Message::user("2", Timestamp::default()));
+        assert_eq!(grown.content_hash(), said(&["1", "2"], 0).content_hash());
+        fork.push(Message::user("3", Timestamp::default()));
+        assert_eq!(fork.content_hash(), said(&["1", "3"], 0).content_hash());
+        let answer = AssistantMessage { content: vec![Content::text("1")], ..AssistantMessage::default() };
+        let answer: Transcript = [Message::Assistant(answer)].into_iter().collect();
+        assert_ne!(answer.content_hash(), said(&["1"], 0).content_hash(), "who said it is read");
+    }
+
+    #[test]
+    fn a_panic_while_encoding_leaves_no_half_text() {
+        let transcript: Transcript = [Message::user("1", Timestamp::default())].into_iter().collect();
+        let mut out = String::new();
+        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            transcript.encode_into("a", &mut String::new(), |_, out| {
+                out.push_str("half");
+                panic!("on purpose");
+            });
+        }));
+        assert!(panicked.is_err());
+        transcript.encode_into("a", &mut out, |m, out| out.push_str(&m.text()));
+        assert_eq!(out, "1");
+    }
+}

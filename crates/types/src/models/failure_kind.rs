@@ -1,0 +1,198 @@
+//! The kinds of failures of runs and model calls, with stable names.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// The kind of a run's failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum FailureKind {
+    /// The model's service was not reached, or did not answer in time.
+    Unreachable,
+    /// The service was too busy for the request, even after the retries.
+    Busy,
+    /// The key is missing, or the service refuses it.
+    Auth,
+    /// The service refused the request: it does not know the model, for instance.
+    Rejected,
+    /// The conversation does not fit into the model's context window.
+    TooLong,
+    /// The model gave no answer, for another reason.
+    Model,
+    /// The model's answers cannot be parsed.
+    BadAnswer,
+    /// The answer does not match its schema.
+    Form,
+    /// The model declined to answer where an answer was required.
+    Declined,
+    /// A limit was reached that ends runs with an error ([`OnLimit::Error`](crate::OnLimit::Error)).
+    Limit,
+    /// A filter of the application did not let the prompt in.
+    Filtered,
+    /// There is no plan, or it cannot be followed.
+    Plan,
+    /// Subtasks failed that the goal needs.
+    Subtasks,
+    /// No branch of a parallel loop has an answer, or none was chosen.
+    NoBranch,
+    /// The run was refused before it began.
+    Refused,
+    /// Code that the program supplied panicked.
+    Panicked,
+    /// Any other failure, and failures from logs that name no kind.
+    Other,
+}
+
+impl FailureKind {
+    /// All kinds.
+    pub const ALL: [Self; 17] = [
+        Self::Unreachable,
+        Self::Busy,
+        Self::Auth,
+        Self::Rejected,
+        Self::TooLong,
+        Self::Model,
+        Self::BadAnswer,
+        Self::Form,
+        Self::Declined,
+        Self::Limit,
+        Self::Filtered,
+        Self::Plan,
+        Self::Subtasks,
+        Self::NoBranch,
+        Self::Refused,
+        Self::Panicked,
+        Self::Other,
+    ];
+
+    /// Returns the name, as in JSON.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Unreachable => "unreachable",
+            Self::Busy => "busy",
+            Self::Auth => "auth",
+            Self::Rejected => "rejected",
+            Self::TooLong => "too_long",
+            Self::Model => "model",
+            Self::BadAnswer => "bad_answer",
+            Self::Form => "form",
+            Self::Declined => "declined",
+            Self::Limit => "limit",
+            Self::Filtered => "filtered",
+            Self::Plan => "plan",
+            Self::Subtasks => "subtasks",
+            Self::NoBranch => "no_branch",
+            Self::Refused => "refused",
+            Self::Panicked => "panicked",
+            Self::Other => "other",
+        }
+    }
+
+    /// Returns true if the run may succeed when it is resumed without a change. Plans and teams without an
+    /// answer can be resumed only after such a failure; a loop after every failure.
+    pub const fn may_pass(self) -> bool {
+        !matches!(self, Self::TooLong | Self::Filtered | Self::Plan | Self::Subtasks | Self::Refused)
+    }
+
+    /// Returns advice, in a line. A failed run keeps the work it has done.
+    pub const fn advice(self) -> &'static str {
+        match self {
+            Self::Unreachable => "start the model's service, or correct its address; then resume the run",
+            Self::Busy => "wait a little, then resume the run",
+            Self::Auth => "correct the key of the model's service, then resume the run",
+            Self::Rejected => "check the model's name and the request's options, then resume the run",
+            Self::TooLong => "begin a new session, or use a model with a larger context window",
+            Self::Model | Self::BadAnswer | Self::Declined => "resume the run, or choose another model",
+            Self::Form => "resume the run to try again, or ask for a simpler schema",
+            Self::Limit => "resume the run with larger limits: `MoreLimits`",
+            Self::Filtered => "change the prompt as the error says",
+            Self::Plan => "put the goal another way, or give a plan",
+            Self::Subtasks => "remove what made them fail, then start the goal again",
+            Self::NoBranch => "remove what made them fail, then resume the run",
+            Self::Refused => "change what the error names, then start the run again",
+            Self::Panicked => "correct what panicked, then resume the run",
+            Self::Other => "look at the run's log, then resume the run",
+        }
+    }
+}
+
+impl fmt::Display for FailureKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// The kind of a failed model call, as records name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ModelErrorCode {
+    /// Too many requests.
+    RateLimited,
+    /// The service is too busy, or failed in a way that passes.
+    Overloaded,
+    /// The connection broke, or the service was not reached.
+    Network,
+    /// No server listens at an address of this machine.
+    Unreachable,
+    /// No data came before the time-out.
+    Timeout,
+    /// The key is missing or refused.
+    Auth,
+    /// The service refused the request.
+    Api,
+    /// The conversation does not fit into the model's window.
+    ContextOverflow,
+    /// The answer violates the protocol.
+    Protocol,
+    /// The request was cancelled.
+    Cancelled,
+    /// Anything else.
+    Other,
+}
+
+impl ModelErrorCode {
+    /// Returns the name, as in JSON.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::RateLimited => "rate_limited",
+            Self::Overloaded => "overloaded",
+            Self::Network => "network",
+            Self::Unreachable => "unreachable",
+            Self::Timeout => "timeout",
+            Self::Auth => "auth",
+            Self::Api => "api",
+            Self::ContextOverflow => "context_overflow",
+            Self::Protocol => "protocol",
+            Self::Cancelled => "cancelled",
+            Self::Other => "other",
+        }
+    }
+}
+
+impl fmt::Display for ModelErrorCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl From<ModelErrorCode> for FailureKind {
+    /// Converts the failure of a model call into the kind of the run's failure.
+    fn from(code: ModelErrorCode) -> Self {
+        match code {
+            ModelErrorCode::RateLimited | ModelErrorCode::Overloaded => Self::Busy,
+            ModelErrorCode::Network | ModelErrorCode::Unreachable | ModelErrorCode::Timeout => {
+                Self::Unreachable
+            }
+            ModelErrorCode::Auth => Self::Auth,
+            ModelErrorCode::Api => Self::Rejected,
+            ModelErrorCode::ContextOverflow => Self::TooLong,
+            ModelErrorCode::Protocol => Self::BadAnswer,
+            ModelErrorCode::Cancelled | ModelErrorCode::Other => Self::Model,
+        }
+    }
+}

@@ -1,0 +1,420 @@
+//! Tasks and subtasks: a goal, the steps towards it, and their states.
+//!
+//! Both are immutable values: a change returns a new value, so that steps that run in parallel cannot disturb
+//! each other.
+
+use std::{collections::HashSet, fmt};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Json,
+    messages::ToolResult,
+    values::{SubTaskId, TaskId},
+};
+
+/// A goal with its steps.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct Task {
+    /// The id, globally unique, for instance `task_` and a random part.
+    pub id: TaskId,
+    /// The person's request, word for word.
+    pub original_query: String,
+    /// The goal, as the planner understood it.
+    pub goal: String,
+    /// The steps.
+    #[serde(default)]
+    pub subtasks: Vec<SubTask>,
+    /// Data that the steps share: results by subtask id, and values known at the start.
+    #[serde(default)]
+    #[cfg_attr(feature = "schema", schemars(with = "std::collections::BTreeMap<String, Json>"))]
+    pub context: serde_json::Map<String, Json>,
+}
+
+impl Task {
+    /// Creates a task without steps, with the query as its goal.
+    pub fn new(id: impl Into<TaskId>, original_query: impl Into<String>) -> Self {
+        let original_query = original_query.into();
+        Self {
+            id: id.into(),
+            goal: original_query.clone(),
+            original_query,
+            subtasks: Vec::new(),
+            context: serde_json::Map::new(),
+        }
+    }
+
+    /// Sets the goal.
+    pub fn with_goal(mut self, goal: impl Into<String>) -> Self {
+        self.goal = goal.into();
+        self
+    }
+
+    /// Sets the steps.
+    pub fn with_subtasks(mut self, subtasks: Vec<SubTask>) -> Self {
+        self.subtasks = subtasks;
+        self
+    }
+
+    /// Returns the step with this id.
+    pub fn get_subtask(&self, id: &SubTaskId) -> Option<&SubTask> {
+        self.subtasks.iter().find(|s| s.id == *id)
+    }
+
+    /// Returns the task with `subtask` in place of the one with the same id; `None` if there is no such step.
+    #[must_use = "the task itself is unchanged"]
+    pub fn update_subtask(&self, subtask: SubTask) -> Option<Self> {
+        let place = self.subtasks.iter().position(|s| s.id == subtask.id)?;
+        let mut task = self.clone();
+        task.subtasks[place] = subtask;
+        Some(task)
+    }
+
+    /// Returns the ids of all completed steps.
+    pub fn completed_ids(&self) -> HashSet<SubTaskId> {
+        let completed = self.subtasks.iter().filter(|s| s.status == SubTaskStatus::Completed);
+        completed.map(|s| s.id.clone()).collect()
+    }
+
+    /// Returns the steps that may start now, in the order of the plan.
+    pub fn ready_subtasks(&self) -> Vec<&SubTask> {
+        let completed = self.completed_ids();
+        self.subtasks.iter().filter(|s| s.is_ready(&completed)).collect()
+    }
+}
+
+/// One step of a [`Task`].
+///
+/// Status, result, dependencies and tool have rules, so they are read through methods.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(try_from = "SubTaskJson")]
+#[non_exhaustive]
+pub struct SubTask {
+    /// The id, unique within the task.
+    pub id: SubTaskId,
+    /// The work to do, in plain words.
+    pub description: String,
+    /// The expected output.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expected_output: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_args: Option<Json>,
+    dependencies: Vec<SubTaskId>,
+    status: SubTaskStatus,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<ToolResult>,
+    /// True if its failure leads to a new plan at once.
+    pub critical: bool,
+    /// The rules that differ from the usual.
+    #[serde(skip_serializing_if = "SubTaskRules::is_default")]
+    pub rules: SubTaskRules,
+}
+
+/// Rules for a [`SubTask`] that differ from the usual.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct SubTaskRules {
+    /// A second name for its result, to refer to it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub save_as: Option<String>,
+    /// A condition such as `{classify} == 'billing'`; if it does not hold, the step counts as completed, with
+    /// the result null.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub when: Option<String>,
+    /// A question to a person before the step begins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gate: Option<String>,
+    /// A question to a person about the result. Steps that depend on this one wait for a yes; a no ends the
+    /// run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub review: Option<String>,
+    /// The role that should do it, if a team follows the plan.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
+    /// The attempts before it counts as failed; default: the plan's setting.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_attempts: Option<u32>,
+    /// Tools to try when its own has failed, in this order and with the same arguments.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub fallback_tools: Vec<String>,
+    /// The behaviour when the step has failed for good.
+    #[serde(skip_serializing_if = "OnFailure::is_default")]
+    pub on_failure: OnFailure,
+    /// The limited resources that it uses, by the names of the plan's settings.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub resources: Vec<String>,
+    /// The expected duration, milliseconds; used only for the order of steps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expected_ms: Option<u64>,
+    /// Makes the step a loop over a list that is known when it begins. Its result is the list of the items'
+    /// results.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub each: Option<Box<ForEach>>,
+}
+
+/// The body of a step that is a loop over a list.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct ForEach {
+    /// A list, or a reference to one such as `{find}`.
+    pub list: Json,
+    /// The name by which the steps refer to the item.
+    pub item: String,
+    /// The steps for one item. Those without dependencies begin first.
+    pub steps: Vec<SubTask>,
+    /// The steps that may give the item's result; the first that has one counts.
+    pub results: Vec<SubTaskId>,
+    /// The most items; a longer list is refused.
+    pub max_items: u32,
+}
+
+impl ForEach {
+    /// Creates a loop of at most 50 items, with the result of the last step.
+    pub fn new(list: Json, item: impl Into<String>, steps: Vec<SubTask>) -> Self {
+        let results = steps.last().map(|step| step.id.clone()).into_iter().collect();
+        Self { list, item: item.into(), steps, results, max_items: 50 }
+    }
+}
+
+impl SubTaskRules {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// The behaviour when a step has failed for good.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum OnFailure {
+    /// A new plan, as the policy says; without one, steps that depend on it are not done.
+    #[default]
+    Replan,
+    /// Other steps go on without it: its result is null.
+    Skip,
+    /// Steps that depend on it are not done, and there is no new plan for it.
+    Stop,
+    /// A person decides: try again, go on without it, or give up the steps that depend on it.
+    Ask,
+}
+
+impl OnFailure {
+    /// Returns true if other steps may go on without a failed step.
+    pub fn may_be_left_out(self) -> bool {
+        matches!(self, Self::Skip | Self::Ask)
+    }
+
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl SubTask {
+    /// Creates a step without dependencies and without a fixed tool.
+    pub fn new(id: impl Into<SubTaskId>, description: impl Into<String>) -> Self {
+        Self {
+            id: id.into(),
+            description: description.into(),
+            expected_output: None,
+            tool_name: None,
+            tool_args: None,
+            dependencies: Vec::new(),
+            status: SubTaskStatus::Pending,
+            result: None,
+            critical: false,
+            rules: SubTaskRules::default(),
+        }
+    }
+
+    /// Sets the rules.
+    pub fn with_rules(mut self, rules: SubTaskRules) -> Self {
+        self.rules = rules;
+        self
+    }
+
+    /// Sets the tool that does the step; without arguments, the agent that does it chooses them.
+    pub fn with_tool(mut self, name: impl Into<String>, arguments: Option<Json>) -> Self {
+        self.tool_name = Some(name.into());
+        self.tool_args = arguments;
+        self
+    }
+
+    /// Sets the dependencies, and the status: blocked if there are any, pending if none.
+    pub fn after(mut self, dependencies: impl IntoIterator<Item = impl Into<SubTaskId>>) -> Self {
+        self.dependencies = dependencies.into_iter().map(Into::into).collect();
+        self.status = SubTaskStatus::initial(&self.dependencies);
+        self
+    }
+
+    /// Returns the tool that does the step, as the plan names it.
+    pub fn tool_name(&self) -> Option<&str> {
+        self.tool_name.as_deref()
+    }
+
+    /// Returns the tool's arguments, an object; always none without a tool.
+    pub fn tool_args(&self) -> Option<&Json> {
+        self.tool_args.as_ref()
+    }
+
+    /// Returns the steps that must be completed first.
+    pub fn dependencies(&self) -> &[SubTaskId] {
+        &self.dependencies
+    }
+
+    /// Returns the status.
+    pub fn status(&self) -> SubTaskStatus {
+        self.status
+    }
+
+    /// Returns the result, if there is one.
+    pub fn result(&self) -> Option<&ToolResult> {
+        self.result.as_ref()
+    }
+
+    /// Returns the step as it was planned, without result and with the initial status.
+    pub fn as_planned(&self) -> Self {
+        Self { status: SubTaskStatus::initial(&self.dependencies), result: None, ..self.clone() }
+    }
+
+    /// Returns true if it may start: it waits, and all its dependencies are among `completed`.
+    pub fn is_ready(&self, completed: &HashSet<SubTaskId>) -> bool {
+        matches!(self.status, SubTaskStatus::Pending | SubTaskStatus::Blocked)
+            && self.dependencies.iter().all(|d| completed.contains(d))
+    }
+
+    /// Returns a copy of the step with another status.
+    ///
+    /// # Errors
+    /// [`IllegalTransition`] unless [`SubTaskStatus::may_become`] allows it.
+    pub fn with_status(&self, status: SubTaskStatus) -> Result<Self, IllegalTransition> {
+        if self.status.may_become(status) {
+            Ok(Self { status, ..self.clone() })
+        } else {
+            Err(IllegalTransition { id: self.id.clone(), from: self.status, to: status })
+        }
+    }
+
+    /// Returns a copy of the step with its result: completed on success, failed otherwise.
+    ///
+    /// # Errors
+    /// [`IllegalTransition`] unless the step is executing.
+    pub fn with_result(&self, result: ToolResult) -> Result<Self, IllegalTransition> {
+        let status = if result.is_error() { SubTaskStatus::Failed } else { SubTaskStatus::Completed };
+        Ok(Self { result: Some(result), ..self.with_status(status)? })
+    }
+}
+
+/// The status of a [`SubTask`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum SubTaskStatus {
+    /// It can start.
+    #[default]
+    Pending,
+    /// It is being done.
+    Executing,
+    /// It is done.
+    Completed,
+    /// It failed for good.
+    Failed,
+    /// It waits for other steps.
+    Blocked,
+}
+
+impl SubTaskStatus {
+    /// Returns the status of a step that was just planned.
+    pub fn initial(dependencies: &[SubTaskId]) -> Self {
+        if dependencies.is_empty() { Self::Pending } else { Self::Blocked }
+    }
+
+    /// Returns true if the status may change to `next`. Retries happen within `Executing`.
+    pub fn may_become(self, next: Self) -> bool {
+        use SubTaskStatus::{Blocked, Completed, Executing, Failed, Pending};
+        matches!(
+            (self, next),
+            (Pending, Executing | Blocked) | (Blocked, Pending) | (Executing, Completed | Failed)
+        )
+    }
+}
+
+impl fmt::Display for SubTaskStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Pending => "pending",
+            Self::Executing => "executing",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Blocked => "blocked",
+        })
+    }
+}
+
+/// A change of a step's status that is not allowed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("subtask {id} is {from} and cannot become {to}")]
+#[non_exhaustive]
+pub struct IllegalTransition {
+    /// The step.
+    pub id: SubTaskId,
+    /// Its status.
+    pub from: SubTaskStatus,
+    /// The requested status.
+    pub to: SubTaskStatus,
+}
+
+/// A subtask as read from JSON, before its rules are checked.
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct SubTaskJson {
+    id: SubTaskId,
+    description: String,
+    #[serde(default)]
+    expected_output: Option<String>,
+    #[serde(default)]
+    tool_name: Option<String>,
+    #[serde(default)]
+    tool_args: Option<Json>,
+    #[serde(default)]
+    dependencies: Vec<SubTaskId>,
+    status: Option<SubTaskStatus>,
+    #[serde(default)]
+    result: Option<ToolResult>,
+    #[serde(default)]
+    critical: bool,
+    #[serde(default)]
+    rules: SubTaskRules,
+}
+
+impl TryFrom<SubTaskJson> for SubTask {
+    type Error = String;
+
+    fn try_from(json: SubTaskJson) -> Result<Self, String> {
+        if json.tool_args.is_some() && json.tool_name.is_none() {
+            return Err(format!("subtask {} has tool_args and no tool_name", json.id));
+        }
+        Ok(Self {
+            status: json.status.unwrap_or_else(|| SubTaskStatus::initial(&json.dependencies)),
+            id: json.id,
+            description: json.description,
+            expected_output: json.expected_output,
+            tool_name: json.tool_name,
+            tool_args: json.tool_args,
+            dependencies: json.dependencies,
+            result: json.result,
+            critical: json.critical,
+            rules: json.rules,
+        })
+    }
+}

@@ -1,0 +1,296 @@
+//! Teams: their members and roles, the pattern of delegation, and the settlement of conflicts.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Json, bus::MessageType, values::AgentId};
+
+/// A role in a team: its purpose and its permissions.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct Role {
+    /// The name, as plans use it.
+    pub name: String,
+    /// The tools that its work needs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<String>,
+    /// The text before each task that it gets.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub prompt: String,
+    /// The kinds of message that it may send; if empty, all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
+    pub messages: Vec<MessageType>,
+    /// The roles that it may delegate to; if empty, all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub peers: Vec<String>,
+    /// Hints for doing the work well.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hints: Vec<String>,
+    /// Further instructions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub instructions: Vec<String>,
+}
+
+impl Role {
+    /// Creates a role that may send every message and delegate to every role.
+    pub fn new(name: impl Into<String>, prompt: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            tools: Vec::new(),
+            prompt: prompt.into(),
+            messages: Vec::new(),
+            peers: Vec::new(),
+            hints: Vec::new(),
+            instructions: Vec::new(),
+        }
+    }
+
+    /// Sets the tools that its work needs.
+    pub fn with_tools<T: Into<String>>(mut self, tools: impl IntoIterator<Item = T>) -> Self {
+        self.tools = tools.into_iter().map(Into::into).collect();
+        self
+    }
+}
+
+/// A member of a team, as the team sees it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct Member {
+    /// The id, unique in the team.
+    pub id: AgentId,
+    /// Its roles. The first is its own; it can replace another member in the others.
+    pub roles: Vec<String>,
+    /// The tools that it has.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<String>,
+    /// The most tasks that it does in parallel. Default 3; 0 counts as 1.
+    pub max_tasks: u32,
+    /// The weight of its answers when a conflict is settled by authority. Default 0.
+    #[serde(default)]
+    pub authority: i32,
+}
+
+impl Member {
+    /// Creates a member with one role and without tools.
+    pub fn new(id: impl Into<AgentId>, role: impl Into<String>) -> Self {
+        Self { id: id.into(), roles: vec![role.into()], tools: Vec::new(), max_tasks: 3, authority: 0 }
+    }
+
+    /// Sets the tools.
+    pub fn with_tools<T: Into<String>>(mut self, tools: impl IntoIterator<Item = T>) -> Self {
+        self.tools = tools.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Adds a role in which it can replace another member.
+    pub fn and_role(mut self, role: impl Into<String>) -> Self {
+        self.roles.push(role.into());
+        self
+    }
+
+    /// Sets the authority.
+    pub fn with_authority(mut self, authority: i32) -> Self {
+        self.authority = authority;
+        self
+    }
+
+    /// Sets the most tasks that it does in parallel.
+    pub fn with_max_tasks(mut self, tasks: u32) -> Self {
+        self.max_tasks = tasks;
+        self
+    }
+}
+
+/// The pattern by which a team delegates its work.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "pattern", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum TeamPattern {
+    /// The member that fits a task best does it.
+    #[default]
+    Hierarchical,
+    /// Several members do each task, and their answers are compared.
+    Committee {
+        /// The number of members; fewer if the team is smaller.
+        size: u32,
+    },
+    /// Each member that could do a task makes an offer, and the best offer wins.
+    Market,
+}
+
+/// The way in which a conflict between answers is settled. If it fails, a person is asked.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "by", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ConflictStrategy {
+    /// The answer that most members give.
+    #[default]
+    Majority,
+    /// The answer with the highest total confidence.
+    Confidence,
+    /// The answer of the member with the most authority.
+    Authority,
+    /// The first answer.
+    First,
+    /// An agent of this role decides.
+    Expert {
+        /// The role.
+        role: String,
+    },
+    /// Each side explains its answer and the lead decides. Members whose answer was rejected work again with
+    /// the right one.
+    Arbitration,
+    /// The shortest answer.
+    Simplest,
+    /// The answer of another member that gets the same question.
+    Verification,
+    /// A person decides.
+    Human,
+}
+
+/// The rules for conflicts: when answers conflict, and how that is settled.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+#[non_exhaustive]
+pub struct ConflictPolicy {
+    /// Numbers conflict if they differ by more than this part of the larger one. Default 0.05.
+    pub tolerance: f64,
+    /// The way to settle conflicts. Default by majority.
+    pub strategy: ConflictStrategy,
+    /// Other ways for the work of these roles.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub by_role: BTreeMap<String, ConflictStrategy>,
+}
+
+impl Default for ConflictPolicy {
+    fn default() -> Self {
+        Self { tolerance: 0.05, strategy: ConflictStrategy::default(), by_role: BTreeMap::new() }
+    }
+}
+
+/// The settings of a team's run. They are logged, so that a resumed run works the same way.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+#[non_exhaustive]
+pub struct TeamSettings {
+    /// The pattern of delegation.
+    pub pattern: TeamPattern,
+    /// The most delegations at the same time, without those that members ask for. Default 8; 0 counts as 1.
+    pub max_concurrent: u32,
+    /// The longest chain of delegations. Default 5.
+    pub max_chain: u32,
+    /// The number of times that a task is delegated before it counts as failed. Default 3; 0 counts as 1.
+    pub max_tries: u32,
+    /// The most new plans for a run whose plan lost steps. Default 3; 0 for none, also in logs without this
+    /// field.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub max_replans: u32,
+    /// The most delegations in one run, including those that members ask for. Default 1,000.
+    pub max_delegations: u32,
+    /// The longest time of one delegation, milliseconds. Default 300,000.
+    pub task_ms: u64,
+    /// The interval in which a member at work must send a heartbeat, milliseconds; 0 for no check. Default
+    /// 5,000.
+    pub beat_ms: u64,
+    /// The source of heartbeats. Default [`Heartbeat::Timer`].
+    #[serde(skip_serializing_if = "Heartbeat::is_timer")]
+    pub heartbeat: Heartbeat,
+    /// The number of heartbeats that may be missed in a row. Default 3; 0 counts as 1.
+    pub missed_beats: u32,
+    /// The number of members that do each task; the first answer wins. Default 1; 0 counts as 1.
+    pub redundancy: u32,
+    /// The rules for conflicts.
+    pub conflicts: ConflictPolicy,
+    /// The role that reviews the answer before it is final, if any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reviewer: Option<String>,
+    /// The most times that the answer is written again after a review. Default 1.
+    pub max_revisions: u32,
+    /// The number of failed delegations in the whole run at which a person is asked whether to go on; none
+    /// for never.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error_budget: Option<u32>,
+    /// The time that a question of the team itself waits for a person, milliseconds. Default 30 minutes.
+    #[serde(skip_serializing_if = "crate::tools::is_usual_wait")]
+    pub answer_within_ms: u64,
+}
+
+impl Default for TeamSettings {
+    fn default() -> Self {
+        Self {
+            pattern: TeamPattern::default(),
+            max_concurrent: 8,
+            max_chain: 5,
+            max_tries: 3,
+            max_replans: 3,
+            max_delegations: 1_000,
+            task_ms: 300_000,
+            beat_ms: 5_000,
+            heartbeat: Heartbeat::default(),
+            missed_beats: 3,
+            redundancy: 1,
+            conflicts: ConflictPolicy::default(),
+            reviewer: None,
+            max_revisions: 1,
+            error_budget: None,
+            answer_within_ms: crate::tools::USUAL_WAIT_MS,
+        }
+    }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference over")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
+}
+
+/// The source of a working member's heartbeats.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Heartbeat {
+    /// A timer sends them while the member's run exists. A slow tool or model then misses none; a member that
+    /// hangs loses its work at the deadline of the task.
+    #[default]
+    Timer,
+    /// The events and messages of the member's run: for agents in another process, and for teams that take
+    /// work away from slow members.
+    Events,
+}
+
+impl Heartbeat {
+    #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference over")]
+    fn is_timer(&self) -> bool {
+        *self == Self::Timer
+    }
+}
+
+/// An entry of the context that a team shares.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct SharedItem {
+    /// The value.
+    pub value: Json,
+    /// The version: 1 at first, one more with each change.
+    pub version: u64,
+    /// The member that wrote it.
+    pub by: AgentId,
+    /// The time at which it was written, Unix milliseconds.
+    pub at: crate::Timestamp,
+}
+
+impl SharedItem {
+    /// Creates an entry.
+    pub fn new(value: Json, version: u64, by: AgentId, at: crate::Timestamp) -> Self {
+        Self { value, version, by, at }
+    }
+}

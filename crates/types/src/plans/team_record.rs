@@ -1,0 +1,237 @@
+//! The records that only the log of a team has.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Json,
+    config::{RunConfig, Spending},
+    models::FailureKind,
+    values::{AgentId, CallId, CommandId, Timestamp},
+};
+
+use super::{
+    plan_record::PlanDiff,
+    task::{SubTask, Task},
+    team::{Member, Role, TeamSettings},
+};
+
+/// An event in a team's run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "event", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum TeamRecord {
+    /// The settings, roles and members of the team; before the goal.
+    Formed {
+        /// The settings.
+        settings: TeamSettings,
+        /// The roles.
+        roles: Vec<Role>,
+        /// The members without the lead.
+        members: Vec<Member>,
+        /// The agent that does work that no member can do and writes the answer, if the team has one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        lead: Option<AgentId>,
+    },
+    /// The inputs of the team, for a process that resumes the run; before the goal.
+    Given {
+        /// The configurations of the members' runs and the lead's, by agent id. Agents that cannot tell
+        /// theirs are missing.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        agents: BTreeMap<AgentId, RunConfig>,
+        /// A fixed plan, if there is one: then no planner is asked.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        plan: Option<Vec<SubTask>>,
+        /// Background for the agents besides the goal; see
+        /// [`SessionPlace::background`](crate::SessionPlace::background).
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        background: String,
+    },
+    /// The planner made a plan.
+    Planned {
+        /// The goal with its subtasks.
+        task: Box<Task>,
+        /// The tokens and the money that the planner used.
+        #[serde(default, skip_serializing_if = "Spending::is_zero")]
+        spent: Spending,
+    },
+    /// The planner changed the plan, for lost steps and the steps that wait for them.
+    Replanned {
+        /// The change.
+        diff: Box<PlanDiff>,
+        /// The tokens and the money that the planner used.
+        #[serde(default, skip_serializing_if = "Spending::is_zero")]
+        spent: Spending,
+    },
+    /// The planner made no plan, or no new plan for the lost steps.
+    NotPlanned {
+        /// The reason.
+        problem: String,
+        /// The kind of the failure, if it is known, for instance that the planner's model gave no answer.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        failure: Option<FailureKind>,
+        /// The tokens and the money that the planner used.
+        #[serde(default, skip_serializing_if = "Spending::is_zero")]
+        spent: Spending,
+    },
+    /// A task is about to be delegated to a member. Derived.
+    Delegated {
+        /// The delegation.
+        call: CallId,
+        /// The member that gets the task.
+        member: AgentId,
+        /// The agents that delegated it, the first one first.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        chain: Vec<AgentId>,
+        /// The task, in a line.
+        task: String,
+    },
+    /// A task cannot be delegated to any member. Derived.
+    Undeliverable {
+        /// The command of the task.
+        command: CommandId,
+        /// The reason; if the chain of delegations was refused, it names the chain.
+        reason: String,
+    },
+    /// A member has sent a heartbeat since the last such record.
+    Beat {
+        /// The member's delegation.
+        call: CallId,
+        /// The time of the last heartbeat, Unix milliseconds.
+        heard: Timestamp,
+    },
+    /// A task was taken from a member, whose answer is ignored from now on. Derived.
+    TakenBack {
+        /// The delegation.
+        call: CallId,
+        /// The member.
+        member: AgentId,
+        /// The reason.
+        reason: String,
+    },
+    /// A member answered after its task had been taken from it; the answer was ignored.
+    Late {
+        /// The delegation.
+        call: CallId,
+        /// The member.
+        member: AgentId,
+        /// The beginning of the answer.
+        answer: String,
+    },
+    /// A member asks for another delegation.
+    Requested {
+        /// The delegation of the member that asks.
+        by: CallId,
+        /// The task.
+        task: String,
+        /// The role or the id of the member that is to do it.
+        to: String,
+    },
+    /// A member waits for other members, which wait for a person. Its run was stopped, and goes on from its
+    /// log when they have answered, or when the team's run is resumed.
+    Waits {
+        /// The member's delegation.
+        call: CallId,
+        /// The delegations that it asked for, if it waits for nothing else.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        requests: Vec<CommandId>,
+    },
+    /// A member wrote to the shared context.
+    Shared {
+        /// The delegation of the member that writes.
+        by: CallId,
+        /// The key.
+        key: String,
+        /// The value.
+        value: Json,
+        /// The version before the change that the writer expects; 0 for no entry. None overwrites any
+        /// version.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        expected: Option<u64>,
+    },
+    /// Answers conflict. Derived.
+    Conflict {
+        /// The number of the conflict in the run, from 0.
+        conflict: u64,
+        /// The subject.
+        key: String,
+        /// The conflicting answers.
+        claims: Vec<Claim>,
+    },
+    /// A conflict was settled. Derived.
+    Settled {
+        /// The number of the conflict.
+        conflict: u64,
+        /// The value that holds from now on.
+        value: Json,
+        /// The way in which it was settled, for people.
+        how: String,
+    },
+    /// The answer is made of all contributions, because the team has no lead. Derived.
+    Concluded {
+        /// The answer.
+        answer: String,
+    },
+}
+
+impl TeamRecord {
+    /// Returns true if the record carries something from outside.
+    pub fn is_input(&self) -> bool {
+        !matches!(
+            self,
+            Self::Delegated { .. }
+                | Self::Undeliverable { .. }
+                | Self::TakenBack { .. }
+                | Self::Conflict { .. }
+                | Self::Settled { .. }
+                | Self::Concluded { .. }
+        )
+    }
+
+    /// Returns the delegation of the member whose heartbeat it is, if it is one.
+    pub fn beat_of(&self) -> Option<CallId> {
+        match self {
+            Self::Beat { call, .. } => Some(*call),
+            _ => None,
+        }
+    }
+
+    /// Returns true if the record must be on the storage medium before anything else happens.
+    pub fn needs_sync(&self) -> bool {
+        matches!(
+            self,
+            Self::Formed { .. } | Self::Planned { .. } | Self::Replanned { .. } | Self::Requested { .. }
+        )
+    }
+}
+
+/// An answer in a conflict.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct Claim {
+    /// The member that gave it.
+    pub by: AgentId,
+    /// The member's delegation.
+    pub call: CallId,
+    /// The answer.
+    pub value: Json,
+    /// The confidence from 0 to 1, if the member reports one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<f64>,
+}
+
+impl Claim {
+    /// Creates a claim without a confidence.
+    pub fn new(by: AgentId, call: CallId, value: Json) -> Self {
+        Self { by, call, value, confidence: None }
+    }
+
+    /// Sets the confidence.
+    pub fn with_confidence(mut self, confidence: Option<f64>) -> Self {
+        self.confidence = confidence;
+        self
+    }
+}

@@ -1,0 +1,42 @@
+//! The traits that work in a run or start one: agents, tools, hooks, planners and the run service.
+//!
+//! Imports only `log` and the folders below it.
+
+mod agent;
+mod called_run;
+mod calls_below;
+mod context;
+mod delegation;
+mod evaluation;
+mod hooks;
+mod instructions;
+mod planner;
+mod reply;
+mod run_error;
+mod run_memory;
+mod run_service;
+mod session_place;
+mod tool;
+mod toolbox;
+mod under_way;
+
+pub use agent::Agent;
+pub use called_run::{CUT_OFF, CalledRun, RunRefused, answer_below, check_called, is_lost, may_resume};
+pub use calls_below::MAX_TOOL_DEPTH;
+pub use context::{Ceiling, Context, Permit};
+pub use delegation::{CallerLog, Delegation};
+pub use evaluation::{BranchResult, Evaluation, EvaluationError, EvaluationStrategy, Verdict};
+pub use hooks::{DynHooks, FnHooks, Hooks, InputFilter, InputVerdict};
+pub use instructions::Instructions;
+pub use planner::{DynPlanner, Expenses, FnPlanner, Plan, PlanError, Planner, PlanningContext};
+pub use reply::{FinalAnswer, Reply, Unfinished};
+pub use run_error::RunError;
+pub use run_memory::RunMemory;
+pub use run_service::{
+    AnswerRuns, Fork, KeepRuns, Removed, ResumedRuns, RunAgent, RunService, RunSettings, StartRun, StartRuns,
+    Started, StartedRun, Watch, WhenBusy,
+};
+pub use session_place::SessionPlace;
+pub use tool::{Tool, ToolContext};
+pub use toolbox::{Executed, Prepared, ReadyCall, Toolbox};
+pub use under_way::CallsUnderWay;

@@ -1,0 +1,69 @@
+//! Defines the [`Agent`] trait.
+
+use std::sync::Arc;
+
+use futures_core::future::BoxFuture;
+
+use crate::{
+    config::{RunConfig, Spending},
+    log::{Journal, Outcome},
+    models::ResponseFormat,
+    values::RunId,
+};
+
+use super::context::Context;
+
+/// Works on tasks: a ReAct agent, a planning agent, a team or a remote agent.
+pub trait Agent: Send + Sync {
+    /// Returns the agent's name, for people and for delegation.
+    fn name(&self) -> &str;
+
+    /// Works on the task until there is an outcome. A failure is an outcome too.
+    ///
+    /// With a [`Context::delegation`] the run may already exist, from before a crash. It is resumed then:
+    /// work that has ended is not repeated.
+    fn run<'a>(&'a self, task: &'a str, context: &'a Context) -> BoxFuture<'a, Outcome>;
+
+    /// Returns the configuration of the agent's runs, for the log of a run that calls it, so that another
+    /// process can build the same agent and resume. Default: none; then only the program that built the agent
+    /// can resume.
+    fn config(&self) -> Option<RunConfig> {
+        None
+    }
+
+    /// Returns the same agent with structured output of this format, where its provider supports that. The
+    /// caller checks the answer. Default: none; then the task has to describe the format.
+    fn in_form(&self, form: &ResponseFormat) -> Option<Arc<dyn Agent>> {
+        let _ = form;
+        None
+    }
+
+    /// Returns the spending of a run of this agent that has no outcome yet, from its log in `journal`.
+    /// Default none: then the run counts with its whole lease.
+    fn used<'a>(&'a self, run: &'a RunId, journal: &'a dyn Journal) -> BoxFuture<'a, Option<Spending>> {
+        let _ = (run, journal);
+        Box::pin(std::future::ready(None))
+    }
+}
+
+impl<A: Agent + ?Sized> Agent for Arc<A> {
+    fn name(&self) -> &str {
+        (**self).name()
+    }
+
+    fn run<'a>(&'a self, task: &'a str, context: &'a Context) -> BoxFuture<'a, Outcome> {
+        (**self).run(task, context)
+    }
+
+    fn config(&self) -> Option<RunConfig> {
+        (**self).config()
+    }
+
+    fn in_form(&self, form: &ResponseFormat) -> Option<Arc<dyn Agent>> {
+        (**self).in_form(form)
+    }
+
+    fn used<'a>(&'a self, run: &'a RunId, journal: &'a dyn Journal) -> BoxFuture<'a, Option<Spending>> {
+        (**self).used(run, journal)
+    }
+}

@@ -1,0 +1,99 @@
+//! Calls that a tool makes itself: their context in the run, and their progress as part of the tool's own
+//! call.
+
+use std::sync::Arc;
+
+use futures_core::future::BoxFuture;
+
+use crate::{
+    log::{DeltaKind, Event, Sink},
+    tools::{Effect, ProcessGroup, ProcessLog, Processes, Progress, ToolAnnotations, ToolError},
+    values::CallId,
+};
+
+use super::{context::Context, tool::ToolContext};
+
+/// The most tools that may call each other in a chain.
+pub const MAX_TOOL_DEPTH: usize = 10;
+
+impl ToolContext {
+    /// Returns the context for calls that `tool`, which has this call, makes itself. They are cancelled with
+    /// the call, their progress is shown as its progress, and their processes are registered as its own. They
+    /// cannot wait for a person, because they are not in the log.
+    ///
+    /// # Errors
+    /// [`ToolError::Failed`] if `tool` is in the chain of calling tools already, or if the chain is too long.
+    pub fn below(&self, tool: &str) -> Result<Context, ToolError> {
+        let mut way = self.run.tools_above.to_vec();
+        let is_above = way.iter().any(|above| above == tool);
+        way.push(tool.to_owned());
+        if is_above || way.len() > MAX_TOOL_DEPTH {
+            let problem =
+                if is_above { "tools call each other in a circle" } else { "tools call each other too deep" };
+            return Err(ToolError::Failed(format!(
+                "{problem}: {}. Nothing was done. Use the tools by themselves.",
+                way.join(" → ")
+            )));
+        }
+        let mut run = self.run.clone();
+        run.tools_above = way.into();
+        run.cancel = self.cancel.clone();
+        run.can_ask = false;
+        (run.agreed, run.agreed_above) = (None, false);
+        // What the tool does beside the call is not to be cut off.
+        run.under_way = None;
+        run.sink = Arc::new(Below { call: self.clone() });
+        run.processes =
+            self.processes.clone().map(|processes| Arc::new(Through(processes)) as Arc<dyn ProcessLog>);
+        Ok(run)
+    }
+}
+
+impl ToolAnnotations {
+    /// Returns annotations for a tool that calls others: as strict as the strictest of them.
+    pub fn as_harmful_as<'a>(tools: impl IntoIterator<Item = &'a ToolAnnotations>) -> Self {
+        let mut all = Self::read_only();
+        for one in tools {
+            all.effect = match (all.effect, one.effect) {
+                (Effect::SideEffect, _) | (_, Effect::SideEffect) => Effect::SideEffect,
+                (Effect::Idempotent, _) | (_, Effect::Idempotent) => Effect::Idempotent,
+                _ => Effect::ReadOnly,
+            };
+            all.concurrency_safe &= one.concurrency_safe;
+            all.destructive |= one.destructive;
+            all.network |= one.network;
+            all.permissions.extend(one.permissions.iter().cloned());
+        }
+        all.permissions.sort();
+        all.permissions.dedup();
+        all
+    }
+}
+
+/// Sends progress of inner calls as progress of the outer call; passes on events of child runs unchanged.
+struct Below {
+    call: ToolContext,
+}
+
+impl Sink for Below {
+    fn emit(&self, event: Event) {
+        match event {
+            Event::Delta(delta) if delta.run == self.call.run.run => {
+                if let (DeltaKind::Progress { text, .. }, Some(progress)) = (delta.kind, &self.call.progress)
+                {
+                    progress(Progress::Text(text));
+                }
+            }
+            other => self.call.run.sink.emit(other),
+        }
+    }
+}
+
+/// Registers processes of inner calls as those of the outer call, so that they are logged and ended with it.
+struct Through(Arc<dyn Processes>);
+
+impl ProcessLog for Through {
+    fn spawned<'a>(&'a self, _: CallId, group: ProcessGroup) -> BoxFuture<'a, bool> {
+        Box::pin(async move { self.0.register(group.id).await.is_ok() })
+    }
+}

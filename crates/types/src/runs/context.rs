@@ -1,0 +1,143 @@
+//! The context that a run and its calls get.
+
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    log::{NullSink, OpenRun, RecordBody, Sink},
+    messages::{Redactor, SeenResult},
+    tools::{CredentialStore, ProcessLog, Subject, ToolSpec},
+    values::{Clock, Ids, RunId, SessionId, TenantId, not_before},
+};
+
+use super::{delegation::Delegation, under_way::CallsUnderWay};
+
+/// The data that a run passes to its parts as an argument; there are no globals or task-locals.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct Context {
+    /// The current run.
+    pub run: RunId,
+    /// Its session.
+    pub session: SessionId,
+    /// The tenant for which it works.
+    pub tenant: TenantId,
+    /// 0 for the run that a person started, one more for each delegation.
+    pub depth: u32,
+    /// Cancels the run.
+    pub cancel: CancellationToken,
+    /// Receives the events of the run and of its child runs. Each event names its run.
+    pub sink: Arc<dyn Sink>,
+    /// The source of the time.
+    pub clock: Arc<dyn Clock>,
+    /// The source of new ids.
+    pub ids: Arc<dyn Ids>,
+    /// The tenant's credentials, if the application supplied any.
+    pub credentials: Option<Arc<dyn CredentialStore>>,
+    /// The secrets of the run: its providers' keys, and the credentials of its tools. They are removed from
+    /// everything before it is kept or shown.
+    pub redactor: Redactor,
+    /// Logs the processes that the run's calls start; set by the loop that runs them.
+    pub processes: Option<Arc<dyn ProcessLog>>,
+    /// The call that the run works for. In the context of a tool that is an agent: the current call.
+    pub delegation: Option<Arc<Delegation>>,
+    /// True if a person can be asked, now or later. Code that needs consent then returns
+    /// [`Executed::Suspended`](crate::Executed::Suspended) or
+    /// [`OutcomeStatus::Suspended`](crate::OutcomeStatus::Suspended) and waits.
+    pub can_ask: bool,
+    /// The [binding](crate::binding) hash of the approved call: the prepared call may run if its hash is
+    /// equal. Set by the loop for this one call; calls that it makes itself do not inherit it.
+    pub agreed: Option<Arc<str>>,
+    /// True if the call is a part of an approved call whose question listed its parts, such as a composite
+    /// tool. Then only permission rules can ask about it again.
+    pub agreed_above: bool,
+    /// Rules under which the person wants no questions for the rest of the session.
+    pub trusted: Arc<[String]>,
+    /// The permission bound of the runs above: this run and its child runs may do no more.
+    pub ceiling: Option<Arc<dyn Ceiling>>,
+    /// The tools that led to this call, the outermost first, to detect tools that call each other in a
+    /// circle.
+    pub tools_above: Arc<[String]>,
+    /// The results that the run's model sees, oldest first; set by the loop for the tool that removes results
+    /// from the window ([`CLEANUP_TOOL`](crate::CLEANUP_TOOL)).
+    pub results: Option<Arc<[SeenResult]>>,
+    /// The calls of the run that are under way; set by the loop that runs them. While a call waits for other
+    /// members of a team, the run may be dropped, and later resumed, if nothing else is under way. Without it
+    /// the run is never dropped; so it is for calls that a tool makes.
+    pub under_way: Option<CallsUnderWay>,
+}
+
+/// The permission bound of a run: the most that it may do. A bound can only restrict.
+pub trait Ceiling: Send + Sync {
+    /// Returns the strictest decision of the runs above about a call of this tool.
+    fn verdict(&self, tool: &ToolSpec, subject: &Subject, run: &Context) -> Permit;
+}
+
+/// The decision about a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Permit {
+    /// The call may run.
+    Allow,
+    /// A person has to decide.
+    Ask,
+    /// The call may not run, because of this rule.
+    Deny(String),
+}
+
+impl Context {
+    /// Creates a context at depth 0 for the tenant `local`, without watchers.
+    pub fn new(run: RunId, session: SessionId, clock: Arc<dyn Clock>, ids: Arc<dyn Ids>) -> Self {
+        let clock = clock.for_run().unwrap_or(clock);
+        Self {
+            run,
+            session,
+            tenant: TenantId::new("local"),
+            depth: 0,
+            cancel: CancellationToken::new(),
+            sink: Arc::new(NullSink),
+            clock,
+            ids,
+            credentials: None,
+            redactor: Redactor::default(),
+            processes: None,
+            delegation: None,
+            can_ask: false,
+            agreed: None,
+            agreed_above: false,
+            trusted: Arc::new([]),
+            ceiling: None,
+            tools_above: Arc::new([]),
+            results: None,
+            under_way: None,
+        }
+    }
+}
+
+impl std::fmt::Debug for Context {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Context")
+            .field("run", &self.run)
+            .field("session", &self.session)
+            .field("tenant", &self.tenant)
+            .field("depth", &self.depth)
+            .finish_non_exhaustive()
+    }
+}
+
+impl OpenRun {
+    /// Returns the context for resuming a run: `given`, with the session and the tenant of the run, and a
+    /// clock that does not fall behind the end of its log.
+    pub fn context(&self, given: &Context) -> Context {
+        let mut context = given.clone();
+        if let Some(last) = self.records.last() {
+            context.clock = not_before(last.at, context.clock);
+        }
+        if let Some(RecordBody::RunStarted(started)) = self.records.first().map(|record| &record.body) {
+            context.session = started.session.clone();
+            context.tenant = started.tenant.clone();
+        }
+        context
+    }
+}

@@ -1,0 +1,82 @@
+//! Delegation: a child run that works for a call of another run, with a part of that run's budget.
+//!
+//! A caller grants a [`Lease`] before the child run starts, and gets the unused part back after it has ended.
+//! Leases of parallel runs never overlap, so together they cannot exceed the budget, except by the amount by
+//! which requests under way cost more than expected.
+
+use std::sync::Arc;
+
+use futures_core::future::BoxFuture;
+
+use crate::{
+    config::{ExecutionLimits, Lease},
+    log::Journal,
+    values::{CallId, RunId},
+};
+
+/// A call that starts a child run: the caller, the id of the child run, and its limits.
+///
+/// The code that executes the call finds it in [`Context::delegation`](crate::Context::delegation), and
+/// passes it on in the context of the child run.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct Delegation {
+    /// The run that calls.
+    pub caller: RunId,
+    /// The call.
+    pub call: CallId,
+    /// The child run: [`RunId::of_call`]. It may exist already, from before a crash.
+    pub child: RunId,
+    /// The part of the caller's budget that it may use.
+    pub lease: Lease,
+    /// The most turns, if the call sets a limit.
+    pub max_turns: Option<u32>,
+    /// The greatest depth of the runs below it.
+    pub max_depth: u32,
+    /// The journal of the caller and of the child run.
+    pub journal: Arc<dyn Journal>,
+    /// Records in the caller's log that the child run has a log.
+    pub caller_log: Option<Arc<dyn CallerLog>>,
+}
+
+/// The access of child runs to the log of their caller.
+pub trait CallerLog: Send + Sync {
+    /// Appends [`RecordBody::ChildBegun`](crate::RecordBody::ChildBegun), unless the log has one for this
+    /// call. Returns when the record is in the log, or when nobody appends to the log any more.
+    fn child_begun<'a>(&'a self, call: CallId, child: &'a RunId) -> BoxFuture<'a, ()>;
+}
+
+impl Delegation {
+    /// Creates the delegation of the child run that `call` of `caller` starts.
+    pub fn new(caller: RunId, call: CallId, lease: Lease, max_depth: u32, journal: Arc<dyn Journal>) -> Self {
+        let child = caller.of_call(call);
+        Self { caller, call, child, lease, max_turns: None, max_depth, journal, caller_log: None }
+    }
+
+    /// Sets the caller's log, in which the child run records that it has a log before it does anything.
+    /// Without it, a run whose log is lost is started again after a crash.
+    pub fn with_caller_log(mut self, log: Arc<dyn CallerLog>) -> Self {
+        self.caller_log = Some(log);
+        self
+    }
+
+    /// Returns the limits of the child run at `depth`: its own, and no more than what was granted.
+    pub fn narrow(&self, limits: ExecutionLimits, depth: u32) -> ExecutionLimits {
+        let mut limits = self.lease.narrow(limits);
+        limits.max_turns = self.max_turns.map_or(limits.max_turns, |most| most.min(limits.max_turns));
+        // Its own limit counts from its depth.
+        limits.max_depth = depth.saturating_add(limits.max_depth).min(self.max_depth);
+        limits
+    }
+}
+
+impl std::fmt::Debug for Delegation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Delegation")
+            .field("caller", &self.caller)
+            .field("call", &self.call)
+            .field("child", &self.child)
+            .field("lease", &self.lease)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,333 @@
+//! Hooks: a program's own code at fixed points of a run.
+//!
+//! The order is always the same: `before_loop` → start → (`before_turn` → turn → `after_turn`)* → end →
+//! `after_loop`, and within a turn for each call that runs: `before_tool` → start → (`before_update` → update
+//! → `after_update`)* → end → `after_tool`. A verdict that changes the run is recorded in its log, so a
+//! replay needs no hooks.
+
+use std::{future::ready, sync::Arc};
+
+use futures_core::future::BoxFuture;
+
+use crate::{
+    log::Outcome,
+    messages::{Message, ToolCall, ToolResult, Transcript, Usage},
+};
+
+/// Watches a run and may stop parts of it. By default every method lets everything pass. Write the methods as
+/// `async fn`; [`FnHooks`] wraps closures.
+pub trait Hooks: Send + Sync {
+    /// Called before the run begins, with the conversation that it continues and its index in the chain of
+    /// runs, from 0. `false` ends the run before its first turn.
+    fn before_loop(&self, messages: &Transcript, index: u32) -> impl Future<Output = bool> + Send {
+        let _ = (messages, index);
+        ready(true)
+    }
+
+    /// Called after the run's last record.
+    fn after_loop(&self, outcome: &Outcome) -> impl Future<Output = ()> + Send {
+        let _ = outcome;
+        ready(())
+    }
+
+    /// Called before turn `turn`, from 0. `false` ends the run without that turn.
+    fn before_turn(&self, messages: &Transcript, turn: u32) -> impl Future<Output = bool> + Send {
+        let _ = (messages, turn);
+        ready(true)
+    }
+
+    /// Called after a turn, with the tokens that the run has used so far.
+    fn after_turn(&self, messages: &Transcript, usage: Usage) -> impl Future<Output = ()> + Send {
+        let _ = (messages, usage);
+        ready(())
+    }
+
+    /// Called when a model call or the run failed.
+    fn on_error(&self, error: &str) -> impl Future<Output = ()> + Send {
+        let _ = error;
+        ready(())
+    }
+
+    /// Called before an allowed call starts. `false` skips it: the model reads an error result.
+    fn before_tool(&self, call: &ToolCall) -> impl Future<Output = bool> + Send {
+        let _ = call;
+        ready(true)
+    }
+
+    /// Called after a call that ran.
+    fn after_tool(&self, call: &ToolCall, result: &ToolResult) -> impl Future<Output = ()> + Send {
+        let _ = (call, result);
+        ready(())
+    }
+
+    /// Called before watchers get a partial result of a running tool. `false` hides it from watchers only. It
+    /// is called on the tool's own task, so it must return at once.
+    fn before_update(&self, call: &ToolCall, partial: &ToolResult) -> bool {
+        let _ = (call, partial);
+        true
+    }
+
+    /// Called after watchers got the partial result.
+    fn after_update(&self, call: &ToolCall, partial: &ToolResult) {
+        let _ = (call, partial);
+    }
+}
+
+/// An object-safe form of [`Hooks`]. It is implemented for all hooks; do not implement it yourself.
+#[allow(missing_docs, reason = "each is as the method of `Hooks` that it is named after")]
+pub trait DynHooks: Send + Sync {
+    fn boxed_before_loop<'a>(&'a self, messages: &'a Transcript, index: u32) -> BoxFuture<'a, bool>;
+    fn boxed_after_loop<'a>(&'a self, outcome: &'a Outcome) -> BoxFuture<'a, ()>;
+    fn boxed_before_turn<'a>(&'a self, messages: &'a Transcript, turn: u32) -> BoxFuture<'a, bool>;
+    fn boxed_after_turn<'a>(&'a self, messages: &'a Transcript, usage: Usage) -> BoxFuture<'a, ()>;
+    fn boxed_on_error<'a>(&'a self, error: &'a str) -> BoxFuture<'a, ()>;
+    fn boxed_before_tool<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, bool>;
+    fn boxed_after_tool<'a>(&'a self, call: &'a ToolCall, result: &'a ToolResult) -> BoxFuture<'a, ()>;
+    fn boxed_before_update(&self, call: &ToolCall, partial: &ToolResult) -> bool;
+    fn boxed_after_update(&self, call: &ToolCall, partial: &ToolResult);
+}
+
+impl<H: Hooks> DynHooks for H {
+    fn boxed_before_loop<'a>(&'a self, messages: &'a Transcript, index: u32) -> BoxFuture<'a, bool> {
+        Box::pin(self.before_loop(messages, index))
+    }
+
+    fn boxed_after_loop<'a>(&'a self, outcome: &'a Outcome) -> BoxFuture<'a, ()> {
+        Box::pin(self.after_loop(outcome))
+    }
+
+    fn boxed_before_turn<'a>(&'a self, messages: &'a Transcript, turn: u32) -> BoxFuture<'a, bool> {
+        Box::pin(self.before_turn(messages, turn))
+    }
+
+    fn boxed_after_turn<'a>(&'a self, messages: &'a Transcript, usage: Usage) -> BoxFuture<'a, ()> {
+        Box::pin(self.after_turn(messages, usage))
+    }
+
+    fn boxed_on_error<'a>(&'a self, error: &'a str) -> BoxFuture<'a, ()> {
+        Box::pin(self.on_error(error))
+    }
+
+    fn boxed_before_tool<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, bool> {
+        Box::pin(self.before_tool(call))
+    }
+
+    fn boxed_after_tool<'a>(&'a self, call: &'a ToolCall, result: &'a ToolResult) -> BoxFuture<'a, ()> {
+        Box::pin(self.after_tool(call, result))
+    }
+
+    fn boxed_before_update(&self, call: &ToolCall, partial: &ToolResult) -> bool {
+        self.before_update(call, partial)
+    }
+
+    fn boxed_after_update(&self, call: &ToolCall, partial: &ToolResult) {
+        self.after_update(call, partial);
+    }
+}
+
+impl Hooks for dyn DynHooks + '_ {
+    async fn before_loop(&self, messages: &Transcript, index: u32) -> bool {
+        self.boxed_before_loop(messages, index).await
+    }
+
+    async fn after_loop(&self, outcome: &Outcome) {
+        self.boxed_after_loop(outcome).await;
+    }
+
+    async fn before_turn(&self, messages: &Transcript, turn: u32) -> bool {
+        self.boxed_before_turn(messages, turn).await
+    }
+
+    async fn after_turn(&self, messages: &Transcript, usage: Usage) {
+        self.boxed_after_turn(messages, usage).await;
+    }
+
+    async fn on_error(&self, error: &str) {
+        self.boxed_on_error(error).await;
+    }
+
+    async fn before_tool(&self, call: &ToolCall) -> bool {
+        self.boxed_before_tool(call).await
+    }
+
+    async fn after_tool(&self, call: &ToolCall, result: &ToolResult) {
+        self.boxed_after_tool(call, result).await;
+    }
+
+    fn before_update(&self, call: &ToolCall, partial: &ToolResult) -> bool {
+        self.boxed_before_update(call, partial)
+    }
+
+    fn after_update(&self, call: &ToolCall, partial: &ToolResult) {
+        self.boxed_after_update(call, partial);
+    }
+}
+
+impl<H: Hooks + ?Sized> Hooks for Arc<H> {
+    async fn before_loop(&self, messages: &Transcript, index: u32) -> bool {
+        (**self).before_loop(messages, index).await
+    }
+
+    async fn after_loop(&self, outcome: &Outcome) {
+        (**self).after_loop(outcome).await;
+    }
+
+    async fn before_turn(&self, messages: &Transcript, turn: u32) -> bool {
+        (**self).before_turn(messages, turn).await
+    }
+
+    async fn after_turn(&self, messages: &Transcript, usage: Usage) {
+        (**self).after_turn(messages, usage).await;
+    }
+
+    async fn on_error(&self, error: &str) {
+        (**self).on_error(error).await;
+    }
+
+    async fn before_tool(&self, call: &ToolCall) -> bool {
+        (**self).before_tool(call).await
+    }
+
+    async fn after_tool(&self, call: &ToolCall, result: &ToolResult) {
+        (**self).after_tool(call, result).await;
+    }
+
+    fn before_update(&self, call: &ToolCall, partial: &ToolResult) -> bool {
+        (**self).before_update(call, partial)
+    }
+
+    fn after_update(&self, call: &ToolCall, partial: &ToolResult) {
+        (**self).after_update(call, partial);
+    }
+}
+
+/// [`Hooks`] made of closures, each for one point of a run.
+///
+/// ```
+/// use archon_types::FnHooks;
+///
+/// let hooks = FnHooks::new()
+///     .before_tool(|call| async move { call.name != "delete" })
+///     .after_loop(|outcome| async move { println!("{}: {} turns", outcome.run, outcome.turns) });
+/// ```
+#[derive(Default)]
+pub struct FnHooks {
+    before_turn: Option<Hook<u32, bool>>,
+    before_tool: Option<Hook<ToolCall, bool>>,
+    after_tool: Option<Hook<(ToolCall, ToolResult), ()>>,
+    on_error: Option<Hook<String, ()>>,
+    after_loop: Option<Hook<Outcome, ()>>,
+}
+
+type Hook<I, O> = Box<dyn Fn(I) -> BoxFuture<'static, O> + Send + Sync>;
+
+fn hook<I, O, F>(does: impl Fn(I) -> F + Send + Sync + 'static) -> Option<Hook<I, O>>
+where
+    F: Future<Output = O> + Send + 'static,
+{
+    Some(Box::new(move |input| Box::pin(does(input))))
+}
+
+impl FnHooks {
+    /// Creates hooks that do nothing.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets [`Hooks::before_turn`]; the closure gets the turn, from 0.
+    pub fn before_turn<F>(mut self, does: impl Fn(u32) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = bool> + Send + 'static,
+    {
+        self.before_turn = hook(does);
+        self
+    }
+
+    /// Sets [`Hooks::before_tool`].
+    pub fn before_tool<F>(mut self, does: impl Fn(ToolCall) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = bool> + Send + 'static,
+    {
+        self.before_tool = hook(does);
+        self
+    }
+
+    /// Sets [`Hooks::after_tool`].
+    pub fn after_tool<F>(mut self, does: impl Fn(ToolCall, ToolResult) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        self.after_tool = hook(move |(call, result)| does(call, result));
+        self
+    }
+
+    /// Sets [`Hooks::on_error`].
+    pub fn on_error<F>(mut self, does: impl Fn(String) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        self.on_error = hook(does);
+        self
+    }
+
+    /// Sets [`Hooks::after_loop`].
+    pub fn after_loop<F>(mut self, does: impl Fn(Outcome) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        self.after_loop = hook(does);
+        self
+    }
+}
+
+impl Hooks for FnHooks {
+    async fn before_turn(&self, _: &Transcript, turn: u32) -> bool {
+        match &self.before_turn {
+            Some(does) => does(turn).await,
+            None => true,
+        }
+    }
+
+    async fn before_tool(&self, call: &ToolCall) -> bool {
+        match &self.before_tool {
+            Some(does) => does(call.clone()).await,
+            None => true,
+        }
+    }
+
+    async fn after_tool(&self, call: &ToolCall, result: &ToolResult) {
+        if let Some(does) = &self.after_tool {
+            does((call.clone(), result.clone())).await;
+        }
+    }
+
+    async fn on_error(&self, error: &str) {
+        if let Some(does) = &self.on_error {
+            does(error.to_owned()).await;
+        }
+    }
+
+    async fn after_loop(&self, outcome: &Outcome) {
+        if let Some(does) = &self.after_loop {
+            does(outcome.clone()).await;
+        }
+    }
+}
+
+/// Checks prompts before the model reads them. Filters run in order, before the first request.
+pub trait InputFilter: Send + Sync {
+    /// Returns the verdict on one message.
+    fn check<'a>(&'a self, message: &'a Message) -> BoxFuture<'a, InputVerdict>;
+}
+
+/// The verdict of a filter on a prompt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum InputVerdict {
+    /// The message passes unchanged.
+    Pass,
+    /// The message passes, with this warning for the model added to its end.
+    Warn(String),
+    /// The message is refused, with this reason: the model never sees it, and the run ends.
+    Reject(String),
+}

@@ -1,0 +1,365 @@
+//! The [`Planner`] trait, which makes plans, with its inputs, its result and its errors.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use futures_core::future::BoxFuture;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Json,
+    config::{Lease, Spending},
+    models::{FailureKind, ProviderError},
+    plans::{SubTask, SubTaskStatus, Task},
+    tools::{ToolDefinition, ToolSpec},
+    values::{Encoded, SubTaskId, TaskId},
+};
+
+use super::context::Context;
+
+/// Turns a goal into a task with subtasks: with a model, from a template or from a script. Write the methods
+/// as `async fn`; [`FnPlanner`] wraps a closure.
+pub trait Planner: Send + Sync {
+    /// Makes a plan for the goal.
+    ///
+    /// # Errors
+    /// [`PlanError`] if there is no plan, or none that can be followed.
+    fn create_plan(
+        &self,
+        goal: &str,
+        context: &PlanningContext,
+    ) -> impl Future<Output = Result<Task, PlanError>> + Send;
+
+    /// Makes a new plan for the rest of a task in which something failed for `reason`.
+    ///
+    /// The new task keeps id, query, shared context and completed steps of the old one. Default: plans the
+    /// goal again with the failure in the context.
+    ///
+    /// # Errors
+    /// As for [`create_plan`](Self::create_plan), and [`PlanError::IdTaken`].
+    fn replan(
+        &self,
+        task: &Task,
+        reason: &str,
+        context: &PlanningContext,
+    ) -> impl Future<Output = Result<Task, PlanError>> + Send {
+        async move {
+            let context = context.clone().after_failure(task, reason);
+            let fresh = self.create_plan(&task.goal, &context).await?;
+            task.replanned(fresh.subtasks)
+        }
+    }
+}
+
+/// An object-safe form of [`Planner`]. It is implemented for every planner; do not implement it yourself.
+pub trait DynPlanner: Send + Sync {
+    /// As [`Planner::create_plan`].
+    ///
+    /// # Errors
+    /// As [`Planner::create_plan`].
+    fn boxed_create_plan<'a>(
+        &'a self,
+        goal: &'a str,
+        context: &'a PlanningContext,
+    ) -> BoxFuture<'a, Result<Task, PlanError>>;
+
+    /// As [`Planner::replan`].
+    ///
+    /// # Errors
+    /// As [`Planner::replan`].
+    fn boxed_replan<'a>(
+        &'a self,
+        task: &'a Task,
+        reason: &'a str,
+        context: &'a PlanningContext,
+    ) -> BoxFuture<'a, Result<Task, PlanError>>;
+}
+
+impl<P: Planner> DynPlanner for P {
+    fn boxed_create_plan<'a>(
+        &'a self,
+        goal: &'a str,
+        context: &'a PlanningContext,
+    ) -> BoxFuture<'a, Result<Task, PlanError>> {
+        Box::pin(self.create_plan(goal, context))
+    }
+
+    fn boxed_replan<'a>(
+        &'a self,
+        task: &'a Task,
+        reason: &'a str,
+        context: &'a PlanningContext,
+    ) -> BoxFuture<'a, Result<Task, PlanError>> {
+        Box::pin(self.replan(task, reason, context))
+    }
+}
+
+impl Planner for dyn DynPlanner + '_ {
+    async fn create_plan(&self, goal: &str, context: &PlanningContext) -> Result<Task, PlanError> {
+        self.boxed_create_plan(goal, context).await
+    }
+
+    async fn replan(&self, task: &Task, reason: &str, context: &PlanningContext) -> Result<Task, PlanError> {
+        self.boxed_replan(task, reason, context).await
+    }
+}
+
+impl<P: Planner + ?Sized> Planner for Arc<P> {
+    async fn create_plan(&self, goal: &str, context: &PlanningContext) -> Result<Task, PlanError> {
+        (**self).create_plan(goal, context).await
+    }
+
+    async fn replan(&self, task: &Task, reason: &str, context: &PlanningContext) -> Result<Task, PlanError> {
+        (**self).replan(task, reason, context).await
+    }
+}
+
+/// A [`Planner`] made of a closure. After a failure it plans again, with the failure in the context.
+///
+/// ```
+/// use archon_types::{FnPlanner, SubTask, Task};
+///
+/// let planner = FnPlanner::new(|goal, _| async move {
+///     Ok(Task::new("task", goal).with_subtasks(vec![SubTask::new("look", "Look it up")]))
+/// });
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct FnPlanner<F>(F);
+
+impl<F, D> FnPlanner<F>
+where
+    F: Fn(String, PlanningContext) -> D + Send + Sync,
+    D: Future<Output = Result<Task, PlanError>> + Send,
+{
+    /// Creates a planner that calls `plan`.
+    pub fn new(plan: F) -> Self {
+        Self(plan)
+    }
+}
+
+impl<F, D> Planner for FnPlanner<F>
+where
+    F: Fn(String, PlanningContext) -> D + Send + Sync,
+    D: Future<Output = Result<Task, PlanError>> + Send,
+{
+    async fn create_plan(&self, goal: &str, context: &PlanningContext) -> Result<Task, PlanError> {
+        (self.0)(goal.to_owned(), context.clone()).await
+    }
+}
+
+/// The inputs of a planner besides the goal.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct PlanningContext {
+    /// The context of the run: its identity, clock and cancellation.
+    pub run: Context,
+    /// The tools that a step may name.
+    pub tools: Vec<ToolDefinition>,
+    /// The same tools as full specs, for a model that calls them; empty if the caller has definitions only.
+    pub specs: Arc<Encoded<Vec<ToolSpec>>>,
+    /// Values known at the start; they become the task's context.
+    pub values: serde_json::Map<String, Json>,
+    /// Memories recalled for this goal, most relevant first.
+    pub memories: Vec<String>,
+    /// Background besides the goal; see [`SessionPlace::background`](crate::SessionPlace::background).
+    pub background: String,
+    /// Completed steps of an earlier plan: a new step may depend on one, but must not reuse its id.
+    pub completed: Vec<SubTask>,
+    /// The reason why the earlier plan failed, if there was one.
+    pub failure: Option<String>,
+    /// The subtasks of an earlier plan that may change, together with those that depend on them. Empty for a
+    /// first plan.
+    pub targets: Vec<SubTaskId>,
+    /// The most subtasks that the caller accepts; none if only the planner's own limit holds.
+    pub max_subtasks: Option<usize>,
+    /// The budget of the planner itself; none for no limit.
+    pub left: Option<Lease>,
+    /// Counts the spending of a planner that asks a model. Clones of the context share it.
+    pub expenses: Expenses,
+}
+
+/// A counter of tokens and money that can be read while work goes on. Clones share the count.
+#[derive(Clone, Debug, Default)]
+pub struct Expenses(Arc<Mutex<Spending>>);
+
+impl Expenses {
+    /// Adds to the count.
+    pub fn add(&self, spent: Spending) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) += spent;
+    }
+
+    /// Returns the total so far.
+    pub fn total(&self) -> Spending {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl PlanningContext {
+    /// Creates a context without tools and values.
+    pub fn new(run: Context) -> Self {
+        Self {
+            run,
+            tools: Vec::new(),
+            specs: Arc::default(),
+            values: serde_json::Map::new(),
+            memories: Vec::new(),
+            background: String::new(),
+            completed: Vec::new(),
+            failure: None,
+            targets: Vec::new(),
+            max_subtasks: None,
+            left: None,
+            expenses: Expenses::default(),
+        }
+    }
+
+    /// Returns the context for a new plan after a failure.
+    pub fn after_failure(mut self, task: &Task, reason: impl Into<String>) -> Self {
+        let completed = task.subtasks.iter().filter(|s| s.status() == SubTaskStatus::Completed);
+        self.completed = completed.cloned().collect();
+        self.failure = Some(reason.into());
+        self
+    }
+}
+
+/// A [`Task`] as a graph that can be followed. It is computed from the task and holds nothing else.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct Plan {
+    /// The task.
+    pub task_id: TaskId,
+    /// For each step the steps that depend on it: `{A: [B, C]}` means that B and C wait for A.
+    pub subtask_dag: BTreeMap<SubTaskId, Vec<SubTaskId>>,
+    /// All steps, each after all steps that it depends on.
+    pub execution_order: Vec<SubTaskId>,
+}
+
+impl Plan {
+    /// Creates a plan from its parts, without a check.
+    pub fn new(
+        task_id: TaskId,
+        subtask_dag: BTreeMap<SubTaskId, Vec<SubTaskId>>,
+        execution_order: Vec<SubTaskId>,
+    ) -> Self {
+        Self { task_id, subtask_dag, execution_order }
+    }
+}
+
+/// The reason why there is no plan, or none that can be followed.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PlanError {
+    /// The model that plans gave no answer.
+    #[error("the model gave no plan: {0}")]
+    Model(#[from] ProviderError),
+    /// The planner's answer is not a plan.
+    #[error("the plan cannot be read: {problem}")]
+    Unreadable {
+        /// The problem.
+        problem: String,
+    },
+    /// A step is invalid, for instance because it depends on a step that does not exist.
+    #[error("the plan's subtask {id} {problem}")]
+    Invalid {
+        /// The step.
+        id: SubTaskId,
+        /// The problem, for instance `depends on b, which the plan does not have`.
+        problem: String,
+    },
+    /// Steps depend on each other in a circle.
+    #[error("Cycle detected in dependency graph: {}", join(path))]
+    Cycle {
+        /// The circle; first and last are the same.
+        path: Vec<SubTaskId>,
+    },
+    /// A new step has the id of a completed one but another description.
+    #[error("the new plan uses the id {id} of a completed subtask for another one")]
+    IdTaken {
+        /// The id.
+        id: SubTaskId,
+    },
+    /// The plan can be followed, but does not reach the goal.
+    #[error("the plan does not fit its goal: {problem}")]
+    Unfit {
+        /// The missing part.
+        problem: String,
+    },
+    /// The run has a limit of money, and the price of the planner's model is unknown.
+    #[error("money is limited, and the price of the planner's model {model} is not known")]
+    UnknownPrice {
+        /// The model.
+        model: String,
+    },
+    /// The remaining budget is too small for another request.
+    #[error("what is left of the {what} does not pay for a question to the planner's model")]
+    OverBudget {
+        /// `tokens` or `money`.
+        what: &'static str,
+    },
+    /// The plan is fixed, so there can be no new one.
+    #[error("the plan is fixed: there is no other one")]
+    Fixed,
+    /// Planning was cancelled.
+    #[error("planning was cancelled")]
+    Cancelled,
+}
+
+impl PlanError {
+    /// Returns the kind of failure for the run that needed the plan.
+    pub fn kind(&self) -> FailureKind {
+        match self {
+            Self::Model(error) => error.code().into(),
+            Self::OverBudget { .. } => FailureKind::Limit,
+            _ => FailureKind::Plan,
+        }
+    }
+
+    /// Returns advice, in a line.
+    pub fn advice(&self) -> &'static str {
+        match self {
+            Self::Model(e) if e.is_retryable() => "try again later",
+            Self::Model(_) => "check the planner's model, key and address",
+            Self::Unreadable { .. } => "ask again with the problem, or use a stronger model",
+            Self::Invalid { .. } | Self::Cycle { .. } | Self::IdTaken { .. } => {
+                "ask the planner again with this message"
+            }
+            Self::Unfit { .. } => "say the goal in other words, or use a stronger model",
+            Self::UnknownPrice { .. } => "set the model's price, or no limit of money",
+            Self::OverBudget { .. } => "allow more",
+            Self::Fixed => "fix what failed, or change the template and start again",
+            Self::Cancelled => "start the task again",
+        }
+    }
+}
+
+fn join(path: &[SubTaskId]) -> String {
+    path.iter().map(SubTaskId::as_str).collect::<Vec<_>>().join(" → ")
+}
+
+impl Task {
+    /// Returns the task with a new plan: completed steps stay, and `subtasks` replace all others.
+    ///
+    /// A plan may contain a completed step with the same description again; it is not done twice.
+    ///
+    /// # Errors
+    /// [`PlanError::IdTaken`] if a new step has the id of a completed one but another description,
+    /// [`PlanError::Invalid`] if two new steps have the same id.
+    pub fn replanned(&self, subtasks: Vec<SubTask>) -> Result<Self, PlanError> {
+        let mut task = self.clone();
+        task.subtasks.retain(|s| s.status() == SubTaskStatus::Completed);
+        for subtask in subtasks {
+            match task.get_subtask(&subtask.id) {
+                None => task.subtasks.push(subtask),
+                Some(other) if other.status() != SubTaskStatus::Completed => {
+                    return Err(PlanError::Invalid { id: subtask.id, problem: "appears twice".to_owned() });
+                }
+                Some(done) if done.description == subtask.description => {}
+                Some(_) => return Err(PlanError::IdTaken { id: subtask.id }),
+            }
+        }
+        Ok(task)
+    }
+}

@@ -1,0 +1,416 @@
+//! The error type of everything that starts, watches, answers, resumes or deletes runs.
+
+use std::{error::Error as StdError, sync::Arc};
+
+use crate::{
+    config::RunKind,
+    log::{JournalError, Outcome, OutcomeStatus, RunStatus},
+    messages::{AgentMessage, Message},
+    models::FailureKind,
+    values::{AgentId, RunId, TenantId},
+};
+
+use super::called_run::RunRefused;
+
+/// The reason why there is no answer: the run failed, has no final answer yet, or could not be started,
+/// resumed, answered, forked or deleted. The facade, the run service and every kind of agent use this type.
+///
+/// If `main` returns it, the program prints its [`Debug`](std::fmt::Debug) form: the error, then the advice
+/// in brackets.
+#[derive(thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// The run failed. Its log keeps the work done so far, and it can be resumed.
+    #[error("run {} failed: {}", outcome.run, failure_text(outcome))]
+    Failed {
+        /// The outcome from the run's log; see [`RunError::kind`].
+        outcome: Box<Outcome>,
+    },
+    /// A final answer was needed, but the run met a limit, waits or was cancelled.
+    #[error("run {} {}", outcome.run, unfinished_text(outcome.status))]
+    NotFinished {
+        /// The outcome from the run's log.
+        outcome: Box<Outcome>,
+    },
+    /// The answer is not of the type that was asked for.
+    #[error("run {} has no answer of the type: {problem}", outcome.run)]
+    NotTyped {
+        /// The mismatch between the answer and the type.
+        problem: String,
+        /// The outcome from the run's log, with the last answer.
+        outcome: Box<Outcome>,
+    },
+    /// The task of the run ended without an outcome: it panicked, or its runtime was shut down.
+    #[error("the task of run {run} ended without an outcome")]
+    Lost {
+        /// The run.
+        run: RunId,
+    },
+    /// The run stopped without an end, for instance because its log could not be written. Each watcher gets
+    /// this error.
+    #[error("run {run} stopped: {error}")]
+    Stopped {
+        /// The run.
+        run: RunId,
+        /// The reason; [`RunError::kind`], [`RunError::cause`] and [`RunError::advice`] return those of it.
+        error: Arc<RunError>,
+    },
+    /// The journal failed.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// The run cannot be resumed as asked.
+    #[error(transparent)]
+    Refused(#[from] RunRefused),
+    /// No run has this id.
+    #[error("no run {run}{}", nearest_text(nearest))]
+    UnknownRun {
+        /// The id that was given.
+        run: RunId,
+        /// The most similar ids of existing runs, the nearest first.
+        nearest: Vec<RunId>,
+    },
+    /// The action is not possible with runs of this kind.
+    #[error("run {run} is of kind {kind}, which cannot {action}")]
+    Unsupported {
+        /// The run.
+        run: RunId,
+        /// Its kind.
+        kind: RunKind,
+        /// The action, as in "be steered".
+        action: &'static str,
+        /// The alternative, in a line.
+        instead: &'static str,
+    },
+    /// The setting is not possible for runs of this kind.
+    #[error("runs of kind {kind} cannot have {what}")]
+    NotForKind {
+        /// The kind of the run.
+        kind: RunKind,
+        /// The thing, as in "tools for one run".
+        what: &'static str,
+        /// The alternative, in a line.
+        instead: &'static str,
+    },
+    /// No agent is registered for the run.
+    #[error("no agent {agent} is registered for runs of kind {kind}{}", known_text(known))]
+    NoAgent {
+        /// The agent that was named, by the caller or in the run's log.
+        agent: AgentId,
+        /// The kind of the run.
+        kind: RunKind,
+        /// The registered agents, each as `KIND NAME`.
+        known: Vec<String>,
+    },
+    /// The idempotency key belongs to a run that was started by a different request.
+    #[error("the key {key:?} already started run {run}, with a different {differs}")]
+    KeyUsed {
+        /// The key.
+        key: String,
+        /// The run that it started.
+        run: RunId,
+        /// The difference, as in "prompt".
+        differs: &'static str,
+    },
+    /// The newest run of the session works, waits or was interrupted. A parallel message would be missing
+    /// from the conversation.
+    #[error("the session's run {run} is {status}")]
+    SessionBusy {
+        /// The run.
+        run: RunId,
+        /// Its status.
+        status: RunStatus,
+    },
+    /// The session was continued with a later run, so an answer of this run would be missing from the
+    /// conversation.
+    #[error("run {run} ended, and the session went on from it with run {by}")]
+    WentOn {
+        /// The run that was to be resumed.
+        run: RunId,
+        /// The run that continues it.
+        by: RunId,
+    },
+    /// The prompt is empty.
+    #[error("the prompt is empty")]
+    EmptyPrompt,
+    /// No run was ever started in this journal.
+    #[error("there is no run to continue")]
+    NothingToContinue,
+    /// The run belongs to another tenant.
+    #[error("run {run} is not one of {tenant}")]
+    OtherTenant {
+        /// The run.
+        run: RunId,
+        /// The tenant that asked for it.
+        tenant: TenantId,
+    },
+    /// The agent does not have a tool that was selected for the run.
+    #[error("the agent has no tool `{name}`{}", meant.as_ref().map(|name| format!("; did you mean `{name}`?")).unwrap_or_default())]
+    UnknownTool {
+        /// The selected name.
+        name: String,
+        /// The tool with the most similar name.
+        meant: Option<String>,
+    },
+    /// An option of the run has no effect here.
+    #[error("`{option}` has no effect on {on}")]
+    NoEffect {
+        /// The option.
+        option: &'static str,
+        /// The thing that was started, as in "a run of several agents".
+        on: &'static str,
+    },
+    /// Arguments that a person changed do not fit the tool.
+    #[error("the changed arguments cannot be used: {problem}")]
+    Edit {
+        /// The mismatch.
+        problem: String,
+    },
+    /// Messages that were kept elsewhere cannot be read or written.
+    #[error("not a list of messages: {problem}")]
+    Messages {
+        /// The problem.
+        problem: String,
+    },
+    /// The process uses too much memory to start a run.
+    #[error("the process takes {used} bytes of memory and no task begins above {max}")]
+    MemoryPressure {
+        /// The memory that it uses, bytes.
+        used: u64,
+        /// The limit, bytes.
+        max: u64,
+    },
+    /// The agent refused, or could not be built.
+    #[error("{source}")]
+    Agent {
+        /// The agent's error.
+        source: Box<dyn StdError + Send + Sync>,
+        /// The remedy, in a line.
+        advice: String,
+    },
+}
+
+impl RunError {
+    /// Creates an error from an agent's own error and advice.
+    pub fn agent(source: impl StdError + Send + Sync + 'static, advice: impl Into<String>) -> Self {
+        Self::Agent { source: Box::new(source), advice: advice.into() }
+    }
+
+    /// Returns the kind of the failure, if the run failed.
+    pub fn kind(&self) -> Option<FailureKind> {
+        match self {
+            Self::Failed { outcome } => outcome.failure_kind(),
+            Self::Stopped { error, .. } => error.kind(),
+            _ => None,
+        }
+    }
+
+    /// Returns the run that the error is about, if it names one; it can be given to `resume`.
+    pub fn run(&self) -> Option<&RunId> {
+        match self {
+            Self::Failed { outcome } | Self::NotFinished { outcome } | Self::NotTyped { outcome, .. } => {
+                Some(&outcome.run)
+            }
+            Self::Lost { run }
+            | Self::Stopped { run, .. }
+            | Self::UnknownRun { run, .. }
+            | Self::Unsupported { run, .. }
+            | Self::KeyUsed { run, .. }
+            | Self::SessionBusy { run, .. }
+            | Self::WentOn { run, .. }
+            | Self::OtherTenant { run, .. } => Some(run),
+            Self::Journal(error) => error.run(),
+            Self::Refused(refused) => refused.run(),
+            _ => None,
+        }
+    }
+
+    /// Returns the agent's own error, if it is an `E`.
+    pub fn cause<E: StdError + 'static>(&self) -> Option<&E> {
+        match self {
+            Self::Agent { source, .. } => source.downcast_ref(),
+            Self::Stopped { error, .. } => Self::cause(error),
+            _ => None,
+        }
+    }
+
+    /// Returns the HTTP status for a service to answer with.
+    ///
+    /// | status | for the client |
+    /// |---|---|
+    /// | 404 | the run does not exist, or the client may not know of it |
+    /// | 409 | the state of the run or of the session does not allow it now |
+    /// | 422 | the request has to be changed |
+    /// | 502 | the run failed, mostly because of its model: see [`kind`](Self::kind) |
+    /// | 503 | the same request may succeed later |
+    /// | 500 | the service has to be repaired |
+    ///
+    /// ```
+    /// use archon_types::{RunError, RunId, RunStatus};
+    ///
+    /// let busy = RunError::SessionBusy { run: RunId::new("run_7"), status: RunStatus::Running };
+    /// assert_eq!(busy.http_status(), 409);
+    /// ```
+    pub fn http_status(&self) -> u16 {
+        match self {
+            Self::UnknownRun { .. } | Self::OtherTenant { .. } => 404,
+            Self::SessionBusy { .. }
+            | Self::WentOn { .. }
+            | Self::KeyUsed { .. }
+            | Self::Unsupported { .. }
+            | Self::Refused(_)
+            | Self::NotFinished { .. }
+            | Self::NothingToContinue => 409,
+            Self::EmptyPrompt
+            | Self::UnknownTool { .. }
+            | Self::NoEffect { .. }
+            | Self::NotForKind { .. }
+            | Self::Edit { .. }
+            | Self::Messages { .. } => 422,
+            Self::Failed { .. } | Self::NotTyped { .. } => 502,
+            Self::MemoryPressure { .. } => 503,
+            Self::Journal(error) => match error {
+                JournalError::UnknownRun { .. } | JournalError::BadId { .. } => 404,
+                JournalError::Locked { .. }
+                | JournalError::Exists { .. }
+                | JournalError::Needed { .. }
+                | JournalError::Posted { .. } => 409,
+                JournalError::Storage { .. } => 503,
+                _ => 500,
+            },
+            Self::Stopped { error, .. } => error.http_status(),
+            Self::Lost { .. } | Self::NoAgent { .. } | Self::Agent { .. } => 500,
+        }
+    }
+
+    /// Returns the advice, in a line.
+    pub fn advice(&self) -> &str {
+        match self {
+            Self::Failed { outcome } => outcome.failure_kind().unwrap_or(FailureKind::Other).advice(),
+            Self::NotFinished { outcome } => match outcome.status {
+                OutcomeStatus::Limit(_) => {
+                    "resume the run with larger limits, `MoreLimits`; or match the `Reply`"
+                }
+                OutcomeStatus::Suspended => "answer its questions, then resume it; or match the `Reply`",
+                _ => "resume the run, or match the `Reply`",
+            },
+            Self::NotTyped { .. } => {
+                "look at the outcome's answer; resume the run, or ask for a simpler type"
+            }
+            Self::Lost { .. } => "resume the run: it goes on where its log ends",
+            Self::Stopped { error, .. } => error.advice(),
+            Self::Journal(error) => error.advice(),
+            Self::Refused(refused) => refused.advice(),
+            Self::UnknownRun { .. } => "`archon runs list` shows the runs there are",
+            Self::Unsupported { instead, .. } | Self::NotForKind { instead, .. } => instead,
+            Self::NoAgent { .. } => "register the agent that started the run, under the same id",
+            Self::KeyUsed { .. } => "use a new key for each request",
+            Self::SessionBusy { status: RunStatus::Suspended, .. } => {
+                "answer its questions and resume it (`AnswerRuns::answer` does both), or cancel it; or start the message with `WhenBusy::Queue`, so that the run reads it, or with `WhenBusy::Branch` or `RunOptions::branch` beside the run"
+            }
+            Self::SessionBusy { status: RunStatus::Interrupted, .. } => {
+                "resume it, or cancel it and resume it, which ends it; or start the message with `WhenBusy::Queue`, so that the run reads it, or with `WhenBusy::Branch` or `RunOptions::branch` beside the run"
+            }
+            Self::WentOn { .. } => {
+                "send the session a new message, or leave the run for another way with `KeepRuns::fork`"
+            }
+            Self::SessionBusy { .. } => {
+                "wait until it has ended; or start the message with `WhenBusy::Queue`, so that the run reads it, or with `WhenBusy::Branch` or `RunOptions::branch` beside the run"
+            }
+            Self::EmptyPrompt => "say what is to be done",
+            Self::NothingToContinue => "start a run first",
+            Self::OtherTenant { .. } => "resume runs of the tenant that they were started for",
+            Self::UnknownTool { .. } => "choose among the tools that the agent was built with",
+            Self::NoEffect { option: "run" | "session" | "branch" | "tenant", .. } => "leave it out",
+            Self::NoEffect { .. } => {
+                "set it where each of the agents is built; `Archon::to_builder` begins with an agent's parts"
+            }
+            Self::Edit { .. } => "change them so that they fit the tool, or approve or cancel the call",
+            Self::Messages { .. } => "restore what `save_messages` wrote",
+            Self::MemoryPressure { .. } => "wait until runs that are under way have ended, or cancel one",
+            Self::Agent { advice, .. } => advice,
+        }
+    }
+}
+
+impl std::fmt::Debug for RunError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{self} ({})", self.advice())
+    }
+}
+
+fn failure_text(outcome: &Outcome) -> &str {
+    outcome.error.as_deref().unwrap_or_else(|| outcome.failure_kind().unwrap_or(FailureKind::Other).as_str())
+}
+
+fn unfinished_text(status: OutcomeStatus) -> String {
+    match status {
+        OutcomeStatus::Limit(limit) => format!("met a limit: {limit}"),
+        OutcomeStatus::Suspended => "waits for somebody".to_owned(),
+        _ => "was cancelled".to_owned(),
+    }
+}
+
+fn nearest_text(nearest: &[RunId]) -> String {
+    match nearest {
+        [] => String::new(),
+        nearest => {
+            let names: Vec<_> = nearest.iter().map(RunId::as_str).collect();
+            format!("; the nearest are {}", names.join(", "))
+        }
+    }
+}
+
+fn known_text(known: &[String]) -> String {
+    match known {
+        [] => String::new(),
+        known => format!("; there is: {}", known.join(", ")),
+    }
+}
+
+impl AgentMessage {
+    /// Joins the texts of the messages for the model, separated by blank lines, for agents that take one
+    /// text.
+    ///
+    /// # Errors
+    /// [`RunError::EmptyPrompt`]: there is no text.
+    pub fn joined_text(messages: &[Self]) -> Result<String, RunError> {
+        let texts: Vec<_> = messages.iter().filter_map(Self::as_llm).map(Message::text).collect();
+        match texts.join("\n\n") {
+            text if text.trim().is_empty() => Err(RunError::EmptyPrompt),
+            text => Ok(text),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        config::LimitReached,
+        values::{CallId, CommandId},
+    };
+
+    #[test]
+    fn run_error_names_its_run_for_every_source_of_the_error() {
+        let run = RunId::new("run_7");
+        let [a, b, c, d, e, f] = std::array::from_fn(|_| run.clone());
+        let refused = [
+            RunRefused::Ended { run: a },
+            RunRefused::AtLimit { run: b, limit: LimitReached::Turns { max: 3 } },
+            RunRefused::NoQuestion { run: c, call: CallId::new(CommandId(0), 0) },
+            RunRefused::NotOfThisCall { run: d, caller: RunId::new("other") },
+        ];
+        let journal = [
+            JournalError::Locked { run: e },
+            JournalError::Corrupt { run: f, record: 3, problem: "a flipped bit".to_owned() },
+        ];
+        for error in refused.map(RunError::from).into_iter().chain(journal.map(RunError::from)) {
+            assert_eq!(error.run(), Some(&run), "{error:?}");
+            let (text, advice) = (error.to_string(), error.advice().to_owned());
+            let stopped = RunError::Stopped { run: run.clone(), error: Arc::new(error) };
+            assert_eq!((stopped.run(), stopped.advice()), (Some(&run), advice.as_str()));
+            assert_eq!(stopped.to_string(), format!("run run_7 stopped: {text}"));
+        }
+        assert_eq!(RunError::from(RunRefused::TooDeep { depth: 6, max: 5 }).run(), None);
+    }
+}

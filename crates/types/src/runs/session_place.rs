@@ -1,0 +1,64 @@
+//! The place in a conversation at which a run of several agents begins.
+
+use crate::{
+    config::{RunConfig, RunKind},
+    log::{Origin, PromptSource, RecordBody, RunStarted, TurnTrigger},
+    messages::{AgentMessage, ExtensionMessage},
+    values::{AgentId, LoopId},
+};
+
+use super::context::Context;
+
+/// The start of a plan or a team: the run that it continues, and background for its agents.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct SessionPlace {
+    /// The run that it continues, or its caller.
+    pub origin: Origin,
+    /// The number of earlier runs of the session; a part of the run's display name.
+    pub earlier: usize,
+    /// Background for the agents besides the goal: the project's instructions, memories, and earlier
+    /// messages. It is logged, so that the run can be resumed without anything else.
+    pub background: String,
+    /// Entries of the application that the log keeps beside the goal. No agent reads them.
+    pub extensions: Vec<ExtensionMessage>,
+}
+
+impl SessionPlace {
+    /// Creates a place without further data.
+    pub fn new(origin: Origin) -> Self {
+        Self { origin, earlier: 0, background: String::new(), extensions: Vec::new() }
+    }
+
+    /// Returns the records that keep the extensions.
+    pub fn extension_records(&self) -> impl Iterator<Item = RecordBody> {
+        self.extensions.iter().cloned().map(|extension| RecordBody::Prompted {
+            message: AgentMessage::from(extension),
+            source: PromptSource::Prompt,
+        })
+    }
+}
+
+impl RunStarted {
+    /// Creates the start record of the run that `context` names, for an agent that directs others. Its
+    /// display name is `{session}.{kind}.{n}`, where `n` grows along a conversation.
+    pub fn of_lead(
+        context: &Context,
+        place: &SessionPlace,
+        agent: AgentId,
+        kind: RunKind,
+        config: RunConfig,
+    ) -> Self {
+        let (session, origin) =
+            (context.session.as_str().replace(['.', '/', ':'], "-"), place.origin.clone());
+        let loop_id = LoopId::new(format!("{session}.{kind}.{}", place.earlier + 1));
+        let mut started = Self::new(context.run.clone(), context.session.clone(), agent, loop_id, config);
+        started.kind = kind;
+        started.tenant = context.tenant.clone();
+        if matches!(origin, Origin::CalledBy { .. }) {
+            started.first_turn = TurnTrigger::SubAgent;
+        }
+        started.origin = origin;
+        started
+    }
+}

@@ -1,0 +1,102 @@
+//! The interface through which a loop uses tools: a call is prepared, perhaps approved by a person, and then
+//! executed.
+
+use std::{any::Any, fmt, sync::Arc};
+
+use futures_core::future::BoxFuture;
+
+use crate::{
+    messages::{ToolCall, ToolResult},
+    tools::{ApprovalRequest, Effect, ProcessGroup, ToolSpec},
+    values::{CallId, Encoded, SessionId},
+};
+
+use super::context::Context;
+
+/// A set of tools behind guards.
+///
+/// These methods never fail or panic, whatever a model or a tool does: each error becomes a result that the
+/// model can read.
+pub trait Toolbox: Send + Sync {
+    /// Returns the tools that can be called now, in a stable order.
+    fn specs(&self) -> Arc<Encoded<Vec<ToolSpec>>>;
+
+    /// Checks a call without any effect.
+    fn prepare<'a>(&'a self, id: CallId, call: &'a ToolCall, run: &'a Context) -> BoxFuture<'a, Prepared>;
+
+    /// Executes a call that is ready. The caller logs the start before and the result after.
+    fn execute<'a>(&'a self, ready: ReadyCall, run: &'a Context) -> BoxFuture<'a, Executed>;
+
+    /// Ends process groups that calls of this run started before its process died, and returns those that are
+    /// still there. Groups that may belong to somebody else are left alone and not returned. Default: does
+    /// nothing, for tools that start no processes.
+    fn end_processes<'a>(
+        &'a self,
+        groups: &'a [ProcessGroup],
+        run: &'a Context,
+    ) -> BoxFuture<'a, Vec<ProcessGroup>> {
+        let _ = (groups, run);
+        Box::pin(std::future::ready(Vec::new()))
+    }
+
+    /// Restores the state of the named tool from a `result` when a session is resumed; see
+    /// [`Tool::recall`](crate::Tool::recall).
+    fn recall(&self, session: &SessionId, tool: &str, result: &ToolResult) {
+        let _ = (session, tool, result);
+    }
+}
+
+/// The result of preparing a call.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Prepared {
+    /// The call may run.
+    Ready(ReadyCall),
+    /// The call does not run; the model gets this result.
+    Refused(Box<ToolResult>),
+    /// A person has to decide.
+    Ask(Box<ApprovalRequest>),
+}
+
+/// The result of executing a call.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Executed {
+    /// The call ended.
+    Done(Box<ToolResult>),
+    /// The call waits for a person, for instance because a sub-agent asked a question.
+    Suspended(Box<ApprovalRequest>),
+}
+
+/// A call that passed every guard, with data that its toolbox needs to execute it.
+pub struct ReadyCall {
+    /// The id of the call in the run.
+    pub id: CallId,
+    /// The call as the model sent it.
+    pub call: ToolCall,
+    /// The effect of a second execution; logged with the start.
+    pub effect: Effect,
+    /// True if it may run in parallel with other calls of its turn.
+    pub concurrency_safe: bool,
+    /// Number of earlier starts of the call, set by a caller that tries it again. Default 0.
+    pub started_before: u32,
+    /// Data of the toolbox, for instance the tool that was looked up.
+    pub notes: Option<Box<dyn Any + Send + Sync>>,
+}
+
+impl ReadyCall {
+    /// Creates a ready call without data of the toolbox.
+    pub fn new(id: CallId, call: ToolCall, effect: Effect) -> Self {
+        Self { id, call, effect, concurrency_safe: false, started_before: 0, notes: None }
+    }
+}
+
+impl fmt::Debug for ReadyCall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReadyCall")
+            .field("id", &self.id)
+            .field("call", &self.call)
+            .field("effect", &self.effect)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,28 @@
+//! Descriptions of tools, their errors, credentials and processes, and questions to people.
+//!
+//! Imports only `values`, `messages` and `bus`.
+
+mod approval;
+mod binding;
+mod credentials;
+mod preview;
+mod process;
+mod tool_error;
+mod tool_execution;
+mod tool_spec;
+
+pub use approval::{
+    Answer, ApprovalRequest, ApprovalSettings, Approver, AskLater, Asker, Decision, DynApprover, FnApprover,
+    OnDeny, OnExpiry, QuestionKind,
+};
+pub use binding::{binding, rebound};
+pub use credentials::{CredentialEntry, CredentialError, CredentialKey, CredentialStore, Credentials};
+pub use preview::{FileChange, Preview};
+pub use process::{ProcessGroup, ProcessLog, Processes};
+pub use tool_error::ToolError;
+pub use tool_execution::ToolExecutionStrategy;
+pub use tool_spec::{
+    Correction, Effect, Progress, Subject, ToolAnnotations, ToolDefinition, ToolInvocationRequest, ToolSpec,
+};
+
+pub(crate) use approval::{USUAL_WAIT_MS, is_usual_wait};

@@ -1,0 +1,446 @@
+//! Questions to people: the request for an approval, the possible answers, and the [`Approver`] trait.
+
+use futures_core::future::BoxFuture;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::{
+    Json,
+    values::{CallId, RunId, Timestamp},
+};
+
+/// A question to a person that has to be answered before a call takes effect.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct ApprovalRequest {
+    /// The id of the question, globally unique.
+    pub request_id: String,
+    /// The name of the agent that asks: the agent that wants to act, the plan's agent, or the team. If it is
+    /// empty, the run fills in its own.
+    pub agent_name: String,
+    /// The action that is going to happen, in a line.
+    pub action_summary: String,
+    /// The tool's name and exact arguments, or whatever else a person needs to see.
+    pub details: Json,
+    /// The possible answers; default: `approve`, `edit` and `cancel`.
+    pub options: Vec<String>,
+    /// The time at which the question expires, which counts as cancel.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Timestamp>,
+    /// True if the person may change the arguments.
+    pub allow_modification: bool,
+    /// The kind of the question.
+    #[serde(default, skip_serializing_if = "QuestionKind::is_default")]
+    pub kind: QuestionKind,
+    /// The time that the question may wait, milliseconds; default: the run's own setting.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    /// Hash of the thing that is approved: [`binding`] of the tool, the arguments and the files. A call with
+    /// another hash is asked about again.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub binding: String,
+    /// Rules that would allow this call and similar ones without a question, the narrowest first. Empty if
+    /// each call has to be asked about.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rules: Vec<String>,
+    /// The path from the run that logs the question down to the run that asks, as the calls between them.
+    /// Empty if the run itself asks.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub path: Vec<Asker>,
+    /// The version of the agent's input fields. An answer for other fields than the agent has now is not
+    /// used. Empty if an agent has no fields.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub schema_version: String,
+    /// The time since which the question is paused: nobody is asked, and it does not expire.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paused_at: Option<Timestamp>,
+}
+
+/// A run that asks, or that waits for a child run that asks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Asker {
+    /// The run.
+    pub run: RunId,
+    /// The call that is asked about, or that started the next run of the path.
+    pub call: CallId,
+}
+
+/// The kind of a question to a person.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum QuestionKind {
+    /// May this call run?
+    #[default]
+    Consent,
+    /// A process died while the call ran, so it may have taken effect: may it run again?
+    InDoubt,
+    /// A step of a plan failed: how to go on? A yes tries it again, a reply is its result, an empty reply
+    /// goes on without it, and a no gives up the steps that depend on it.
+    Failed,
+    /// An input for the call is missing: what is its value? The answer is [`Answer::Edit`] with values by
+    /// name, or [`Answer::Reply`] in a person's own words.
+    Input,
+}
+
+impl QuestionKind {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl ApprovalRequest {
+    /// Creates a question with the three usual options and no deadline.
+    pub fn new(request_id: impl Into<String>, action_summary: impl Into<String>, details: Json) -> Self {
+        Self {
+            request_id: request_id.into(),
+            agent_name: String::new(),
+            action_summary: action_summary.into(),
+            details,
+            options: ["approve", "edit", "cancel"].map(str::to_owned).into(),
+            expires_at: None,
+            allow_modification: true,
+            kind: QuestionKind::default(),
+            timeout_ms: None,
+            binding: String::new(),
+            rules: Vec::new(),
+            path: Vec::new(),
+            schema_version: String::new(),
+            paused_at: None,
+        }
+    }
+
+    /// Creates a question about a call that was cut off: may it run again? It shows the arguments, so that
+    /// the person can check the effect, and takes a yes, a no, or the result in the person's words.
+    pub fn in_doubt(request_id: impl Into<String>, tool: &str, arguments: &Json) -> Self {
+        let text = arguments.to_string();
+        let mut shown: String = text.chars().take(SHOWN_IN_DOUBT).collect();
+        if shown.len() < text.len() {
+            shown.push_str(" ...");
+        }
+        let summary = format!("Run `{tool}` with {shown} again? {CUT_OFF}");
+        let mut request = Self::new(request_id, summary, json!({ "tool": tool, "arguments": arguments }));
+        request.kind = QuestionKind::InDoubt;
+        request.allow_modification = false;
+        request.options = ["approve", "reply", "cancel"].map(str::to_owned).into();
+        request
+    }
+
+    /// Changes the question in doubt to the words in which a person agreed to the call before.
+    pub fn in_words(mut self, summary: &str) -> Self {
+        self.action_summary = format!("{summary}, again? {CUT_OFF}");
+        self
+    }
+
+    /// Changes the question for a call that started a child run whose log is lost.
+    pub fn of_lost_run(mut self, child: &RunId) -> Self {
+        self.action_summary = format!("The log of run {child} is lost. {}", self.action_summary);
+        self
+    }
+
+    /// Returns true if nobody answered in time.
+    pub fn is_expired(&self, now: Timestamp) -> bool {
+        self.paused_at.is_none() && self.expires_at.is_some_and(|end| end <= now)
+    }
+
+    /// Returns true if an answer with this id and binding is for this question.
+    pub fn is_meant(&self, request_id: &str, binding: &str) -> bool {
+        self.request_id == request_id && self.binding == binding
+    }
+
+    /// Returns the run that asks, unless it is the run that logs the question.
+    pub fn asker(&self) -> Option<&Asker> {
+        self.path.last()
+    }
+
+    /// Pauses the question.
+    pub fn pause(mut self, now: Timestamp) -> Self {
+        self.paused_at.get_or_insert(now);
+        self
+    }
+
+    /// Resumes a paused question, with the time that it had left.
+    pub fn unpause(mut self, now: Timestamp) -> Self {
+        if let Some(since) = self.paused_at.take() {
+            self.expires_at = self.expires_at.map(|end| end + now.since(since));
+        }
+        self
+    }
+
+    /// Returns the question as the log of the parent run has it, whose `call` started `child`.
+    pub fn from_below(mut self, child: RunId, call: CallId) -> Self {
+        self.path.insert(0, Asker { run: child, call });
+        self
+    }
+}
+
+/// The reason of a question in doubt.
+const CUT_OFF: &str = "It was cut off, and may have done its work: check first whether it happened.";
+
+/// The most characters of the arguments in the summary of a question about a call in doubt; its details have
+/// all of them.
+const SHOWN_IN_DOUBT: usize = 1_000;
+
+/// The answer of a person.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "answer", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Answer {
+    /// The call runs.
+    Approve,
+    /// The call runs with these arguments, which are validated again.
+    Edit {
+        /// The new arguments.
+        arguments: Json,
+    },
+    /// The call does not run.
+    Cancel {
+        /// The reason, for the model; empty if none was given.
+        #[serde(default)]
+        reason: String,
+    },
+    /// The call runs, and calls under these rules are not asked about for the rest of the session.
+    Trust {
+        /// The rules, as in [`ApprovalRequest::rules`].
+        rules: Vec<String>,
+    },
+    /// The call does not run; the text is its result.
+    Reply {
+        /// The result that the model reads.
+        text: String,
+    },
+    /// Nobody answered in time; counts as cancel.
+    Expired,
+    /// The program withdrew the question; counts as cancel.
+    Withdrawn {
+        /// The reason, for the model.
+        reason: String,
+    },
+}
+
+impl Answer {
+    /// Returns true if the call may run.
+    pub fn is_consent(&self) -> bool {
+        matches!(self, Self::Approve | Self::Edit { .. } | Self::Trust { .. })
+    }
+}
+
+/// The default time that a question waits for a person: 30 minutes.
+pub(crate) const USUAL_WAIT_MS: u64 = 30 * 60 * 1_000;
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+pub(crate) fn is_usual_wait(wait: &u64) -> bool {
+    *wait == USUAL_WAIT_MS
+}
+
+/// Settings of a run for questions to people.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+#[non_exhaustive]
+pub struct ApprovalSettings {
+    /// The time that a question waits, milliseconds, if it sets none itself. Default 30 minutes.
+    pub timeout_ms: u64,
+    /// The behaviour after a no.
+    pub on_deny: OnDeny,
+    /// The behaviour after a question expired.
+    pub on_expiry: OnExpiry,
+}
+
+impl Default for ApprovalSettings {
+    fn default() -> Self {
+        Self { timeout_ms: USUAL_WAIT_MS, on_deny: OnDeny::default(), on_expiry: OnExpiry::default() }
+    }
+}
+
+impl ApprovalSettings {
+    /// Sets the time that a question waits.
+    pub fn with_timeout(mut self, wait: std::time::Duration) -> Self {
+        self.timeout_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+        self
+    }
+
+    /// Sets the behaviour after a no.
+    pub fn with_on_deny(mut self, what: OnDeny) -> Self {
+        self.on_deny = what;
+        self
+    }
+
+    /// Sets the behaviour after a question expired.
+    pub fn with_on_expiry(mut self, what: OnExpiry) -> Self {
+        self.on_expiry = what;
+        self
+    }
+}
+
+/// The behaviour after a person said no.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum OnDeny {
+    /// The model reads the no, and the run goes on.
+    #[default]
+    ReturnToLlm,
+    /// Calls that have not started get a result that says so, and the run ends as cancelled.
+    Abort,
+}
+
+/// The behaviour after a question expired.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum OnExpiry {
+    /// The model reads that nobody answered, and the run goes on.
+    #[default]
+    ReturnToLlm,
+    /// The run ends as cancelled.
+    Abort,
+    /// The question is asked once more, marked as urgent and with the same time; if it expires again, as
+    /// `return_to_llm`.
+    Escalate,
+}
+
+/// Answers questions, now or later. Write `decide` as an `async fn`; [`FnApprover`] wraps a closure:
+///
+/// ```
+/// use archon_types::{Answer, ApprovalRequest, Approver, Decision};
+///
+/// /// Agrees to whatever the agent of the shop wants.
+/// struct Shop;
+///
+/// impl Approver for Shop {
+///     async fn decide(&self, request: &ApprovalRequest) -> Decision {
+///         match request.agent_name == "shop" {
+///             true => Decision::Now(Answer::Approve),
+///             false => Decision::Later,
+///         }
+///     }
+/// }
+/// ```
+pub trait Approver: Send + Sync {
+    /// Answers at once, or defers the answer to a person.
+    fn decide(&self, request: &ApprovalRequest) -> impl Future<Output = Decision> + Send;
+
+    /// Answers all questions of a turn, in order, so that a program can show them together. Missing decisions
+    /// count as [`Decision::Later`]. Default: calls [`decide`](Self::decide) for each.
+    fn decide_all(&self, requests: &[ApprovalRequest]) -> impl Future<Output = Vec<Decision>> + Send {
+        async move {
+            let mut decisions = Vec::with_capacity(requests.len());
+            for request in requests {
+                decisions.push(self.decide(request).await);
+            }
+            decisions
+        }
+    }
+}
+
+/// An object-safe form of [`Approver`]. It is implemented for every approver; do not implement it yourself.
+pub trait DynApprover: Send + Sync {
+    /// As [`Approver::decide`].
+    fn boxed_decide<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, Decision>;
+
+    /// As [`Approver::decide_all`].
+    fn boxed_decide_all<'a>(&'a self, requests: &'a [ApprovalRequest]) -> BoxFuture<'a, Vec<Decision>>;
+}
+
+impl<A: Approver> DynApprover for A {
+    fn boxed_decide<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, Decision> {
+        Box::pin(self.decide(request))
+    }
+
+    fn boxed_decide_all<'a>(&'a self, requests: &'a [ApprovalRequest]) -> BoxFuture<'a, Vec<Decision>> {
+        Box::pin(self.decide_all(requests))
+    }
+}
+
+impl Approver for dyn DynApprover + '_ {
+    async fn decide(&self, request: &ApprovalRequest) -> Decision {
+        self.boxed_decide(request).await
+    }
+
+    async fn decide_all(&self, requests: &[ApprovalRequest]) -> Vec<Decision> {
+        self.boxed_decide_all(requests).await
+    }
+}
+
+impl<A: Approver + ?Sized> Approver for std::sync::Arc<A> {
+    async fn decide(&self, request: &ApprovalRequest) -> Decision {
+        (**self).decide(request).await
+    }
+
+    async fn decide_all(&self, requests: &[ApprovalRequest]) -> Vec<Decision> {
+        (**self).decide_all(requests).await
+    }
+}
+
+/// An [`Approver`] made of a closure.
+///
+/// ```
+/// use archon_types::{Answer, Decision, FnApprover};
+///
+/// let agrees = FnApprover::new(|_| async { Decision::Now(Answer::Approve) });
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct FnApprover<F>(F);
+
+impl<F, D> FnApprover<F>
+where
+    F: Fn(ApprovalRequest) -> D + Send + Sync,
+    D: Future<Output = Decision> + Send,
+{
+    /// Creates an approver that calls `decide`.
+    pub fn new(decide: F) -> Self {
+        Self(decide)
+    }
+}
+
+impl<F, D> Approver for FnApprover<F>
+where
+    F: Fn(ApprovalRequest) -> D + Send + Sync,
+    D: Future<Output = Decision> + Send,
+{
+    async fn decide(&self, request: &ApprovalRequest) -> Decision {
+        (self.0)(request.clone()).await
+    }
+}
+
+/// An [`Approver`] for programs that answer questions from elsewhere: every run that asks suspends.
+///
+/// A question waits for 30 minutes, unless [`ApprovalSettings::timeout_ms`] says otherwise. After that it
+/// takes no answer and is not listed any more. Its run stays suspended until it is resumed, and then goes on
+/// as [`ApprovalSettings::on_expiry`] says; by default the model reads that nobody answered. So give
+/// questions more time if people may be away, and call [`AnswerRuns::sweep`](crate::AnswerRuns::sweep) from
+/// time to time to resume such runs:
+///
+/// ```
+/// use std::time::Duration;
+/// use archon_types::ApprovalSettings;
+///
+/// // Over a weekend.
+/// let settings = ApprovalSettings::default().with_timeout(Duration::from_secs(3 * 24 * 60 * 60));
+/// assert_eq!(settings.timeout_ms, 259_200_000);
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AskLater;
+
+impl Approver for AskLater {
+    async fn decide(&self, _: &ApprovalRequest) -> Decision {
+        Decision::Later
+    }
+}
+
+/// The decision of an [`Approver`] about a question.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Decision {
+    /// The answer.
+    Now(Answer),
+    /// The run suspends until an answer comes.
+    Later,
+}

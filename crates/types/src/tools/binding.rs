@@ -1,0 +1,37 @@
+//! The hash that an approval is bound to.
+
+use crate::Json;
+
+use super::tool_spec::{Subject, ToolSpec};
+
+/// Returns the hash that an approval is bound to: of the tool's description, the exact arguments, and the
+/// files after symbolic links are resolved. Format: SHA-256 in hexadecimal digits of the tool and the
+/// arguments; if `subject` has files, a `-` and the SHA-256 of their paths follow.
+pub fn binding(spec: &ToolSpec, arguments: &Json, subject: &Subject) -> String {
+    // JSON separates the parts unambiguously.
+    let parts = serde_json::json!([spec.name, spec.version, spec.parameters, arguments]);
+    let call = digits([parts.to_string().as_bytes()]);
+    match subject {
+        // No path contains a NUL byte, so it separates the paths.
+        Subject::Paths { paths, .. } => {
+            let paths = paths.iter().flat_map(|path| [path.as_os_str().as_encoded_bytes(), &[0][..]]);
+            format!("{call}-{}", digits(paths))
+        }
+        _ => call,
+    }
+}
+
+/// Returns the new binding after a person changed the arguments from `asked` to `wanted`: the same tool and
+/// the same files. If the new arguments lead to other files, the hash differs and the person is asked again.
+/// None if `binding` is not that of a question about `asked` and this tool.
+pub fn rebound(binding: &str, spec: &ToolSpec, asked: &Json, wanted: &Json) -> Option<String> {
+    let of_call = |arguments| self::binding(spec, arguments, &Subject::Unknown);
+    let files = binding.strip_prefix(&of_call(asked))?;
+    (files.is_empty() || files.starts_with('-')).then(|| of_call(wanted) + files)
+}
+
+fn digits<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
+    let mut hash = hmac_sha256::Hash::new();
+    parts.into_iter().for_each(|part| hash.update(part));
+    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}

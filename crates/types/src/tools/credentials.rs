@@ -1,0 +1,226 @@
+//! Credentials of the accounts that tools use, separate for each tenant.
+
+use std::sync::Arc;
+
+use futures_core::future::BoxFuture;
+
+use crate::{
+    Json,
+    messages::Redactor,
+    values::{Secret, TenantId, Timestamp},
+};
+
+use super::tool_error::ToolError;
+
+/// The key of an account: its tenant, its service and its name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CredentialKey {
+    /// The tenant that owns the account.
+    pub tenant: TenantId,
+    /// The service, for instance `github`.
+    pub service: String,
+    /// The name of the account; `primary` by default.
+    pub account: String,
+}
+
+impl CredentialKey {
+    /// Creates the key of the tenant's `primary` account at a service.
+    pub fn primary(tenant: TenantId, service: impl Into<String>) -> Self {
+        Self { tenant, service: service.into(), account: PRIMARY.to_owned() }
+    }
+
+    /// Sets the name of the account.
+    pub fn named(mut self, account: impl Into<String>) -> Self {
+        self.account = account.into();
+        self
+    }
+}
+
+/// The default name of an account.
+const PRIMARY: &str = "primary";
+
+/// A stored account, without its secrets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CredentialEntry {
+    /// The key.
+    pub key: CredentialKey,
+    /// The time at which it was first saved.
+    pub created_at: Timestamp,
+    /// The time at which it was last saved.
+    pub updated_at: Timestamp,
+}
+
+impl CredentialEntry {
+    /// Creates an entry.
+    pub fn new(key: CredentialKey, created_at: Timestamp, updated_at: Timestamp) -> Self {
+        Self { key, created_at, updated_at }
+    }
+}
+
+/// Stores credentials. Their content is opaque to the store: the code that knows the service signs in,
+/// refreshes tokens and saves them again.
+pub trait CredentialStore: Send + Sync {
+    /// Replaces the stored credentials, or deletes them for `None`. Returns true if there were any before.
+    fn put<'a>(
+        &'a self,
+        key: &'a CredentialKey,
+        credentials: Option<Secret<Json>>,
+    ) -> BoxFuture<'a, Result<bool, CredentialError>>;
+
+    /// Returns the credentials stored under the key.
+    fn get<'a>(
+        &'a self,
+        key: &'a CredentialKey,
+    ) -> BoxFuture<'a, Result<Option<Secret<Json>>, CredentialError>>;
+
+    /// Returns the accounts of one tenant, at one service or at all, in the order of services and names.
+    /// Never returns accounts of another tenant.
+    fn list<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        service: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Vec<CredentialEntry>, CredentialError>>;
+
+    /// Stores credentials, and replaces earlier ones.
+    fn save<'a>(
+        &'a self,
+        key: &'a CredentialKey,
+        credentials: Secret<Json>,
+    ) -> BoxFuture<'a, Result<(), CredentialError>> {
+        Box::pin(async move { self.put(key, Some(credentials)).await.map(drop) })
+    }
+
+    /// Deletes an account; returns false if there was none.
+    fn delete<'a>(&'a self, key: &'a CredentialKey) -> BoxFuture<'a, Result<bool, CredentialError>> {
+        self.put(key, None)
+    }
+}
+
+/// The error of a credential store. Its text never holds a secret.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CredentialError {
+    /// The storage failed.
+    #[error("credential storage failed: {0}")]
+    Storage(String),
+    /// The credentials are encrypted, and the key is missing or is another one.
+    #[error("credentials are sealed: {0}")]
+    Sealed(String),
+    /// The stored data is damaged.
+    #[error("the credentials of '{service}' ({account}) are damaged: {problem}; save them again")]
+    Damaged {
+        /// The service.
+        service: String,
+        /// The account.
+        account: String,
+        /// The damage.
+        problem: String,
+    },
+    /// The store was written by a newer version.
+    #[error("the credentials at {place} have format {found}; this version knows up to {supported}")]
+    FutureStore {
+        /// The location of the store.
+        place: String,
+        /// Their format.
+        found: u32,
+        /// The newest format that can be read.
+        supported: u32,
+    },
+}
+
+/// A tenant's credentials, as a tool gets them:
+/// [`ToolContext::credentials`](crate::ToolContext::credentials). A tool cannot name another tenant. Secrets
+/// that a call gets are redacted in all that its run keeps or shows from then on.
+#[derive(Clone)]
+pub struct Credentials {
+    store: Option<Arc<dyn CredentialStore>>,
+    tenant: TenantId,
+    redactor: Redactor,
+}
+
+impl Credentials {
+    /// Creates the access to a tenant's credentials in a store.
+    pub(crate) fn new(store: Option<Arc<dyn CredentialStore>>, tenant: TenantId, redactor: Redactor) -> Self {
+        Self { store, tenant, redactor }
+    }
+
+    /// Returns the credentials of the `primary` account at a service.
+    ///
+    /// # Errors
+    /// [`ToolError::NotFound`] if there is none, with a text that tells the model to have the user connect
+    /// it; [`ToolError::Failed`] if it cannot be read.
+    pub async fn get(&self, service: &str) -> Result<Secret<Json>, ToolError> {
+        self.account(service, PRIMARY).await
+    }
+
+    /// Returns the credentials of a named account at a service.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub async fn account(&self, service: &str, account: &str) -> Result<Secret<Json>, ToolError> {
+        let key = self.key(service, account);
+        let found = match &self.store {
+            Some(store) => store.get(&key).await.map_err(|e| unusable(service, &e))?,
+            None => None,
+        };
+        let found = found.ok_or_else(|| not_connected(service, account))?;
+        self.redactor.add_credentials(found.expose());
+        Ok(found)
+    }
+
+    /// Returns the stored accounts, at one service or at all.
+    ///
+    /// # Errors
+    /// [`ToolError::Failed`] if they cannot be read.
+    pub async fn list(&self, service: Option<&str>) -> Result<Vec<CredentialEntry>, ToolError> {
+        match &self.store {
+            Some(store) => {
+                let listed = store.list(&self.tenant, service).await;
+                listed.map_err(|e| unusable(service.unwrap_or("any service"), &e))
+            }
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// Saves the credentials of an account, for instance after a refresh.
+    ///
+    /// # Errors
+    /// [`ToolError::Failed`] if they cannot be stored.
+    pub async fn save(
+        &self,
+        service: &str,
+        account: &str,
+        credentials: Secret<Json>,
+    ) -> Result<(), ToolError> {
+        self.redactor.add_credentials(credentials.expose());
+        let Some(store) = &self.store else {
+            return Err(ToolError::Failed(format!(
+                "The credentials of '{service}' cannot be kept: the application keeps none."
+            )));
+        };
+        store.save(&self.key(service, account), credentials).await.map_err(|e| unusable(service, &e))
+    }
+
+    fn key(&self, service: &str, account: &str) -> CredentialKey {
+        CredentialKey::primary(self.tenant.clone(), service).named(account)
+    }
+}
+
+impl std::fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Credentials").field("tenant", &self.tenant).finish_non_exhaustive()
+    }
+}
+
+fn not_connected(service: &str, account: &str) -> ToolError {
+    let which = if account == PRIMARY { String::new() } else { format!(" named '{account}'") };
+    ToolError::NotFound(format!(
+        "No '{service}' account{which} is connected. Tell the user to connect their '{service}' account, and go on \
+         without it until then."
+    ))
+}
+
+fn unusable(service: &str, error: &CredentialError) -> ToolError {
+    ToolError::Failed(format!("The credentials for '{service}' cannot be used: {error}"))
+}

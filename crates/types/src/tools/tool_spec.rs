@@ -1,0 +1,299 @@
+//! The description of a tool for the model, and the request and the progress of a call.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Json,
+    messages::{OutputLevel, ToolResult},
+};
+
+/// The description of a tool: for the model, for people and for the engine.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct ToolSpec {
+    /// The name, unique in a registry: letters, digits, `_`, `-`, and `.` for namespaces.
+    pub name: String,
+    /// The name for people; if empty, `name` is shown.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub label: String,
+    /// The text for the model: what the tool does, when to use it, its inputs and outputs.
+    pub description: String,
+    /// JSON Schema of the arguments; an object schema.
+    pub parameters: Json,
+    /// The version; it grows with every change of the tool's behaviour.
+    #[serde(default = "default_version")]
+    pub version: String,
+    /// The tool's effects and how it wants to be run.
+    #[serde(default)]
+    pub annotations: ToolAnnotations,
+    /// Example calls: argument objects.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub examples: Vec<Json>,
+    /// Names of similar tools, best first. The model is told of them while the circuit breaker of this tool
+    /// is open.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub alternatives: Vec<String>,
+}
+
+/// The part of a [`ToolSpec`] that a model reads.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ToolDefinition {
+    /// The tool's name.
+    pub name: String,
+    /// The text for the model.
+    pub description: String,
+    /// JSON Schema of the arguments.
+    pub parameters: Json,
+}
+
+impl ToolSpec {
+    /// Creates a spec with default annotations: side effects, no permissions needed.
+    pub fn new(name: impl Into<String>, description: impl Into<String>, parameters: Json) -> Self {
+        Self {
+            name: name.into(),
+            label: String::new(),
+            description: description.into(),
+            parameters,
+            version: default_version(),
+            annotations: ToolAnnotations::default(),
+            examples: Vec::new(),
+            alternatives: Vec::new(),
+        }
+    }
+
+    /// Sets tools that can replace this one, best first.
+    pub fn with_alternatives<T: Into<String>>(mut self, names: impl IntoIterator<Item = T>) -> Self {
+        self.alternatives = names.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Sets the annotations.
+    pub fn with_annotations(mut self, annotations: ToolAnnotations) -> Self {
+        self.annotations = annotations;
+        self
+    }
+
+    /// Returns the part that a model reads.
+    pub fn definition(&self) -> ToolDefinition {
+        ToolDefinition {
+            name: self.name.clone(),
+            description: self.description.clone(),
+            parameters: self.parameters.clone(),
+        }
+    }
+}
+
+fn default_version() -> String {
+    "1.0.0".to_owned()
+}
+
+/// The effects of a tool and how it wants to be run. The defaults assume the worst.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+#[non_exhaustive]
+pub struct ToolAnnotations {
+    /// The effect of a second execution of the same call.
+    pub effect: Effect,
+    /// True if it may run in parallel with other calls of the same turn.
+    pub concurrency_safe: bool,
+    /// True if each call needs a person's consent.
+    pub requires_confirmation: bool,
+    /// True if it may destroy data that cannot be restored.
+    pub destructive: bool,
+    /// True if the tool is an agent: each call starts a child run, which has a part of the caller's budget
+    /// and ends by itself when the call is cancelled.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub agent: bool,
+    /// True if it depends on a network, so that a failed call may succeed a moment later.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub network: bool,
+    /// True if it blocks its thread while it works; it then runs on a thread for blocking work.
+    pub blocking: bool,
+    /// Permissions that it must be granted, for instance `fs_write`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub permissions: Vec<String>,
+    /// The time limit of a call in milliseconds, instead of the engine's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    /// The detail of its results, unless the caller sets another level.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_level: Option<OutputLevel>,
+    /// True if the tool may hide parts of its results from the model: of a JSON object with
+    /// `"_internal_only": true` the model reads only the value of `result`. For other tools this mark is
+    /// ignored, because foreign data that they pass on could contain it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub internal_results: bool,
+}
+
+impl ToolAnnotations {
+    /// Creates the annotations of a tool that changes nothing and may run in parallel.
+    pub fn read_only() -> Self {
+        Self { effect: Effect::ReadOnly, concurrency_safe: true, ..Self::default() }
+    }
+
+    /// Creates the annotations of a tool that may destroy data that cannot be restored. A person is asked
+    /// before each call, unless the engine's options say otherwise.
+    pub fn destructive() -> Self {
+        Self { destructive: true, ..Self::default() }
+    }
+
+    /// Makes each call need a person's consent.
+    pub fn with_confirmation(mut self) -> Self {
+        self.requires_confirmation = true;
+        self
+    }
+
+    /// Sets the time limit of a call.
+    pub fn with_timeout(mut self, limit: Duration) -> Self {
+        self.timeout_ms = Some(u64::try_from(limit.as_millis()).unwrap_or(u64::MAX));
+        self
+    }
+
+    /// Returns the time limit of a call, if the tool sets one.
+    pub fn timeout(&self) -> Option<Duration> {
+        self.timeout_ms.map(Duration::from_millis)
+    }
+}
+
+/// The effect of a second execution of the same call. It decides what happens to a call that a crash cut off.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Effect {
+    /// A call changes nothing. It is simply run again.
+    ReadOnly,
+    /// A second execution changes nothing more. It is run again under the same call id.
+    Idempotent,
+    /// A second execution may do harm. It is never repeated without asking.
+    #[default]
+    SideEffect,
+}
+
+impl Effect {
+    /// Returns true if a call that was cut off may simply run again.
+    pub fn may_repeat(self) -> bool {
+        self != Self::SideEffect
+    }
+}
+
+/// The target of a call, as permission rules see it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Subject {
+    /// The target is unknown.
+    #[default]
+    Unknown,
+    /// A command line of a shell.
+    Command {
+        /// The command line.
+        line: String,
+        /// The working folder: absolute, without symbolic links.
+        root: std::path::PathBuf,
+    },
+    /// Files or folders, with symbolic links resolved.
+    Paths {
+        /// The folder that relative rules are resolved against: absolute, without symbolic links.
+        root: std::path::PathBuf,
+        /// The paths: absolute; symbolic links are resolved as far as the path exists.
+        paths: Vec<std::path::PathBuf>,
+    },
+    /// Web addresses.
+    Urls(Vec<String>),
+}
+
+/// Arguments in place of some that would have failed.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Correction {
+    /// The kind of the correction, as options name it, for instance `replace_all`.
+    pub kind: &'static str,
+    /// The corrected arguments.
+    pub arguments: Json,
+    /// The text that tells the model about the correction.
+    pub what: String,
+}
+
+impl Correction {
+    /// Creates a correction.
+    pub fn new(kind: &'static str, arguments: Json, what: impl Into<String>) -> Self {
+        Self { kind, arguments, what: what.into() }
+    }
+}
+
+/// A message of a running tool.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Progress {
+    /// A line for a person.
+    Text(String),
+    /// The partial result so far; replaces the one before.
+    Partial(ToolResult),
+}
+
+/// A tool call from outside of a run, with all its options.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct ToolInvocationRequest {
+    /// The id of the request, globally unique.
+    pub request_id: String,
+    /// The tool's name.
+    pub tool_name: String,
+    /// The version of the tool that the caller expects.
+    #[serde(default = "default_version")]
+    pub tool_version: String,
+    /// The arguments; an object.
+    pub parameters: Json,
+    /// The detail that the caller wants in the result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_level: Option<OutputLevel>,
+    /// Time limit in milliseconds.
+    #[serde(default = "default_timeout_ms")]
+    pub timeout_ms: u64,
+    /// True if a call that timed out is retried, provided that the tool may be repeated.
+    #[serde(default = "yes")]
+    pub retry_on_timeout: bool,
+    /// The folder for large results.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub storage_dir: Option<String>,
+    /// The id of the caller.
+    #[serde(default)]
+    pub caller_id: String,
+    /// The permission level of the caller.
+    #[serde(default = "default_permission_level")]
+    pub permission_level: String,
+}
+
+impl ToolInvocationRequest {
+    /// Creates a request with the defaults: version 1.0.0, 120 seconds, one retry after a time-out.
+    pub fn new(request_id: impl Into<String>, tool_name: impl Into<String>, parameters: Json) -> Self {
+        Self {
+            request_id: request_id.into(),
+            tool_name: tool_name.into(),
+            tool_version: default_version(),
+            parameters,
+            output_level: None,
+            timeout_ms: default_timeout_ms(),
+            retry_on_timeout: true,
+            storage_dir: None,
+            caller_id: String::new(),
+            permission_level: default_permission_level(),
+        }
+    }
+}
+
+fn default_timeout_ms() -> u64 {
+    120_000
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn default_permission_level() -> String {
+    "default".to_owned()
+}

@@ -1,0 +1,31 @@
+//! Values that know nothing of agents: ids, time, hashes, secrets, and helpers for texts.
+//!
+//! Imports no other folder.
+
+#[cfg(feature = "almost-json")]
+pub mod almost_json;
+mod content_hash;
+mod encoded;
+mod hidden;
+mod ids;
+mod nearest;
+mod refusal;
+mod secret;
+mod time;
+mod token_bucket;
+
+#[cfg(feature = "almost-json")]
+pub use almost_json::json_in;
+pub use content_hash::ContentHash;
+pub use encoded::Encoded;
+pub use hidden::is_hidden;
+pub use ids::{
+    AgentId, CallId, CommandId, Ids, LoopId, MessageId, RunId, SessionId, SubTaskId, TaskId, TenantId,
+    ToolCallId, TurnId,
+};
+pub use nearest::{likeness, nearest};
+pub use secret::Secret;
+pub use time::{Clock, Timestamp, iso8601, not_before};
+pub use token_bucket::TokenBucket;
+
+pub(crate) use refusal::is_refusal;

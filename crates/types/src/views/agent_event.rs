@@ -1,0 +1,130 @@
+//! `AgentEvent`: the event stream of other agent systems, for user interfaces and recorders.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Json,
+    log::{ContinuationKind, TurnTrigger},
+    messages::{AgentMessage, Message, ToolResult, Usage},
+    values::{AgentId, LoopId, RunId, SessionId, Timestamp, ToolCallId, iso8601},
+};
+
+/// An event of a loop, for user interfaces and recorders.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all_fields = "snake_case")]
+#[non_exhaustive]
+#[allow(missing_docs, reason = "the fields are named by their types")]
+pub enum AgentEvent {
+    /// A loop begins. `continuation_kind` is absent for the first loop of a session. Other loops name this
+    /// one by its `run_id`, as their parent or child.
+    AgentStart {
+        agent_id: AgentId,
+        session_id: SessionId,
+        loop_id: LoopId,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        run_id: Option<RunId>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        parent_loop_id: Option<RunId>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        continuation_kind: Option<ContinuationKind>,
+        #[serde(with = "iso8601")]
+        timestamp: Timestamp,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        metadata: Option<Json>,
+    },
+    /// A loop ended. `messages` are all that it added to the conversation.
+    AgentEnd {
+        loop_id: LoopId,
+        messages: Vec<AgentMessage>,
+        usage: Usage,
+        #[serde(with = "iso8601")]
+        timestamp: Timestamp,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        rejection: Option<String>,
+    },
+    /// A turn begins.
+    TurnStart {
+        loop_id: LoopId,
+        turn_index: u32,
+        #[serde(with = "iso8601")]
+        timestamp: Timestamp,
+        triggered_by: TurnTrigger,
+    },
+    /// A turn ended; it has all tool results.
+    TurnEnd {
+        loop_id: LoopId,
+        message: AgentMessage,
+        usage: Usage,
+        #[serde(with = "iso8601")]
+        timestamp: Timestamp,
+        tool_results: Vec<Message>,
+    },
+    /// A message begins; an assistant message is still empty here.
+    MessageStart { loop_id: LoopId, message: AgentMessage },
+    /// A piece of the assistant message arrived. `MessageEnd` has the whole message.
+    MessageUpdate { loop_id: LoopId, delta: StreamDelta },
+    /// A message is complete.
+    MessageEnd { loop_id: LoopId, message: AgentMessage },
+    /// A tool starts.
+    ToolExecutionStart { loop_id: LoopId, tool_call_id: ToolCallId, tool_name: String, args: Json },
+    /// A tool has a partial result.
+    ToolExecutionUpdate {
+        loop_id: LoopId,
+        tool_call_id: ToolCallId,
+        tool_name: String,
+        partial_result: ToolResult,
+    },
+    /// A tool ended.
+    ToolExecutionEnd {
+        loop_id: LoopId,
+        tool_call_id: ToolCallId,
+        tool_name: String,
+        result: ToolResult,
+        is_error: bool,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        child_loop_id: Option<RunId>,
+    },
+    /// A tool reports its progress to the person.
+    ProgressMessage { loop_id: LoopId, tool_call_id: ToolCallId, tool_name: String, text: String },
+    /// A filter refused the prompt.
+    InputRejected { loop_id: LoopId, reason: String },
+    /// Several loops begin in parallel.
+    ParallelLoopStart {
+        session_id: SessionId,
+        loop_ids: Vec<LoopId>,
+        #[serde(with = "iso8601")]
+        timestamp: Timestamp,
+    },
+    /// One of the parallel loops was chosen.
+    ParallelLoopEnd {
+        session_id: SessionId,
+        selected_loop_id: LoopId,
+        selected_config_index: usize,
+        evaluation_usage: Usage,
+        #[serde(with = "iso8601")]
+        timestamp: Timestamp,
+    },
+}
+
+/// A [`DeltaKind`](crate::DeltaKind) in the form that other systems use: text, thinking or argument text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "type", rename_all = "camelCase")]
+#[non_exhaustive]
+pub enum StreamDelta {
+    /// Text of the answer.
+    Text {
+        /// The piece.
+        delta: String,
+    },
+    /// Reasoning.
+    Thinking {
+        /// The piece.
+        delta: String,
+    },
+    /// Argument text.
+    ToolCallDelta {
+        /// The piece.
+        delta: String,
+    },
+}

@@ -1,0 +1,326 @@
+//! Cycles: a run's log as one structured entry per turn, with prompt, thought, calls and results. A view of
+//! the log for people and for log analysis; nothing is stored.
+
+use std::{collections::HashMap, sync::Arc};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Json,
+    log::{ReactState, Record, RecordBody, RunStarted},
+    messages::{AssistantMessage, Content, Message, ToolCall, ToolResult, ToolResultStatus, Usage},
+    values::{CallId, CommandId, LoopId, RunId, SessionId, Timestamp, iso8601},
+};
+
+/// One turn of a run: a model's answer and the results of its calls.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Cycle {
+    /// The time of the model request.
+    #[serde(with = "iso8601")]
+    pub timestamp: Timestamp,
+    /// The run; it correlates entries, log lines and tool calls.
+    pub correlation_id: RunId,
+    /// Always `react-loop`.
+    pub component: String,
+    /// The number of the turn, from 1.
+    pub cycle: u32,
+    /// The last state of the loop in this turn.
+    pub state: ReactState,
+    /// The new text that the model read since its last answer, cut to 200 characters.
+    pub prompt_preview: String,
+    /// The model's reasoning: thinking, and the text of answers with tool calls.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub thought: String,
+    /// The text of the answer.
+    pub llm_response: String,
+    /// The calls in the answer.
+    pub parsed_action: Vec<CycleAction>,
+    /// The results, in the order in which the calls ended.
+    pub tool_result: Vec<CycleObservation>,
+    /// The session, the loop and the attempts.
+    pub context: CycleContext,
+    /// Durations and tokens.
+    pub performance: CyclePerformance,
+}
+
+/// A call that the model made.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CycleAction {
+    /// The tool.
+    pub tool: String,
+    /// Its arguments, as the model gave them.
+    pub arguments: Json,
+}
+
+/// The result of a call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CycleObservation {
+    /// The tool.
+    pub tool: String,
+    /// The status.
+    pub status: ToolResultStatus,
+    /// The text that the model reads.
+    pub content: String,
+}
+
+/// The context of a cycle.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CycleContext {
+    /// The session.
+    pub session_id: SessionId,
+    /// Display name of the run.
+    pub loop_id: LoopId,
+    /// [`Request::content_hash`](crate::Request::content_hash) of the whole request.
+    pub request_hash: String,
+    /// The number of attempts.
+    pub attempts: u32,
+    /// The errors of failed attempts, and of failed calls that were retried.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failures: Vec<String>,
+}
+
+/// Durations and tokens of a cycle.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CyclePerformance {
+    /// The time from the first request to the answer, milliseconds.
+    pub model_ms: u64,
+    /// The time from the answer to the last result, milliseconds.
+    pub tools_ms: u64,
+    /// Tokens of the answer.
+    pub usage: Usage,
+    /// The calls, one by one.
+    pub tool_calls: Vec<ToolCallRecord>,
+}
+
+/// The metrics of one tool call.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ToolCallRecord {
+    /// The tool.
+    pub name: String,
+    /// The arguments; texts and nested values are cut to 100 characters.
+    pub args_summary: Json,
+    /// The time from its first start to its end, milliseconds; 0 for a call that never started.
+    pub duration_ms: u64,
+    /// True if it succeeded.
+    pub success: bool,
+    /// The status.
+    pub result_status: ToolResultStatus,
+    /// The characters of its result, before any cut.
+    pub result_chars: u64,
+    /// Tokens of the answer with the call, including its other calls.
+    pub token_attribution: Usage,
+}
+
+impl Cycle {
+    /// Returns the cycles of a run, from its records.
+    pub fn of(records: &[Arc<Record>]) -> Vec<Self> {
+        let mut fold = Fold::default();
+        for record in records {
+            fold.push(record);
+        }
+        fold.cycles
+    }
+
+    /// Returns the cycle as lines of text: failed attempts, thought, actions, observations, answer.
+    pub fn lines(&self) -> Vec<String> {
+        let failed = self.context.failures.iter().map(|failure| format!("Failed: {failure}"));
+        let mut lines: Vec<String> = failed.collect();
+        if !self.thought.is_empty() {
+            lines.push(format!("Thought: {}", self.thought));
+        }
+        lines.extend(self.parsed_action.iter().map(|a| format!("Action: {} {}", a.tool, a.arguments)));
+        lines.extend(self.tool_result.iter().map(|o| format!("Observation: {}", o.content)));
+        if self.parsed_action.is_empty() && !self.llm_response.is_empty() {
+            lines.push(format!("Answer: {}", self.llm_response));
+        }
+        lines
+    }
+}
+
+#[derive(Default)]
+struct Fold {
+    started: Option<Box<RunStarted>>,
+    cycles: Vec<Cycle>,
+    /// Texts that the model has not read yet.
+    unread: Vec<String>,
+    asked_at: Timestamp,
+    /// The command and the attempt of the request that the model is working on.
+    asking: Option<(CommandId, u32)>,
+    answered_at: Timestamp,
+    calls: HashMap<CallId, Call>,
+}
+
+struct Call {
+    call: ToolCall,
+    started_at: Option<Timestamp>,
+}
+
+impl Fold {
+    fn push(&mut self, record: &Record) {
+        let at = record.at;
+        match &record.body {
+            RecordBody::RunStarted(started) => self.started = Some(started.clone()),
+            RecordBody::Prompted { message, .. } => {
+                self.unread.extend(message.as_llm().map(Message::text));
+            }
+            RecordBody::Noted { text } | RecordBody::ContextStatus { text, .. } => {
+                self.unread.push(text.clone());
+            }
+            RecordBody::ModelAsked { command, attempt, turn, request_hash } => {
+                self.asking = Some((*command, *attempt));
+                self.on_model_asked(*attempt, *turn, request_hash, at);
+            }
+            RecordBody::ModelAnswered { command, attempt, message }
+                if self.asking == Some((*command, *attempt)) =>
+            {
+                self.asking = None;
+                let calls = message.tool_calls().map(|call| Call { call: call.clone(), started_at: None });
+                self.calls = (0..).map(|index| CallId::new(*command, index)).zip(calls).collect();
+                self.answered_at = at;
+                let model_ms = millis(self.asked_at, at);
+                self.with_last(|cycle| cycle.answered(message, model_ms));
+            }
+            RecordBody::ModelFailed { failure, .. } => self.with_last(|cycle| {
+                cycle.context.failures.push(failure.message.clone());
+                cycle.state = ReactState::Error;
+            }),
+            RecordBody::CallLost { .. } => {
+                self.with_last(|cycle| cycle.context.failures.push("the answer was lost".to_owned()));
+            }
+            RecordBody::ToolStarted { call, .. } => {
+                if let Some(call) = self.calls.get_mut(call) {
+                    call.started_at.get_or_insert(at);
+                }
+            }
+            RecordBody::ToolFailed { result, .. } => {
+                self.with_last(|cycle| cycle.context.failures.push(result.text()));
+            }
+            RecordBody::ToolFinished { call, result } | RecordBody::ToolRefused { call, result } => {
+                self.observed(call, result, at);
+            }
+            RecordBody::RunFinished(outcome) => self.with_last(|cycle| {
+                cycle.state = if outcome.is_finished() { ReactState::Finished } else { ReactState::Error };
+            }),
+            _ => {}
+        }
+    }
+
+    fn with_last(&mut self, change: impl FnOnce(&mut Cycle)) {
+        if let Some(cycle) = self.cycles.last_mut() {
+            change(cycle);
+        }
+    }
+
+    fn on_model_asked(&mut self, attempt: u32, turn: u32, request_hash: &str, at: Timestamp) {
+        let number = turn.saturating_add(1);
+        if attempt > 0
+            && let Some(cycle) = self.cycles.last_mut().filter(|cycle| cycle.cycle == number)
+        {
+            cycle.context.attempts += 1;
+            request_hash.clone_into(&mut cycle.context.request_hash);
+            cycle.state = ReactState::Thinking;
+            return;
+        }
+        let Some(started) = &self.started else { return };
+        self.asked_at = at;
+        self.cycles.push(Cycle {
+            timestamp: at,
+            correlation_id: started.run.clone(),
+            component: "react-loop".to_owned(),
+            cycle: number,
+            state: ReactState::Thinking,
+            prompt_preview: preview(&std::mem::take(&mut self.unread).join("\n"), PREVIEW),
+            thought: String::new(),
+            llm_response: String::new(),
+            parsed_action: Vec::new(),
+            tool_result: Vec::new(),
+            context: CycleContext {
+                session_id: started.session.clone(),
+                loop_id: started.loop_id.clone(),
+                request_hash: request_hash.to_owned(),
+                attempts: 1,
+                failures: Vec::new(),
+            },
+            performance: CyclePerformance::default(),
+        });
+    }
+
+    fn observed(&mut self, id: &CallId, result: &ToolResult, at: Timestamp) {
+        let Some(Call { call, started_at }) = self.calls.remove(id) else { return };
+        let (text, since) = (result.text(), millis(self.answered_at, at));
+        self.unread.push(text.clone());
+        let all_there = self.calls.is_empty();
+        self.with_last(|cycle| {
+            cycle.performance.tools_ms = since;
+            cycle.performance.tool_calls.push(ToolCallRecord {
+                name: call.name.clone(),
+                args_summary: summary(&call.arguments),
+                duration_ms: started_at.map_or(0, |started| millis(started, at)),
+                success: !result.is_error(),
+                result_status: result.status,
+                result_chars: text.chars().count() as u64,
+                token_attribution: cycle.performance.usage,
+            });
+            cycle.tool_result.push(CycleObservation {
+                tool: call.name,
+                status: result.status,
+                content: text,
+            });
+            if all_there {
+                cycle.state = ReactState::Observing;
+            }
+        });
+    }
+}
+
+impl Cycle {
+    fn answered(&mut self, message: &AssistantMessage, model_ms: u64) {
+        self.performance.model_ms = model_ms;
+        self.performance.usage = message.usage;
+        self.llm_response = message.text();
+        let action =
+            |call: &ToolCall| CycleAction { tool: call.name.clone(), arguments: call.arguments.clone() };
+        self.parsed_action = message.tool_calls().map(action).collect();
+        let acts = !self.parsed_action.is_empty();
+        let thought = message.content.iter().filter_map(|block| match block {
+            Content::Thinking { thinking, .. } => Some(thinking.trim()),
+            Content::Text { text } if acts => Some(text.trim()),
+            _ => None,
+        });
+        self.thought = thought.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n");
+        if acts {
+            self.state = ReactState::Acting;
+        }
+    }
+}
+
+fn millis(from: Timestamp, to: Timestamp) -> u64 {
+    to.as_millis().saturating_sub(from.as_millis())
+}
+
+fn preview(text: &str, chars: usize) -> String {
+    match text.char_indices().nth(chars) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+fn summary(arguments: &Json) -> Json {
+    let short = |value: &Json| match value {
+        Json::String(text) => Json::String(preview(text, ARGUMENT)),
+        Json::Array(_) | Json::Object(_) => Json::String(preview(&value.to_string(), ARGUMENT)),
+        other => other.clone(),
+    };
+    match arguments {
+        Json::Object(fields) => fields.iter().map(|(name, value)| (name.clone(), short(value))).collect(),
+        other => short(other),
+    }
+}
+
+/// The most characters of the prompt preview.
+const PREVIEW: usize = 200;
+
+/// The most characters of an argument.
+const ARGUMENT: usize = 100;

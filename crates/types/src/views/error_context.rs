@@ -1,0 +1,275 @@
+//! The errors of a run, for people and monitors; computed from its log, never stored.
+
+use std::{collections::BTreeMap, fmt, sync::Arc};
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::{
+    Json,
+    log::{ModelFailure, Outcome, OutcomeStatus, Record, RecordBody},
+    memory::MemoryError,
+    messages::{ToolResult, ToolResultStatus, metadata},
+    models::{FailureKind, ModelErrorCode},
+    plans::{PlanRecord, TeamRecord},
+    values::{CallId, RunId, Timestamp},
+};
+
+/// The part of the system that a failure comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum FailureGroup {
+    /// The model, or the service that runs it.
+    Llm,
+    /// A tool.
+    Tool,
+    /// Planning.
+    Planning,
+    /// Memory.
+    Memory,
+    /// The cooperation of agents.
+    MultiAgent,
+    /// The process, its storage or its network.
+    System,
+}
+
+/// The severity of an error.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ErrorSeverity {
+    /// No action is needed: the model reads it and corrects itself.
+    Low,
+    /// The component can recover by itself.
+    #[default]
+    Medium,
+    /// Other components have to help.
+    High,
+    /// A person has to help.
+    Critical,
+}
+
+impl fmt::Display for FailureGroup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Llm => "model",
+            Self::Tool => "tool",
+            Self::Planning => "planning",
+            Self::Memory => "memory",
+            Self::MultiAgent => "agents",
+            Self::System => "system",
+        })
+    }
+}
+
+impl fmt::Display for ErrorSeverity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+            Self::Critical => "critical",
+        })
+    }
+}
+
+/// One error.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ErrorContext {
+    /// The component that failed.
+    pub component: FailureGroup,
+    /// The type of the error: [`ModelFailure::code`], or the `error_type` of a tool result.
+    pub error_type: String,
+    /// The severity.
+    pub severity: ErrorSeverity,
+    /// The time.
+    pub timestamp: Timestamp,
+    /// The message, and further data.
+    pub details: Json,
+    /// The number of retries before this error: 0 for the first failure of a call.
+    pub recovery_attempts: u32,
+    /// The run.
+    pub correlation_id: Option<RunId>,
+}
+
+impl ErrorContext {
+    /// Returns the errors of a run, oldest first. If three of the nine errors before one are of the same
+    /// kind, its severity is at least [`ErrorSeverity::High`]. The end of a failed run is
+    /// [`ErrorSeverity::Critical`]. A cancelled call is no error.
+    pub fn of(records: &[Arc<Record>]) -> Vec<Self> {
+        let (mut run, mut errors) = (None, Vec::<Self>::new());
+        let mut starts = BTreeMap::new();
+        for record in records {
+            match &record.body {
+                RecordBody::RunStarted(started) => run = Some(started.run.clone()),
+                RecordBody::ToolStarted { call, attempt, .. } => _ = starts.insert(*call, *attempt),
+                _ => {}
+            }
+            let Some((component, error_type, severity, details, recovery_attempts)) =
+                seen(&record.body, &starts)
+            else {
+                continue;
+            };
+            let (timestamp, correlation_id) = (record.at, run.clone());
+            let mut error = Self {
+                component,
+                error_type,
+                severity,
+                timestamp,
+                details,
+                recovery_attempts,
+                correlation_id,
+            };
+            let recent = errors.iter().rev().take(RECENT - 1);
+            if recent.filter(|other| other.is_like(&error)).count() >= MANY {
+                error.severity = error.severity.max(ErrorSeverity::High);
+            }
+            errors.push(error);
+        }
+        errors
+    }
+
+    /// Creates the error of a memory. It is not in the log, because the run goes on without its memories.
+    pub fn of_memory(error: &MemoryError, run: RunId, at: Timestamp) -> Self {
+        let (error_type, severity) = match error {
+            MemoryError::Storage { .. } => ("storage", ErrorSeverity::High),
+            MemoryError::Corrupt { .. } => ("corrupt", ErrorSeverity::High),
+            MemoryError::Embedding { .. } => ("embedding", ErrorSeverity::Medium),
+            MemoryError::Model { .. } => ("model", ErrorSeverity::Medium),
+            _ => ("other", ErrorSeverity::Low),
+        };
+        Self {
+            component: FailureGroup::Memory,
+            error_type: error_type.to_owned(),
+            severity,
+            timestamp: at,
+            details: json!({ "message": error.to_string(), "advice": error.advice() }),
+            recovery_attempts: 0,
+            correlation_id: Some(run),
+        }
+    }
+
+    fn is_like(&self, other: &Self) -> bool {
+        (self.component, &self.error_type) == (other.component, &other.error_type)
+    }
+}
+
+/// The number of errors that are compared, including the current one.
+const RECENT: usize = 10;
+
+/// The number of similar errors before one that raises its severity.
+const MANY: usize = 3;
+
+type Seen = (FailureGroup, String, ErrorSeverity, Json, u32);
+
+/// Converts a record into an error, if it is one. `starts` has the last start of each call, because a result
+/// does not name its attempt.
+fn seen(body: &RecordBody, starts: &BTreeMap<CallId, u32>) -> Option<Seen> {
+    match body {
+        RecordBody::ModelFailed { attempt, failure, .. } => of_model(*attempt, failure),
+        RecordBody::ToolFinished { call, result } | RecordBody::ToolRefused { call, result } => {
+            of_tool(&call.to_string(), starts.get(call).copied().unwrap_or(0), result)
+        }
+        RecordBody::ToolFailed { call, attempt, result, .. } => of_tool(&call.to_string(), *attempt, result),
+        RecordBody::CallLost { attempt, .. } => {
+            let details = json!({ "message": "the process died while the model answered" });
+            Some((FailureGroup::System, "process_died".to_owned(), ErrorSeverity::High, details, *attempt))
+        }
+        RecordBody::Plan(record) => of_plan(record),
+        RecordBody::Team(record) => of_team(record),
+        RecordBody::NotKept { reason } => {
+            let details = json!({ "message": reason });
+            Some((FailureGroup::System, "not_kept".to_owned(), ErrorSeverity::High, details, 0))
+        }
+        RecordBody::RunFinished(outcome) => of_run(outcome),
+        _ => None,
+    }
+}
+
+fn of_plan(record: &PlanRecord) -> Option<Seen> {
+    let (error_type, severity, message, attempt) = match record {
+        PlanRecord::Rejected { problems, retryable, attempt, .. } => {
+            let severity = if *retryable { ErrorSeverity::Medium } else { ErrorSeverity::High };
+            ("plan_rejected", severity, problems.join("; "), *attempt)
+        }
+        PlanRecord::NotConcluded { problem, .. } => {
+            ("not_concluded", ErrorSeverity::High, problem.clone(), 0)
+        }
+        _ => return None,
+    };
+    Some((FailureGroup::Planning, error_type.to_owned(), severity, json!({ "message": message }), attempt))
+}
+
+fn of_team(record: &TeamRecord) -> Option<Seen> {
+    let (error_type, severity, details) = match record {
+        TeamRecord::NotPlanned { .. } => ("not_planned", ErrorSeverity::High, json!(record)),
+        TeamRecord::Undeliverable { .. } => ("undeliverable", ErrorSeverity::High, json!(record)),
+        TeamRecord::TakenBack { .. } => ("taken_back", ErrorSeverity::Medium, json!(record)),
+        TeamRecord::Late { .. } => ("late", ErrorSeverity::Low, json!(record)),
+        _ => return None,
+    };
+    Some((FailureGroup::MultiAgent, error_type.to_owned(), severity, details, 0))
+}
+
+/// Converts the outcome of a failed run.
+fn of_run(outcome: &Outcome) -> Option<Seen> {
+    if outcome.status != OutcomeStatus::Failed {
+        return None;
+    }
+    let kind = outcome.failure.unwrap_or(FailureKind::Other);
+    let details = json!({ "message": outcome.error });
+    Some((FailureGroup::of(kind), kind.as_str().to_owned(), ErrorSeverity::Critical, details, 0))
+}
+
+fn of_model(attempt: u32, failure: &ModelFailure) -> Option<Seen> {
+    let severity = match failure.code {
+        ModelErrorCode::Cancelled => return None,
+        _ if failure.retryable => ErrorSeverity::Medium,
+        ModelErrorCode::ContextOverflow => ErrorSeverity::Medium,
+        _ => ErrorSeverity::High,
+    };
+    let details = json!({"message": failure.message});
+    Some((FailureGroup::Llm, failure.code.to_string(), severity, details, attempt))
+}
+
+fn of_tool(call: &str, attempt: u32, result: &ToolResult) -> Option<Seen> {
+    let unnamed = match result.status {
+        ToolResultStatus::Success | ToolResultStatus::Cancelled => return None,
+        ToolResultStatus::Timeout => "timeout",
+        ToolResultStatus::Error => "execution_error",
+    };
+    let named = result.metadata.get(metadata::ERROR_TYPE).and_then(Json::as_str);
+    let error_type = named.unwrap_or(unnamed);
+    let severity = match error_type {
+        "validation_error" | "invalid_parameters" | "not_found" => ErrorSeverity::Low,
+        "permission_denied" | "resource_error" | "in_doubt" => ErrorSeverity::High,
+        _ => ErrorSeverity::Medium,
+    };
+    let message = result.error_message.clone().unwrap_or_else(|| result.text());
+    let details = json!({"message": message, "call": call});
+    Some((FailureGroup::Tool, error_type.to_owned(), severity, details, attempt))
+}
+
+impl FailureGroup {
+    /// Returns the part of the system that such failures come from.
+    pub const fn of(kind: FailureKind) -> Self {
+        match kind {
+            FailureKind::Unreachable
+            | FailureKind::Busy
+            | FailureKind::Auth
+            | FailureKind::Rejected
+            | FailureKind::TooLong => Self::Llm,
+            FailureKind::Model | FailureKind::BadAnswer | FailureKind::Form | FailureKind::Declined => {
+                Self::Llm
+            }
+            FailureKind::Plan | FailureKind::Subtasks => Self::Planning,
+            FailureKind::NoBranch => Self::MultiAgent,
+            FailureKind::Limit
+            | FailureKind::Filtered
+            | FailureKind::Refused
+            | FailureKind::Panicked
+            | FailureKind::Other => Self::System,
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! The state of each tool call of a run; computed from the log, never stored.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    log::RecordBody,
+    messages::{StopReason, ToolResult},
+    values::CallId,
+};
+
+/// The state of a tool call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+#[non_exhaustive]
+pub enum ToolExecutionState {
+    /// The call does not exist, or not yet.
+    #[default]
+    Idle,
+    /// The tool and its arguments are being checked.
+    Validating,
+    /// A person is asked.
+    RequestingPermission,
+    /// It runs.
+    Executing,
+    /// It succeeded; the model has not got its result yet.
+    ProcessingResult,
+    /// The model has got its result.
+    Completed,
+    /// It failed or was refused; the model has not got its result yet.
+    Failed,
+}
+
+impl ToolExecutionState {
+    /// Returns true if a call may change to `next`. A call of an agent may ask a person while it runs.
+    pub fn may_become(self, next: Self) -> bool {
+        use ToolExecutionState::{
+            Completed, Executing, Failed, Idle, ProcessingResult, RequestingPermission, Validating,
+        };
+        matches!(
+            (self, next),
+            (Idle, Validating)
+                | (Validating, RequestingPermission | Executing | Failed)
+                | (RequestingPermission, Executing | Failed)
+                | (Executing, RequestingPermission | ProcessingResult | Failed)
+                | (ProcessingResult | Failed, Completed)
+        )
+    }
+}
+
+/// The states of a run's calls. Pass it each record in order; it returns the changes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ToolExecutions {
+    /// The calls of the model's latest answer.
+    states: BTreeMap<CallId, ToolExecutionState>,
+}
+
+impl ToolExecutions {
+    /// Takes the run's next record. Returns the calls whose state changed, with each state in order.
+    pub fn see(&mut self, body: &RecordBody) -> Vec<(CallId, ToolExecutionState)> {
+        use ToolExecutionState::{Executing, RequestingPermission, Validating};
+        let mut changes = Vec::new();
+        match body {
+            RecordBody::ModelAnswered { command, message, .. }
+                if !matches!(
+                    message.stop_reason,
+                    StopReason::Aborted | StopReason::Error | StopReason::Refusal
+                ) =>
+            {
+                self.states.clear();
+                for (index, _) in message.tool_calls().enumerate() {
+                    let index = u32::try_from(index).unwrap_or(u32::MAX);
+                    self.enter(CallId::new(*command, index), Validating, &mut changes);
+                }
+            }
+            RecordBody::ToolAsked { call, .. } => self.enter(*call, RequestingPermission, &mut changes),
+            RecordBody::ToolStarted { call, .. } => self.enter(*call, Executing, &mut changes),
+            RecordBody::ToolFinished { call, result } => {
+                // A person's reply in place of the tool counts as an execution.
+                self.enter(*call, Executing, &mut changes);
+                self.ended(*call, result, &mut changes);
+            }
+            RecordBody::ToolRefused { call, result } => self.ended(*call, result, &mut changes),
+            _ => {}
+        }
+        changes
+    }
+
+    /// Returns the state of a call.
+    pub fn state(&self, call: CallId) -> ToolExecutionState {
+        self.states.get(&call).copied().unwrap_or_default()
+    }
+
+    /// Ends a call. The results of a turn reach the model together, so the last one completes all.
+    fn ended(&mut self, call: CallId, result: &ToolResult, changes: &mut Vec<(CallId, ToolExecutionState)>) {
+        use ToolExecutionState::{Completed, Failed, ProcessingResult};
+        let has_failed = result.is_error() || self.state(call) != ToolExecutionState::Executing;
+        self.enter(call, if has_failed { Failed } else { ProcessingResult }, changes);
+        if self.states.values().all(|state| matches!(state, Failed | ProcessingResult)) {
+            for call in self.states.keys().copied().collect::<Vec<_>>() {
+                self.enter(call, Completed, changes);
+            }
+        }
+    }
+
+    fn enter(
+        &mut self,
+        call: CallId,
+        next: ToolExecutionState,
+        changes: &mut Vec<(CallId, ToolExecutionState)>,
+    ) {
+        if self.state(call).may_become(next) {
+            self.states.insert(call, next);
+            changes.push((call, next));
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! Reports about runs that have ended; computed from the log, never stored.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use crate::{
+    log::{Outcome, Record, RecordBody},
+    values::{CallId, Timestamp},
+};
+
+use super::cycle::{Cycle, ToolCallRecord};
+
+/// A report about a run: its outcome, its calls, its working time.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct RunReport {
+    /// The outcome, with the answer, the turns and the tokens.
+    pub outcome: Outcome,
+    /// Its calls, in the order in which they ended.
+    pub tool_calls: Vec<ToolCallRecord>,
+    /// The working time, milliseconds. The time between a crash or a cancel and the resumption does not
+    /// count.
+    pub duration_ms: u64,
+    /// The calls that wait for a person's decision.
+    pub pending_approvals: Vec<CallId>,
+}
+
+impl RunReport {
+    /// Returns the report of a run, from its records; `None` if it has no outcome.
+    pub fn of(records: &[Arc<Record>]) -> Option<Self> {
+        let outcome = records.iter().rev().find_map(|record| match &record.body {
+            RecordBody::RunFinished(outcome) => Some(Outcome::clone(outcome)),
+            _ => None,
+        })?;
+        let tool_calls =
+            Cycle::of(records).into_iter().flat_map(|cycle| cycle.performance.tool_calls).collect();
+        Some(Self { outcome, tool_calls, duration_ms: active(records), pending_approvals: pending(records) })
+    }
+}
+
+/// Returns the working time of a run, milliseconds.
+pub(crate) fn active(records: &[Arc<Record>]) -> u64 {
+    let mut before: Option<Timestamp> = None;
+    let mut all = 0;
+    for record in records {
+        if let Some(before) = before.filter(|_| !matches!(record.body, RecordBody::Resumed)) {
+            all += u64::try_from(record.at.since(before).as_millis()).unwrap_or(u64::MAX);
+        }
+        before = Some(record.at);
+    }
+    all
+}
+
+fn pending(records: &[Arc<Record>]) -> Vec<CallId> {
+    let mut open = Vec::new();
+    for record in records {
+        match &record.body {
+            RecordBody::ToolAsked { call, .. } => open.push(*call),
+            RecordBody::ToolAnswered { call, .. }
+            | RecordBody::ToolRefused { call, .. }
+            | RecordBody::ToolFinished { call, .. } => open.retain(|other| other != call),
+            _ => {}
+        }
+    }
+    open
+}

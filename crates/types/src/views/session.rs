@@ -1,0 +1,365 @@
+//! Sessions: the runs of a conversation as a tree, in a format that other agent systems write and read.
+//!
+//! A session is a fold over logs. [`Session::read`] makes it from a journal, and a
+//! [`SessionRecorder`](crate::SessionRecorder) from [`AgentEvent`]s as they happen.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Json,
+    config::RunConfig,
+    log::ContinuationKind,
+    messages::{AgentMessage, Usage},
+    models::ThinkingLevel,
+    values::{AgentId, LoopId, RunId, SessionId, Timestamp, ToolCallId, iso8601},
+};
+
+use super::agent_event::AgentEvent;
+
+/// The runs of one conversation, which this format calls loops.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Session {
+    /// The id of the session.
+    pub session_id: SessionId,
+    /// The agent of its first loop.
+    pub agent_id: AgentId,
+    /// The time at which it was created.
+    #[serde(with = "iso8601")]
+    pub created_at: Timestamp,
+    /// The time of its last activity.
+    #[serde(with = "iso8601")]
+    pub last_active_at: Timestamp,
+    /// The reason why it was created.
+    pub formation: SessionFormation,
+    /// The call that started it, if the agent of another session did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent_spawn_ref: Option<SpawnRef>,
+    /// All loops, in the order in which they started.
+    pub loops: Vec<LoopRecord>,
+}
+
+impl Session {
+    /// Creates a session without loops, with an explicit formation.
+    pub fn new(session_id: SessionId, agent_id: AgentId, at: Timestamp) -> Self {
+        Self {
+            session_id,
+            agent_id,
+            created_at: at,
+            last_active_at: at,
+            formation: SessionFormation::Explicit,
+            parent_spawn_ref: None,
+            loops: Vec::new(),
+        }
+    }
+
+    /// Returns the loops that continue no other loop of this session.
+    pub fn root_loops(&self) -> impl Iterator<Item = &LoopRecord> {
+        self.loops
+            .iter()
+            .filter(|l| l.parent_loop_id.as_ref().is_none_or(|parent| self.get_loop(parent).is_none()))
+    }
+
+    /// Returns the loops of this session that continue a loop, or that it called.
+    pub fn children_of<'a>(&'a self, loop_id: &'a LoopId) -> impl Iterator<Item = &'a LoopRecord> {
+        self.loops.iter().filter(move |l| l.parent_loop_id.as_ref() == Some(loop_id))
+    }
+
+    /// Returns the other branches of the parallel group of a loop.
+    pub fn parallel_siblings<'a>(&'a self, loop_id: &'a LoopId) -> impl Iterator<Item = &'a LoopRecord> {
+        let group = self.get_loop(loop_id).and_then(|l| l.parallel_group.as_ref());
+        self.loops.iter().filter(move |l| {
+            l.loop_id != *loop_id && group.is_some_and(|group| group.all_loop_ids.contains(&l.loop_id))
+        })
+    }
+
+    /// Returns a loop by its id.
+    pub fn get_loop(&self, loop_id: &LoopId) -> Option<&LoopRecord> {
+        self.loops.iter().find(|l| l.loop_id == *loop_id)
+    }
+
+    /// Returns the tokens of all loops.
+    pub fn total_usage(&self) -> Usage {
+        let mut total = Usage::default();
+        self.loops.iter().for_each(|l| total += l.usage);
+        total
+    }
+
+    /// Returns the conversation up to the end of a loop: the messages of the loops that it continues, oldest
+    /// first, and then its own. If an earlier loop was left for a branch, its messages after the branching
+    /// point are included too, because only the log knows that point.
+    pub fn history(&self, loop_id: &LoopId) -> Vec<AgentMessage> {
+        let mut chain = Vec::new();
+        let mut next = self.get_loop(loop_id);
+        while let Some(one) = next {
+            if chain.len() == self.loops.len() {
+                break; // The file was written by hand, and its loops go round in a circle.
+            }
+            chain.push(one);
+            let continues = one.continuation_kind.is_some();
+            next = one.parent_loop_id.as_ref().filter(|_| continues).and_then(|id| self.get_loop(id));
+        }
+        chain.iter().rev().flat_map(|one| one.messages.iter().cloned()).collect()
+    }
+
+    pub(crate) fn loop_mut(&mut self, loop_id: &LoopId) -> Option<&mut LoopRecord> {
+        self.loops.iter_mut().rev().find(|l| l.loop_id == *loop_id)
+    }
+}
+
+/// The reason why a session was created.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum SessionFormation {
+    /// It was created explicitly.
+    Explicit,
+    /// A loop named a session that did not exist.
+    #[default]
+    FirstLoop,
+    /// The previous session had been idle for too long.
+    InactivityTimeout {
+        /// The longest idle time in seconds.
+        secs: u64,
+    },
+}
+
+/// One loop, which is one run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct LoopRecord {
+    /// Display name of the run, unique in its session.
+    pub loop_id: LoopId,
+    /// The id of the run, if it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_id: Option<RunId>,
+    /// Its session.
+    pub session_id: SessionId,
+    /// The agent that worked.
+    pub agent_id: AgentId,
+    /// The loop that this one continues, or that called it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent_loop_id: Option<LoopId>,
+    /// The kind of the continuation; none for the first loop of a session and for one that was called.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub continuation_kind: Option<ContinuationKind>,
+    /// The time at which it started.
+    #[serde(with = "iso8601")]
+    pub started_at: Timestamp,
+    /// The time at which it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "optional_iso8601")]
+    pub ended_at: Option<Timestamp>,
+    /// The status.
+    pub status: LoopStatus,
+    /// The reason why its prompt was refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rejection: Option<String>,
+    /// Its configuration, if known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub config: Option<LoopConfigSnapshot>,
+    /// The messages that it added to the conversation.
+    pub messages: Vec<AgentMessage>,
+    /// Its tokens.
+    pub usage: Usage,
+    /// Data of the application.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Json>,
+    /// Its events; pieces of messages only if the recorder was asked for them.
+    #[serde(default)]
+    pub events: Vec<LoopEvent>,
+    /// The loops of this session that continue this one, or that it called.
+    #[serde(default)]
+    pub children_loop_ids: Vec<LoopId>,
+    /// The loops of other sessions that its calls started.
+    #[serde(default)]
+    pub child_loop_refs: Vec<ChildLoopRef>,
+    /// The parallel group that it is a part of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parallel_group: Option<ParallelGroupRecord>,
+}
+
+/// The status of a loop.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum LoopStatus {
+    /// It waits for a person or a timer.
+    Pending,
+    /// It runs, or its process died.
+    #[default]
+    Running,
+    /// It ended by itself, with an answer or at a limit.
+    Completed,
+    /// Its prompt was refused.
+    Rejected,
+    /// It was cancelled, failed, or its end was not observed.
+    Aborted,
+}
+
+/// The configuration of a loop.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct LoopConfigSnapshot {
+    /// The model, as the provider names it.
+    pub model: String,
+    /// The provider's id.
+    pub provider: String,
+    /// The id of the configuration within the agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub config_id: Option<String>,
+    /// The configuration's name, for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The protocol.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub api: Option<String>,
+    /// The service's address.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base_url: Option<String>,
+    /// True if the model thinks before it answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reasoning: Option<bool>,
+    /// Tokens of the model's context window.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context_window: Option<u64>,
+    /// The most tokens of an answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u32>,
+    /// The thinking level.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thinking_level: Option<ThinkingLevel>,
+    /// Sampling temperature.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f32>,
+}
+
+impl From<&RunConfig> for LoopConfigSnapshot {
+    fn from(config: &RunConfig) -> Self {
+        Self {
+            model: config.model.clone(),
+            provider: config.provider.clone(),
+            reasoning: Some(config.options.thinking != ThinkingLevel::default()),
+            context_window: config.context.as_ref().map(|c| c.max_context_tokens),
+            max_tokens: config.options.max_tokens,
+            thinking_level: Some(config.options.thinking),
+            temperature: config.options.temperature,
+            ..Self::default()
+        }
+    }
+}
+
+/// An event of a loop.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct LoopEvent {
+    /// The index among the events that the recorder saw of this loop, from 0; events that were left out count
+    /// too.
+    pub sequence: u64,
+    /// The event.
+    pub event: AgentEvent,
+}
+
+/// In the caller's session: a loop of another session that a call started.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChildLoopRef {
+    /// The call.
+    pub tool_call_id: ToolCallId,
+    /// The tool that was called.
+    pub tool_name: String,
+    /// The loop.
+    pub child_loop_id: LoopId,
+    /// The loop's session.
+    pub child_session_id: SessionId,
+}
+
+/// In the called session: the call that started it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SpawnRef {
+    /// The caller's session.
+    pub parent_session_id: SessionId,
+    /// The loop that made the call.
+    pub parent_loop_id: LoopId,
+    /// The call.
+    pub tool_call_id: ToolCallId,
+    /// The tool that was called.
+    pub tool_name: String,
+}
+
+/// A group of loops that ran in parallel, of which one was chosen. Each of them has a copy.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ParallelGroupRecord {
+    /// All loops of the group, in the order of their configurations.
+    pub all_loop_ids: Vec<LoopId>,
+    /// The chosen loop.
+    pub selected_loop_id: LoopId,
+    /// The index of its configuration.
+    pub selected_config_index: usize,
+    /// Tokens that the choice used.
+    pub evaluation_usage: Usage,
+    /// True if the loop with this copy is the chosen one.
+    pub is_selected: bool,
+}
+
+/// The state of saving a session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+#[non_exhaustive]
+pub enum SessionState {
+    /// There is no session.
+    #[default]
+    NoSession,
+    /// The session has unsaved changes.
+    SessionActive,
+    /// It is being saved.
+    Saving,
+    /// It is saved.
+    Saved,
+}
+
+impl SessionState {
+    /// Returns true if the state may change to `next`. A save that fails leads back to
+    /// [`SessionActive`](Self::SessionActive).
+    pub fn may_become(self, next: Self) -> bool {
+        use SessionState::{NoSession, Saved, Saving, SessionActive};
+        matches!(
+            (self, next),
+            (NoSession, SessionActive)
+                | (SessionActive, Saving)
+                | (Saving, Saved | SessionActive)
+                | (Saved, Saving)
+        )
+    }
+}
+
+/// Returns messages as JSON text.
+///
+/// # Errors
+/// Never for messages that were read from JSON or made by a run.
+pub fn save_messages(messages: &[AgentMessage]) -> Result<String, serde_json::Error> {
+    serde_json::to_string(messages)
+}
+
+/// Returns the messages of a JSON text that [`save_messages`] wrote.
+///
+/// # Errors
+/// The text holds something else.
+pub fn restore_messages(json: &str) -> Result<Vec<AgentMessage>, serde_json::Error> {
+    serde_json::from_str(json)
+}
+
+/// As [`iso8601`], for optional times.
+mod optional_iso8601 {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use super::{Timestamp, iso8601};
+
+    #[derive(Serialize, Deserialize)]
+    struct Time(#[serde(with = "iso8601")] Timestamp);
+
+    pub(super) fn serialize<S: Serializer>(t: &Option<Timestamp>, s: S) -> Result<S::Ok, S::Error> {
+        t.map(Time).serialize(s)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Timestamp>, D::Error> {
+        Ok(Option::<Time>::deserialize(d)?.map(|time| time.0))
+    }
+}

@@ -1,0 +1,411 @@
+//! [`SessionRecorder`]: a fold that computes [`Session`]s from [`AgentEvent`]s. Events of several loops may
+//! be interleaved.
+
+use std::collections::HashMap;
+
+use crate::{
+    Json,
+    log::ContinuationKind,
+    messages::Usage,
+    values::{AgentId, LoopId, RunId, SessionId, Timestamp, ToolCallId},
+};
+
+use super::{
+    agent_event::AgentEvent,
+    session::{
+        ChildLoopRef, LoopEvent, LoopRecord, LoopStatus, ParallelGroupRecord, Session, SessionFormation,
+        SpawnRef,
+    },
+};
+
+/// Settings of a [`SessionRecorder`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SessionRecorderConfig {
+    /// The rule for new sessions.
+    pub formation_policy: SessionFormationPolicy,
+    /// True to keep pieces of messages too. Whole messages are always kept.
+    pub include_streaming_events: bool,
+}
+
+/// The rule for new sessions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SessionFormationPolicy {
+    /// One session per session id.
+    #[default]
+    PerSessionId,
+    /// Also a new one when a loop starts in a session that was idle for longer than the limit. The new
+    /// session is named `{session}.2`, then `{session}.3` and so on. Child loops stay with their caller.
+    InactivityTimeout {
+        /// The longest idle time, seconds.
+        secs: u64,
+    },
+}
+
+/// Folds the events of any number of loops into sessions.
+///
+/// Events of a loop whose start was not seen are ignored.
+#[derive(Clone, Debug, Default)]
+pub struct SessionRecorder {
+    config: SessionRecorderConfig,
+    sessions: Vec<Session>,
+    /// The record of each open loop, by the loop's id in its events.
+    open: HashMap<LoopId, OpenLoop>,
+    /// The loops by their runs.
+    runs: HashMap<RunId, (SessionId, LoopId)>,
+    /// Calls that started a run whose loop was not seen yet.
+    spawned: HashMap<RunId, SpawnRef>,
+    /// Groups of parallel loops, by session.
+    groups: HashMap<SessionId, Vec<LoopId>>,
+}
+
+/// A loop that has started and not ended.
+#[derive(Clone, Debug)]
+struct OpenLoop {
+    session: SessionId,
+    /// The id of its record, which differs from its own if that was taken.
+    record: LoopId,
+    /// The number of messages from before it was resumed.
+    before: usize,
+    /// The number of events so far, with those that were left out.
+    events: u64,
+}
+
+impl SessionRecorder {
+    /// Creates an empty recorder.
+    pub fn new(config: SessionRecorderConfig) -> Self {
+        Self { config, ..Self::default() }
+    }
+
+    /// Takes the next event of any loop.
+    pub fn on_event(&mut self, event: &AgentEvent) {
+        match event {
+            AgentEvent::AgentStart {
+                agent_id,
+                session_id,
+                loop_id,
+                run_id,
+                parent_loop_id,
+                continuation_kind,
+                timestamp,
+                metadata,
+            } => {
+                let start = Start {
+                    agent: agent_id,
+                    session: session_id,
+                    loop_id,
+                    run: run_id.as_ref(),
+                    parent: parent_loop_id.as_ref(),
+                    continuation: continuation_kind.as_ref(),
+                    at: *timestamp,
+                    metadata: metadata.as_ref(),
+                };
+                self.start(start);
+            }
+            AgentEvent::ParallelLoopStart { session_id, loop_ids, .. } => {
+                self.groups.insert(session_id.clone(), loop_ids.clone());
+            }
+            AgentEvent::ParallelLoopEnd {
+                session_id,
+                selected_loop_id,
+                selected_config_index,
+                evaluation_usage,
+                timestamp,
+            } => {
+                self.chosen(session_id, selected_loop_id, *selected_config_index, *evaluation_usage);
+                self.touch(session_id, *timestamp);
+            }
+            _ => {}
+        }
+        self.keep(event);
+    }
+
+    /// Marks every open loop as aborted, at the end of the program or after a broken stream.
+    pub fn flush(&mut self) {
+        for (_, open) in std::mem::take(&mut self.open) {
+            if let Some(record) = self.record_mut(&open) {
+                record.status = LoopStatus::Aborted;
+            }
+        }
+    }
+
+    /// Removes and returns the sessions that have no open loop.
+    pub fn drain_completed(&mut self) -> Vec<Session> {
+        let is_open = |s: &Session| self.open.values().any(|open| open.session == s.session_id);
+        let (open, completed) = std::mem::take(&mut self.sessions).into_iter().partition(is_open);
+        self.sessions = open;
+        completed
+    }
+
+    /// Returns all sessions, in the order in which they formed.
+    pub fn sessions(&self) -> impl ExactSizeIterator<Item = &Session> {
+        self.sessions.iter()
+    }
+
+    /// Returns a session.
+    pub fn get_session(&self, id: &SessionId) -> Option<&Session> {
+        self.sessions.iter().find(|s| s.session_id == *id)
+    }
+
+    /// Returns an open loop, by its id in events.
+    pub fn current_loop(&self, id: &LoopId) -> Option<&LoopRecord> {
+        let open = self.open.get(id)?;
+        self.get_session(&open.session)?.get_loop(&open.record)
+    }
+
+    /// Returns the sessions, by value.
+    pub(crate) fn into_sessions(self) -> Vec<Session> {
+        self.sessions
+    }
+
+    fn start(&mut self, start: Start<'_>) {
+        let called = start.parent.is_some() && start.continuation.is_none();
+        if let Some(run) = start.run
+            && let Some((session, record)) = self.runs.get(run).cloned()
+        {
+            return self.start_again(&start, session, record);
+        }
+        let session = self.session_of(&start, called);
+        let parent = start.parent.map(|parent| self.loop_of(parent));
+        let Some(index) = self.sessions.iter().position(|s| s.session_id == session) else { return };
+        let taken = self.sessions[index].get_loop(start.loop_id).is_some();
+        let loop_id = match start.run {
+            // Ids count the loops of a conversation, so two branches may use the same one.
+            Some(run) if taken => LoopId::new(format!("{}.{run}", start.loop_id)),
+            _ => start.loop_id.clone(),
+        };
+        if let Some((of, parent)) = &parent
+            && let Some(record) = self.sessions[index].loop_mut(parent).filter(|_| *of == session)
+        {
+            record.children_loop_ids.push(loop_id.clone());
+        }
+        self.sessions[index].loops.push(LoopRecord {
+            loop_id: loop_id.clone(),
+            run_id: start.run.cloned(),
+            session_id: session.clone(),
+            agent_id: start.agent.clone(),
+            parent_loop_id: parent.map(|(_, parent)| parent),
+            continuation_kind: start.continuation.cloned(),
+            started_at: start.at,
+            ended_at: None,
+            status: LoopStatus::Running,
+            rejection: None,
+            config: None,
+            messages: Vec::new(),
+            usage: Usage::default(),
+            metadata: start.metadata.cloned(),
+            events: Vec::new(),
+            children_loop_ids: Vec::new(),
+            child_loop_refs: Vec::new(),
+            parallel_group: None,
+        });
+        self.sessions[index].loops.sort_by_key(|l| l.started_at);
+        let open = OpenLoop { session: session.clone(), record: loop_id.clone(), before: 0, events: 0 };
+        self.open.insert(start.loop_id.clone(), open);
+        let run = start.run.cloned().unwrap_or_else(|| RunId::new(start.loop_id.as_str()));
+        self.runs.insert(run.clone(), (session, loop_id));
+        if let Some(by) = self.spawned.remove(&run) {
+            self.link(by, &run);
+        }
+    }
+
+    /// Reopens a loop that had ended, or whose process died.
+    fn start_again(&mut self, start: &Start<'_>, session: SessionId, record: LoopId) {
+        let mut open = OpenLoop { session, record, before: 0, events: 0 };
+        let Some(record) = self.record_mut(&open) else { return };
+        record.status = LoopStatus::Running;
+        record.ended_at = None;
+        (open.before, open.events) =
+            (record.messages.len(), record.events.last().map_or(0, |last| last.sequence + 1));
+        self.open.insert(start.loop_id.clone(), open);
+    }
+
+    /// Returns the session of a loop that starts, and creates it if needed.
+    fn session_of(&mut self, start: &Start<'_>, called: bool) -> SessionId {
+        let part = |n: u32| match n {
+            1 => start.session.clone(),
+            n => SessionId::new(format!("{}.{n}", start.session)),
+        };
+        let mut n = 1;
+        if self.config.formation_policy != SessionFormationPolicy::PerSessionId {
+            while self.get_session(&part(n + 1)).is_some() {
+                n += 1;
+            }
+        }
+        let formation = match (self.get_session(&part(n)), self.config.formation_policy) {
+            (None, _) => SessionFormation::FirstLoop,
+            (Some(session), SessionFormationPolicy::InactivityTimeout { secs })
+                if !called && start.at.since(session.last_active_at).as_secs() > secs =>
+            {
+                n += 1;
+                SessionFormation::InactivityTimeout { secs }
+            }
+            _ => return part(n),
+        };
+        let mut session = Session::new(part(n), start.agent.clone(), start.at);
+        session.formation = formation;
+        self.sessions.push(session);
+        part(n)
+    }
+
+    /// Returns the session and the loop of a run.
+    fn loop_of(&self, run: &RunId) -> (SessionId, LoopId) {
+        let unknown = || (SessionId::new(""), LoopId::new(run.as_str()));
+        self.runs.get(run).cloned().unwrap_or_else(unknown)
+    }
+
+    fn keep(&mut self, event: &AgentEvent) {
+        let Some(of) = loop_of_event(event) else { return };
+        let Some(open) = self.open.get_mut(of) else { return };
+        let sequence = open.events;
+        open.events += 1;
+        if matches!(event, AgentEvent::MessageUpdate { .. }) && !self.config.include_streaming_events {
+            return;
+        }
+        let open = open.clone();
+        if let Some(record) = self.record_mut(&open) {
+            record.events.push(LoopEvent { sequence, event: event.clone() });
+            apply(record, event, open.before);
+        }
+        if let Some(at) = time_of(event) {
+            self.touch(&open.session, at);
+        }
+        match event {
+            AgentEvent::ToolExecutionEnd { tool_call_id, tool_name, child_loop_id: Some(child), .. } => {
+                self.called(&open, tool_call_id, tool_name, child);
+            }
+            AgentEvent::AgentEnd { loop_id, .. } => {
+                self.open.remove(loop_id);
+            }
+            _ => {}
+        }
+    }
+
+    /// Records that a call of an open loop started another loop.
+    fn called(&mut self, by: &OpenLoop, call: &ToolCallId, tool: &str, child: &RunId) {
+        let by = SpawnRef {
+            parent_session_id: by.session.clone(),
+            parent_loop_id: by.record.clone(),
+            tool_call_id: call.clone(),
+            tool_name: tool.to_owned(),
+        };
+        match self.runs.contains_key(child) {
+            true => self.link(by, child),
+            false => _ = self.spawned.insert(child.clone(), by),
+        }
+    }
+
+    /// Links a call and the loop of another session that it started.
+    fn link(&mut self, by: SpawnRef, child: &RunId) {
+        let (child_session_id, child_loop_id) = self.loop_of(child);
+        if child_session_id == by.parent_session_id {
+            return; // `children_loop_ids` has it.
+        }
+        let find = |sessions: &mut Vec<Session>, id: &SessionId| {
+            sessions.iter().position(|session| session.session_id == *id)
+        };
+        if let Some(at) = find(&mut self.sessions, &by.parent_session_id)
+            && let Some(record) = self.sessions[at].loop_mut(&by.parent_loop_id)
+        {
+            record.child_loop_refs.push(ChildLoopRef {
+                tool_call_id: by.tool_call_id.clone(),
+                tool_name: by.tool_name.clone(),
+                child_loop_id,
+                child_session_id: child_session_id.clone(),
+            });
+        }
+        if let Some(at) = find(&mut self.sessions, &child_session_id) {
+            self.sessions[at].parent_spawn_ref.get_or_insert(by);
+        }
+    }
+
+    fn chosen(&mut self, session: &SessionId, selected: &LoopId, index: usize, usage: Usage) {
+        let all = self.groups.remove(session).unwrap_or_else(|| vec![selected.clone()]);
+        for session in &mut self.sessions {
+            for record in session.loops.iter_mut().filter(|l| all.contains(&l.loop_id)) {
+                record.parallel_group = Some(ParallelGroupRecord {
+                    all_loop_ids: all.clone(),
+                    selected_loop_id: selected.clone(),
+                    selected_config_index: index,
+                    evaluation_usage: usage,
+                    is_selected: record.loop_id == *selected,
+                });
+            }
+        }
+    }
+
+    fn touch(&mut self, session: &SessionId, at: Timestamp) {
+        if let Some(session) = self.sessions.iter_mut().find(|s| s.session_id == *session) {
+            session.last_active_at = session.last_active_at.max(at);
+        }
+    }
+
+    fn record_mut(&mut self, open: &OpenLoop) -> Option<&mut LoopRecord> {
+        self.sessions.iter_mut().find(|s| s.session_id == open.session)?.loop_mut(&open.record)
+    }
+}
+
+/// The fields of `AgentStart`.
+struct Start<'a> {
+    agent: &'a AgentId,
+    session: &'a SessionId,
+    loop_id: &'a LoopId,
+    run: Option<&'a RunId>,
+    parent: Option<&'a RunId>,
+    continuation: Option<&'a ContinuationKind>,
+    at: Timestamp,
+    metadata: Option<&'a Json>,
+}
+
+/// Applies an event to the record of its own loop. Messages are added as they come; the final list at the end
+/// replaces them.
+fn apply(record: &mut LoopRecord, event: &AgentEvent, before: usize) {
+    match event {
+        AgentEvent::MessageEnd { message, .. } => record.messages.push(message.clone()),
+        AgentEvent::InputRejected { reason, .. } => record.rejection = Some(reason.clone()),
+        AgentEvent::AgentEnd { messages, usage, timestamp, rejection, .. } => {
+            record.messages.truncate(before);
+            record.messages.extend(messages.iter().cloned());
+            record.usage = *usage;
+            record.ended_at = Some(*timestamp);
+            if rejection.is_some() {
+                record.rejection.clone_from(rejection);
+            }
+            record.status = match record.rejection {
+                Some(_) => LoopStatus::Rejected,
+                None => LoopStatus::Completed,
+            };
+        }
+        _ => {}
+    }
+}
+
+fn loop_of_event(event: &AgentEvent) -> Option<&LoopId> {
+    match event {
+        AgentEvent::AgentStart { loop_id, .. }
+        | AgentEvent::AgentEnd { loop_id, .. }
+        | AgentEvent::TurnStart { loop_id, .. }
+        | AgentEvent::TurnEnd { loop_id, .. }
+        | AgentEvent::MessageStart { loop_id, .. }
+        | AgentEvent::MessageUpdate { loop_id, .. }
+        | AgentEvent::MessageEnd { loop_id, .. }
+        | AgentEvent::ToolExecutionStart { loop_id, .. }
+        | AgentEvent::ToolExecutionUpdate { loop_id, .. }
+        | AgentEvent::ToolExecutionEnd { loop_id, .. }
+        | AgentEvent::ProgressMessage { loop_id, .. }
+        | AgentEvent::InputRejected { loop_id, .. } => Some(loop_id),
+        AgentEvent::ParallelLoopStart { .. } | AgentEvent::ParallelLoopEnd { .. } => None,
+    }
+}
+
+fn time_of(event: &AgentEvent) -> Option<Timestamp> {
+    match event {
+        AgentEvent::AgentStart { timestamp, .. }
+        | AgentEvent::AgentEnd { timestamp, .. }
+        | AgentEvent::TurnStart { timestamp, .. }
+        | AgentEvent::TurnEnd { timestamp, .. } => Some(*timestamp),
+        AgentEvent::MessageEnd { message, .. } => message.as_llm().map(crate::Message::timestamp),
+        _ => None,
+    }
+}

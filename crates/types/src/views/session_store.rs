@@ -1,0 +1,104 @@
+//! Session stores keep sessions in a format that other programs can read.
+
+use futures_core::future::BoxFuture;
+
+use crate::values::{AgentId, SessionId};
+
+use super::session::Session;
+
+/// Stores sessions. These are copies in a shared format; the logs of the runs are the only source of truth.
+pub trait SessionStore: Send + Sync {
+    /// Stores a session, and replaces an earlier version.
+    fn save<'a>(&'a self, session: &'a Session) -> BoxFuture<'a, Result<(), SessionError>>;
+
+    /// Reads a session.
+    fn load<'a>(&'a self, id: &'a SessionId) -> BoxFuture<'a, Result<Session, SessionError>>;
+
+    /// Returns the ids of all sessions, the last saved first.
+    fn list_ids(&self) -> BoxFuture<'_, Result<Vec<SessionId>, SessionError>>;
+
+    /// Deletes a session. Default: [`SessionError::Unsupported`].
+    fn delete<'a>(&'a self, id: &'a SessionId) -> BoxFuture<'a, Result<(), SessionError>> {
+        let _ = id;
+        Box::pin(std::future::ready(Err(SessionError::Unsupported { action: "delete sessions" })))
+    }
+
+    /// Returns the sessions of an agent, the last saved first, without those that cannot be read or are
+    /// deleted meanwhile.
+    fn list_for_agent<'a>(&'a self, agent: &'a AgentId) -> BoxFuture<'a, Result<Vec<Session>, SessionError>> {
+        Box::pin(async move {
+            let mut sessions = Vec::new();
+            for id in self.list_ids().await? {
+                match self.load(&id).await {
+                    Ok(session) if session.agent_id == *agent => sessions.push(session),
+                    Ok(_) | Err(SessionError::Unknown { .. } | SessionError::Corrupt { .. }) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            Ok(sessions)
+        })
+    }
+}
+
+/// The error of a session store.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SessionError {
+    /// No session has this id.
+    #[error("no session {session}")]
+    Unknown {
+        /// The session that was asked for.
+        session: SessionId,
+    },
+    /// Another process saves or deletes the session.
+    #[error("session {session} is in use by another process")]
+    Locked {
+        /// The session that is locked.
+        session: SessionId,
+    },
+    /// The id cannot be used, for instance because it holds a path separator.
+    #[error("{id:?} cannot be a session id: use letters, digits, '-', '_' and inner '.'")]
+    BadId {
+        /// The id.
+        id: String,
+    },
+    /// The stored data is not a session.
+    #[error("session {session} is damaged: {problem}")]
+    Corrupt {
+        /// The session.
+        session: SessionId,
+        /// The damage.
+        problem: String,
+    },
+    /// The store does not support the action.
+    #[error("this store cannot {action}")]
+    Unsupported {
+        /// The action.
+        action: &'static str,
+    },
+    /// The storage failed: full, read-only or missing.
+    #[error("cannot {action} {place}: {source}")]
+    Storage {
+        /// The action, for instance `write`.
+        action: &'static str,
+        /// The file or directory.
+        place: String,
+        /// The cause.
+        source: std::io::Error,
+    },
+}
+
+impl SessionError {
+    /// Returns advice for a person, in a line.
+    pub fn advice(&self) -> &'static str {
+        match self {
+            Self::Unknown { .. } | Self::BadId { .. } => {
+                "`archon sessions list` shows the sessions there are"
+            }
+            Self::Locked { .. } => "wait for the other process, or stop it",
+            Self::Corrupt { .. } => "remove what is kept; the runs' own logs still hold the session",
+            Self::Unsupported { .. } => "use a store that can",
+            Self::Storage { .. } => "check that the directory exists, is writable and has free space",
+        }
+    }
+}
