@@ -4,9 +4,9 @@ use archon::{
     OutcomeStatus,
     react_loop::replay,
     types::{
-        ExecutionLimits, GoalCheck, ModelPrice, OnLimit, Record, RecordBody, Request, RunReport, Timestamp,
-        ToolMode,
+        ExecutionLimits, GoalCheck, ModelPrice, OnLimit, Record, RecordBody, Request, Timestamp, ToolMode,
     },
+    views::RunReport,
 };
 use archon_testkit::FnProvider;
 

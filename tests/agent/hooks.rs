@@ -7,9 +7,10 @@ use archon::{
     Archon, Event, OutcomeStatus, RunOptions, Tool, ToolContext, ToolError, ToolResult,
     providers::{ScriptedProvider, Step},
     types::{
-        AgentEvent, AgentEvents, BoxFuture, Hooks, InputFilter, InputVerdict, Json, Message, Outcome,
-        ProviderError, Sink, ToolAnnotations, ToolCall, ToolSpec, Transcript, Usage,
+        BoxFuture, Hooks, InputFilter, InputVerdict, Json, Message, Outcome, ProviderError, Sink,
+        ToolAnnotations, ToolCall, ToolSpec, Transcript, Usage,
     },
+    views::{AgentEvent, AgentEvents},
 };
 use serde_json::json;
 

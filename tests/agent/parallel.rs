@@ -12,10 +12,10 @@ use archon::{
     react_loop::{Elaborate, LoopError, PickFirst, TokenEfficient, Transparent, replay, stands_at},
     store::MemoryJournal,
     types::{
-        AgentEvent, AgentEvents, CancellationToken, ContextConfig, Durability, EvaluationError,
-        EvaluationStrategy, Journal, Message, ModelPrice, OpenMode, Origin, ProviderError, Record,
-        RecordBody, Request, RunKind, RunRefused, Session, Usage,
+        CancellationToken, ContextConfig, Durability, EvaluationError, EvaluationStrategy, Journal, Message,
+        ModelPrice, OpenMode, Origin, ProviderError, Record, RecordBody, Request, RunKind, RunRefused, Usage,
     },
+    views::{AgentEvent, AgentEvents, Session},
 };
 use archon_testkit::{Ended, FnProvider, RecordingSink, SeededIds, VirtualClock};
 use expect_test::expect;

@@ -7,9 +7,10 @@ use archon::{
     react_loop::{Elaborate, TokenEfficient},
     store::MemoryJournal,
     types::{
-        AgentEvent, AgentEvents, ContextConfig, EvaluationStrategy, Message, ModelEvent, RecordBody, Session,
-        TokenCounter, TokenEstimate, Usage,
+        ContextConfig, EvaluationStrategy, Message, ModelEvent, RecordBody, TokenCounter, TokenEstimate,
+        Usage,
     },
+    views::{AgentEvent, AgentEvents, Session},
 };
 use archon_testkit::{Ended, FnProvider};
 use serde_json::json;

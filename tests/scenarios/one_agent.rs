@@ -7,9 +7,10 @@ use archon::{
     providers::{ScriptedProvider, Step},
     tools::builtin,
     types::{
-        BoxStream, CancellationToken, Cycle, Event, ExecutionLimits, LimitReached, ModelEvent, ProviderError,
+        BoxStream, CancellationToken, Event, ExecutionLimits, LimitReached, ModelEvent, ProviderError,
         RecordBody, Request, ToolMode,
     },
+    views::Cycle,
 };
 use archon_testkit::{Ended, RecordingSink, SeededIds, VirtualClock};
 use expect_test::expect;

@@ -14,9 +14,10 @@ use archon::{
     store::FileSystemSessionStore,
     tools::FnTool,
     types::{
-        BoxFuture, Member, PlanError, Planner, PlanningContext, Session, SessionError, SessionId,
-        SessionState, SessionStore, SubTask, Task, ToolAnnotations, ToolCall, ToolResult, ToolSpec,
+        BoxFuture, Member, PlanError, Planner, PlanningContext, SessionId, SubTask, Task, ToolAnnotations,
+        ToolCall, ToolResult, ToolSpec,
     },
+    views::{Session, SessionError, SessionState, SessionStore},
 };
 use archon_testkit::{Ended, FnProvider, VirtualClock};
 use serde_json::json;

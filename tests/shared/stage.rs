@@ -13,9 +13,10 @@ use archon::{
     store::MemoryJournal,
     tools::{FnTool, builtin},
     types::{
-        AgentEvent, AgentEvents, Effect, Event, Json, ModelEvent, ProviderError, Record, RecordBody, Request,
-        ToolAnnotations, ToolCall, ToolSpec,
+        Effect, Event, Json, ModelEvent, ProviderError, Record, RecordBody, Request, ToolAnnotations,
+        ToolCall, ToolSpec,
     },
+    views::{AgentEvent, AgentEvents},
 };
 use archon_testkit::{Ended, FnProvider, RecordingSink, SeededIds, VirtualClock};
 use serde_json::json;

@@ -10,9 +10,10 @@ use archon::{
     react_loop::replay,
     store::MemoryJournal,
     types::{
-        CircuitBreaker, Delta, DeltaKind, Durability, Effect, ErrorContext, Event, Hooks, Message, OpenMode,
-        OutcomeStatus, Record, RecordBody, RetryConfig, Timestamp, ToolAnnotations, ToolCall,
+        CircuitBreaker, Delta, DeltaKind, Durability, Effect, Event, Hooks, Message, OpenMode, OutcomeStatus,
+        Record, RecordBody, RetryConfig, Timestamp, ToolAnnotations, ToolCall,
     },
+    views::ErrorContext,
 };
 use archon_testkit::{Ended, FnProvider, VirtualClock};
 use expect_test::{Expect, expect};

@@ -8,11 +8,12 @@ use archon::{
     store::MemoryJournal,
     tools::FnTool,
     types::{
-        AgentEvent, AgentEvents, BoxFuture, Durability, ExecutionLimits, Journal, JournalError, Lease,
-        LimitReached, Message, ModelEvent, ModelPrice, OpenMode, OpenRun, Origin, OutcomeStatus,
-        ProviderError, Record, RecordBody, Request, RunFilter, RunHead, RunId, RunStarted, RunWriter,
-        Session, Spending, ToolAnnotations, ToolCall, ToolResult, ToolSpec, TurnTrigger, Usage,
+        BoxFuture, Durability, ExecutionLimits, Journal, JournalError, Lease, LimitReached, Message,
+        ModelEvent, ModelPrice, OpenMode, OpenRun, Origin, OutcomeStatus, ProviderError, Record, RecordBody,
+        Request, RunFilter, RunHead, RunId, RunStarted, RunWriter, Spending, ToolAnnotations, ToolCall,
+        ToolResult, ToolSpec, TurnTrigger, Usage,
     },
+    views::{AgentEvent, AgentEvents, Session},
 };
 use archon_testkit::{Ended, FnProvider, RecordingSink};
 use serde_json::{Value, json};

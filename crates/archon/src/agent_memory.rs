@@ -17,10 +17,11 @@ use std::{
 use archon_memory::{Knowledge, KnowledgeExtractor, Memory};
 use archon_react_loop::MODEL_SUMMARY;
 use archon_types::{
-    Attributed, BoxFuture, Compaction, CompactionLevel, Content, ContentHash, Context, ErrorContext, Listing,
-    MemoryConfig, MemoryEntry, MemoryError, MemoryFilter, MemoryKind, MemoryOrder, Message, RunMemory,
-    Speaker, Timestamp, TokenEstimate, Told, Trust, ViewPart,
+    Attributed, BoxFuture, Compaction, CompactionLevel, Content, ContentHash, Context, Listing, MemoryConfig,
+    MemoryEntry, MemoryError, MemoryFilter, MemoryKind, MemoryOrder, Message, RunMemory, Speaker, Timestamp,
+    TokenEstimate, Told, Trust, ViewPart,
 };
+use archon_views::ErrorContext;
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 

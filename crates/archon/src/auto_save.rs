@@ -12,10 +12,8 @@ use std::{
     time::Duration,
 };
 
-use archon_types::{
-    CancellationToken, Clock, Event, Journal, RecordBody, Session, SessionId, SessionState, SessionStore,
-    Sink,
-};
+use archon_types::{CancellationToken, Clock, Event, Journal, RecordBody, SessionId, Sink};
+use archon_views::{Session, SessionState, SessionStore};
 use tokio::sync::Notify;
 
 /// Saves a run's session after each message and each count of tokens, but at most once per pause, and when

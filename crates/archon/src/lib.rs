@@ -39,7 +39,7 @@
 //! | let a team do the work | `Archon::team`, with the feature `orchestrator` |
 //! | answer messages of many people, and ask them for approvals | `orchestrator::Assistant::new` over this agent, with the feature `orchestrator` |
 //! | check that a log follows from its inputs | [`react_loop::replay`] |
-//! | read a conversation as a tree of runs | [`types::Session::read`] |
+//! | read a conversation as a tree of runs | [`views::Session::read`] |
 //! | let an agent call another | [`SubAgentTool`] |
 //! | let an agent write programs | `code::CodeExecutor`, with the features `code-python` and `code-javascript` |
 //! | use the tools of MCP servers | `ArchonBuilder::mcp`, with the feature `mcp` |
@@ -228,6 +228,8 @@ pub mod tools {
 }
 /// The types and traits that all crates share.
 pub use archon_types as types;
+/// Views of logs: turns, rounds, metrics, reports and sessions.
+pub use archon_views as views;
 
 /// The README and the pages of the book: their Rust blocks compile.
 #[cfg(all(

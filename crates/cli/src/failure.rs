@@ -133,9 +133,9 @@ impl From<archon::types::MemoryError> for Failure {
     }
 }
 
-impl From<archon::types::SessionError> for Failure {
-    fn from(e: archon::types::SessionError) -> Self {
-        use archon::types::SessionError::{BadId, Unknown};
+impl From<archon::views::SessionError> for Failure {
+    fn from(e: archon::views::SessionError) -> Self {
+        use archon::views::SessionError::{BadId, Unknown};
         let exit = if matches!(e, Unknown { .. } | BadId { .. }) { Exit::Usage } else { Exit::Failed };
         Self::new(exit, e.to_string(), e.advice())
     }
@@ -329,7 +329,8 @@ mod tests {
 
     use archon::{
         SessionId,
-        types::{EvaluationError, JournalError, SessionError},
+        types::{EvaluationError, JournalError},
+        views::SessionError,
     };
     use clap::Parser as _;
     use expect_test::{Expect, expect};

@@ -10,7 +10,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use archon_types::{BoxFuture, JournalError, RunId, Session, SessionError, SessionId, SessionStore};
+use archon_types::{BoxFuture, JournalError, RunId, SessionId};
+use archon_views::{Session, SessionError, SessionStore};
 
 use crate::{
     blocking::blocking,

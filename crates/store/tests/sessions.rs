@@ -9,7 +9,8 @@ use std::{
 };
 
 use archon_store::FileSystemSessionStore;
-use archon_types::{Session, SessionError, SessionId, SessionStore, Timestamp};
+use archon_types::{SessionId, Timestamp};
+use archon_views::{Session, SessionError, SessionStore};
 
 fn session(id: &str, agent: &str) -> Session {
     Session::new(id.into(), agent.into(), Timestamp::from_millis(1))

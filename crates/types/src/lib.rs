@@ -10,7 +10,7 @@
 //! | provenance | [`Speaker`], [`Attributed`] | the real author of a message; the role on the wire may be another |
 //! | record | [`Record`] | one entry of a run's log; the log is the only state that is kept |
 //! | delta | [`Delta`] | a piece of an answer while it streams; never stored |
-//! | event | [`Event`], [`AgentEvent`], [`StreamEvent`] | records and deltas as they happen; the others are projections of them |
+//! | event | [`Event`] | a record or a delta, as it happens |
 //! | model | [`Provider`], [`Request`], [`ModelEvent`] | takes a request, returns a stream of events |
 //! | tool | [`Tool`], [`ToolSpec`], [`ToolResult`] | takes a call, returns exactly one result |
 //! | toolbox | [`Toolbox`] | the interface through which a loop executes tool calls |
@@ -20,7 +20,6 @@
 //! | kind of a run | [`RunKind`], [`RunAgent`] | loop, parallel, plan, team, agent call |
 //! | journal | [`Journal`], [`RunWriter`] | appends records and reads them back |
 //! | child run | [`Delegation`], [`Lease`], [`CalledRun`] | a run that a call of another run started, and its part of the budget |
-//! | session | [`Session`], [`SessionRecorder`], [`SessionStore`] | the runs of a conversation as a tree, in a file that other programs can read |
 //! | inbox | [`Inbox`], [`InboxRequest`] | messages for a run: steering, answers, a cancel |
 //! | project | [`Instructions`] | instructions of a project for the agents that work in it |
 //! | hook | [`Hooks`], [`InputFilter`] | a program's own code at fixed points of a run |
@@ -33,11 +32,6 @@
 //! | memory store | [`MemoryStore`], [`MemoryEntry`], [`Collection`] | keeps entries and finds candidates; one trait for every backend |
 //! | memory of runs | [`RunMemory`] | stores the messages of a run before they leave the window, and recalls them |
 //! | bus | [`Bus`], [`BusMessage`] | messages between agents |
-//! | cycle | [`Cycle`], [`ToolCallRecord`] | a turn as a structured entry: a fold over records |
-//! | metrics | [`ConversationMetrics`], [`GlobalStats`] | tool calls and durations of a conversation, with a text report: a fold over records |
-//! | report | [`RunReport`] | the outcome of a run, the durations of its calls and its working time: a fold over records |
-//! | state of a call | [`ToolExecutionState`], [`ToolExecutions`] | the progress of each call: a fold over records |
-//! | round | [`ConversationRound`] | a question with its thoughts, calls and answer: a fold over records |
 //! | approval | [`Approver`], [`ApprovalRequest`], [`PendingApproval`] | a person's answer before a call takes effect |
 //! | pool | [`PoolIndex`], [`AgentStatus`] | finds the runs of a tenant that wait for people |
 //! | structured output | [`FormCheck`], [`HeldForm`], `json_in` | an answer of a given JSON schema, and the check of it |
@@ -74,7 +68,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 // Each folder imports only those before it: values, messages, bus, tools, memory, models, config, plans,
-// log, runs, views.
+// log, runs.
 mod bus;
 mod config;
 mod log;
@@ -85,7 +79,6 @@ mod plans;
 mod runs;
 mod tools;
 mod values;
-mod views;
 
 pub use bus::{
     BROADCAST, Bus, BusError, BusMessage, DeadLetter, DeathCause, Echo, MessageType, REQUEST_WAIT,
@@ -153,15 +146,6 @@ pub use values::{
 };
 #[cfg(feature = "almost-json")]
 pub use values::{almost_json, json_in};
-pub use views::{
-    AgentEvent, AgentEvents, ChildLoopRef, ConversationMetrics, ConversationRound, Cycle, CycleAction,
-    CycleContext, CycleObservation, CyclePerformance, ErrorContext, ErrorSeverity, FailureGroup, GlobalStats,
-    LoopConfigSnapshot, LoopEvent, LoopRecord, LoopStatus, ParallelGroupRecord, RoundStatus, RunReport,
-    Session, SessionError, SessionFormation, SessionFormationPolicy, SessionRecorder, SessionRecorderConfig,
-    SessionState, SessionStore, SpawnRef, StreamDelta, StreamEvent, StreamEvents, ToolAverages,
-    ToolCallRecord, ToolExecutionState, ToolExecutions, ToolMetrics, WaitingFor, restore_messages,
-    save_messages,
-};
 
 pub use futures_core::{future::BoxFuture, stream::BoxStream};
 pub use tokio_util::sync::CancellationToken;

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use archon::{
     SystemClock,
     types::{
-        AgentMessage, AnswerRuns, Clock, Cycle, ErrorContext, ErrorSeverity, Event, KeepRuns, Message,
-        Outcome, RunFilter, RunHead, RunId, RunStatus, StartRuns, Timestamp,
+        AgentMessage, AnswerRuns, Clock, Event, KeepRuns, Message, Outcome, RunFilter, RunHead, RunId,
+        RunStatus, StartRuns, Timestamp,
     },
+    views::{Cycle, ErrorContext, ErrorSeverity},
 };
 use clap::Subcommand;
 use futures_util::StreamExt;

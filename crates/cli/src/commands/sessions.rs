@@ -8,9 +8,10 @@ use std::{
 use archon::{
     store::FileSystemSessionStore,
     types::{
-        AgentMessage, Content, ConversationMetrics, GlobalStats, Journal, LoopId, LoopRecord, Message,
-        RunFilter, RunHead, RunStatus, Session, SessionId, SessionStore, StartRuns, Timestamp,
+        AgentMessage, Content, Journal, LoopId, Message, RunFilter, RunHead, RunStatus, SessionId, StartRuns,
+        Timestamp,
     },
+    views::{ConversationMetrics, GlobalStats, LoopRecord, Session, SessionStore},
 };
 use clap::Subcommand;
 use serde::Serialize;

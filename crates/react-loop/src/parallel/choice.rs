@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use archon_types::{
-    AgentEvent, AgentEvents, AgentMessage, AssistantMessage, BranchResult, Content, Evaluation,
-    EvaluationError, Event, FailureKind, JournalError, Message, Outcome, OutcomeStatus, ParallelChoice,
-    Record, RecordBody, RunId, Usage,
+    AgentMessage, AssistantMessage, BranchResult, Content, Evaluation, EvaluationError, Event, FailureKind,
+    JournalError, Message, Outcome, OutcomeStatus, ParallelChoice, Record, RecordBody, RunId, Usage,
 };
+use archon_views::{AgentEvent, AgentEvents};
 
 use super::{Work, has_ended};
 

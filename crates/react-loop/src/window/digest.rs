@@ -1,6 +1,7 @@
 //! Summaries that are made without a model: one line for each turn or action.
 
-use archon_types::{Content, ConversationRound, Message, WindowItem};
+use archon_types::{Content, Message, WindowItem};
+use archon_views::ConversationRound;
 
 use super::{cleanup, entries::is_result, truncate::char_end};
 

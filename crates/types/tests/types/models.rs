@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use archon_types::{
-    ApiErrorKind, CredentialKey, Message, ProviderError, Request, RequestOptions, ResponseFormat,
-    RetryConfig, Secret, ThinkingLevel, ToolChoice,
+    ApiErrorKind, CredentialKey, FailureKind, Message, ProviderError, Request, RequestOptions,
+    ResponseFormat, RetryConfig, Secret, ThinkingLevel, ToolChoice,
 };
 use expect_test::expect;
 use serde_json::json;
@@ -191,5 +191,22 @@ fn every_kind_of_error_keeps_the_http_status() {
         let failure = archon_types::ModelFailure::new(&error, 0.0);
         let json = serde_json::to_string(&failure).unwrap();
         assert!(json.contains("\"status\":418"), "{json}");
+    }
+}
+
+#[test]
+fn advice_to_resume_is_given_where_a_resume_may_help() {
+    for kind in FailureKind::ALL {
+        assert_eq!(kind.may_pass(), kind.advice().contains("resume the run"), "{kind}: {}", kind.advice());
+    }
+}
+
+#[test]
+fn page_of_errors_has_the_name_and_the_advice_of_each_kind() {
+    let page = include_str!("../../../../docs/book/reference/errors.md");
+    for kind in FailureKind::ALL {
+        let start = format!("| `{kind:?}` | `{kind}` |");
+        let row = page.lines().find(|line| line.starts_with(&start));
+        assert!(row.is_some_and(|row| row.contains(kind.advice())), "{kind}: {row:?}");
     }
 }

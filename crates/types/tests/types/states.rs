@@ -1,8 +1,8 @@
 //! Tables of states: their names and what may follow what.
 
 use archon_types::{
-    AgentState, ExecutionLimits, LimitReached, OnLimit, OutcomeStatus, PromptSource, ReactState, RoundStatus,
-    SubTaskStatus, ToolExecutionState, ToolMode, TurnTrigger,
+    AgentState, ExecutionLimits, LimitReached, OnLimit, OutcomeStatus, PromptSource, ReactState,
+    SubTaskStatus, ToolMode, TurnTrigger,
 };
 use expect_test::expect;
 
@@ -57,37 +57,12 @@ fn loop_states() {
     );
 }
 
-// spec: TE-56
-#[test]
-fn tool_execution_states() {
-    use ToolExecutionState::{
-        Completed, Executing, Failed, Idle, ProcessingResult, RequestingPermission, Validating,
-    };
-    let all = [Idle, Validating, RequestingPermission, Executing, ProcessingResult, Completed, Failed];
-    names(&all, "IDLE VALIDATING REQUESTING_PERMISSION EXECUTING PROCESSING_RESULT COMPLETED FAILED");
-    transitions(
-        &all,
-        ToolExecutionState::may_become,
-        &expect![[r#"
-            Idle -> Validating
-            Validating -> RequestingPermission Executing Failed
-            RequestingPermission -> Executing Failed
-            Executing -> RequestingPermission ProcessingResult Failed
-            ProcessingResult -> Completed
-            Completed ->
-            Failed -> Completed
-        "#]],
-    );
-}
-
 // spec: T-34
 #[test]
 fn plain_enums_are_lower_case_words() {
     names(&[ToolMode::Native, ToolMode::Text], "native text");
     names(&[PromptSource::Prompt, PromptSource::Steer, PromptSource::FollowUp], "prompt steer follow_up");
     names(&[OnLimit::ForceSummary, OnLimit::Error, OnLimit::Stop], "force_summary error stop");
-    use RoundStatus::{Completed, Error, InProgress, Pending};
-    names(&[Pending, InProgress, Completed, Error], "pending in_progress completed error");
     use TurnTrigger::{Branch, Continuation, SubAgent, User};
     names(&[User, SubAgent, Continuation, Branch], "user sub_agent continuation branch");
 }

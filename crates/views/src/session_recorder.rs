@@ -3,14 +3,9 @@
 
 use std::collections::HashMap;
 
-use crate::{
-    Json,
-    log::ContinuationKind,
-    messages::Usage,
-    values::{AgentId, LoopId, RunId, SessionId, Timestamp, ToolCallId},
-};
+use archon_types::{AgentId, ContinuationKind, Json, LoopId, RunId, SessionId, Timestamp, ToolCallId, Usage};
 
-use super::{
+use crate::{
     agent_event::AgentEvent,
     session::{
         ChildLoopRef, LoopEvent, LoopRecord, LoopStatus, ParallelGroupRecord, Session, SessionFormation,
@@ -405,7 +400,7 @@ fn time_of(event: &AgentEvent) -> Option<Timestamp> {
         | AgentEvent::AgentEnd { timestamp, .. }
         | AgentEvent::TurnStart { timestamp, .. }
         | AgentEvent::TurnEnd { timestamp, .. } => Some(*timestamp),
-        AgentEvent::MessageEnd { message, .. } => message.as_llm().map(crate::Message::timestamp),
+        AgentEvent::MessageEnd { message, .. } => message.as_llm().map(archon_types::Message::timestamp),
         _ => None,
     }
 }

@@ -1,13 +1,10 @@
 //! `AgentEvent`: the event stream of other agent systems, for user interfaces and recorders.
 
-use serde::{Deserialize, Serialize};
-
-use crate::{
-    Json,
-    log::{ContinuationKind, TurnTrigger},
-    messages::{AgentMessage, Message, ToolResult, Usage},
-    values::{AgentId, LoopId, RunId, SessionId, Timestamp, ToolCallId, iso8601},
+use archon_types::{
+    AgentId, AgentMessage, ContinuationKind, Json, LoopId, Message, RunId, SessionId, Timestamp, ToolCallId,
+    ToolResult, TurnTrigger, Usage, iso8601,
 };
+use serde::{Deserialize, Serialize};
 
 /// An event of a loop, for user interfaces and recorders.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -106,7 +103,7 @@ pub enum AgentEvent {
     },
 }
 
-/// A [`DeltaKind`](crate::DeltaKind) in the form that other systems use: text, thinking or argument text.
+/// A [`DeltaKind`](archon_types::DeltaKind) in the form that other systems use: text, thinking or argument text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "camelCase")]

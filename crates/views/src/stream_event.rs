@@ -1,16 +1,10 @@
 //! Stream events: a run in the form that a chat interface shows, with the event names of another agent
 //! system. They are computed from [`AgentEvent`]s; nothing is stored.
 
+use archon_types::{AgentMessage, Event, Json, LoopId, Message, RecordBody, ToolCallId};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Json,
-    log::{Event, RecordBody},
-    messages::{AgentMessage, Message},
-    values::{LoopId, ToolCallId},
-};
-
-use super::{
     agent_event::{AgentEvent, StreamDelta},
     projection::AgentEvents,
 };

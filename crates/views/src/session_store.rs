@@ -1,10 +1,8 @@
 //! Session stores keep sessions in a format that other programs can read.
 
-use futures_core::future::BoxFuture;
+use archon_types::{AgentId, BoxFuture, SessionId};
 
-use crate::values::{AgentId, SessionId};
-
-use super::session::Session;
+use crate::session::Session;
 
 /// Stores sessions. These are copies in a shared format; the logs of the runs are the only source of truth.
 pub trait SessionStore: Send + Sync {

@@ -2,14 +2,10 @@
 
 use std::sync::Arc;
 
+use archon_types::{CallId, Outcome, Record, RecordBody, Timestamp};
 use serde::Serialize;
 
-use crate::{
-    log::{Outcome, Record, RecordBody},
-    values::{CallId, Timestamp},
-};
-
-use super::cycle::{Cycle, ToolCallRecord};
+use crate::cycle::{Cycle, ToolCallRecord};
 
 /// A report about a run: its outcome, its calls, its working time.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use archon_types::{
-    CallId, CommandId, Content, ConversationRound, Message, OutcomeStatus, PromptSource, Record, RecordBody,
-    RoundStatus, Told, ToolCall, ToolResult, Trust, UserMessage,
+    CallId, CommandId, Content, Message, OutcomeStatus, PromptSource, Record, RecordBody, Told, ToolCall,
+    ToolResult, Trust, UserMessage,
 };
+use archon_views::{ConversationRound, RoundStatus};
 use expect_test::expect;
 use serde_json::json;
 

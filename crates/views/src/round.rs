@@ -3,13 +3,11 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use serde::{Deserialize, Serialize};
-
-use crate::{
-    log::{OutcomeStatus, PromptSource, Record, RecordBody},
-    messages::{AssistantMessage, Content, Message, StopReason, ToolCall, ToolResult},
-    values::{CallId, SessionId, Timestamp},
+use archon_types::{
+    AssistantMessage, CallId, Content, Message, OutcomeStatus, PromptSource, Record, RecordBody, SessionId,
+    StopReason, Timestamp, ToolCall, ToolResult,
 };
+use serde::{Deserialize, Serialize};
 
 /// One question to an agent, with everything up to its answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

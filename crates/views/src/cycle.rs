@@ -3,14 +3,11 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use serde::{Deserialize, Serialize};
-
-use crate::{
-    Json,
-    log::{ReactState, Record, RecordBody, RunStarted},
-    messages::{AssistantMessage, Content, Message, ToolCall, ToolResult, ToolResultStatus, Usage},
-    values::{CallId, CommandId, LoopId, RunId, SessionId, Timestamp, iso8601},
+use archon_types::{
+    AssistantMessage, CallId, CommandId, Content, Json, LoopId, Message, ReactState, Record, RecordBody,
+    RunId, RunStarted, SessionId, Timestamp, ToolCall, ToolResult, ToolResultStatus, Usage, iso8601,
 };
+use serde::{Deserialize, Serialize};
 
 /// One turn of a run: a model's answer and the results of its calls.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -71,7 +68,7 @@ pub struct CycleContext {
     pub session_id: SessionId,
     /// Display name of the run.
     pub loop_id: LoopId,
-    /// [`Request::content_hash`](crate::Request::content_hash) of the whole request.
+    /// [`Request::content_hash`](archon_types::Request::content_hash) of the whole request.
     pub request_hash: String,
     /// The number of attempts.
     pub attempts: u32,

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use archon_types::{
-    Answer, ApprovalRequest, CallId, CommandId, Content, Cycle, Delta, DeltaKind, Effect, Event,
-    ModelFailure, Outcome, OutcomeStatus, PromptSource, ProviderError, Record, RecordBody, RunReport,
-    StreamEvents, ToolCall, ToolExecutionState, ToolExecutions, ToolResult,
+    Answer, ApprovalRequest, CallId, CommandId, Content, Delta, DeltaKind, Effect, Event, ModelFailure,
+    Outcome, OutcomeStatus, PromptSource, ProviderError, Record, RecordBody, ToolCall, ToolResult,
 };
+use archon_views::{Cycle, RunReport, StreamEvents, ToolExecutionState, ToolExecutions};
 use expect_test::expect;
 use serde_json::json;
 

@@ -7,16 +7,13 @@ use std::{
     sync::Arc,
 };
 
+use archon_types::{
+    CallId, Json, OutputLevel, Record, RecordBody, SessionId, Timestamp, TokenCounter as _, TokenEstimate,
+    ToolCall, ToolResult, Usage, metadata,
+};
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    Json,
-    log::{Record, RecordBody},
-    messages::{OutputLevel, TokenCounter as _, TokenEstimate, ToolCall, ToolResult, Usage, metadata},
-    values::{CallId, SessionId, Timestamp},
-};
-
-use super::report::active;
+use crate::report::active;
 
 /// The metrics of one tool call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

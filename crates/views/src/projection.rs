@@ -2,16 +2,13 @@
 
 use std::collections::HashMap;
 
-use crate::{
-    log::{
-        ContinuationKind, Delta, DeltaKind, Event, HookPoint, Origin, Outcome, OutcomeStatus, ParallelBranch,
-        Record, RecordBody, RunStarted, TurnTrigger,
-    },
-    messages::{AgentMessage, AssistantMessage, Message, StopReason, ToolCall, ToolResult},
-    values::{CallId, CommandId, LoopId, RunId, SessionId, Timestamp, ToolCallId},
+use archon_types::{
+    AgentMessage, AssistantMessage, CallId, CommandId, ContinuationKind, Delta, DeltaKind, Event, HookPoint,
+    LoopId, Message, Origin, Outcome, OutcomeStatus, ParallelBranch, Record, RecordBody, RunId, RunStarted,
+    SessionId, StopReason, Timestamp, ToolCall, ToolCallId, ToolResult, TurnTrigger,
 };
 
-use super::agent_event::{AgentEvent, StreamDelta};
+use crate::agent_event::{AgentEvent, StreamDelta};
 
 /// Folds the events of runs into [`AgentEvent`]s.
 ///
@@ -31,7 +28,7 @@ impl AgentEvents {
 
     /// Takes the next event and returns the agent events that follow from it, in order.
     pub fn push(&mut self, event: &Event) -> Vec<AgentEvent> {
-        let (Event::Record { run, .. } | Event::Delta(Delta { run, .. })) = event;
+        let run = event.run();
         if !self.runs.contains_key(run) {
             self.runs.insert(run.clone(), RunEvents::default());
         }
@@ -86,6 +83,7 @@ impl RunEvents {
         match event {
             Event::Record { record, .. } => self.record(record, &mut out),
             Event::Delta(delta) => self.delta(delta, &mut out),
+            _ => {}
         }
         out
     }
@@ -172,6 +170,7 @@ impl RunEvents {
                 return self.tool_said(call, ToolOutput::Partial(result), out);
             }
             DeltaKind::TurnEnd => return self.turn_end(out),
+            _ => return,
         };
         if self.is_asking(delta.command, delta.attempt) {
             self.start_answer(out);
@@ -448,9 +447,9 @@ enum ToolOutput<'a> {
 
 fn agent_start(started: &RunStarted, at: Timestamp) -> AgentEvent {
     let (parent, continuation) = match &started.origin {
-        Origin::Prompt => (None, None),
         Origin::Continues { run, continuation, .. } => (Some(run), Some(continuation.clone())),
         Origin::CalledBy { run, .. } => (Some(run), None),
+        _ => (None, None),
     };
     AgentEvent::AgentStart {
         agent_id: started.agent.clone(),

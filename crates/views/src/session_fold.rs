@@ -2,14 +2,12 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use crate::{
-    config::RunKind,
-    log::{Event, Journal, JournalError, Origin, OutcomeStatus, Record, RecordBody, RunFilter, RunStarted},
-    messages::{AssistantMessage, Content, Message},
-    values::{RunId, SessionId},
+use archon_types::{
+    AssistantMessage, Content, Event, Journal, JournalError, Message, Origin, OutcomeStatus, Record,
+    RecordBody, RunFilter, RunId, RunKind, RunStarted, SessionId,
 };
 
-use super::{
+use crate::{
     projection::AgentEvents,
     session::{LoopConfigSnapshot, LoopRecord, LoopStatus, Session},
     session_recorder::SessionRecorder,

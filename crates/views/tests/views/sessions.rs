@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use archon_types::{
-    AgentEvent, BoxFuture, CallId, CommandId, ContinuationKind, Effect, Journal, JournalError, LoopId,
-    LoopStatus, Message, OpenMode, OpenRun, Origin, OutcomeStatus, PromptSource, Record, RecordBody,
-    RunFilter, RunHead, RunId, RunStarted, Session, SessionFormation, SessionFormationPolicy, SessionId,
-    SessionRecorder, SessionRecorderConfig, SessionState, StreamDelta, ToolCall, ToolResult, Usage,
-    restore_messages, save_messages,
+    BoxFuture, CallId, CommandId, ContinuationKind, Effect, Journal, JournalError, LoopId, Message, OpenMode,
+    OpenRun, Origin, OutcomeStatus, PromptSource, Record, RecordBody, RunFilter, RunHead, RunId, RunStarted,
+    SessionId, ToolCall, ToolResult, Usage,
+};
+use archon_views::{
+    AgentEvent, LoopStatus, Session, SessionFormation, SessionFormationPolicy, SessionRecorder,
+    SessionRecorderConfig, SessionState, StreamDelta, restore_messages, save_messages,
 };
 use expect_test::expect;
 use serde_json::json;
@@ -65,7 +67,7 @@ fn texts(messages: &[archon_types::AgentMessage]) -> Vec<String> {
     messages.iter().map(|m| m.as_llm().map(Message::text).unwrap_or_default()).collect()
 }
 
-fn ids<'a>(loops: impl Iterator<Item = &'a archon_types::LoopRecord>) -> Vec<&'a str> {
+fn ids<'a>(loops: impl Iterator<Item = &'a archon_views::LoopRecord>) -> Vec<&'a str> {
     loops.map(|l| l.loop_id.as_str()).collect()
 }
 

@@ -3,18 +3,13 @@
 //! A session is a fold over logs. [`Session::read`] makes it from a journal, and a
 //! [`SessionRecorder`](crate::SessionRecorder) from [`AgentEvent`]s as they happen.
 
+use archon_types::{
+    AgentId, AgentMessage, ContinuationKind, Json, LoopId, RunConfig, RunId, SessionId, ThinkingLevel,
+    Timestamp, ToolCallId, Usage, iso8601,
+};
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    Json,
-    config::RunConfig,
-    log::ContinuationKind,
-    messages::{AgentMessage, Usage},
-    models::ThinkingLevel,
-    values::{AgentId, LoopId, RunId, SessionId, Timestamp, ToolCallId, iso8601},
-};
-
-use super::agent_event::AgentEvent;
+use crate::agent_event::AgentEvent;
 
 /// The runs of one conversation, which this format calls loops.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use archon_types::{
-    CallId, CommandId, ConversationMetrics, Effect, GlobalStats, PromptSource, Record, RecordBody, SessionId,
-    Timestamp, ToolCall, ToolError, ToolResult,
+    CallId, CommandId, Effect, PromptSource, Record, RecordBody, SessionId, Timestamp, ToolCall, ToolError,
+    ToolResult,
 };
+use archon_views::{ConversationMetrics, GlobalStats};
 use expect_test::expect;
 use serde_json::json;
 

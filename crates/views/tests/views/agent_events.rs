@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use archon_types::{
-    AgentEvent, AgentEvents, CallId, CommandId, Content, ContinuationKind, Delta, DeltaKind, Effect, Event,
-    LimitReached, Message, ModelFailure, Origin, OutcomeStatus, PromptSource, ProviderError, Record,
-    RecordBody, RunStarted, StopReason, StreamDelta, ToolCall, ToolResult, TurnTrigger,
+    CallId, CommandId, Content, ContinuationKind, Delta, DeltaKind, Effect, Event, LimitReached, Message,
+    ModelFailure, Origin, OutcomeStatus, PromptSource, ProviderError, Record, RecordBody, RunStarted,
+    StopReason, ToolCall, ToolResult, TurnTrigger,
 };
+use archon_views::{AgentEvent, AgentEvents, StreamDelta};
 use expect_test::{Expect, expect};
 use serde_json::json;
 

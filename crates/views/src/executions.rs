@@ -2,13 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use archon_types::{CallId, RecordBody, StopReason, ToolResult};
 use serde::{Deserialize, Serialize};
-
-use crate::{
-    log::RecordBody,
-    messages::{StopReason, ToolResult},
-    values::CallId,
-};
 
 /// The state of a tool call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]

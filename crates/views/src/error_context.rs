@@ -2,18 +2,12 @@
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
+use archon_types::{
+    CallId, FailureKind, Json, MemoryError, ModelErrorCode, ModelFailure, Outcome, OutcomeStatus, PlanRecord,
+    Record, RecordBody, RunId, TeamRecord, Timestamp, ToolResult, ToolResultStatus, metadata,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-
-use crate::{
-    Json,
-    log::{ModelFailure, Outcome, OutcomeStatus, Record, RecordBody},
-    memory::MemoryError,
-    messages::{ToolResult, ToolResultStatus, metadata},
-    models::{FailureKind, ModelErrorCode},
-    plans::{PlanRecord, TeamRecord},
-    values::{CallId, RunId, Timestamp},
-};
 
 /// The part of the system that a failure comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -237,7 +231,7 @@ fn of_tool(call: &str, attempt: u32, result: &ToolResult) -> Option<Seen> {
     let unnamed = match result.status {
         ToolResultStatus::Success | ToolResultStatus::Cancelled => return None,
         ToolResultStatus::Timeout => "timeout",
-        ToolResultStatus::Error => "execution_error",
+        _ => "execution_error",
     };
     let named = result.metadata.get(metadata::ERROR_TYPE).and_then(Json::as_str);
     let error_type = named.unwrap_or(unnamed);
@@ -252,24 +246,21 @@ fn of_tool(call: &str, attempt: u32, result: &ToolResult) -> Option<Seen> {
 }
 
 impl FailureGroup {
-    /// Returns the part of the system that such failures come from.
+    /// Returns the part of the system that failures of this kind come from.
     pub const fn of(kind: FailureKind) -> Self {
         match kind {
             FailureKind::Unreachable
             | FailureKind::Busy
             | FailureKind::Auth
             | FailureKind::Rejected
-            | FailureKind::TooLong => Self::Llm,
-            FailureKind::Model | FailureKind::BadAnswer | FailureKind::Form | FailureKind::Declined => {
-                Self::Llm
-            }
+            | FailureKind::TooLong
+            | FailureKind::Model
+            | FailureKind::BadAnswer
+            | FailureKind::Form
+            | FailureKind::Declined => Self::Llm,
             FailureKind::Plan | FailureKind::Subtasks => Self::Planning,
             FailureKind::NoBranch => Self::MultiAgent,
-            FailureKind::Limit
-            | FailureKind::Filtered
-            | FailureKind::Refused
-            | FailureKind::Panicked
-            | FailureKind::Other => Self::System,
+            _ => Self::System,
         }
     }
 }

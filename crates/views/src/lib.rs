@@ -1,0 +1,65 @@
+//! Views of the logs of runs: computed from records and events, and stored nowhere.
+//!
+//! Use it to show, measure or export runs. An agent or a tool needs only `archon-agents-types`.
+//!
+//! | term | types | meaning |
+//! |---|---|---|
+//! | event | [`AgentEvent`], [`StreamEvent`] | a run, its turns, messages and calls as they happen; projections of records and deltas |
+//! | cycle | [`Cycle`], [`ToolCallRecord`] | a turn as a structured entry: a fold over records |
+//! | round | [`ConversationRound`] | a question with its thoughts, calls and answer: a fold over records |
+//! | metrics | [`ConversationMetrics`], [`GlobalStats`] | tool calls and durations of a conversation, with a text report: a fold over records |
+//! | report | [`RunReport`] | the outcome of a run, the durations of its calls and its working time: a fold over records |
+//! | state of a call | [`ToolExecutionState`], [`ToolExecutions`] | the progress of each call: a fold over records |
+//! | error | [`ErrorContext`], [`FailureGroup`] | the errors of a run with their severity: a fold over records |
+//! | session | [`Session`], [`SessionRecorder`], [`SessionStore`] | the runs of a conversation as a tree, in a file that other programs can read |
+//!
+//! *Invariant*: this crate starts no task, opens no file and changes no log.
+//!
+//! # Example
+//!
+//! The cycles of a log:
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use archon_types::Record;
+//! use archon_views::Cycle;
+//!
+//! fn calls(log: &[Arc<Record>]) -> usize {
+//!     Cycle::of(log).iter().map(|cycle| cycle.parsed_action.len()).sum()
+//! }
+//!
+//! assert_eq!(calls(&[]), 0);
+//! ```
+
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+mod agent_event;
+mod cycle;
+mod error_context;
+mod executions;
+mod metrics;
+mod projection;
+mod report;
+mod round;
+mod session;
+mod session_fold;
+mod session_recorder;
+mod session_store;
+mod stream_event;
+
+pub use agent_event::{AgentEvent, StreamDelta};
+pub use cycle::{Cycle, CycleAction, CycleContext, CycleObservation, CyclePerformance, ToolCallRecord};
+pub use error_context::{ErrorContext, ErrorSeverity, FailureGroup};
+pub use executions::{ToolExecutionState, ToolExecutions};
+pub use metrics::{ConversationMetrics, GlobalStats, ToolAverages, ToolMetrics};
+pub use projection::AgentEvents;
+pub use report::RunReport;
+pub use round::{ConversationRound, RoundStatus};
+pub use session::{
+    ChildLoopRef, LoopConfigSnapshot, LoopEvent, LoopRecord, LoopStatus, ParallelGroupRecord, Session,
+    SessionFormation, SessionState, SpawnRef, restore_messages, save_messages,
+};
+pub use session_recorder::{SessionFormationPolicy, SessionRecorder, SessionRecorderConfig};
+pub use session_store::{SessionError, SessionStore};
+pub use stream_event::{StreamEvent, StreamEvents, WaitingFor};
