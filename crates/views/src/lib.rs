@@ -10,7 +10,7 @@
 //! | metrics | [`ConversationMetrics`], [`GlobalStats`] | tool calls and durations of a conversation, with a text report: a fold over records |
 //! | report | [`RunReport`] | the outcome of a run, the durations of its calls and its working time: a fold over records |
 //! | state of a call | [`ToolExecutionState`], [`ToolExecutions`] | the progress of each call: a fold over records |
-//! | error | [`ErrorContext`], [`FailureGroup`] | the errors of a run with their severity: a fold over records |
+//! | error | [`ErrorContext`] | the errors of a run with their severity: a fold over records |
 //! | session | [`Session`], [`SessionRecorder`], [`SessionStore`] | the runs of a conversation as a tree, in a file that other programs can read |
 //!
 //! *Invariant*: this crate starts no task, opens no file and changes no log.

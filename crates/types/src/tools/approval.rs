@@ -36,8 +36,8 @@ pub struct ApprovalRequest {
     /// The time that the question may wait, milliseconds; default: the run's own setting.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
-    /// Hash of the thing that is approved: [`binding`] of the tool, the arguments and the files. A call with
-    /// another hash is asked about again.
+    /// Hash of the thing that is approved: [`binding`](crate::binding) of the tool, the arguments and the
+    /// files. A call with another hash is asked about again.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub binding: String,
     /// Rules that would allow this call and similar ones without a question, the narrowest first. Empty if
