@@ -12,6 +12,10 @@
 //! | [`Chance`], [`cases`] | randomness: numbers that repeat, and how many cases to run |
 //! | [`MortalJournal`] | a journal whose process dies at a chosen append |
 //! | [`RecordingSink`] | a watcher of runs |
+//! | [`InboxJournal`] | a journal with an inbox |
+//! | [`RecordingBus`] | a bus whose messages a test reads |
+//! | [`FnAgent`], [`answer`] | an agent, as one closure |
+//! | [`drive`], [`poll_until_idle`] | a runtime: one future, whose waits take no time |
 //! | [`Ended`] | nothing: the outcome of a run, failed or not |
 //! | [`FnProvider`] | a model, as one closure |
 //! | [`instructions`] | a stopwatch: the cost of a command, counted in instructions by valgrind |
@@ -37,25 +41,33 @@
 mod chance;
 mod clock;
 mod ended;
+mod fn_agent;
 mod fn_provider;
+mod idle;
 mod ids;
+mod inbox_journal;
 mod instructions;
 mod memory_store;
 mod mock_response;
 mod mock_server;
 mod mortal_journal;
 mod pairing;
+mod recording_bus;
 mod sink;
 
 pub use chance::{Chance, cases, first_seed, may_skip};
 pub use clock::VirtualClock;
 pub use ended::Ended;
+pub use fn_agent::{FnAgent, answer};
 pub use fn_provider::FnProvider;
+pub use idle::{drive, poll_until_idle};
 pub use ids::SeededIds;
+pub use inbox_journal::InboxJournal;
 pub use instructions::instructions;
 pub use memory_store::{OpenMemoryStore, all_entries, check_memory_store, foreign_memories};
 pub use mock_response::{Gate, MockResponse};
 pub use mock_server::{MockServer, RecordedRequest};
 pub use mortal_journal::MortalJournal;
 pub use pairing::{assert_paired, pairing_faults};
+pub use recording_bus::RecordingBus;
 pub use sink::RecordingSink;
