@@ -12,7 +12,7 @@ use archon::{
         ToolResult, ToolSpec,
     },
 };
-use archon_orchestrator::AgentTool;
+use archon_assistant::AgentTool;
 use archon_planner::ScriptedPlanner;
 use archon_testkit::{Ended, FnProvider, VirtualClock};
 use serde_json::json;

@@ -14,7 +14,7 @@ use archon::{
         QuestionKind, Record, RecordBody, Role, SubTask, SubTaskRules, ToolCall, pending_approvals,
     },
 };
-use archon_orchestrator::AgentTool;
+use archon_assistant::AgentTool;
 use archon_planner::ScriptedPlanner;
 use archon_testkit::{Ended, FnProvider};
 use serde_json::json;

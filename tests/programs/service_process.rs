@@ -26,7 +26,8 @@ use archon::{
         ToolSpec,
     },
 };
-use archon_orchestrator::{AgentTool, TeamOptions};
+use archon_assistant::AgentTool;
+use archon_orchestrator::TeamOptions;
 use archon_planner::ScriptedPlanner;
 use archon_testkit::FnProvider;
 use serde_json::json;

@@ -23,7 +23,8 @@ use archon::{
         ToolResult, ToolSpec, WhenBusy,
     },
 };
-use archon_orchestrator::{AgentTool, TeamOptions};
+use archon_assistant::AgentTool;
+use archon_orchestrator::TeamOptions;
 use archon_planner::ScriptedPlanner;
 use archon_testkit::{Ended, FnProvider, VirtualClock};
 use futures_util::StreamExt;

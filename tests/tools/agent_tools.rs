@@ -11,7 +11,7 @@ use archon::{
         pending_approvals,
     },
 };
-use archon_orchestrator::{
+use archon_assistant::{
     AgentPool, AgentTool, Assistant, AssistantReply, Conversations, FieldKind, Incoming, InputField,
     MemoryIndex, NextTurn, fields_of,
 };

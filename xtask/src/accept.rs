@@ -120,8 +120,8 @@ const SUITES: &[Suite] = &[
     Suite {
         name: "orchestrator",
         commands: &[
-            "test --profile accept -p archon-orchestrator",
-            "bench --profile measure -p archon-orchestrator",
+            "test --profile accept -p archon-bus -p archon-assistant -p archon-orchestrator",
+            "bench --profile measure -p archon-bus -p archon-orchestrator",
             "xtask redis test --profile accept -p archon-redis -- --nocapture",
         ],
         with_model: &[],

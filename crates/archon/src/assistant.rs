@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use archon_orchestrator::{AgentPool, Conversations, NextTurn, Source};
+use archon_assistant::{AgentPool, Conversations, NextTurn, Source};
 use archon_react_loop::ReactAgent;
 use archon_types::{
     AgentMessage, BoxFuture, Message, PoolIndex, Record, RecordBody, Reply, RunId, Speaker, TenantId,
@@ -13,7 +13,7 @@ use crate::{Archon, RunError, RunOptions};
 
 impl Archon {
     /// The pool of this agent's runs that wait for people, for an
-    /// [`Assistant`](archon_orchestrator::Assistant). The index finds them; after a restart
+    /// [`Assistant`](archon_assistant::Assistant). The index finds them; after a restart
     /// [`AgentPool::restore`] fills an empty one.
     pub fn pool(&self, index: Arc<dyn PoolIndex>) -> AgentPool {
         AgentPool::new(index, self.journal.clone(), self.clock.clone(), self.ids.clone())
@@ -62,7 +62,7 @@ impl Archon {
 /// shall wait needs an approver that returns [`Decision::Later`](archon_types::Decision::Later), such as
 /// [`AskLater`](archon_types::AskLater). The memory of
 /// [`ArchonBuilder::memory`](crate::ArchonBuilder::memory) is not used, since it is one for all tenants;
-/// [`LongTermSteps`](archon_orchestrator::LongTermSteps) has one for each tenant.
+/// [`LongTermSteps`](archon_assistant::LongTermSteps) has one for each tenant.
 impl Conversations for Archon {
     fn begin<'a>(&'a self, turn: &'a NextTurn) -> BoxFuture<'a, Result<Reply, RunError>> {
         Box::pin(self.say_in(turn))

@@ -206,9 +206,6 @@ pub use archon_mcp_serve as mcp_serve;
 /// Long-term memory: stores and recalls memories.
 #[cfg(feature = "memory")]
 pub use archon_memory as memory;
-/// Teams, the bus of one process, agents as tools that wait, and their pool.
-#[cfg(feature = "orchestrator")]
-pub use archon_orchestrator as orchestrator;
 /// Plans: making, checking, following, changing and drawing them.
 #[cfg(feature = "planner")]
 pub use archon_planner as planner;
@@ -218,6 +215,13 @@ pub use archon_providers as providers;
 pub use archon_react_loop as react_loop;
 /// Journals.
 pub use archon_store as store;
+/// Teams, the bus of one process, agents as tools that wait, their pool, and assistants.
+#[cfg(feature = "orchestrator")]
+pub mod orchestrator {
+    pub use archon_assistant::*;
+    pub use archon_bus::*;
+    pub use archon_orchestrator::*;
+}
 /// The registry, the engine and the built-in tools.
 pub mod tools {
     pub use archon_tools::*;

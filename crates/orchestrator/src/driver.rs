@@ -25,7 +25,9 @@ use tokio::sync::{mpsc, oneshot};
 use planning::planned_record;
 use seats::Ask;
 
-use crate::{HandState, TeamMachine, TeamTask, desk::DeskRequest, outbox::Outbox, team::Parts, vital::Vital};
+use crate::{
+    HandState, TeamMachine, TeamTask, desk::DeskRequest, outbox::Outbox, parts::Parts, vital::Vital,
+};
 
 /// The longest time to wait for the bus to take the queued messages when a run was cancelled or is at a limit.
 const LAST_WORDS: Duration = Duration::from_millis(40);

@@ -1,21 +1,18 @@
 //! The agent that is a team: starts its run, resumes it, and takes answers to its questions.
 
-mod options;
-
 use std::{collections::BTreeMap, sync::Arc};
 
 use archon_run::{RunLog, cancelled_alone};
 use archon_types::{
-    Agent, Answer, BoxFuture, CallId, Context, FailureKind, Journal, JournalError, Message, MoreLimits,
-    OpenMode, Origin, Outcome, Planner, PromptSource, Record, RecordBody, ResponseFormat, RunId, RunKind,
-    RunRefused, RunStarted, SessionPlace, Spending, TeamRecord, answer_below, check_called, may_resume,
-    open_questions,
+    Agent, AgentId, Answer, BoxFuture, Bus, CallId, Context, ExecutionLimits, FailureKind, FormCheck,
+    Journal, JournalError, Member, Message, MoreLimits, OpenMode, Origin, Outcome, Planner, PromptSource,
+    Record, RecordBody, ResponseFormat, RunId, RunKind, RunRefused, RunStarted, SessionPlace, Spending,
+    TeamRecord, answer_below, check_called, may_resume, open_questions,
 };
 
-pub(crate) use options::Parts;
-pub use options::TeamOptions;
-
-use crate::{Desk, TeamError, TeamMachine, TeamProblem, check_team, driver::drive};
+use crate::{
+    Desk, TeamError, TeamMachine, TeamOptions, TeamProblem, check_team, driver::drive, parts::Parts,
+};
 
 /// An agent whose work is done by others. It has a plan made, gives each step to a suitable member,
 /// compares their answers and combines them. Every step is in a journal.
@@ -38,6 +35,57 @@ impl Team {
             journal,
         };
         Self { parts: Arc::new(parts) }
+    }
+
+    /// Adds a member. Two members with one id are reported when a run starts.
+    pub fn with_member(self, member: Member, agent: Arc<dyn Agent>) -> Self {
+        self.with(|parts| {
+            parts.agents.entry(member.id.clone()).or_insert(agent);
+            parts.members.push(member);
+        })
+    }
+
+    /// Sets the lead: does the work that no member can do, arbitrates conflicts, and combines the
+    /// answers.
+    pub fn with_lead(self, id: impl Into<AgentId>, agent: Arc<dyn Agent>) -> Self {
+        self.with(|parts| {
+            let id = id.into();
+            parts.agents.entry(id.clone()).or_insert(agent);
+            parts.lead = Some(id);
+        })
+    }
+
+    /// Publishes delegations, results and status on a bus.
+    pub fn with_bus(self, bus: Arc<dyn Bus>) -> Self {
+        self.with(|parts| parts.bus = Some(bus))
+    }
+
+    /// Sets the desk where members find their seats.
+    pub fn with_desk(self, desk: Desk) -> Self {
+        self.with(|parts| parts.desk = desk)
+    }
+
+    /// Sets the limits of its runs.
+    pub fn with_limits(self, limits: ExecutionLimits) -> Self {
+        self.with(|parts| parts.options.limits = limits)
+    }
+
+    /// Asks for a structured output: the answer must be JSON of this schema. If the lead's combined
+    /// answer does not fit, it answers again, at most as often as `check` says; then the run fails.
+    /// Without a lead the result of the only subtask must fit. The schema is in the run's first
+    /// record, so a resume asks for the same. Members do not see it. The reviewer sees only answers
+    /// that fit, and an objection at the end goes to the log only.
+    pub fn with_form(self, form: ResponseFormat, check: FormCheck) -> Self {
+        self.with(|parts| {
+            let config = &mut parts.options.config;
+            Arc::make_mut(&mut config.options).response_format = Some(form);
+            config.form_check = Some(check);
+        })
+    }
+
+    fn with(mut self, change: impl FnOnce(&mut Parts)) -> Self {
+        change(Arc::make_mut(&mut self.parts));
+        self
     }
 
     /// Returns the options.

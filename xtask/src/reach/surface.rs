@@ -10,6 +10,8 @@ use crate::repository::TextFile;
 const INSIDE: &[&str] =
     &["archon-macros", "archon-vectors", "archon-run", "archon-process", "archon-testkit", "archon-cli"];
 const FACADE: &str = "archon";
+/// Crates whose items are in a module of the facade that has the name of another crate.
+const IN_ANOTHER: &[(&str, &str)] = &[("assistant", "orchestrator"), ("bus", "orchestrator")];
 
 /// The names of the facade and of the crates below it.
 pub(super) struct Surface {
@@ -36,7 +38,7 @@ impl Surface {
         let methods = || crates.iter().flat_map(|one| &one.methods);
         let result = |method: &Method| Some((method.path(), method.result(&names)?.to_owned()));
         let results = methods().filter_map(result).collect();
-        let module = |one: &Crate| [one.module.clone(), format!("archon_{}", one.module)];
+        let module = |one: &Crate| [one.module.clone(), one.library.clone()];
         let modules = crates.iter().flat_map(module).collect();
         let traits: BTreeSet<&String> = crates.iter().flat_map(|one| &one.traits).collect();
         let (facade, others): (Vec<_>, Vec<_>) = crates.iter().partition(|one| one.module == FACADE);
@@ -70,8 +72,10 @@ impl Surface {
 
 /// A crate as its sources show it.
 struct Crate {
-    /// Its name in paths: `react_loop`.
+    /// Its module in the facade: `react_loop`.
     module: String,
+    /// Its name in paths: `archon_react_loop`.
+    library: String,
     exported: Vec<String>,
     /// Code spans of its front page.
     front: Vec<String>,
@@ -93,8 +97,10 @@ impl Crate {
         let root =
             sources().find(|file| file.path == format!("{folder}lib.rs")).map_or("", |file| &file.text);
         let lines = || sources().flat_map(|file| file.text.lines());
+        let module = IN_ANOTHER.iter().find(|(of, _)| *of == name).map_or(name, |(_, module)| *module);
         Self {
-            module: name.replace('-', "_"),
+            module: module.replace('-', "_"),
+            library: format!("archon_{}", name.replace('-', "_")),
             exported: exported(root),
             front: front_page(root),
             traits: lines().filter_map(|line| line.strip_prefix("pub trait ")).map(word).collect(),

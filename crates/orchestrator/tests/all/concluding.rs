@@ -6,10 +6,11 @@ use std::sync::{
 };
 
 use archon_orchestrator::Desk;
+use archon_testkit::{FnAgent, answer, drive};
 use archon_types::{Answer, CallId, CommandId, ConflictStrategy, FailureKind, Outcome, OutcomeStatus};
 use serde_json::json;
 
-use crate::support::{FnAgent, World, answer, drive, member, step};
+use crate::support::{World, member, step};
 
 fn says_in_turn(says: &'static [&'static str]) -> (Arc<FnAgent>, Arc<AtomicU32>) {
     let round = Arc::new(AtomicU32::new(0));
@@ -152,7 +153,7 @@ fn team_budget_counts_spending_and_leases_of_running_members() {
         .with_member(member("ann", "polite"), ends)
         .with_member(member("bob", "deaf"), FnAgent::hanging());
     let mut run = Box::pin(team.start("Do it", &world.context));
-    assert!(crate::support::poll_until_idle(&mut run).is_none());
+    assert!(archon_testkit::poll_until_idle(&mut run).is_none());
     world.context.cancel.cancel();
     let outcome = drive(&world.clock, run).unwrap();
     assert_eq!(outcome.status, OutcomeStatus::Cancelled);

@@ -3,10 +3,11 @@
 use std::sync::{Arc, Mutex};
 
 use archon_orchestrator::{Desk, Response, SeatError};
+use archon_testkit::{FnAgent, answer, drive};
 use archon_types::{Context, Json, MessageType, OutcomeStatus, ToolContext};
 use serde_json::json;
 
-use crate::support::{FnAgent, World, answer, drive, member, step};
+use crate::support::{World, member, step};
 
 // spec: MA-16
 #[test]

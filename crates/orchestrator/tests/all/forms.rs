@@ -4,14 +4,14 @@
 use std::sync::{Arc, Mutex};
 
 use archon_orchestrator::{Team, TeamError};
-use archon_testkit::{Chance, cases, first_seed};
+use archon_testkit::{Chance, FnAgent, answer, cases, drive, first_seed};
 use archon_types::{
     Agent, BoxFuture, Context, FailureKind, FormCheck, Outcome, OutcomeStatus, RecordBody, ResponseFormat,
     RunRefused, TeamRecord, misfit_line,
 };
 use serde_json::json;
 
-use crate::support::{FnAgent, World, answer, drive, member, step};
+use crate::support::{World, member, step};
 
 const GOOD: &str = r#"{"result": "Paris"}"#;
 const BAD: &str = r#"{"result": 75}"#;

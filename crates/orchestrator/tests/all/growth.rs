@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use archon_orchestrator::{Next, TeamMachine, TeamOptions, TeamTask};
-use archon_testkit::{MortalJournal, VirtualClock};
+use archon_testkit::{FnAgent, MortalJournal, VirtualClock, answer, drive};
 use archon_types::{
     BoxFuture, CallId, Durability, Effect, Journal, JournalError, Member, Message, OpenMode, OpenRun,
     OutcomeStatus, PromptSource, Record, RecordBody, Role, RunConfig, RunFilter, RunHead, RunId, RunStarted,
@@ -11,7 +11,7 @@ use archon_types::{
 };
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::support::{Fixed, FnAgent, World, answer, drive, member, pause, step};
+use crate::support::{Fixed, World, member, pause, step};
 
 fn team(n: usize) -> (Vec<SubTask>, Vec<Member>) {
     let roles = ["red", "green", "blue"];

@@ -1,17 +1,11 @@
-//! What teams and the bus inside a process promise.
+//! What teams promise.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
-mod agents;
-mod assistant;
-mod bus;
 mod concluding;
 mod desk;
 mod forms;
 mod growth;
 mod messages;
-mod mini_loop;
-mod office;
-mod pool;
 mod questions;
 mod random;
 mod replans;

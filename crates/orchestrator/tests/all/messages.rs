@@ -8,15 +8,15 @@ use std::{
     time::Duration,
 };
 
-use archon_orchestrator::{Desk, HandState, Job, JobState, LocalBus, Team, TeamOptions, fold};
+use archon_orchestrator::{Desk, HandState, Job, JobState, Team, TeamOptions, fold};
+use archon_testkit::{FnAgent, RecordingBus, answer};
 use archon_types::{
-    AgentId, Bus, BusMessage, FailureKind, Json, MessageType, Outcome, OutcomeStatus, PlanError, Planner,
-    PlanningContext, Role, SubTask, Task, TeamRecord,
+    BusMessage, FailureKind, Json, MessageType, Outcome, OutcomeStatus, PlanError, Planner, PlanningContext,
+    Role, SubTask, Task, TeamRecord,
 };
-use futures_util::{FutureExt, StreamExt};
 use serde_json::json;
 
-use crate::support::{FnAgent, World, answer, member, pause, step};
+use crate::support::{World, member, pause, step};
 
 /// A planner that knows something besides its steps.
 struct Knowing(Vec<SubTask>);
@@ -35,22 +35,21 @@ fn bus_messages(
     plan: Vec<SubTask>,
     add: impl FnOnce(Team) -> Team,
 ) -> Vec<(String, MessageType, Json)> {
-    let bus = LocalBus::new(Arc::new(world.clock.clone()));
+    let bus = RecordingBus::new();
     let kinds =
         [MessageType::TaskRequest, MessageType::TaskResponse, MessageType::StatusUpdate, MessageType::Error];
-    let mut heard = bus.subscribe(&AgentId::new("listener"), &kinds).now_or_never().unwrap().unwrap();
     let mut options = TeamOptions::default();
     options.roles = ["red", "blue"].map(|role| Role::new(role, "")).to_vec();
     (options.settings.max_tries, options.settings.max_replans) = (1, 0);
     let team = Team::new(Knowing(plan), Arc::new(world.journal.clone()), options);
     world.start(&add(team).with_bus(Arc::new(bus.clone())), "A trip");
-    bus.close();
     let pairs_with_task = |message: &BusMessage| {
         let is_status = message.message_type == MessageType::StatusUpdate;
         let task = message.content["task_id"].as_str().filter(|_| !is_status);
         assert_eq!(message.correlation_id.as_deref(), task);
     };
-    std::iter::from_fn(|| heard.next().now_or_never().flatten())
+    bus.messages(&kinds)
+        .into_iter()
         .inspect(pairs_with_task)
         .map(|m| (format!("{} > {}", m.sender_id, m.receiver_id), m.message_type, Json::Object(m.content)))
         .collect()

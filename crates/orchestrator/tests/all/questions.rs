@@ -9,19 +9,17 @@ use std::{
 };
 
 use archon_orchestrator::{Team, TeamError};
+use archon_testkit::{FnAgent, InboxJournal, answer, drive, poll_until_idle};
 use archon_types::{
     Answer, ApprovalRequest, CallId, CommandId, ConflictStrategy, FailureKind, InboxRequest, Outcome,
     OutcomeStatus, PendingApproval, RecordBody, RunRefused, TeamPattern, pending_approvals,
 };
 use serde_json::json;
 
-use crate::{
-    office::OfficeJournal,
-    support::{FnAgent, World, answer, drive, member, poll_until_idle, step},
-};
+use crate::support::{World, member, step};
 
 /// Two who contradict each other, and nobody who could say who is right.
-fn quarrel(world: &World, journal: &OfficeJournal) -> Team {
+fn quarrel(world: &World, journal: &InboxJournal) -> Team {
     let plan = vec![step("a", "What is it?", "worker", &[])];
     let team = world.team_in(journal, plan, &["worker"], |options| {
         options.settings.pattern = TeamPattern::Committee { size: 2 };
@@ -32,7 +30,7 @@ fn quarrel(world: &World, journal: &OfficeJournal) -> Team {
 }
 
 /// One who fails, once or always, and a person who is asked about it at once.
-fn failing(world: &World, journal: &OfficeJournal, times: u32) -> Team {
+fn failing(world: &World, journal: &InboxJournal, times: u32) -> Team {
     let tries = Arc::new(AtomicU32::new(0));
     let agent = FnAgent::new(move |_, context| {
         let n = tries.fetch_add(1, Ordering::SeqCst);
@@ -67,7 +65,7 @@ fn resume(world: &World, team: &Team) -> Outcome {
 #[test]
 fn team_resume_applies_an_answer_from_the_inbox() {
     let world = World::new();
-    let journal = OfficeJournal::over(&world.journal);
+    let journal = InboxJournal::over(&world.journal);
     let team = quarrel(&world, &journal);
     assert_eq!(world.start(&team, "What is it?").status, OutcomeStatus::Suspended);
     let asked = open(&world).remove(0);
@@ -90,7 +88,7 @@ fn team_resume_applies_an_answer_from_the_inbox() {
 #[test]
 fn team_resume_applies_a_cancel_from_the_inbox_first_and_once() {
     let world = World::new();
-    let journal = OfficeJournal::over(&world.journal);
+    let journal = InboxJournal::over(&world.journal);
     let begun = Arc::new(AtomicU32::new(0));
     let agent = {
         let begun = begun.clone();
@@ -120,7 +118,7 @@ fn team_resume_applies_a_cancel_from_the_inbox_first_and_once() {
 #[test]
 fn team_question_without_an_answer_expires_and_the_run_goes_on() {
     let world = World::new();
-    let journal = OfficeJournal::over(&world.journal);
+    let journal = InboxJournal::over(&world.journal);
     let team = quarrel(&world, &journal);
     world.start(&team, "What is it?");
     let asked = open(&world).remove(0);
@@ -140,7 +138,7 @@ fn team_question_without_an_answer_expires_and_the_run_goes_on() {
     assert!(world.journal.log("run_1").iter().any(|record| expired(&record.body)));
 
     let world = World::new();
-    let journal = OfficeJournal::over(&world.journal);
+    let journal = InboxJournal::over(&world.journal);
     let team = failing(&world, &journal, 9);
     world.start(&team, "Do it");
     world.clock.advance(Duration::from_secs(1_800));
@@ -152,7 +150,7 @@ fn team_question_without_an_answer_expires_and_the_run_goes_on() {
 #[test]
 fn a_question_expires_also_while_others_work() {
     let world = World::new();
-    let journal = OfficeJournal::over(&world.journal);
+    let journal = InboxJournal::over(&world.journal);
     let busy = FnAgent::new(|_, context| async move {
         crate::support::pause(&context, 120_000).await;
         answer(&context, "done")
@@ -180,7 +178,7 @@ fn a_question_expires_also_while_others_work() {
 fn team_without_an_approver_does_not_suspend() {
     let mut world = World::new();
     world.context.can_ask = false;
-    let journal = OfficeJournal::over(&world.journal);
+    let journal = InboxJournal::over(&world.journal);
     let outcome = world.start(&quarrel(&world, &journal), "What is it?");
     assert_eq!(outcome.status, OutcomeStatus::Finished, "{:?}", outcome.error);
     assert!(
@@ -190,7 +188,7 @@ fn team_without_an_approver_does_not_suspend() {
 
     let mut world = World::new();
     world.context.can_ask = false;
-    let journal = OfficeJournal::over(&world.journal);
+    let journal = InboxJournal::over(&world.journal);
     let outcome = world.start(&failing(&world, &journal, 1), "Do it");
     assert_eq!(outcome.error.unwrap(), "stopped after 1 failures: nobody can be asked here");
 }
@@ -199,7 +197,7 @@ fn team_without_an_approver_does_not_suspend() {
 #[test]
 fn team_open_question_waits_across_a_resume_without_an_approver() {
     let mut world = World::new();
-    let journal = OfficeJournal::over(&world.journal);
+    let journal = InboxJournal::over(&world.journal);
     let team = failing(&world, &journal, 1);
     world.start(&team, "Do it");
     world.context.can_ask = false;
@@ -213,7 +211,7 @@ fn team_open_question_waits_across_a_resume_without_an_approver() {
 #[test]
 fn team_members_questions_surface_and_answers_reach_the_member() {
     let world = World::new();
-    let journal = OfficeJournal::over(&world.journal);
+    let journal = InboxJournal::over(&world.journal);
     let plan = vec![step("a", "One?", "worker", &[]), step("b", "Two?", "worker", &[])];
     let inner = world.team_in(&journal, plan, &["worker"], |options| {
         options.settings.pattern = TeamPattern::Committee { size: 2 };

@@ -3,7 +3,7 @@
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use archon_orchestrator::{Desk, JobState, Next, Team, TeamOptions, fold};
-use archon_testkit::{Chance, cases, first_seed};
+use archon_testkit::{Chance, FnAgent, answer, cases, drive, first_seed, poll_until_idle};
 use archon_types::{
     AgentId, Answer, CallId, ConflictStrategy, FailureKind, Heartbeat, Outcome, OutcomeStatus, Record,
     RecordBody, Role, SubTask, TeamPattern, TeamRecord,
@@ -11,7 +11,7 @@ use archon_types::{
 use futures_util::FutureExt;
 use serde_json::json;
 
-use crate::support::{Fixed, FnAgent, World, answer, drive, member, pause, poll_until_idle, step};
+use crate::support::{Fixed, World, member, pause, step};
 
 const ROLES: [&str; 3] = ["red", "green", "blue"];
 

@@ -3,12 +3,13 @@
 use std::sync::{Arc, Mutex};
 
 use archon_orchestrator::{JobState, Team, TeamOptions};
+use archon_testkit::{FnAgent, answer, drive};
 use archon_types::{
     FailureKind, LimitReached, MoreLimits, OnFailure, Outcome, OutcomeStatus, PlanError, Planner,
     PlanningContext, ProviderError, RecordBody, Role, Spending, SubTask, Task, TeamRecord,
 };
 
-use crate::support::{FnAgent, World, answer, drive, member, step};
+use crate::support::{World, member, step};
 
 type Plan = Result<Vec<SubTask>, PlanError>;
 

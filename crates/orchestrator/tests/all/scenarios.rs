@@ -6,15 +6,16 @@ use std::{
     time::Duration,
 };
 
-use archon_orchestrator::{Desk, LocalBus, SeatError, TeamOptions};
+use archon_orchestrator::{Desk, SeatError, TeamOptions};
+use archon_testkit::{FnAgent, RecordingBus, answer, drive, poll_until_idle};
 use archon_types::{
     AgentId, BoxFuture, Bus, BusError, BusMessage, Clock, ConflictStrategy, Heartbeat, Json, MessageType,
     OutcomeStatus, TeamRecord,
 };
-use futures_util::{FutureExt, StreamExt, stream::BoxStream};
+use futures_util::stream::BoxStream;
 use serde_json::json;
 
-use crate::support::{FnAgent, World, answer, drive, member, pause, poll_until_idle, step};
+use crate::support::{World, member, pause, step};
 
 fn lead() -> Arc<FnAgent> {
     FnAgent::echo()
@@ -55,8 +56,11 @@ fn team_research_result_reaches_the_writer_and_the_answer() {
     }
 }
 
+/// The types of the messages that hand work over and back.
+const TASKS: [MessageType; 2] = [MessageType::TaskRequest, MessageType::TaskResponse];
+
 /// A bus that takes nothing at once, as one with a server behind it.
-struct Slow(LocalBus);
+struct Slow(RecordingBus);
 
 impl Bus for Slow {
     fn publish(&self, message: BusMessage) -> BoxFuture<'_, Result<(), BusError>> {
@@ -82,7 +86,7 @@ impl Bus for Slow {
 }
 
 /// A bus that needs a time for each message.
-struct Distant(LocalBus, Arc<dyn Clock>);
+struct Distant(RecordingBus, Arc<dyn Clock>);
 
 impl Bus for Distant {
     fn publish(&self, message: BusMessage) -> BoxFuture<'_, Result<(), BusError>> {
@@ -106,7 +110,7 @@ impl Bus for Distant {
 fn team_finished_run_drains_its_bus_and_a_cancelled_one_stops_early() {
     let distant = |world: &World, agent: Arc<FnAgent>| {
         let clock: Arc<dyn Clock> = Arc::new(world.clock.clone());
-        let bus = LocalBus::new(clock.clone());
+        let bus = RecordingBus::new();
         let team = world
             .team(vec![step("a", "Work", "researcher", &[])], &["researcher"], |_| {})
             .with_member(member("r", "researcher"), agent)
@@ -115,11 +119,8 @@ fn team_finished_run_drains_its_bus_and_a_cancelled_one_stops_early() {
     };
     let world = World::new();
     let (team, bus) = distant(&world, FnAgent::saying("done"));
-    let also = [MessageType::TaskRequest, MessageType::TaskResponse];
-    let mut messages = bus.subscribe(&AgentId::new("r"), &also).now_or_never().unwrap().unwrap();
     assert_eq!(world.start(&team, "Work").status, OutcomeStatus::Finished);
-    bus.close();
-    let sent = std::iter::from_fn(|| messages.next().now_or_never().flatten());
+    let sent = bus.messages(&TASKS).into_iter();
     let sent: Vec<String> = sent.map(|message| message.message_type.to_string()).collect();
     assert_eq!(sent, ["task_request", "task_response"]);
 
@@ -139,12 +140,7 @@ fn researched(is_slow: bool) {
         step("research", "Find the impacts of climate change", "researcher", &[]),
         step("write", "Write three paragraphs", "writer", &["research"]),
     ];
-    let bus = LocalBus::new(Arc::new(world.clock.clone()));
-    let mut requests = bus
-        .subscribe(&AgentId::new("r"), &[MessageType::TaskRequest, MessageType::TaskResponse])
-        .now_or_never()
-        .unwrap()
-        .unwrap();
+    let bus = RecordingBus::new();
     let writer = FnAgent::new(|task, context| async move {
         let found =
             task.split("<result of=\"research\">\n").nth(1).unwrap().lines().next().unwrap().to_owned();
@@ -161,8 +157,9 @@ fn researched(is_slow: bool) {
         outcome.last_text().unwrap_or_default().contains("[write] In short: The sea rises by 3.7 mm a year."),
         "{outcome:?}"
     );
-    bus.close();
-    let said: Vec<_> = std::iter::from_fn(|| requests.next().now_or_never().flatten())
+    let said: Vec<_> = bus
+        .messages(&TASKS)
+        .into_iter()
         .inspect(|m| assert_eq!(m.run_id.as_ref(), Some(&outcome.run), "{m:?}"))
         .map(|m| format!("{} to {}: {}", m.sender_id, m.receiver_id, m.message_type))
         .collect();

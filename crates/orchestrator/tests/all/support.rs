@@ -1,108 +1,13 @@
-//! What the tests share: agents that follow a script, and time that moves when all wait.
+//! What the tests share: a team in a world of its own.
 
-use std::{
-    future::Future,
-    pin::Pin,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    task::{Context as TaskContext, Poll, Wake, Waker},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use archon_orchestrator::{Team, TeamMachine, TeamOptions, fold};
-use archon_testkit::{MortalJournal, SeededIds, VirtualClock};
+use archon_testkit::{MortalJournal, SeededIds, VirtualClock, drive};
 use archon_types::{
-    Agent, BoxFuture, Clock, Context, Member, Outcome, OutcomeStatus, PlanError, Planner, PlanningContext,
-    RecordBody, Role, RunId, SessionId, SubTask, SubTaskRules, Task, TeamRecord, Usage,
+    Context, Member, Outcome, PlanError, Planner, PlanningContext, RecordBody, Role, RunId, SessionId,
+    SubTask, SubTaskRules, Task, TeamRecord,
 };
-
-struct Woken(AtomicBool);
-
-impl Wake for Woken {
-    fn wake(self: Arc<Self>) {
-        self.0.store(true, Ordering::SeqCst);
-    }
-}
-
-/// Runs a future to its end. When all that is in it waits, the time moves to the next deadline.
-pub(crate) fn drive<F: Future>(clock: &VirtualClock, future: F) -> F::Output {
-    let mut future = Box::pin(future);
-    loop {
-        if let Some(done) = poll_until_idle(&mut future) {
-            return done;
-        }
-        let next = clock.next_deadline().expect("everybody waits, and nobody for the time");
-        clock.advance(next.since(clock.now()));
-    }
-}
-
-/// Polls a future until it is done, or really waits.
-pub(crate) fn poll_until_idle<F: Future>(future: &mut Pin<Box<F>>) -> Option<F::Output> {
-    let woken = Arc::new(Woken(AtomicBool::new(true)));
-    let waker = Waker::from(woken.clone());
-    while woken.0.swap(false, Ordering::SeqCst) {
-        if let Poll::Ready(done) = future.as_mut().poll(&mut TaskContext::from_waker(&waker)) {
-            return Some(done);
-        }
-    }
-    None
-}
-
-type Work = dyn Fn(String, Context) -> BoxFuture<'static, Outcome> + Send + Sync;
-
-/// An agent that is a closure.
-#[derive(Clone)]
-pub(crate) struct FnAgent(Arc<Work>);
-
-impl FnAgent {
-    pub(crate) fn new<F, W>(work: W) -> Arc<Self>
-    where
-        F: Future<Output = Outcome> + Send + 'static,
-        W: Fn(String, Context) -> F + Send + Sync + 'static,
-    {
-        Arc::new(Self(Arc::new(move |task, context| Box::pin(work(task, context)))))
-    }
-
-    /// An agent that always says this.
-    pub(crate) fn saying(text: &str) -> Arc<Self> {
-        let text = text.to_owned();
-        Self::new(move |_, context| {
-            let text = text.clone();
-            async move { answer(&context, &text) }
-        })
-    }
-
-    /// An agent that repeats its task.
-    pub(crate) fn echo() -> Arc<Self> {
-        Self::new(|task, context| async move { answer(&context, &task) })
-    }
-
-    /// An agent that never ends, whatever is said to it.
-    pub(crate) fn hanging() -> Arc<Self> {
-        Self::new(|_, _| std::future::pending())
-    }
-}
-
-impl Agent for FnAgent {
-    fn name(&self) -> &str {
-        "fn"
-    }
-
-    fn run<'a>(&'a self, task: &'a str, context: &'a Context) -> BoxFuture<'a, Outcome> {
-        (self.0)(task.to_owned(), context.clone())
-    }
-}
-
-/// An answer that took ten tokens.
-pub(crate) fn answer(context: &Context, text: &str) -> Outcome {
-    let mut outcome = Outcome::new(context.run.clone(), OutcomeStatus::Finished);
-    outcome.set_answer(text.to_owned());
-    let usage = Usage { input: 10, ..Usage::default() };
-    outcome.usage = usage;
-    outcome
-}
 
 pub(crate) async fn pause(context: &Context, ms: u64) {
     context.clock.sleep_until(context.clock.now() + Duration::from_millis(ms)).await;

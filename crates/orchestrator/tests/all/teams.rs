@@ -9,6 +9,7 @@ use std::{
 };
 
 use archon_orchestrator::{Team, TeamError, TeamOptions, TeamProblem, check_team, contradict, needs_team};
+use archon_testkit::{FnAgent, answer, drive, poll_until_idle};
 use archon_types::{
     Agent, Answer, CallId, CommandId, ConflictStrategy, FailureKind, ForEach, LimitReached, MoreLimits,
     Outcome, OutcomeStatus, PlanError, Planner, PlanningContext, RecordBody, Role, RunRefused, Spending,
@@ -16,7 +17,7 @@ use archon_types::{
 };
 use serde_json::json;
 
-use crate::support::{FnAgent, World, answer, drive, member, pause, poll_until_idle, step};
+use crate::support::{World, member, pause, step};
 
 /// An agent that thinks so long and then says this.
 fn after(ms: u64, says: &'static str) -> Arc<FnAgent> {

@@ -8,7 +8,7 @@ use std::{
 
 use archon_orchestrator::{Desk, HandState, SeatError, Team};
 use archon_run::RunLog;
-use archon_testkit::MortalJournal;
+use archon_testkit::{FnAgent, InboxJournal, MortalJournal, answer, drive, poll_until_idle};
 use archon_types::{
     Agent, AgentId, Answer, BoxFuture, CallId, CallsUnderWay, CommandId, ConflictStrategy, Context,
     FailureKind, Journal, LoopId, Outcome, OutcomeStatus, PendingApproval, RecordBody, RunConfig, RunId,
@@ -16,10 +16,7 @@ use archon_types::{
 };
 use serde_json::json;
 
-use crate::{
-    office::OfficeJournal,
-    support::{FnAgent, World, answer, drive, member, pause, poll_until_idle, step},
-};
+use crate::support::{World, member, pause, step};
 
 /// What was seen of a team, whatever became of its processes.
 #[derive(Clone, Default)]
@@ -67,7 +64,7 @@ impl Seen {
 
 /// A team in a process of its own: writers ask an office, whose two members contradict each other after some time, so that
 /// the office asks a person.
-fn team(world: &World, journal: &OfficeJournal, seen: &Seen, plan: Vec<SubTask>, after_ms: u64) -> Team {
+fn team(world: &World, journal: &InboxJournal, seen: &Seen, plan: Vec<SubTask>, after_ms: u64) -> Team {
     let desk = Desk::new();
     let inner = vec![step("a", "Which?", "worker", &[])];
     let office = world.team_in(journal, inner, &["worker"], |options| {
@@ -101,7 +98,7 @@ fn colour(text: &str) -> Answer {
 }
 
 /// Leaves an answer with whoever asked.
-fn post(journal: &OfficeJournal, asked: &PendingApproval, id: &str, text: &str) {
+fn post(journal: &InboxJournal, asked: &PendingApproval, id: &str, text: &str) {
     journal.post(asked.asker().as_str(), id, asked.request.answered(colour(text)));
 }
 
@@ -119,7 +116,7 @@ fn count(world: &World, run: &str, is_meant: fn(&RecordBody) -> bool) -> usize {
 #[test]
 fn team_helpers_question_surfaces_and_is_answered_in_another_process() {
     let (world, seen) = (World::new(), Seen::default());
-    let journal = OfficeJournal::over(&world.journal);
+    let journal = InboxJournal::over(&world.journal);
     let begun = world.context.clock.now();
     let outcome = world.start(&team(&world, &journal, &seen, one_step(), 0), "Write");
     assert_eq!(outcome.status, OutcomeStatus::Suspended, "{outcome:?}");
@@ -143,7 +140,7 @@ fn team_helpers_question_surfaces_and_is_answered_in_another_process() {
 #[test]
 fn questions_of_several_helpers_are_listed_together_and_each_has_its_own_answer() {
     let (world, seen) = (World::new(), Seen::default());
-    let journal = OfficeJournal::over(&world.journal);
+    let journal = InboxJournal::over(&world.journal);
     let plan = || vec![step("w", "1", "writer", &[]), step("v", "2", "writer", &[])];
     let team = || team(&world, &journal, &seen, plan(), 0);
     assert_eq!(world.start(&team(), "Write").status, OutcomeStatus::Suspended);
@@ -168,7 +165,7 @@ fn questions_of_several_helpers_are_listed_together_and_each_has_its_own_answer(
 #[test]
 fn team_waiting_for_a_person_does_not_use_the_members_time_limit() {
     let (world, seen) = (World::new(), Seen::default());
-    let journal = OfficeJournal::over(&world.journal);
+    let journal = InboxJournal::over(&world.journal);
     // The office asks after 30 s, others work for 100 s, and a task may take 60 s.
     let plan = || {
         let others = [step("b", "3", "busy", &[]), step("c", "4", "busy", &["b"])];
@@ -190,7 +187,7 @@ fn team_waiting_for_a_person_does_not_use_the_members_time_limit() {
 fn team_with_a_helpers_question_killed_anywhere_repeats_nothing() {
     let run = |die: Option<(u64, bool)>| {
         let (world, seen) = (World::new(), Seen::default());
-        let journal = OfficeJournal::over(&world.journal);
+        let journal = InboxJournal::over(&world.journal);
         let team = || team(&world, &journal, &seen, one_step(), 0);
         let is_there = |run: &str| count(&world, run, |body| matches!(body, RecordBody::Prompted { .. })) > 0;
         if let Some((appends, is_written)) = die {
@@ -383,7 +380,7 @@ fn team_member_waiting_for_a_call_in_doubt_continues_after_the_answer() {
         [(Answer::Approve, "done again"), (Answer::Reply { text: "It was.".into() }, "It was.")]
     {
         let (world, seen, desk) = (World::new(), Seen::default(), Desk::new());
-        let journal = OfficeJournal::over(&world.journal);
+        let journal = InboxJournal::over(&world.journal);
         let plan =
             vec![step("w", "1", "writer", &[]), step("v", "2", "writer", &[]), step("b", "3", "busy", &[])];
         let team = world

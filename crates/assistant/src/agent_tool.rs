@@ -26,7 +26,7 @@ use crate::fields::{Filled, INSTRUCTION, InputField, fill, parameters, version};
 ///
 /// ```
 /// # use std::sync::Arc;
-/// # use archon_orchestrator::{AgentTool, FieldKind, InputField};
+/// # use archon_assistant::{AgentTool, FieldKind, InputField};
 /// # fn letters(agent: Arc<dyn archon_types::Agent>) -> AgentTool {
 /// AgentTool::new("SendEmailAgent", "Writes and sends an email.", agent)     .field(
 /// InputField::required("recipient", FieldKind::Text, "Email address of the recipient.")

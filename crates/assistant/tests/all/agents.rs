@@ -1,15 +1,13 @@
 //! Agents as tools: fields, questions, consent, and what is left after a crash.
 
-use archon_orchestrator::{AgentTool, FieldKind, InputField, exposed};
+use archon_assistant::{AgentTool, FieldKind, InputField, exposed};
+use archon_testkit::{FnAgent, answer};
 use archon_types::{
     AgentStatus, Answer, QuestionKind, RecordBody, Subject, Tool, ToolContext, ToolError, ToolResultStatus,
 };
 use serde_json::json;
 
-use crate::{
-    office::{Office, complete, mailer},
-    support::{FnAgent, answer},
-};
+use crate::office::{Office, complete, mailer};
 
 fn waits(result: &Result<archon_types::ToolResult, ToolError>) -> bool {
     matches!(result, Err(ToolError::Suspended(_)))
@@ -57,7 +55,7 @@ async fn valid_fields_are_used_and_missing_optional_ones_have_their_default() {
         [json!({ "recipient": "ann@example.com", "subject": "Hello", "copies": 2 })]
     );
     // The form is a run of its own, and so is the work.
-    let log = office.journal.logs.log("run_1.0-0");
+    let log = office.journal.logs().log("run_1.0-0");
     assert_eq!(AgentStatus::of(&log), AgentStatus::Completed);
     let RecordBody::RunFinished(outcome) = &log.last().unwrap().body else { panic!("no end") };
     assert_eq!((outcome.usage.total(), outcome.delegated.tokens), (0, 10));
@@ -76,7 +74,7 @@ async fn agent_tool_invalid_field_fails_with_the_problem() {
          `SendEmailAgent` again with values that fit."
     );
     assert!(sent.lock().unwrap().is_empty());
-    assert_eq!(AgentStatus::of(&office.journal.logs.log("run_1.0-0")), AgentStatus::Error);
+    assert_eq!(AgentStatus::of(&office.journal.logs().log("run_1.0-0")), AgentStatus::Error);
 }
 
 // spec: MA-38, MA-39, A-38
@@ -87,7 +85,7 @@ async fn a_missing_required_field_is_asked_for_and_the_next_message_completes_it
     let open = office.open("run_1");
     assert_eq!((open.len(), open[0].status()), (1, AgentStatus::WaitingForInput));
     assert_eq!(open[0].request.action_summary, "SendEmailAgent needs `recipient`: Address of the recipient.");
-    assert_eq!(AgentStatus::of(&office.journal.logs.log("run_1.0-0")), AgentStatus::WaitingForInput);
+    assert_eq!(AgentStatus::of(&office.journal.logs().log("run_1.0-0")), AgentStatus::WaitingForInput);
     assert!(sent.lock().unwrap().is_empty());
 
     // What does not fit is asked for again, and says why.
@@ -237,7 +235,7 @@ async fn agent_tool_call_killed_at_any_record_resumes() {
         for is_written in [false, true] {
             let (office, (tool, sent)) = (Office::new(), mailer());
             let tool = tool.needs_approval();
-            let journal = &office.journal.logs;
+            let journal = office.journal.logs();
             // The calls of the loop around it are not what dies here: only the form's appends are counted.
             journal.die_after(moment, is_written);
             let mut answers = vec![Answer::Approve, Answer::Reply { text: "ann@example.com".into() }];
@@ -306,6 +304,6 @@ async fn a_cancelled_call_goes_on_with_its_caller() {
     )));
     let result = tool.call(json!({}), &ToolContext::new(context, "c".into(), "Worker")).await.unwrap();
     assert_eq!(result.status, ToolResultStatus::Cancelled);
-    assert_eq!(AgentStatus::of(&office.journal.logs.log("run_1.0-0")), AgentStatus::Cancelled);
+    assert_eq!(AgentStatus::of(&office.journal.logs().log("run_1.0-0")), AgentStatus::Cancelled);
     assert_eq!(alone(&office, &tool).await.unwrap().text(), "done");
 }

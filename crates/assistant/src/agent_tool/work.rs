@@ -6,7 +6,7 @@ use archon_run::{Executor, Heard, Machine as _, Recorded, RunDriver, RunLog, can
 use archon_types::{
     AgentId, Answer, ApprovalSettings, Context, Delegation, Effect, Encoded, FailureKind, InboxEntry,
     InboxRequest, Json, Message, OpenMode, Outcome, OutcomeStatus, PromptSource, RecordBody, RunConfig,
-    RunId, RunKind, RunStarted, SessionPlace, check_called, is_lost, questions_below,
+    RunError, RunId, RunKind, RunStarted, SessionPlace, check_called, is_lost, questions_below,
 };
 use serde_json::Map;
 
@@ -14,7 +14,6 @@ use super::{
     Parts, WORK,
     form::{Form, Work},
 };
-use crate::TeamError;
 
 /// Time in ms between the end of the agent's work and the tool's own time limit.
 const TO_END_MS: u64 = 5_000;
@@ -32,14 +31,14 @@ impl Call<'_> {
     /// Works on the call until it ends or waits. What is there from before goes on.
     pub(super) async fn run(&self, given: Map<String, Json>, context: &Context) -> Outcome {
         let begin = self.begin(given.clone(), context);
-        let done: Result<_, TeamError> = self.by.attach(begin, self.take_up(given, context)).await;
+        let done: Result<_, RunError> = self.by.attach(begin, self.take_up(given, context)).await;
         done.unwrap_or_else(|error| {
             let said = format!("{error} ({})", error.advice());
             Outcome::failed(context.run.clone(), FailureKind::Refused, said)
         })
     }
 
-    async fn begin(&self, given: Map<String, Json>, context: &Context) -> Result<Outcome, TeamError> {
+    async fn begin(&self, given: Map<String, Json>, context: &Context) -> Result<Outcome, RunError> {
         let started = self.started(context);
         let first = vec![prompt_of(given, context)];
         let (log, records) = RunLog::begin(&*self.by.journal, started, first, context).await?;
@@ -48,7 +47,7 @@ impl Call<'_> {
         Ok(RunDriver::new(form, log).drive(&mut self.clone()).await?)
     }
 
-    async fn take_up(&self, given: Map<String, Json>, context: &Context) -> Result<Outcome, TeamError> {
+    async fn take_up(&self, given: Map<String, Json>, context: &Context) -> Result<Outcome, RunError> {
         let journal = &*self.by.journal;
         let open = journal.open(&context.run, OpenMode::Existing).await?;
         check_called(journal, &open.records).await?;

@@ -8,12 +8,12 @@ use std::{
     time::Duration,
 };
 
-use archon_orchestrator::{
+use archon_assistant::{
     AgentTool, AnswerReader, Assistant, AssistantReply, Background, Conversations, FieldKind, Incoming,
     InputField, LongTermSteps, ModelReader, NextTurn, PlainSteps, RateLimited, Steps, Verdict, WordReader,
     Zone,
 };
-use archon_testkit::FnProvider;
+use archon_testkit::{FnAgent, FnProvider, answer};
 use archon_types::{
     AgentStatus, BoxFuture, FailureKind, Json, LongTerm, MemoryEntry, MemoryError, MemoryQuery, Outcome,
     Recalled, Reply, RunError, RunId, TenantId, Timestamp, Tool, ToolContext, ToolError, ToolResult,
@@ -24,7 +24,6 @@ use serde_json::json;
 use crate::{
     mini_loop::{Act, MiniLoop},
     office::{Office, complete, mailer},
-    support::{FnAgent, answer},
 };
 
 /// A tool that says something after everybody of its turn has begun.
@@ -79,7 +78,7 @@ fn flight() -> (Arc<AgentTool>, Arc<Mutex<Vec<Json>>>) {
     let booked: Arc<Mutex<Vec<Json>>> = Arc::default();
     let seen = booked.clone();
     let agent = FnAgent::new(move |task, context| {
-        let fields = archon_orchestrator::fields_of(&task).unwrap();
+        let fields = archon_assistant::fields_of(&task).unwrap();
         seen.lock().unwrap().push(Json::Object(fields.clone()));
         async move { answer(&context, &format!("Booked a seat at the {}", fields["seat"].as_str().unwrap())) }
     });

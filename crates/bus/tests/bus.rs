@@ -1,15 +1,14 @@
 //! The bus: once to each, in order, never lost in silence.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use archon_orchestrator::{BusOptions, Fate, LocalBus, MemoryAudit};
-use archon_testkit::{Chance, SeededIds, VirtualClock, cases, first_seed};
+use archon_bus::{BusOptions, Fate, LocalBus, MemoryAudit};
+use archon_testkit::{Chance, SeededIds, VirtualClock, cases, drive, first_seed};
 use archon_types::{
     AgentId, Bus, BusError, BusMessage, CancellationToken, Clock, DeathCause, Echo, MessageType, Timestamp,
 };
 use futures_util::{FutureExt, StreamExt, future::join};
-
-use crate::support::drive;
 
 fn message(from: &str, to: &str, kind: MessageType, n: u64) -> BusMessage {
     let content = serde_json::json!({ "n": n }).as_object().cloned().unwrap();

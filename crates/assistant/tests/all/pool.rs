@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use archon_orchestrator::{FieldKind, InputField, MemoryIndex, PoolOptions};
+use archon_assistant::{FieldKind, InputField, MemoryIndex, PoolOptions};
 use archon_types::{
     AgentStatus, Answer, Clock, PendingApproval, PoolFilter, PoolIndex, TenantId, ToolResultStatus,
 };
@@ -109,7 +109,7 @@ async fn pool_paused_question_keeps_its_remaining_time_across_processes() {
     assert_eq!(later.pool.restore().await.unwrap().waiting, std::slice::from_ref(&paused));
     let waiting = later.pool.waiting(&"ann".into()).await.unwrap();
     assert_eq!(waiting[0].status(), AgentStatus::Paused);
-    assert_eq!(AgentStatus::of(&later.journal.logs.log("run_1.0-0")), AgentStatus::Paused);
+    assert_eq!(AgentStatus::of(&later.journal.logs().log("run_1.0-0")), AgentStatus::Paused);
     // Taken up, it still waits, and does not expire.
     let (tool, sent) = mailer();
     let tool = tool.needs_approval();

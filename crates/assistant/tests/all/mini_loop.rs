@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use archon_orchestrator::{Conversations, NextTurn};
+use archon_assistant::{Conversations, NextTurn};
 use archon_run::RunLog;
 use archon_types::{
     AgentId, BoxFuture, CallId, CommandId, Delegation, Effect, Journal, Json, Lease, LoopId, OpenMode,
@@ -91,7 +91,7 @@ impl MiniLoop {
                 match result {
                     Err(ToolError::Suspended(_)) => {
                         let child = id.of_call(call.0);
-                        let below = pending_approvals(&self.office.journal.logs.log(child.as_str()));
+                        let below = pending_approvals(&self.office.journal.logs().log(child.as_str()));
                         bodies.extend(below.into_iter().map(|entry| RecordBody::ToolAsked {
                             call: call.0,
                             request: Box::new(entry.request.from_below(child.clone(), entry.call)),
@@ -132,7 +132,7 @@ impl MiniLoop {
     }
 
     async fn write(&self, id: &RunId, mut bodies: Vec<RecordBody>, run: &Run) {
-        let is_new = self.office.journal.logs.log(id.as_str()).is_empty();
+        let is_new = self.office.journal.logs().log(id.as_str()).is_empty();
         let context = self.office.context(run.turn.tenant.as_str(), id.as_str());
         if is_new {
             let config = RunConfig::default();

@@ -1,98 +1,24 @@
-//! What the tests of agents that wait share: a journal with an inbox, and a run that calls them as a loop does.
+//! What the tests of agents that wait share: a place where they wait, and a run that calls them as a loop does.
 
 use std::{
-    collections::HashMap,
     sync::{Arc, Mutex},
     time::Duration,
 };
 
-use archon_orchestrator::{AgentPool, AgentTool, FieldKind, InputField, MemoryIndex};
+use archon_assistant::{AgentPool, AgentTool, FieldKind, InputField, MemoryIndex};
 use archon_run::RunLog;
-use archon_testkit::{MortalJournal, SeededIds, VirtualClock};
+use archon_testkit::{FnAgent, InboxJournal, SeededIds, VirtualClock, answer};
 use archon_types::{
-    AgentId, Answer, BoxFuture, CallId, Clock, CommandId, Context, Delegation, Effect, Inbox, InboxEntry,
-    InboxRequest, Journal, JournalError, Json, Lease, LoopId, OpenMode, OpenRun, PendingApproval, Record,
-    RecordBody, RunConfig, RunFilter, RunHead, RunId, RunStarted, SessionId, TenantId, Tool, ToolContext,
-    ToolError, ToolResult, pending_approvals,
+    AgentId, Answer, CallId, Clock, CommandId, Context, Delegation, Effect, InboxEntry, Journal, Json, Lease,
+    LoopId, OpenMode, PendingApproval, RecordBody, RunConfig, RunId, RunStarted, SessionId, TenantId, Tool,
+    ToolContext, ToolError, ToolResult, pending_approvals,
 };
 use serde_json::json;
-
-use crate::support::{FnAgent, answer};
-
-/// A journal in memory that has an inbox, and knows its runs.
-#[derive(Clone, Default)]
-pub(crate) struct OfficeJournal {
-    pub(crate) logs: MortalJournal,
-    inbox: Letters,
-    runs: Arc<Mutex<Vec<RunId>>>,
-}
-
-#[derive(Clone, Default)]
-struct Letters(Arc<Mutex<HashMap<RunId, Vec<InboxEntry>>>>);
-
-impl Inbox for Letters {
-    fn post<'a>(&'a self, run: &'a RunId, entry: InboxEntry) -> BoxFuture<'a, Result<(), JournalError>> {
-        self.0.lock().unwrap().entry(run.clone()).or_default().push(entry);
-        Box::pin(async { Ok(()) })
-    }
-
-    fn waiting<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Vec<InboxEntry>, JournalError>> {
-        let waiting = self.0.lock().unwrap().get(run).cloned().unwrap_or_default();
-        Box::pin(async { Ok(waiting) })
-    }
-
-    fn remove<'a>(&'a self, run: &'a RunId, ids: &'a [String]) -> BoxFuture<'a, Result<(), JournalError>> {
-        self.0.lock().unwrap().entry(run.clone()).or_default().retain(|entry| !ids.contains(&entry.id));
-        Box::pin(async { Ok(()) })
-    }
-}
-
-impl OfficeJournal {
-    /// Over logs that are there.
-    pub(crate) fn over(logs: &MortalJournal) -> Self {
-        Self { logs: logs.clone(), ..Self::default() }
-    }
-
-    /// Leaves something for a run.
-    pub(crate) fn post(&self, run: &str, id: &str, request: InboxRequest) {
-        let letter = InboxEntry::new(id, archon_types::Timestamp::from_millis(0), request);
-        self.inbox.0.lock().unwrap().entry(RunId::new(run)).or_default().push(letter);
-    }
-
-    /// What is left for a run.
-    pub(crate) fn posted(&self, run: &str) -> Vec<InboxEntry> {
-        self.inbox.0.lock().unwrap().get(&RunId::new(run)).cloned().unwrap_or_default()
-    }
-}
-
-impl Journal for OfficeJournal {
-    fn open<'a>(&'a self, run: &'a RunId, mode: OpenMode) -> BoxFuture<'a, Result<OpenRun, JournalError>> {
-        if mode == OpenMode::Create {
-            self.runs.lock().unwrap().push(run.clone());
-        }
-        self.logs.open(run, mode)
-    }
-
-    fn read<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Vec<Arc<Record>>, JournalError>> {
-        self.logs.read(run)
-    }
-
-    fn list<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<RunHead>, JournalError>> {
-        let runs = self.runs.lock().unwrap().clone();
-        let head = |run: RunId| RunHead::of(run.clone(), &self.logs.log(run.as_str()));
-        let heads = runs.into_iter().rev().map(head).collect();
-        Box::pin(async { Ok(filter.page(heads)) })
-    }
-
-    fn inbox(&self) -> Option<Arc<dyn Inbox>> {
-        Some(Arc::new(self.inbox.clone()))
-    }
-}
 
 /// A place where agents wait.
 pub(crate) struct Office {
     pub(crate) clock: VirtualClock,
-    pub(crate) journal: OfficeJournal,
+    pub(crate) journal: InboxJournal,
     pub(crate) pool: AgentPool,
     pub(crate) can_ask: bool,
 }
@@ -101,11 +27,11 @@ pub(crate) const CALL: CallId = CallId { command: CommandId(0), index: 0 };
 
 impl Office {
     pub(crate) fn new() -> Self {
-        Self::reopened(VirtualClock::new(), OfficeJournal::default())
+        Self::reopened(VirtualClock::new(), InboxJournal::default())
     }
 
     /// The same place in another process: the logs are there, the index is empty.
-    pub(crate) fn reopened(clock: VirtualClock, journal: OfficeJournal) -> Self {
+    pub(crate) fn reopened(clock: VirtualClock, journal: InboxJournal) -> Self {
         let pool = AgentPool::new(
             Arc::new(MemoryIndex::default()),
             Arc::new(journal.clone()),
@@ -143,7 +69,7 @@ impl Office {
         context.delegation = Some(Arc::new(by));
         let result = tool.call(arguments, &ToolContext::new(context.clone(), "c".into(), tool.name())).await;
         let mut bodies = Vec::new();
-        if self.journal.logs.log(run).is_empty() {
+        if self.journal.logs().log(run).is_empty() {
             let mut started = RunStarted::new(
                 context.run.clone(),
                 context.session.clone(),
@@ -163,7 +89,7 @@ impl Office {
         });
         match &result {
             Err(ToolError::Suspended(_)) => {
-                let below = pending_approvals(&self.journal.logs.log(child.as_str()));
+                let below = pending_approvals(&self.journal.logs().log(child.as_str()));
                 bodies.extend(below.into_iter().map(|entry| RecordBody::ToolAsked {
                     call: CALL,
                     request: Box::new(entry.request.from_below(child.clone(), entry.call)),
@@ -177,7 +103,8 @@ impl Office {
     }
 
     async fn write(&self, run: &str, bodies: Vec<RecordBody>, context: &Context) {
-        let mode = if self.journal.logs.log(run).is_empty() { OpenMode::Create } else { OpenMode::Existing };
+        let mode =
+            if self.journal.logs().log(run).is_empty() { OpenMode::Create } else { OpenMode::Existing };
         let open = self.journal.open(&RunId::new(run), mode).await.unwrap();
         let mut log = RunLog::new(open.writer, open.records.len() as u64, context.clone());
         log.append(bodies).await.unwrap();
@@ -185,7 +112,7 @@ impl Office {
 
     /// What a run waits for, by its log.
     pub(crate) fn open(&self, run: &str) -> Vec<PendingApproval> {
-        pending_approvals(&self.journal.logs.log(run))
+        pending_approvals(&self.journal.logs().log(run))
     }
 
     /// Leaves an answer for the only thing that a run waits for.
@@ -194,7 +121,7 @@ impl Office {
         let request = entry.request.answered(answer);
         let letter =
             InboxEntry::new(format!("in-{}", self.clock.now().as_millis()), self.clock.now(), request);
-        self.journal.inbox.post(entry.asker(), letter).await.unwrap();
+        self.journal.inbox().unwrap().post(entry.asker(), letter).await.unwrap();
         self.clock.advance(Duration::from_millis(1));
     }
 }
@@ -204,7 +131,7 @@ pub(crate) fn mailer() -> (AgentTool, Arc<Mutex<Vec<Json>>>) {
     let sent: Arc<Mutex<Vec<Json>>> = Arc::default();
     let seen = sent.clone();
     let agent = FnAgent::new(move |task, context| {
-        let fields = archon_orchestrator::fields_of(&task).unwrap();
+        let fields = archon_assistant::fields_of(&task).unwrap();
         seen.lock().unwrap().push(Json::Object(fields.clone()));
         async move { answer(&context, &format!("Sent to {}", fields["recipient"].as_str().unwrap())) }
     });

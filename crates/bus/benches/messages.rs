@@ -1,4 +1,4 @@
-//! What a message costs: `cargo bench -p archon-orchestrator`. One topic, one subscription, one sender; the goal of a
+//! What a message costs: `cargo bench -p archon-bus`. One topic, one subscription, one sender; the goal of a
 //! million messages a second is checked for one thread: it fails below. With two threads the figure is the machine's more
 //! than the bus's. Each figure is the best of five.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
@@ -8,7 +8,7 @@ use std::{
     time::{Instant, SystemTime, UNIX_EPOCH},
 };
 
-use archon_orchestrator::{BusAudit, BusOptions, Fate, LocalBus, MemoryAudit};
+use archon_bus::{BusAudit, BusOptions, Fate, LocalBus, MemoryAudit};
 use archon_types::{AgentId, BoxFuture, Bus, BusMessage, Clock, MessageType, Timestamp};
 use futures_util::StreamExt;
 

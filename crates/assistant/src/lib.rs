@@ -1,0 +1,68 @@
+//! Agents that wait for people: agents as tools with typed fields, the pool of those that wait, and assistants.
+//!
+//! Use it alone to let an agent of your own ask a person before it works, or to answer the messages of many
+//! tenants.
+//!
+//! An [`AgentTool`] is an agent as a tool with typed fields, which may ask a person and wait. An
+//! [`AgentPool`] finds the runs of a tenant that wait: it is an index, and the logs of the runs are
+//! the truth. A team of `archon-orchestrator` uses none of them: its members are any
+//! [`Agent`](archon_types::Agent), and it does not know the tools that they call.
+//!
+//! | question | file |
+//! |---|---|
+//! | which fields does an agent need? | `fields.rs` |
+//! | what is asked before it works, and what follows from the answer? | `agent_tool/form.rs` |
+//! | what asks, runs the agent, and keeps its state? | `agent_tool.rs`, `agent_tool/work.rs` |
+//! | which runs wait, for how long, and how many may? | `pool.rs` |
+//!
+//! An [`Assistant`] answers messages of many tenants. A run that waits for a person gets the
+//! message first; otherwise the agent loop does, which it reaches by a trait ([`Conversations`]).
+//!
+//! | question | file |
+//! |---|---|
+//! | what happens with a message? | `assistant.rs` |
+//! | what is recalled before, checked, and stored after? | [`Steps`], `assistant/steps.rs` |
+//! | what time is it for a tenant? | [`Zone::named`], `assistant/steps.rs` |
+//! | which question do a person's words answer? | `assistant/reader.rs` |
+//!
+//! # Example
+//!
+//! A call without a journal cannot wait, so a missing field becomes a result that the model reads:
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use archon_assistant::{AgentTool, FieldKind, InputField};
+//! use archon_testkit::{FnAgent, SeededIds, VirtualClock};
+//! use archon_types::{Context, RunId, SessionId, Tool, ToolContext};
+//! use serde_json::json;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), archon_types::ToolError> {
+//! let mail = AgentTool::new("SendEmailAgent", "Sends an email.", FnAgent::saying("Sent."))
+//!     .field(InputField::required("recipient", FieldKind::Text, "Address of the recipient."));
+//! let (clock, ids) = (Arc::new(VirtualClock::new()), Arc::new(SeededIds::new(1)));
+//! let context = Context::new(RunId::new("run_1"), SessionId::new("s"), clock, ids);
+//! let call = ToolContext::new(context, "call_1".into(), "SendEmailAgent");
+//!
+//! let sent = mail.call(json!({ "recipient": "ann@example.com" }), &call).await?;
+//! assert_eq!(sent.text(), "Sent.");
+//! let asks = mail.call(json!({}), &call).await?;
+//! assert!(asks.text().contains("needs `recipient`"));
+//! # Ok(())
+//! # }
+//! ```
+
+mod agent_tool;
+mod assistant;
+mod fields;
+mod pool;
+
+pub use agent_tool::{AgentTool, exposed, fields_of};
+pub use assistant::{
+    AnswerReader, Assistant, AssistantError, AssistantReply, Background, Conversations, Incoming,
+    LongTermSteps, ModelReader, NextTurn, PlainSteps, RateLimited, Source, Steps, Swept, UnknownZone,
+    Verdict, WordReader, Zone,
+};
+pub use fields::{FieldKind, InputField, Validator};
+pub use pool::{AgentPool, MemoryIndex, Noted, PoolOptions};

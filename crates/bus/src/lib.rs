@@ -1,0 +1,46 @@
+//! The message bus of one process: agents exchange messages by topic.
+//!
+//! Use it alone to exchange messages between agents of your own. A team of `archon-orchestrator` publishes on any
+//! [`Bus`](archon_types::Bus); `archon-redis` has one across processes.
+//!
+//! | concept | file |
+//! |---|---|
+//! | [`LocalBus`], its topics and its options | `bus.rs` |
+//! | queues, order, lifetimes, dead letters | `bus/state.rs` |
+//! | a subscription as a stream | `bus/subscription.rs` |
+//! | a subscription whose reader acknowledges each message | `bus/receiver.rs` |
+//! | [`BusAudit`], which records each message | `bus/audit.rs` |
+//!
+//! *Invariants*
+//!
+//! - Each subscription gets each of its messages once, in the order in which the bus accepted them.
+//! - A message that cannot be delivered becomes a dead letter.
+//!
+//! # Example
+//!
+//! Messages between the agents of one process:
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use archon_bus::LocalBus;
+//! use archon_testkit::VirtualClock;
+//! use archon_types::{AgentId, Bus, BusMessage, MessageType, Timestamp};
+//! use futures_util::StreamExt;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), archon_types::BusError> {
+//! let bus = LocalBus::new(Arc::new(VirtualClock::new()));
+//! let mut to_bob = bus.subscribe(&AgentId::new("bob"), &[]).await?;
+//! let content = serde_json::json!({ "done": 3 }).as_object().cloned().unwrap_or_default();
+//! bus.publish(BusMessage::new("ann", "bob", MessageType::StatusUpdate, content, Timestamp::default())).await?;
+//!
+//! let message = to_bob.next().await.expect("a message");
+//! assert_eq!(message.content["done"], 3);
+//! # Ok(())
+//! # }
+//! ```
+
+mod bus;
+
+pub use bus::{BusAudit, BusOptions, Delivery, Fate, LocalBus, MemoryAudit, Receiver};

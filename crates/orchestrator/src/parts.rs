@@ -1,0 +1,63 @@
+//! The options and the parts of a team: planner, members, lead, bus, desk.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use archon_types::{
+    Agent, AgentId, Bus, DynPlanner, ExecutionLimits, Journal, Member, Role, RunConfig, SubTask, TeamSettings,
+};
+
+use crate::Desk;
+
+/// Options of a [`Team`](crate::Team); each has a default.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct TeamOptions {
+    /// Name for people and for delegation.
+    pub name: String,
+    /// Id of the team, stable for its whole life; the sender of its messages on the bus.
+    pub agent_id: AgentId,
+    /// Settings of the team's work.
+    pub settings: TeamSettings,
+    /// Limits of a run, the runs of its members included.
+    pub limits: ExecutionLimits,
+    /// The roles that members may have.
+    pub roles: Vec<Role>,
+    /// A fixed plan, kept on every resume; no planner is asked. Default none.
+    pub plan: Option<Vec<SubTask>>,
+    /// Configuration that the first record of a run notes besides the limits: the team's memory,
+    /// the project files that it reads. The members' configurations are read from their agents.
+    pub config: RunConfig,
+}
+
+impl Default for TeamOptions {
+    fn default() -> Self {
+        Self {
+            name: "team".to_owned(),
+            agent_id: AgentId::new("team"),
+            settings: TeamSettings::default(),
+            limits: ExecutionLimits::default(),
+            roles: crate::sample_roles(),
+            plan: None,
+            config: RunConfig::default(),
+        }
+    }
+}
+
+/// The parts of a team.
+#[derive(Clone)]
+pub(crate) struct Parts {
+    pub(crate) planner: Arc<dyn DynPlanner>,
+    pub(crate) desk: Desk,
+    pub(crate) bus: Option<Arc<dyn Bus>>,
+    pub(crate) options: TeamOptions,
+    pub(crate) members: Vec<Member>,
+    pub(crate) agents: BTreeMap<AgentId, Arc<dyn Agent>>,
+    pub(crate) lead: Option<AgentId>,
+    pub(crate) journal: Arc<dyn Journal>,
+}
+
+impl Parts {
+    pub(crate) fn agent(&self, id: &AgentId) -> Option<Arc<dyn Agent>> {
+        self.agents.get(id).cloned()
+    }
+}
