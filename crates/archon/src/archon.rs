@@ -5,15 +5,12 @@ use std::sync::Arc;
 use archon_react_loop::{ReactAgent, stands_at};
 use archon_types::{
     Agent, BoxFuture, Clock, Context, CredentialStore, Event, ExecutionLimits, Fork, Ids, InboxEntry,
-    InboxRequest, Journal, Message, MoreLimits, NullSink, Origin, Outcome, Record, RecordBody, Reply,
-    ResponseFormat, RunAgent, RunConfig, RunFilter, RunHead, RunId, SessionId, Sink, Spending, TenantId,
-    Toolbox,
+    InboxRequest, Journal, Message, NullSink, Origin, Outcome, Record, RecordBody, Reply, ResponseFormat,
+    RunAgent, RunConfig, RunFilter, RunHead, RunId, RunSettings, SessionId, Sink, Spending, TenantId,
+    Toolbox, nearest,
 };
 
-use crate::{
-    ArchonBuilder, AutoSave, Conversation, MemoryLimit, RunError, RunHandle, RunOptions, auto_save::Saving,
-    claim::Start, watch,
-};
+use crate::{ArchonBuilder, AutoSave, MemoryLimit, RunError, RunOptions, auto_save::Saving};
 
 /// An agent with all its parts. Cloning is cheap, and clones share everything.
 #[derive(Clone)]
@@ -22,7 +19,7 @@ pub struct Archon {
     /// The builder that made it; see [`Archon::to_builder`].
     pub(crate) parts: Arc<ArchonBuilder>,
     #[cfg(feature = "planner")]
-    pub(crate) questions: crate::planning::Questions,
+    pub(crate) questions: crate::questions::Questions,
     pub(crate) toolbox: Arc<dyn Toolbox>,
     pub(crate) journal: Arc<dyn Journal>,
     pub(crate) clock: Arc<dyn Clock>,
@@ -33,29 +30,6 @@ pub struct Archon {
 }
 
 impl Archon {
-    /// Returns a builder without parts.
-    pub fn builder() -> ArchonBuilder {
-        ArchonBuilder::default()
-    }
-
-    /// Returns a builder with all parts of this agent, its journal, clock and ids included, to build an agent
-    /// that differs in some.
-    ///
-    /// ```no_run
-    /// # fn example() -> Result<(), archon::RunError> {
-    /// use archon::Archon;
-    ///
-    /// let desk = Archon::builder().model("anthropic:claude-sonnet-4-5").data_dir("runs").build()?;
-    /// let cheap = desk.to_builder().model("ollama:qwen3").system("Answer in one sentence.").build()?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn to_builder(&self) -> ArchonBuilder {
-        let mut builder = ArchonBuilder::clone(&self.parts);
-        builder.take_over(self);
-        builder
-    }
-
     /// The limits of this agent's runs: a base for [`RunOptions::with_limits`].
     pub fn limits(&self) -> &ExecutionLimits {
         &self.agent.options().limits
@@ -87,49 +61,6 @@ impl Archon {
         Reply::of(self.work(context, work).await?)
     }
 
-    /// Starts a task in the background and returns at once.
-    ///
-    /// # Errors
-    /// [`RunError::SessionBusy`]: the session's newest run is at work or suspended;
-    /// [`RunError::UnknownTool`]; or the journal cannot be listed.
-    pub async fn start(
-        &self,
-        task: impl Into<String>,
-        mut options: RunOptions,
-    ) -> Result<RunHandle, RunError> {
-        let own = self.for_run(options.settings())?;
-        let (context, origin) = own.prepare(options).await?;
-        let prompt = Message::user(task, self.clock.now()).into();
-        Ok(own.spawn(context, |agent, context| async move {
-            Ok(agent.start(vec![prompt], origin, &context).await?)
-        }))
-    }
-
-    /// Resumes a run from the end of its log: after a crash, a cancel or a failure. A run that follows a plan
-    /// is resumed by its planning agent. With a memory (`ArchonBuilder::memory`) a run that has ended returns
-    /// its outcome, after the memory has stored what was said.
-    ///
-    /// # Errors
-    /// The run is unknown. The handle's reply is an error if the run is in use, follows a plan, or has ended
-    /// and there is no memory.
-    pub async fn resume(&self, run: RunId) -> Result<RunHandle, RunError> {
-        self.resume_with(run, MoreLimits::default()).await
-    }
-
-    /// As [`resume`](Self::resume), with larger limits from now on, so that a run that ended at a limit of
-    /// turns, tokens, time or money goes on.
-    ///
-    /// # Errors
-    /// As [`resume`](Self::resume). The handle's reply is an error if the run has reached a limit that still
-    /// holds.
-    pub async fn resume_with(&self, run: RunId, more: MoreLimits) -> Result<RunHandle, RunError> {
-        let context = self.context_of(run).await?;
-        Ok(self.spawn(
-            context,
-            move |agent, context| async move { Ok(agent.resume_with(&more, &context).await?) },
-        ))
-    }
-
     /// Forks a run after `turns` of its turns, by default at its end: makes a new run of the same session
     /// with all records up to there. Resume it, or go on with a prompt in its session.
     ///
@@ -139,27 +70,6 @@ impl Archon {
         let id = RunId::new(self.ids.fresh("run"));
         let context = self.context(id, SessionId::new(""), RunOptions::default());
         Ok(archon_react_loop::fork(&*self.journal, run, turns, &context).await?)
-    }
-
-    /// Begins a conversation: a session that is continued prompt by prompt, and can be steered while it
-    /// works.
-    pub fn conversation(&self) -> Conversation {
-        Conversation::new(self.clone(), None, None)
-    }
-
-    /// A conversation that continues a session, or begins it if it has no runs yet.
-    ///
-    /// # Errors
-    /// [`RunError::SessionBusy`]: the session's newest run is at work or suspended; or the journal cannot be
-    /// listed.
-    pub async fn conversation_in(&self, session: SessionId) -> Result<Conversation, RunError> {
-        let run = match self.continuation(&RunOptions::in_session(session.clone())).await?.origin {
-            Origin::Continues { run, .. } => Some(run),
-            // The session is new; or its first prompt went to a parallel loop in which no branch had an
-            // answer.
-            _ => None,
-        };
-        Ok(Conversation::new(self.clone(), Some(session), run))
     }
 
     /// Steers a run, also one in another process: running tools finish, calls that have not started are
@@ -273,6 +183,46 @@ impl Archon {
         self.context(run, session, RunOptions { tenant, ..RunOptions::default() })
     }
 
+    /// Returns an error if a new task may not begin.
+    pub(crate) fn admit(&self) -> Result<(), RunError> {
+        let Some(limit) = &self.memory_limit else { return Ok(()) };
+        match (limit.gauge)() {
+            Some(used) if used > limit.max => Err(RunError::MemoryPressure { used, max: limit.max }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns this agent with the settings of one run.
+    ///
+    /// # Errors
+    /// The agent has no tool of a chosen name.
+    pub(crate) fn for_run(&self, settings: RunSettings) -> Result<Self, RunError> {
+        let mut own = self.clone();
+        if let Some(limits) = settings.limits {
+            own.agent = own.agent.with_limits(limits);
+        }
+        if let Some(system) = settings.system {
+            own.agent = own.agent.with_system(system);
+        }
+        if let Some(names) = settings.tools {
+            self.check_tools(&names)?;
+            own.agent = own.agent.with_tools_named(names);
+        }
+        Ok(own)
+    }
+
+    fn check_tools(&self, names: &[String]) -> Result<(), RunError> {
+        let specs = self.toolbox.specs();
+        let known = || specs.iter().map(|spec| spec.name.as_str());
+        match names.iter().find(|name| !known().any(|known| known == name.as_str())) {
+            Some(name) => Err(RunError::UnknownTool {
+                name: name.clone(),
+                meant: nearest(name, known()).map(str::to_owned),
+            }),
+            None => Ok(()),
+        }
+    }
+
     pub(crate) async fn prepare(&self, options: RunOptions) -> Result<(Context, Origin), RunError> {
         self.admit()?;
         let start = self.continuation(&options).await?;
@@ -296,32 +246,9 @@ impl Archon {
         self.context(run, session, options)
     }
 
-    async fn continuation(&self, options: &RunOptions) -> Result<Start, RunError> {
-        let Some(session) = &options.session else { return Ok(Start::unclaimed(Origin::Prompt)) };
-        let tenant = options.tenant.clone().unwrap_or_else(local);
-        if !options.branch {
-            return self.claim_newest(session, &tenant).await;
-        }
-        match self.newest(RunFilter::of_session(session.clone()).tenant(tenant)).await? {
-            Some(head) => Ok(Start::unclaimed(self.continuation_of(head.run_id).await?)),
-            None => Ok(Start::unclaimed(Origin::Prompt)),
-        }
-    }
-
     pub(crate) async fn continuation_of(&self, run: RunId) -> Result<Origin, RunError> {
         let records = self.journal.read(&run).await?;
         Ok(stands_at(&*self.journal, &run, &records).await?)
-    }
-
-    pub(crate) fn spawn<F>(&self, context: Context, work: impl FnOnce(ReactAgent, Context) -> F) -> RunHandle
-    where
-        F: Future<Output = Result<Outcome, RunError>> + Send + 'static,
-    {
-        let (sink, events) = watch::channel();
-        let (run, session, cancel) = (context.run.clone(), context.session.clone(), context.cancel.clone());
-        let agent = self.agent.clone();
-        let task = self.launch(context, Arc::new(sink), |context| work(agent, context));
-        RunHandle { archon: self.clone(), run, session, cancel, events, task: Some(task) }
     }
 
     /// Works on a run in a new task, whose events also go to `sink`.

@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 #[cfg(feature = "named-models")]
 use archon_providers::HttpOptions;
-use archon_react_loop::{ContextParts, Fallback, ReactAgent, ReactAgentOptions};
-use archon_store::MemoryJournal;
-use archon_tools::{CallGuard, EngineOptions, IntoTool, ToolEngine, ToolRegistry};
+use archon_react_loop::{ContextParts, Fallback, ReactAgentOptions};
+use archon_tools::{CallGuard, EngineOptions, IntoTool};
 use archon_types::{
     AgentId, ApprovalSettings, Approver, CircuitBreaker, Clock, ContextConfig, CredentialStore, DynApprover,
     DynHooks, ExecutionLimits, GoalCheck, Hooks, Ids, InputFilter, Instructions, Journal, ModelPrice,
@@ -14,11 +13,11 @@ use archon_types::{
     ToolExecutionStrategy, ToolMode, Toolbox,
 };
 
-use crate::{Archon, AutoSave, BuildError, MemoryLimit, RandomIds, SystemClock};
+use crate::{AutoSave, BuildError, MemoryLimit};
 
 mod runs;
 
-use runs::Runs;
+pub(crate) use runs::Runs;
 
 /// Collects the parts of an agent. Only the model is required.
 ///
@@ -45,32 +44,32 @@ use runs::Runs;
 #[derive(Clone)]
 #[must_use]
 pub struct ArchonBuilder {
-    model: Option<Model>,
-    keys: Vec<Secret>,
-    fallbacks: Vec<Standby>,
-    tools: Vec<Arc<dyn Tool>>,
-    toolbox: Option<Arc<dyn Toolbox>>,
-    journal: Option<Runs>,
-    clock: Option<Arc<dyn Clock>>,
-    ids: Option<Arc<dyn Ids>>,
+    pub(crate) model: Option<Model>,
+    pub(crate) keys: Vec<Secret>,
+    pub(crate) fallbacks: Vec<Standby>,
+    pub(crate) tools: Vec<Arc<dyn Tool>>,
+    pub(crate) toolbox: Option<Arc<dyn Toolbox>>,
+    pub(crate) journal: Option<Runs>,
+    pub(crate) clock: Option<Arc<dyn Clock>>,
+    pub(crate) ids: Option<Arc<dyn Ids>>,
     /// The agent's options; the model is set in `build`.
-    options: ReactAgentOptions,
-    agent_id: Option<AgentId>,
+    pub(crate) options: ReactAgentOptions,
+    pub(crate) agent_id: Option<AgentId>,
     /// `None`: as large as the model's window. `Some(None)`: no compaction.
-    context: Option<Option<ContextConfig>>,
-    context_parts: Option<ContextParts>,
-    hooks: Option<Arc<dyn DynHooks>>,
-    filters: Vec<Arc<dyn InputFilter>>,
-    auto_save: Option<AutoSave>,
+    pub(crate) context: Option<Option<ContextConfig>>,
+    pub(crate) context_parts: Option<ContextParts>,
+    pub(crate) hooks: Option<Arc<dyn DynHooks>>,
+    pub(crate) filters: Vec<Arc<dyn InputFilter>>,
+    pub(crate) auto_save: Option<AutoSave>,
     pub(crate) instructions: Option<Arc<dyn Instructions>>,
-    approver: Option<Arc<dyn DynApprover>>,
-    engine: Option<EngineOptions>,
-    guards: Vec<Arc<dyn CallGuard>>,
+    pub(crate) approver: Option<Arc<dyn DynApprover>>,
+    pub(crate) engine: Option<EngineOptions>,
+    pub(crate) guards: Vec<Arc<dyn CallGuard>>,
     pub(crate) memory_limit: Option<MemoryLimit>,
     /// `None`: the default HTTP options.
-    http: Option<Http>,
+    pub(crate) http: Option<Http>,
     pub(crate) run_memory: Option<Arc<dyn RunMemory>>,
-    credentials: Option<Arc<dyn CredentialStore>>,
+    pub(crate) credentials: Option<Arc<dyn CredentialStore>>,
 }
 
 impl Default for ArchonBuilder {
@@ -104,7 +103,7 @@ impl Default for ArchonBuilder {
 }
 
 #[derive(Clone)]
-enum Model {
+pub(crate) enum Model {
     #[cfg(feature = "named-models")]
     Named(String),
     /// The provider, once with each of its keys.
@@ -112,7 +111,7 @@ enum Model {
 }
 
 #[derive(Clone)]
-enum Standby {
+pub(crate) enum Standby {
     #[cfg(feature = "named-models")]
     Named(String),
     Given(Fallback),
@@ -371,8 +370,8 @@ impl ArchonBuilder {
     /// Sets the approver. It decides about calls that need a person's approval: those of tools that are
     /// destructive or always ask, unless the [engine's options](Self::engine_options) say otherwise. Without
     /// an approver the answer is no. One that returns [`Decision::Later`](archon_types::Decision::Later)
-    /// suspends the run: see [`Archon::approvals`]. A question waits for 30 minutes, unless the
-    /// [settings](Self::approval_settings) say otherwise.
+    /// suspends the run: see [`Archon::approvals`](crate::Archon::approvals). A question waits for 30 minutes,
+    /// unless the [settings](Self::approval_settings) say otherwise.
     pub fn approver(mut self, approver: impl Approver + 'static) -> Self {
         self.approver = Some(Arc::new(approver));
         self
@@ -423,6 +422,12 @@ impl ArchonBuilder {
         self
     }
 
+    /// Refuses new tasks while the process uses more memory than this.
+    pub fn memory_limit(mut self, limit: MemoryLimit) -> Self {
+        self.memory_limit = Some(limit);
+        self
+    }
+
     /// Saves every run's session into a store while the run works; see [`AutoSave`].
     pub fn save_sessions(mut self, saver: AutoSave) -> Self {
         self.auto_save = Some(saver);
@@ -436,77 +441,11 @@ impl ArchonBuilder {
         self.run_memory = Some(Arc::new(crate::agent_memory::Remembering::new(memory.into())));
         self
     }
-
-    /// Builds the agent.
-    ///
-    /// # Errors
-    /// No model was given or its name is unknown, two tools have one name, the journal's directory or
-    /// database cannot be used, or a setting has no effect: [`BuildError::NoEffect`], [`BuildError::Needs`].
-    pub fn build(self) -> Result<Archon, BuildError> {
-        self.check()?;
-        let mut parts = self.clone();
-        let http = &self.http.unwrap_or_default();
-        let (mut providers, model) = self.model.ok_or(BuildError::NoModel)?.ready(&self.keys, http)?;
-        let keys = providers.split_off(1);
-        let provider = providers.swap_remove(0);
-        let ready = |standby: Standby| standby.ready(http);
-        let fallbacks: Vec<Fallback> = self.fallbacks.into_iter().map(ready).collect::<Result<_, _>>()?;
-        let toolbox = match self.toolbox {
-            Some(toolbox) => toolbox,
-            None => registry_of(self.tools, self.engine.unwrap_or_default(), self.guards)?,
-        };
-        let journal = match &self.journal {
-            Some(journal) => journal.opened()?,
-            None => Arc::new(MemoryJournal::new()),
-        };
-        let clock = self.clock.unwrap_or_else(|| Arc::new(SystemClock));
-        let ids = self.ids.unwrap_or_else(|| Arc::new(RandomIds));
-        parts.journal = Some(Runs::Given(journal.clone()));
-        (parts.clock, parts.ids) = (Some(clock.clone()), Some(ids.clone()));
-        let mut options = self.options;
-        options.model = model;
-        options.agent_id = self.agent_id.unwrap_or_else(|| AgentId::new(ids.fresh("agent")));
-        fit_window(self.context, &mut options, &*provider);
-        #[cfg(feature = "planner")]
-        let questions =
-            crate::planning::Questions::new((&provider, &keys), &fallbacks, &options.retry, (&clock, &ids));
-        let mut agent = ReactAgent::new(provider, journal.clone(), options)
-            .with_keys(keys)
-            .with_fallbacks(fallbacks)
-            .with_toolbox(toolbox.clone())
-            .with_context_parts(self.context_parts.unwrap_or_default())
-            .with_input_filters(self.filters);
-        if let Some(hooks) = self.hooks {
-            agent = agent.with_hooks(hooks);
-        }
-        if let Some(approver) = self.approver {
-            agent = agent.with_approver(approver);
-        }
-        if let Some(memory) = self.run_memory {
-            agent = agent.with_memory(memory);
-        }
-        if let Some(instructions) = self.instructions {
-            agent = agent.with_instructions(instructions);
-        }
-        Ok(Archon {
-            agent,
-            parts: Arc::new(parts),
-            #[cfg(feature = "planner")]
-            questions,
-            toolbox,
-            journal,
-            clock,
-            ids,
-            auto_save: self.auto_save,
-            memory_limit: self.memory_limit,
-            credentials: self.credentials,
-        })
-    }
 }
 
 impl ArchonBuilder {
     /// Refuses settings that would be ignored.
-    fn check(&self) -> Result<(), BuildError> {
+    pub(crate) fn check(&self) -> Result<(), BuildError> {
         let refuse = |setting, beside| Err(BuildError::NoEffect { setting, beside });
         if self.toolbox.is_some() && !self.tools.is_empty() {
             return refuse("tool", "toolbox");
@@ -535,49 +474,20 @@ impl ArchonBuilder {
     fn has_named_fallback(&self) -> bool {
         self.fallbacks.iter().any(|fallback| !matches!(fallback, Standby::Given(_)))
     }
-
-    /// Takes over the settings of an agent that are not the builder's own.
-    pub(crate) fn take_over(&mut self, archon: &Archon) {
-        let own = archon.agent.options();
-        self.options.request.response_format.clone_from(&own.request.response_format);
-        self.options.form_check = own.form_check;
-    }
-}
-
-/// Sets the context window: as configured, or as large as the model's.
-fn fit_window(
-    context: Option<Option<ContextConfig>>,
-    options: &mut ReactAgentOptions,
-    provider: &dyn Provider,
-) {
-    match (context, &mut options.context) {
-        (Some(context), _) => options.context = context,
-        (None, Some(config)) => {
-            let window = provider.capabilities(&options.model).context_window;
-            config.max_context_tokens = window.unwrap_or(config.max_context_tokens);
-        }
-        (None, None) => {}
-    }
-}
-
-fn registry_of(
-    tools: Vec<Arc<dyn Tool>>,
-    options: EngineOptions,
-    guards: Vec<Arc<dyn CallGuard>>,
-) -> Result<Arc<dyn Toolbox>, BuildError> {
-    let registry = ToolRegistry::new();
-    registry.register_all(tools)?;
-    Ok(Arc::new(ToolEngine::new(registry).with_options(options).with_guards(guards)))
 }
 
 /// HTTP options, if there are models by name.
 #[cfg(feature = "named-models")]
-type Http = HttpOptions;
+pub(crate) type Http = HttpOptions;
 #[cfg(not(feature = "named-models"))]
-type Http = ();
+pub(crate) type Http = ();
 
 impl Model {
-    fn ready(self, keys: &[Secret], http: &Http) -> Result<(Vec<Arc<dyn Provider>>, String), BuildError> {
+    pub(crate) fn ready(
+        self,
+        keys: &[Secret],
+        http: &Http,
+    ) -> Result<(Vec<Arc<dyn Provider>>, String), BuildError> {
         let _ = (keys, http);
         match self {
             #[cfg(feature = "named-models")]
@@ -588,7 +498,7 @@ impl Model {
 }
 
 impl Standby {
-    fn ready(self, http: &Http) -> Result<Fallback, BuildError> {
+    pub(crate) fn ready(self, http: &Http) -> Result<Fallback, BuildError> {
         let _ = http;
         match self {
             #[cfg(feature = "named-models")]

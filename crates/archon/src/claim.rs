@@ -11,7 +11,7 @@ use archon_types::{
     RecordBody, RunFilter, RunId, RunStarted, RunStatus, RunWriter, SessionId, Sink, TenantId,
 };
 
-use crate::{Archon, RunError};
+use crate::{Archon, RunError, RunOptions, archon::local};
 
 /// The origin of a new run. While it is held, no other message starts a run there.
 pub(crate) struct Start {
@@ -52,6 +52,18 @@ impl Sink for UntilBegun {
 }
 
 impl Archon {
+    pub(crate) async fn continuation(&self, options: &RunOptions) -> Result<Start, RunError> {
+        let Some(session) = &options.session else { return Ok(Start::unclaimed(Origin::Prompt)) };
+        let tenant = options.tenant.clone().unwrap_or_else(local);
+        if !options.branch {
+            return self.claim_newest(session, &tenant).await;
+        }
+        match self.newest(RunFilter::of_session(session.clone()).tenant(tenant)).await? {
+            Some(head) => Ok(Start::unclaimed(self.continuation_of(head.run_id).await?)),
+            None => Ok(Start::unclaimed(Origin::Prompt)),
+        }
+    }
+
     /// Claims the newest run of a session for the next run.
     ///
     /// # Errors

@@ -73,6 +73,29 @@ impl Drop for RunningGuard {
     }
 }
 
+impl Archon {
+    /// Begins a conversation: a session that is continued prompt by prompt, and can be steered while it
+    /// works.
+    pub fn conversation(&self) -> Conversation {
+        Conversation::new(self.clone(), None, None)
+    }
+
+    /// A conversation that continues a session, or begins it if it has no runs yet.
+    ///
+    /// # Errors
+    /// [`RunError::SessionBusy`]: the session's newest run is at work or suspended; or the journal cannot be
+    /// listed.
+    pub async fn conversation_in(&self, session: SessionId) -> Result<Conversation, RunError> {
+        let run = match self.continuation(&RunOptions::in_session(session.clone())).await?.origin {
+            Origin::Continues { run, .. } => Some(run),
+            // The session is new; or its first prompt went to a parallel loop in which no branch had an
+            // answer.
+            _ => None,
+        };
+        Ok(Conversation::new(self.clone(), Some(session), run))
+    }
+}
+
 impl Conversation {
     pub(crate) fn new(archon: Archon, session: Option<SessionId>, continues: Option<RunId>) -> Self {
         let last_used = archon.clock.now();

@@ -1,16 +1,19 @@
 //! Handle of a run under way: its events, its cancel and its reply.
 
-use std::{
-    pin::Pin,
-    task::{Context, Poll},
-};
+use std::{pin::Pin, sync::Arc, task, task::Poll};
 
-use archon_types::{CancellationToken, Event, Outcome, Reply, RunId, SessionId};
+use archon_react_loop::ReactAgent;
+use archon_types::{
+    CancellationToken, Context, Event, Message, MoreLimits, Outcome, Reply, RunId, SessionId,
+};
 use futures_core::Stream;
 use futures_util::{StreamExt, future::ready};
 use tokio::task::JoinHandle;
 
-use crate::{Archon, RunError, watch::EventStream};
+use crate::{
+    Archon, RunError, RunOptions,
+    watch::{self, EventStream},
+};
 
 /// A run under way, as a stream of its events. Dropping the handle cancels the run.
 #[derive(Debug)]
@@ -21,6 +24,62 @@ pub struct RunHandle {
     pub(crate) cancel: CancellationToken,
     pub(crate) events: EventStream,
     pub(crate) task: Option<JoinHandle<Result<Outcome, RunError>>>,
+}
+
+impl Archon {
+    /// Starts a task in the background and returns at once.
+    ///
+    /// # Errors
+    /// [`RunError::SessionBusy`]: the session's newest run is at work or suspended;
+    /// [`RunError::UnknownTool`]; or the journal cannot be listed.
+    pub async fn start(
+        &self,
+        task: impl Into<String>,
+        mut options: RunOptions,
+    ) -> Result<RunHandle, RunError> {
+        let own = self.for_run(options.settings())?;
+        let (context, origin) = own.prepare(options).await?;
+        let prompt = Message::user(task, self.clock.now()).into();
+        Ok(own.spawn(context, |agent, context| async move {
+            Ok(agent.start(vec![prompt], origin, &context).await?)
+        }))
+    }
+
+    /// Resumes a run from the end of its log: after a crash, a cancel or a failure. A run that follows a plan
+    /// is resumed by its planning agent. With a memory (`ArchonBuilder::memory`) a run that has ended returns
+    /// its outcome, after the memory has stored what was said.
+    ///
+    /// # Errors
+    /// The run is unknown. The handle's reply is an error if the run is in use, follows a plan, or has ended
+    /// and there is no memory.
+    pub async fn resume(&self, run: RunId) -> Result<RunHandle, RunError> {
+        self.resume_with(run, MoreLimits::default()).await
+    }
+
+    /// As [`resume`](Self::resume), with larger limits from now on, so that a run that ended at a limit of
+    /// turns, tokens, time or money goes on.
+    ///
+    /// # Errors
+    /// As [`resume`](Self::resume). The handle's reply is an error if the run has reached a limit that still
+    /// holds.
+    pub async fn resume_with(&self, run: RunId, more: MoreLimits) -> Result<RunHandle, RunError> {
+        let context = self.context_of(run).await?;
+        Ok(self.spawn(
+            context,
+            move |agent, context| async move { Ok(agent.resume_with(&more, &context).await?) },
+        ))
+    }
+
+    pub(crate) fn spawn<F>(&self, context: Context, work: impl FnOnce(ReactAgent, Context) -> F) -> RunHandle
+    where
+        F: Future<Output = Result<Outcome, RunError>> + Send + 'static,
+    {
+        let (sink, events) = watch::channel();
+        let (run, session, cancel) = (context.run.clone(), context.session.clone(), context.cancel.clone());
+        let agent = self.agent.clone();
+        let task = self.launch(context, Arc::new(sink), |context| work(agent, context));
+        RunHandle { archon: self.clone(), run, session, cancel, events, task: Some(task) }
+    }
 }
 
 impl RunHandle {
@@ -114,7 +173,7 @@ impl RunHandle {
 impl Stream for RunHandle {
     type Item = Event;
 
-    fn poll_next(mut self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<Option<Event>> {
+    fn poll_next(mut self: Pin<&mut Self>, task: &mut task::Context<'_>) -> Poll<Option<Event>> {
         Pin::new(&mut self.events).poll_next(task)
     }
 }

@@ -105,6 +105,7 @@ mod archon;
 #[cfg(feature = "orchestrator")]
 mod assistant;
 mod auto_save;
+mod build;
 mod builder;
 mod claim;
 mod conversation;
@@ -115,13 +116,15 @@ mod parallel;
 #[cfg(feature = "planner")]
 mod planning;
 mod project_file;
+#[cfg(feature = "planner")]
+mod questions;
+mod random_ids;
 mod run_agents;
 mod run_clock;
 mod run_options;
 mod runs;
 #[cfg(any(feature = "planner", feature = "orchestrator"))]
 mod several;
-mod system;
 #[cfg(feature = "orchestrator")]
 mod teamwork;
 mod typed;
@@ -167,9 +170,10 @@ pub use parallel::{Parallel, ParallelReply};
 #[cfg(feature = "planner")]
 pub use planning::Planning;
 pub use project_file::ProjectFile;
+pub use random_ids::RandomIds;
+pub use run_clock::SystemClock;
 pub use run_options::RunOptions;
 pub use runs::{AgentSource, Runs, Sweeping, TenantRuns};
-pub use system::{RandomIds, SystemClock};
 #[cfg(feature = "orchestrator")]
 pub use teamwork::Teamwork;
 pub use typed::{AnswerForm, Typed};

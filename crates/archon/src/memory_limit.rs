@@ -2,8 +2,6 @@
 
 use std::{fmt, sync::Arc};
 
-use crate::{Archon, ArchonBuilder, RunError};
-
 /// Measures the bytes of memory that the process uses; `None` if that is unknown.
 type Gauge = dyn Fn() -> Option<u64> + Send + Sync;
 
@@ -11,8 +9,8 @@ type Gauge = dyn Fn() -> Option<u64> + Send + Sync;
 /// allowed.
 #[derive(Clone)]
 pub struct MemoryLimit {
-    max: u64,
-    gauge: Arc<Gauge>,
+    pub(crate) max: u64,
+    pub(crate) gauge: Arc<Gauge>,
 }
 
 impl MemoryLimit {
@@ -31,25 +29,6 @@ impl MemoryLimit {
 impl fmt::Debug for MemoryLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MemoryLimit").field("max", &self.max).finish_non_exhaustive()
-    }
-}
-
-impl ArchonBuilder {
-    /// Refuses new tasks while the process uses more memory than this.
-    pub fn memory_limit(mut self, limit: MemoryLimit) -> Self {
-        self.memory_limit = Some(limit);
-        self
-    }
-}
-
-impl Archon {
-    /// Returns an error if a new task may not begin.
-    pub(crate) fn admit(&self) -> Result<(), RunError> {
-        let Some(limit) = &self.memory_limit else { return Ok(()) };
-        match (limit.gauge)() {
-            Some(used) if used > limit.max => Err(RunError::MemoryPressure { used, max: limit.max }),
-            _ => Ok(()),
-        }
     }
 }
 

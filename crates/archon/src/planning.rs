@@ -6,11 +6,10 @@ use archon_planner::{
     Briefing, LlmConclusion, LlmPlanCheck, LlmPlanner, OnlyTool, PlanDraft, PlanningAgent,
     PlanningAgentOptions, Workers,
 };
-use archon_providers::{FallbackProvider, KeyRotationProvider, RetryProvider};
-use archon_react_loop::{Fallback, LoopError, ReactAgent};
+use archon_react_loop::{LoopError, ReactAgent};
 use archon_types::{
-    Agent, Answer, CallId, Clock, Context, ExecutionLimits, ExtensionMessage, FallbackModel, Ids, MoreLimits,
-    Origin, Outcome, Planner, Provider, Reply, RetryConfig, RunAgent, RunId, SubTask, Toolbox,
+    Agent, Answer, CallId, Context, ExecutionLimits, ExtensionMessage, MoreLimits, Origin, Outcome, Planner,
+    Reply, RunAgent, RunId, SubTask, Toolbox,
 };
 
 use crate::{Archon, RunError, RunHandle, RunOptions};
@@ -330,52 +329,4 @@ impl Workers for OwnWorkers {
             None => Arc::new(agent),
         }
     }
-}
-
-/// The models of an agent for single questions outside of a loop.
-#[derive(Clone)]
-pub(crate) struct Questions {
-    provider: Arc<dyn Provider>,
-    fallbacks: Vec<FallbackModel>,
-}
-
-impl Questions {
-    /// Wraps each model with retries, with its further keys, and with the fallback models. A loop does this
-    /// itself, and records it.
-    pub(crate) fn new(
-        (provider, keys): (&Arc<dyn Provider>, &[Arc<dyn Provider>]),
-        fallbacks: &[Fallback],
-        retry: &RetryConfig,
-        (clock, ids): (&Arc<dyn Clock>, &Arc<dyn Ids>),
-    ) -> Self {
-        let patient = |provider: &Arc<dyn Provider>, keys: &[Arc<dyn Provider>]| -> Arc<dyn Provider> {
-            let keyed: Arc<dyn Provider> = match keys {
-                [] => provider.clone(),
-                keys => Arc::new(KeyRotationProvider::new(provider.clone(), keys.to_vec())),
-            };
-            let ids = ids.clone();
-            let patient = RetryProvider::new(keyed, clock.clone()).with_config(retry.clone());
-            Arc::new(patient.with_jitter(move || jitter(&*ids)))
-        };
-        let first = patient(provider, keys);
-        let others: Vec<_> =
-            fallbacks.iter().map(|f| (patient(&f.provider, &f.keys), f.model.clone())).collect();
-        let provider = match others.is_empty() {
-            true => first,
-            false => Arc::new(FallbackProvider::new(first, others)),
-        };
-        let recorded = |f: &Fallback| {
-            let mut model = FallbackModel::new(f.provider.id(), f.model.clone());
-            model.price = f.price.or_else(|| f.provider.capabilities(&f.model).price);
-            model
-        };
-        Self { provider, fallbacks: fallbacks.iter().map(recorded).collect() }
-    }
-}
-
-/// Returns a number from -1.0 to 1.0, made from an id, so that tests can control it.
-fn jitter(ids: &dyn Ids) -> f64 {
-    let sum =
-        ids.fresh("jitter").bytes().fold(0u32, |sum, b| sum.wrapping_mul(31).wrapping_add(u32::from(b)));
-    f64::from(sum % 2001) / 1000.0 - 1.0
 }

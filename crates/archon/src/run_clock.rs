@@ -1,17 +1,40 @@
-//! The clock of one run: starts at the wall-clock time, and counts only the time in which the process could
+//! The system's clock, and the clock of one run: it starts at the wall-clock time, and counts only the time in which the process could
 //! work. Steps of the system's clock, sleep of the machine and stops of the process do not count.
 
 use std::{
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     thread,
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 use archon_types::{BoxFuture, Clock, Timestamp};
 
-use crate::SystemClock;
+/// The system's clock and tokio's timers.
+///
+/// A run reads the clock once, when it begins or is resumed, and from there counts the time in which its
+/// process could work: a step of the clock, sleep of the machine, or a stop of the process for more than ten
+/// seconds neither ends a run at its time limit nor makes it wait. Later dates in that run are behind the
+/// wall clock by that time.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemClock;
 
-/// A clock that advances only while this process can work. See [`SystemClock`](crate::SystemClock).
+impl Clock for SystemClock {
+    fn now(&self) -> Timestamp {
+        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Timestamp::from_millis(u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX))
+    }
+
+    fn sleep_until(&self, deadline: Timestamp) -> BoxFuture<'static, ()> {
+        let wait = deadline.since(self.now()).min(LONGEST_SLEEP);
+        Box::pin(async move { tokio::time::sleep(wait).await })
+    }
+
+    fn for_run(&self) -> Option<Arc<dyn Clock>> {
+        Some(Arc::new(RunClock::new(self.now())))
+    }
+}
+
+/// A clock that advances only while this process can work. See [`SystemClock`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RunClock {
     wall: Timestamp,
@@ -61,7 +84,7 @@ impl Clock for RunClock {
 }
 
 /// The longest single sleep, since timers have a maximum; after it the clock is read again.
-pub(crate) const LONGEST_SLEEP: Duration = Duration::from_secs(30 * 24 * 3600);
+const LONGEST_SLEEP: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// The interval of heartbeats while any clock sleeps.
 const BEAT: Duration = Duration::from_secs(1);

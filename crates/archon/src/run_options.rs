@@ -2,11 +2,9 @@
 
 use std::sync::Arc;
 
-use archon_types::{
-    CancellationToken, ExecutionLimits, RunId, RunSettings, SessionId, Sink, TenantId, nearest,
-};
+use archon_types::{CancellationToken, ExecutionLimits, RunId, RunSettings, SessionId, Sink, TenantId};
 
-use crate::{Archon, RunError};
+use crate::RunError;
 
 /// Options of a run; the default is a new run in a new session without a sink.
 ///
@@ -53,7 +51,8 @@ pub struct RunOptions {
     pub cancel: Option<CancellationToken>,
     /// Gets the events of the run and its child runs, on the run's own task.
     pub sink: Option<Arc<dyn Sink>>,
-    /// Limits of this run, instead of the agent's; begin with [`Archon::limits`].
+    /// Limits of this run, instead of the agent's; begin with
+    /// [`Archon::limits`](crate::Archon::limits).
     pub limits: Option<ExecutionLimits>,
     /// System text of this run, instead of the agent's.
     pub system: Option<String>,
@@ -145,39 +144,6 @@ impl RunOptions {
         let set = [(self.system.is_some(), "a system text"), (self.tools.is_some(), "tools")];
         match set.into_iter().find(|(is_set, _)| *is_set) {
             Some((_, option)) => Err(RunError::NoEffect { option, on: "a run of several agents" }),
-            None => Ok(()),
-        }
-    }
-}
-
-impl Archon {
-    /// Returns this agent with the settings of one run.
-    ///
-    /// # Errors
-    /// The agent has no tool of a chosen name.
-    pub(crate) fn for_run(&self, settings: RunSettings) -> Result<Self, RunError> {
-        let mut own = self.clone();
-        if let Some(limits) = settings.limits {
-            own.agent = own.agent.with_limits(limits);
-        }
-        if let Some(system) = settings.system {
-            own.agent = own.agent.with_system(system);
-        }
-        if let Some(names) = settings.tools {
-            self.check_tools(&names)?;
-            own.agent = own.agent.with_tools_named(names);
-        }
-        Ok(own)
-    }
-
-    fn check_tools(&self, names: &[String]) -> Result<(), RunError> {
-        let specs = self.toolbox.specs();
-        let known = || specs.iter().map(|spec| spec.name.as_str());
-        match names.iter().find(|name| !known().any(|known| known == name.as_str())) {
-            Some(name) => Err(RunError::UnknownTool {
-                name: name.clone(),
-                meant: nearest(name, known()).map(str::to_owned),
-            }),
             None => Ok(()),
         }
     }

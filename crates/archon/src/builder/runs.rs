@@ -10,7 +10,7 @@ use archon_types::{Journal, JournalError};
 
 /// A journal, or the path of one.
 #[derive(Clone)]
-pub(super) enum Runs {
+pub(crate) enum Runs {
     Given(Arc<dyn Journal>),
     #[cfg_attr(
         not(any(feature = "jsonl", feature = "sqlite")),
@@ -19,7 +19,7 @@ pub(super) enum Runs {
     At(Arc<Place>),
 }
 
-pub(super) struct Place {
+pub(crate) struct Place {
     path: PathBuf,
     open: Open,
     opened: Mutex<Option<Arc<dyn Journal>>>,
@@ -29,12 +29,12 @@ type Open = fn(&Path) -> Result<Arc<dyn Journal>, JournalError>;
 
 impl Runs {
     #[cfg(any(feature = "jsonl", feature = "sqlite"))]
-    pub(super) fn at(path: &Path, open: Open) -> Self {
+    pub(crate) fn at(path: &Path, open: Open) -> Self {
         Self::At(Arc::new(Place { path: path.to_owned(), open, opened: Mutex::default() }))
     }
 
     /// Returns the journal, and opens it if needed.
-    pub(super) fn opened(&self) -> Result<Arc<dyn Journal>, JournalError> {
+    pub(crate) fn opened(&self) -> Result<Arc<dyn Journal>, JournalError> {
         let place = match self {
             Self::Given(journal) => return Ok(journal.clone()),
             Self::At(place) => place,

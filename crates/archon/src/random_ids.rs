@@ -1,39 +1,11 @@
-//! The system's clock, and random ids: the defaults outside of tests.
+//! Random ids: the default outside of tests.
 
 use std::{
     hash::{BuildHasher, Hasher, RandomState},
-    sync::Arc,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use archon_types::{BoxFuture, Clock, Ids, Timestamp};
-
-use crate::run_clock::{LONGEST_SLEEP, RunClock};
-
-/// The system's clock and tokio's timers.
-///
-/// A run reads the clock once, when it begins or is resumed, and from there counts the time in which its
-/// process could work: a step of the clock, sleep of the machine, or a stop of the process for more than ten
-/// seconds neither ends a run at its time limit nor makes it wait. Later dates in that run are behind the
-/// wall clock by that time.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct SystemClock;
-
-impl Clock for SystemClock {
-    fn now(&self) -> Timestamp {
-        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Timestamp::from_millis(u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX))
-    }
-
-    fn sleep_until(&self, deadline: Timestamp) -> BoxFuture<'static, ()> {
-        let wait = deadline.since(self.now()).min(LONGEST_SLEEP);
-        Box::pin(async move { tokio::time::sleep(wait).await })
-    }
-
-    fn for_run(&self) -> Option<Arc<dyn Clock>> {
-        Some(Arc::new(RunClock::new(self.now())))
-    }
-}
+use archon_types::Ids;
 
 /// Random ids that sort by time: version 7 UUIDs.
 #[derive(Clone, Copy, Debug, Default)]

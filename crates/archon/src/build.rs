@@ -1,0 +1,139 @@
+//! Building of agents from the parts of a builder, and of builders from agents.
+
+use std::sync::Arc;
+
+use archon_react_loop::{Fallback, ReactAgent, ReactAgentOptions};
+use archon_store::MemoryJournal;
+use archon_tools::{CallGuard, EngineOptions, ToolEngine, ToolRegistry};
+use archon_types::{AgentId, ContextConfig, Provider, Tool, Toolbox};
+
+use crate::{
+    Archon, ArchonBuilder, BuildError, RandomIds, SystemClock,
+    builder::{Runs, Standby},
+};
+
+impl Archon {
+    /// Returns a builder without parts.
+    pub fn builder() -> ArchonBuilder {
+        ArchonBuilder::default()
+    }
+
+    /// Returns a builder with all parts of this agent, its journal, clock and ids included, to build an agent
+    /// that differs in some.
+    ///
+    /// ```no_run
+    /// # fn example() -> Result<(), archon::RunError> {
+    /// use archon::Archon;
+    ///
+    /// let desk = Archon::builder().model("anthropic:claude-sonnet-4-5").data_dir("runs").build()?;
+    /// let cheap = desk.to_builder().model("ollama:qwen3").system("Answer in one sentence.").build()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn to_builder(&self) -> ArchonBuilder {
+        let mut builder = ArchonBuilder::clone(&self.parts);
+        builder.take_over(self);
+        builder
+    }
+}
+
+impl ArchonBuilder {
+    /// Builds the agent.
+    ///
+    /// # Errors
+    /// No model was given or its name is unknown, two tools have one name, the journal's directory or
+    /// database cannot be used, or a setting has no effect: [`BuildError::NoEffect`], [`BuildError::Needs`].
+    pub fn build(self) -> Result<Archon, BuildError> {
+        self.check()?;
+        let mut parts = self.clone();
+        let http = &self.http.unwrap_or_default();
+        let (mut providers, model) = self.model.ok_or(BuildError::NoModel)?.ready(&self.keys, http)?;
+        let keys = providers.split_off(1);
+        let provider = providers.swap_remove(0);
+        let ready = |standby: Standby| standby.ready(http);
+        let fallbacks: Vec<Fallback> = self.fallbacks.into_iter().map(ready).collect::<Result<_, _>>()?;
+        let toolbox = match self.toolbox {
+            Some(toolbox) => toolbox,
+            None => registry_of(self.tools, self.engine.unwrap_or_default(), self.guards)?,
+        };
+        let journal = match &self.journal {
+            Some(journal) => journal.opened()?,
+            None => Arc::new(MemoryJournal::new()),
+        };
+        let clock = self.clock.unwrap_or_else(|| Arc::new(SystemClock));
+        let ids = self.ids.unwrap_or_else(|| Arc::new(RandomIds));
+        parts.journal = Some(Runs::Given(journal.clone()));
+        (parts.clock, parts.ids) = (Some(clock.clone()), Some(ids.clone()));
+        let mut options = self.options;
+        options.model = model;
+        options.agent_id = self.agent_id.unwrap_or_else(|| AgentId::new(ids.fresh("agent")));
+        fit_window(self.context, &mut options, &*provider);
+        #[cfg(feature = "planner")]
+        let questions =
+            crate::questions::Questions::new((&provider, &keys), &fallbacks, &options.retry, (&clock, &ids));
+        let mut agent = ReactAgent::new(provider, journal.clone(), options)
+            .with_keys(keys)
+            .with_fallbacks(fallbacks)
+            .with_toolbox(toolbox.clone())
+            .with_context_parts(self.context_parts.unwrap_or_default())
+            .with_input_filters(self.filters);
+        if let Some(hooks) = self.hooks {
+            agent = agent.with_hooks(hooks);
+        }
+        if let Some(approver) = self.approver {
+            agent = agent.with_approver(approver);
+        }
+        if let Some(memory) = self.run_memory {
+            agent = agent.with_memory(memory);
+        }
+        if let Some(instructions) = self.instructions {
+            agent = agent.with_instructions(instructions);
+        }
+        Ok(Archon {
+            agent,
+            parts: Arc::new(parts),
+            #[cfg(feature = "planner")]
+            questions,
+            toolbox,
+            journal,
+            clock,
+            ids,
+            auto_save: self.auto_save,
+            memory_limit: self.memory_limit,
+            credentials: self.credentials,
+        })
+    }
+
+    /// Takes over the settings of an agent that are not the builder's own.
+    fn take_over(&mut self, archon: &Archon) {
+        let own = archon.agent.options();
+        self.options.request.response_format.clone_from(&own.request.response_format);
+        self.options.form_check = own.form_check;
+    }
+}
+
+/// Sets the context window: as configured, or as large as the model's.
+fn fit_window(
+    context: Option<Option<ContextConfig>>,
+    options: &mut ReactAgentOptions,
+    provider: &dyn Provider,
+) {
+    match (context, &mut options.context) {
+        (Some(context), _) => options.context = context,
+        (None, Some(config)) => {
+            let window = provider.capabilities(&options.model).context_window;
+            config.max_context_tokens = window.unwrap_or(config.max_context_tokens);
+        }
+        (None, None) => {}
+    }
+}
+
+fn registry_of(
+    tools: Vec<Arc<dyn Tool>>,
+    options: EngineOptions,
+    guards: Vec<Arc<dyn CallGuard>>,
+) -> Result<Arc<dyn Toolbox>, BuildError> {
+    let registry = ToolRegistry::new();
+    registry.register_all(tools)?;
+    Ok(Arc::new(ToolEngine::new(registry).with_options(options).with_guards(guards)))
+}
