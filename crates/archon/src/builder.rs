@@ -437,7 +437,7 @@ impl ArchonBuilder {
     /// Sets the long-term memory: matching memories are added to each prompt, and what is said is stored, at
     /// the latest before it leaves the context window.
     #[cfg(feature = "memory")]
-    pub fn memory(mut self, memory: impl Into<crate::AgentMemory>) -> Self {
+    pub fn memory(mut self, memory: impl Into<archon_memory::AgentMemory>) -> Self {
         self.run_memory = Some(Arc::new(crate::agent_memory::Remembering::new(memory.into())));
         self
     }

@@ -130,8 +130,6 @@ mod teamwork;
 mod typed;
 mod watch;
 
-#[cfg(feature = "memory")]
-pub use agent_memory::AgentMemory;
 pub use approvals::Approvals;
 pub use archon::Archon;
 /// Makes a tool of a function: its doc comment becomes the description, its signature the schema. `archon_tools::tool`
@@ -154,6 +152,8 @@ pub use archon::Archon;
 /// let builder = archon::Archon::builder().model("ollama:qwen3").tool(add);
 /// ```
 pub use archon_macros::facade_tool as tool;
+#[cfg(feature = "memory")]
+pub use archon_memory::AgentMemory;
 pub use archon_react_loop::SubAgentTool;
 pub use archon_tools::{ToolEngine, ToolRegistry};
 pub use archon_types::{

@@ -19,6 +19,7 @@
 //! | summarize recent memories | [`LongTermMemory::summarize_recent`] |
 //! | forget, merge, embed again | [`Memory::evict`], [`Memory::keep_within`], [`Memory::merge_similar`], [`Memory::embed_missing`] |
 //! | move memories | [`Memory::export`], [`Memory::import`] |
+//! | remember what the runs of an agent say | [`AgentMemory`] |
 //! | keep entries in RAM | [`InMemoryStore`] |
 //! | embed without a model | [`HashEmbedder`] |
 //! | rank candidates by words and meaning | [`rank`] |
@@ -51,6 +52,7 @@
 //! # }
 //! ```
 
+mod agent_memory;
 mod ask;
 mod compress;
 mod conversation;
@@ -71,6 +73,7 @@ mod transfer;
 mod upkeep;
 mod words;
 
+pub use agent_memory::{AgentMemory, TurnMemory};
 pub use ask::Answered;
 pub use compress::Compressor;
 pub use conversation::Conversation;

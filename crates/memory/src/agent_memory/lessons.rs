@@ -7,8 +7,9 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use archon_memory::{Knowledge, KnowledgeExtractor};
 use archon_types::{MemoryEntry, MemoryError};
+
+use crate::{Knowledge, KnowledgeExtractor};
 
 /// Queue of one extractor.
 pub(super) struct Lessons {
