@@ -6,7 +6,6 @@ use std::{
 };
 
 use archon::{
-    Runs,
     providers::{Catalogue, HttpOptions},
     store::{InboxKey, JsonlJournal},
 };
@@ -15,9 +14,8 @@ use crate::{
     config::{Config, Sources},
     credentials::{self, Kept},
     failure::Failure,
-    mcp,
     output::Output,
-    recorded::Recorded,
+    servers::Connected,
     tape::Tape,
 };
 
@@ -45,7 +43,7 @@ pub(crate) struct App {
     /// The catalogue of models, read at its first use.
     pub(crate) catalogue: Arc<OnceLock<Arc<Catalogue>>>,
     /// The MCP servers, once they are started.
-    pub(crate) mcp: Arc<mcp::Connected>,
+    pub(crate) mcp: Arc<Connected>,
     /// The cassette that model calls are recorded to, or replayed from.
     pub(crate) tape: Tape,
 }
@@ -117,22 +115,6 @@ impl App {
     /// The path of the imported catalogue.
     pub(crate) fn catalogue_file(&self) -> PathBuf {
         self.data_dir.join("models.jsonl")
-    }
-
-    /// Returns the run service for reading; it creates nothing.
-    ///
-    /// # Errors
-    /// Never because of the runs themselves.
-    pub(crate) fn runs(&self) -> Result<Runs, Failure> {
-        Ok(Runs::over(Arc::new(self.journal()))?.with_source(Arc::new(Recorded::new(self))))
-    }
-
-    /// Returns the run service for starting and resuming.
-    ///
-    /// # Errors
-    /// The journal's folder cannot be created.
-    pub(crate) fn open_runs(&self) -> Result<Runs, Failure> {
-        Ok(Runs::over(self.open_journal()?)?.with_source(Arc::new(Recorded::new(self))))
     }
 
     /// Signs inbox messages with a key file, so that answers without the key are ignored.

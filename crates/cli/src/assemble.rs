@@ -1,27 +1,29 @@
-//! Builds agents from settings, or from the configuration in a log.
+//! Builds agents from settings, or from the configuration in a log. Agents of the settings are tools of the main
+//! agent: each call is a child run under the same rules, limits and questions.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use archon::{
-    AgentMemory, Archon, ArchonBuilder, ProjectFile,
+    AgentMemory, Archon, ArchonBuilder, ProjectFile, SubAgentTool,
     memory::{HashEmbedder, Memory, RuleExtractor},
     react_loop::Fallback,
     tools::{Ask, EngineOptions},
-    types::{AskLater, ExecutionLimits, MemoryConfig, RequestOptions, RunConfig},
+    types::{AskLater, ExecutionLimits, MemoryConfig, RequestOptions, RunConfig, Tool},
 };
 
 use crate::{
-    agents::with_agents,
     app::App,
     ask::Prompt,
-    choose::{self, Chosen},
-    commands::{Asking, open_memory},
-    config::{EmbedderChoice, Origin, Settings},
+    asking::Asking,
+    choose,
+    chosen::Chosen,
+    config::{AgentSettings, EmbedderChoice, Settings},
     exit::Exit,
     failure::Failure,
-    permissions,
+    memory, permissions,
+    servers::Tools,
     text::visible,
-    toolset,
+    toolset::{self, Picked},
 };
 
 /// Builds the agent of the settings, with its model, and with a memory if there is one.
@@ -42,11 +44,7 @@ pub(crate) fn remembering(builder: ArchonBuilder, memory: Option<Memory>) -> Arc
 }
 
 /// Builds an agent with this model and these tools; everything else is from the settings.
-pub(crate) async fn by_settings(
-    app: &App,
-    chosen: Chosen,
-    tools: toolset::Tools,
-) -> Result<ArchonBuilder, Failure> {
+pub(crate) async fn by_settings(app: &App, chosen: Chosen, tools: Tools) -> Result<ArchonBuilder, Failure> {
     let settings = &app.config.settings;
     let fallbacks = choose::fallbacks(app, None).await?;
     let mut limits = ExecutionLimits::default();
@@ -68,6 +66,78 @@ pub(crate) async fn by_settings(
         builder = builder.request_options(RequestOptions::default().with_thinking(thinking.into()));
     }
     Ok(builder)
+}
+
+/// Adds the agents to the tools. An agent has the model of `caller` unless the settings give it another.
+pub(crate) async fn with_agents(app: &App, picked: Picked, caller: &Chosen) -> Result<Tools, Failure> {
+    let Picked { mut tools, agents } = picked;
+    for name in &agents {
+        tools.push(agent(app, name, caller).await?);
+    }
+    Ok(tools)
+}
+
+/// Returns an agent of the settings that a person or a program calls, and its description. It has the model of the
+/// settings unless it has one of its own.
+///
+/// # Errors
+/// There is no such agent.
+#[cfg(all(unix, feature = "mcp-serve"))]
+pub(crate) async fn alone(app: &App, name: &str) -> Result<(ArchonBuilder, String), Failure> {
+    let agents = app.config.settings.agents.clone().unwrap_or_default();
+    let Some(described) = agents.get(name) else {
+        let names = agents.keys().cloned().collect::<Vec<_>>().join(", ");
+        let advice = match names.is_empty() {
+            true => format!("describe it in your settings, under [agents.{name}]"),
+            false => format!("the agents are: {names}"),
+        };
+        return Err(Failure::usage(format!("the settings have no agent {name:?}"), advice));
+    };
+    let mut app = app.clone();
+    let settings = &mut app.config.settings;
+    settings.max_turns = described.max_turns.or(settings.max_turns);
+    settings.max_duration = described.max_duration.or(settings.max_duration);
+    let builder = builder(&app, name, described, None).await?;
+    Ok((builder, described.description.clone()))
+}
+
+/// Builds an agent of the settings; without a caller it has the model of the settings.
+async fn builder(
+    app: &App,
+    name: &str,
+    described: &AgentSettings,
+    caller: Option<&Chosen>,
+) -> Result<ArchonBuilder, Failure> {
+    let at =
+        |e: Failure| Failure::new(e.exit(), format!("[agents.{name}]: {}", e.what()), e.advice().join(" "));
+    let tools = toolset::of_agent(described.tools.as_ref(), app).await.map_err(at)?;
+    let chosen = match (&described.model, caller) {
+        (Some(model), _) => choose::of_member(app, model, &format!("[agents.{name}]")).await?,
+        (None, Some(caller)) => caller.clone(),
+        (None, None) => choose::model(app, None).await?,
+    };
+    let builder = by_settings(app, chosen, tools).await?.agent_id(name).name(name);
+    Ok(match &described.system {
+        Some(system) => builder.system(system),
+        None => builder,
+    })
+}
+
+async fn agent(app: &App, name: &str, caller: &Chosen) -> Result<Arc<dyn Tool>, Failure> {
+    let agents = app.config.settings.agents.as_ref();
+    let described = agents.and_then(|agents| agents.get(name)).cloned().unwrap_or_default();
+    let builder = builder(app, name, &described, Some(caller)).await?;
+    let mut tool = SubAgentTool::new(name, builder.build()?);
+    if !described.description.is_empty() {
+        tool = tool.with_description(&described.description);
+    }
+    if let Some(turns) = described.max_turns {
+        tool = tool.with_max_turns(turns);
+    }
+    if let Some(span) = described.max_duration {
+        tool = tool.with_time_limit(Duration::from_millis(span.0));
+    }
+    Ok(Arc::new(tool))
 }
 
 /// Builds the agent of a log. Flags override its model, tools and folder.
@@ -121,7 +191,7 @@ async fn recorded_memory(app: &App, config: &MemoryConfig) -> Result<Memory, Fai
         Some(HashEmbedder::ID) => EmbedderChoice::Hash,
         Some(_) => EmbedderChoice::Local,
     });
-    open_memory(&app, &config.collection).await
+    memory::open(&app, &config.collection).await
 }
 
 /// Sets the workspace to the folder where the run was begun, wherever it is resumed.
@@ -148,7 +218,7 @@ fn assemble(
     app: &App,
     chosen: Chosen,
     fallbacks: Vec<Chosen>,
-    tools: toolset::Tools,
+    tools: Tools,
     limits: ExecutionLimits,
 ) -> Result<ArchonBuilder, Failure> {
     check_prices(app, &limits, std::iter::once(&chosen).chain(&fallbacks))?;
@@ -178,7 +248,7 @@ fn assemble(
 
 /// Returns the options of every engine of this program: all permissions, the rules of the settings and the flags,
 /// and a person's consent to changes that no rule allows.
-pub(crate) fn engine_options(app: &App, tools: &toolset::Tools) -> Result<EngineOptions, Failure> {
+pub(crate) fn engine_options(app: &App, tools: &Tools) -> Result<EngineOptions, Failure> {
     let mut engine = EngineOptions::default().granting(["code_exec", "fs_write", "network", "shell_exec"]);
     engine.ask = Ask::BeforeChanges;
     engine.permissions = permissions::all(app)?;
@@ -226,30 +296,6 @@ fn no_price(app: &App, provider: &str, model: &str) -> Failure {
             "output = DOLLARS",
         ],
     )
-}
-
-/// Returns the command that resumes a run; its id is enough, wherever its data is.
-pub(crate) fn resume_line(app: &App, run: &str) -> String {
-    in_data_dir(app, &format!("archon resume {run}"))
-}
-
-/// Returns a command with the flag for the data folder, if this one was given it.
-pub(crate) fn in_data_dir(app: &App, command: &str) -> String {
-    match (app.config.origin("data_dir"), &app.config.settings.data_dir) {
-        (Some(Origin::Flag(flag)), Some(dir)) => {
-            format!("{command} {flag} {}", quoted(&dir.display().to_string()))
-        }
-        _ => command.to_owned(),
-    }
-}
-
-/// Quotes a word for a shell.
-pub(crate) fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-:@+=,".contains(c);
-    match word.chars().all(plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', "'\\''")),
-    }
 }
 
 #[cfg(test)]

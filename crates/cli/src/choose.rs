@@ -9,7 +9,7 @@
 
 mod keys;
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use archon::{
     providers::{
@@ -20,7 +20,8 @@ use archon::{
 };
 
 use crate::{
-    app::App, config::Origin, exit::Exit, failure::Failure, local, tape::refuse_taped, text::visible,
+    app::App, chosen::Chosen, config::Origin, exit::Exit, failure::Failure, local, tape::refuse_taped,
+    text::visible,
 };
 
 pub(crate) use keys::key_variables;
@@ -64,29 +65,6 @@ pub(crate) fn default_rank(service: &str) -> usize {
 
 /// Variables that are often set for other purposes.
 const NOT_ONLY_FOR_MODELS: &[&str] = &["AWS_ACCESS_KEY_ID", "HF_TOKEN"];
-
-/// A model that is ready for calls.
-#[derive(Clone)]
-pub(crate) struct Chosen {
-    /// Its provider. The provider's id and the model's name, joined by a colon, choose the same again.
-    pub(crate) provider: Arc<dyn Provider>,
-    /// The same provider with further keys, in the order in which to try them.
-    pub(crate) keys: Vec<Arc<dyn Provider>>,
-    /// The model, by the provider's name for it.
-    pub(crate) model: String,
-    /// The reason for the choice, for people.
-    pub(crate) why: String,
-}
-
-impl fmt::Debug for Chosen {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Chosen")
-            .field("provider", &self.provider.id())
-            .field("model", &self.model)
-            .field("why", &self.why)
-            .finish()
-    }
-}
 
 /// Chooses the model. `recorded` is the model in the log of a run that is resumed; only flags override it.
 pub(crate) async fn model(app: &App, recorded: Option<&str>) -> Result<Chosen, Failure> {

@@ -5,6 +5,7 @@ mod completions;
 mod config;
 mod credentials;
 mod doctor;
+mod flags;
 mod form;
 #[cfg(feature = "setup")]
 mod init;
@@ -28,6 +29,7 @@ mod run;
 mod runs;
 mod schema;
 mod sessions;
+mod task;
 mod team;
 mod tools;
 mod trust;
@@ -159,16 +161,16 @@ impl Command {
         }
     }
 
-    /// Runs the command.
-    pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
+    /// Runs the command. `whole` describes the whole command line, for its manual and its completions.
+    pub(crate) async fn run(self, app: &App, whole: fn() -> clap::Command) -> Result<Exit, Failure> {
         let app = &App { tape: self.tape()?, ..app.clone() };
-        let result = self.run_with(app).await;
+        let result = self.run_with(app, whole).await;
         crate::mcp::close(app).await;
         app.tape.warn_of_left(&app.output);
         result
     }
 
-    async fn run_with(self, app: &App) -> Result<Exit, Failure> {
+    async fn run_with(self, app: &App, whole: fn() -> clap::Command) -> Result<Exit, Failure> {
         match self {
             Self::Run(args) => args.run(app).await,
             Self::Plan(args) => args.run(app).await,
@@ -189,8 +191,8 @@ impl Command {
             Self::Trust(args) => args.run(app),
             Self::New(args) => args.run(app),
             Self::Doctor(args) => args.run(app).await,
-            Self::Completions(args) => args.run(app),
-            Self::Man(args) => args.run(app),
+            Self::Completions(args) => args.run(app, whole),
+            Self::Man(args) => args.run(app, whole),
             Self::Schema(command) => command.run(app),
         }
     }
@@ -365,7 +367,7 @@ impl MemoryFlags {
     /// Opens the memory that the flags name, if they name one.
     async fn open(&self, app: &App) -> Result<Option<Memory>, Failure> {
         match &self.memory {
-            Some(of) => Ok(Some(memory::open(app, of).await?)),
+            Some(of) => Ok(Some(crate::memory::open(app, of).await?)),
             None => Ok(None),
         }
     }
@@ -411,29 +413,4 @@ impl ToolFlags {
     }
 }
 
-pub(crate) use memory::open as open_memory;
-pub(crate) use plan::{ask_about_plan, planning, say_how_to_answer};
 pub(crate) use trust::warning;
-
-/// Answerer of the questions of this command's runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Asking {
-    /// The person at the terminal.
-    Here,
-    /// A person, later: runs are suspended.
-    Later,
-    /// Nobody: the answer is no.
-    Nobody,
-}
-
-impl Asking {
-    /// Returns the answerer for this command: nobody without a terminal, unless runs shall be suspended.
-    pub(crate) fn of(app: &App) -> Self {
-        let terminal = app.output.spins && std::io::IsTerminal::is_terminal(&std::io::stdin());
-        match (app.ask_later, terminal && !app.json) {
-            (true, _) => Self::Later,
-            (false, true) => Self::Here,
-            (false, false) => Self::Nobody,
-        }
-    }
-}

@@ -10,7 +10,7 @@ mod edit;
 mod file;
 mod models;
 mod name;
-mod problems;
+mod problem;
 mod rules;
 mod servers;
 mod source;
@@ -37,15 +37,16 @@ pub(crate) use agreed::sha256;
 pub(crate) use edit::Edit;
 #[cfg(test)]
 pub(crate) use file::parse as parse_settings;
+pub(crate) use file::{line_at, resolve_paths};
 pub(crate) use models::Models;
-pub(crate) use name::Name;
-pub(crate) use problems::{Problem, problems};
+pub(crate) use name::{Name, Names};
+pub(crate) use problem::Problem;
 pub(crate) use rules::PermissionRules;
 pub(crate) use servers::Servers;
 #[cfg(all(unix, feature = "mcp"))]
 pub(crate) use servers::{FirstTools, ServerSettings};
 pub(crate) use source::Source;
-pub(crate) use trust::{Asks, asks};
+pub(crate) use trust::{Asks, asks, refusals, remedy};
 use value::FromText;
 pub(crate) use value::{
     Detail, EmbedderChoice, LocalServers, Mode, Money, Span, Thinking, ToolExecution, ToolSelection,

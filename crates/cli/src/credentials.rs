@@ -14,11 +14,14 @@ use archon::{
 };
 use serde_json::json;
 
-use crate::{config::Sources, failure::Failure, toolset::SEARCH_KEY};
+use crate::{config::Sources, failure::Failure};
 
 /// The variable with the encryption key of the stored keys, 64 hexadecimal digits.
 #[cfg(feature = "credentials")]
 pub(crate) const SEALING_KEY: &str = "ARCHON_CREDENTIALS_KEY";
+
+/// The variable with the key of the web search.
+pub(crate) const SEARCH_KEY: &str = "BRAVE_API_KEY";
 
 /// Name of the service behind `web_search`.
 const SEARCH: &str = "brave-search";

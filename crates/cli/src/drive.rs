@@ -16,12 +16,14 @@ use futures_util::StreamExt;
 use crate::{
     app::App,
     ask::Prompt,
-    assemble::{quoted, resume_line},
-    commands::{Asking, ask_about_plan, say_how_to_answer},
+    asking::Asking,
+    command_line::{quoted, resume_line},
+    confirm::say_how_to_answer,
     exit::Exit,
-    failure::Failure,
+    failure::{Failure, more_of},
     interrupt,
     output::Look,
+    planning::ask_about_plan,
     render::renderer,
     text::one_line,
 };
@@ -277,17 +279,6 @@ fn way_on(limit: &LimitReached, resume: &str) -> String {
             format!("put the task another way with {CONTINUE}")
         }
         None => format!("go on with {CONTINUE}"),
-    }
-}
-
-/// Returns the flag of `archon resume` that raises this limit, if there is one.
-pub(crate) fn more_of(limit: &LimitReached) -> Option<&'static str> {
-    match limit {
-        LimitReached::Turns { .. } => Some("--max-turns N"),
-        LimitReached::Tokens { .. } => Some("--max-tokens N"),
-        LimitReached::Duration { .. } => Some("--max-duration TIME"),
-        LimitReached::Cost { .. } => Some("--max-cost USD"),
-        _ => None,
     }
 }
 

@@ -9,7 +9,7 @@ use archon::{
     types::{LimitReached, PlanError, RunId, RunRefused, RunStatus},
 };
 
-use crate::{drive::more_of, exit::Exit, misspelt, text::one_line};
+use crate::{exit::Exit, text::one_line};
 
 /// Ends a command with a message and an exit code. The message and each line of advice are single lines and
 /// never empty.
@@ -283,6 +283,17 @@ fn of_plan(e: &PlanRunError) -> Failure {
     }
 }
 
+/// Returns the flag of `archon resume` that raises this limit, if there is one.
+pub(crate) fn more_of(limit: &LimitReached) -> Option<&'static str> {
+    match limit {
+        LimitReached::Turns { .. } => Some("--max-turns N"),
+        LimitReached::Tokens { .. } => Some("--max-tokens N"),
+        LimitReached::Duration { .. } => Some("--max-duration TIME"),
+        LimitReached::Cost { .. } => Some("--max-cost USD"),
+        _ => None,
+    }
+}
+
 /// Advice for a run that has reached a limit.
 fn at_limit(run: &RunId, limit: &LimitReached) -> String {
     match more_of(limit) {
@@ -290,36 +301,6 @@ fn at_limit(run: &RunId, limit: &LimitReached) -> String {
             format!("let it go on with `archon resume {run} {flag}`: of the whole run, and more than before")
         }
         None => "go on with `archon run --continue TASK`".to_owned(),
-    }
-}
-
-/// The error of the command line's parser in our format: its first line becomes `what`, its tips and usage
-/// become advice.
-impl From<&clap::Error> for Failure {
-    fn from(e: &clap::Error) -> Self {
-        if let Some(chat) = misspelt::explain_chat(e) {
-            return chat;
-        }
-        let text = e.to_string();
-        let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty()).peekable();
-        let first = lines.next().unwrap_or_default();
-        let mut what = first.strip_prefix("error: ").unwrap_or(first).to_owned();
-        // Missing arguments are in lines of their own.
-        while what.ends_with([':', '>']) {
-            let Some(line) = lines.next_if(|line| line.starts_with(['<', '-'])) else { break };
-            what = format!("{what} {line}");
-        }
-        let meant = misspelt::find_meant(e);
-        let tip = |line: &str| match line {
-            line if line.starts_with("For more information") => None,
-            // Drops the parser's own guess, and the usage that contains it.
-            _ if meant.is_some() => None,
-            line => Some(line.strip_prefix("tip: ").unwrap_or(line).replace("Usage:", "usage:")),
-        };
-        let mut advice: Vec<_> = lines.filter_map(tip).collect();
-        advice.extend(meant.map(|name| format!("did you mean `{name}`?")));
-        advice.push("--help says more".to_owned());
-        Self::usage(what, advice.join("; ").replace("?; ", "? "))
     }
 }
 

@@ -4,10 +4,7 @@
 
 use std::path::PathBuf;
 
-use crate::{app::App, failure::Failure};
-
-/// Prefix of the name of a model that runs in this process.
-pub(crate) const PREFIX: &str = "local:";
+use crate::{app::App, chosen::PREFIX, failure::Failure};
 
 /// Returns whether a model's name means a file or a fetched model.
 pub(crate) fn is_meant(app: &App, name: &str) -> bool {

@@ -1,14 +1,17 @@
 //! The command `archon`: parses the command line, runs a command, and returns its exit code.
 
-mod agents;
 mod app;
 mod args;
 mod ask;
+mod asking;
 mod assemble;
 mod board;
 mod choose;
+mod chosen;
+mod command_line;
 mod commands;
 mod config;
+mod confirm;
 mod credentials;
 mod drive;
 mod embedder;
@@ -17,15 +20,18 @@ mod failure;
 mod interrupt;
 mod local;
 mod mcp;
+mod memory;
 mod misspelt;
 mod output;
 mod own_file;
 mod permissions;
 mod piped;
+mod planning;
 mod question;
 mod recorded;
 mod render;
 mod secret_input;
+mod servers;
 mod start;
 mod tape;
 mod text;

@@ -20,17 +20,17 @@ mod standing;
 use crate::failure::Failure;
 
 #[cfg(not(all(unix, feature = "mcp")))]
-pub(crate) use absent::{Connected, close, file_problems, findings, missing, tools};
+pub(crate) use absent::{close, file_problems, findings, missing, tools};
 #[cfg(all(unix, feature = "mcp"))]
-pub(crate) use connect::{Connected, alone, close, missing, survey, tools};
+pub(crate) use connect::{alone, close, findings, missing, survey, tools};
 #[cfg(all(unix, feature = "mcp"))]
-pub(crate) use entry::{Entry, LeftOut, find};
+pub(crate) use entry::find;
 #[cfg(all(unix, feature = "mcp", feature = "setup"))]
 pub(crate) use pins::forget;
 #[cfg(all(unix, feature = "mcp"))]
 pub(crate) use project::problems as file_problems;
 #[cfg(all(unix, feature = "mcp"))]
-pub(crate) use standing::{Standing, findings};
+pub(crate) use standing::Standing;
 
 /// Name of a project's file with servers; other programs use it, too.
 pub(crate) const FILE: &str = ".mcp.json";
@@ -40,16 +40,5 @@ pub(crate) fn not_built() -> Option<Failure> {
     match cfg!(all(unix, feature = "mcp")) {
         true => None,
         false => Some(Failure::usage("MCP is not in this build", "build with `--features mcp`")),
-    }
-}
-
-/// Returns the problem with the name of a server, if it has one and this build has servers.
-pub(crate) fn name_problem(name: &str) -> Option<&'static str> {
-    #[cfg(all(unix, feature = "mcp"))]
-    return archon::mcp::server_name_problem(name);
-    #[cfg(not(all(unix, feature = "mcp")))]
-    {
-        let _ = name;
-        None
     }
 }

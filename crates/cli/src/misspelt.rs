@@ -1,4 +1,4 @@
-//! Finds the command or flag that was meant by a misspelt word.
+//! The error of a wrong command line, with the command or flag that was meant by a misspelt word.
 
 use archon::types::nearest;
 use clap::{
@@ -57,5 +57,35 @@ fn context(e: &clap::Error, kind: ContextKind) -> Option<String> {
         ContextValue::String(text) => Some(text.clone()),
         ContextValue::StyledStr(text) => Some(text.to_string()),
         _ => None,
+    }
+}
+
+/// The error of the command line's parser in our format: its first line becomes `what`, its tips and usage
+/// become advice.
+impl From<&clap::Error> for Failure {
+    fn from(e: &clap::Error) -> Self {
+        if let Some(chat) = explain_chat(e) {
+            return chat;
+        }
+        let text = e.to_string();
+        let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty()).peekable();
+        let first = lines.next().unwrap_or_default();
+        let mut what = first.strip_prefix("error: ").unwrap_or(first).to_owned();
+        // Missing arguments are in lines of their own.
+        while what.ends_with([':', '>']) {
+            let Some(line) = lines.next_if(|line| line.starts_with(['<', '-'])) else { break };
+            what = format!("{what} {line}");
+        }
+        let meant = find_meant(e);
+        let tip = |line: &str| match line {
+            line if line.starts_with("For more information") => None,
+            // Drops the parser's own guess, and the usage that contains it.
+            _ if meant.is_some() => None,
+            line => Some(line.strip_prefix("tip: ").unwrap_or(line).replace("Usage:", "usage:")),
+        };
+        let mut advice: Vec<_> = lines.filter_map(tip).collect();
+        advice.extend(meant.map(|name| format!("did you mean `{name}`?")));
+        advice.push("--help says more".to_owned());
+        Self::usage(what, advice.join("; ").replace("?; ", "? "))
     }
 }

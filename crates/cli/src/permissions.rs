@@ -8,11 +8,7 @@ use archon::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    app::App,
-    failure::Failure,
-    toolset::{self, Tools},
-};
+use crate::{app::App, failure::Failure, servers::Tools, toolset};
 
 /// Returns all rules.
 pub(crate) fn all(app: &App) -> Result<Permissions, Failure> {

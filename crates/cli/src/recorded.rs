@@ -4,7 +4,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use archon::{
-    AgentSource, Teamwork,
+    AgentSource, Runs, Teamwork,
     orchestrator::Desk,
     planner::LlmPlannerOptions,
     types::{
@@ -16,9 +16,27 @@ use archon::{
 use crate::{
     app::App,
     assemble::{from_config, with_surroundings},
-    commands::planning,
     failure::Failure,
+    planning::planning,
 };
+
+impl App {
+    /// Returns the run service for reading; it creates nothing.
+    ///
+    /// # Errors
+    /// Never because of the runs themselves.
+    pub(crate) fn runs(&self) -> Result<Runs, Failure> {
+        Ok(Runs::over(Arc::new(self.journal()))?.with_source(Arc::new(Recorded::new(self))))
+    }
+
+    /// Returns the run service for starting and resuming.
+    ///
+    /// # Errors
+    /// The journal's folder cannot be created.
+    pub(crate) fn open_runs(&self) -> Result<Runs, Failure> {
+        Ok(Runs::over(self.open_journal()?)?.with_source(Arc::new(Recorded::new(self))))
+    }
+}
 
 /// Builds the agent of a run from the run's log.
 pub(crate) struct Recorded {

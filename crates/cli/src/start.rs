@@ -7,6 +7,7 @@ use std::{
 };
 
 use archon::providers::HttpOptions;
+use clap::CommandFactory as _;
 use tracing_subscriber::EnvFilter;
 
 use crate::{
@@ -76,7 +77,7 @@ fn start(args: Args, output: Arc<Output>) -> Result<Exit, Failure> {
         if is_by_settings {
             keep_keys(&mut app).await;
         }
-        match args.command.run(&app).await {
+        match args.command.run(&app, Args::command).await {
             Err(failure) => Err(failure.with_way_on(&app.journal()).await),
             result => result,
         }

@@ -11,7 +11,11 @@ use archon::{
     types::Provider,
 };
 
-use crate::{choose::Chosen, failure::Failure, local, output::Output};
+use crate::{
+    chosen::{Chosen, PREFIX},
+    failure::Failure,
+    output::Output,
+};
 
 /// Recording or replay of the model calls of one command.
 #[derive(Clone, Default)]
@@ -101,7 +105,7 @@ impl Tape {
 fn model_of(name: &str) -> String {
     match name.parse::<ModelRef>() {
         Ok(parts) => parts.model,
-        Err(_) => name.strip_prefix(local::PREFIX).unwrap_or(name).to_owned(),
+        Err(_) => name.strip_prefix(PREFIX).unwrap_or(name).to_owned(),
     }
 }
 

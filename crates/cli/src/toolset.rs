@@ -11,10 +11,9 @@ use archon::{
     types::{Tool, nearest},
 };
 
-use crate::{app::App, config::ToolSelection, failure::Failure, mcp};
-
-/// Tools that are ready for calls.
-pub(crate) type Tools = Vec<Arc<dyn Tool>>;
+use crate::{
+    app::App, config::ToolSelection, credentials::SEARCH_KEY, failure::Failure, mcp, servers::Tools,
+};
 
 /// The chosen tools, and the chosen agents of the settings, which are not built yet.
 #[derive(Default)]
@@ -152,9 +151,6 @@ fn bash_options(workspace: &Workspace) -> builtin::BashOptions {
     options.sandbox = options.sandbox.with_toolchains(workspace);
     options
 }
-
-/// The variable with the key of the web search.
-pub(crate) const SEARCH_KEY: &str = "BRAVE_API_KEY";
 
 /// Returns the tool `web_search`, if there is a key.
 #[cfg(feature = "web")]

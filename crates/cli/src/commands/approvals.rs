@@ -3,7 +3,7 @@
 use archon::types::{Answer, AnswerRuns, Json, PendingApproval, QuestionKind, RunStatus, StartRuns};
 use clap::Subcommand;
 
-use super::resume::{RecordedFlags, say_what_became};
+use super::{flags::RecordedFlags, resume::say_what_became};
 use crate::{
     app::App, config::Settings, drive::follow, exit::Exit, failure::Failure, output::Look, question,
     text::visible,

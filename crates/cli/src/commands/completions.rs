@@ -17,16 +17,16 @@ pub(crate) struct CompletionsArgs {
 
 impl CompletionsArgs {
     #[cfg(feature = "shell")]
-    pub(crate) fn run(self, app: &App) -> Result<Exit, Failure> {
+    pub(crate) fn run(self, app: &App, whole: fn() -> clap::Command) -> Result<Exit, Failure> {
         let mut script = Vec::new();
-        let mut command = <crate::args::Args as clap::CommandFactory>::command();
+        let mut command = whole();
         clap_complete::generate(self.shell, &mut command, "archon", &mut script);
         app.output.piece(&String::from_utf8_lossy(&script));
         Ok(Exit::Finished)
     }
 
     #[cfg(not(feature = "shell"))]
-    pub(crate) fn run(self, _: &App) -> Result<Exit, Failure> {
+    pub(crate) fn run(self, _: &App, _: fn() -> clap::Command) -> Result<Exit, Failure> {
         Err(Failure::usage("`archon completions` is not in this build", "build with `--features shell`"))
     }
 }

@@ -1,5 +1,7 @@
 //! `archon config`: the files with settings, the values in them, and their problems.
 
+mod problems;
+
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
@@ -7,13 +9,14 @@ use serde_json::json;
 
 use crate::{
     app::App,
-    config::{KEYS, Name, Owner, Problem, Settings, Source, problems},
+    config::{KEYS, Name, Owner, Problem, Settings, Source},
     exit::Exit,
     failure::Failure,
     mcp,
     output::Look,
     text::visible,
 };
+use problems::problems;
 
 /// Arguments of `archon config`.
 #[derive(Debug, Subcommand)]
@@ -77,10 +80,10 @@ fn path(app: &App) -> Exit {
 fn get(app: &App, name: Option<&str>) -> Result<Exit, Failure> {
     let name = name.map(Name::parse).transpose()?;
     let found: Vec<_> = match &name {
-        Some(name) => Source::of(app, name)?,
+        Some(name) => Source::of(&app.config, &app.sources, name)?,
         None => KEYS
             .iter()
-            .map(|key| Source::of(app, &Name::of_key(key)))
+            .map(|key| Source::of(&app.config, &app.sources, &Name::of_key(key)))
             .collect::<Result<Vec<_>, _>>()?
             .concat(),
     };

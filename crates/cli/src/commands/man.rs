@@ -14,8 +14,8 @@ pub(crate) struct ManArgs {
 
 impl ManArgs {
     #[cfg(feature = "shell")]
-    pub(crate) fn run(self, app: &App) -> Result<Exit, Failure> {
-        let command = <crate::args::Args as clap::CommandFactory>::command();
+    pub(crate) fn run(self, app: &App, whole: fn() -> clap::Command) -> Result<Exit, Failure> {
+        let command = whole();
         let Some(folder) = self.folder else {
             let mut page = Vec::new();
             let rendered = clap_mangen::Man::new(command).render(&mut page);
@@ -37,7 +37,7 @@ impl ManArgs {
     }
 
     #[cfg(not(feature = "shell"))]
-    pub(crate) fn run(self, _: &App) -> Result<Exit, Failure> {
+    pub(crate) fn run(self, _: &App, _: fn() -> clap::Command) -> Result<Exit, Failure> {
         let _ = self.folder;
         Err(Failure::usage("`archon man` is not in this build", "build with `--features shell`"))
     }

@@ -6,13 +6,11 @@ use std::{
     collections::BTreeMap,
     io::{Read as _, Write as _},
     path::PathBuf,
-    sync::Arc,
 };
 
 use archon::{
-    RandomIds, SystemClock,
-    memory::{Embedded, Memory},
-    store::SqliteMemory,
+    SystemClock,
+    memory::Embedded,
     types::{
         Clock, Collection, Listing, LongTerm, MemoryEntry, MemoryFilter, MemoryKind, MemoryOrder,
         MemoryQuery, Trust,
@@ -26,9 +24,9 @@ use super::EmbedderFlags;
 use crate::{
     app::App,
     config::Settings,
-    embedder,
     exit::Exit,
     failure::Failure,
+    memory::open,
     output::Look,
     text::{escaped, format_time, one_line, visible},
 };
@@ -171,16 +169,6 @@ impl MemoryCommand {
     }
 }
 
-/// Opens the memory of a collection.
-pub(crate) async fn open(app: &App, collection: &Collection) -> Result<Memory, Failure> {
-    let store = SqliteMemory::open(app.data_dir.join("memory.db"))?.collection(collection.clone())?;
-    let memory = Memory::new(Arc::new(store), Arc::new(SystemClock), Arc::new(RandomIds));
-    Ok(match embedder::chosen(app).await? {
-        Some(embedder) => memory.with_embedder(embedder),
-        None => memory,
-    })
-}
-
 async fn add(app: &App, of: &Of, text: &str) -> Result<Exit, Failure> {
     let memory = open(app, &of.collection).await?;
     let mut entry = MemoryEntry::new("", text, SystemClock.now());
@@ -205,7 +193,7 @@ fn warn_of_collection(app: &App, words: &[String]) {
 }
 
 fn to_remember(words: &[String]) -> Result<String, Failure> {
-    let text = super::run::words_or_stdin(words, "the text to remember")?;
+    let text = super::task::words_or_stdin(words, "the text to remember")?;
     match (text.trim(), words) {
         ("", [word]) if word == "-" => {
             let advice = "pipe text into the command, or say the text to remember as an argument";

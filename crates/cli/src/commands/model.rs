@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::{
     app::App,
+    chosen::PREFIX,
     exit::Exit,
     failure::Failure,
     local::{self, Known},
@@ -95,7 +96,7 @@ fn row(item: &Item) -> String {
 
 fn path(app: &App, name: Option<&str>) -> Result<Exit, Failure> {
     let best = local::first(app);
-    let name = name.or_else(|| best.as_deref()?.strip_prefix(local::PREFIX));
+    let name = name.or_else(|| best.as_deref()?.strip_prefix(PREFIX));
     let found = local::files(app).into_iter().find(|(n, _)| name.is_none_or(|name| n == name));
     let missing = || match name {
         Some(name) => format!("there is no model {name:?} in {}", local::directory(app).display()),

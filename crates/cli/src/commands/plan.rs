@@ -2,8 +2,6 @@
 //! questions.
 
 mod answer;
-mod confirm;
-mod follow;
 mod template;
 
 use std::path::PathBuf;
@@ -16,7 +14,7 @@ use archon::{
 use clap::{Subcommand, ValueEnum};
 
 use super::{
-    AgentFlags, AllowFlags, MemoryFlags, ModelFlags, SessionFlags, ToolFlags, form::FormFlags, run,
+    AgentFlags, AllowFlags, MemoryFlags, ModelFlags, SessionFlags, ToolFlags, form::FormFlags, task,
     which::which_run,
 };
 use crate::{
@@ -27,11 +25,10 @@ use crate::{
     exit::Exit,
     failure::Failure,
     output::Look,
+    planning::planning,
 };
 
 use answer::{ApproveArgs, RejectArgs};
-pub(crate) use confirm::{say_how_to_answer, show as show_question};
-pub(crate) use follow::{ask_about_plan, planning};
 
 /// Arguments of `archon plan`.
 #[derive(Debug, clap::Args)]
@@ -144,7 +141,7 @@ impl PlanArgs {
         let used = self.template.as_deref().map(|file| template::used(file, &self.set)).transpose()?;
         let goal = match &used {
             Some(used) if self.goal.is_empty() => used.goal.clone(),
-            _ => run::task(app, &self.goal)?,
+            _ => task::task(app, &self.goal)?,
         };
         let archon = self.form.apply(assemble::chosen(app, self.memory.open(app).await?).await?)?;
         let confirm = confirm_if(self.confirm && self.execute);

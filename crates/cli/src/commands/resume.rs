@@ -11,10 +11,11 @@ use archon::{
 };
 use serde_json::json;
 
-use super::{AllowFlags, ModelFlags, ToolFlags, plan, which::which_run};
+use super::{flags::RecordedFlags, which::which_run};
 use crate::{
     app::App,
     config::{Money, Settings, Span},
+    confirm,
     drive::follow,
     exit::Exit,
     failure::Failure,
@@ -78,25 +79,6 @@ impl MoreFlags {
     }
 }
 
-/// Flags for an existing run; everything else comes from its log.
-#[derive(Clone, Debug, Default, clap::Args)]
-pub(crate) struct RecordedFlags {
-    #[command(flatten)]
-    model: ModelFlags,
-    #[command(flatten)]
-    tools: ToolFlags,
-    #[command(flatten)]
-    allow: AllowFlags,
-}
-
-impl RecordedFlags {
-    pub(crate) fn settings(&self) -> Settings {
-        let mut settings = super::settings(&self.model, &self.tools);
-        self.allow.apply(&mut settings);
-        settings
-    }
-}
-
 impl ResumeArgs {
     pub(crate) fn settings(&self) -> Settings {
         self.flags.settings()
@@ -109,7 +91,7 @@ impl ResumeArgs {
         self.more.check(&run, &records)?;
         let head = RunHead::of(run.clone(), &records);
         if head.kind == Some(RunKind::Plan) {
-            plan::show_question(app, &records);
+            confirm::show(app, &records);
         }
         let started = runs.resume(&run, &self.more.limits()).await?;
         // For a child run its top-level run is resumed.

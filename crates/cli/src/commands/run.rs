@@ -1,11 +1,10 @@
 //! `archon run`: works on a task and prints the answer.
 
-use std::io::Read;
-
 use archon::types::{RunKind, StartRun, StartRuns};
 
 use super::{
     AgentFlags, AllowFlags, MemoryFlags, ModelFlags, SessionFlags, ToolFlags, form::FormFlags, plan,
+    task::task,
 };
 use crate::{
     app::App,
@@ -14,7 +13,7 @@ use crate::{
     drive::follow,
     exit::Exit,
     failure::Failure,
-    piped,
+    planning::planning,
 };
 
 /// Arguments of `archon run`.
@@ -58,7 +57,7 @@ impl RunArgs {
         let task = task(app, &self.task)?;
         let archon = self.form.apply(assemble::chosen(app, self.memory.open(app).await?).await?)?;
         let (agent, kind) = match self.plan {
-            true => (plan::planning(&archon, plan::confirm_if(self.confirm)).run_agent(), RunKind::Plan),
+            true => (planning(&archon, plan::confirm_if(self.confirm)).run_agent(), RunKind::Plan),
             false => (archon.run_agent(), RunKind::Loop),
         };
         let runs = app.open_runs()?.with_agent(agent);
@@ -66,29 +65,4 @@ impl RunArgs {
         let started = runs.start(self.session.of(&runs, request).await?).await?;
         follow(app, &runs, &started.run, Vec::new()).await
     }
-}
-
-/// Returns the task: these words with piped text, or the text on standard input.
-pub(crate) fn task(app: &App, words: &[String]) -> Result<String, Failure> {
-    let text = words_or_stdin(words, "the task")?;
-    if text.trim().is_empty() {
-        return Err(archon::RunError::EmptyPrompt.into());
-    }
-    match words {
-        [word] if word == "-" => Ok(text),
-        _ => piped::add_input(text, &app.output),
-    }
-}
-
-/// Returns these words joined, or for `-` the text on standard input. `what` names them in errors.
-pub(crate) fn words_or_stdin(words: &[String], what: &str) -> Result<String, Failure> {
-    let mut text = words.join(" ");
-    if text == "-" {
-        text.clear();
-        std::io::stdin().read_to_string(&mut text).map_err(|e| {
-            let advice = format!("pipe text in UTF-8 into the command, or say {what} as an argument");
-            Failure::usage(format!("cannot read {what} from standard input: {e}"), advice)
-        })?;
-    }
-    Ok(text)
 }

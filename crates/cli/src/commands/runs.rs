@@ -14,10 +14,10 @@ use clap::Subcommand;
 use futures_util::StreamExt;
 use serde_json::json;
 
-use super::{resume::RecordedFlags, which::which_run};
+use super::{flags::RecordedFlags, which::which_run};
 use crate::{
     app::App,
-    assemble::resume_line,
+    command_line::resume_line,
     config::{Settings, Span},
     exit::Exit,
     failure::Failure,

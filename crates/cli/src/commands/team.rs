@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use archon::types::{RunKind, StartRun, StartRuns};
 use clap::Subcommand;
 
-use super::{AgentFlags, AllowFlags, MemoryFlags, ModelFlags, SessionFlags, form::FormFlags, run};
+use super::{AgentFlags, AllowFlags, MemoryFlags, ModelFlags, SessionFlags, form::FormFlags, task};
 use crate::{app::App, config::Settings, drive::follow, exit::Exit, failure::Failure};
 
 /// Arguments of `archon team`.
@@ -60,7 +60,7 @@ impl TeamCommand {
 
     pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
         let Self::Run { flags, team, task } = self;
-        let task = run::task(app, &task)?;
+        let task = task::task(app, &task)?;
         let work = assemble::team(app, &team, flags.memory.open(app).await?, &flags.form).await?;
         let request = StartRun::new(task).agent(work.team().options().agent_id.clone()).kind(RunKind::Team);
         let runs = app.open_runs()?.with_agent(work.run_agent());

@@ -10,18 +10,21 @@ use archon::{
 use clap::Subcommand;
 use serde_json::json;
 
-use super::{AllowFlags, Asking, ToolFlags};
+use super::{AllowFlags, ToolFlags};
 use crate::{
     app::App,
     ask::Prompt,
-    assemble::{engine_options, quoted},
+    asking::Asking,
+    assemble::engine_options,
+    command_line::quoted,
     config::Settings,
     drive::find_missing_rule,
     exit::Exit,
     failure::Failure,
     interrupt,
+    servers::Tools,
     text::one_line,
-    toolset::{self, Picked, Tools},
+    toolset::{self, Picked},
 };
 
 /// Arguments of `archon tools`.

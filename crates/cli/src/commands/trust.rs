@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::{
     app::App,
     ask::Prompt,
-    assemble::in_data_dir,
+    command_line::in_data_dir,
     config::{Agreements, asks},
     exit::Exit,
     failure::Failure,

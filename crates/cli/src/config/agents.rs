@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{Span, ToolSelection};
+use super::{Span, ToolSelection, value::FromText};
 
 /// `[agents.NAME]` of a settings file: an agent that others call by its name.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
@@ -27,3 +27,9 @@ pub(crate) struct AgentSettings {
 
 /// Agents by their names.
 pub(crate) type Agents = BTreeMap<String, AgentSettings>;
+
+impl FromText for Agents {
+    fn from_text(_: &str) -> Result<Self, String> {
+        Err("agents stand in a file, under [agents.NAME]".to_owned())
+    }
+}

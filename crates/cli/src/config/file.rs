@@ -35,7 +35,7 @@ pub(super) fn read(path: Option<&Path>) -> Result<Option<File>, Failure> {
 }
 
 /// Makes the paths of a file relative to that file.
-pub(super) fn resolve_paths(path: &Path, settings: &mut Settings) {
+pub(crate) fn resolve_paths(path: &Path, settings: &mut Settings) {
     resolve(path, &mut settings.workspace);
     resolve(path, &mut settings.project_file);
     resolve(path, &mut settings.data_dir);

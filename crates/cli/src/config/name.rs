@@ -47,7 +47,7 @@ impl Name {
     }
 
     /// Returns the name with these parts, which exist.
-    pub(super) fn of_parts(parts: Vec<String>) -> Self {
+    pub(crate) fn of_parts(parts: Vec<String>) -> Self {
         Self(parts)
     }
 
@@ -121,7 +121,7 @@ fn parts(text: &str) -> Option<Vec<String>> {
 }
 
 /// A part of a name that does not exist.
-pub(super) struct Unknown {
+pub(crate) struct Unknown {
     part: String,
     /// The number of the part.
     at: usize,
@@ -134,7 +134,7 @@ impl Unknown {
         format!("there is no setting `{name}`")
     }
 
-    pub(super) fn advice(&self) -> String {
+    pub(crate) fn advice(&self) -> String {
         match nearest(&self.part, self.known.iter().map(String::as_str)) {
             Some(meant) => format!("did you mean `{meant}`?"),
             None if self.known.is_empty() => "it has no parts".to_owned(),
@@ -185,15 +185,15 @@ fn resolve<'a>(schema: &'a Json, node: &'a Json) -> &'a Json {
 }
 
 /// A walk through the tables of a file along the schema.
-pub(super) struct Names(Json);
+pub(crate) struct Names(Json);
 
 impl Names {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(schema_for!(Settings).to_value())
     }
 
     /// Removes all entries without a setting from a file, and returns each with the offset of its name.
-    pub(super) fn remove_unknown(&self, document: &mut DeTable<'_>) -> Vec<(usize, String, Unknown)> {
+    pub(crate) fn remove_unknown(&self, document: &mut DeTable<'_>) -> Vec<(usize, String, Unknown)> {
         let mut found = Vec::new();
         self.remove(&self.0, document, &mut Vec::new(), &mut found);
         found

@@ -10,8 +10,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Span, variables};
-use crate::mcp;
+use super::{Span, value::FromText, variables};
 
 /// `[mcp.NAME]` of a settings file: an MCP server, whose tools the agent gets as `NAME__TOOL`. It has a `command` or
 /// a `url`. In their texts `${VAR}` stands for a variable, and `${VAR:-TEXT}` for one with a default.
@@ -107,7 +106,7 @@ impl TryFrom<BTreeMap<String, ServerSettings>> for Servers {
 impl ServerSettings {
     /// Returns the first problem that can be found without the server and the environment.
     pub(crate) fn problem(&self, name: &str) -> Option<String> {
-        if let Some(why) = mcp::name_problem(name) {
+        if let Some(why) = name_problem(name) {
             return Some(format!("a server cannot have this name: {why}"));
         }
         match (&self.command, &self.url) {
@@ -135,6 +134,23 @@ impl ServerSettings {
         let env = self.env.values().map(|text| ("env", text.as_str()));
         let headers = self.headers.values().map(|text| ("headers", text.as_str()));
         single.chain(args).chain(env).chain(headers)
+    }
+}
+
+/// Returns the problem with the name of a server, if it has one and this build has servers.
+fn name_problem(name: &str) -> Option<&'static str> {
+    #[cfg(all(unix, feature = "mcp"))]
+    return archon::mcp::server_name_problem(name);
+    #[cfg(not(all(unix, feature = "mcp")))]
+    {
+        let _ = name;
+        None
+    }
+}
+
+impl FromText for Servers {
+    fn from_text(_: &str) -> Result<Self, String> {
+        Err("servers stand in a file, under [mcp.NAME]".to_owned())
     }
 }
 

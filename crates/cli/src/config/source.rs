@@ -4,8 +4,8 @@ use std::path::Path;
 
 use toml::{Table, Value, de::DeTable};
 
-use super::{Origin, Settings, file, name::Name};
-use crate::{app::App, failure::Failure};
+use super::{Config, Origin, Settings, Sources, file, name::Name};
+use crate::failure::Failure;
 
 /// A value of a setting with its place.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,16 +22,16 @@ impl Source {
     ///
     /// # Errors
     /// A file cannot be read.
-    pub(crate) fn of(app: &App, name: &Name) -> Result<Vec<Self>, Failure> {
-        let Some(winner) = app.config.origin(name.key()) else { return Ok(Vec::new()) };
+    pub(crate) fn of(config: &Config, sources: &Sources, name: &Name) -> Result<Vec<Self>, Failure> {
+        let Some(winner) = config.origin(name.key()) else { return Ok(Vec::new()) };
         let holds = |origin: &Origin| origin == winner || !name.is_replaced();
         let mut found = Vec::new();
-        if let Some(path) = &app.sources.user {
+        if let Some(path) = &sources.user {
             let origin = Origin::User(path.clone());
             found.extend(in_file(path, name, &origin)?.into_iter().filter(|_| holds(&origin)));
         }
-        let ignored = app.config.asks.as_ref().is_some_and(|asks| asks.keys.contains(&name.key()));
-        if let Some(path) = app.sources.project.as_ref().filter(|_| !ignored) {
+        let ignored = config.asks.as_ref().is_some_and(|asks| asks.keys.contains(&name.key()));
+        if let Some(path) = sources.project.as_ref().filter(|_| !ignored) {
             let origin = Origin::Project(path.clone());
             let own: Vec<_> = in_file(path, name, &origin)?.into_iter().filter(|_| holds(&origin)).collect();
             // An agent, a model or a server of a later file replaces that of an earlier one as a whole.
@@ -39,12 +39,12 @@ impl Source {
             found.extend(own);
         }
         match winner {
-            Origin::Env(of) => found.extend(app.sources.env.get(of).map(|text| {
+            Origin::Env(of) => found.extend(sources.env.get(of).map(|text| {
                 let value = typed(name, text);
                 Self { name: name.clone(), value, origin: winner.clone(), line: None }
             })),
             // The only flag of the command.
-            Origin::Flag(_) => found.extend(app.config.settings.data_dir.as_ref().map(|folder| {
+            Origin::Flag(_) => found.extend(config.settings.data_dir.as_ref().map(|folder| {
                 let value = Value::from(folder.display().to_string());
                 Self { name: name.clone(), value, origin: winner.clone(), line: None }
             })),

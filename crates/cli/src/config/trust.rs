@@ -100,12 +100,12 @@ pub(super) fn check(path: &Path, layer: &Settings) -> Result<(), Failure> {
 }
 
 /// Returns what to do about a forbidden setting.
-pub(super) fn remedy(key: &str) -> String {
+pub(crate) fn remedy(key: &str) -> String {
     format!("say it with a flag or in your own settings, or remove `{key}` there")
 }
 
 /// Returns the names of the forbidden settings of a layer, each with the reason.
-pub(super) fn refusals(path: &Path, layer: &Settings) -> Vec<(&'static str, &'static str)> {
+pub(crate) fn refusals(path: &Path, layer: &Settings) -> Vec<(&'static str, &'static str)> {
     let allows = layer.permissions.as_ref().is_some_and(|rules| !rules.allow.is_empty());
     let leads_out = |place: &Option<PathBuf>| {
         place.as_ref().zip(path.parent()).is_some_and(|(place, project)| !is_inside(place, project))

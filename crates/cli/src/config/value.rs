@@ -10,7 +10,7 @@ use clap::ValueEnum;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 
-use super::{agents::Agents, models::Models, rules::PermissionRules, servers::Servers};
+use super::{models::Models, rules::PermissionRules};
 
 /// The tools of an agent.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -333,18 +333,6 @@ impl FromText for PermissionRules {
 impl FromText for Models {
     fn from_text(_: &str) -> Result<Self, String> {
         Err("models stand in a file, under [models.\"PROVIDER:MODEL\"]".to_owned())
-    }
-}
-
-impl FromText for Agents {
-    fn from_text(_: &str) -> Result<Self, String> {
-        Err("agents stand in a file, under [agents.NAME]".to_owned())
-    }
-}
-
-impl FromText for Servers {
-    fn from_text(_: &str) -> Result<Self, String> {
-        Err("servers stand in a file, under [mcp.NAME]".to_owned())
     }
 }
 

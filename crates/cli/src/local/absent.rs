@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::{Known, missing};
-use crate::{app::App, choose::Chosen, exit::Exit, failure::Failure};
+use crate::{app::App, chosen::Chosen, exit::Exit, failure::Failure};
 
 /// The third option for a person without a model.
 pub(crate) const CHOICE: &str = "In this program: build it with `--features local`, then `archon model pull`";

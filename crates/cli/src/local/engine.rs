@@ -9,10 +9,10 @@ use archon_local_model::{
     pull_engine,
 };
 
-use super::{Known, PREFIX, create_directory, directory, engines, files};
+use super::{Known, create_directory, directory, engines, files};
 use crate::{
     app::App,
-    choose::Chosen,
+    chosen::{Chosen, PREFIX},
     exit::Exit,
     failure::Failure,
     interrupt,

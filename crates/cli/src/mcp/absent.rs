@@ -1,11 +1,12 @@
 //! The stand-in without the feature `mcp`: explains how to build the program with it.
 
 use super::not_built;
-use crate::{app::App, config::Problem, failure::Failure, toolset::Tools};
-
-/// The servers of a command, which there are none of.
-#[derive(Default)]
-pub(crate) struct Connected;
+use crate::{
+    app::App,
+    config::Problem,
+    failure::Failure,
+    servers::{Connected, Tools},
+};
 
 /// Returns no tools, and warns of servers in the settings.
 pub(crate) async fn tools(app: &App) -> Tools {

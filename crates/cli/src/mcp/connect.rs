@@ -1,7 +1,6 @@
 //! The servers of a command: started together when a tool of theirs is first needed, closed at its end.
 
 use std::{
-    collections::BTreeSet,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -12,38 +11,22 @@ use archon::{
         FirstUse, McpError, McpOptions, McpServer, McpServers, Pins, ServerState, ServerStatus, model_name,
     },
 };
-use tokio::sync::OnceCell;
 
 use super::{
-    Entry, LeftOut,
     entry::all,
     pins::Folders,
-    standing::{Standing, warning},
+    standing::{PATIENCE, Standing, late, warning},
 };
-use crate::{app::App, assemble::in_data_dir, failure::Failure, text::one_line, toolset::Tools};
-
-/// The longest time that a command waits for its servers. Of one that is not connected by then, the pinned tools
-/// are used.
-const PATIENCE: Duration = Duration::from_secs(2);
+use crate::{
+    app::App,
+    command_line::in_data_dir,
+    failure::Failure,
+    servers::{Entry, LeftOut, Running, Tools},
+    text::one_line,
+};
 
 /// Added to the time limits of a server that a command waits for, so that its own error comes first.
 const MARGIN: Duration = Duration::from_secs(5);
-
-/// The servers of a command, once they are started.
-#[derive(Default)]
-pub(crate) struct Connected(OnceCell<Running>);
-
-#[derive(Default)]
-struct Running {
-    /// Until they are closed.
-    servers: Mutex<Option<McpServers>>,
-    tools: Tools,
-    entries: Vec<(Entry, Option<LeftOut>)>,
-    /// The problem of the project's file.
-    unreadable: Option<Failure>,
-    /// Servers whose first tools were trusted unseen now.
-    first: BTreeSet<String>,
-}
 
 /// Returns the tools of all servers, and warns of servers that cannot be used. Starts them at the first call.
 pub(crate) async fn tools(app: &App) -> Tools {
@@ -102,11 +85,6 @@ pub(crate) fn missing(app: &App, tool: &str) -> Option<Failure> {
         ServerState::Down(error) => Failure::failed(one_line(&error.to_string(), usize::MAX), test),
         _ => Failure::failed(format!("the MCP server '{name}' {}, so {tool} is not known", late()), test),
     })
-}
-
-/// Returns the words for a server that did not connect in time.
-pub(super) fn late() -> String {
-    format!("has not connected within {} s", PATIENCE.as_secs())
 }
 
 /// Closes the servers and waits for the end of their processes.
@@ -217,4 +195,15 @@ impl Running {
         };
         self.entries.iter().filter_map(standing).collect()
     }
+}
+
+/// Describes the servers for `archon doctor`: whether each can be used, and a line about it.
+pub(crate) async fn findings(app: &App) -> Vec<(bool, String)> {
+    let (standings, unreadable) = survey(app).await;
+    let unreadable = unreadable.map(|e| (false, format!("{}; {}", e.what(), e.advice().join("; "))));
+    let line = |(entry, standing): &(Entry, Standing)| {
+        let (ok, line) = standing.line(app, entry);
+        (ok, format!("{}: {line}", entry.name))
+    };
+    standings.iter().map(line).chain(unreadable).collect()
 }

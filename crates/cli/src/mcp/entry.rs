@@ -1,47 +1,16 @@
 //! The configured servers: those of the user's settings, and those of the project's file.
 
-use std::path::PathBuf;
-
 use archon::{mcp::McpServer, types::nearest};
 
 use super::{project, server};
 use crate::{
     app::App,
-    assemble::in_data_dir,
+    command_line::in_data_dir,
     config::{Agreements, ServerSettings},
     failure::Failure,
+    servers::{Entry, LeftOut, Place},
     text::visible,
 };
-
-/// A configured server.
-#[derive(Clone, Debug)]
-pub(crate) struct Entry {
-    pub(crate) name: String,
-    pub(crate) settings: ServerSettings,
-    /// Its place in a project's file; `None` for a server of the user's own settings.
-    pub(crate) project: Option<Place>,
-    /// The problem of its settings.
-    problem: Option<String>,
-}
-
-/// An entry of a project's file.
-#[derive(Clone, Debug)]
-pub(crate) struct Place {
-    pub(crate) file: PathBuf,
-    /// The entry as JSON, for which a person's agreement is.
-    pub(crate) text: String,
-}
-
-/// The reason why a server is not used.
-#[derive(Clone, Debug)]
-pub(crate) enum LeftOut {
-    /// The settings say so.
-    Disabled,
-    /// No person has agreed to it as it is.
-    NotAgreed,
-    /// Its settings are wrong, or a variable is missing.
-    Wrong(Failure),
-}
 
 /// Returns all servers, ordered by name. One of the user's own settings hides that of the project with the same
 /// name.

@@ -4,8 +4,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use archon::mcp::{FilePins, PinError, Pins, ServerPins};
 
-use super::Entry;
-use crate::{app::App, config::sha256};
+use crate::{app::App, config::sha256, servers::Entry};
 
 /// Folder of pins in the data folder.
 const FOLDER: &str = "mcp-pins";

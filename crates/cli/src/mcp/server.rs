@@ -7,7 +7,6 @@ use archon::{
     types::Secret,
 };
 
-use super::Entry;
 use crate::{
     app::App,
     config::{
@@ -16,6 +15,7 @@ use crate::{
     },
     credentials,
     failure::Failure,
+    servers::Entry,
 };
 
 /// The places where a variable of a text is looked for.

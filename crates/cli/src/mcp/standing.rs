@@ -1,12 +1,19 @@
 //! The standing of a server, in a line for people.
 
+use std::time::Duration;
+
 use archon::mcp::{Held, ServerState, ServerStatus};
 
-use super::{
-    Entry, LeftOut,
-    connect::{late, survey},
+use crate::{
+    app::App,
+    command_line::in_data_dir,
+    servers::{Entry, LeftOut},
+    text::one_line,
 };
-use crate::{app::App, assemble::in_data_dir, text::one_line};
+
+/// The longest time that a command waits for its servers. Of one that is not connected by then, the pinned tools
+/// are used.
+pub(super) const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The standing of a configured server.
 #[derive(Debug)]
@@ -41,6 +48,11 @@ impl Standing {
             _ => (false, format!("{}; {} pinned tools are used", late(), status.tools.len())),
         }
     }
+}
+
+/// Returns the words for a server that did not connect in time.
+pub(super) fn late() -> String {
+    format!("has not connected within {} s", PATIENCE.as_secs())
 }
 
 /// Returns the warning about a server that cannot be used, or not whole.
@@ -86,15 +98,4 @@ fn held_back(app: &App, name: &str, held: &[Held]) -> String {
         },
         names.join(", ")
     )
-}
-
-/// Describes the servers for `archon doctor`: whether each can be used, and a line about it.
-pub(crate) async fn findings(app: &App) -> Vec<(bool, String)> {
-    let (standings, unreadable) = survey(app).await;
-    let unreadable = unreadable.map(|e| (false, format!("{}; {}", e.what(), e.advice().join("; "))));
-    let line = |(entry, standing): &(Entry, Standing)| {
-        let (ok, line) = standing.line(app, entry);
-        (ok, format!("{}: {line}", entry.name))
-    };
-    standings.iter().map(line).chain(unreadable).collect()
 }

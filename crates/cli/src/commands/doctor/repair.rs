@@ -9,7 +9,7 @@ use std::{
 
 use archon::types::{Journal as _, RunFilter};
 
-use crate::{app::App, failure::Failure, local, text::visible};
+use crate::{app::App, chosen::PREFIX, failure::Failure, local, text::visible};
 
 /// A problem that can be mended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -169,7 +169,7 @@ fn missing_models(app: &App) -> Vec<String> {
     let named = settings.model.iter().chain(settings.fallback.iter().flatten()).chain(agents);
     let (files, known) = (local::files(app), local::catalogue());
     let mut missing: Vec<_> = named
-        .filter_map(|name| name.strip_prefix(local::PREFIX))
+        .filter_map(|name| name.strip_prefix(PREFIX))
         .filter(|name| files.iter().all(|(file, _)| file != name))
         .filter(|name| known.iter().any(|model| model.name == *name))
         .map(str::to_owned)

@@ -71,12 +71,13 @@ mod with_setup {
     use super::AddArgs;
     use crate::{
         app::App,
-        assemble::in_data_dir,
+        command_line::in_data_dir,
         config::{Agreements, Edit, Name, Owner},
         exit::Exit,
         failure::Failure,
-        mcp::{self, Entry},
+        mcp,
         output::Look,
+        servers::Entry,
         text::visible,
     };
 

@@ -9,8 +9,9 @@ use crate::{
     config::{Agreements, variables},
     exit::Exit,
     failure::Failure,
-    mcp::{self, Entry},
+    mcp,
     output::Look,
+    servers::Entry,
     text::visible,
 };
 

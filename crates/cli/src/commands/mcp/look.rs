@@ -9,8 +9,9 @@ use crate::{
     app::App,
     exit::Exit,
     failure::Failure,
-    mcp::{self, Entry, LeftOut, Standing},
+    mcp::{self, Standing},
     output::Look,
+    servers::{Entry, LeftOut},
     text::one_line,
 };
 

@@ -9,7 +9,12 @@ use archon::{
 };
 
 use crate::{
-    agents, app::App, assemble::engine_options, exit::Exit, failure::Failure, interrupt, output::Look,
+    app::App,
+    assemble::{self, engine_options},
+    exit::Exit,
+    failure::Failure,
+    interrupt,
+    output::Look,
     toolset,
 };
 
@@ -66,7 +71,7 @@ impl ServeArgs {
         let mut runs = app.open_runs()?.with_agent(calls.run_agent());
         let mut offered = Vec::new();
         for name in &self.agents {
-            let (builder, description) = agents::alone(app, name).await?;
+            let (builder, description) = assemble::alone(app, name).await?;
             // An id of its own: clients can read the runs of their agents, and no others.
             let id = format!("mcp-{name}");
             let agent = builder.agent_id(id.as_str()).approver(AskLater).build()?;

@@ -10,12 +10,13 @@ use archon::{
     types::{Answer, AnswerRuns, OutcomeStatus, StartRuns},
 };
 
-use super::{confirm::edited, which_run};
+use super::which_run;
 use crate::{
     app::App,
-    assemble::resume_line,
-    commands::resume::RecordedFlags,
+    command_line::resume_line,
+    commands::flags::RecordedFlags,
     config::Settings,
+    confirm::edited,
     drive::{follow, watch},
     exit::Exit,
     failure::Failure,

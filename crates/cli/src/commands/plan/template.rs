@@ -9,8 +9,7 @@ use archon::{
 };
 use serde_json::Map;
 
-use super::follow::planning_by;
-use crate::failure::Failure;
+use crate::{failure::Failure, planning::planning_by};
 
 /// A template with values for its parameters.
 #[derive(Debug)]

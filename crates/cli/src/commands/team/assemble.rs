@@ -13,9 +13,8 @@ use archon::{
 use super::super::form::FormFlags;
 use super::file::{Seated, TeamFile, read};
 use crate::{
-    agents::with_agents,
     app::App,
-    assemble::{apply_limits, by_settings, remembering},
+    assemble::{apply_limits, by_settings, remembering, with_agents},
     choose,
     failure::Failure,
     recorded::filled,

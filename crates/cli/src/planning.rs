@@ -9,8 +9,7 @@ use archon::{
 };
 use serde_json::Map;
 
-use super::confirm;
-use crate::{app::App, ask::Prompt, commands::Asking, failure::Failure, toolset};
+use crate::{app::App, ask::Prompt, asking::Asking, confirm, failure::Failure, toolset};
 
 /// Builds the agent that follows the plans of its own model, which also writes the answer.
 pub(crate) fn planning(archon: &Archon, confirm: Confirm) -> Planning {
@@ -18,7 +17,7 @@ pub(crate) fn planning(archon: &Archon, confirm: Confirm) -> Planning {
 }
 
 /// As [`planning`], with initial values, and perhaps with a fixed plan, for which no planner is asked.
-pub(super) fn planning_by(
+pub(crate) fn planning_by(
     archon: &Archon,
     confirm: Confirm,
     values: Map<String, Json>,

@@ -33,7 +33,7 @@ pub(crate) fn show(app: &App, records: &[Arc<Record>]) {
 }
 
 /// Shows a question and takes the answer; `None` if nobody is there, or the person decides later.
-pub(super) async fn ask(
+pub(crate) async fn ask(
     app: &App,
     machine: &PlanMachine,
     call: CallId,
@@ -149,7 +149,7 @@ fn text_of(task: &Task) -> String {
 
 /// Reads an edited plan: a list of subtasks, an object with them, or the output of
 /// `archon plan show --format json`. An unchanged plan is a yes.
-pub(super) fn edited(task: &Task, text: &str) -> Result<Answer, Failure> {
+pub(crate) fn edited(task: &Task, text: &str) -> Result<Answer, Failure> {
     let whole: Result<Json, _> = serde_json::from_str(text);
     let read = match whole.as_ref().ok().and_then(|whole| whole.get("task")) {
         Some(inner) => plan_of_json(inner),

@@ -10,23 +10,13 @@ use toml::{
 
 use archon::tools::Rule;
 
-use super::{
-    Owner, Settings, file,
-    name::{Name, Names},
-    trust,
+use crate::{
+    choose,
+    config::{self, Name, Names, Owner, Problem, Settings},
+    embedder,
+    failure::Failure,
+    mcp, toolset,
 };
-use crate::{choose, embedder, failure::Failure, mcp, toolset};
-
-/// A problem of a settings file.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
-pub(crate) struct Problem {
-    /// The line, from 1.
-    pub(crate) line: usize,
-    /// The problem, one line.
-    pub(crate) problem: String,
-    /// The remedy, one line.
-    pub(crate) advice: String,
-}
 
 /// Returns all problems of a file with this text, in the order of its lines. A project's file is also held
 /// against what it may set.
@@ -48,9 +38,9 @@ pub(crate) fn problems(path: &Path, text: &str, owner: Owner) -> Vec<Problem> {
         found.check_built(&part);
         if owner == Owner::Project {
             let mut settings = settings;
-            file::resolve_paths(path, &mut settings);
-            for (key, why) in trust::refusals(path, &settings) {
-                found.add(place, &format!("`{key}` {why}"), &trust::remedy(key));
+            config::resolve_paths(path, &mut settings);
+            for (key, why) in config::refusals(path, &settings) {
+                found.add(place, &format!("`{key}` {why}"), &config::remedy(key));
             }
         }
     }
@@ -97,7 +87,7 @@ struct Found<'t> {
 
 impl Found<'_> {
     fn add(&mut self, place: usize, problem: &str, advice: &str) {
-        let line = file::line_at(self.text, place);
+        let line = config::line_at(self.text, place);
         let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
         self.problems.push(Problem { line, problem: one_line(problem), advice: one_line(advice) });
     }

@@ -1,0 +1,31 @@
+//! A model that was chosen, and the names of models that run in this process.
+
+use std::{fmt, sync::Arc};
+
+use archon::types::Provider;
+
+/// Prefix of the name of a model that runs in this process.
+pub(crate) const PREFIX: &str = "local:";
+
+/// A model that is ready for calls.
+#[derive(Clone)]
+pub(crate) struct Chosen {
+    /// Its provider. The provider's id and the model's name, joined by a colon, choose the same again.
+    pub(crate) provider: Arc<dyn Provider>,
+    /// The same provider with further keys, in the order in which to try them.
+    pub(crate) keys: Vec<Arc<dyn Provider>>,
+    /// The model, by the provider's name for it.
+    pub(crate) model: String,
+    /// The reason for the choice, for people.
+    pub(crate) why: String,
+}
+
+impl fmt::Debug for Chosen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Chosen")
+            .field("provider", &self.provider.id())
+            .field("model", &self.model)
+            .field("why", &self.why)
+            .finish()
+    }
+}
