@@ -37,7 +37,7 @@ const STEPS: &[Step] = &[
     step("formatting", "fmt --all -- --check"),
     step("downloads, once and exactly as locked", "fetch --locked"),
     step("the Rust version that is declared", "xtask rust-version"),
-    step("edges between crates", "xtask layers"),
+    step("edges between crates, circles in them", "xtask layers"),
     step("house rules", "xtask tidy"),
     step("citations of the specification", "xtask spec --summary"),
     step("tools that cargo does not bring", "xtask prepare"),

@@ -1,13 +1,16 @@
 //! `cargo xtask layers`: checks the dependencies between our crates against an explicit table. A new edge is
-//! a change of the architecture, so it must be added here; an edge that no longer exists must be removed.
+//! a change of the architecture, so it must be added here; an edge that no longer exists must be removed. Inside a
+//! crate no files may import each other in a circle.
 
 use std::collections::BTreeSet;
 
 use anyhow::{Result, bail};
 
 use crate::args::Args;
+use crate::circles;
 use crate::command_line::CommandLine;
 use crate::metadata::{Dependency, Metadata};
+use crate::repository;
 
 /// Layer of each crate. An edge points to a lower layer, never sideways or up.
 const LAYERS: &[(&str, u8)] = &[
@@ -301,6 +304,7 @@ fn check_workspace() -> Result<Vec<String>> {
         let line = format!("tree --package {crate_name} --edges normal --prefix none --format {{p}}|{{f}}");
         problems.extend(check_forbidden(FORBIDDEN, crate_name, &CommandLine::cargo(&line).output()?));
     }
+    problems.extend(circles::check(&repository::text_files()?, product().map(folder)));
     Ok(problems)
 }
 

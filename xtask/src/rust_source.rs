@@ -49,7 +49,9 @@ impl RustSource {
         for (at, _) in self.code.match_indices("#[cfg(") {
             let Some(close) = self.code[at..].find(")]").map(|offset| at + offset + 2) else { continue };
             let condition = &self.code[at..close];
-            if !words(condition).any(|(_, word)| word == "test") || condition.contains("not(test") {
+            // A module behind `any(test, …)` is also in builds without tests.
+            let is_elsewhere = condition.contains("not(test") || condition.starts_with("#[cfg(any(");
+            if is_elsewhere || !words(condition).any(|(_, word)| word == "test") {
                 continue;
             }
             let Some(item) = self.code[close..].find(['{', ';']).map(|offset| close + offset) else {
@@ -319,6 +321,8 @@ async fn tests() {}
         assert_eq!(source.test_modules(), [(2, 5)]);
         assert_eq!(source.lines_without_tests(), 4);
         assert_eq!(RustSource::parse("#[cfg(test)]\nmod tests;\n").test_modules(), [(0, 1)]);
+        assert_eq!(RustSource::parse("#[cfg(all(test, unix))]\nmod tests;\n").test_modules(), [(0, 1)]);
+        assert!(RustSource::parse("#[cfg(any(feature = \"a\", test))]\nmod a;\n").test_modules().is_empty());
     }
 
     #[test]
