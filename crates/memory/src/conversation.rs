@@ -14,6 +14,13 @@ pub struct Conversation {
     session: SessionId,
 }
 
+impl Memory {
+    /// Returns the turns of a session.
+    pub fn conversation(&self, session: impl Into<SessionId>) -> Conversation {
+        Conversation::new(self.clone(), session.into())
+    }
+}
+
 impl Conversation {
     pub(crate) fn new(memory: Memory, session: SessionId) -> Self {
         Self { memory, session }

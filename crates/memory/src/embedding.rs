@@ -1,40 +1,6 @@
 //! Makes vectors with an embedder, and checks what it returns.
 
-use archon_types::{Embedder, MemoryEntry, MemoryError, MemoryKind};
-
-use crate::Memory;
-
-impl Memory {
-    /// Adds a vector to each entry that has none. Entries that cannot be embedded stay without one.
-    pub(crate) async fn add_vectors(&self, entries: &mut [MemoryEntry]) {
-        let Some(embedder) = &self.parts.embedder else { return };
-        for batch in entries.chunks_mut(self.parts.options.batch.max(1)) {
-            let mut wanting: Vec<&mut MemoryEntry> = batch
-                .iter_mut()
-                .filter(|entry| entry.embedding.is_none() && entry.kind != MemoryKind::Value)
-                .collect();
-            let texts: Vec<String> = wanting.iter().map(|entry| entry.content.clone()).collect();
-            let made = match &texts[..] {
-                // For a single text the reason for a failure does not matter here.
-                [_] => vectors(&**embedder, &texts).await.map(|made| made.into_iter().map(Ok).collect()),
-                _ => vector_of_each(&**embedder, &texts).await,
-            };
-            let made: Vec<Result<Vec<f32>, MemoryError>> = match made {
-                Ok(made) => made,
-                Err(error) => {
-                    tracing::warn!(%error, "kept without vectors, to be embedded later");
-                    continue;
-                }
-            };
-            for (entry, made) in wanting.iter_mut().zip(made) {
-                match made {
-                    Ok(vector) => **entry = std::mem::take(*entry).with_vector(embedder.id(), vector),
-                    Err(error) => tracing::warn!(id = entry.id, %error, "kept without a vector"),
-                }
-            }
-        }
-    }
-}
+use archon_types::{Embedder, MemoryError};
 
 /// Embeds texts and checks the number and the lengths of the vectors.
 pub(crate) async fn vectors(embedder: &dyn Embedder, texts: &[String]) -> Result<Vec<Vec<f32>>, MemoryError> {

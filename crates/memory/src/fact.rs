@@ -89,7 +89,7 @@ impl Fact {
 
     /// Returns an id made of the content of a fact that comes from an entry, so that learning it again, in
     /// any process, overwrites it. `None` for a fact without a source entry.
-    pub(super) fn content_id(&self, now: Timestamp) -> Option<String> {
+    pub(crate) fn content_id(&self, now: Timestamp) -> Option<String> {
         let source = self.sources.first()?;
         let since = self.since.unwrap_or(now);
         let content = json!([source, self.key(), normal(&self.object), since, self.until, self.trust]);
@@ -98,7 +98,7 @@ impl Fact {
         Some(format!("fact:{hex}"))
     }
 
-    pub(super) fn entry(&self, id: String, now: Timestamp) -> Result<MemoryEntry, MemoryError> {
+    pub(crate) fn entry(&self, id: String, now: Timestamp) -> Result<MemoryEntry, MemoryError> {
         for (part, name) in
             [(&self.subject, "subject"), (&self.relation, "relation"), (&self.object, "object")]
         {
@@ -124,7 +124,7 @@ impl Fact {
     }
 
     /// Returns the end that the fact itself states, regardless of later facts.
-    pub(super) fn own_end(entry: &MemoryEntry) -> Option<Timestamp> {
+    pub(crate) fn own_end(entry: &MemoryEntry) -> Option<Timestamp> {
         // Without the fact's metadata only the entry's end is known.
         let Some(fact) = entry.metadata.get(FACT) else { return entry.valid_to };
         let fact: Self = serde_json::from_value(fact.clone()).ok()?;
@@ -145,12 +145,12 @@ pub(crate) fn line_of(entry: &MemoryEntry) -> Option<(Collection, String)> {
 }
 
 /// Returns the key, or the prefix of keys, of facts about these names.
-pub(super) fn key_of(names: &[&str]) -> String {
+pub(crate) fn key_of(names: &[&str]) -> String {
     names.iter().map(|name| normal(name)).collect::<Vec<_>>().join(SEPARATOR)
 }
 
 /// Separator between the parts of a key.
-pub(super) const SEPARATOR: &str = "\u{1f}";
+pub(crate) const SEPARATOR: &str = "\u{1f}";
 
 /// Normalizes a name for comparison: lower case, single spaces.
 pub(crate) fn normal(name: &str) -> String {
@@ -158,19 +158,19 @@ pub(crate) fn normal(name: &str) -> String {
 }
 
 /// Returns the normalized object of an entry that is a fact.
-pub(super) fn object_of(entry: &MemoryEntry) -> Option<String> {
+pub(crate) fn object_of(entry: &MemoryEntry) -> Option<String> {
     entry.metadata.get(FACT)?.get("object").and_then(Json::as_str).map(normal)
 }
 
 /// Returns whether an entry is a fact that was repeated after it began.
-pub(super) fn was_said_again(entry: &MemoryEntry) -> bool {
+pub(crate) fn was_said_again(entry: &MemoryEntry) -> bool {
     entry.metadata.get(FACT).is_some_and(|fact| fact.get(SAID_AGAIN).is_some())
 }
 
 /// Returns a known fact after it was stated again, if its sources or times change. A statement without a
 /// source entry makes the fact independent of its sources. A statement with a lower trust level changes
 /// nothing.
-pub(super) fn said_again(known: &MemoryEntry, again: &Fact, at: Timestamp) -> Option<MemoryEntry> {
+pub(crate) fn said_again(known: &MemoryEntry, again: &Fact, at: Timestamp) -> Option<MemoryEntry> {
     let before = Fact::of(known).filter(|_| again.trust >= known.trust)?;
     let mut fact = before.clone();
     if !fact.sources.is_empty() {
@@ -188,7 +188,7 @@ pub(super) fn said_again(known: &MemoryEntry, again: &Fact, at: Timestamp) -> Op
 }
 
 /// Returns the entry of a fact with other sources or times.
-pub(super) fn rewritten(entry: &MemoryEntry, fact: &Fact) -> Option<MemoryEntry> {
+pub(crate) fn rewritten(entry: &MemoryEntry, fact: &Fact) -> Option<MemoryEntry> {
     let mut entry = entry.clone();
     let written = entry.metadata.get_mut(FACT)?.as_object_mut()?;
     match fact.sources.is_empty() {

@@ -16,7 +16,7 @@ use archon_types::{
 };
 use archon_vectors::{GroupRange, VectorIndex, cosine};
 
-use crate::words::terms;
+use crate::rank::terms;
 use group::Group;
 
 /// A store in RAM. Clones share the entries; each sees one collection and all collections within it.

@@ -5,7 +5,6 @@
 //! trust level or a higher one; a fact with a lower level ends nothing. At a given time the fact counts that
 //! has the highest trust level, and of those the one that began last.
 
-mod fact;
 mod sources;
 mod timeline;
 mod unread;
@@ -20,14 +19,12 @@ use archon_types::{
 use crate::{
     Memory,
     extract::{KnowledgeExtractor, Passage},
+    fact::{Fact, Objects, SEPARATOR, key_of, line_of, normal},
     memory::Tries,
 };
-use fact::{SEPARATOR, key_of};
 use timeline::Timeline;
 
-pub use fact::{Fact, Objects};
-pub(crate) use fact::{line_of, normal};
-pub(crate) use sources::{forgotten_with, sources_of, with_other_sources};
+pub(crate) use sources::{sources_of, with_other_sources};
 pub(crate) use timeline::name;
 
 /// New facts get positions from here on until they are stored, so that they sort after all stored ones.
@@ -88,6 +85,13 @@ pub enum Learnt {
 #[derive(Clone)]
 pub struct Knowledge {
     memory: Memory,
+}
+
+impl Memory {
+    /// Returns the facts.
+    pub fn knowledge(&self) -> Knowledge {
+        Knowledge::new(self.clone())
+    }
 }
 
 impl Knowledge {

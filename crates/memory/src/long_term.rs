@@ -19,13 +19,17 @@ use crate::{
 };
 use belief::{belief, chosen};
 
-/// The hits of a query, in order.
-pub(crate) type Remembered = Vec<Recalled>;
-
 /// Long-term memory: notes, turns, summaries and facts.
 #[derive(Clone)]
 pub struct LongTermMemory {
     pub(crate) memory: Memory,
+}
+
+impl Memory {
+    /// Returns the long-term memory.
+    pub fn long_term(&self) -> LongTermMemory {
+        LongTermMemory::new(self.clone())
+    }
 }
 
 impl LongTermMemory {

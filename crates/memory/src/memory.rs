@@ -1,7 +1,7 @@
 //! The handle on all memories of one owner.
 
 use std::{
-    collections::{BTreeSet, HashMap, HashSet, VecDeque},
+    collections::{HashMap, VecDeque},
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -9,14 +9,13 @@ use std::{
 };
 
 use archon_types::{
-    Clock, Collection, Embedder, Ids, Listing, MemoryChange, MemoryEntry, MemoryError, MemoryFilter,
-    MemoryKind, MemoryOrder, MemoryStore, SessionId, TaskId, Timestamp,
+    Clock, Embedder, Ids, Listing, MemoryChange, MemoryEntry, MemoryError, MemoryFilter, MemoryKind,
+    MemoryOrder, MemoryStore, Recalled, Timestamp,
 };
 
 use crate::{
-    Conversation, Knowledge, LongTermMemory, MemoryOptions, TaskMemory,
-    knowledge::{forgotten_with, sources_of},
-    recall::Recall,
+    MemoryOptions,
+    embedding::{vector_of_each, vectors},
 };
 
 /// All memories of one owner: a store bound to a collection, with clock, embedder and options. Clones share
@@ -40,12 +39,15 @@ pub(crate) struct Parts {
     pub(crate) facts: Arc<futures_util::lock::Mutex<()>>,
 }
 
+/// The hits of a query, in order.
+pub(crate) type Remembered = Vec<Recalled>;
+
 /// Cached answers to queries, the latest last. They are valid until the next write.
 #[derive(Default)]
 pub(crate) struct Answers {
     /// The number of writes when the first of them was looked up.
     pub(crate) generation: u64,
-    pub(crate) kept: VecDeque<(String, crate::Remembered)>,
+    pub(crate) kept: VecDeque<(String, Remembered)>,
     pub(crate) hits: u64,
 }
 
@@ -104,31 +106,6 @@ impl Memory {
     /// Returns the options.
     pub fn options(&self) -> &MemoryOptions {
         &self.parts.options
-    }
-
-    /// Returns the turns of a session.
-    pub fn conversation(&self, session: impl Into<SessionId>) -> Conversation {
-        Conversation::new(self.clone(), session.into())
-    }
-
-    /// Returns the values of a task.
-    pub fn task(&self, task: impl Into<TaskId>) -> TaskMemory {
-        TaskMemory::new(self.clone(), task.into())
-    }
-
-    /// Returns the long-term memory.
-    pub fn long_term(&self) -> LongTermMemory {
-        LongTermMemory::new(self.clone())
-    }
-
-    /// Returns the facts.
-    pub fn knowledge(&self) -> Knowledge {
-        Knowledge::new(self.clone())
-    }
-
-    /// Returns a builder of the memories for a prompt.
-    pub fn recall(&self) -> Recall {
-        Recall::new(self.clone())
     }
 
     /// Returns the number of queries that were answered from the cache.
@@ -194,6 +171,36 @@ impl Memory {
         }
     }
 
+    /// Adds a vector to each entry that has none. Entries that cannot be embedded stay without one.
+    pub(crate) async fn add_vectors(&self, entries: &mut [MemoryEntry]) {
+        let Some(embedder) = &self.parts.embedder else { return };
+        for batch in entries.chunks_mut(self.parts.options.batch.max(1)) {
+            let mut wanting: Vec<&mut MemoryEntry> = batch
+                .iter_mut()
+                .filter(|entry| entry.embedding.is_none() && entry.kind != MemoryKind::Value)
+                .collect();
+            let texts: Vec<String> = wanting.iter().map(|entry| entry.content.clone()).collect();
+            let made = match &texts[..] {
+                // For a single text the reason for a failure does not matter here.
+                [_] => vectors(&**embedder, &texts).await.map(|made| made.into_iter().map(Ok).collect()),
+                _ => vector_of_each(&**embedder, &texts).await,
+            };
+            let made: Vec<Result<Vec<f32>, MemoryError>> = match made {
+                Ok(made) => made,
+                Err(error) => {
+                    tracing::warn!(%error, "kept without vectors, to be embedded later");
+                    continue;
+                }
+            };
+            for (entry, made) in wanting.iter_mut().zip(made) {
+                match made {
+                    Ok(vector) => **entry = std::mem::take(*entry).with_vector(embedder.id(), vector),
+                    Err(error) => tracing::warn!(id = entry.id, %error, "kept without a vector"),
+                }
+            }
+        }
+    }
+
     /// Stores entries, all or none, and returns their ids. If vectors cannot be made, entries are stored
     /// without and can be embedded later.
     ///
@@ -251,38 +258,8 @@ impl Memory {
         Ok(self.forget_all(filter).await? > 0)
     }
 
-    /// Deletes the entries that match, and the facts that come from them alone, in one write. Returns the
-    /// number of deleted entries.
-    pub(crate) async fn forget_all(&self, filter: MemoryFilter) -> Result<usize, MemoryError> {
-        let _one_at_a_time = self.parts.facts.lock().await;
-        let mut of_facts = MemoryFilter::all().of(&[MemoryKind::Fact]);
-        (of_facts.collection, of_facts.exact) = (filter.collection.clone(), filter.exact);
-        let mut tries = Tries::default();
-        loop {
-            let (facts, expected) = self.expected(of_facts.clone()).await?;
-            let sources = self.sources_that_fit(&filter, &facts).await?;
-            let (gone, left) = forgotten_with(
-                facts,
-                |fact| filter.fits(fact),
-                |of, source| {
-                    // An entry that is named by id counts even if it cannot be read, as it may be damaged.
-                    filter.ids.iter().any(|id| id == source)
-                        || sources.contains(&(of.clone(), source.to_owned()))
-                },
-            );
-            let mut changes = vec![expected, MemoryChange::Forget(filter.clone())];
-            changes.extend(gone.iter().map(forget_in));
-            let marks = self.marks_of(&filter).await?;
-            let kept = left.len() + marks.len();
-            changes.extend(marks);
-            if let Some(met) = self.attempt(left, changes, &mut tries).await? {
-                return Ok(met.saturating_sub(kept));
-            }
-        }
-    }
-
     /// Returns markers for the deleted entries that runs had stored and would otherwise store again.
-    async fn marks_of(&self, filter: &MemoryFilter) -> Result<Vec<MemoryChange>, MemoryError> {
+    pub(crate) async fn marks_of(&self, filter: &MemoryFilter) -> Result<Vec<MemoryChange>, MemoryError> {
         let is_meant = |kind: &MemoryKind| filter.kinds.is_empty() || filter.kinds.contains(kind);
         let kinds: Vec<_> = [MemoryKind::Turn, MemoryKind::Summary].into_iter().filter(is_meant).collect();
         if kinds.is_empty() {
@@ -298,26 +275,6 @@ impl Memory {
             MemoryChange::put(mark)
         };
         Ok(said.into_iter().filter(|entry| entry.run.is_some()).map(mark).collect())
-    }
-
-    /// Returns the source entries of facts that match a filter without ids, by collection and id.
-    async fn sources_that_fit(
-        &self,
-        filter: &MemoryFilter,
-        facts: &[MemoryEntry],
-    ) -> Result<HashSet<(Collection, String)>, MemoryError> {
-        let mut fitting = HashSet::new();
-        if !filter.ids.is_empty() {
-            return Ok(fitting);
-        }
-        let ids: BTreeSet<String> = facts.iter().flat_map(sources_of).collect();
-        let ids: Vec<String> = ids.into_iter().collect();
-        for ids in ids.chunks(ASKED) {
-            let mut filter = filter.clone();
-            filter.ids = ids.to_vec();
-            fitting.extend(self.all(filter).await?.into_iter().map(|entry| (entry.collection, entry.id)));
-        }
-        Ok(fitting)
     }
 
     /// Returns all entries that match, and the expectation that they are unchanged.
@@ -360,9 +317,6 @@ const MOST_TRIES: u32 = 256;
 
 /// The text of a marker: it has no word, so no search finds it.
 const NOTHING: &str = "-";
-
-/// Most ids in one request to a store.
-const ASKED: usize = 250;
 
 /// Deletes an entry in its own collection only.
 pub(crate) fn forget_in(entry: &MemoryEntry) -> MemoryChange {

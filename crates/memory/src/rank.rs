@@ -55,6 +55,7 @@ pub(crate) use question::ends_of;
 pub use ranker::{Item, LABELS, Ranked, Ranker, Ranking, SESSION};
 pub use weights::{Calibration, Weights};
 pub use words::Analyzer;
+pub(crate) use words::terms;
 
 #[cfg(test)]
 mod tests;

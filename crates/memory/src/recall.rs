@@ -77,6 +77,13 @@ pub enum RecallStep {
     None,
 }
 
+impl Memory {
+    /// Returns a builder of the memories for a prompt.
+    pub fn recall(&self) -> Recall {
+        Recall::new(self.clone())
+    }
+}
+
 impl Recall {
     pub(crate) fn new(memory: Memory) -> Self {
         Self {

@@ -24,6 +24,13 @@ pub(crate) struct AtHand {
     pub(crate) trust: Trust,
 }
 
+impl Memory {
+    /// Returns the values of a task.
+    pub fn task(&self, task: impl Into<TaskId>) -> TaskMemory {
+        TaskMemory::new(self.clone(), task.into())
+    }
+}
+
 impl TaskMemory {
     pub(crate) fn new(memory: Memory, task: TaskId) -> Self {
         Self { memory, task }

@@ -5,11 +5,6 @@ pub(crate) fn words(text: &str) -> impl Iterator<Item = String> {
     text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_lowercase)
 }
 
-/// Returns the terms that the store in RAM searches for: stemmed words without stop words.
-pub(crate) fn terms(text: &str) -> Vec<String> {
-    crate::rank::Analyzer::default().terms(text)
-}
-
 /// Normalizes a text for comparison: its words in order, in lower case, without surrounding punctuation and
 /// quotes. Signs that may change the meaning stay: a question mark, the sign of a number, and everything
 /// within a word or standing alone.

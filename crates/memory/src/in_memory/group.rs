@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use archon_types::{MemoryEntry, MemoryFilter};
 
-use crate::words::terms;
+use crate::rank::terms;
 
 #[derive(Default)]
 pub(super) struct Group {

@@ -1,13 +1,70 @@
 //! The source entries of facts.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use archon_types::{Collection, MemoryEntry};
+use archon_types::{Collection, MemoryChange, MemoryEntry, MemoryError, MemoryFilter, MemoryKind};
 
-use super::{
+use super::timeline::{moved, name};
+use crate::{
+    Memory,
     fact::{Fact, line_of, rewritten},
-    timeline::{moved, name},
+    memory::{Tries, forget_in},
 };
+
+/// Most ids in one request to a store.
+const ASKED: usize = 250;
+
+impl Memory {
+    /// Deletes the entries that match, and the facts that come from them alone, in one write. Returns the
+    /// number of deleted entries.
+    pub(crate) async fn forget_all(&self, filter: MemoryFilter) -> Result<usize, MemoryError> {
+        let _one_at_a_time = self.parts.facts.lock().await;
+        let mut of_facts = MemoryFilter::all().of(&[MemoryKind::Fact]);
+        (of_facts.collection, of_facts.exact) = (filter.collection.clone(), filter.exact);
+        let mut tries = Tries::default();
+        loop {
+            let (facts, expected) = self.expected(of_facts.clone()).await?;
+            let sources = self.sources_that_fit(&filter, &facts).await?;
+            let (gone, left) = forgotten_with(
+                facts,
+                |fact| filter.fits(fact),
+                |of, source| {
+                    // An entry that is named by id counts even if it cannot be read, as it may be damaged.
+                    filter.ids.iter().any(|id| id == source)
+                        || sources.contains(&(of.clone(), source.to_owned()))
+                },
+            );
+            let mut changes = vec![expected, MemoryChange::Forget(filter.clone())];
+            changes.extend(gone.iter().map(forget_in));
+            let marks = self.marks_of(&filter).await?;
+            let kept = left.len() + marks.len();
+            changes.extend(marks);
+            if let Some(met) = self.attempt(left, changes, &mut tries).await? {
+                return Ok(met.saturating_sub(kept));
+            }
+        }
+    }
+
+    /// Returns the source entries of facts that match a filter without ids, by collection and id.
+    async fn sources_that_fit(
+        &self,
+        filter: &MemoryFilter,
+        facts: &[MemoryEntry],
+    ) -> Result<HashSet<(Collection, String)>, MemoryError> {
+        let mut fitting = HashSet::new();
+        if !filter.ids.is_empty() {
+            return Ok(fitting);
+        }
+        let ids: BTreeSet<String> = facts.iter().flat_map(sources_of).collect();
+        let ids: Vec<String> = ids.into_iter().collect();
+        for ids in ids.chunks(ASKED) {
+            let mut filter = filter.clone();
+            filter.ids = ids.to_vec();
+            fitting.extend(self.all(filter).await?.into_iter().map(|entry| (entry.collection, entry.id)));
+        }
+        Ok(fitting)
+    }
+}
 
 /// Returns the ids of the entries in its own collection that a fact was learnt from.
 pub(crate) fn sources_of(fact: &MemoryEntry) -> Vec<String> {
@@ -17,7 +74,7 @@ pub(crate) fn sources_of(fact: &MemoryEntry) -> Vec<String> {
 /// Computes the effect on facts when some facts and some source entries (by collection and id) are deleted.
 /// Returns the facts that are deleted, including those that lose their last source, and the facts that
 /// change.
-pub(crate) fn forgotten_with(
+fn forgotten_with(
     facts: Vec<MemoryEntry>,
     goes: impl Fn(&MemoryEntry) -> bool,
     source_goes: impl Fn(&Collection, &str) -> bool,

@@ -7,10 +7,8 @@ use std::{
 
 use archon_types::{Collection, MemoryEntry, Timestamp, Trust};
 
-use super::{
-    Learnt,
-    fact::{Fact, object_of, rewritten, said_again, was_said_again},
-};
+use super::Learnt;
+use crate::fact::{Fact, object_of, rewritten, said_again, was_said_again};
 
 /// The facts of one key, and the names of those that differ from what is stored.
 #[derive(Default)]

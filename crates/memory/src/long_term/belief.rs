@@ -8,7 +8,7 @@ use std::{
 
 use archon_types::{Candidate, Collection, MemoryEntry, Timestamp, Trust};
 
-use crate::{knowledge::line_of, rank::Ranked, words::said_plainly};
+use crate::{fact::line_of, rank::Ranked, words::said_plainly};
 
 /// Hits with at least this share of the best hit's relevance count as similarly relevant.
 const NEARLY: f32 = 0.9;

@@ -54,6 +54,11 @@ impl Analyzer {
     }
 }
 
+/// Returns the terms that the store in RAM searches for: stemmed words without stop words.
+pub(crate) fn terms(text: &str) -> Vec<String> {
+    Analyzer::default().terms(text)
+}
+
 /// Longest word that is stemmed, in bytes; longer runs of letters are not real words.
 const LONGEST_STEMMED: usize = 64;
 
