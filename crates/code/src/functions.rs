@@ -188,7 +188,7 @@ impl Failure {
 /// Parses a result as JSON; a result that is not JSON is its text.
 fn value(result: &ToolResult) -> Json {
     let text = result.text();
-    crate::host::exact_json(&text).unwrap_or_else(|_| Json::from(text))
+    crate::exact_json::exact_json(&text).unwrap_or_else(|_| Json::from(text))
 }
 
 /// Makes a function's name of a tool's name: `mcp.read-file` becomes `mcp_read_file`.

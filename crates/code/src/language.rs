@@ -50,9 +50,9 @@ impl Language {
     pub(crate) fn is_reserved(self, word: &str) -> bool {
         match self {
             #[cfg(feature = "python")]
-            Self::Python => crate::python::RESERVED.contains(&word),
+            Self::Python => RESERVED_IN_PYTHON.contains(&word),
             #[cfg(feature = "javascript")]
-            Self::JavaScript => crate::javascript::RESERVED.contains(&word),
+            Self::JavaScript => RESERVED_IN_JAVASCRIPT.contains(&word),
         }
     }
 }
@@ -62,3 +62,66 @@ impl fmt::Display for Language {
         f.write_str(self.name())
     }
 }
+
+/// Reserved words: tools cannot become functions with these names.
+#[cfg(feature = "python")]
+const RESERVED_IN_PYTHON: &[&str] = &[
+    "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue", "def",
+    "del", "elif", "else", "except", "finally", "for", "from", "global", "if", "import", "in", "is",
+    "lambda", "nonlocal", "not", "or", "pass", "print", "raise", "return", "try", "while", "with", "yield",
+];
+
+/// Reserved words: tools cannot become functions with these names.
+#[cfg(feature = "javascript")]
+const RESERVED_IN_JAVASCRIPT: &[&str] = &[
+    "arguments",
+    "await",
+    "break",
+    "case",
+    "catch",
+    "class",
+    "console",
+    "const",
+    "continue",
+    "debugger",
+    "default",
+    "delete",
+    "do",
+    "else",
+    "enum",
+    "eval",
+    "export",
+    "extends",
+    "false",
+    "finally",
+    "for",
+    "function",
+    "if",
+    "implements",
+    "import",
+    "in",
+    "instanceof",
+    "interface",
+    "let",
+    "new",
+    "null",
+    "package",
+    "private",
+    "protected",
+    "public",
+    "return",
+    "static",
+    "super",
+    "switch",
+    "this",
+    "throw",
+    "true",
+    "try",
+    "typeof",
+    "undefined",
+    "var",
+    "void",
+    "while",
+    "with",
+    "yield",
+];

@@ -46,6 +46,8 @@
 #[cfg(any(feature = "python", feature = "javascript"))]
 mod error;
 #[cfg(any(feature = "python", feature = "javascript"))]
+mod exact_json;
+#[cfg(any(feature = "python", feature = "javascript"))]
 mod executor;
 #[cfg(any(feature = "python", feature = "javascript"))]
 mod functions;

@@ -40,7 +40,7 @@ pub(crate) enum Failed {
 impl Value {
     /// Makes a value of the text that the program's last lines produced; `is_json` says that it is JSON.
     pub(crate) fn of_json(text: String, is_json: bool) -> Self {
-        let json = is_json.then(|| crate::host::exact_json(&text).ok()).flatten();
+        let json = is_json.then(|| crate::exact_json::exact_json(&text).ok()).flatten();
         let text = match &json {
             Some(Json::String(inner)) => inner.clone(),
             _ => text,

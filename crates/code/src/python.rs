@@ -17,18 +17,12 @@ use monty_types::{
 
 use crate::{
     CodeOptions,
-    host::{Host, Refused, exact_json},
+    exact_json::exact_json,
+    host::{Host, Refused},
     outcome::{Failed, Value},
 };
 use source::Source;
 use tracker::Tracker;
-
-/// Reserved words: tools cannot become functions with these names.
-pub(crate) const RESERVED: &[&str] = &[
-    "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue", "def",
-    "del", "elif", "else", "except", "finally", "for", "from", "global", "if", "import", "in", "is",
-    "lambda", "nonlocal", "not", "or", "pass", "print", "raise", "return", "try", "while", "with", "yield",
-];
 
 type Progress = RunProgress<Tracker>;
 
