@@ -26,31 +26,29 @@ use tokio::sync::Mutex;
 use tracing::{Dispatch, instrument::WithSubscriber};
 
 use crate::{
-    McpProblem, SignIn, SignInBy,
-    connection::MESSAGE,
-    http::checked,
-    supervise::Server,
-    text::{plain, with_causes},
+    McpProblem, McpServer, SignIn, SignInBy, TokenStore,
+    address::checked,
+    text::{MESSAGE, plain, with_causes},
     tokens::Account,
 };
 
 /// Signs in to a server, if it has a sign-in.
-pub(crate) async fn sign_in(server: &Server) -> Result<Option<Access>, McpProblem> {
-    let Some(sign_in) = &server.settings.sign_in else { return Ok(None) };
-    let address = &server.settings.signed_in_address()?.url;
+pub(crate) async fn sign_in(
+    server: &McpServer,
+    tokens: Option<&TokenStore>,
+    redactor: &Redactor,
+) -> Result<Option<Access>, McpProblem> {
+    let Some(sign_in) = &server.sign_in else { return Ok(None) };
+    let address = &server.signed_in_address()?.url;
     let signing_in = async {
         let found = Found::at(address, sign_in).await?;
         match sign_in.by {
-            SignInBy::Person => person(found, server, sign_in, address).await,
+            SignInBy::Person => person(found, tokens, redactor, sign_in, address).await,
             SignInBy::Program => program(found, sign_in, address).await,
         }
     };
     let grant = quiet(signing_in).await?;
-    Ok(Some(Access {
-        http: client()?,
-        grant: Arc::new(Mutex::new(grant)),
-        redactor: server.redactor.clone(),
-    }))
+    Ok(Some(Access { http: client()?, grant: Arc::new(Mutex::new(grant)), redactor: redactor.clone() }))
 }
 
 /// Does work of the library without logs: it writes codes to them.
@@ -120,10 +118,16 @@ fn client() -> Result<Client, McpProblem> {
     client.map_err(|e| McpProblem::Io(with_causes(&e)))
 }
 
-async fn person(found: Found, server: &Server, sign_in: &SignIn, address: &str) -> Result<Grant, McpProblem> {
+async fn person(
+    found: Found,
+    tokens: Option<&TokenStore>,
+    redactor: &Redactor,
+    sign_in: &SignIn,
+    address: &str,
+) -> Result<Grant, McpProblem> {
     let Found { mut manager, issuer, .. } = found;
-    let tokens = server.options.tokens.as_ref().ok_or_else(no_tokens)?;
-    let mut account = tokens.account(address, &issuer, server.redactor.clone());
+    let tokens = tokens.ok_or_else(no_tokens)?;
+    let mut account = tokens.account(address, &issuer, redactor.clone());
     let Some(kept) = account.kept().await.map_err(|e| problem(&e))? else {
         return Err(McpProblem::LogIn("nobody has logged in to it".to_owned()));
     };

@@ -1,7 +1,6 @@
 //! One connection to a server, from its start to its end. Each phase has a time limit, and nothing outlives it.
 
 use std::{
-    error::Error,
     pin::pin,
     sync::{
         Arc,
@@ -11,7 +10,7 @@ use std::{
 };
 
 use archon_process::KeptProcess;
-use archon_types::{BoxFuture, CancellationToken, Clock, Json, ProcessGroup, Redactor};
+use archon_types::{CancellationToken, Clock, Json, ProcessGroup, Redactor};
 use futures_util::future::{Either, select};
 use rmcp::{
     Peer, RoleClient, ServiceError,
@@ -21,29 +20,24 @@ use rmcp::{
         ListToolsRequest, PaginatedRequestParams, ProtocolVersion, ReadResourceRequest,
         ReadResourceRequestParams, ReadResourceResult, ServerResult,
     },
-    service::{
-        ClientInitializeError, ClientLifecycleMode, PeerRequestOptions, RequestHandle, RunningService,
-        serve_client_with_lifecycle_and_ct,
-    },
-    transport::{DynamicTransportError, IntoTransport, async_rw::AsyncRwTransport},
+    service::{ClientInitializeError, ClientLifecycleMode, PeerRequestOptions, RequestHandle},
+    transport::{DynamicTransportError, async_rw::AsyncRwTransport},
 };
 use tokio::sync::Mutex;
 
 use crate::{
-    Definition, McpError, McpProblem, Phase, SignInBy, Transport,
+    Definition, McpError, McpOptions, McpProblem, McpServer, Phase, SignInBy, Transport,
     handler::{Handler, OnProgress},
+    handshake::{Handshake, Shake},
     http::{self, Access},
     stdio::{self, Tail},
-    supervise::Server,
-    text::{plain, with_causes},
+    text::{MESSAGE, plain, with_causes},
 };
 
 /// Most pages of a list.
 const PAGES: usize = 100;
 /// Most tools, resources or prompts of a server.
 const LISTED: usize = 2_000;
-/// Characters of a server's error message that are passed on.
-pub(crate) const MESSAGE: usize = 2_000;
 /// Longest time to tell a server that a call was given up.
 const TELL: Duration = Duration::from_secs(1);
 
@@ -70,14 +64,17 @@ impl Connection {
     /// Signs in, starts the server and shakes hands, unless `end` fires before. Then, as after a failure, its
     /// processes are ended first.
     pub(crate) async fn open(
-        server: &Server,
+        name: &str,
+        settings: &McpServer,
+        options: &McpOptions,
+        redactor: &Redactor,
         lifecycle: ClientLifecycleMode,
         end: CancellationToken,
     ) -> Result<Self, McpError> {
-        let (name, settings, clock) = (&server.name, &server.settings, server.options.clock.clone());
-        let limit = settings.timeouts.initialize;
+        let (clock, limit) = (options.clock.clone(), settings.timeouts.initialize);
+        let sign_in = http::sign_in(settings, options.tokens.as_ref(), redactor);
         let signed_in = tokio::select! {
-            done = within(&*clock, limit, Box::pin(http::sign_in(server))) => {
+            done = within(&*clock, limit, Box::pin(sign_in)) => {
                 done.unwrap_or(Err(McpProblem::Timeout(limit)))
             }
             () = end.cancelled() => Err(McpProblem::Closed),
@@ -85,8 +82,8 @@ impl Connection {
         let access = signed_in.map_err(|problem| McpError::new(name, Phase::SignIn, problem))?;
         let handler = Handler::default();
         let shake = Shake { handler: handler.clone(), lifecycle, end: end.clone() };
-        let mut link =
-            Link::new(server, access, shake).map_err(|problem| McpError::new(name, Phase::Start, problem))?;
+        let mut link = Link::new(settings, access, shake)
+            .map_err(|problem| McpError::new(name, Phase::Start, problem))?;
         let shaken = within(&*clock, limit, &mut link.handshake).await;
         let shaken =
             shaken.map_or(Err(McpProblem::Timeout(limit)), |shaken| shaken.map_err(initialize_problem));
@@ -98,7 +95,7 @@ impl Connection {
                 let problem = link.far.explained(problem, &*clock).await;
                 link.far.end(settings.timeouts.close, &*clock).await;
                 let output = link.far.errors.text();
-                let (phase, problem) = of_sign_in(Phase::Initialize, problem, by(server));
+                let (phase, problem) = of_sign_in(Phase::Initialize, problem, by(settings));
                 return Err(McpError::new(name, phase, problem).with_output(output));
             }
         };
@@ -109,11 +106,11 @@ impl Connection {
             drop(tell);
         });
         Ok(Self {
-            name: name.clone(),
+            name: name.to_owned(),
             limits: settings.timeouts,
             clock,
-            redactor: server.redactor.clone(),
-            sign_in: by(server),
+            redactor: redactor.clone(),
+            sign_in: by(settings),
             peer,
             handler,
             group: link.far.process.as_ref().map(|process| process.group().clone()),
@@ -369,29 +366,6 @@ pub(crate) async fn within<T>(
     }
 }
 
-/// A handshake under way.
-pub(crate) type Handshake =
-    BoxFuture<'static, Result<RunningService<RoleClient, Handler>, ClientInitializeError>>;
-
-/// Our side of a handshake.
-pub(crate) struct Shake {
-    handler: Handler,
-    lifecycle: ClientLifecycleMode,
-    end: CancellationToken,
-}
-
-impl Shake {
-    /// Shakes hands over a transport.
-    pub(crate) fn over<T, E, A>(self, transport: T) -> Handshake
-    where
-        T: IntoTransport<RoleClient, E, A> + Send + 'static,
-        E: Error + Send + Sync + 'static,
-        A: 'static,
-    {
-        Box::pin(serve_client_with_lifecycle_and_ct(self.handler, transport, self.lifecycle, self.end))
-    }
-}
-
 /// A way to a server, with the handshake that opens it.
 struct Link {
     handshake: Handshake,
@@ -399,9 +373,9 @@ struct Link {
 }
 
 impl Link {
-    fn new(server: &Server, access: Option<Access>, shake: Shake) -> Result<Self, McpProblem> {
-        let max_message = server.settings.max_message;
-        let stdio = match &server.settings.transport {
+    fn new(server: &McpServer, access: Option<Access>, shake: Shake) -> Result<Self, McpProblem> {
+        let max_message = server.max_message;
+        let stdio = match &server.transport {
             Transport::Stdio(stdio) => stdio,
             Transport::Http(settings) => {
                 let handshake = http::handshake(settings, max_message, access, shake)?;
@@ -500,8 +474,8 @@ fn transport_problem(error: &DynamicTransportError) -> McpProblem {
         .unwrap_or_else(|| McpProblem::Io(plain(&with_causes(&*error.error), MESSAGE)))
 }
 
-fn by(server: &Server) -> Option<SignInBy> {
-    server.settings.sign_in.as_ref().map(|sign_in| sign_in.by)
+fn by(server: &McpServer) -> Option<SignInBy> {
+    server.sign_in.as_ref().map(|sign_in| sign_in.by)
 }
 
 /// Returns the phase and the problem of a failure. If the server refused the sign-in, the problem says what that

@@ -1,16 +1,13 @@
-//! A server at a web address: checks of the address and the headers before anything is sent.
+//! A server at a web address: checks of the headers before anything is sent, and the handshake.
 
+#[cfg(feature = "sign-in")]
+pub(crate) use crate::access::{Access, sign_in};
 #[cfg(feature = "http")]
 pub(crate) use with_http::{handshake, sign_in_problem};
 #[cfg(not(feature = "http"))]
 pub(crate) use without_http::{handshake, sign_in_problem};
 #[cfg(not(feature = "sign-in"))]
 pub(crate) use without_sign_in::{Access, sign_in};
-#[cfg(feature = "sign-in")]
-pub(crate) use {
-    crate::access::{Access, sign_in},
-    with_http::checked,
-};
 
 #[cfg(not(feature = "http"))]
 mod without_http {
@@ -18,7 +15,7 @@ mod without_http {
 
     use crate::{
         HttpServer, McpProblem,
-        connection::{Handshake, Shake},
+        handshake::{Handshake, Shake},
         http::Access,
     };
 
@@ -41,17 +38,23 @@ mod without_http {
 
 #[cfg(not(feature = "sign-in"))]
 mod without_sign_in {
-    use crate::{McpProblem, supervise::Server};
+    use archon_types::Redactor;
+
+    use crate::{McpProblem, McpServer, TokenStore};
 
     /// Stands for the access to a server in a build without sign-in.
     pub(crate) enum Access {}
 
     /// Returns the problem of a build without sign-in, if the server has one.
-    pub(crate) async fn sign_in(server: &Server) -> Result<Option<Access>, McpProblem> {
-        if server.settings.sign_in.is_none() {
+    pub(crate) async fn sign_in(
+        server: &McpServer,
+        _: Option<&TokenStore>,
+        _: &Redactor,
+    ) -> Result<Option<Access>, McpProblem> {
+        if server.sign_in.is_none() {
             return Ok(None);
         }
-        server.settings.signed_in_address()?;
+        server.signed_in_address()?;
         let why = "this program was built without sign-in for MCP servers (feature `sign-in` of archon-mcp)";
         Err(McpProblem::Invalid(why.to_owned()))
     }
@@ -61,10 +64,7 @@ mod without_sign_in {
 mod with_http {
     use std::{collections::HashMap, error::Error};
 
-    use reqwest::{
-        Url,
-        header::{HeaderName, HeaderValue},
-    };
+    use reqwest::header::{HeaderName, HeaderValue};
     use rmcp::transport::{
         StreamableHttpClientTransport,
         streamable_http_client::{
@@ -74,9 +74,10 @@ mod with_http {
 
     use crate::{
         HttpServer, McpProblem,
-        connection::{Handshake, MESSAGE, Shake},
+        address::checked,
+        handshake::{Handshake, Shake},
         http::Access,
-        text::plain,
+        text::{MESSAGE, plain},
     };
 
     /// Shakes hands. Redirects are followed within the same server only, so headers go nowhere else.
@@ -135,47 +136,5 @@ mod with_http {
             .custom_headers(headers)
             .max_sse_event_size(max_message)
             .max_json_response_size(max_message))
-    }
-
-    /// Checks an address. Without TLS only this machine is reached: everybody on the way could read the headers,
-    /// and change what tools say.
-    pub(crate) fn checked(what: &str, url: &str) -> Result<Url, McpProblem> {
-        let refused = |why: &str| Err(McpProblem::Invalid(format!("{what} '{url}' {why}")));
-        let Ok(parsed) = Url::parse(url) else { return refused("is no URL") };
-        let is_here = matches!(parsed.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"));
-        match parsed.scheme() {
-            _ if !parsed.username().is_empty() || parsed.password().is_some() => {
-                Err(McpProblem::Invalid(format!("{what} contains a password; give a header instead")))
-            }
-            "https" => Ok(parsed),
-            "http" if is_here => Ok(parsed),
-            "http" => refused("is not encrypted; use https"),
-            _ => refused("is neither https nor http"),
-        }
-    }
-
-    #[cfg(test)]
-    mod tests {
-        use super::*;
-
-        #[test]
-        fn checked_addresses_are_encrypted_or_on_this_machine_and_have_no_password() {
-            for url in
-                ["https://example.com/mcp", "http://localhost:1/mcp", "http://127.0.0.1:1", "http://[::1]:1/"]
-            {
-                assert!(checked("its address", url).is_ok(), "{url}");
-            }
-            for (url, why) in [
-                ("http://example.com/mcp", "is not encrypted"),
-                ("http://localhost.example.com", "is not encrypted"),
-                ("ftp://example.com", "neither https nor http"),
-                ("example.com", "is no URL"),
-                ("https://me:secret@example.com", "contains a password"),
-            ] {
-                let refused =
-                    checked("its address", url).err().map(|problem| problem.to_string()).unwrap_or_default();
-                assert!(refused.contains(why) && !refused.contains("secret"), "{refused}");
-            }
-        }
     }
 }

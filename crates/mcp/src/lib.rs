@@ -18,7 +18,7 @@
 //! | requests with a token that is renewed | `access.rs` |
 //! | requests and notifications of the server | `handler.rs` |
 //! | [`McpTool`], a tool of a server | `tool.rs` |
-//! | [`Resource`]s and [`Prompt`]s, for programs | `resources.rs` |
+//! | [`Resource`]s and [`Prompt`]s, for programs | `resources.rs`, `resource_access.rs` |
 //! | the tools that list and read resources | `resource_tools.rs` |
 //! | a server's answer as a tool result | `result.rs` |
 //! | [`model_name`], names that every model service accepts | `names.rs` |
@@ -68,18 +68,23 @@
 
 #[cfg(feature = "sign-in")]
 mod access;
+#[cfg(feature = "http")]
+mod address;
 mod connection;
 mod definition;
 mod error;
 mod handler;
+mod handshake;
 mod held;
 mod http;
 #[cfg(feature = "sign-in")]
 mod login;
 mod names;
+mod options;
 mod pins;
 #[cfg(feature = "sign-in")]
 mod redirect;
+mod resource_access;
 mod resource_tools;
 mod resources;
 mod result;
@@ -98,12 +103,14 @@ pub use held::{Held, HeldKind};
 #[cfg(feature = "sign-in")]
 pub use login::Login;
 pub use names::{model_name, server_name_problem};
+pub use options::McpOptions;
 pub use pins::{FilePins, MemoryPins, Pin, PinError, Pins, ServerPins};
 pub use resources::{
     Prompt, PromptArgument, PromptMessage, PromptRole, Resource, ResourceContent, ResourceData,
 };
-pub use server::{HttpServer, McpServer, StdioServer, Timeouts, Transport};
-pub use servers::{FirstUse, McpOptions, McpServers, ServerState, ServerStatus, Took};
+pub use server::{FirstUse, HttpServer, McpServer, StdioServer, Timeouts, Transport};
+pub use servers::{McpServers, ServerState, ServerStatus};
 pub use sign_in::{SignIn, SignInBy};
+pub use supervise::Took;
 pub use tokens::TokenStore;
 pub use tool::McpTool;

@@ -8,9 +8,9 @@ use tokio::net::TcpListener;
 use crate::{
     McpError, McpOptions, McpProblem, McpServer, Phase, SignIn, SignInBy,
     access::{Found, no_tokens, problem, quiet},
-    connection::{MESSAGE, within},
+    connection::within,
     redirect,
-    text::plain,
+    text::{MESSAGE, plain},
     tokens::Kept,
 };
 

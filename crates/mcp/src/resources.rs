@@ -1,11 +1,10 @@
-//! Resources and prompts of servers, for programs.
+//! Resources and prompts of servers, as programs see them.
 
 use archon_types::Content;
-use rmcp::model::{ResourceContents, Role};
+use rmcp::model::ResourceContents;
 use serde::Serialize;
-use serde_json::{Map, Value};
 
-use crate::{McpError, McpProblem, McpServers, Phase, result, supervise::Server, text::plain};
+use crate::{McpError, supervise::Server, text::plain};
 
 /// Most characters of a name, an address or a description.
 const SHORT: usize = 1_000;
@@ -98,70 +97,6 @@ pub enum PromptRole {
     Assistant,
 }
 
-impl McpServers {
-    /// Lists the resources of a server. Waits for its connection.
-    ///
-    /// # Errors
-    /// There is no such server, it is not connected, or it failed.
-    pub async fn resources(&self, server: &str) -> Result<Vec<Resource>, McpError> {
-        self.named(server)?.resources().await
-    }
-
-    /// Reads a resource of a server: one that it lists, or any other address that it may know.
-    ///
-    /// # Errors
-    /// There is no such server, it is not connected, or it failed.
-    pub async fn read_resource(&self, server: &str, uri: &str) -> Result<Vec<ResourceContent>, McpError> {
-        let server = self.named(server)?;
-        let read = server.ready().await?.connection.read(uri).await?;
-        Ok(read.contents.into_iter().filter_map(|content| content_of(server, content)).collect())
-    }
-
-    /// Lists the prompts of a server. Waits for its connection.
-    ///
-    /// # Errors
-    /// There is no such server, it is not connected, or it failed.
-    pub async fn prompts(&self, server: &str) -> Result<Vec<Prompt>, McpError> {
-        let server = self.named(server)?;
-        let prompts = server.ready().await?.connection.prompts().await?;
-        Ok(prompts.into_iter().map(|prompt| prompt_of(server, prompt)).collect())
-    }
-
-    /// Returns a prompt of a server, with its arguments filled in.
-    ///
-    /// # Errors
-    /// There is no such server, it is not connected, or it failed; for instance, an argument is missing.
-    pub async fn prompt<K: Into<String>, V: Into<String>>(
-        &self,
-        server: &str,
-        name: &str,
-        arguments: impl IntoIterator<Item = (K, V)>,
-    ) -> Result<Vec<PromptMessage>, McpError> {
-        let server = self.named(server)?;
-        let arguments: Map<String, Value> =
-            arguments.into_iter().map(|(name, value)| (name.into(), Value::String(value.into()))).collect();
-        let prompt = server.ready().await?.connection.prompt(name, arguments).await?;
-        let message = |message: rmcp::model::PromptMessage| PromptMessage {
-            role: if message.role == Role::User { PromptRole::User } else { PromptRole::Assistant },
-            content: match result::block(message.content) {
-                Content::Text { text } => Content::Text { text: server.redactor.clean(text) },
-                other => other,
-            },
-        };
-        Ok(prompt.messages.into_iter().map(message).collect())
-    }
-
-    fn named(&self, name: &str) -> Result<&Server, McpError> {
-        let problem = || {
-            let names: Vec<_> = self.servers.iter().map(|server| &*server.name).collect();
-            let known = if names.is_empty() { "there are none".to_owned() } else { names.join(", ") };
-            McpProblem::Invalid(format!("no server has this name; the names: {known}"))
-        };
-        let found = self.servers.iter().find(|server| server.name == name);
-        found.map(|server| &**server).ok_or_else(|| McpError::new(name, Phase::Settings, problem()))
-    }
-}
-
 impl Server {
     /// Lists the resources, and notes their addresses as named by the server.
     pub(crate) async fn resources(&self) -> Result<Vec<Resource>, McpError> {
@@ -186,7 +121,7 @@ fn resource_of(server: &Server, resource: rmcp::model::Resource) -> Resource {
     }
 }
 
-fn content_of(server: &Server, content: ResourceContents) -> Option<ResourceContent> {
+pub(crate) fn content_of(server: &Server, content: ResourceContents) -> Option<ResourceContent> {
     let (uri, mime_type, data) = match content {
         ResourceContents::TextResourceContents { uri, mime_type, text, .. } => {
             (uri, mime_type, ResourceData::Text(server.redactor.clean(text)))
@@ -199,7 +134,7 @@ fn content_of(server: &Server, content: ResourceContents) -> Option<ResourceCont
     Some(ResourceContent { uri, mime_type: mime_type.map(|kind| server.short(Some(kind))), data })
 }
 
-fn prompt_of(server: &Server, prompt: rmcp::model::Prompt) -> Prompt {
+pub(crate) fn prompt_of(server: &Server, prompt: rmcp::model::Prompt) -> Prompt {
     let argument = |argument: rmcp::model::PromptArgument| PromptArgument {
         name: argument.name,
         description: server.short(argument.description),

@@ -6,8 +6,6 @@ use archon_types::{Redactor, Secret};
 
 use crate::{McpProblem, SignIn};
 
-use crate::FirstUse;
-
 /// A server: its transport, its time limits, and the tools that a person vouches for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -149,6 +147,18 @@ impl McpServer {
             Transport::Http(http) => http.url.clone(),
         }
     }
+}
+
+/// The treatment of a server's first tools.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FirstUse {
+    /// They are pinned and can be used, although nobody looked at them (trust on first use). Later changes are
+    /// held back.
+    #[default]
+    Trust,
+    /// Each is held back until a person agrees to it.
+    HoldBack,
 }
 
 /// The way to a server.

@@ -2,70 +2,16 @@
 
 use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
-use archon_types::{CancellationToken, Clock, Tool};
+use archon_types::{CancellationToken, Tool};
 use futures_util::future::join_all;
 use tokio::task::JoinHandle;
 
 use crate::{
-    Definition, Held, McpError, McpProblem, McpServer, McpTool, Phase, Pins, TokenStore, connection,
+    Definition, Held, McpError, McpOptions, McpProblem, McpServer, McpTool, Phase, Took, connection,
     names::server_name_problem,
     resource_tools,
     supervise::{Server, State, supervise},
 };
-
-/// Options of [`McpServers`].
-#[derive(Clone)]
-#[non_exhaustive]
-pub struct McpOptions {
-    /// The source of the time.
-    pub clock: Arc<dyn Clock>,
-    /// The definitions that a person agreed to.
-    pub pins: Arc<dyn Pins>,
-    /// The treatment of a server's tools while it has no pins. Default: they are trusted.
-    pub first_use: FirstUse,
-    /// The pause after the first failure of a server; it doubles with each further one. Default 1 s.
-    pub first_retry: Duration,
-    /// The longest pause. Default 60 s.
-    pub longest_retry: Duration,
-    /// The time after which a server without calls is asked for its tools, which shows that it answers and that they are
-    /// the same. Default 60 s.
-    pub check_every: Duration,
-    /// The tokens of sign-ins. A server with the sign-in of a person needs it. Default: none.
-    pub tokens: Option<TokenStore>,
-}
-
-/// The treatment of a server's first tools.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum FirstUse {
-    /// They are pinned and can be used, although nobody looked at them (trust on first use). Later changes are
-    /// held back.
-    #[default]
-    Trust,
-    /// Each is held back until a person agrees to it.
-    HoldBack,
-}
-
-impl McpOptions {
-    /// Creates options with the defaults.
-    pub fn new(clock: Arc<dyn Clock>, pins: Arc<dyn Pins>) -> Self {
-        Self {
-            clock,
-            pins,
-            first_use: FirstUse::default(),
-            first_retry: Duration::from_secs(1),
-            longest_retry: Duration::from_secs(60),
-            check_every: Duration::from_secs(60),
-            tokens: None,
-        }
-    }
-
-    /// Sets the store of the tokens of sign-ins.
-    pub fn with_tokens(mut self, tokens: TokenStore) -> Self {
-        self.tokens = Some(tokens);
-        self
-    }
-}
 
 /// The servers of a program.
 ///
@@ -93,16 +39,6 @@ pub struct ServerStatus {
     pub unusable: Vec<(String, String)>,
     /// The time that each phase of its connection took; `None` if it is not connected.
     pub took: Option<Took>,
-}
-
-/// The time that the phases of a connection took.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Took {
-    /// From the start of the process to the end of the handshake.
-    pub initialize: Duration,
-    /// For the first list of tools.
-    pub list: Duration,
 }
 
 /// The state of a server's connection.

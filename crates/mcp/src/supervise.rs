@@ -11,7 +11,7 @@ use futures_util::future::{Either, select};
 use tokio::sync::watch;
 
 use crate::{
-    Definition, FirstUse, McpError, McpOptions, McpProblem, McpServer, Phase, ServerPins, Took,
+    Definition, FirstUse, McpError, McpOptions, McpProblem, McpServer, Phase, ServerPins,
     connection::{Connection, lifecycle},
     held::{Judged, hold_all, judge},
 };
@@ -44,6 +44,16 @@ pub(crate) enum State {
     Ready(Arc<Ready>),
     Down { error: McpError, until: Timestamp },
     Closed,
+}
+
+/// The time that the phases of a connection took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Took {
+    /// From the start of the process to the end of the handshake.
+    pub initialize: Duration,
+    /// For the first list of tools.
+    pub list: Duration,
 }
 
 /// A connected server with its tools.
@@ -252,7 +262,10 @@ async fn connect(
     end: &CancellationToken,
 ) -> Result<(Arc<Connection>, Took), McpError> {
     let clock = &server.options.clock;
-    let open = |failures| Connection::open(server, lifecycle(failures), end.child_token());
+    let Server { name, settings, options, redactor, .. } = &**server;
+    let open = |failures| {
+        Connection::open(name, settings, options, redactor, lifecycle(failures), end.child_token())
+    };
     let began = clock.now();
     let connection = match open(failures).await {
         // It may be one that ends at a first message of the newest revision. So a short program gets its tools, too.

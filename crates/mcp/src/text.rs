@@ -1,5 +1,8 @@
 //! Text of servers, which is untrusted: bounded, and without characters that nobody sees.
 
+/// Characters of a server's error message that are passed on.
+pub(crate) const MESSAGE: usize = 2_000;
+
 /// Returns the text without control characters and invisible ones, at most `most` characters; a longer one
 /// ends with `…`. Such characters can hide words from a person that a model reads.
 pub(crate) fn plain(text: &str, most: usize) -> String {

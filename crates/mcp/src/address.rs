@@ -1,0 +1,47 @@
+//! Checks of a server's address, before anything is sent to it.
+
+use reqwest::Url;
+
+use crate::McpProblem;
+
+/// Checks an address. Without TLS only this machine is reached: everybody on the way could read the headers,
+/// and change what tools say.
+pub(crate) fn checked(what: &str, url: &str) -> Result<Url, McpProblem> {
+    let refused = |why: &str| Err(McpProblem::Invalid(format!("{what} '{url}' {why}")));
+    let Ok(parsed) = Url::parse(url) else { return refused("is no URL") };
+    let is_here = matches!(parsed.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"));
+    match parsed.scheme() {
+        _ if !parsed.username().is_empty() || parsed.password().is_some() => {
+            Err(McpProblem::Invalid(format!("{what} contains a password; give a header instead")))
+        }
+        "https" => Ok(parsed),
+        "http" if is_here => Ok(parsed),
+        "http" => refused("is not encrypted; use https"),
+        _ => refused("is neither https nor http"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn checked_addresses_are_encrypted_or_on_this_machine_and_have_no_password() {
+        for url in
+            ["https://example.com/mcp", "http://localhost:1/mcp", "http://127.0.0.1:1", "http://[::1]:1/"]
+        {
+            assert!(checked("its address", url).is_ok(), "{url}");
+        }
+        for (url, why) in [
+            ("http://example.com/mcp", "is not encrypted"),
+            ("http://localhost.example.com", "is not encrypted"),
+            ("ftp://example.com", "neither https nor http"),
+            ("example.com", "is no URL"),
+            ("https://me:secret@example.com", "contains a password"),
+        ] {
+            let refused =
+                checked("its address", url).err().map(|problem| problem.to_string()).unwrap_or_default();
+            assert!(refused.contains(why) && !refused.contains("secret"), "{refused}");
+        }
+    }
+}

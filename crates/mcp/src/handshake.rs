@@ -1,0 +1,37 @@
+//! The handshake that opens a connection, over any transport.
+
+use std::error::Error;
+
+use archon_types::{BoxFuture, CancellationToken};
+use rmcp::{
+    RoleClient,
+    service::{
+        ClientInitializeError, ClientLifecycleMode, RunningService, serve_client_with_lifecycle_and_ct,
+    },
+    transport::IntoTransport,
+};
+
+use crate::handler::Handler;
+
+/// A handshake under way.
+pub(crate) type Handshake =
+    BoxFuture<'static, Result<RunningService<RoleClient, Handler>, ClientInitializeError>>;
+
+/// Our side of a handshake.
+pub(crate) struct Shake {
+    pub(crate) handler: Handler,
+    pub(crate) lifecycle: ClientLifecycleMode,
+    pub(crate) end: CancellationToken,
+}
+
+impl Shake {
+    /// Shakes hands over a transport.
+    pub(crate) fn over<T, E, A>(self, transport: T) -> Handshake
+    where
+        T: IntoTransport<RoleClient, E, A> + Send + 'static,
+        E: Error + Send + Sync + 'static,
+        A: 'static,
+    {
+        Box::pin(serve_client_with_lifecycle_and_ct(self.handler, transport, self.lifecycle, self.end))
+    }
+}

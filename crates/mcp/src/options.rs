@@ -1,0 +1,49 @@
+//! The options that all servers of a program share.
+
+use std::{sync::Arc, time::Duration};
+
+use archon_types::Clock;
+
+use crate::{FirstUse, Pins, TokenStore};
+
+/// Options of [`McpServers`](crate::McpServers).
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct McpOptions {
+    /// The source of the time.
+    pub clock: Arc<dyn Clock>,
+    /// The definitions that a person agreed to.
+    pub pins: Arc<dyn Pins>,
+    /// The treatment of a server's tools while it has no pins. Default: they are trusted.
+    pub first_use: FirstUse,
+    /// The pause after the first failure of a server; it doubles with each further one. Default 1 s.
+    pub first_retry: Duration,
+    /// The longest pause. Default 60 s.
+    pub longest_retry: Duration,
+    /// The time after which a server without calls is asked for its tools, which shows that it answers and that they are
+    /// the same. Default 60 s.
+    pub check_every: Duration,
+    /// The tokens of sign-ins. A server with the sign-in of a person needs it. Default: none.
+    pub tokens: Option<TokenStore>,
+}
+
+impl McpOptions {
+    /// Creates options with the defaults.
+    pub fn new(clock: Arc<dyn Clock>, pins: Arc<dyn Pins>) -> Self {
+        Self {
+            clock,
+            pins,
+            first_use: FirstUse::default(),
+            first_retry: Duration::from_secs(1),
+            longest_retry: Duration::from_secs(60),
+            check_every: Duration::from_secs(60),
+            tokens: None,
+        }
+    }
+
+    /// Sets the store of the tokens of sign-ins.
+    pub fn with_tokens(mut self, tokens: TokenStore) -> Self {
+        self.tokens = Some(tokens);
+        self
+    }
+}
