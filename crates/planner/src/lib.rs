@@ -18,7 +18,7 @@
 //! | plans and their checks during a run | `driver/plans.rs` |
 //! | questions to people and their answers | `driver/questions.rs` |
 //! | executing subtasks with agents and tools | `calls.rs`, `workers.rs`, `brief.rs` |
-//! | diffs between plans | `diff.rs` |
+//! | diffs between plans | `diff.rs`, `diff_check.rs` |
 //! | planners | `llm_planner.rs`, `plan_form.rs`, `step_by_step.rs`, `scripted_planner.rs` |
 //! | templates | `template_planner.rs`, `template.rs` |
 //! | the check of a plan against its goal | `plan_check.rs` |
@@ -54,6 +54,7 @@ mod conclusion;
 mod condition;
 mod control;
 mod diff;
+mod diff_check;
 mod driver;
 mod error;
 mod fold;
@@ -84,7 +85,8 @@ pub use check::{CheckOptions, PlanBudget, PlanSize, check, check_running};
 pub use conclusion::{Conclude, Conclusion, ConclusionQuestion, LastResults, LlmConclusion, Misfit};
 pub use condition::Condition;
 pub use control::PlanControl;
-pub use diff::{changed, check_diff, difference, show_diff};
+pub use diff::{changed, show_diff};
+pub use diff_check::{check_diff, difference};
 pub use error::PlanRunError;
 pub use fold::fold;
 pub use graph::{PlanGraph, invariants, plan_of};

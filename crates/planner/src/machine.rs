@@ -16,6 +16,7 @@ mod outcome;
 mod plans;
 mod queries;
 mod questions;
+mod refusal;
 mod values;
 
 use archon_run::{Budget, Next};

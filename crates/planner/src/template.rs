@@ -21,6 +21,7 @@
 
 mod expand;
 mod in_place;
+mod marks;
 mod text;
 mod unfold;
 

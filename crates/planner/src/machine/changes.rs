@@ -3,7 +3,7 @@
 
 use archon_types::{Answer, CallId, CommandId, Confirm, FailureKind, PlanDiff, SubTaskId, Task};
 
-use super::{Asked, NodeState, Phase, PlanMachine, Proposed, questions::refusal};
+use super::{Asked, NodeState, Phase, PlanMachine, Proposed, refusal::refusal};
 use crate::diff;
 
 impl PlanMachine {

@@ -9,7 +9,7 @@ use archon_types::{
 };
 use petgraph::graph::NodeIndex;
 
-use super::{Ask, NodeState, Phase, PlanMachine, questions::refusal};
+use super::{Ask, NodeState, Phase, PlanMachine, refusal::refusal};
 
 /// Permission to make the same call again.
 #[derive(Clone, Copy, PartialEq, Eq)]

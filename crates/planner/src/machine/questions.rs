@@ -6,7 +6,7 @@ use archon_types::{
     ToolResult,
 };
 
-use super::{Asked, Phase, PlanMachine, PlanNode, Proposed, failures::unknown};
+use super::{Asked, Phase, PlanMachine, PlanNode, Proposed, failures::unknown, refusal::refusal};
 use crate::diff::changed;
 
 impl PlanMachine {
@@ -195,17 +195,5 @@ impl PlanMachine {
             proposed.asked = Asked::No;
         }
         self.nodes.ask_again();
-    }
-}
-
-/// Returns the reason of an answer that is not a yes.
-pub(super) fn refusal(answer: &Answer) -> String {
-    match answer {
-        Answer::Cancel { reason } | Answer::Withdrawn { reason } if reason.is_empty() => {
-            "no reason was given".to_owned()
-        }
-        Answer::Cancel { reason } | Answer::Withdrawn { reason } => reason.clone(),
-        Answer::Expired => "nobody answered in time".to_owned(),
-        _ => "the answer was not a yes".to_owned(),
     }
 }

@@ -6,7 +6,7 @@ use archon_types::{Json, OnFailure, SubTask, SubTaskId, SubTaskRules};
 
 use super::{
     OnError, OnErrorWord, TemplateProblem, TemplateStep, WorkflowTemplate,
-    in_place::{OUTER, unmarked},
+    marks::{OUTER, unmarked},
 };
 use crate::{
     condition::Condition,

@@ -8,17 +8,9 @@ use archon_types::{ForEach, Json, OnFailure, SubTask, SubTaskId};
 use super::{
     TemplateProblem, WorkflowTemplate,
     expand::{Ends, Values, escaped, steps},
-    unfold::names_of,
+    marks::{OUTER, names_of, unmarked},
 };
 use crate::references::{Piece, Reference, pieces};
-
-/// Prefix of references to subtasks outside of a template, since its own steps may have the same names.
-pub(super) const OUTER: &str = "outer__";
-
-/// Returns the name that a reference has in the plan around the template.
-pub(super) fn unmarked(head: &str) -> &str {
-    head.strip_prefix(OUTER).unwrap_or(head)
-}
 
 /// The subtasks of a plan whose templates were replaced, and the names that replace the old ones.
 #[derive(Default)]

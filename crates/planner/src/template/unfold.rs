@@ -10,7 +10,7 @@ use super::{
         Ends, Expansion, LATER, Place, Values, after, condition_with, literal_value, substitute,
         text_to_fill, text_with, unescaped,
     },
-    in_place::unmarked,
+    marks::{names_of, unmarked},
 };
 use crate::references::{Piece, pieces, references};
 
@@ -121,12 +121,6 @@ pub(crate) fn unfold(whole: &SubTask, each: &ForEach, items: &[Json]) -> (Vec<Su
         results.push(each.results.iter().map(|id| numbered(id.as_str(), number).into()).collect());
     }
     (subtasks, results)
-}
-
-/// Returns the ids and second names of the steps of a loop.
-pub(super) fn names_of(each: &ForEach) -> HashSet<String> {
-    let names = |step: &SubTask| [Some(step.id.to_string()), step.rules.save_as.clone()];
-    each.steps.iter().flat_map(names).flatten().collect()
 }
 
 fn numbered(name: &str, number: usize) -> String {

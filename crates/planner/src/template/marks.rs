@@ -1,0 +1,19 @@
+//! The names inside of templates and loops, and the mark of names outside of them.
+
+use std::collections::HashSet;
+
+use archon_types::{ForEach, SubTask};
+
+/// Prefix of references to subtasks outside of a template, since its own steps may have the same names.
+pub(super) const OUTER: &str = "outer__";
+
+/// Returns the name that a reference has in the plan around the template.
+pub(super) fn unmarked(head: &str) -> &str {
+    head.strip_prefix(OUTER).unwrap_or(head)
+}
+
+/// Returns the ids and second names of the steps of a loop.
+pub(super) fn names_of(each: &ForEach) -> HashSet<String> {
+    let names = |step: &SubTask| [Some(step.id.to_string()), step.rules.save_as.clone()];
+    each.steps.iter().flat_map(names).flatten().collect()
+}
