@@ -34,6 +34,8 @@
 //! `write_file(secrets/**)` also match command lines with such a path, a pattern for it, or a folder above it
 //! that the command walks. They look at the words only: files that a program opens by itself are not seen.
 
+#[cfg(feature = "files")]
+use std::path::Component;
 use std::{
     fmt,
     path::{Path, PathBuf},
@@ -313,6 +315,22 @@ fn command_is_allowed(of: &[&str], line: &str, file: impl Fn(&Path, bool) -> boo
         let _ = (file, root);
         of.contains(&line.trim())
     }
+}
+
+/// Joins a path to `root` and removes dots; links are not resolved.
+#[cfg(feature = "files")]
+pub(crate) fn plain(root: &Path, path: impl AsRef<Path>) -> PathBuf {
+    let mut plain = root.to_owned();
+    for part in path.as_ref().components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                plain.pop();
+            }
+            part => plain.push(part),
+        }
+    }
+    plain
 }
 
 /// Resolves links in a path, as far as it exists.

@@ -3,13 +3,13 @@
 use std::{
     fs::{self, File},
     io,
-    path::{Component, Path, PathBuf},
+    path::{Path, PathBuf},
     sync::Arc,
 };
 
 use archon_types::{Subject, ToolContext, ToolError};
 
-use crate::{Error, arguments::clip, seen::Seen};
+use crate::{Error, arguments::clip, permissions::plain, seen::Seen};
 
 mod listing;
 mod places;
@@ -303,21 +303,6 @@ fn canonical_folder(path: &Path) -> Result<PathBuf, Error> {
 #[cfg(not(unix))]
 fn is_same_file(a: &fs::Metadata, b: &fs::Metadata) -> bool {
     a.is_file() && b.is_file() && a.created().ok() == b.created().ok()
-}
-
-/// Joins a path to `root` and removes dots; links are not resolved.
-pub(crate) fn plain(root: &Path, path: impl AsRef<Path>) -> PathBuf {
-    let mut plain = root.to_owned();
-    for part in path.as_ref().components() {
-        match part {
-            Component::CurDir => {}
-            Component::ParentDir => {
-                plain.pop();
-            }
-            part => plain.push(part),
-        }
-    }
-    plain
 }
 
 /// Formats a path for a message: limited in length, control characters escaped.

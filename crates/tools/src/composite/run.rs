@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use archon_types::{Context, Json, ToolContext, ToolResult, ToolResultStatus, metadata};
+use archon_types::{
+    Context, Json, Preview, Tool, ToolContext, ToolError, ToolResult, ToolResultStatus, ToolSpec, metadata,
+};
 use futures_util::{
     StreamExt,
     future::BoxFuture,
@@ -11,12 +13,44 @@ use futures_util::{
 use serde_json::{Map, json};
 
 use super::{CompositeTool, ForEach, OnNodeFailure, ToolNode, parameters::required};
-use crate::{ToolEngine, guards::millis, retry};
+use crate::{
+    ToolEngine,
+    guards::{beginning, millis},
+    retry,
+};
 
 /// Most items of a list that are processed concurrently.
 const ITEMS_AT_ONCE: usize = 8;
 
 type Arguments = Map<String, Json>;
+
+impl Tool for CompositeTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn call<'a>(
+        &'a self,
+        arguments: Json,
+        context: &'a ToolContext,
+    ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
+        Box::pin(async move {
+            let run = context.below(&self.spec.name)?;
+            Ok(Running::new(self, arguments, context, run).until_end().await)
+        })
+    }
+
+    fn preview(&self, arguments: &Json, _: &Context) -> Result<Option<Preview>, ToolError> {
+        let steps: Vec<_> = self.composite.nodes.iter().map(|node| self.step(node)).collect();
+        let arguments = beginning(&arguments.to_string());
+        let text = format!("Run {} with {arguments}. Its steps: {}", self.spec.name, steps.join("; "));
+        Ok(Some(Preview::new(text)))
+    }
+
+    fn calls(&self) -> &[String] {
+        &self.tools
+    }
+}
 
 /// One run of a composite.
 pub(super) struct Running<'r> {

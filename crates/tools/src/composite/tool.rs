@@ -2,18 +2,13 @@
 
 use std::fmt;
 
-use archon_types::{
-    BoxFuture, Context, Json, Preview, Subject, Tool, ToolAnnotations, ToolContext, ToolError, ToolResult,
-    ToolSpec,
-};
-
+use archon_types::{Json, Subject, ToolAnnotations, ToolSpec};
 use serde_json::json;
 
 use super::{
     Composite, CompositeProblem, ToolNode,
     graph::Graph,
     parameters::{Source, merged},
-    run::Running,
 };
 use crate::{
     ToolEngine,
@@ -26,13 +21,13 @@ use crate::{
 /// The result's metadata have a `trace` of the calls, and after a failure `partial_results` by call.
 /// Independent calls run concurrently if their tools allow that.
 pub struct CompositeTool {
-    spec: ToolSpec,
+    pub(super) spec: ToolSpec,
     pub(super) composite: Composite,
     pub(super) engine: ToolEngine,
     /// For each call, by index, the indexes of the calls that it waits for.
     pub(super) waits_for: Vec<Vec<usize>>,
     pub(super) sources: Vec<Source>,
-    tools: Vec<String>,
+    pub(super) tools: Vec<String>,
     /// The tools' specs when the composite was made; an approval covers these.
     parts: Vec<ToolSpec>,
 }
@@ -80,7 +75,7 @@ impl CompositeTool {
     }
 
     /// Describes a step for a person: its tool, its constants, and its inputs from other steps.
-    fn step(&self, node: &ToolNode) -> String {
+    pub(super) fn step(&self, node: &ToolNode) -> String {
         let mut text = node.tool.clone();
         if !node.arguments.is_empty() {
             text.push_str(&format!(" with {}", beginning(&Json::from(node.arguments.clone()).to_string())));
@@ -100,34 +95,6 @@ impl CompositeTool {
     pub fn with_time_limit(mut self, limit: std::time::Duration) -> Self {
         self.spec.annotations.timeout_ms = Some(u64::try_from(limit.as_millis()).unwrap_or(u64::MAX));
         self
-    }
-}
-
-impl Tool for CompositeTool {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn call<'a>(
-        &'a self,
-        arguments: Json,
-        context: &'a ToolContext,
-    ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
-        Box::pin(async move {
-            let run = context.below(&self.spec.name)?;
-            Ok(Running::new(self, arguments, context, run).until_end().await)
-        })
-    }
-
-    fn preview(&self, arguments: &Json, _: &Context) -> Result<Option<Preview>, ToolError> {
-        let steps: Vec<_> = self.composite.nodes.iter().map(|node| self.step(node)).collect();
-        let arguments = beginning(&arguments.to_string());
-        let text = format!("Run {} with {arguments}. Its steps: {}", self.spec.name, steps.join("; "));
-        Ok(Some(Preview::new(text)))
-    }
-
-    fn calls(&self) -> &[String] {
-        &self.tools
     }
 }
 

@@ -11,7 +11,6 @@ use super::{
         known_word::{KnownWord, Place, literal, meet},
     },
 };
-use crate::workspace;
 
 /// Most folders that are followed when a line changes between them.
 const MOST_FOLDERS: usize = 16;
@@ -115,7 +114,7 @@ impl Look<'_> {
             self.rule.holds(self.root, path)
                 || depth == Depth::Below && meet(&below(literal(&path.to_string_lossy())), &self.meant)
         };
-        is_meant(&workspace::plain(Path::new(""), path))
+        is_meant(&super::plain(Path::new(""), path))
             || resolved(self.root, path).is_some_and(|path| is_meant(&path))
     }
 

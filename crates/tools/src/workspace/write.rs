@@ -11,8 +11,9 @@ use archon_types::{Json, Preview, SessionId, ToolContext, ToolError, ToolResult}
 use crate::{
     Workspace,
     control::control,
+    permissions::plain,
     seen::{Seen, Version},
-    workspace::{plain, shown},
+    workspace::shown,
 };
 #[cfg(unix)]
 use crate::{

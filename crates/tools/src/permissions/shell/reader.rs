@@ -6,7 +6,7 @@
 //! would have to follow each new version, while this one refuses new syntax. It refuses functions, `case`,
 //! `select`, `coproc`, `[[`, arithmetic, assignments and backquotes.
 
-use super::{Line, Part, known_word::KnownWord, word::Word};
+use super::{Line, Part, known_word::KnownWord};
 
 /// Most lists in a line, nested or in sequence.
 const MOST_LISTS: usize = 64;
@@ -60,6 +60,12 @@ const REDIRECTIONS: &[(&str, Redirection)] = &[
 /// Returns whether an unquoted word ends before this character.
 pub(super) fn ends_word(c: char) -> bool {
     " \t\n;&|<>()".contains(c)
+}
+
+/// A word as written, and its possible values.
+pub(super) struct Word<'a> {
+    pub(super) source: &'a str,
+    pub(super) said: KnownWord,
 }
 
 /// A here-document whose text begins on the next line.

@@ -6,7 +6,7 @@
 
 use super::{
     known_word::KnownWord,
-    reader::{Reader, ends_word},
+    reader::{Reader, Word, ends_word},
 };
 
 /// Special parameters. `$$` is not among them: shells disagree on `"$${x}"`.
@@ -14,12 +14,6 @@ const SPECIAL: &str = "@*?-!";
 
 /// Characters that make a word a pattern of file names or a user's home.
 const PATTERN: &str = "*?[]{}~";
-
-/// A word as written, and its possible values.
-pub(super) struct Word<'a> {
-    pub(super) source: &'a str,
-    pub(super) said: KnownWord,
-}
 
 #[derive(Clone, Copy, PartialEq)]
 enum Quotes {
