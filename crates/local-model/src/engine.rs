@@ -8,7 +8,7 @@ mod worker;
 
 use std::fmt;
 use std::io::Read as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, mpsc};
 
 use archon_types::CancellationToken;
@@ -16,74 +16,13 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
 
 use crate::copying::Copying;
+use crate::engine_options::EngineOptions;
 use crate::error::LocalModelError;
 use crate::llama::{Library, Model};
 use crate::matcher::Matcher;
 use crate::sampler::Sampler;
 use crate::vocabulary::{Token, Vocabulary};
 use prompt_cache::PromptCache;
-
-/// Options of the engine that runs a model.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct EngineOptions {
-    /// The number of threads that compute. Default 1: several threads spin while they wait for each other,
-    /// which on busy cores is much slower than one.
-    pub threads: u32,
-    /// The size of the context in tokens; at most the size that the model was trained for. Default 8192.
-    pub context: u32,
-    /// The number of prompt tokens that are processed at once; a cancel is noticed between two batches.
-    /// Default 128.
-    pub batch: u32,
-    /// The folder that `pull_engine` unpacked the engine into. Not used if the engine was built from source.
-    pub folder: PathBuf,
-    /// The kernel that computes, such as `haswell`; by default the one that suits the processor best. A
-    /// process can use only one, and the results of two kernels differ in the last digits: name one if
-    /// results must repeat.
-    pub kernel: Option<String>,
-    /// The folder of a cache for the computed state of prompts' fixed prefixes (instructions, tools,
-    /// examples), so that the next process need not process them again: some 20 kB per token, eight prefixes
-    /// at most. By default there is no cache.
-    pub cache: Option<PathBuf>,
-}
-
-impl Default for EngineOptions {
-    fn default() -> Self {
-        Self { threads: 1, context: 8192, batch: 128, folder: PathBuf::new(), kernel: None, cache: None }
-    }
-}
-
-impl EngineOptions {
-    /// Sets the folder of the engine.
-    pub fn with_folder(mut self, folder: impl Into<PathBuf>) -> Self {
-        self.folder = folder.into();
-        self
-    }
-
-    /// Sets the folder of the cache for prompt prefixes.
-    pub fn with_cache(mut self, folder: impl Into<PathBuf>) -> Self {
-        self.cache = Some(folder.into());
-        self
-    }
-
-    /// Sets the kernel.
-    pub fn with_kernel(mut self, kernel: impl Into<String>) -> Self {
-        self.kernel = Some(kernel.into());
-        self
-    }
-
-    /// Sets the number of threads.
-    pub fn with_threads(mut self, threads: u32) -> Self {
-        self.threads = threads;
-        self
-    }
-
-    /// Sets the size of the context in tokens.
-    pub fn with_context(mut self, tokens: u32) -> Self {
-        self.context = tokens;
-        self
-    }
-}
 
 /// Facts about the engine that was opened.
 #[derive(Clone, Debug, PartialEq, Eq)]

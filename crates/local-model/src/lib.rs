@@ -53,6 +53,8 @@ mod copying;
 #[cfg(feature = "engine")]
 mod engine;
 #[cfg(feature = "engine")]
+mod engine_options;
+#[cfg(feature = "engine")]
 mod listener;
 #[cfg(feature = "engine")]
 mod llama;
@@ -79,6 +81,8 @@ mod error;
 #[cfg(any(feature = "engine", test))]
 mod grammar;
 #[cfg(any(feature = "engine", test))]
+mod grammar_node;
+#[cfg(any(feature = "engine", test))]
 mod json_text;
 #[cfg(any(feature = "engine", test))]
 mod matcher;
@@ -98,7 +102,9 @@ mod schema_tests;
 
 pub use catalogue::{DEFAULT, EMBEDDERS, MODELS, Model, Terms, Wheel, find};
 #[cfg(feature = "engine")]
-pub use engine::{EngineInfo, EngineOptions, open_engine};
+pub use engine::{EngineInfo, open_engine};
+#[cfg(feature = "engine")]
+pub use engine_options::EngineOptions;
 pub use error::LocalModelError;
 #[cfg(any(feature = "engine", feature = "pull"))]
 pub use prebuilt::{Pinned, Prebuilt, prebuilt};

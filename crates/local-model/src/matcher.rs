@@ -6,7 +6,8 @@
 
 use std::sync::Arc;
 
-use crate::grammar::{Grammar, Node, NodeId};
+use crate::grammar::Grammar;
+use crate::grammar_node::{Node, NodeId};
 
 /// A path through the grammar, outermost node first; each node with the number of its parts or bytes that
 /// are done. An empty path means that the text may end here.

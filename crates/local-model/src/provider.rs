@@ -13,7 +13,8 @@ use futures_util::StreamExt;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::copying::Copying;
-use crate::engine::{self, Beginning, End, Engine, EngineOptions, Evidence, Generation, Scoring, Step};
+use crate::engine::{self, Beginning, End, Engine, Evidence, Generation, Scoring, Step};
+use crate::engine_options::EngineOptions;
 use crate::error::LocalModelError;
 use crate::listener::Listener;
 use crate::matcher::Matcher;

@@ -9,7 +9,8 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-use crate::grammar::{Grammar, GrammarBuilder, NodeId};
+use crate::grammar::{Grammar, GrammarBuilder};
+use crate::grammar_node::NodeId;
 use crate::json_text::json_text;
 
 /// The bounds of texts and lists whose schema has none. Without them, a confused small model repeats the

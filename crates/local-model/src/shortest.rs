@@ -3,7 +3,7 @@
 //! A model with a limit of tokens may reach it in the middle of a document. The fewest bytes of each node
 //! are known, so the bytes that are missing are a sum over the open nodes.
 
-use crate::grammar::{ByteSet, Node, NodeId};
+use crate::grammar_node::{ByteSet, Node, NodeId};
 
 /// The fewest bytes of a node, and the depth of nodes within that text.
 ///
@@ -124,7 +124,8 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use crate::grammar::{GrammarBuilder, NodeId};
+    use crate::grammar::GrammarBuilder;
+    use crate::grammar_node::NodeId;
     use crate::matcher::Matcher;
 
     /// A grammar over the letters a, b and c.

@@ -8,8 +8,9 @@ use std::sync::mpsc;
 use archon_types::CancellationToken;
 
 use super::prompt_cache::PromptCache;
-use super::{Beginning, End, EngineOptions, Evidence, Generation, Job, Loaded, Prompt, Step};
+use super::{Beginning, End, Evidence, Generation, Job, Loaded, Prompt, Step};
 use crate::copying::Copying;
+use crate::engine_options::EngineOptions;
 use crate::error::LocalModelError;
 use crate::llama::{Context, ContextOptions, Outcomes};
 use crate::matcher::Matcher;

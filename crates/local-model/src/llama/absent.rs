@@ -4,7 +4,7 @@
 use std::env::consts::{ARCH, OS};
 
 use super::functions::Functions;
-use crate::engine::EngineOptions;
+use crate::engine_options::EngineOptions;
 use crate::error::LocalModelError;
 
 /// A library that never exists.

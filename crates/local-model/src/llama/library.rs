@@ -17,7 +17,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::functions::Functions;
 use super::{silent, text};
-use crate::engine::EngineOptions;
+use crate::engine_options::EngineOptions;
 use crate::error::LocalModelError;
 use crate::prebuilt::{KERNEL_PREFIX, KERNEL_SUFFIX, Pinned, Prebuilt, hex, prebuilt};
 

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use super::functions::Functions;
 use super::{silent, text};
-use crate::engine::EngineOptions;
+use crate::engine_options::EngineOptions;
 use crate::error::LocalModelError;
 
 /// The started llama.cpp.
