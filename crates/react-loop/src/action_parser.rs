@@ -10,6 +10,8 @@ use archon_types::{
 };
 use serde_json::Map;
 
+use crate::written_call::WrittenCall;
+
 /// The parsed content of an answer in text mode.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Written {
@@ -17,24 +19,6 @@ pub enum Written {
     Calls(Vec<WrittenCall>),
     /// The final answer.
     Final(String),
-}
-
-/// A call as a model wrote it.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct WrittenCall {
-    /// The tool's name as the model wrote it.
-    pub tool: String,
-    /// The arguments; an empty object if there were none.
-    pub arguments: Json,
-    /// The reason why the call must not run, in words for the model; `None` if it may run.
-    pub refused: Option<&'static str>,
-}
-
-impl WrittenCall {
-    pub(crate) fn new(tool: impl Into<String>, arguments: Json) -> Self {
-        Self { tool: tool.into(), arguments, refused: None }
-    }
 }
 
 /// The reason why an answer could not be parsed.

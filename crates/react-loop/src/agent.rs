@@ -24,18 +24,18 @@ use parts::NoTools;
 
 use crate::{
     ContextParts, Driver, EarlierRuns, LoopError, Machine, Next, Opening, ReactMachine, RunLog, delegate,
-    drive::panic_text,
     fold_before, fold_chain, fold_with,
+    panic_text::panic_text,
     resume::{seen_files, started},
 };
 
 /// An agent that lets a model and its tools take turns, with every step in a journal.
 #[derive(Clone)]
 pub struct ReactAgent {
-    driver: Driver,
+    pub(crate) driver: Driver,
     journal: Arc<dyn Journal>,
-    options: ReactAgentOptions,
-    context_parts: ContextParts,
+    pub(crate) options: ReactAgentOptions,
+    pub(crate) context_parts: ContextParts,
     filters: Vec<Arc<dyn InputFilter>>,
 }
 

@@ -8,10 +8,7 @@ use archon_types::{
     answer_below,
 };
 
-use crate::{
-    CallState, Driver, ReactMachine,
-    drive::{ReactExecutor, Run},
-};
+use crate::{CallState, Driver, ReactMachine, drive::ReactExecutor, driver::Run};
 
 impl ReactExecutor<'_> {
     /// Puts all open questions to the approver and appends its answers. Without an answer the run suspends.

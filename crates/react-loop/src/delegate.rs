@@ -8,7 +8,7 @@ use archon_types::{
     ToolResult, ToolResultStatus, ToolSpec, metadata,
 };
 
-use crate::{CallState, Driver, ReactMachine, drive::Run, fold, sub_agent::COST};
+use crate::{CallState, Driver, ReactMachine, driver::Run, fold, sub_agent::COST};
 
 /// Returns the context of a call that starts a child run; `None` for any other call.
 pub(crate) fn context(

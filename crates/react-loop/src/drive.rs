@@ -1,6 +1,6 @@
 //! The executor of [`ReactMachine`]: does the tasks of a loop, and records their results.
 
-use std::{any::Any, collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use archon_run::{Executor, Heard, Machine, Next, Recorded, RunDriver};
 use archon_types::{
@@ -10,7 +10,9 @@ use archon_types::{
 use tracing::Instrument;
 
 use crate::{
-    Driver, ReactMachine, ReactTask, RunLog, SummaryDue, delegate, goal_check,
+    Driver, ReactMachine, ReactTask, RunLog, SummaryDue, delegate,
+    driver::Run,
+    goal_check,
     hooked::{self, Calls, Turns},
     machine::{GoalDue, Step},
     single_call,
@@ -47,9 +49,6 @@ impl Driver {
         }
     }
 }
-
-/// A loop that is being driven.
-pub(crate) type Run = RunDriver<ReactMachine, (CallId, Executed)>;
 
 /// Does the tasks of one run.
 pub(crate) struct ReactExecutor<'a> {
@@ -253,10 +252,4 @@ fn is_open_to_messages(next: &Step) -> bool {
         Next::Do(ReactTask::RunCalls) | Next::Done(_) => false,
         _ => true,
     }
-}
-
-/// Returns the text of a panic.
-pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no text".to_owned())
 }

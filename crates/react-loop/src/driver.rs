@@ -2,11 +2,16 @@
 
 use std::sync::Arc;
 
+use archon_run::RunDriver;
 use archon_types::{
-    DynApprover, DynHooks, Hooks, Instructions, Journal, Provider, Redactor, RunMemory, ToolCall, Toolbox,
+    CallId, DynApprover, DynHooks, Executed, Hooks, Instructions, Journal, Provider, Redactor, RunMemory,
+    ToolCall, Toolbox,
 };
 
 use crate::{Fallback, History, ReactMachine, fallback};
+
+/// A loop that is being driven.
+pub(crate) type Run = RunDriver<ReactMachine, (CallId, Executed)>;
 
 /// Executes the commands of a machine with a provider and a toolbox.
 #[derive(Clone)]

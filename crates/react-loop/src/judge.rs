@@ -17,7 +17,7 @@ use archon_types::{
 };
 
 use crate::{
-    ContextParts, Fallback, ReactAgentOptions,
+    ContextParts, Fallback, ReactAgent, ReactAgentOptions,
     fallback::{self, Chain, Next},
     limits::Money,
     retry::draw_jitter,
@@ -34,6 +34,17 @@ pub struct LlmJudge {
     fallbacks: Vec<Fallback>,
     options: ReactAgentOptions,
     context_parts: ContextParts,
+}
+
+impl ReactAgent {
+    /// Makes a judge with this agent's model, instructions, window, limits, price, further keys and
+    /// fallbacks.
+    pub fn judge(&self) -> LlmJudge {
+        LlmJudge::new(self.driver.provider.clone(), self.options.clone())
+            .with_keys(self.driver.keys.clone())
+            .with_fallbacks(self.driver.fallbacks.clone())
+            .with_context_parts(self.context_parts.clone())
+    }
 }
 
 impl LlmJudge {

@@ -73,6 +73,7 @@ mod judge;
 mod limits;
 mod machine;
 mod opening;
+mod panic_text;
 mod parallel;
 mod post;
 mod pythonic;
@@ -88,8 +89,9 @@ mod summarize;
 mod text_mode;
 mod tool_batch;
 mod window;
+mod written_call;
 
-pub use action_parser::{ParseFailure, Written, WrittenCall, parse_answer};
+pub use action_parser::{ParseFailure, Written, parse_answer};
 pub use agent::{ReactAgent, ReactAgentOptions};
 pub use archon_run::{Machine, Next, RunLog};
 pub use calls::{CallStage, CallState, Consent};
@@ -113,3 +115,4 @@ pub use window::{
     ContextManager, ContextParts, ContextUsage, History, MODEL_SUMMARY, Messages, QueueNotice, Summarize,
     SummaryDue, Tiered, ToolGate, Trim, Urgency, is_paired, round_summary, token_counter,
 };
+pub use written_call::WrittenCall;

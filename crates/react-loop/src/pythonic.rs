@@ -6,7 +6,7 @@ use archon_types::{
 };
 use serde_json::Map;
 
-use crate::action_parser::WrittenCall;
+use crate::written_call::WrittenCall;
 
 /// Returns the calls of a text that is a list of calls with named arguments and nothing else. Otherwise
 /// `None`, because a program in prose is no tool call.

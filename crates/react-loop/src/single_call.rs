@@ -10,7 +10,7 @@ use archon_types::{
 use futures_util::{FutureExt, StreamExt};
 
 use crate::{
-    Driver, ReactMachine, decode_answer, deltas::Deltas, drive::panic_text, redacted::RedactedEvents,
+    Driver, ReactMachine, decode_answer, deltas::Deltas, panic_text::panic_text, redacted::RedactedEvents,
     retry::draw_jitter,
 };
 

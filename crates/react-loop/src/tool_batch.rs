@@ -12,7 +12,8 @@ use archon_types::{
 
 use crate::{
     CallStage, CallState, QueueNotice, ReactMachine, ToolGate, decide, delegate,
-    drive::{ReactExecutor, Run},
+    drive::ReactExecutor,
+    driver::Run,
     hooked::{self, Calls},
     retry::draw_jitter,
 };

@@ -9,7 +9,7 @@ use archon_types::{
 };
 
 use super::ReactAgent;
-use crate::{ContextParts, Fallback, LlmJudge};
+use crate::{ContextParts, Fallback};
 
 impl ReactAgent {
     /// Sets the tools.
@@ -127,15 +127,6 @@ impl ReactAgent {
         let mut own = self.clone();
         own.options.limits = lease.narrow(own.options.limits);
         own
-    }
-
-    /// Makes a judge with this agent's model, instructions, window, limits, price, further keys and
-    /// fallbacks.
-    pub fn judge(&self) -> LlmJudge {
-        LlmJudge::new(self.driver.provider.clone(), self.options.clone())
-            .with_keys(self.driver.keys.clone())
-            .with_fallbacks(self.driver.fallbacks.clone())
-            .with_context_parts(self.context_parts.clone())
     }
 }
 

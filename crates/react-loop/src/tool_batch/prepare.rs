@@ -7,10 +7,7 @@ use archon_types::{
 };
 
 use crate::{
-    CallStage, CallState, decide, delegate,
-    drive::{ReactExecutor, Run},
-    hooked,
-    machine::in_doubt,
+    CallStage, CallState, decide, delegate, drive::ReactExecutor, driver::Run, hooked, machine::in_doubt,
 };
 
 impl ReactExecutor<'_> {
