@@ -7,7 +7,7 @@ use std::{
 
 use archon_types::{InboxEntry, InboxRequest, JournalError, RecordBody};
 
-use crate::{Heard, Machine, RunDriver};
+use crate::{Heard, Machine, Recorded, RunDriver};
 
 /// Does the tasks of a machine, and defines what is special about runs of its kind.
 ///
@@ -109,6 +109,3 @@ pub trait Executor<M: Machine>: Send + Sized {
         std::future::ready(())
     }
 }
-
-/// The result of a step of a run. Only the journal makes it fail; what cannot be recorded is not done.
-pub type Recorded = Result<(), JournalError>;

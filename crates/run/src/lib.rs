@@ -12,7 +12,8 @@
 //! |---|---|
 //! | the machine and its commands | `machine.rs` |
 //! | the tasks of one kind of machine | `executor.rs` |
-//! | driving a run: waits, tasks in flight, draining, panics | `driver.rs` |
+//! | a run that is being driven: its log, its tasks in flight, panics | `driver.rs` |
+//! | driving a run: steps, waits, draining | `drive.rs` |
 //! | appending records | `run_log.rs` |
 //! | cancel and deadline during a wait | `watch.rs` |
 //! | what was spent, what is lent to calls, what is left? | `ledger.rs`, `budget.rs` |
@@ -54,6 +55,7 @@
 //! ```
 
 mod budget;
+mod drive;
 mod driver;
 mod executor;
 mod ledger;
@@ -64,8 +66,8 @@ mod run_log;
 mod watch;
 
 pub use budget::Budget;
-pub use driver::RunDriver;
-pub use executor::{Executor, Recorded};
+pub use driver::{Recorded, RunDriver};
+pub use executor::Executor;
 pub use ledger::{Ledger, Loan};
 pub use machine::{Machine, Next, fold};
 pub use mailbox::{Heard, Mailbox, cancelled_alone};

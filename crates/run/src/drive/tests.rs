@@ -7,13 +7,14 @@ use std::{
 };
 
 use archon_types::{
-    CallId, Clock, CommandId, Delegation, Durability, Ids, Inbox, InboxEntry, InboxRequest, Journal, Lease,
-    OpenMode, OpenRun, OutcomeStatus, Record, RunFilter, RunHead, RunId, RunKind, RunWriter,
+    CallId, CancellationToken, Clock, CommandId, Context, Delegation, Durability, Ids, Inbox, InboxEntry,
+    InboxRequest, Journal, Lease, OpenMode, OpenRun, OutcomeStatus, Record, RunFilter, RunHead, RunId,
+    RunKind, RunWriter,
 };
 use futures_util::FutureExt;
 
 use super::*;
-use crate::Reporter;
+use crate::{Reporter, RunLog, reports::Reports};
 
 /// Has one task. Its result is the answer.
 #[derive(Default)]
