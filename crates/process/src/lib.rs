@@ -9,8 +9,8 @@
 //!
 //! When a call returns, is cancelled or times out, processes that are still running get SIGTERM, and SIGKILL
 //! 150 ms later; when the call is dropped, SIGKILL at once. A resumed run whose process died first ends the
-//! remaining processes of its groups ([`end_left`]), if `table.rs` and `mark.rs` can prove that they belong to
-//! the run. Processes that outlived their dead keeper are ended before the next process is kept (`orphans.rs`).
+//! remaining processes of its groups ([`end_left`]), if `owner.rs` can prove that they belong to the run.
+//! Processes that outlived their dead keeper are ended before the next process is kept (`orphans.rs`).
 //!
 //! # Example
 //!
@@ -36,6 +36,7 @@ mod kept;
 mod mark;
 #[cfg(target_os = "linux")]
 mod orphans;
+mod owner;
 mod table;
 
 use std::{
@@ -149,7 +150,7 @@ pub fn passed_on() -> impl Iterator<Item = (&'static str, std::ffi::OsString)> {
 pub async fn end_left(groups: &[ProcessGroup], run: &RunId, clock: &dyn Clock) -> Vec<ProcessGroup> {
     let others = |group: &&ProcessGroup| !kept::is_kept_here(group);
     let groups: Vec<_> = groups.iter().filter(others).cloned().collect();
-    let mut ours: Vec<_> = groups.iter().filter(|group| table::is_of(group, run)).cloned().collect();
+    let mut ours: Vec<_> = groups.iter().filter(|group| owner::is_of(group, run)).cloned().collect();
     for group in &ours {
         tracing::info!(target: "archon::process", %run, group = group.id, "processes of before are ended");
         signal(group, Signal::KILL);

@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn is_of_recognises_a_process_without_an_environment_by_its_group() {
         let (group, _input, process) = orphan("");
-        assert!(is_of(process, &group) && table::is_of(&group, &"another".into()));
+        assert!(is_of(process, &group) && crate::owner::is_of(&group, &"another".into()));
         let (boot, ticks) = group.started.split_once('/').unwrap();
         let ticks: u64 = ticks.parse().unwrap();
         for other in [

@@ -1,13 +1,11 @@
-//! Reads process groups from the system: their leader, start time and run.
+//! Reads process groups from the system: their leader and its start time.
 //!
 //! Process numbers are reused, but not while a group has the number. So a group is the one in the log if the
-//! process with its number has the start time in the log, and another one if the start time differs. If the
-//! leader is gone and others of the group are left, the group belongs to the run if one of them has the
-//! group's mark (`mark.rs`) or the run's id in its environment, both inherited from the leader.
+//! process with its number has the start time in the log, and another one if the start time differs.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use archon_types::{ProcessGroup, RunId, ToolError};
+use archon_types::{ProcessGroup, ToolError};
 
 use super::number;
 
@@ -78,11 +76,6 @@ pub(super) fn is_alive_by(group: &ProcessGroup, has_member: impl FnOnce() -> boo
     is_there(group) && system::leader_is_alive(group).unwrap_or_else(has_member)
 }
 
-/// Returns whether the group exists and was started by a call of `run`.
-pub(super) fn is_of(group: &ProcessGroup, run: &RunId) -> bool {
-    is_alive(group) && system::is_of(group, run)
-}
-
 /// Returns the processes of a group that have not ended.
 #[cfg(target_os = "linux")]
 pub fn members(group: u32) -> Vec<u32> {
@@ -108,16 +101,14 @@ pub(super) fn ticks_of(group: &ProcessGroup) -> Option<u64> {
 }
 
 #[cfg(target_os = "linux")]
-mod system {
-    use std::{fs, io, io::Read, thread, time::Duration};
+pub(super) mod system {
+    use std::fs;
 
-    use archon_types::{ProcessGroup, RunId};
-
-    use crate::{RUN_VARIABLE, mark};
+    use archon_types::ProcessGroup;
 
     /// A process as in `/proc/PID/stat`; see proc(5).
-    pub(super) struct Process {
-        pid: u32,
+    pub(crate) struct Process {
+        pub(crate) pid: u32,
         state: char,
         group: u32,
         /// Start time in clock ticks since the boot.
@@ -125,7 +116,7 @@ mod system {
     }
 
     impl Process {
-        fn read(pid: u32) -> Option<Self> {
+        pub(crate) fn read(pid: u32) -> Option<Self> {
             let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
             // The program's name is in parentheses and may contain anything.
             let mut fields = stat.get(stat.rfind(')')? + 1..)?.split_ascii_whitespace();
@@ -135,17 +126,17 @@ mod system {
             Some(Self { pid, state, group, started })
         }
 
-        fn has_ended(&self) -> bool {
+        pub(crate) fn has_ended(&self) -> bool {
             matches!(self.state, 'Z' | 'X')
         }
 
-        fn mark(&self) -> String {
+        pub(crate) fn mark(&self) -> String {
             format!("{}/{}", boot(), self.started)
         }
     }
 
     /// Returns the id of this boot.
-    pub(super) fn boot() -> String {
+    pub(crate) fn boot() -> String {
         let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
         id.trim().to_owned()
     }
@@ -159,7 +150,7 @@ mod system {
     }
 
     /// Returns all processes.
-    pub(super) fn all() -> impl Iterator<Item = Process> {
+    pub(crate) fn all() -> impl Iterator<Item = Process> {
         let pids = fs::read_dir("/proc").into_iter().flatten().flatten();
         pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter_map(Process::read)
     }
@@ -170,7 +161,7 @@ mod system {
     }
 
     /// Returns the processes of a group that have not ended.
-    pub(super) fn living_members<'a>(
+    pub(crate) fn living_members<'a>(
         processes: &'a [Process],
         group: &ProcessGroup,
     ) -> impl Iterator<Item = &'a Process> {
@@ -186,58 +177,13 @@ mod system {
             _ => None,
         }
     }
-
-    pub(super) fn is_of(group: &ProcessGroup, run: &RunId) -> bool {
-        if Process::read(group.id).is_some_and(|leader| leader.mark() == group.started) {
-            return true;
-        }
-        let since_boot = group.started.starts_with(&boot());
-        since_boot
-            && living_members(&all().collect::<Vec<_>>(), group)
-                .any(|member| mark::is_of(member.pid, group) || belongs_to(member, run))
-    }
-
-    fn belongs_to(process: &Process, run: &RunId) -> bool {
-        let variable = format!("{RUN_VARIABLE}={run}");
-        let environment = environment(process.pid);
-        environment.split(|byte| *byte == 0).any(|entry| entry == variable.as_bytes())
-    }
-
-    /// Reads a process's environment. It is empty for a moment during `exec`, so it is read again.
-    fn environment(pid: u32) -> Vec<u8> {
-        for _ in 0..BECOMING {
-            match read_at_once(&format!("/proc/{pid}/environ")) {
-                Ok(environment) if !environment.is_empty() => return environment,
-                Err(error) if error.kind() == io::ErrorKind::NotFound => break,
-                _ if Process::read(pid).is_none_or(|process| process.has_ended()) => break,
-                _ => thread::sleep(Duration::from_millis(1)),
-            }
-        }
-        Vec::new()
-    }
-
-    /// Reads a file with a single read: during `exec` a second read of `environ` could find an early end.
-    fn read_at_once(path: &str) -> io::Result<Vec<u8>> {
-        let mut bytes = vec![0; 64 * 1024];
-        loop {
-            let read = fs::File::open(path)?.read(&mut bytes)?;
-            if read < bytes.len() {
-                bytes.truncate(read);
-                return Ok(bytes);
-            }
-            bytes.resize(2 * read, 0);
-        }
-    }
-
-    /// Most reads, a millisecond apart, before the environment counts as empty.
-    const BECOMING: u32 = 1_000;
 }
 
 /// Other systems do not tell when a process was started without another program, so groups are known there
 /// only while their call runs.
 #[cfg(not(target_os = "linux"))]
 mod system {
-    use archon_types::{ProcessGroup, RunId};
+    use archon_types::ProcessGroup;
 
     pub(super) fn started(_: u32) -> String {
         String::new()
@@ -260,10 +206,6 @@ mod system {
     pub(super) fn leader_is_alive(_: &ProcessGroup) -> Option<bool> {
         Some(true)
     }
-
-    pub(super) fn is_of(_: &ProcessGroup, _: &RunId) -> bool {
-        false
-    }
 }
 
 #[cfg(all(test, target_os = "linux"))]
@@ -276,7 +218,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::{RUN_VARIABLE, signal};
+    use crate::{RUN_VARIABLE, owner::is_of, signal};
     use rustix::process::Signal;
 
     /// Starts a group with a shell that reports when it is ready and reads until its input ends.
