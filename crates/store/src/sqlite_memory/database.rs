@@ -4,7 +4,6 @@ use std::{
     collections::HashMap,
     path::{Path, PathBuf},
     sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
 };
 
 use archon_types::MemoryError;
@@ -15,13 +14,10 @@ use rusqlite::{
 use super::{
     damage::failed,
     row::{sum_of, vector_in},
-    schema,
+    schema::{self, PATIENCE},
     vectors::Scan,
 };
 use crate::database_file;
-
-/// The longest time to wait for another process's transaction.
-pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The most readers that are kept open.
 const READERS: usize = 4;

@@ -12,9 +12,11 @@ use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 
 use super::{
     damage::failed,
-    database::PATIENCE,
     interrupted::{is_interrupted, is_ours_or_empty},
 };
+
+/// The longest time to wait for another process's transaction.
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Statement `n` leads from version `n` to `n + 1`. A released statement never changes.
 const MIGRATIONS: &[&str] = &[include_str!("v1.sql")];
