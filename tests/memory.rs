@@ -1,12 +1,6 @@
-//! Memories of agents, in every store.
+//! Memories of agents. What holds in every store is tested in the program `other_programs`.
 
-pub(crate) mod at_once;
-pub(crate) mod cut_off;
-pub(crate) mod facts;
-pub(crate) mod kill;
-pub(crate) mod layers;
+pub(crate) mod collections;
 pub(crate) mod lessons;
-pub(crate) mod parts;
-pub(crate) mod places;
 pub(crate) mod recalled;
 pub(crate) mod speakers;

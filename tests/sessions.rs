@@ -2,7 +2,6 @@
 
 pub(crate) mod auto_save;
 pub(crate) mod fork;
-pub(crate) mod history_costs;
 pub(crate) mod interruptions;
 pub(crate) mod long_sessions;
 pub(crate) mod project_file;

@@ -8,10 +8,18 @@ use archon::{
     memory::{Fact, Memory},
     types::{Listing, MemoryEntry, MemoryFilter, MemoryKind, MemoryOrder, MemoryStore, Timestamp, Trust},
 };
-use archon_testkit::{SeededIds, cases};
+use archon_testkit::{SeededIds, Trial, cases, trial};
 use tokio::sync::Barrier;
 
-use crate::memory::places::{Place, of};
+use crate::memory::{
+    collections::of,
+    places::{POSTGRES, Place},
+};
+
+pub(crate) static TRIALS: &[Trial] = &[
+    trial!(concurrent_facts_leave_one_valid_in_sqlite).on_threads(4),
+    trial!(concurrent_facts_leave_one_valid_in_postgres).needs(&POSTGRES).on_threads(4),
+];
 
 const WHO: u16 = 4;
 
@@ -61,16 +69,14 @@ async fn check(place: &Place) {
 }
 
 // spec: M-25, M-29
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn concurrent_facts_leave_one_valid_in_sqlite() {
     let dir = tempfile::tempdir().unwrap();
     check(&Place::sqlite(dir.path())).await;
 }
 
 // spec: M-25, M-29
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn concurrent_facts_leave_one_valid_in_postgres() {
-    let Some(place) = Place::postgres("archon_test_at_once").await else { return };
+    let place = Place::postgres("archon_test_at_once").await;
     check(&place).await;
     place.drop().await;
 }

@@ -13,9 +13,18 @@ use archon::{
         MemorySearch, MemoryStore, Timestamp, Trust,
     },
 };
-use archon_testkit::SeededIds;
+use archon_testkit::{SeededIds, Trial, trial};
 
-use crate::memory::places::{Place, of};
+use crate::memory::{
+    collections::of,
+    places::{POSTGRES, Place},
+};
+
+pub(crate) static TRIALS: &[Trial] = &[
+    trial!(facts_are_learnt_and_forgotten_whole_or_not_at_all),
+    trial!(facts_are_learnt_and_forgotten_whole_or_not_at_all_in_sqlite),
+    trial!(facts_are_learnt_and_forgotten_whole_or_not_at_all_in_postgres).needs(&POSTGRES),
+];
 
 /// A store that dies after some changes.
 struct Dying {
@@ -107,22 +116,19 @@ async fn check_all(store: Arc<dyn MemoryStore>) {
 }
 
 // spec: M-25
-#[tokio::test]
 async fn facts_are_learnt_and_forgotten_whole_or_not_at_all() {
     check_all(Arc::new(InMemoryStore::new().collection(of("user:x")).unwrap())).await;
 }
 
 // spec: M-25
-#[tokio::test]
 async fn facts_are_learnt_and_forgotten_whole_or_not_at_all_in_sqlite() {
     let dir = tempfile::tempdir().unwrap();
     check_all(Place::sqlite(dir.path()).open(&of("user:x")).await).await;
 }
 
 // spec: M-25
-#[tokio::test]
 async fn facts_are_learnt_and_forgotten_whole_or_not_at_all_in_postgres() {
-    let Some(place) = Place::postgres("archon_test_cut_off").await else { return };
+    let place = Place::postgres("archon_test_cut_off").await;
     check_all(place.open(&of("user:x")).await).await;
     place.drop().await;
 }

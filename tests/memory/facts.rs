@@ -9,9 +9,18 @@ use archon::{
     memory::{Fact, HashEmbedder, InMemoryStore, Memory},
     types::{LongTerm as _, MemoryQuery, Timestamp, Trust},
 };
-use archon_testkit::{Chance, SeededIds, cases, first_seed};
+use archon_testkit::{Chance, SeededIds, Trial, cases, first_seed, trial};
 
-use crate::memory::places::{Place, of};
+use crate::memory::{
+    collections::of,
+    places::{POSTGRES, Place},
+};
+
+pub(crate) static TRIALS: &[Trial] = &[
+    trial!(of_1000_updated_facts_the_newest_valid_one_comes_first_in_memory),
+    trial!(of_1000_updated_facts_the_newest_valid_one_comes_first_in_sqlite),
+    trial!(of_1000_updated_facts_the_newest_valid_one_comes_first_in_postgres).needs(&POSTGRES),
+];
 
 /// Whole hundreds, each once.
 type Line = Vec<(u64, String, Trust)>;
@@ -78,22 +87,19 @@ fn memory(store: Arc<dyn archon::types::MemoryStore>) -> Memory {
 }
 
 // spec: M-25
-#[tokio::test]
 async fn of_1000_updated_facts_the_newest_valid_one_comes_first_in_memory() {
     check(memory(Arc::new(InMemoryStore::new().collection(of("user:x")).unwrap()))).await;
 }
 
 // spec: M-25
-#[tokio::test]
 async fn of_1000_updated_facts_the_newest_valid_one_comes_first_in_sqlite() {
     let dir = tempfile::tempdir().unwrap();
     check(memory(Place::sqlite(dir.path()).open(&of("user:x")).await)).await;
 }
 
 // spec: M-25
-#[tokio::test]
 async fn of_1000_updated_facts_the_newest_valid_one_comes_first_in_postgres() {
-    let Some(place) = Place::postgres("archon_test_facts").await else { return };
+    let place = Place::postgres("archon_test_facts").await;
     check(memory(place.open(&of("user:x")).await)).await;
     place.drop().await;
 }

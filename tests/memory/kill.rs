@@ -12,9 +12,17 @@ use archon::{
     memory::HashEmbedder,
     types::{Listing, MemoryFilter, MemoryOrder, MemorySearch, MemoryStore},
 };
-use archon_testkit::{Chance, cases, first_seed};
+use archon_testkit::{Chance, Trial, cases, first_seed, trial};
 
-use crate::memory::places::{Place, of};
+use crate::memory::{
+    collections::of,
+    places::{POSTGRES, Place},
+};
+
+pub(crate) static TRIALS: &[Trial] = &[
+    trial!(a_kill_leaves_no_half_entry_and_loses_none),
+    trial!(a_kill_leaves_no_half_entry_and_loses_none_in_postgres).needs(&POSTGRES),
+];
 
 /// Runs the program, kills it after `lines` lines, and returns all that it said.
 fn killed_after(place: &Place, mode: &str, round: u64, lines: usize) -> Vec<String> {
@@ -35,16 +43,14 @@ fn killed_after(place: &Place, mode: &str, round: u64, lines: usize) -> Vec<Stri
 }
 
 // spec: M-18, M-20
-#[tokio::test]
 async fn a_kill_leaves_no_half_entry_and_loses_none() {
     let dir = tempfile::tempdir().expect("a directory");
     kill_and_check(&Place::sqlite(dir.path()), &["ingest", "embed", "compact"]).await;
 }
 
 // spec: M-18, M-20
-#[tokio::test]
 async fn a_kill_leaves_no_half_entry_and_loses_none_in_postgres() {
-    let Some(place) = Place::postgres("archon_test_kill").await else { return };
+    let place = Place::postgres("archon_test_kill").await;
     // It tidies itself.
     kill_and_check(&place, &["ingest", "embed"]).await;
     place.drop().await;

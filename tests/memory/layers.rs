@@ -7,10 +7,18 @@ use archon::{
     memory::{HashEmbedder, Memory},
     types::{Episodic as _, LongTerm as _, MemoryEntry, MemoryQuery, Timestamp, Working as _},
 };
-use archon_testkit::SeededIds;
+use archon_testkit::{SeededIds, Trial, trial};
 use serde_json::{Map, json};
 
-use crate::memory::places::{Place, of};
+use crate::memory::{
+    collections::of,
+    places::{POSTGRES, Place},
+};
+
+pub(crate) static TRIALS: &[Trial] = &[
+    trial!(conversation_task_and_long_term_memories_survive_a_restart_in_sqlite),
+    trial!(conversation_task_and_long_term_memories_survive_a_restart_in_postgres).needs(&POSTGRES),
+];
 
 async fn open(place: &Place, seed: u16) -> Memory {
     let store = place.open(&of("user:anna")).await;
@@ -46,16 +54,14 @@ async fn check(place: &Place) {
 }
 
 // spec: M-07
-#[tokio::test]
 async fn conversation_task_and_long_term_memories_survive_a_restart_in_sqlite() {
     let dir = tempfile::tempdir().unwrap();
     check(&Place::sqlite(dir.path())).await;
 }
 
 // spec: M-07
-#[tokio::test]
 async fn conversation_task_and_long_term_memories_survive_a_restart_in_postgres() {
-    let Some(place) = Place::postgres("archon_test_layers").await else { return };
+    let place = Place::postgres("archon_test_layers").await;
     check(&place).await;
     place.drop().await;
 }

@@ -11,10 +11,19 @@ use archon::{
         ToolSpec,
     },
 };
-use archon_testkit::{Ended, FnProvider, SeededIds, all_entries, cases};
+use archon_testkit::{Ended, FnProvider, SeededIds, Trial, all_entries, cases, trial};
 use serde_json::{Value, json};
 
-use crate::memory::places::{Place, of};
+use crate::memory::{
+    collections::of,
+    places::{POSTGRES, Place},
+};
+
+pub(crate) static TRIALS: &[Trial] = &[
+    trial!(large_text_is_stored_in_parts_that_are_found),
+    trial!(large_text_is_stored_in_parts_that_are_found_in_sqlite),
+    trial!(large_text_is_stored_in_parts_that_are_found_in_postgres).needs(&POSTGRES),
+];
 
 /// Megabytes of words, ten in an acceptance run, with three that occur once: at the beginning, amidst and at the end.
 fn long_text() -> String {
@@ -58,22 +67,19 @@ async fn check(store: Arc<dyn MemoryStore>) {
 }
 
 // spec: C-18, M-23
-#[tokio::test]
 async fn large_text_is_stored_in_parts_that_are_found() {
     check(Arc::new(InMemoryStore::new().collection(of("user:anna")).unwrap())).await;
 }
 
 // spec: C-18, M-23
-#[tokio::test]
 async fn large_text_is_stored_in_parts_that_are_found_in_sqlite() {
     let dir = tempfile::tempdir().unwrap();
     check(Place::sqlite(dir.path()).open(&of("user:anna")).await).await;
 }
 
 // spec: C-18, M-23
-#[tokio::test]
 async fn large_text_is_stored_in_parts_that_are_found_in_postgres() {
-    let Some(place) = Place::postgres("archon_test_parts").await else { return };
+    let place = Place::postgres("archon_test_parts").await;
     check(place.open(&of("user:anna")).await).await;
     place.drop().await;
 }

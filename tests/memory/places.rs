@@ -1,26 +1,25 @@
 //! Where memories are kept in tests that every such place has to pass.
 
 use std::{
-    io::Write as _,
+    env,
     path::{Path, PathBuf},
-    sync::{
-        Arc,
-        atomic::{AtomicU32, Ordering},
-    },
+    sync::Arc,
 };
 
 use archon::{
     store::SqliteMemory,
     types::{Collection, MemoryStore},
 };
+use archon_testkit::Need;
 
-/// A collection.
-pub(crate) fn of(name: &str) -> Collection {
-    Collection::new(name).unwrap()
+pub(crate) static POSTGRES: Need = Need::new(|| server().map(drop), "ARCHON_REQUIRE_POSTGRES");
+
+/// Returns where PostgreSQL is.
+fn server() -> Result<String, String> {
+    let config = env::var("ARCHON_TEST_POSTGRES").ok().filter(|_| cfg!(feature = "postgres"));
+    let how = "cargo xtask postgres test -p archon-tests --features postgres -- memory";
+    config.ok_or_else(|| format!("no PostgreSQL; run `{how}`"))
 }
-
-/// Tests that had nothing to test.
-static SKIPPED: AtomicU32 = AtomicU32::new(0);
 
 /// A database of memories.
 pub(crate) enum Place {
@@ -38,28 +37,11 @@ impl Place {
         Self::Sqlite(dir.join("memory.db"))
     }
 
-    /// A schema of its own and empty in the PostgreSQL that `ARCHON_TEST_POSTGRES` names; `None`, said aloud, if there
-    /// is none.
-    pub(crate) async fn postgres(schema: &'static str) -> Option<Self> {
-        let required = std::env::var("ARCHON_REQUIRE_POSTGRES").is_ok();
-        match std::env::var("ARCHON_TEST_POSTGRES") {
-            Ok(config) if cfg!(feature = "postgres") => {
-                let place = Self::Postgres { config, schema };
-                place.sql("DROP SCHEMA IF EXISTS {schema} CASCADE").await;
-                Some(place)
-            }
-            _ => {
-                assert!(
-                    !required,
-                    "ARCHON_TEST_POSTGRES names no PostgreSQL, or the feature `postgres` is off"
-                );
-                // Not by `eprintln!`, which is shown for tests that fail only.
-                let how = "`cargo xtask postgres test -p archon-tests --features postgres -- memory`";
-                let skipped = SKIPPED.fetch_add(1, Ordering::Relaxed) + 1;
-                _ = writeln!(std::io::stderr(), "SKIP {skipped}: {schema}: no PostgreSQL: {how}");
-                None
-            }
-        }
+    /// A schema of its own and empty in the PostgreSQL that `ARCHON_TEST_POSTGRES` names.
+    pub(crate) async fn postgres(schema: &'static str) -> Self {
+        let place = Self::Postgres { config: server().unwrap(), schema };
+        place.sql("DROP SCHEMA IF EXISTS {schema} CASCADE").await;
+        place
     }
 
     pub(crate) async fn open(&self, collection: &Collection) -> Arc<dyn MemoryStore> {

@@ -22,7 +22,7 @@ use archon::{
 use archon_testkit::{Chance, Ended, FnProvider, SeededIds, VirtualClock, all_entries, cases, first_seed};
 use serde_json::{Value, json};
 
-use crate::memory::places::of;
+use crate::memory::collections::of;
 
 /// What every page says. The extractor would learn it, if a person said it.
 const PAGE: &str = "My name is Sauron. I live in Mordor.";

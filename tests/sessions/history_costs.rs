@@ -2,11 +2,32 @@
 //! cost as much beside thousands of runs as beside ten; and a prompt costs as much in a session of a thousand runs as in
 //! one of ten.
 
-#![allow(clippy::print_stderr, reason = "a test says what it skips, and what it counted")]
+#![allow(clippy::print_stderr, reason = "a test says what it counted")]
 
 use std::{path::Path, process::Command};
 
-use archon_testkit::{cases, instructions, may_skip};
+use archon_testkit::{Need, Trial, cases, instructions, trial};
+
+static VALGRIND: Need = Need::new(
+    || match instructions(&Command::new("true")) {
+        Some(_) => Ok(()),
+        None => Err("no valgrind; install it".to_owned()),
+    },
+    "ARCHON_ACCEPT",
+);
+
+pub(crate) static TRIALS: &[Trial] = &[
+    trial!(prompt_in_a_session_beside_a_long_history_of_files_costs_as_beside_a_short_one).needs(&VALGRIND),
+    trial!(prompt_in_a_session_beside_a_long_history_in_sqlite_costs_as_beside_a_short_one).needs(&VALGRIND),
+    trial!(approvals_beside_a_long_history_of_files_cost_as_beside_a_short_one).needs(&VALGRIND),
+    trial!(approvals_beside_a_long_history_in_sqlite_cost_as_beside_a_short_one).needs(&VALGRIND),
+    trial!(prompt_in_a_long_session_of_files_costs_as_in_a_short_one).needs(&VALGRIND),
+    trial!(prompt_in_a_long_session_in_sqlite_costs_as_in_a_short_one).needs(&VALGRIND),
+    trial!(message_to_an_assistant_beside_a_long_history_of_files_costs_as_beside_a_short_one)
+        .needs(&VALGRIND),
+    trial!(message_to_an_assistant_beside_a_long_history_in_sqlite_costs_as_beside_a_short_one)
+        .needs(&VALGRIND),
+];
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_history");
 
@@ -20,16 +41,16 @@ fn command(what: &str, store: &str, dir: &Path, numbers: &[u64]) -> Command {
 }
 
 /// Instructions of one more of a thing: two processes differ by so many of them, so no start is in it.
-fn cost(what: &str, store: &str, dir: &Path) -> Option<u64> {
-    let count = |numbers: &[u64]| Some(instructions(&command(what, store, dir, numbers))?.0);
+fn cost(what: &str, store: &str, dir: &Path) -> u64 {
+    let count = |numbers: &[u64]| instructions(&command(what, store, dir, numbers)).unwrap().0;
     let (few, many) = match what {
         // Each in a session of its own that nobody went on with.
-        "prompt" => (count(&[0, 2])?, count(&[2, 7])?),
+        "prompt" => (count(&[0, 2]), count(&[2, 7])),
         // Some prompts read more logs than others.
-        "say" => return Some((count(&[26])? - count(&[2])?) / 24),
-        _ => (count(&[2])?, count(&[7])?),
+        "say" => return (count(&[26]) - count(&[2])) / 24,
+        _ => (count(&[2]), count(&[7])),
     };
-    Some((many - few) / 5)
+    (many - few) / 5
 }
 
 fn check(what: &str, store: &str) {
@@ -43,12 +64,7 @@ fn check(what: &str, store: &str) {
         let dir = tempfile::tempdir().unwrap();
         let made = command(make, store, dir.path(), &[runs]).status().unwrap();
         assert!(made.success(), "{what}, {store}");
-        let Some(cost) = cost(what, store, dir.path()) else {
-            assert!(may_skip(), "costs of a history are not counted: install `valgrind`");
-            eprintln!("SKIP: costs of a history are not counted: there is no `valgrind`");
-            return;
-        };
-        costs.push((runs, cost));
+        costs.push((runs, cost(what, store, dir.path())));
     }
     let [(few, least), (many, most)] = costs[..] else { unreachable!() };
     let ratio = most as f64 / least as f64;
@@ -58,42 +74,34 @@ fn check(what: &str, store: &str) {
     assert!(ratio <= 1.2, "{what}, {store}: {ratio:.2} times the instructions, of 1.2 that are allowed");
 }
 
-#[test]
-fn prompt_in_a_session_beside_a_long_history_of_files_costs_as_beside_a_short_one() {
+async fn prompt_in_a_session_beside_a_long_history_of_files_costs_as_beside_a_short_one() {
     check("prompt", "jsonl");
 }
 
-#[test]
-fn prompt_in_a_session_beside_a_long_history_in_sqlite_costs_as_beside_a_short_one() {
+async fn prompt_in_a_session_beside_a_long_history_in_sqlite_costs_as_beside_a_short_one() {
     check("prompt", "sqlite");
 }
 
-#[test]
-fn approvals_beside_a_long_history_of_files_cost_as_beside_a_short_one() {
+async fn approvals_beside_a_long_history_of_files_cost_as_beside_a_short_one() {
     check("approvals", "jsonl");
 }
 
-#[test]
-fn approvals_beside_a_long_history_in_sqlite_cost_as_beside_a_short_one() {
+async fn approvals_beside_a_long_history_in_sqlite_cost_as_beside_a_short_one() {
     check("approvals", "sqlite");
 }
 
-#[test]
-fn prompt_in_a_long_session_of_files_costs_as_in_a_short_one() {
+async fn prompt_in_a_long_session_of_files_costs_as_in_a_short_one() {
     check("say", "jsonl");
 }
 
-#[test]
-fn prompt_in_a_long_session_in_sqlite_costs_as_in_a_short_one() {
+async fn prompt_in_a_long_session_in_sqlite_costs_as_in_a_short_one() {
     check("say", "sqlite");
 }
 
-#[test]
-fn message_to_an_assistant_beside_a_long_history_of_files_costs_as_beside_a_short_one() {
+async fn message_to_an_assistant_beside_a_long_history_of_files_costs_as_beside_a_short_one() {
     check("message", "jsonl");
 }
 
-#[test]
-fn message_to_an_assistant_beside_a_long_history_in_sqlite_costs_as_beside_a_short_one() {
+async fn message_to_an_assistant_beside_a_long_history_in_sqlite_costs_as_beside_a_short_one() {
     check("message", "sqlite");
 }

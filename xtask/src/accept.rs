@@ -132,7 +132,7 @@ const SUITES: &[Suite] = &[
             // Kills and races, damaged logs, a writer that is stopped for 615 seconds, the cost of a history
             // of 4,000 runs.
             "test --profile accept -p archon-agents-cli --test cli -- faults:: damages:: frozen:: history:: --nocapture",
-            "test --profile accept -p archon-tests --test tests -- kill storage_failures history_costs --nocapture",
+            "test --profile accept -p archon-tests --test tests --test other_programs -- kill storage_failures history_costs --nocapture",
             // Clocks that jump: those of runs, and dates in logs.
             "test --profile accept -p archon-agents --lib run_clock",
             "test --profile accept -p archon-tests --test tests times::",

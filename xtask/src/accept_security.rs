@@ -145,6 +145,8 @@ impl Found {
             else {
                 continue;
             };
+            // Programs without the standard harness pad the names.
+            let name = name.trim_end();
             self.missing.retain(|wanted| !name.contains(wanted.as_str()));
             match outcome {
                 "ok" => self.passed += 1,
@@ -189,7 +191,7 @@ mod tests {
     #[test]
     fn read_of_test_output_counts_passed_and_lists_missing_tests() {
         let mut found = Found { missing: vec!["one".into(), "three".into()], ..Found::default() };
-        found.read("running 2 tests\ntest a::one_is ... ok\ntest b::one_more ... FAILED\n");
+        found.read("running 2 tests\ntest a::one_is   ... ok\ntest b::one_more ... FAILED\n");
         assert_eq!(found.text(), "1 passed, failed: b::one_more, not there: three");
         assert!(!found.is_held());
     }

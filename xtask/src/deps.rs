@@ -73,6 +73,7 @@ const PURPOSES: &[(&str, &str)] = &[
     ("json5", "arguments that are almost JSON"),
     ("monty", "programs in Python"),
     ("monty-types", "programs in Python: values and exceptions"),
+    ("libtest-mimic", "the harness of tests that are ignored where their server is missing"),
     ("memchr", "the ends of lines in a stream of events"),
     ("petgraph", "circles and orders of plans and of composite tools"),
     ("proc-macro2", "macros"),

@@ -81,10 +81,18 @@ impl RustSource {
 
     /// Returns every function with a body, in the order of their first lines.
     pub(crate) fn functions(&self) -> Vec<Function> {
-        words(&self.code).filter(|(_, word)| *word == "fn").filter_map(|(at, _)| self.function(at)).collect()
+        let trials = self.trials();
+        let starts = words(&self.code).filter(|(_, word)| *word == "fn");
+        starts.filter_map(|(at, _)| self.function(at, &trials)).collect()
     }
 
-    fn function(&self, at: usize) -> Option<Function> {
+    /// Returns the names of the tests in tables of `trial!(name)`, which have no attribute.
+    fn trials(&self) -> Vec<&str> {
+        let after = self.code.match_indices(TRIAL).map(|(at, _)| &self.code[at + TRIAL.len()..]);
+        after.filter_map(|rest| words(rest).next()).map(|(_, name)| name).collect()
+    }
+
+    fn function(&self, at: usize, trials: &[&str]) -> Option<Function> {
         let rest = &self.code[at + 2..];
         // `fn(u8)` is a type and `fn $name` belongs to a macro: a function's name comes after one space.
         let name = rest.trim_start();
@@ -92,7 +100,8 @@ impl RustSource {
         let open = at + self.body_start(at)?;
         let (start, end) = (self.line_of(at), self.line_of(self.closing(open)));
         let header = self.header(start);
-        let is_test = self.code_lines[header..=start].iter().any(|line| is_test_attribute(line));
+        let is_test = trials.contains(&name)
+            || self.code_lines[header..=start].iter().any(|line| is_test_attribute(line));
         Some(Function { name: name.to_owned(), header, start, end, is_test })
     }
 
@@ -146,6 +155,9 @@ impl RustSource {
         line.min(self.code_lines.len().saturating_sub(1))
     }
 }
+
+/// Makes a test of a function: see `archon_testkit::trial`.
+const TRIAL: &str = "trial!(";
 
 fn is_test_attribute(line: &str) -> bool {
     let line = line.trim_start();
@@ -312,6 +324,14 @@ async fn tests() {}
         let found: Vec<_> =
             functions.iter().map(|f| (f.name.as_str(), f.header, f.start, f.end, f.is_test)).collect();
         assert_eq!(found, [("plain", 2, 4, 6, false), ("tests", 9, 11, 11, true)]);
+    }
+
+    #[test]
+    fn functions_in_a_table_of_trials_are_tests() {
+        let text = "static TRIALS: &[Trial] = &[trial!(one).needs(&REDIS)];\nfn one() {}\nfn other() {}\n";
+        let functions = RustSource::parse(text).functions();
+        let found: Vec<_> = functions.iter().map(|f| (f.name.as_str(), f.is_test)).collect();
+        assert_eq!(found, [("one", true), ("other", false)]);
     }
 
     #[test]

@@ -1,28 +1,44 @@
 //! Memories in PostgreSQL with pgvector. `ARCHON_TEST_POSTGRES` says where one is, as in
-//! `host=127.0.0.1 port=15432 user=postgres`; without it nothing is tested, and that is said aloud. `cargo xtask postgres`
-//! starts one.
+//! `host=127.0.0.1 port=15432 user=postgres`; without it the tests that need one are ignored. `cargo xtask postgres` starts
+//! one.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use std::{
-    env,
-    io::Write as _,
-    sync::{
-        Arc,
-        atomic::{AtomicU32, Ordering},
-    },
-};
+use std::{env, process::ExitCode, sync::Arc};
 
 use archon_store::PostgresMemory;
-use archon_testkit::{all_entries, cases, check_memory_store, first_seed, foreign_memories};
+use archon_testkit::{
+    Need, Trial, all_entries, cases, check_memory_store, first_seed, foreign_memories, run_trials, trial,
+};
 use archon_types::{
     Collection, Listing, MemoryChange, MemoryEntry, MemoryError, MemoryFilter, MemoryKind, MemoryOrder,
     MemorySearch, MemoryStore, Timestamp, Trust, Validity,
 };
 use tokio::sync::Barrier;
 
-/// Tests that had nothing to test.
-static SKIPPED: AtomicU32 = AtomicU32::new(0);
+static POSTGRES: Need = Need::new(|| server().map(drop), "ARCHON_REQUIRE_POSTGRES");
+
+static TRIALS: &[Trial] = &[
+    trial!(memory_store_passes_the_shared_checks).needs(&POSTGRES),
+    trial!(memory_store_random_queries_return_no_foreign_entries).needs(&POSTGRES),
+    trial!(damage_and_newer_versions_are_seen).needs(&POSTGRES),
+    trial!(a_row_with_a_damaged_filter_column_is_reported_by_filters_that_it_no_longer_meets)
+        .needs(&POSTGRES),
+    trial!(connect_without_a_server_or_with_a_bad_schema_is_an_error),
+    trial!(postgres_vector_extension_in_another_schema_is_used).needs(&POSTGRES),
+    trial!(postgres_dropping_one_schema_keeps_the_vectors_of_another).needs(&POSTGRES),
+    trial!(postgres_role_with_table_rights_can_open_the_store).needs(&POSTGRES),
+    trial!(postgres_concurrent_batches_are_all_stored).needs(&POSTGRES).on_threads(4),
+    trial!(postgres_search_ignores_case_and_accents).needs(&POSTGRES),
+    trial!(more_tasks_than_the_server_has_connections_are_all_served).needs(&POSTGRES),
+    trial!(postgres_search_skips_words_that_are_in_too_many_entries).needs(&POSTGRES),
+    trial!(postgres_nul_character_is_stored_in_text_and_refused_elsewhere).needs(&POSTGRES),
+    trial!(a_damaged_vector_waits_for_another_and_disturbs_no_search).needs(&POSTGRES),
+];
+
+fn main() -> ExitCode {
+    run_trials(&[TRIALS])
+}
 
 /// A schema of its own, empty.
 struct Schema {
@@ -31,10 +47,10 @@ struct Schema {
 }
 
 impl Schema {
-    async fn new(name: &'static str) -> Option<Self> {
-        let schema = Self { config: server(name)?, name };
+    async fn new(name: &'static str) -> Self {
+        let schema = Self { config: server().unwrap(), name };
         schema.sql(&format!("DROP SCHEMA IF EXISTS {name} CASCADE")).await;
-        Some(schema)
+        schema
     }
 
     async fn sql(&self, statements: &str) {
@@ -57,11 +73,11 @@ struct Database {
 }
 
 impl Database {
-    async fn new(name: &'static str) -> Option<Self> {
-        let server = server(name)?;
+    async fn new(name: &'static str) -> Self {
+        let server = server().unwrap();
         sql(&server, &format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)")).await;
         sql(&server, &format!("CREATE DATABASE {name}")).await;
-        Some(Self { server, name })
+        Self { server, name }
     }
 
     fn schema(&self, name: &'static str) -> Schema {
@@ -73,17 +89,10 @@ impl Database {
     }
 }
 
-/// Where PostgreSQL is.
-fn server(test: &str) -> Option<String> {
-    let Ok(config) = env::var("ARCHON_TEST_POSTGRES") else {
-        assert!(env::var("ARCHON_REQUIRE_POSTGRES").is_err(), "ARCHON_TEST_POSTGRES names no PostgreSQL");
-        let skipped = SKIPPED.fetch_add(1, Ordering::Relaxed) + 1;
-        // Not by `eprintln!`, which is shown for tests that fail only.
-        let how = "`cargo xtask postgres test -p archon-store --features postgres-memory`";
-        _ = writeln!(std::io::stderr(), "SKIP {skipped}: {test}: no PostgreSQL: {how}");
-        return None;
-    };
-    Some(config)
+/// Returns where PostgreSQL is.
+fn server() -> Result<String, String> {
+    let how = "cargo xtask postgres test -p archon-store --features postgres-memory";
+    env::var("ARCHON_TEST_POSTGRES").map_err(|_| format!("no PostgreSQL; run `{how}`"))
 }
 
 async fn sql(config: &str, statements: &str) {
@@ -99,17 +108,15 @@ fn scoped(store: PostgresMemory) -> impl Fn(&Collection) -> Arc<dyn MemoryStore>
 }
 
 // spec: M-07, M-20, M-27, M-28
-#[tokio::test]
 async fn memory_store_passes_the_shared_checks() {
-    let Some(schema) = Schema::new("archon_test_store").await else { return };
+    let schema = Schema::new("archon_test_store").await;
     check_memory_store(&scoped(schema.open().await.unwrap())).await;
     schema.drop().await;
 }
 
 // spec: M-27
-#[tokio::test]
 async fn memory_store_random_queries_return_no_foreign_entries() {
-    let Some(schema) = Schema::new("archon_test_fuzz").await else { return };
+    let schema = Schema::new("archon_test_fuzz").await;
     assert_eq!(
         foreign_memories(&scoped(schema.open().await.unwrap()), first_seed(), cases(1_000, 20_000)).await,
         0
@@ -118,9 +125,8 @@ async fn memory_store_random_queries_return_no_foreign_entries() {
 }
 
 // spec: M-20
-#[tokio::test]
 async fn damage_and_newer_versions_are_seen() {
-    let Some(schema) = Schema::new("archon_test_damage").await else { return };
+    let schema = Schema::new("archon_test_damage").await;
     let store = schema.open().await.unwrap().collection(Collection::new("user:x").unwrap()).unwrap();
     let entry = |id: &str| MemoryChange::put(MemoryEntry::new(id, "words", Timestamp::from_millis(1)));
     store.apply(vec![entry("one"), entry("two")]).await.unwrap();
@@ -138,9 +144,8 @@ async fn damage_and_newer_versions_are_seen() {
 }
 
 // spec: M-20
-#[tokio::test]
 async fn a_row_with_a_damaged_filter_column_is_reported_by_filters_that_it_no_longer_meets() {
-    let Some(schema) = Schema::new("archon_test_columns").await else { return };
+    let schema = Schema::new("archon_test_columns").await;
     let store = schema.open().await.unwrap().collection(Collection::new("user:x").unwrap()).unwrap();
     let mut filter = MemoryFilter::all().of(&[MemoryKind::Note]);
     (filter.trust, filter.validity) = (Trust::Trusted, Validity::At(Timestamp::from_millis(5)));
@@ -184,7 +189,6 @@ async fn a_row_with_a_damaged_filter_column_is_reported_by_filters_that_it_no_lo
     schema.drop().await;
 }
 
-#[tokio::test]
 async fn connect_without_a_server_or_with_a_bad_schema_is_an_error() {
     for (config, schema) in
         [("nonsense", "a"), ("host=127.0.0.1 port=1 user=x", "a"), ("host=127.0.0.1", "A;B")]
@@ -204,9 +208,8 @@ async fn check_kept_and_found(store: PostgresMemory) {
 }
 
 // spec: M-07
-#[tokio::test]
 async fn postgres_vector_extension_in_another_schema_is_used() {
-    let Some(database) = Database::new("archon_test_elsewhere").await else { return };
+    let database = Database::new("archon_test_elsewhere").await;
     let schema = database.schema("archon_test_here");
     let hosted = r#"CREATE SCHEMA "its ""own"""; CREATE EXTENSION vector SCHEMA "its ""own""""#;
     schema.sql(hosted).await;
@@ -216,9 +219,8 @@ async fn postgres_vector_extension_in_another_schema_is_used() {
 }
 
 // spec: M-07
-#[tokio::test]
 async fn postgres_dropping_one_schema_keeps_the_vectors_of_another() {
-    let Some(database) = Database::new("archon_test_two").await else { return };
+    let database = Database::new("archon_test_two").await;
     let (one, other) = (database.schema("archon_test_one"), database.schema("archon_test_other"));
     // Where it is made by somebody else, it is there before the extension.
     one.sql("CREATE SCHEMA archon_test_one").await;
@@ -232,9 +234,8 @@ async fn postgres_dropping_one_schema_keeps_the_vectors_of_another() {
 }
 
 // spec: M-07
-#[tokio::test]
 async fn postgres_role_with_table_rights_can_open_the_store() {
-    let Some(database) = Database::new("archon_test_rights").await else { return };
+    let database = Database::new("archon_test_rights").await;
     let schema = database.schema("archon_test_tables");
     drop(schema.open().await.unwrap());
     schema.sql("DROP ROLE IF EXISTS archon_test_user; CREATE ROLE archon_test_user LOGIN PASSWORD 'x'").await;
@@ -255,9 +256,8 @@ async fn postgres_role_with_table_rights_can_open_the_store() {
 }
 
 // spec: M-29
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn postgres_concurrent_batches_are_all_stored() {
-    let Some(schema) = Schema::new("archon_test_cross").await else { return };
+    let schema = Schema::new("archon_test_cross").await;
     let store = schema.open().await.unwrap().collection(Collection::new("user:x").unwrap()).unwrap();
     let work = |task: u64| {
         let store = store.clone();
@@ -288,9 +288,8 @@ async fn postgres_concurrent_batches_are_all_stored() {
 }
 
 // spec: M-07, M-16
-#[tokio::test]
 async fn postgres_search_ignores_case_and_accents() {
-    let Some(schema) = Schema::new("archon_test_accents").await else { return };
+    let schema = Schema::new("archon_test_accents").await;
     let store = schema.open().await.unwrap().collection(Collection::new("user:x").unwrap()).unwrap();
     let entry =
         |id: &str, text: &str| MemoryChange::put(MemoryEntry::new(id, text, Timestamp::from_millis(1)));
@@ -321,9 +320,8 @@ async fn postgres_search_ignores_case_and_accents() {
 }
 
 // spec: M-29
-#[tokio::test]
 async fn more_tasks_than_the_server_has_connections_are_all_served() {
-    let Some(schema) = Schema::new("archon_test_many").await else { return };
+    let schema = Schema::new("archon_test_many").await;
     let store = schema.open().await.unwrap().collection(Collection::new("user:x").unwrap()).unwrap();
     let at_once = Arc::new(Barrier::new(200));
     let work = |task: u32| {
@@ -344,9 +342,8 @@ async fn more_tasks_than_the_server_has_connections_are_all_served() {
 }
 
 // spec: M-16
-#[tokio::test]
 async fn postgres_search_skips_words_that_are_in_too_many_entries() {
-    let Some(schema) = Schema::new("archon_test_rare").await else { return };
+    let schema = Schema::new("archon_test_rare").await;
     let store = schema.open().await.unwrap().collection(Collection::new("user:x").unwrap()).unwrap();
     let put = |id: &str, text: &str| MemoryChange::put(MemoryEntry::new(id, text, Timestamp::from_millis(1)));
     store.apply(vec![put("rare", "a garden with an okapi"), put("other", "a zebra")]).await.unwrap();
@@ -378,9 +375,8 @@ async fn postgres_search_skips_words_that_are_in_too_many_entries() {
 }
 
 // spec: M-20
-#[tokio::test]
 async fn postgres_nul_character_is_stored_in_text_and_refused_elsewhere() {
-    let Some(schema) = Schema::new("archon_test_zero").await else { return };
+    let schema = Schema::new("archon_test_zero").await;
     let store = schema.open().await.unwrap().collection(Collection::new("user:x").unwrap()).unwrap();
     let entry = |id: &str| {
         let mut entry = MemoryEntry::new(id, "zero\0 here", Timestamp::from_millis(1));
@@ -408,9 +404,8 @@ async fn postgres_nul_character_is_stored_in_text_and_refused_elsewhere() {
 }
 
 // spec: M-18, M-20
-#[tokio::test]
 async fn a_damaged_vector_waits_for_another_and_disturbs_no_search() {
-    let Some(schema) = Schema::new("archon_test_vectors").await else { return };
+    let schema = Schema::new("archon_test_vectors").await;
     let store = schema.open().await.unwrap().collection(Collection::new("user:x").unwrap()).unwrap();
     let put = |id: &str| {
         let entry = MemoryEntry::new(id, format!("words of {id}"), Timestamp::from_millis(1));

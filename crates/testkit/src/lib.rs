@@ -21,6 +21,7 @@
 //! | [`instructions`] | a stopwatch: the cost of a command, counted in instructions by valgrind |
 //! | [`MockServer`] | a service: a real HTTP/1.1 server on this machine that replays a script |
 //! | [`check_memory_store`], [`foreign_memories`] | nothing: checks of the contract of every memory store |
+//! | `run_trials`, with the feature `trials` | the harness: tests that need a server are ignored where there is none |
 //!
 //! # Example
 //!
@@ -54,6 +55,8 @@ mod mortal_journal;
 mod pairing;
 mod recording_bus;
 mod sink;
+#[cfg(feature = "trials")]
+mod trials;
 
 pub use chance::{Chance, cases, first_seed, may_skip};
 pub use clock::VirtualClock;
@@ -71,3 +74,5 @@ pub use mortal_journal::MortalJournal;
 pub use pairing::{assert_paired, pairing_faults};
 pub use recording_bus::RecordingBus;
 pub use sink::RecordingSink;
+#[cfg(feature = "trials")]
+pub use trials::{Need, Trial, run_trials};

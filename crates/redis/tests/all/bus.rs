@@ -3,13 +3,23 @@
 use std::{sync::Arc, time::Duration};
 
 use archon_redis::{RedisBus, RedisBusOptions};
-use archon_testkit::{SeededIds, VirtualClock};
+use archon_testkit::{SeededIds, Trial, VirtualClock, trial};
 use archon_types::{
     AgentId, Bus, BusError, BusMessage, CancellationToken, Clock, DeathCause, MessageType, Timestamp,
 };
 use futures_util::{StreamExt, future::join};
 
-use crate::server::Server;
+use crate::server::{REDIS, Server};
+
+pub(crate) static TRIALS: &[Trial] = &[
+    trial!(each_subscription_gets_each_message_once_and_in_order).needs(&REDIS),
+    trial!(bus_undelivered_or_expired_message_becomes_a_dead_letter).needs(&REDIS),
+    trial!(bus_publish_to_a_full_inbox_waits_then_fails).needs(&REDIS),
+    trial!(bus_failed_handler_is_retried_without_blocking_others).needs(&REDIS),
+    trial!(a_request_gets_its_answer_and_a_late_one_is_refused).needs(&REDIS),
+    trial!(a_message_goes_to_the_next_owner_and_the_last_one_cannot_confirm_it).needs(&REDIS),
+    trial!(redis_subscription_declared_dead_receives_messages_again).needs(&REDIS),
+];
 
 pub(crate) fn message(from: &str, to: &str, kind: MessageType, n: u64) -> BusMessage {
     let content = serde_json::json!({ "n": n }).as_object().cloned().unwrap();
@@ -32,9 +42,8 @@ async fn deaths(bus: &RedisBus) -> Vec<(u64, DeathCause)> {
 }
 
 // spec: MA-04, MA-05, MA-06, ER-17
-#[tokio::test]
 async fn each_subscription_gets_each_message_once_and_in_order() {
-    let Some(server) = Server::start() else { return };
+    let server = Server::start();
     let (bus, _) = bus(&server, |_| {}).await;
     let (ann, bob) = (AgentId::new("ann"), AgentId::new("bob"));
     // Ann is meant twice: by name, and by kind.
@@ -57,9 +66,8 @@ async fn each_subscription_gets_each_message_once_and_in_order() {
 }
 
 // spec: MA-07
-#[tokio::test]
 async fn bus_undelivered_or_expired_message_becomes_a_dead_letter() {
-    let Some(server) = Server::start() else { return };
+    let server = Server::start();
     let (bus, clock) = bus(&server, |_| {}).await;
     let nobody = bus.publish(message("ann", "nobody", MessageType::TaskRequest, 1)).await;
     assert_eq!(nobody, Err(BusError::Undeliverable { receiver: "nobody".into() }));
@@ -81,9 +89,8 @@ async fn bus_undelivered_or_expired_message_becomes_a_dead_letter() {
 }
 
 // spec: MA-07
-#[tokio::test]
 async fn bus_publish_to_a_full_inbox_waits_then_fails() {
-    let Some(server) = Server::start() else { return };
+    let server = Server::start();
     let (bus, clock) = bus(&server, |options| options.capacity = 2).await;
     let ann = AgentId::new("ann");
     let mut to_ann = bus.subscribe(&ann, &[]).await.unwrap();
@@ -109,9 +116,8 @@ async fn bus_publish_to_a_full_inbox_waits_then_fails() {
 }
 
 // spec: MA-06, MA-07
-#[tokio::test]
 async fn bus_failed_handler_is_retried_without_blocking_others() {
-    let Some(server) = Server::start() else { return };
+    let server = Server::start();
     let (bus, _) = bus(&server, |_| {}).await;
     let (ann, stop) = (AgentId::new("ann"), CancellationToken::new());
     drop(bus.receiver(&ann, &[]).await.unwrap());
@@ -141,9 +147,8 @@ async fn bus_failed_handler_is_retried_without_blocking_others() {
 }
 
 // spec: MA-08
-#[tokio::test]
 async fn a_request_gets_its_answer_and_a_late_one_is_refused() {
-    let Some(server) = Server::start() else { return };
+    let server = Server::start();
     let ((bus, clock), ids) = (bus(&server, |_| {}).await, SeededIds::new(1));
     let mut to_bob = bus.subscribe(&"bob".into(), &[]).await.unwrap();
     let ask = |n| message("ann", "bob", MessageType::CapabilityQuery, n).into_request(&ids);
@@ -174,9 +179,8 @@ async fn a_request_gets_its_answer_and_a_late_one_is_refused() {
 
 /// Who lost its lease cannot confirm, and who has the part now gets the message.
 // spec: MA-07
-#[tokio::test]
 async fn a_message_goes_to_the_next_owner_and_the_last_one_cannot_confirm_it() {
-    let Some(server) = Server::start() else { return };
+    let server = Server::start();
     let (bus, _) = bus(&server, |_| {}).await;
     let ann = AgentId::new("ann");
     let mut first = bus.receiver(&ann, &[]).await.unwrap();
@@ -211,9 +215,8 @@ async fn stall(server: &Server) -> (redis::aio::MultiplexedConnection, Vec<Strin
 }
 
 // spec: MA-04, MA-07, ER-17
-#[tokio::test]
 async fn redis_subscription_declared_dead_receives_messages_again() {
-    let Some(server) = Server::start() else { return };
+    let server = Server::start();
     let (bus, _) = bus(&server, |options| options.lease = Duration::from_millis(300)).await;
     let ann = AgentId::new("ann");
     let mut to_ann = bus.subscribe(&ann, &[MessageType::StatusUpdate]).await.unwrap();

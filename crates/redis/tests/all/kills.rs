@@ -1,6 +1,6 @@
 //! Readers in four processes, one of which is killed again and again.
 //!
-//! The other processes are this program again, as its ignored test `worker`.
+//! The other processes are this program again, as [`worker`].
 
 use std::{
     collections::HashMap,
@@ -10,11 +10,19 @@ use std::{
 };
 
 use archon_redis::{PartitionKey, RedisBus, RedisBusOptions};
-use archon_testkit::{Chance, cases, first_seed};
+use archon_testkit::{Chance, Trial, cases, first_seed, trial};
 use archon_types::{AgentId, BoxFuture, Bus, BusMessage, Clock, MessageType, Timestamp};
 use redis::aio::MultiplexedConnection;
 
-use crate::server::Server;
+use crate::server::{REDIS, Server};
+
+pub(crate) static TRIALS: &[Trial] =
+    &[trial!(redis_bus_random_kills_lose_reorder_and_repeat_no_confirmed_message)
+        .needs(&REDIS)
+        .on_threads(2)];
+
+/// Variable of a process that is a worker: where Redis is.
+pub(crate) const WORKER: &str = "WORKER_REDIS";
 
 const PROCESSES: usize = 4;
 const SENDERS: u64 = 8;
@@ -52,19 +60,13 @@ async fn note(notes: &mut MultiplexedConnection, what: String) {
 }
 
 fn start(url: &str) -> Child {
-    Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "kills::worker", "--ignored", "--nocapture"])
-        .env("WORKER_REDIS", url)
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap()
+    Command::new(std::env::current_exe().unwrap()).env(WORKER, url).stdout(Stdio::null()).spawn().unwrap()
 }
 
-#[tokio::test]
-#[ignore = "it is a process of the test below"]
-async fn worker() {
-    let Ok(url) = std::env::var("WORKER_REDIS") else { return };
-    let (bus, mut notes) = connect(&url).await;
+/// Does the work of a process that may be killed, over the server that [`WORKER`] names.
+#[tokio::main(flavor = "current_thread")]
+pub(crate) async fn worker(url: &str) {
+    let (bus, mut notes) = connect(url).await;
     let mut receiver = bus.receiver(&AgentId::new("worker"), &[]).await.unwrap();
     loop {
         let delivery = receiver.next().await.unwrap();
@@ -114,9 +116,8 @@ fn check(notes: &[String], each: u64) -> usize {
 }
 
 // spec: MA-05, MA-06, MA-07, ER-17
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn redis_bus_random_kills_lose_reorder_and_repeat_no_confirmed_message() {
-    let Some(server) = Server::start() else { return };
+    let server = Server::start();
     let each = cases(2_048, 100_032) / KEYS;
     let every = Duration::from_millis(cases(300, 1_000));
     let mut chance = Chance(first_seed());

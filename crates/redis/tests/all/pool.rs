@@ -1,10 +1,17 @@
 //! The pool's index: what SQLite's promises, over Redis.
 
 use archon_redis::RedisIndex;
+use archon_testkit::{Trial, trial};
 use archon_types::{JournalError, PendingApproval, PoolFilter, PoolIndex, RunId, TenantId, Timestamp};
 use serde_json::json;
 
-use crate::server::Server;
+use crate::server::{REDIS, Server};
+
+pub(crate) static TRIALS: &[Trial] = &[
+    trial!(pool_index_isolates_10000_agents_of_100_tenants).needs(&REDIS),
+    trial!(pool_index_put_replaces_the_entry_of_the_run).needs(&REDIS),
+    trial!(an_entry_that_cannot_be_read_is_left_out_and_a_newer_index_refused).needs(&REDIS),
+];
 
 fn entry(n: u64) -> PendingApproval {
     serde_json::from_value(json!({
@@ -29,9 +36,8 @@ async fn runs(index: &RedisIndex, filter: &PoolFilter) -> Vec<String> {
 }
 
 // spec: MA-40
-#[tokio::test]
 async fn pool_index_isolates_10000_agents_of_100_tenants() {
-    let Some(server) = Server::start() else { return };
+    let server = Server::start();
     let index = open(&server).await;
     for n in 0..10_000 {
         index.put(&RunId::new(format!("run_{n}")), vec![entry(n)]).await.unwrap();
@@ -51,9 +57,8 @@ async fn pool_index_isolates_10000_agents_of_100_tenants() {
 }
 
 // spec: MA-40
-#[tokio::test]
 async fn pool_index_put_replaces_the_entry_of_the_run() {
-    let Some(server) = Server::start() else { return };
+    let server = Server::start();
     let (index, other) = (open(&server).await, open(&server).await);
     let (mut first, mut second) = (entry(1), entry(2));
     second.run = first.run.clone();
@@ -69,9 +74,8 @@ async fn pool_index_put_replaces_the_entry_of_the_run() {
 }
 
 // spec: MA-40
-#[tokio::test]
 async fn an_entry_that_cannot_be_read_is_left_out_and_a_newer_index_refused() {
-    let Some(server) = Server::start() else { return };
+    let server = Server::start();
     let index = open(&server).await;
     for n in 1..=2 {
         index.put(&entry(n).run, vec![entry(n)]).await.unwrap();

@@ -9,6 +9,10 @@ use std::{
     thread,
 };
 
+use archon_testkit::Need;
+
+pub(crate) static REDIS: Need = Need::new(|| program().map(drop), "ARCHON_REQUIRE_REDIS");
+
 pub(crate) struct Server {
     child: Child,
     pub(crate) url: String,
@@ -16,20 +20,13 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// None, said aloud, where there is no `redis-server`: named by `ARCHON_TEST_REDIS_SERVER`, or on the path.
-    pub(crate) fn start() -> Option<Self> {
-        let Some(program) = program() else {
-            assert!(env::var("ARCHON_REQUIRE_REDIS").is_err(), "there is no redis-server on this machine");
-            let test = thread::current().name().unwrap_or("?").to_owned();
-            eprintln!(
-                "SKIP (1 test): {test}: no redis-server; `cargo xtask redis test -p archon-redis` brings one"
-            );
-            return None;
-        };
+    /// Starts the `redis-server` that `ARCHON_TEST_REDIS_SERVER` names or that is on the path.
+    pub(crate) fn start() -> Self {
+        let program = program().unwrap();
         // Somebody may take the port between the look and the start: then another one.
         (0..5)
             .find_map(|_| Self::on_a_free_port(&program))
-            .or_else(|| panic!("{} does not start", program.display()))
+            .unwrap_or_else(|| panic!("{} does not start", program.display()))
     }
 
     fn on_a_free_port(program: &PathBuf) -> Option<Self> {
@@ -60,10 +57,11 @@ impl Drop for Server {
     }
 }
 
-fn program() -> Option<PathBuf> {
+fn program() -> Result<PathBuf, String> {
     if let Some(named) = env::var_os("ARCHON_TEST_REDIS_SERVER") {
-        return Some(named.into());
+        return Ok(named.into());
     }
-    let path = env::var_os("PATH")?;
-    env::split_paths(&path).map(|folder| folder.join("redis-server")).find(|file| file.is_file())
+    let path = env::var_os("PATH").unwrap_or_default();
+    let found = env::split_paths(&path).map(|folder| folder.join("redis-server")).find(|file| file.is_file());
+    found.ok_or_else(|| "no redis-server; run `cargo xtask redis test -p archon-redis`".to_owned())
 }

@@ -1,0 +1,204 @@
+//! Test programs whose tests need what a machine may lack, such as a PostgreSQL. Where it is missing, such a test is
+//! shown and counted as ignored, which the standard harness cannot decide at run time.
+
+use std::{env, future::Future, pin::Pin, process::ExitCode, sync::OnceLock};
+
+use libtest_mimic::{Arguments, Completion, Failed};
+use tokio::runtime::Builder;
+
+/// Something that tests need and a machine may lack.
+#[derive(Debug)]
+pub struct Need {
+    look: fn() -> Result<(), String>,
+    required_by: &'static str,
+    found: OnceLock<Result<(), String>>,
+}
+
+impl Need {
+    /// `look` is called once; its error says what is missing and how to get it. Tests then fail, in place of being
+    /// ignored, with `CI=true` or if the environment variable `required_by` is set.
+    pub const fn new(look: fn() -> Result<(), String>, required_by: &'static str) -> Self {
+        Self { look, required_by, found: OnceLock::new() }
+    }
+
+    fn check(&self) -> Result<Completion, Failed> {
+        let is_required =
+            || env::var("CI").is_ok_and(|value| value == "true") || env::var_os(self.required_by).is_some();
+        match self.found.get_or_init(self.look) {
+            Ok(()) => Ok(Completion::Completed),
+            Err(missing) if is_required() => Err(missing.into()),
+            Err(missing) => Ok(Completion::ignored_with(missing)),
+        }
+    }
+}
+
+type Running = Pin<Box<dyn Future<Output = ()>>>;
+
+/// A test of [`run_trials`], made by [`trial!`](crate::trial).
+#[derive(Clone, Copy, Debug)]
+pub struct Trial {
+    path: &'static str,
+    run: fn() -> Running,
+    threads: usize,
+    need: Option<&'static Need>,
+}
+
+impl Trial {
+    /// Creates a test that runs on one thread and needs nothing. `path` begins with the name of its program.
+    pub const fn new(path: &'static str, run: fn() -> Running) -> Self {
+        Self { path, run, threads: 0, need: None }
+    }
+
+    /// Runs only where this is found.
+    #[must_use]
+    pub const fn needs(mut self, need: &'static Need) -> Self {
+        self.need = Some(need);
+        self
+    }
+
+    /// Runs on a runtime with so many worker threads.
+    #[must_use]
+    pub const fn on_threads(mut self, threads: usize) -> Self {
+        self.threads = threads;
+        self
+    }
+
+    /// Its name as the standard harness gives it: the path in the program.
+    fn name(&self) -> &'static str {
+        self.path.split_once("::").map_or(self.path, |(_, name)| name)
+    }
+
+    fn run(&self) {
+        let mut runtime = match self.threads {
+            0 => Builder::new_current_thread(),
+            _ => Builder::new_multi_thread(),
+        };
+        if self.threads > 0 {
+            runtime.worker_threads(self.threads);
+        }
+        let runtime = runtime.enable_all().build().unwrap_or_else(|e| panic!("no runtime can be built: {e}"));
+        runtime.block_on((self.run)());
+    }
+
+    fn attempt(&self) -> Result<Completion, Failed> {
+        let found = self.need.map_or(Ok(Completion::Completed), Need::check)?;
+        if matches!(found, Completion::Completed) {
+            self.run();
+        }
+        Ok(found)
+    }
+}
+
+/// Makes a [`Trial`] of an `async fn` without arguments.
+#[macro_export]
+macro_rules! trial {
+    ($test:ident) => {
+        $crate::Trial::new(concat!(module_path!(), "::", stringify!($test)), || {
+            ::std::boxed::Box::pin($test())
+        })
+    };
+}
+
+/// Runs the tests of a program with `harness = false`, as the standard harness does: with its arguments and its
+/// output. `main` returns the result.
+pub fn run_trials(tables: &[&[Trial]]) -> ExitCode {
+    let trials = tables.concat();
+    let names: Vec<&str> = trials.iter().map(Trial::name).collect();
+    let arguments = arguments(env::args(), &names);
+    let trials = trials
+        .into_iter()
+        .map(|trial| libtest_mimic::Trial::ignorable_test(trial.name(), move || trial.attempt()));
+    libtest_mimic::run(&arguments, trials.collect()).exit_code()
+}
+
+/// Options whose value is the next word.
+const WITH_VALUE: &[&str] = &["--skip", "--test-threads", "--logfile", "--color", "--format", "-Z"];
+
+/// Reads the arguments. The standard harness takes several filters and libtest-mimic takes one, so that several are
+/// given to it as the names that they leave out.
+fn arguments(words: impl IntoIterator<Item = String>, names: &[&str]) -> Arguments {
+    let (mut options, mut filters) = (Vec::new(), Vec::new());
+    let mut words = words.into_iter();
+    options.extend(words.next());
+    while let Some(word) = words.next() {
+        if !word.starts_with('-') {
+            filters.push(word);
+            continue;
+        }
+        let has_value = WITH_VALUE.contains(&word.as_str());
+        options.push(word);
+        options.extend(words.next().filter(|_| has_value));
+    }
+    let mut arguments = Arguments::from_iter(options);
+    if filters.len() < 2 {
+        arguments.filter = filters.pop();
+        return arguments;
+    }
+    let exact = arguments.exact;
+    let is_in = |list: &[String], name: &str| {
+        list.iter().any(|part| if exact { name == part } else { name.contains(part.as_str()) })
+    };
+    let left_out = names.iter().filter(|name| !is_in(&filters, name) || is_in(&arguments.skip, name));
+    let left_out = left_out.map(|name| (*name).to_owned()).collect();
+    (arguments.skip, arguments.exact) = (left_out, true);
+    arguments
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+
+    fn read(line: &str) -> Arguments {
+        let names = ["a::kill", "a::kill_again", "b::list", "b::make"];
+        arguments(["program"].into_iter().chain(line.split(' ')).map(str::to_owned), &names)
+    }
+
+    #[test]
+    fn one_filter_and_options_are_passed_on() {
+        let read = read("--test-threads 2 kill --skip again --nocapture");
+        assert_eq!((read.filter.as_deref(), read.exact, read.test_threads), (Some("kill"), false, Some(2)));
+        assert_eq!(read.skip, ["again"]);
+    }
+
+    #[test]
+    fn several_filters_leave_out_what_none_of_them_names() {
+        for (line, left_out) in [
+            ("kill list --nocapture", &["b::make"][..]),
+            ("kill list --skip again", &["a::kill_again", "b::make"]),
+            ("--exact a::kill b::make", &["a::kill_again", "b::list"]),
+        ] {
+            let read = read(line);
+            assert_eq!((read.filter, read.exact), (None, true), "{line}");
+            assert_eq!(read.skip, left_out, "{line}");
+        }
+    }
+
+    #[test]
+    fn name_begins_below_the_program() {
+        async fn holds() {}
+        assert_eq!(crate::trial!(holds).name(), "trials::tests::holds");
+    }
+
+    #[test]
+    fn test_without_its_need_does_not_run_and_is_looked_for_once() {
+        static LOOKS: AtomicU32 = AtomicU32::new(0);
+        static NOTHING: Need = Need::new(
+            || {
+                LOOKS.fetch_add(1, Ordering::Relaxed);
+                Err("no server: start one".to_owned())
+            },
+            "PATH",
+        );
+        async fn never() {
+            unreachable!("its server is missing");
+        }
+        for _ in 0..2 {
+            let outcome = crate::trial!(never).needs(&NOTHING).attempt();
+            // `PATH` is set, so that it is required.
+            assert_eq!(outcome.err().unwrap().message(), Some("no server: start one"));
+        }
+        assert_eq!(LOOKS.load(Ordering::Relaxed), 1);
+    }
+}
