@@ -127,7 +127,9 @@ fn arguments(words: impl IntoIterator<Item = String>, names: &[&str]) -> Argumen
         }
         let has_value = WITH_VALUE.contains(&word.as_str());
         options.push(word);
-        options.extend(words.next().filter(|_| has_value));
+        if has_value {
+            options.extend(words.next());
+        }
     }
     let mut arguments = Arguments::from_iter(options);
     if filters.len() < 2 {
