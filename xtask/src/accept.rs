@@ -142,6 +142,7 @@ const SUITES: &[Suite] = &[
         with_model: &[],
     },
     Suite { name: "packages", commands: &["xtask registry"], with_model: &[] },
+    Suite { name: "features", commands: &["xtask features"], with_model: &[] },
     // Runs the demo from nothing instead of cargo commands: see `accept_demo`.
     Suite { name: accept_demo::NAME, commands: &[], with_model: &[] },
     // Prints a line for each promise: see `accept_security`.
@@ -259,7 +260,7 @@ mod tests {
         let error = |name| named(name).err().unwrap().to_string();
         assert_eq!(
             error("lunch"),
-            "there is no acceptance suite `lunch`; there is: skeleton, engine, loop, providers, tools, mcp, planner, memory, orchestrator, faults, packages, demo, security, speed, all"
+            "there is no acceptance suite `lunch`; there is: skeleton, engine, loop, providers, tools, mcp, planner, memory, orchestrator, faults, packages, features, demo, security, speed, all"
         );
         assert_eq!(
             lines(&[], Some("x"), 1).err().unwrap().to_string(),

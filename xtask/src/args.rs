@@ -36,6 +36,15 @@ impl Args {
         Ok(Some(self.words.remove(index)))
     }
 
+    /// Claims a whole number after `option` if it is given.
+    pub(crate) fn number(&mut self, option: &str) -> Result<Option<u64>> {
+        let Some(value) = self.option(option)? else { return Ok(None) };
+        match value.parse() {
+            Ok(number) => Ok(Some(number)),
+            Err(_) => bail!("`{option}` wants a whole number, not `{value}`; {}", self.usage_line()),
+        }
+    }
+
     /// Claims the first word; it is required.
     pub(crate) fn name(&mut self) -> Result<String> {
         if self.words.is_empty() || self.words[0].starts_with('-') {
@@ -77,6 +86,19 @@ mod tests {
             assert_eq!(args.option("--seed").unwrap().as_deref(), Some("7"), "{line}");
             assert_eq!(args.name().unwrap(), "loop", "{line}");
             args.finish().unwrap();
+        }
+    }
+
+    #[test]
+    fn number_is_whole_or_refused() {
+        assert_eq!(args("--seed 7").number("--seed").unwrap(), Some(7));
+        assert_eq!(args("loop").number("--seed").unwrap(), None);
+        for wrong in ["-1", "x", "1.5"] {
+            let message = args(&format!("--seed {wrong}")).number("--seed").unwrap_err().to_string();
+            let expected = format!(
+                "`--seed` wants a whole number, not `{wrong}`; usage: cargo xtask accept NAME [--seed N]"
+            );
+            assert_eq!(message, expected);
         }
     }
 

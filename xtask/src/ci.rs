@@ -54,6 +54,8 @@ const STEPS: &[Step] = &[
         "tests of the command without its features",
         "test -p archon-agents-cli --no-default-features --test cli -- absent::",
     ),
+    // The commit decides which, so that all have their turn; `cargo xtask accept features` checks all.
+    step("each feature alone, a sample", "xtask features --sample 8"),
     Step {
         what: "documentation builds without warnings",
         env: &[("RUSTDOCFLAGS", "-D warnings")],

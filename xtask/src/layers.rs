@@ -417,7 +417,7 @@ mod tests {
         let package = |name: &&str| {
             let dependencies: Vec<_> =
                 edges.iter().filter(|(from, ..)| from == name).map(dependency).collect();
-            serde_json::json!({ "name": name, "version": "1.0.0", "manifest_path": "t/Cargo.toml", "dependencies": dependencies })
+            serde_json::json!({ "name": name, "version": "1.0.0", "manifest_path": "t/Cargo.toml", "dependencies": dependencies, "features": {} })
         };
         let packages: Vec<_> =
             ["types", "tools", "store", "archon-tests", "xtask"].iter().map(package).collect();

@@ -23,6 +23,7 @@ mod deps;
 mod doc_links;
 mod environment;
 mod eval;
+mod features;
 mod fuzz;
 mod instructions;
 mod kept_run;
@@ -45,6 +46,7 @@ mod registry;
 mod repository;
 mod rust_source;
 mod rust_version;
+mod sample;
 mod semver;
 mod settings_page;
 mod sizes;
@@ -115,6 +117,12 @@ const COMMANDS: &[Command] = &[
         usage: "",
         about: "the workspace builds with the Rust version that it declares",
         run: rust_version::run,
+    },
+    Command {
+        name: "features",
+        usage: "[--sample N [--seed S]]",
+        about: "each package compiles without features, and with each of its features alone",
+        run: features::run,
     },
     Command { name: "prepare", usage: "", about: "install the tools that ci needs", run: prepare::run },
     Command {

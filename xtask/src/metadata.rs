@@ -18,6 +18,8 @@ pub(crate) struct Package {
     /// The folder of its manifest.
     pub(crate) folder: PathBuf,
     pub(crate) dependencies: Vec<Dependency>,
+    /// Names of its cargo features.
+    pub(crate) features: Vec<String>,
 }
 
 /// Packages that are not published.
@@ -62,7 +64,9 @@ impl Package {
         let folder = PathBuf::from(value["manifest_path"].as_str()?).parent()?.to_owned();
         let dependencies = value["dependencies"].as_array()?.iter().map(Dependency::read);
         let dependencies = dependencies.collect::<Option<_>>()?;
-        Some(Self { name: text(&value["name"])?, version: text(&value["version"])?, folder, dependencies })
+        let features = value["features"].as_object()?.keys().cloned().collect();
+        let (name, version) = (text(&value["name"])?, text(&value["version"])?);
+        Some(Self { name, version, folder, dependencies, features })
     }
 }
 
@@ -86,7 +90,7 @@ mod tests {
         let metadata = Metadata::parse(
             r#"{"packages": [{"name": "a", "version": "1.0.0", "manifest_path": "/a/Cargo.toml", "dependencies": [
                 {"name": "b", "kind": null, "optional": true}, {"name": "c", "kind": "dev", "optional": false}
-            ]}], "target_directory": "t", "version": 1}"#,
+            ], "features": {"default": ["d"], "d": []}}], "target_directory": "t", "version": 1}"#,
         )
         .unwrap();
         let [package] = &metadata.packages[..] else { panic!("one package") };
@@ -94,6 +98,7 @@ mod tests {
         let [b, c] = &package.dependencies[..] else { panic!("two dependencies") };
         assert!(package.name == "a" && b.name == "b" && b.kind.is_none() && b.optional);
         assert!(c.kind.as_deref() == Some("dev") && !c.optional);
+        assert_eq!(package.features, ["default", "d"]);
         assert_eq!(metadata.target_directory, PathBuf::from("t"));
     }
 

@@ -9,6 +9,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::args::Args;
 use crate::repository;
+use crate::sample;
 use crate::spec_citations::{self, Citation};
 
 /// Mark after the title of an audited row.
@@ -35,11 +36,8 @@ type Cited = BTreeMap<String, Vec<String>>;
 
 pub(crate) fn run(mut args: Args) -> Result<()> {
     let (all, summary) = (args.flag("--all"), args.flag("--summary"));
-    let number = |name: &str, value: Option<String>| -> Result<Option<u64>> {
-        value.map(|value| value.parse().with_context(|| format!("{name} takes a number"))).transpose()
-    };
-    let sample = number("--sample", args.option("--sample")?)?;
-    let seed = number("--seed", args.option("--seed")?)?.unwrap_or(1);
+    let sample = args.number("--sample")?;
+    let seed = args.number("--seed")?.unwrap_or(1);
     args.finish()?;
     let rows = load_rows()?;
     let (citations, mut problems) = spec_citations::collect(&repository::text_files()?);
@@ -145,21 +143,8 @@ fn missing(rows: &[Row], cited: &Cited) -> String {
 
 /// Draws rows that a test cites and that nobody has audited, by the seed.
 fn drawn<'a>(rows: &'a [Row], cited: &Cited, count: u64, seed: u64) -> Vec<&'a Row> {
-    let mut left: Vec<&Row> = rows.iter().filter(|row| !row.audited && cited.contains_key(&row.id)).collect();
-    // SplitMix64, so that a test can give the seed.
-    let mut state = seed;
-    let mut next = || {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    };
-    let mut drawn = Vec::new();
-    for _ in 0..count.min(left.len() as u64) {
-        let place = usize::try_from(next() % left.len() as u64).unwrap_or(0);
-        drawn.push(left.swap_remove(place));
-    }
-    drawn
+    let left = rows.iter().filter(|row| !row.audited && cited.contains_key(&row.id)).collect();
+    sample::draw(left, count, seed)
 }
 
 fn table<'a>(rows: impl IntoIterator<Item = &'a Row>, cited: &Cited) -> String {
