@@ -1,5 +1,5 @@
-//! Checks that the things that pages name exist: files and headings behind links, files in code spans, names of
-//! docs/vocabulary.md, and the crates of the tables in the README and in docs/architecture.md.
+//! Checks that the things that pages name exist: files and headings behind links, names of docs/vocabulary.md, and the
+//! crates of the tables in the README and in docs/architecture.md.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Component, Path, PathBuf};
@@ -12,9 +12,6 @@ const VOCABULARY: &str = "docs/vocabulary.md";
 /// Pages with a table of all crates.
 const CRATE_TABLES: &[&str] = &["README.md", "docs/architecture.md"];
 
-/// Code spans that begin so are paths from the top of the repository.
-const FOLDERS: &[&str] = &["crates/", "xtask/", "tests/", "docs/"];
-
 /// Returns one line for each link or name without a target.
 pub(crate) fn check(files: &[TextFile]) -> Vec<String> {
     let root = repository::root();
@@ -24,7 +21,6 @@ pub(crate) fn check(files: &[TextFile]) -> Vec<String> {
     for file in pages() {
         problems.extend(broken_links(file, |path| root.join(path).exists()));
         problems.extend(unknown_anchors(file, &headings));
-        problems.extend(missing_files(file, |path| root.join(path).exists()));
     }
     let crates: Vec<&str> = files
         .iter()
@@ -72,24 +68,8 @@ pub(crate) fn target(page: &str, link: &str) -> PathBuf {
     plain(&Path::new(page).parent().unwrap_or(Path::new("")).join(link))
 }
 
-/// Files that the page names in a code span and that do not exist. The changelog may name files that are gone.
-fn missing_files(page: &TextFile, exists: impl Fn(&Path) -> bool) -> Vec<String> {
-    if page.path == "CHANGELOG.md" {
-        return Vec::new();
-    }
-    let mut problems = Vec::new();
-    for (number, line) in page.text.lines().enumerate() {
-        for span in line.split('`').skip(1).step_by(2) {
-            let is_path = FOLDERS.iter().any(|folder| span.starts_with(folder));
-            if is_path && !span.contains([' ', '*', '{', '<']) && !exists(Path::new(span)) {
-                problems.push(format!("{}:{}: there is no file {span}", page.path, number + 1));
-            }
-        }
-    }
-    problems
-}
-
-fn package_name(manifest: &str) -> Option<&str> {
+/// Returns the name in a manifest.
+pub(crate) fn package_name(manifest: &str) -> Option<&str> {
     let line = manifest.lines().find_map(|line| line.strip_prefix("name = "))?;
     Some(line.trim_matches('"'))
 }
@@ -173,13 +153,6 @@ mod tests {
                 "docs/a.md:2: docs/a.md has no heading for #end"
             ]
         );
-    }
-
-    #[test]
-    fn missing_files_span_with_a_path_that_does_not_exist_is_a_problem() {
-        let text = "`crates/a/src/b.rs` `crates/a/src/c.rs`, `c.rs`, `tests/*.rs`";
-        let problems = missing_files(&page("docs/x.md", text), |path| path == Path::new("crates/a/src/b.rs"));
-        assert_eq!(problems, ["docs/x.md:1: there is no file crates/a/src/c.rs"]);
     }
 
     #[test]

@@ -13,7 +13,6 @@ mod book;
 mod callgrind;
 mod catalogue;
 mod ci;
-mod circles;
 mod codegen;
 mod command_line;
 mod conformance;
@@ -32,6 +31,7 @@ mod locomo;
 mod markdown;
 mod mcp_suite;
 mod metadata;
+mod named_files;
 mod native_tools;
 mod new_project;
 mod peers;
@@ -79,8 +79,13 @@ const COMMANDS: &[Command] = &[
         about: "from a fresh clone to what an agent can do, proven",
         run: demo::run,
     },
-    Command { name: "layers", usage: "", about: "edges between crates, circles in them", run: layers::run },
-    Command { name: "tidy", usage: "", about: "file headers, sizes, names and banned words", run: tidy::run },
+    Command { name: "layers", usage: "", about: "edges between crates against the table", run: layers::run },
+    Command {
+        name: "tidy",
+        usage: "",
+        about: "file headers, sizes, names, links and banned words",
+        run: tidy::run,
+    },
     Command {
         name: "spec",
         usage: "[--all|--summary|--sample N [--seed S]]",

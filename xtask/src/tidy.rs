@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use crate::args::Args;
 use crate::repository::{self, TextFile};
 use crate::rust_source::RustSource;
-use crate::{banned, doc_links, environment, readme, reference_pages, sizes};
+use crate::{banned, doc_links, environment, named_files, readme, reference_pages, sizes};
 
 /// Macros that must not be left in code.
 const LEFTOVERS: &[&str] = &["todo!", "unimplemented!", "dbg!"];
@@ -37,6 +37,7 @@ pub(crate) fn run(args: Args) -> Result<()> {
 fn check(files: &[TextFile]) -> Result<Vec<String>> {
     let mut problems = banned::check(files);
     problems.extend(doc_links::check(files));
+    problems.extend(named_files::check(files));
     problems.extend(reference_pages::check(files));
     problems.extend(environment::check(files));
     problems.extend(readme::check(files));
@@ -93,7 +94,7 @@ fn holds_word(line: &str, word: &str) -> bool {
     line.match_indices(word).any(|(at, _)| !line[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_'))
 }
 
-/// Checks file and folder names: no `mod.rs`, no vague module, no vague crate.
+/// Checks file and folder names: no folder of a module with its own `mod` file, no vague module, no vague crate.
 fn names(path: &str) -> Vec<String> {
     let mut problems = Vec::new();
     if path.ends_with("/mod.rs") {
